@@ -42,6 +42,7 @@ SCRIPTS = {
     "uai": [],
     "trws": [],
     "energy_time": [],
+    "named_features": [],
     "lp_backends": [],
     "assignment": [],
     "sinkhorn": [],

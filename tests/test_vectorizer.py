@@ -79,6 +79,85 @@ def test_strings_repeat_mix_with_dicts_and_stream():
     assert stack(unseen).tolist() == [[0, 0, 1], [0, 0, 0], [0, 0, 0]]
 
 
+def flat_features(name, value):
+    """What the docstring's table says, written down once more."""
+    if isinstance(value, str):
+        return {f"{name}={value}": 1.0}
+    if isinstance(value, dict):
+        pairs = [flat_features(f"{name}:{key}", inner) for key, inner in value.items()]
+    elif isinstance(value, (list, tuple, np.ndarray)) and not isinstance(value[0], str):
+        pairs = [flat_features(f"{name}[{j}]", inner) for j, inner in enumerate(value)]
+    elif isinstance(value, (list, tuple, set)):
+        pairs = [flat_features(name, inner) for inner in value]
+    else:
+        return {name: float(value)}
+    return {key: number for pair in pairs for key, number in pair.items()}
+
+
+numbers = st.one_of(st.floats(-9, 9), st.integers(-9, 9), st.booleans())
+many = st.one_of(
+    st.lists(numbers, min_size=1, max_size=3),
+    st.lists(st.sampled_from(["x", "y", "z"]), min_size=1, max_size=3, unique=True),
+    st.sets(st.sampled_from(["x", "y"]), min_size=1),
+    st.lists(st.floats(-9, 9), min_size=1, max_size=3).map(np.array),
+)
+nested = st.recursive(
+    st.one_of(values, many), lambda inner: st.dictionaries(names, inner, max_size=3), max_leaves=6
+)
+
+
+@given(st.lists(st.dictionaries(names, nested, max_size=3), min_size=1, max_size=4))
+def test_nested_values(sequence):
+    expected = []
+    for item in sequence:
+        row = {}
+        for name, value in item.items():
+            for key, number in flat_features(name, value).items():
+                row[key] = row.get(key, 0.0) + number
+        expected.append(row)
+    reference = DictVectorizer()
+    wanted = reference.fit_transform(expected).toarray()
+    ours = SequenceVectorizer()
+    np.testing.assert_allclose(stack(ours.fit_transform([sequence])), wanted, atol=1e-12)
+    assert ours.get_feature_names_out().tolist() == reference.get_feature_names_out().tolist()
+    np.testing.assert_allclose(stack(ours.transform([sequence])), wanted, atol=1e-12)
+
+
+def test_many_features_and_equal_names():
+    # Beyond several growths of the table; a name that is also a name with a text.
+    X = [[[f"f{k % 30011}", f"g={k % 7}"], {"g": str(k % 11), "n": k % 3}] for k in range(40000)]
+    flat = [item if isinstance(item, dict) else dict.fromkeys(item, 1) for s in X for item in s]
+    reference = DictVectorizer()
+    expected = reference.fit_transform(flat)
+    ours = SequenceVectorizer()
+    rows = sparse.vstack(ours.fit_transform(X))
+    assert abs(rows - expected).max() == 0
+    assert ours.get_feature_names_out().tolist() == reference.get_feature_names_out().tolist()
+    unsorted = SequenceVectorizer(DictVectorizer(sort=False))
+    rows = sparse.vstack(unsorted.fit_transform(X[:9]))
+    expected = (reference := DictVectorizer(sort=False)).fit_transform(flat[:18])
+    order = [unsorted.vectorizer_.vocabulary_[name] for name in reference.feature_names_]
+    assert abs(rows[:, order] - expected).max() == 0
+
+
+def test_no_features_at_all():
+    assert SequenceVectorizer().fit_transform([[[]], [{}]])[0].shape == (1, 0)
+    for kind in ("dict", "pair", "string"):
+        hasher = FeatureHasher(8, input_type=kind)
+        assert SequenceVectorizer(hasher).fit_transform([[[]]])[0].nnz == 0
+
+
+def test_whole_items_are_given_as_they_are():
+    class Keeps(Upper):
+        def transform(self, X):
+            self.items_ = X
+            return np.zeros((len(X), 1))
+
+    vectorizer = SequenceVectorizer(Keeps())
+    vectorizer.fit_transform([[{"a": "x", "b": None}], [["p", "p", ("q", 2)], iter(["r"])]])
+    assert vectorizer.vectorizer_.items_ == [{"a": "x", "b": None}, {"p": 2, "q": 2}, {"r": 1}]
+
+
 def test_lists_of_strings_as_values():
     X = [[{"tags": ["x", "y"], "n": 2}, {"tags": ["y"]}]]
     expected = DictVectorizer().fit_transform(X[0]).toarray()
@@ -149,6 +228,19 @@ def test_in_a_pipeline():
         ([[["a"]], [{3: 1}]], ValueError, r"X\[1\]\[0\]: found the feature \(3, 1\)"),
         ([[["a", ["b"]]]], ValueError, r"X\[0\]\[0\]: found the feature \['b'\] \(list\)"),
         ([[{"a": [["b"]]}]], ValueError, r"X\[0\]\[0\]: found the feature \('a', \[\['b'\]\]\)"),
+        (
+            [[{"a": None}]],
+            ValueError,
+            r"\('a', None\).*; expected .* a name \(string\) with a number",
+        ),
+        ([[{"a": b"x"}]], ValueError, r"X\[0\]\[0\]: found the feature \('a', b'x'\)"),
+        ([[{"a": 1j}]], ValueError, r"X\[0\]\[0\]: found the feature \('a', 1j\)"),
+        ([[{"a": 10**400}]], ValueError, r"X\[0\]\[0\]: found the feature \('a', 1000"),
+        ([[{"a": {1, 2}}]], ValueError, r"X\[0\]\[0\]: found the feature \('a', \{1, 2\}\)"),
+        ([[{"a": ["b", 2]}]], ValueError, r"X\[0\]\[0\]: found the feature \('a', \['b', 2\]\)"),
+        ([[{"a": {"b": None}}]], ValueError, r"found the feature \('a', \{'b': None\}\)"),
+        ([[{"a": {3: "b"}}]], ValueError, r"found the feature \('a', \{3: 'b'\}\)"),
+        ([[{"a": np.eye(2)}]], ValueError, r"X\[0\]\[0\]: found the feature \('a', array"),
     ],
 )
 def test_faults(X, error, message):

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,14 +12,24 @@ from sklearn.feature_extraction import DictVectorizer, FeatureHasher
 from sklearn.utils.validation import check_is_fitted
 
 from ..utils.params import cloned_transformer
+from ._numbering import Numbering, show
 
 
 class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
     """Turn sequences of named features into one sparse matrix per sequence.
 
-    A sequence is a list of items.  An item is a dict of features, as scikit-learn's
-    `DictVectorizer` takes them, or any iterable of strings, features of value 1, as CRFsuite's
-    users have them; a string that stands twice in an item counts 2.
+    A sequence is a list of items.  An item is a dict of features, or any iterable of strings,
+    features of value 1, as CRFsuite's users have them; a string that stands twice in an item counts
+    2.  What a dict may hold:
+
+    =================================== ==================================================
+    ``{"len": 6, "title": True}``       the numbers 6 and 1 (False: 0) in columns of these names
+    ``{"word": "Oslo"}``                1 in the column ``word=Oslo``
+    ``{"tag": ["x", "y"]}``             1 in ``tag=x`` and 1 in ``tag=y``; also a set or a tuple
+    ``{"emb": [0.1, 0.2]}``             numbers in ``emb[0]`` and ``emb[1]``; also a 1-D array
+    ``{"next": {"len": 3, "w": "a"}}``  3 in ``next:len``, 1 in ``next:w=a``; may be nested deeper
+    None, bytes, anything else          an error that names the place
+    =================================== ==================================================
 
     Parameters
     ----------
@@ -34,9 +44,10 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
 
     Notes
     -----
-    Text repeats itself: millions of features are a few hundred thousand different ones.  Each
-    different feature is numbered by one dictionary look-up per occurrence and goes through
-    `vectorizer` once; a product of two sparse matrices puts the rows together.
+    Text repeats itself: millions of features are a few hundred thousand different ones.  Features
+    are numbered by one look-up per occurrence, in compiled code; only the different ones go through
+    `vectorizer`.  Other transformers than ``DictVectorizer`` and ``FeatureHasher`` are given every
+    item as it is.
 
     Examples
     --------
@@ -71,7 +82,10 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
             For what is no sequence, item or feature; it names the example and the position.
         """
         self.vectorizer_ = self._fresh()
-        _Tokens(X).rows(self.vectorizer_, self.vectorizer_.fit)
+        if self._separable():
+            _Tokens(X).columns(self.vectorizer_, self.vectorizer_.fit_transform)
+        else:
+            self.vectorizer_.fit(_whole(X)[0])
         return self
 
     def _fresh(self) -> Any:
@@ -92,7 +106,7 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
             As `transform` returns it.
         """
         self.vectorizer_ = self._fresh()
-        return _Tokens(X).matrices(self.vectorizer_, self.vectorizer_.fit_transform)
+        return self._matrices(X, self.vectorizer_.fit_transform)
 
     def transform(self, X: Iterable[Iterable[Any]]) -> list[Any]:
         """Return one matrix per sequence; features that `fit` has not seen are left out.
@@ -108,7 +122,17 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
             Each of shape (length, n_features).
         """
         check_is_fitted(self)
-        return _Tokens(X).matrices(self.vectorizer_, self.vectorizer_.transform)
+        return self._matrices(X, self.vectorizer_.transform)
+
+    def _separable(self) -> bool:
+        # One row is the sum of the rows of its features.
+        return type(self.vectorizer_) in (DictVectorizer, FeatureHasher)
+
+    def _matrices(self, X: Iterable[Iterable[Any]], method: Callable) -> list[Any]:
+        if self._separable():
+            return _Tokens(X).matrices(self.vectorizer_, method)
+        items, offsets = _whole(X)
+        return split_rows(method(items), offsets)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the name of every column.
@@ -158,12 +182,16 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
         >>> vectorizer.transform([[["b", "unknown"]]])[0].toarray().tolist()
         [[0.0, 1.0]]
         """
-        inner = DictVectorizer()
-        inner.feature_names_ = [str(name) for name in names]
-        inner.vocabulary_ = {name: j for j, name in enumerate(inner.feature_names_)}
         fitted = cls()
-        fitted.vectorizer_ = inner
+        fitted.vectorizer_ = DictVectorizer()
+        _name_columns(fitted.vectorizer_, [str(name) for name in names])
         return fitted
+
+
+def _name_columns(inner: DictVectorizer, names: Iterable[str]) -> None:
+    # What its fit() leaves behind, which looks at each feature of each item for a second time.
+    inner.feature_names_ = list(names)
+    inner.vocabulary_ = {name: j for j, name in enumerate(inner.feature_names_)}
 
 
 def split_rows(matrix: Any, offsets: Any) -> list[Any]:
@@ -217,115 +245,113 @@ class _Tokens:
     """All items of all sequences: a number per feature, and where items and sequences end."""
 
     def __init__(self, X: Iterable[Iterable[Any]]) -> None:
-        if isinstance(X, str | Mapping) or not isinstance(X, Iterable):
-            raise TypeError(f"X: found {_show(X)}; expected a list of sequences of items")
-        numbers: dict[Any, int] = _Numbering()
-        find = numbers.__getitem__
-        numbered: list[np.ndarray] = []
+        numbering = Numbering()
         counts: list[int] = []
         lengths: list[int] = []
-        for i, sequence in enumerate(X):
-            if isinstance(sequence, str | Mapping) or not isinstance(sequence, Iterable):
-                raise TypeError(
-                    f"X[{i}]: found {_show(sequence)}; expected a sequence: a list of items, each "
-                    "a dict or a list of strings"
-                )
-            items = [_features(item, i, t) for t, item in enumerate(sequence)]
-            if not items:
+        for i, sequence in enumerate(_sequences(X)):
+            before = len(counts)
+            for t, item in enumerate(sequence):
+                counts.append(numbering.add_item(item, i, t))
+            if len(counts) == before:
                 raise ValueError(f"X[{i}]: found an empty sequence; expected at least one item")
-            try:
-                ids = np.fromiter(map(find, chain.from_iterable(items)), np.intc)
-            except TypeError:  # an unhashable value, such as a list of strings
-                items = [list(_flatten(item, f"X[{i}][{t}]")) for t, item in enumerate(items)]
-                ids = np.fromiter(map(find, chain.from_iterable(items)), np.intc)
-            numbered.append(ids)
-            counts.extend(map(len, items))
-            lengths.append(len(items))
+            lengths.append(len(counts) - before)
         if not lengths:
             raise ValueError("X: found no sequences; expected at least one")
-        self.distinct = list(numbers)
-        self.ids = np.concatenate(numbered)
+        self.names, self.texts = numbering.names, numbering.texts
+        self.ids, self.values = numbering.occurrences()
         self.ends = np.r_[0, np.cumsum(counts)]
         self.offsets = np.r_[0, np.cumsum(lengths)]
 
     def matrices(self, inner: Any, method: Callable) -> list[Any]:
-        """The rows that `method` makes, cut into sequences."""
-        rows = self.rows(inner, method)
-        if self._separable(inner):
-            ones = np.ones(len(self.ids), rows.dtype)
-            shape = len(self.ends) - 1, len(self.distinct)
-            rows = sparse.csr_matrix((ones, self.ids, self.ends), shape=shape) @ rows
-            if sparse.issparse(rows):
-                rows.sort_indices()
-        return split_rows(rows, self.offsets)
+        """The rows of all items, cut into sequences."""
+        column, factor, width = self.columns(inner, method)
+        ids, values, ends = self.ids, self.values, self.ends
+        known = column >= 0
+        if not known.all():
+            kept = known[ids]
+            ends = np.r_[0, np.cumsum(kept)][ends]
+            ids, values = ids[kept], None if values is None else values[kept]
+        data = factor[ids]
+        if values is not None:
+            data = (data * values).astype(factor.dtype)
+        rows = sparse.csr_matrix((data, column[ids], ends), shape=(len(ends) - 1, width))
+        rows.sum_duplicates()
+        is_sparse = getattr(inner, "sparse", True)
+        return split_rows(rows if is_sparse else rows.toarray(), self.offsets)
 
-    def rows(self, inner: Any, method: Callable) -> Any:
-        """Call `method` once: on the distinct features, or on all items if it must see them."""
-        if not self._separable(inner):
-            return method([self._as_dict(self.ids[a:b]) for a, b in pairwise(self.ends.tolist())])
-        pairs = [self._pair(k) for k in range(len(self.distinct))]
+    def columns(self, inner: Any, method: Callable) -> tuple[np.ndarray, np.ndarray, int]:
+        """Column and factor of each distinct feature, column -1 where there is none; the width."""
+        if type(inner) is DictVectorizer:
+            names = self.full_names(inner.separator)
+            ones = np.ones(len(names), inner.dtype)
+            if method.__name__ != "transform":
+                order: Any = range(len(names))
+                if inner.sort:
+                    order = sorted(order, key=names.__getitem__)
+                _name_columns(inner, dict.fromkeys(map(names.__getitem__, order)))
+                if len(inner.vocabulary_) == len(names):
+                    column = np.empty(len(names), np.int32)
+                    column[order] = np.arange(len(names))
+                    return column, ones, len(names)
+            column_of = inner.vocabulary_.get
+            column = np.fromiter((column_of(name, -1) for name in names), np.int32, len(names))
+            return column, ones, len(inner.vocabulary_)
         kind = getattr(inner, "input_type", "dict")
+        if not self.names:
+            return np.zeros(0, np.int32), np.zeros(0, inner.dtype), inner.n_features
         if kind == "string":
-            return method([[name if v == 1 else f"{name}={v}"] for name, v in pairs])
-        return method([[pair] if kind == "pair" else dict([pair]) for pair in pairs])
+            rows = method([[name] for name in self.full_names("=")])
+        else:
+            pairs = [
+                (name, 1 if text is None else text) for name, text in zip(self.names, self.texts)
+            ]
+            rows = method([[pair] if kind == "pair" else dict([pair]) for pair in pairs])
+        known = np.diff(rows.indptr) > 0
+        column, factor = np.full(len(known), -1, np.int32), np.zeros(len(known), rows.dtype)
+        column[known], factor[known] = rows.indices, rows.data
+        return column, factor, rows.shape[1]
 
-    def _separable(self, inner: Any) -> bool:
-        return isinstance(inner, DictVectorizer | FeatureHasher) and len(self.distinct) > 0
-
-    def _as_dict(self, ids: np.ndarray) -> dict[str, Any]:
-        item: dict[str, Any] = {}
-        for k in ids.tolist():
-            name, value = self._pair(k)
-            item[name] = item[name] + value if name in item else value
-        return item
-
-    def _pair(self, k: int) -> tuple[str, Any]:
-        feature = self.distinct[k]
-        if isinstance(feature, str):
-            return feature, 1
-        if isinstance(feature, tuple) and len(feature) == 2 and isinstance(feature[0], str):
-            return feature
-        token = int(np.searchsorted(self.ends, np.flatnonzero(self.ids == k)[0], "right")) - 1
-        i = int(np.searchsorted(self.offsets, token, "right")) - 1
-        raise ValueError(
-            f"X[{i}][{token - self.offsets[i]}]: found the feature {_show(feature)}; expected a "
-            "string, or a name (string) with a value"
-        )
+    def full_names(self, separator: str) -> list[str]:
+        """The names of the distinct features, with their texts."""
+        return [
+            name if text is None else f"{name}{separator}{text}"
+            for name, text in zip(self.names, self.texts)
+        ]
 
 
-class _Numbering(dict):
-    """Number keys in the order of their first look-up."""
-
-    def __missing__(self, key: Any) -> int:
-        self[key] = number = len(self)
-        return number
-
-
-def _features(item: Any, i: int, t: int) -> Any:
-    """What an item holds: strings, or pairs of a name and a value."""
-    if isinstance(item, dict | Mapping):
-        return item.items()
-    if isinstance(item, str) or not isinstance(item, Iterable):
-        raise TypeError(f"X[{i}][{t}]: found {_show(item)}; expected a dict or a list of strings")
-    return item if isinstance(item, list) else list(item)
-
-
-def _flatten(features: Iterable[Any], where: str) -> Iterable[Any]:
-    """Take lists of strings apart, as `DictVectorizer` reads them."""
-    for feature in features:
-        is_pair = isinstance(feature, tuple) and len(feature) == 2
-        listed = is_pair and isinstance(feature[1], Iterable) and not isinstance(feature[1], str)
-        for one in [(feature[0], value) for value in feature[1]] if listed else [feature]:
-            try:
-                hash(one)
-            except TypeError:
-                raise ValueError(
-                    f"{where}: found the feature {_show(feature)}; expected a name (string) with a "
-                    "number, a string or a list of strings"
-                ) from None
-            yield one
+def _whole(X: Iterable[Iterable[Any]]) -> tuple[list[dict[str, Any]], np.ndarray]:
+    """Every item as a dict, for transformers that must see whole items; where sequences end."""
+    items: list[dict[str, Any]] = []
+    offsets = [0]
+    for i, sequence in enumerate(_sequences(X)):
+        for t, item in enumerate(sequence):
+            if isinstance(item, Mapping):
+                items.append(dict(item))
+                continue
+            numbering = Numbering()  # it checks the item
+            item = item if isinstance(item, list | str) else list(item)
+            numbering.add_item(item, i, t)
+            counted: dict[str, Any] = {}
+            for feature in item:
+                name, value = (feature, 1) if isinstance(feature, str) else feature
+                counted[name] = counted[name] + value if name in counted else value
+            items.append(counted)
+        if len(items) == offsets[-1]:
+            raise ValueError(f"X[{i}]: found an empty sequence; expected at least one item")
+        offsets.append(len(items))
+    if not items:
+        raise ValueError("X: found no sequences; expected at least one")
+    return items, np.array(offsets)
 
 
-def _show(value: Any) -> str:
-    text = repr(value)
-    return f"{text if len(text) <= 60 else text[:57] + '...'} ({type(value).__name__})"
+def _sequences(X: Any) -> Iterable[Any]:
+    """The sequences of X, each of them checked to be one."""
+    if isinstance(X, str | Mapping) or not isinstance(X, Iterable):
+        raise TypeError(f"X: found {show(X)}; expected a list of sequences of items")
+    for i, sequence in enumerate(X):
+        if isinstance(sequence, str | Mapping) or not isinstance(sequence, Iterable):
+            raise TypeError(
+                f"X[{i}]: found {show(sequence)}; expected a sequence: a list of items, each "
+                "a dict or a list of strings"
+            )
+        yield sequence

@@ -1,0 +1,53 @@
+"""Named features to matrices: CoNLL-2000's training sentences, by what users of each would call.
+
+    python benchmarks/named_features.py
+
+6 million features of the chunking template (``conll_features``, not timed), as lists of strings.
+python-crfsuite's users call ``Trainer.append(items, labels)``, which packs and numbers them;
+``ItemSequence(items)`` only copies the strings.  Ours is ``SequenceVectorizer().fit_transform``,
+whose matrices training takes as they are; ``transform`` is what a prediction costs.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import pycrfsuite
+from common import machine, median_time
+from datasets import conll2000
+
+from structsolve import SequenceVectorizer
+from structsolve.features.token_features import conll_features
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeat", type=int, default=5, help="runs of each, in turn")
+    options = parser.parse_args()
+    print(machine())
+    sentences, labels = conll2000("train")
+    items = [conll_features(sentence) for sentence in sentences]
+    features = sum(len(item) for sentence in items for item in sentence)
+    print(f"{len(items)} sentences, {features} features")
+
+    def appended() -> None:
+        trainer = pycrfsuite.Trainer(verbose=False)
+        for sentence, sequence in zip(items, labels):
+            trainer.append(sentence, sequence)
+
+    fitted = SequenceVectorizer().fit(items)
+    calls = {
+        "ItemSequence": lambda: [pycrfsuite.ItemSequence(sentence) for sentence in items],
+        "Trainer.append": appended,
+        "fit_transform (ours)": lambda: SequenceVectorizer().fit_transform(items),
+        "transform (ours)": lambda: fitted.transform(items),
+    }
+    seconds = {name: median_time(call, options.repeat)[0] for name, call in calls.items()}
+    print("\n| call | CPU s | of ItemSequence | of Trainer.append |\n| --- | --- | --- | --- |")
+    for name, cpu in seconds.items():
+        shares = [cpu / seconds[other] for other in ("ItemSequence", "Trainer.append")]
+        print(f"| {name} | {cpu:.2f} | {shares[0]:.2f} | {shares[1]:.2f} |")
+
+
+if __name__ == "__main__":
+    main()

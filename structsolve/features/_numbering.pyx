@@ -1,0 +1,288 @@
+"""Numbers for named features: one look-up per occurrence, in a table that stays near the processor.
+
+A dict of Python leads through four places of memory per look-up, here it is two; and the hashes of
+an item are known before its first look-up, so that these places are on their way.
+"""
+
+from collections.abc import Iterable, Mapping
+from numbers import Number
+
+import numpy as np
+
+from cpython.list cimport PyList_GET_ITEM
+from cpython.object cimport PyObject
+from libc.stdint cimport int32_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc, realloc
+
+cdef extern from "Python.h":
+    Py_hash_t PyObject_Hash(object) except? -1
+    int PyUnicode_Check(object)
+    int PyUnicode_CheckExact(object)
+    int PyUnicode_Compare(object, object) except? -1
+
+cdef extern from *:
+    """
+    #if defined(__GNUC__)
+    #define structsolve_prefetch(address) __builtin_prefetch(address)
+    #else
+    #define structsolve_prefetch(address) ((void)(address))
+    #endif
+    """
+    void structsolve_prefetch(const void*) noexcept nogil
+
+cdef struct Slot:
+    PyObject* name      # borrowed from the list of names; NULL: empty
+    int32_t number      # -1 - number: the feature has a text
+    uint32_t hash
+
+cdef Py_ssize_t AHEAD = 32      # features of an item whose hashes are taken before the first look-up
+
+
+def show(value):
+    """Return the text of a value for a message.
+
+    Parameters
+    ----------
+    value : object
+
+    Returns
+    -------
+    str
+        At most 60 characters, and the type.
+    """
+    text = repr(value)
+    return f"{text if len(text) <= 60 else text[:57] + '...'} ({type(value).__name__})"
+
+
+cdef class Numbering:
+    """Features in the order of their first occurrence, and the numbers of all occurrences.
+
+    A feature is a name, or a name with a text as its value.
+
+    Attributes
+    ----------
+    names, texts : list
+        Of each feature; its text is None where it has none.
+    """
+
+    cdef readonly list names, texts
+    cdef Slot* slots
+    cdef Py_ssize_t mask
+    # Occurrences: the feature, and how often it counts; NULL: once each.
+    cdef int32_t* ids
+    cdef double* values
+    cdef Py_ssize_t n, room
+
+    def __cinit__(self):
+        self.names, self.texts = [], []
+        self.mask = (1 << 12) - 1
+        self.slots = <Slot*>calloc(self.mask + 1, sizeof(Slot))
+        if self.slots == NULL:
+            raise MemoryError
+
+    def __dealloc__(self):
+        free(self.slots)
+        free(self.ids)
+        free(self.values)
+
+    def occurrences(self):
+        """Return what was added.
+
+        Returns
+        -------
+        ids : ndarray of int32
+        values : ndarray of float64, or None
+            None where all are 1.
+        """
+        ids = np.empty(self.n, np.int32)
+        cdef int32_t[::1] id_view = ids
+        cdef double[::1] value_view
+        cdef Py_ssize_t k
+        for k in range(self.n):
+            id_view[k] = self.ids[k]
+        if self.values == NULL:
+            return ids, None
+        values = np.empty(self.n)
+        value_view = values
+        for k in range(self.n):
+            value_view[k] = self.values[k]
+        return ids, values
+
+    def add_item(self, item, Py_ssize_t i, Py_ssize_t t):
+        """Add the features of an item.
+
+        Parameters
+        ----------
+        item : dict, or iterable of str or of pairs
+        i, t : int
+            Of which sequence and place, for messages.
+
+        Returns
+        -------
+        int
+            How many there were.
+        """
+        cdef Py_ssize_t before = self.n
+        if type(item) is list:
+            self._add_list(item, i, t)
+        elif isinstance(item, Mapping):
+            for name, value in item.items():
+                self._add_pair(name, value, (name, value), i, t)
+        elif isinstance(item, str) or not isinstance(item, Iterable):
+            raise TypeError(
+                f"X[{i}][{t}]: found {show(item)}; expected a dict or a list of strings"
+            )
+        else:
+            self._add_list(list(item), i, t)
+        return self.n - before
+
+    cdef int _add_list(self, list item, Py_ssize_t i, Py_ssize_t t) except -1:
+        cdef Py_ssize_t k, first = 0, last, n = len(item)
+        cdef Py_hash_t hashes[32]
+        while first < n:
+            last = min(n, first + AHEAD)
+            for k in range(first, last):
+                feature = <object>PyList_GET_ITEM(item, k)
+                if PyUnicode_CheckExact(feature):
+                    hashes[k - first] = PyObject_Hash(feature)
+                    structsolve_prefetch(&self.slots[hashes[k - first] & self.mask])
+            for k in range(first, last):
+                feature = <object>PyList_GET_ITEM(item, k)
+                if PyUnicode_CheckExact(feature):
+                    self._append(self._number(feature, None, hashes[k - first]), 1.0)
+                elif PyUnicode_Check(feature):
+                    self._append(self._number(feature, None, PyObject_Hash(feature)), 1.0)
+                elif isinstance(feature, tuple) and len(feature) == 2:
+                    self._add_pair(feature[0], feature[1], feature, i, t)
+                else:
+                    raise _refused(feature, i, t)
+            first = last
+        return 0
+
+    cdef int _add_pair(self, name, value, feature, Py_ssize_t i, Py_ssize_t t) except -1:
+        if not PyUnicode_Check(name):
+            raise _refused(feature, i, t)
+        if PyUnicode_Check(value):
+            self._append(
+                self._number(name, value, _mixed(PyObject_Hash(name), PyObject_Hash(value))), 1.0
+            )
+        elif isinstance(value, (float, int, Number, np.bool_)):
+            try:
+                weight = float(value)
+            except (TypeError, OverflowError):  # a complex number, one beyond 1e308
+                raise _refused(feature, i, t) from None
+            self._append(self._number(name, None, PyObject_Hash(name)), weight)
+        elif isinstance(value, Mapping):
+            for inner, what in value.items():
+                if not PyUnicode_Check(inner):
+                    raise _refused(feature, i, t)
+                self._add_pair(f"{name}:{inner}", what, feature, i, t)
+        elif isinstance(value, Iterable) and not isinstance(value, (bytes, bytearray)):
+            self._add_many(name, value, feature, i, t)
+        else:
+            raise _refused(feature, i, t)
+        return 0
+
+    cdef int _add_many(self, name, value, feature, Py_ssize_t i, Py_ssize_t t) except -1:
+        """Several texts: a feature each; a vector of numbers: a feature for each place."""
+        ordered = isinstance(value, (list, tuple)) or getattr(value, "ndim", 0) == 1
+        cdef list parts = list(value)
+        if all(isinstance(part, str) for part in parts):
+            for part in parts:
+                self._add_pair(name, part, feature, i, t)
+        elif ordered and all(isinstance(part, (Number, np.bool_)) for part in parts):
+            for place, part in enumerate(parts):
+                self._add_pair(f"{name}[{place}]", part, feature, i, t)
+        else:
+            raise _refused(feature, i, t)
+        return 0
+
+    cdef int _append(self, int32_t number, double value) except -1:
+        cdef Py_ssize_t k, room
+        cdef void* grown
+        if self.n == self.room:
+            room = max(1024, self.room + self.room // 2)
+            grown = realloc(self.ids, room * sizeof(int32_t))
+            if grown == NULL:
+                raise MemoryError
+            self.ids = <int32_t*>grown
+            if self.values != NULL:
+                grown = realloc(self.values, room * sizeof(double))
+                if grown == NULL:
+                    raise MemoryError
+                self.values = <double*>grown
+            self.room = room
+        if value != 1 and self.values == NULL:
+            self.values = <double*>malloc(self.room * sizeof(double))
+            if self.values == NULL:
+                raise MemoryError
+            for k in range(self.n):
+                self.values[k] = 1
+        self.ids[self.n] = number
+        if self.values != NULL:
+            self.values[self.n] = value
+        self.n += 1
+        return 0
+
+    cdef int32_t _number(self, name, text, Py_hash_t hash) except -1:
+        cdef Py_ssize_t place = hash & self.mask
+        cdef uint32_t high = <uint32_t>(<uint64_t>hash >> 32)
+        cdef int32_t number
+        while self.slots[place].name != NULL:
+            if self.slots[place].hash == high and _same(<object>self.slots[place].name, name):
+                number = self.slots[place].number
+                if number >= 0:
+                    if text is None:
+                        return number
+                elif text is not None and _same(self.texts[-1 - number], text):
+                    return -1 - number
+            place = (place + 1) & self.mask
+        number = <int32_t>len(self.names)
+        if number == 2147483647:
+            raise ValueError("X: found 2^31 different features; use a FeatureHasher")
+        self.names.append(name)
+        self.texts.append(text)
+        self.slots[place].name = <PyObject*>name
+        self.slots[place].hash = high
+        self.slots[place].number = number if text is None else -1 - number
+        if 2 * (number + 1) > self.mask:
+            self._grow()
+        return number
+
+    cdef int _grow(self) except -1:
+        cdef Py_ssize_t mask = 4 * self.mask + 3, k, place
+        cdef int32_t number
+        cdef Py_hash_t hash
+        cdef Slot* slots = <Slot*>calloc(mask + 1, sizeof(Slot))
+        if slots == NULL:
+            raise MemoryError
+        for k in range(self.mask + 1):
+            if self.slots[k].name != NULL:
+                number = self.slots[k].number
+                hash = PyObject_Hash(<object>self.slots[k].name)
+                if number < 0:
+                    hash = _mixed(hash, PyObject_Hash(self.texts[-1 - number]))
+                place = hash & mask
+                while slots[place].name != NULL:
+                    place = (place + 1) & mask
+                slots[place] = self.slots[k]
+        free(self.slots)
+        self.slots, self.mask = slots, mask
+        return 0
+
+
+cdef inline Py_hash_t _mixed(Py_hash_t name, Py_hash_t text) noexcept:
+    return name ^ (text * <Py_hash_t>0x9E3779B97F4A7C15ULL)
+
+
+cdef inline bint _same(a, b) except -1:
+    if a is b:
+        return True
+    return PyUnicode_Compare(a, b) == 0
+
+
+cdef _refused(feature, Py_ssize_t i, Py_ssize_t t):
+    return ValueError(
+        f"X[{i}][{t}]: found the feature {show(feature)}; expected a string, or a name (string) "
+        "with a number, a string, a list of strings, a vector of numbers or a dict of these"
+    )
