@@ -55,6 +55,26 @@ class ChainSpace(LabelingSpace):
         """
         return self.transition_masks(examples, allowed, forbidden, "(label, next label)")
 
+    def pack_sizes(self, sizes: Any, **topology: Any) -> Examples:
+        """Return chains of given lengths, without features.
+
+        Parameters
+        ----------
+        sizes : sequence of int
+            Lengths.
+        **topology
+            None.
+
+        Returns
+        -------
+        Examples
+        """
+        packing.no_topology(topology)
+        examples = Examples(packing.size_offsets(sizes, "lengths"))
+        if self.layout.edge is not None:
+            examples.edge_offsets = examples.offsets - np.arange(examples.n + 1)
+        return examples
+
     def make_oracle(self) -> Any:
         """Return what binds the oracle, an exact dynamic program."""
         from structsolve.plugins.chain._oracle import ChainOracle

@@ -99,14 +99,23 @@ class DependencyStructure(Structure):
         ValueError
             When parameters or data are refused; data by example.
         """
+        self._check(classes)
+        arcs = stack_arcs(X)
+        space = DependencySpace(self, arcs.features.shape[1])
+        return space, space._examples(arcs, Y, strict=True)
+
+    def score_space(self, classes: Any = None, edge: bool = False) -> DependencySpace:
+        """Return a space without features: one score per arc."""
+        self._check(classes)
+        packing.no_edges(edge, self.name)
+        return DependencySpace(self, 0)
+
+    def _check(self, classes: Any) -> None:
         for name in ("projective", "single_root"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise ValueError(f"{name} is {getattr(self, name)!r}, expected True or False")
         if classes is not None:
             raise ValueError("classes: dependency trees have none")
-        arcs = stack_arcs(X)
-        space = DependencySpace(self, arcs.features.shape[1])
-        return space, space._examples(arcs, Y, strict=True)
 
     def space_from_state(
         self, state: dict[str, Any], arrays: dict[str, np.ndarray]
@@ -196,6 +205,40 @@ class DependencySpace(Space):
         """
         arcs = stack_arcs(X, self.layout.n_features)
         examples = self._examples(arcs, Y, strict=unseen == "error")
+        return examples
+
+    def pack_sizes(self, sizes: Any, **topology: Any) -> Examples:
+        """Return sentences of given numbers of words, without features of their arcs.
+
+        Parameters
+        ----------
+        sizes : sequence of int
+            Words of each sentence.
+        **topology
+            ``heads``, ``modifiers`` and ``n_arcs``, as of :class:`Arcs`, where not all arcs are
+            candidates; here they must be in order: by sentence, modifier and head.
+
+        Returns
+        -------
+        Examples
+            A sentence of n words has n rows of scores for each word, by rising head.
+
+        Raises
+        ------
+        ValueError
+            Naming the example.
+        """
+        packing.no_topology({*topology} - {"heads", "modifiers", "n_arcs"})
+        words = np.diff(packing.size_offsets(sizes, "numbers of words"))
+        heads = topology.get("heads")
+        rows = int((words**2).sum()) if heads is None else len(heads)
+        # Rows know their places: whether they were brought in order.
+        arcs = Arcs(np.arange(float(rows))[:, None], words, **topology)
+        if heads is not None and (np.diff(arcs.features[:, 0]) < 0).any():
+            raise ValueError("arcs: expected them in order: by sentence, modifier and head")
+        arcs.features = arcs.features[:, :0]
+        examples = self._examples(arcs, None, strict=False)
+        examples.nodes = None
         return examples
 
     def _examples(self, arcs: Arcs, Y: Any, strict: bool) -> Examples:

@@ -72,6 +72,11 @@ class MulticlassStructure(Structure):
         """Rebuild a space from what its ``state()`` returned."""
         return MulticlassSpace(self, arrays["classes"], state["n_features"], state["intercept"])
 
+    def score_space(self, classes: Any = None, edge: bool = False) -> MulticlassSpace:
+        """Return a space of so many classes, or of their sorted names, without features."""
+        packing.no_edges(edge, self.name)
+        return MulticlassSpace(self, labels.class_names(classes, self.name), 0, False)
+
     def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
         """Return random rows of features and classes."""
         rng = np.random.default_rng(random_state)
@@ -91,6 +96,10 @@ class RowSpace(NodeSpace):
         """Return packed rows without labels."""
         nodes, offsets = packing.single_rows(X, self.layout.n_features, compress=True)
         return Examples(offsets, nodes)
+
+    def pack_sizes(self, sizes: Any, **topology: Any) -> Examples:
+        """Return so many examples without features."""
+        return Examples(packing.row_offsets(sizes, topology))
 
     def flatten(self, Y: Any, offsets: np.ndarray) -> np.ndarray:
         """Return labels as users name them."""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from structsolve.examples import packing
+from structsolve.examples.labels import class_names
 from structsolve.examples.packed import Examples
 from structsolve.plugins.mrf.decoders import check_name
 from structsolve.plugins.mrf.graph_operators import (
@@ -101,9 +102,7 @@ class MultilabelStructure(Structure):
         ValueError
             For entries of Y that are neither 0 nor 1, and unknown oracles and pairs.
         """
-        check_name(self.oracle)
-        if self.predict_oracle is not None:
-            check_name(self.predict_oracle, "predict_oracle")
+        self._check()
         nodes, offsets = packing.single_rows(X, compress=True)
         names = column_names(Y)
         matrix = indicators(Y, nodes.shape[0])
@@ -120,6 +119,39 @@ class MultilabelStructure(Structure):
         edges = label_pairs(self.edges, matrix, names)
         space = MultilabelSpace(self, names, edges, nodes.shape[1], fit_intercept)
         return space, space._examples(nodes, offsets, matrix)
+
+    def score_space(self, classes: Any = None, edge: bool = False) -> MultilabelSpace:
+        """Return a space of so many labels, or of these names, without features.
+
+        Parameters
+        ----------
+        classes : int or sequence
+        edge : bool
+            To be False: pairs of labels have shared scores.
+
+        Returns
+        -------
+        MultilabelSpace
+
+        Raises
+        ------
+        ValueError
+            For ``edges="tree"``, which is learned from training labels.
+        """
+        self._check()
+        packing.no_edges(edge, self.name)
+        if isinstance(self.edges, str) and self.edges == "tree":
+            raise ValueError(
+                "edges is 'tree', the tree of training labels, and there are none; give the pairs"
+            )
+        names = class_names(classes, self.name, ordered=False)
+        edges = label_pairs(self.edges, np.zeros((1, len(names)), np.int32), names)
+        return MultilabelSpace(self, names, edges, 0, False)
+
+    def _check(self) -> None:
+        check_name(self.oracle)
+        if self.predict_oracle is not None:
+            check_name(self.predict_oracle, "predict_oracle")
 
     def space_from_state(
         self, state: dict[str, Any], arrays: dict[str, np.ndarray]
@@ -201,6 +233,10 @@ class MultilabelSpace(Space):
             matrix = indicators(Y, nodes.shape[0], len(self.classes_))
         examples = self._examples(nodes, offsets, matrix)
         return examples
+
+    def pack_sizes(self, sizes: Any, **topology: Any) -> Examples:
+        """Return so many examples without features."""
+        return self._examples(None, packing.row_offsets(sizes, topology), None)
 
     def _examples(self, nodes: Any, offsets: np.ndarray, matrix: np.ndarray | None) -> Examples:
         """Put checked rows and indicators together."""

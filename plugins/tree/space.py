@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from structsolve.examples.packed import Examples
+from structsolve.examples.packing import no_topology, size_offsets
 from structsolve.plugins.tree.trees import stack_trees
 from structsolve.structure.labelings import LabelingSpace, LabelingStructure
 
@@ -56,6 +57,37 @@ class TreeSpace(LabelingSpace):
         return self.transition_masks(
             examples, allowed, forbidden, "(parent's label, child's label)"
         )
+
+    def pack_sizes(self, sizes: Any, **topology: Any) -> Examples:
+        """Return trees of given numbers of nodes, without features.
+
+        Parameters
+        ----------
+        sizes : sequence of int
+            Nodes of each tree.
+        **topology
+            ``trees``: for each example the parents of its nodes, or its edges (parent, child), as
+            in X.
+
+        Returns
+        -------
+        Examples
+            Rows of scores of edges are in the order of the nodes that have a parent.
+
+        Raises
+        ------
+        ValueError
+            Naming the example.
+        """
+        no_topology({*topology} - {"trees"})
+        offsets, trees = size_offsets(sizes), topology.get("trees")
+        if trees is None or len(trees) != len(offsets) - 1:
+            given = "None" if trees is None else f"{len(trees)} of them"
+            raise ValueError(f"trees: found {given}, expected one for each of {len(offsets) - 1}")
+        rows = [np.zeros((size, 1)) for size in np.diff(offsets).tolist()]
+        examples = stack_trees([(row, tree) for row, tree in zip(rows, trees)])
+        examples.nodes = None
+        return examples
 
     def make_oracle(self) -> Any:
         """Return what binds the oracle, an exact dynamic program."""

@@ -267,3 +267,50 @@ def encode(
 def _shorten(classes: np.ndarray, shown: int = 12) -> str:
     text = ", ".join(repr(c) for c in classes[:shown].tolist())
     return f"{text}, ... ({len(classes)} in all)" if len(classes) > shown else text
+
+
+def class_names(classes: Any, structure: str, ordered: bool = True) -> np.ndarray:
+    """Return the names of classes where there is no training data.
+
+    Parameters
+    ----------
+    classes : int or sequence
+        Their number, or distinct names.
+    structure : str
+        Its name, for messages.
+    ordered : bool, default=True
+        Names must be sorted: class k is the k-th of them.
+
+    Returns
+    -------
+    ndarray
+        Numbers from 0 where ``classes`` is one.
+
+    Raises
+    ------
+    ValueError
+
+    Examples
+    --------
+    >>> from structsolve.examples.labels import class_names
+    >>> class_names(3, "chain").tolist(), class_names(["a", "b"], "chain").tolist()
+    ([0, 1, 2], ['a', 'b'])
+    """
+    if isinstance(classes, (int, np.integer)) and not isinstance(classes, bool) and classes >= 1:
+        return np.arange(classes)
+    if classes is None or isinstance(classes, (int, np.integer, str)) or np.ndim(classes) != 1:
+        raise ValueError(
+            f"structure {structure!r}: classes is {classes!r}, expected how many there are, at "
+            "least 1, or their names"
+        )
+    names = np.asarray(classes)
+    if not len(names) or len(np.unique(names)) < len(names):
+        raise ValueError(
+            f"structure {structure!r}: classes are {names.tolist()}, expected distinct"
+        )
+    if ordered and (names[1:] < names[:-1]).any():
+        raise ValueError(
+            f"structure {structure!r}: classes are {names.tolist()}, expected them sorted: the "
+            "scores of class k are those of the k-th name"
+        )
+    return names

@@ -445,3 +445,101 @@ def check_weights(sample_weight: Any, n: int) -> np.ndarray:
     if weights.sum() <= 0:
         raise ValueError("sample_weight is zero for every example: nothing to train on")
     return weights
+
+
+def size_offsets(sizes: Any, what: str = "sizes") -> np.ndarray:
+    """Return where each example begins, from sizes.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        At least 1.
+    what : str, default="sizes"
+        What messages call them.
+
+    Returns
+    -------
+    ndarray of int64 of shape (n + 1,)
+
+    Raises
+    ------
+    ValueError
+        Naming the example.
+
+    Examples
+    --------
+    >>> from structsolve.examples.packing import size_offsets
+    >>> size_offsets([2, 3]).tolist()
+    [0, 2, 5]
+    """
+    given = np.asarray(sizes)
+    if given.ndim != 1 or not given.size or given.dtype.kind not in "iu":
+        raise ValueError(
+            f"{what}: found {given.dtype} of shape {given.shape}, expected one integer per example"
+        )
+    if given.min() < 1:
+        i = int(np.argmin(given))
+        raise ValueError(f"example {i}: {what}: found {given[i]}, expected at least 1")
+    offsets = np.zeros(len(given) + 1, dtype=np.int64)
+    np.cumsum(given, out=offsets[1:])
+    return offsets
+
+
+def row_offsets(n: Any, topology: Any = ()) -> np.ndarray:
+    """Return where each example begins, where all are one row.
+
+    Parameters
+    ----------
+    n : int
+        Examples, at least 1.
+    topology : collection of str, optional
+        Names of further arguments, of which there must be none.
+
+    Returns
+    -------
+    ndarray of int64 of shape (n + 1,)
+
+    Raises
+    ------
+    ValueError
+    TypeError
+        For further arguments.
+    """
+    no_topology(topology)
+    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
+        raise ValueError(f"sizes is {n!r}, expected how many examples there are: each is one row")
+    return np.arange(n + 1, dtype=np.int64)
+
+
+def no_topology(topology: Any) -> None:
+    """Refuse arguments of ``pack_sizes()`` that a structure does not have.
+
+    Parameters
+    ----------
+    topology : collection of str
+        Their names.
+
+    Raises
+    ------
+    TypeError
+    """
+    if topology:
+        raise TypeError(f"pack_sizes() got {sorted(topology)}, which the structure does not take")
+
+
+def no_edges(edge: bool, structure: str) -> None:
+    """Refuse scores of edges, where a structure has none of its own.
+
+    Parameters
+    ----------
+    edge : bool
+        As of :meth:`structsolve.Structure.score_space`.
+    structure : str
+        Its name.
+
+    Raises
+    ------
+    ValueError
+    """
+    if edge:
+        raise ValueError(f"edge is True, but structure {structure!r} has no scores of edges")

@@ -26,6 +26,8 @@ class Registry(Names):
     manager : pluggy.PluginManager
     plugins : list of Plugin
         Loaded and broken ones.
+    version : int
+        Grows with every change of what is in use: what was asked before may be answered otherwise.
 
     Examples
     --------
@@ -45,6 +47,7 @@ class Registry(Names):
         super().__init__()
         self.manager = pluggy.PluginManager(GROUP)
         self.manager.add_hookspecs(hookspecs)
+        self.version = 0
 
     def load_entry_points(self, off: Sequence[str] = ()) -> None:
         """Load every installed plugin; a broken one is remembered with its error and left out.
@@ -94,6 +97,7 @@ class Registry(Names):
             if plugin.module is not None:
                 self.manager.unregister(plugin.module)
             plugin.module, plugin.error, plugin.off, plugin.declares = None, "", True, {}
+        self.version += 1
 
     def register(self, module: Any, name: str | None = None) -> None:
         """Register hook implementations by hand (for scripts and tests).
@@ -129,6 +133,7 @@ class Registry(Names):
             raise ValueError(f"{module!r} is not registered as a plugin")
         self.manager.unregister(module)
         self.plugins = [p for p in self.plugins if p.module is not module]
+        self.version += 1
 
     def add(self, module: Any, plugin: Plugin) -> None:
         """Check a plugin's hooks and what it declares, then register it.
@@ -187,6 +192,7 @@ class Registry(Names):
         plugin.module = module
         plugin.declares = {**declares, "hooks": sorted(marked)}
         self.plugins.append(plugin)
+        self.version += 1
 
     def ask(self, hook: str, expected: Any, **arguments: Any) -> Any:
         """Call a ``firstresult`` hook and check the answer.

@@ -118,6 +118,33 @@ class Structure(Params):
         """
         raise NotImplementedError(f"{type(self).__name__} does not implement space_from_state()")
 
+    def score_space(self, classes: Any = None, edge: bool = False) -> Space:
+        """Return a space without features, for scores that come from elsewhere.
+
+        Its blocks are those that :meth:`make_space` makes for the same classes; its
+        :meth:`Space.pack_sizes` makes examples.
+
+        Parameters
+        ----------
+        classes : int or sequence, optional
+            How many classes there are, or their names (:func:`class_names`).
+        edge : bool
+            Edges have scores of their own beside those that they share.
+
+        Returns
+        -------
+        Space
+
+        Raises
+        ------
+        ValueError
+            When the structure does not allow it.
+        """
+        raise NotImplementedError(
+            f"{type(self).__name__} does not implement score_space(), which makes a space without "
+            "features; a space of make_space() will do as well, with examples of its pack()"
+        )
+
     def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
         """Return small random examples for ``check_structure``.
 
@@ -180,6 +207,31 @@ class Space:
             When X or Y does not fit the space; the message names the example.
         """
         raise NotImplementedError(f"{type(self).__name__} does not implement pack()")
+
+    def pack_sizes(self, sizes: Any, **topology: Any) -> Examples:
+        """Return examples of given sizes, without features: their scores come from elsewhere.
+
+        Parameters
+        ----------
+        sizes : int or sequence
+            Of structures with one row per example the number of examples; else the sizes of all
+            examples, as the structure counts them.
+        **topology
+            What else the structure needs: graphs, as users give them in X.
+
+        Returns
+        -------
+        Examples
+
+        Raises
+        ------
+        ValueError
+            When sizes do not fit; the message names the example.
+        """
+        raise NotImplementedError(
+            f"{type(self).__name__} does not implement pack_sizes(), which makes examples without "
+            "features; those of pack() will do as well"
+        )
 
     def unpack(self, flat: np.ndarray, examples: Examples) -> Any:
         """Return labels in the form users give Y.

@@ -83,6 +83,23 @@ class LabelingStructure(Structure):
         examples.labels = space.encode(flat, examples.offsets)
         return space, examples
 
+    def score_space(self, classes: Any = None, edge: bool = False) -> LabelingSpace:
+        """Return a space without features; see :meth:`Structure.score_space`.
+
+        Parameters
+        ----------
+        classes : int or sequence
+            How many states nodes have, or the sorted names of the states.
+        edge : bool
+            Each edge has a table of scores of its own, beside the one that all share.
+
+        Returns
+        -------
+        LabelingSpace
+        """
+        names = labels.class_names(classes, self.name)
+        return self.space_type(self, names, 0, 0 if edge else None, False)
+
     def space_from_state(
         self, state: dict[str, Any], arrays: dict[str, np.ndarray]
     ) -> LabelingSpace:

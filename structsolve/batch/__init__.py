@@ -1,0 +1,12 @@
+"""Batches of examples whose part scores are given: what a network needs of structures.
+
+Takes arrays of scores and labels; hands on values, gradients, labels and marginals.  NumPy alone
+will do.
+"""
+
+from .answers import argmax, marginals
+from .scores import Scores
+from .spaces import score_space
+from .values import value_and_gradient
+
+__all__ = ["Scores", "argmax", "marginals", "score_space", "value_and_gradient"]

@@ -1,0 +1,294 @@
+"""Loops over the examples of a batch, in threads: what a surrogate, oracle or projection gives."""
+
+import numpy as np
+
+from libc.math cimport NAN
+from libc.stdint cimport int64_t
+from libc.string cimport memset
+from ..operators cimport KBest, Oracle, Parts, Projection
+from ..part_layout cimport PartLayout
+from ..surrogates._fenchel_young cimport FenchelYoung
+from ..surrogates.base cimport Cut, Surrogate
+from ..utils.alignment cimport align
+from ._sheets cimport Sheet
+
+from ..utils.arrays import aligned_zeros
+from ..utils.parallel import NODES_PER_CALL, native_calls, over_examples
+
+
+cdef class Room:
+    """Memory of one thread: part scores, a vector like them, entries of a cut, scratch.
+
+    Parameters
+    ----------
+    layout : PartLayout
+    work_bytes : int
+        Of the operator.
+    entries : int, default=0
+    """
+
+    cdef double[::1] theta, dense, value
+    cdef int[::1] index
+    cdef char[::1] work
+
+    def __init__(self, PartLayout layout not None, Py_ssize_t work_bytes, Py_ssize_t entries=0):
+        self.theta, self.dense = aligned_zeros(layout.max_theta + 8), aligned_zeros(
+            layout.max_theta + 8)
+        self.value, self.index = np.zeros(entries + 1), np.zeros(entries + 1, np.int32)
+        self.work = aligned_zeros(work_bytes // 8 + 16).view(np.int8)
+
+
+def check_labels(PartLayout layout not None, const int[::1] labels, Py_ssize_t n_states):
+    """Refuse true labels with numbers that are no states.
+
+    Parameters
+    ----------
+    layout : PartLayout
+    labels : ndarray of int32
+        Of all examples, one after the other.
+    n_states : int
+        0: there is no largest.
+
+    Raises
+    ------
+    ValueError
+        Naming the example.
+    """
+    cdef Py_ssize_t i, v, end = layout.label_offsets[layout.n]
+    cdef int top = <int>min(n_states, 0x7fffffff) if n_states else 0x7fffffff
+    cdef bint fits = labels.shape[0] == end
+    if not fits:
+        raise ValueError(
+            f"labels: found {labels.shape[0]} numbers, expected {end}, one after the other for all "
+            f"{layout.n} examples"
+        )
+    for v in range(end):
+        fits &= 0 <= labels[v] < top
+    if fits:
+        return
+    for i in range(layout.n):
+        for v in range(layout.label_offsets[i], layout.label_offsets[i + 1]):
+            if not 0 <= labels[v] < top:
+                states = f"0 to {n_states - 1}" if n_states else "0 or more"
+                raise ValueError(
+                    f"example {i}: its label holds {labels[v]} at {v - layout.label_offsets[i]}, "
+                    f"expected {states}"
+                )
+
+
+def _bad_cut(surrogate, Py_ssize_t i, Py_ssize_t nnz, Py_ssize_t most):
+    raise ValueError(
+        f"example {i}: {type(surrogate).__name__}: cut() gave {nnz} entries, expected 0 to {most} "
+        "(max_entries)"
+    )
+
+
+cdef class _Gradients:
+    """What the threads of one pass share: values, gradients of rows, sums of the shared blocks."""
+
+    cdef Sheet scores, out
+    cdef Surrogate surrogate
+    cdef FenchelYoung fenchel
+    cdef const int* labels
+    cdef const double* weights
+    cdef double* values
+    cdef double* sums
+    cdef const int64_t* bounds
+
+    cdef int run(self, Py_ssize_t first, Py_ssize_t last, double* sums, Room room) except -1 nogil:
+        cdef double* theta = &room.theta[0]
+        cdef double* dense = &room.dense[0]
+        cdef Py_ssize_t i, j, shared = self.scores.layout.shared_size
+        cdef double weight = 1
+        for i in range(first, last):
+            self.scores.read(i, theta)
+            if self.fenchel is not None:
+                self.project(i, theta, dense, room)
+            else:
+                self.cut(i, theta, dense, room)
+            if self.weights != NULL:
+                weight = self.weights[i]
+            self.out.write(i, dense, weight)
+            for j in range(shared):
+                sums[j] += weight * dense[j]
+        return 0
+
+    cdef int cut(self, Py_ssize_t i, const double* theta, double* dense, Room room) except -1 nogil:
+        cdef Cut cut
+        cdef Py_ssize_t k
+        cut.index, cut.value = &room.index[0], &room.value[0]
+        cut.nnz = cut.calls = 0
+        cut.key, cut.b, cut.bound = 0, NAN, NAN
+        self.surrogate.cut(i, theta, self.labels + self.surrogate.layout.label_offsets[i], &cut,
+                           &room.work[0])
+        if not 0 <= cut.nnz <= self.surrogate.max_entries:
+            with gil:
+                _bad_cut(self.surrogate, i, cut.nnz, self.surrogate.max_entries)
+        memset(dense, 0, self.scores.layout.theta_size(i) * sizeof(double))
+        for k in range(cut.nnz):
+            dense[cut.index[k]] -= cut.value[k]
+        self.values[i] = cut.bound
+        return 0
+
+    cdef int project(self, Py_ssize_t i, const double* theta, double* dense,
+                     Room room) except -1 nogil:
+        # The same of a Fenchel-Young surrogate, whose gradient is dense: no cut is written.
+        cdef const int* truth = self.labels + self.fenchel.layout.label_offsets[i]
+        cdef int* index = &room.index[0]
+        cdef double* value = &room.value[0]
+        cdef char* work = &room.work[0]
+        cdef double bound, ignored
+        cdef Py_ssize_t k, n = self.fenchel.parts.encode(i, truth, index, value)
+        cdef double total = self.fenchel.encoded_offset(i, truth, n, index, value, work)
+        self.fenchel.projection.project(i, theta, dense, &ignored, &bound,
+                                        align(work + self.fenchel.vector_bytes))
+        total += bound
+        for k in range(n):
+            dense[index[k]] -= value[k]
+            total -= value[k] * theta[index[k]]
+        self.values[i] = total
+        return 0
+
+
+def gradients(Sheet scores not None, Sheet out not None, Surrogate surrogate not None,
+              const int[::1] labels not None, const double[::1] weights, double[::1] values,
+              double[:, ::1] sums, const int64_t[::1] bounds not None, n_jobs, list rooms):
+    """Values of a surrogate, and its gradients by the scores.
+
+    Ranges of examples have a sum each, whatever the threads: no sum depends on their number.
+
+    Parameters
+    ----------
+    scores, out : Sheet
+        Read, and written: rows of nodes and edges.
+    surrogate : Surrogate
+        Bound to the same examples.
+    labels : ndarray of int32
+        True labels, checked.
+    weights : ndarray of shape (n,), or None
+    values : ndarray of shape (n,)
+        Written.
+    sums : ndarray of shape (ranges, at least shared_size)
+        Zeros; gradients of the shared blocks are added.
+    bounds : ndarray of int64 of shape (ranges + 1,)
+        First example of each range, and the end.
+    n_jobs : int or None
+    rooms : list of Room
+        Memory that is free; more is added.
+    """
+    cdef _Gradients shared = _Gradients()
+    cdef PartLayout layout = scores.layout
+    if layout.n == 0:
+        return
+    shared.scores, shared.out, shared.surrogate = scores, out, surrogate
+    if type(surrogate) is FenchelYoung:
+        shared.fenchel = surrogate
+    shared.labels = &labels[0] if labels.shape[0] else NULL
+    shared.weights = NULL if weights is None else &weights[0]
+    shared.values = &values[0]
+    offsets = layout.examples.offsets
+    cdef Py_ssize_t many = NODES_PER_CALL
+
+    def piece(Py_ssize_t first, Py_ssize_t last, Room room):
+        cdef Py_ssize_t k, a, z
+        if layout.offsets[bounds[last]] - layout.offsets[bounds[first]] <= many:
+            with nogil:
+                for k in range(first, last):
+                    shared.run(bounds[k], bounds[k + 1], &sums[k, 0], room)
+            return
+        for k in range(first, last):
+            for a, z in native_calls(offsets, bounds[k], bounds[k + 1]):
+                with nogil:
+                    shared.run(a, z, &sums[k, 0], room)
+
+    in_rooms(piece, offsets[np.asarray(bounds)], n_jobs, rooms,
+             lambda: Room(layout, surrogate.work_bytes, surrogate.max_entries))
+
+
+def in_rooms(piece, offsets, n_jobs, list rooms, make):
+    """Run a piece of work over examples, in memory that is kept for the next time.
+
+    Parameters
+    ----------
+    piece, offsets, n_jobs
+        As of :func:`structsolve.utils.parallel.over_examples`.
+    rooms : list of Room
+        Memory that is free; taken, and given back in the end.
+    make : callable
+        Makes more.
+    """
+    used = []
+
+    def take():
+        try:
+            room = rooms.pop()
+        except IndexError:
+            room = make()
+        used.append(room)
+        return room
+
+    over_examples(piece, offsets, n_jobs, take)
+    rooms.extend(used)
+
+
+def labels_of(Sheet scores not None, Oracle oracle not None, int[::1] labels, double[::1] values,
+              double[::1] bounds, n_jobs, list rooms):
+    """The best label of every example, what it scores, and what any label scores at most.
+
+    Parameters
+    ----------
+    scores : Sheet
+    oracle : Oracle
+        Bound to the same examples.
+    labels : ndarray of int32
+        Of all examples; written, as are the others.
+    values, bounds : ndarray of shape (n,)
+    n_jobs, rooms
+        As of :func:`gradients`.
+    """
+    cdef PartLayout layout = scores.layout
+    cdef int* out = &labels[0] if labels.shape[0] else NULL
+
+    def piece(Py_ssize_t first, Py_ssize_t last, Room room):
+        cdef Py_ssize_t i
+        with nogil:
+            for i in range(first, last):
+                scores.read(i, &room.theta[0])
+                oracle.argmax(i, &room.theta[0], out + layout.label_offsets[i], &values[i],
+                              &bounds[i], &room.work[0])
+
+    in_rooms(piece, layout.examples.offsets, n_jobs, rooms,
+             lambda: Room(layout, oracle.work_bytes))
+
+
+def marginals_of(Sheet scores not None, Sheet out not None, Projection projection not None,
+                 double[::1] values, n_jobs, list rooms):
+    """The maximiser of a projection for every example, and the upper bound of its value.
+
+    Parameters
+    ----------
+    scores, out : Sheet
+        Read, and written; ``out`` has shared blocks for each example.
+    projection : Projection
+        Bound to the same examples.
+    values : ndarray of shape (n,)
+        Written.
+    n_jobs, rooms
+        As of :func:`gradients`.
+    """
+    cdef PartLayout layout = scores.layout
+
+    def piece(Py_ssize_t first, Py_ssize_t last, Room room):
+        cdef Py_ssize_t i, j
+        cdef double ignored
+        with nogil:
+            for i in range(first, last):
+                scores.read(i, &room.theta[0])
+                projection.project(i, &room.theta[0], &room.dense[0], &ignored, &values[i],
+                                   &room.work[0])
+                out.write(i, &room.dense[0], 1)
+                for j in range(layout.shared_size):
+                    out.shared[i * out.shared_step + j] = room.dense[j]
+
+    in_rooms(piece, layout.examples.offsets, n_jobs, rooms,
+             lambda: Room(layout, projection.work_bytes))

@@ -1,0 +1,27 @@
+# Arrays of part scores as users hold them, and the padded rows of doubles that operators read.
+from libc.stdint cimport int64_t
+from ..part_layout cimport PartLayout
+
+
+# Rows of the node or edge block: `rows` of `cols` numbers for each node or edge, which theta holds
+# `stride` apart.
+cdef struct Rows:
+    char* data              # NULL: there is no array, and all scores are 0
+    bint single             # float32, else float64
+    Py_ssize_t rows, cols, stride
+    const int64_t* first    # first row of each example
+
+
+cdef class Sheet:
+    cdef readonly PartLayout layout
+    cdef readonly object node_array, edge_array
+    cdef Rows node, edge
+    cdef double* shared             # padded, as in theta
+    cdef Py_ssize_t shared_step     # from the shared blocks of one example to those of the next
+    cdef object table, blocks, owners
+
+    cdef int _open(self, Rows* place, block, array, first) except -1
+    # theta <- the scores of an example; refuses NaN.
+    cdef int read(self, Py_ssize_t i, double* theta) except -1 nogil
+    # Rows of nodes and edges of an example <- weight * theta.
+    cdef void write(self, Py_ssize_t i, const double* theta, double weight) noexcept nogil

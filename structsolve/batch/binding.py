@@ -1,0 +1,311 @@
+"""Operators of a space bound to the sizes of a batch, kept for batches of the same sizes."""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections import OrderedDict
+from typing import Any
+
+import numpy as np
+
+from .. import registry
+from ..examples.packed import Examples
+from ..lp.ask import ask_oracle, without_warm_starts
+from ..operators import KBest, Oracle, Projection
+from ..projections.choose import ask_euclidean
+from ..structure.ask import ask_parts, ask_power, ask_projection, make_layout
+from ..surrogates.base import Surrogate
+from ..surrogates.task import Task
+from ..utils.parallel import ranges
+from ._loops import check_labels
+
+# Batches whose operators are kept, per space.
+KEPT = 16
+# Sums of the gradients of shared blocks: ranges of examples, whatever the number of threads.
+SUMS = 16
+
+
+class Binding:
+    """What has been bound to one batch: operators by what they were asked for, memory of threads.
+
+    Parameters
+    ----------
+    space : Space
+    examples : Examples
+        Its arrays must not change; see :func:`binding_of`.
+    """
+
+    def __init__(self, space: Any, examples: Examples):
+        self.space, self.examples = space, examples
+        self.layout = make_layout(space, examples)
+        parts = ranges(examples.offsets, SUMS, taper=True)
+        self.bounds = np.array([a for a, _ in parts] + [examples.n], dtype=np.int64)
+        self._bound: dict[Any, Any] = {}
+        self._lock = threading.Lock()
+        self._rooms: dict[int, list[Any]] = {}
+
+    def rooms(self, operator: Any) -> list[Any]:
+        """Return the list of memory that is free for an operator.
+
+        Parameters
+        ----------
+        operator : Operator
+
+        Returns
+        -------
+        list of Room
+        """
+        return self._rooms.setdefault(id(operator), [])
+
+    def oracle(self, oracle: Any = None) -> Oracle:
+        """Return the oracle for prediction.
+
+        Parameters
+        ----------
+        oracle : str or structsolve.lp.Backend, optional
+            As of :func:`structsolve.batch.argmax`.
+
+        Returns
+        -------
+        Oracle
+        """
+        key = "oracle", fingerprint(oracle)
+        if key not in self._bound:
+            self._bound[key] = ask_oracle(self.space, _cold(oracle))(self.layout)
+        bound: Oracle = self._bound[key]
+        return bound
+
+    def kbest(self) -> KBest:
+        """Return the operator of the k best labels.
+
+        Returns
+        -------
+        KBest
+
+        Raises
+        ------
+        ValueError
+            Where the structure has none of these examples.
+        """
+        if "kbest" not in self._bound:
+            bind = ask_power(self.space, "kbest")
+            bound = None if bind is None else bind(self.layout)
+            if bound is None:
+                why = getattr(self.space, "no_powers", {}).get("kbest", "")
+                raise ValueError(
+                    f"structure {self.space.structure.name!r} cannot list the k best labels"
+                    f"{': ' if why else ''}{why}"
+                )
+            self._bound["kbest"] = bound
+        return self._bound["kbest"]
+
+    def projection(self, name: str) -> Projection:
+        """Return a projection.
+
+        Parameters
+        ----------
+        name : str
+            "entropy", "euclidean", or what plugins name.
+
+        Returns
+        -------
+        Projection
+
+        Raises
+        ------
+        ValueError
+            Where the structure has none of these examples.
+        """
+        key = "projection", name
+        if key not in self._bound:
+            if name == "euclidean":
+                bind = ask_euclidean(self.space, ask_oracle(self.space), ask_parts(self.space))
+            else:
+                bind = ask_projection(self.space, name)
+            self._bound[key] = bind(self.layout)
+        bound: Projection = self._bound[key]
+        return bound
+
+    def surrogate(self, surrogate: Any, loss: Any, oracle: Any, labels: np.ndarray) -> Surrogate:
+        """Return a surrogate, and check the labels that it is going to be asked about.
+
+        Most surrogates are bound without labels.  One that reads those of its task is bound to
+        them, again for others.
+
+        Parameters
+        ----------
+        surrogate : str or surrogate object
+        loss : str or loss object
+        oracle : str or structsolve.lp.Backend, or None
+        labels : ndarray of int32
+
+        Returns
+        -------
+        Surrogate
+
+        Raises
+        ------
+        ValueError
+            Where they do not go together, or naming the example whose label is wrong.
+        """
+        key = "surrogate", fingerprint(surrogate), fingerprint(loss), fingerprint(oracle)
+        with self._lock:
+            return self._surrogate(key, surrogate, loss, oracle, labels)
+
+    def _surrogate(
+        self, key: Any, surrogate: Any, loss: Any, oracle: Any, labels: np.ndarray
+    ) -> Surrogate:
+        task, bound = self._bound.get(key, (None, None))
+        if task is None:
+            task = _LabelledTask(self.space, self.examples, loss, _cold(oracle))
+        check_labels(task.layout, labels, task.parts.n_states)
+        task.loss.check_truths(labels)
+        if bound is not None and not task.reads_labels:
+            return bound
+        if bound is not None and np.array_equal(task.own_labels, labels):
+            return bound
+        if bound is not None:
+            self._rooms.pop(id(bound), None)
+        if isinstance(surrogate, str):
+            surrogate = registry.default().make("surrogates", surrogate)
+        if getattr(surrogate, "warm_start", False):  # no answer may depend on earlier ones
+            surrogate = copy.copy(surrogate)
+            surrogate.warm_start = False
+        task.own_labels, task.reads_labels = labels.copy(), False
+        bound = surrogate.bind(task)
+        self._bound[key] = task, bound
+        return bound
+
+
+class _LabelledTask(Task):
+    """A task without labels, that lends those of one call and remembers whether they were read."""
+
+    own_labels: np.ndarray | None = None
+    reads_labels = False
+
+    @property
+    def labels(self) -> np.ndarray | None:  # type: ignore[override]
+        self.reads_labels = True
+        return self.own_labels
+
+    @labels.setter
+    def labels(self, labels: np.ndarray | None) -> None:
+        self.own_labels = labels
+
+
+def _cold(oracle: Any) -> Any:
+    """Return a backend of linear programs whose answers do not depend on earlier ones."""
+    return None if oracle is None else without_warm_starts(oracle)
+
+
+class _Kept:
+    """The bindings of a space, of its last batches.  Copies and pickles of it are empty."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.bindings: OrderedDict[Any, Binding] = OrderedDict()
+
+    def __reduce__(self) -> Any:
+        return _Kept, ()
+
+
+def binding_of(space: Any, examples: Examples) -> Binding:
+    """Return what is bound to examples; the last few batches of each space are kept.
+
+    Batches are the same where their sizes and graphs are, whichever objects hold them.
+
+    Parameters
+    ----------
+    space : Space
+    examples : Examples
+
+    Returns
+    -------
+    Binding
+
+    Raises
+    ------
+    TypeError
+        When ``examples`` are none.
+    ValueError
+        When their arrays do not fit each other.
+    """
+    if not isinstance(examples, Examples):
+        raise TypeError(
+            f"scores: examples is a {type(examples).__name__}, expected Examples: sizes and "
+            "graphs, as pack_sizes() of the space gives them"
+        )
+    kept = vars(space).setdefault("_batches", _Kept())
+    key = (
+        registry.default().version,
+        fingerprint(examples.offsets),
+        fingerprint(examples.edge_offsets),
+        None if examples.label_offsets is examples.offsets else fingerprint(examples.label_offsets),
+        fingerprint(examples.topology) if examples.topology else None,
+    )
+    with kept.lock:
+        binding = kept.bindings.get(key)
+        if binding is not None:
+            kept.bindings.move_to_end(key)
+            return binding
+    binding = Binding(space, _sizes_alone(examples))
+    with kept.lock:
+        kept.bindings[key] = binding
+        while len(kept.bindings) > KEPT:
+            kept.bindings.popitem(last=False)
+    return binding
+
+
+def _sizes_alone(examples: Examples) -> Examples:
+    """Return examples without features and labels, whose arrays nobody else holds."""
+    own = Examples(
+        np.array(examples.offsets),
+        edge_offsets=None if examples.edge_offsets is None else np.array(examples.edge_offsets),
+        topology={
+            name: np.array(value) if isinstance(value, np.ndarray) else value
+            for name, value in examples.topology.items()
+        },
+    )
+    if examples.label_offsets is not examples.offsets:
+        own.label_offsets = np.array(examples.label_offsets)
+    return own
+
+
+class _Same:
+    """An object that is equal to itself alone; it is held, so that no other gets its number."""
+
+    def __init__(self, value: Any):
+        self.value = value
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, _Same) and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+def fingerprint(value: Any) -> Any:
+    """Return something hashable that is equal for values that are.
+
+    Parameters
+    ----------
+    value : object
+        Arrays, numbers, strings and containers of them; objects with parameters by name
+        (:class:`structsolve.utils.params.Params`); of others it is the object itself that counts.
+
+    Returns
+    -------
+    hashable
+    """
+    if value is None or isinstance(value, (str, bool, int, float)):
+        return type(value), value
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biufSU":
+        return value.dtype.str, value.shape, value.tobytes()
+    if isinstance(value, (tuple, list)):
+        return type(value), *map(fingerprint, value)
+    if isinstance(value, dict):
+        return dict, *((name, fingerprint(one)) for name, one in value.items())
+    if hasattr(value, "get_params"):
+        return type(value), fingerprint(value.get_params(deep=False))
+    return _Same(value)

@@ -1,0 +1,230 @@
+"""Surrogates at given part scores: values, and gradients by the scores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..utils.arrays import aligned_zeros
+from ._loops import gradients
+from ._sheets import Sheet, views_of
+from .binding import binding_of
+from .scores import Scores
+
+
+def value_and_gradient(
+    space: Any,
+    scores: Scores,
+    labels: Any,
+    surrogate: Any = "margin",
+    loss: Any = "hamming",
+    *,
+    oracle: Any = None,
+    weights: Any = None,
+    n_jobs: int | None = None,
+    out: Scores | None = None,
+) -> tuple[np.ndarray, Scores]:
+    """Return a surrogate of every example at given scores, and its gradient by the scores.
+
+    Parameters
+    ----------
+    space : Space
+        As of :func:`score_space`, or of a trained model.
+    scores : Scores
+    labels : ndarray of int of shape (size of all labels,)
+        True labels as the space encodes them, one after the other.
+    surrogate : str or surrogate object, default="margin"
+        As of :class:`~structsolve.StructuredSVM`.
+    loss : str or loss object, default="hamming"
+    oracle : str or structsolve.lp.Backend, optional
+        A solver of linear programs in place of the structure's own oracle.
+    weights : array of shape (n,), optional
+        Factors of the examples' gradients, such as the derivative of what is made of the values.
+    n_jobs : int, optional
+        Threads; no bit of the answer depends on it.
+    out : Scores, optional
+        Arrays for the gradient, of the shapes of those of ``scores``.
+
+    Returns
+    -------
+    values : ndarray of float64 of shape (n,)
+        ``H_i(theta_i)``, or the least upper bound that is known where the oracle is not exact.
+    gradient : Scores
+        ``weights[i] * dH_i / dtheta_i`` for nodes and edges, in arrays like those of ``scores``; 0
+        in rows that belong to no example.  For shared blocks the sum over the examples.
+
+    Raises
+    ------
+    ValueError
+        For labels that the space does not know and scores that are NaN, naming the example; arrays
+        that do not fit, naming the block; what the structure, loss and surrogate do not allow.
+    TypeError
+        For arrays of another type.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structsolve.batch import Scores, score_space, value_and_gradient
+    >>> chain = score_space("chain", 2)
+    >>> node = np.array([[1.0, 0.0], [0.0, 0.5], [0.0, 0.0]])
+    >>> scores = Scores(node, {"transition": np.zeros((2, 2))}, examples=chain.pack_sizes([2, 1]))
+    >>> values, gradient = value_and_gradient(chain, scores, np.array([0, 0, 1]))
+    >>> values.tolist()
+    [1.5, 1.0]
+    >>> gradient.node.tolist(), gradient.shared["transition"].tolist()
+    ([[0.0, 0.0], [-1.0, 1.0], [1.0, -1.0]], [[-1.0, 1.0], [0.0, 0.0]])
+    """
+    binding = binding_of(space, scores.examples)
+    layout, blocks = binding.layout, space.layout.blocks
+    labels = _flat_labels(labels)
+    bound = binding.surrogate(surrogate, loss, oracle, labels)
+    source = sheet_of(scores, layout, blocks)
+    if weights is not None:
+        weights = _checked_weights(weights, layout.n)
+    gradient = like(scores, source) if out is None else out
+    _same_shapes(scores, gradient)
+    target = Sheet(
+        layout,
+        blocks,
+        gradient.node,
+        gradient.shared,
+        gradient.edge,
+        scores.rows,
+        scores.edge_rows,
+        written=True,
+    )
+    values = np.empty(layout.n)
+    size = max(layout.shared_size, 1)
+    sums = aligned_zeros((len(binding.bounds) - 1) * size).reshape(-1, size)
+    gradients(
+        source,
+        target,
+        bound,
+        labels,
+        weights,
+        values,
+        sums,
+        binding.bounds,
+        n_jobs,
+        binding.rooms(bound),
+    )
+    if not np.isfinite(values).all():
+        i = int(np.flatnonzero(~np.isfinite(values))[0])
+        raise ValueError(
+            f"example {i}: the surrogate is {values[i]}, expected a number: a score of -inf "
+            "forbids its true label, or scores are too large"
+        )
+    if gradient.shared:
+        write_shared(gradient.shared, sums.sum(axis=0), layout, blocks)
+    return values, gradient
+
+
+def sheet_of(scores: Scores, layout: Any, blocks: Any) -> Sheet:
+    """Return the arrays of scores, checked, for loops to read.
+
+    Parameters
+    ----------
+    scores : Scores
+    layout : PartLayout
+    blocks : sequence of Block
+
+    Returns
+    -------
+    Sheet
+
+    Raises
+    ------
+    ValueError, TypeError
+        As of :class:`Sheet`; where nodes have no scores.
+    """
+    if scores.node is None and layout.node_size:
+        raise ValueError("scores: node is None, expected an array with one row for each node")
+    return Sheet(
+        layout, blocks, scores.node, scores.shared, scores.edge, scores.rows, scores.edge_rows
+    )
+
+
+def like(scores: Scores, sheet: Sheet) -> Scores:
+    """Return arrays of the shapes and types of scores; 0 where loops may not write.
+
+    Parameters
+    ----------
+    scores : Scores
+    sheet : Sheet
+        Of these scores.
+
+    Returns
+    -------
+    Scores
+    """
+    return Scores(
+        _empty(sheet.node_array, scores.rows),
+        {name: np.empty_like(array) for name, array in (scores.shared or {}).items()},
+        _empty(sheet.edge_array, scores.edge_rows),
+        scores.examples,
+        scores.rows,
+        scores.edge_rows,
+    )
+
+
+def _empty(array: np.ndarray | None, rows: Any) -> np.ndarray | None:
+    if array is None:
+        return None
+    return np.empty_like(array) if rows is None else np.zeros_like(array)
+
+
+def _same_shapes(scores: Scores, out: Scores) -> None:
+    """Refuse arrays for gradients of other shapes; fill rows that loops do not write with 0."""
+    given = {"node": scores.node, "edge": scores.edge, **(scores.shared or {})}
+    taken = {"node": out.node, "edge": out.edge, **(out.shared or {})}
+    for name in {*given, *taken}:
+        shape, expected = (
+            None if one is None else np.shape(one) for one in (taken.get(name), given.get(name))
+        )
+        if shape != expected:
+            raise ValueError(
+                f"out: block {name!r} has shape {shape}, expected {expected} as in scores"
+            )
+    for array, rows in ((out.node, scores.rows), (out.edge, scores.edge_rows)):
+        if array is not None and rows is not None:
+            array.fill(0)
+
+
+def write_shared(shared: dict[str, Any], total: np.ndarray, layout: Any, blocks: Any) -> None:
+    """Write sums of gradients to the arrays of shared blocks.
+
+    Parameters
+    ----------
+    shared : dict of str to ndarray
+    total : ndarray of shape (shared_size,)
+    layout : PartLayout
+    blocks : sequence of Block
+    """
+    for block in blocks:
+        if block.kind == "shared" and shared.get(block.name) is not None:
+            shared[block.name][...] = views_of(total, layout, block)[0]
+
+
+def _flat_labels(labels: Any) -> np.ndarray:
+    given = np.asarray(labels)
+    if given.dtype.kind not in "iu" or given.ndim != 1:
+        raise ValueError(
+            f"labels: found {given.dtype} of shape {given.shape}, expected integers in one row, "
+            "as the space encodes them"
+        )
+    if given.dtype == np.int32:
+        return np.ascontiguousarray(given)
+    flat = given.astype(np.int32)
+    if not np.array_equal(flat, given):
+        raise ValueError("labels: found numbers of 2^31 or more, expected states")
+    return flat
+
+
+def _checked_weights(weights: Any, n: int) -> np.ndarray:
+    given = np.ascontiguousarray(weights, dtype=np.float64)
+    if given.shape != (n,) or not np.isfinite(given).all():
+        raise ValueError(
+            f"weights: found shape {given.shape}, expected {n} finite numbers, one per example"
+        )
+    return given

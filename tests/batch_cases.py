@@ -1,0 +1,96 @@
+"""Batches of random scores and labels, of every structure that has spaces without features."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from structsolve import get_structure
+from structsolve.batch import Scores, score_space
+
+
+def _chain(rng, n, edge=False):
+    space = score_space(get_structure("chain", start_end=bool(rng.integers(2))), 3, edge=edge)
+    return space, space.pack_sizes(rng.integers(1, 5, n))
+
+
+def _tree(rng, n, edge=False):
+    space, sizes = score_space("tree", 3, edge=edge), rng.integers(1, 5, n)
+    trees = [[int(rng.integers(-1, v)) if v else -1 for v in range(size)] for size in sizes]
+    return space, space.pack_sizes(sizes, trees=trees)
+
+
+def _rows(name, classes, **params):
+    def make(rng, n):
+        space = score_space(get_structure(name, **params), classes)
+        return space, space.pack_sizes(n)
+
+    return make
+
+
+def _dependency(projective):
+    def make(rng, n):
+        space = score_space(get_structure("dependency", projective=projective))
+        return space, space.pack_sizes(rng.integers(1, 4, n))
+
+    return make
+
+
+#: From a generator and a number of examples to a space and its examples.
+KINDS = {
+    "chain": _chain,
+    "chain with edges": lambda rng, n: _chain(rng, n, edge=True),
+    "tree": _tree,
+    "tree with edges": lambda rng, n: _tree(rng, n, edge=True),
+    "multiclass": _rows("multiclass", 3),
+    "dependency": _dependency(False),
+    "projective": _dependency(True),
+    "multilabel": _rows("multilabel", 3, edges="none"),
+    "multilabel with pairs": _rows("multilabel", 3, edges=[[0, 1], [1, 2]]),
+}
+
+
+def random_batch(kind, rng, n=4, dtype=np.float64, padded=False):
+    """Return a space, random scores with ties, and random labels."""
+    space, examples = KINDS[kind](rng, n)
+
+    def numbers(*shape):
+        return rng.integers(-4, 5, shape).astype(dtype) / 2
+
+    def rows(block, offsets):
+        if block is None:
+            return None, None
+        if not padded:
+            return numbers(int(offsets[-1]), *block.shape), None
+        longest = int(np.diff(offsets).max()) + 1
+        return numbers(n * longest, *block.shape), longest * np.arange(n)
+
+    node, first = rows(space.layout.node, examples.offsets)
+    edge, first_edge = rows(space.layout.edge, examples.edge_offsets)
+    shared = {block.name: numbers(*block.shape) for block in space.layout.shared}
+    labels = [space.enumerate_labels(examples, i) for i in range(n)]
+    flat = np.concatenate([all_of[rng.integers(len(all_of))] for all_of in labels])
+    return space, Scores(node, shared, edge, examples, first, first_edge), flat.astype(np.int32)
+
+
+def theta_of(space, scores, layout, i):
+    """Return the part scores of an example, flat and padded, as operators take them."""
+    theta = np.zeros(layout.sizes(i)[0])
+    examples = scores.examples
+    edges = (
+        examples.edge_offsets if space.layout.edge is not None else np.zeros(examples.n + 1, int)
+    )
+    nodes = examples.offsets
+    views = space.layout.theta_views(
+        theta, int(nodes[i + 1] - nodes[i]), int(edges[i + 1] - edges[i])
+    )
+    for block in space.layout.blocks:
+        view = views[block.name]
+        if block.kind == "shared":
+            view[...] = (scores.shared or {}).get(block.name, 0)
+        else:
+            array, first = scores.node, nodes if scores.rows is None else scores.rows
+            if block.kind == "edge":
+                array, first = scores.edge, edges if scores.edge_rows is None else scores.edge_rows
+            if array is not None:
+                view[...] = array[first[i] : first[i] + len(view)].reshape(view.shape)
+    return theta
