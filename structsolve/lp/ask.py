@@ -15,6 +15,7 @@ from .cones import PolytopeCones
 from .constraints import ConstrainedPolytopes
 from .decoder import LinearDecoder
 from .highs import Highs
+from .membership import check_labels
 from .oracle import ProgramCones, ProgramOracle, ProgramRelaxation
 from .polytope import Polytopes
 
@@ -239,10 +240,13 @@ def _decoder(space: Space, backend: Backend, layout: PartLayout) -> LinearDecode
     def make(layout: PartLayout) -> LinearDecoder:
         examples = layout.examples
         polytopes = ask_polytopes(space, examples)
+        truths = examples.labels
+        if truths is not None and layout.training:
+            check_labels(space.structure.name, polytopes, ask_parts(space)(layout), truths)
         if backend.constraints is not None:
             polytopes = ConstrainedPolytopes(polytopes, backend.constraints, space, examples)
-            if examples.labels is not None:
-                polytopes.check_truths(ask_parts(space)(layout), examples.labels)
+            if truths is not None:
+                polytopes.check_truths(ask_parts(space)(layout), truths)
         return LinearDecoder(polytopes, backend, warm=layout.training)
 
     made: LinearDecoder = layout.common((LinearDecoder, backend), make)

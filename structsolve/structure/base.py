@@ -294,6 +294,28 @@ class Space:
         """
         raise NotImplementedError(f"{type(self).__name__} does not implement enumerate_labels()")
 
+    def contains(self, label: np.ndarray, examples: Examples, i: int) -> bool:
+        """Tell whether an encoded label is one of this space.
+
+        Training asks it of every true label and refuses the example by name.  Override it where
+        ``pack()`` lets labels pass that the oracle never returns, such as label sets beyond a
+        budget.
+
+        Parameters
+        ----------
+        label : ndarray of int32
+            Encoded.
+        examples : Examples
+        i : int
+            Whose label it is.
+
+        Returns
+        -------
+        bool
+            Here always True: ``pack()`` is trusted.
+        """
+        return True
+
     def unpack_scores(self, flat: np.ndarray, examples: Examples) -> Any:
         """Return node scores or marginals in a form like Y's.
 
@@ -590,7 +612,7 @@ class NodeSpace(Space):
         return pieces(flat, examples.offsets)
 
     def enumerate_labels(self, examples: Examples, i: int) -> np.ndarray:
-        """Return all ``K ** n_nodes`` labels of an example.
+        """Return those of the ``K ** n_nodes`` labels of an example that the space contains.
 
         Parameters
         ----------
@@ -603,7 +625,10 @@ class NodeSpace(Space):
         """
         length = int(examples.offsets[i + 1] - examples.offsets[i])
         grid = np.indices((len(self.classes_),) * length, dtype=np.int32)
-        return np.ascontiguousarray(grid.reshape(length, -1).T)
+        labels = np.ascontiguousarray(grid.reshape(length, -1).T)
+        if type(self).contains is Space.contains:
+            return labels
+        return labels[[self.contains(label, examples, i) for label in labels]]
 
     def allowed_mask(self, allowed: Any, examples: Examples) -> np.ndarray:
         """Return the mask of the node block that allowed labels make.

@@ -13,6 +13,7 @@ import numpy as np
 from ..lp import ask_cones, ask_oracle
 from ..structure import calls
 from ..structure.ask import ask_loss, ask_parts, ask_power, learn_space, make_layout, pack
+from ..structure.base import NodeSpace, Space
 from ..structure.task_loss import named_losses
 from ._memory import Guarded, Room
 
@@ -239,6 +240,13 @@ class Case:
             edges = int(examples.edge_offsets[i + 1] - examples.edge_offsets[i])
         return int(examples.offsets[i + 1] - examples.offsets[i]), edges
 
+    @property
+    def lists_all_labelings(self) -> bool:
+        """Whether the labels are listed by NodeSpace, which knows of no others than all."""
+        space = type(self.space)
+        default = space.enumerate_labels is NodeSpace.enumerate_labels
+        return default and space.contains is Space.contains
+
     def label_size(self, i: int) -> int:
         """Return the number of integers in a label."""
         return len(self.examples.label(i))
@@ -260,6 +268,10 @@ class Case:
                 self.fail(what, "gives one label per row", i, rows.shape, f"(labels, {size})")
             if len(np.unique(rows, axis=0)) < len(rows):
                 self.fail(what, "lists no label twice", i, rows.tolist(), "distinct rows")
+            with self.promise("contains", "knows its labels", i):
+                for row in rows:
+                    if not self.space.contains(row, self.examples, i):
+                        self.fail("contains", "is True of each label listed", i, False, row)
             self.labels.append(rows)
             self.rows.append({row.tobytes(): number for number, row in enumerate(rows)})
             truth = self.examples.label(i)

@@ -64,9 +64,10 @@ def check_best(
     best = scores.max()
     if exact and not scores[row] >= best - TOLERANCE * (1 + abs(best)):
         promise = f"returns a label that attains the maximum ({kind} theta)"
-        case.fail(
-            what, promise, i, f"{label} with score {float(scores[row])!r}", f"score {float(best)!r}"
-        )
+        better = f"score {float(best)!r}, of {case.labels[i][scores.argmax()].tolist()}"
+        if case.lists_all_labelings:
+            better += " (if that is no label, the space lacks contains(): all K^n are listed)"
+        case.fail(what, promise, i, f"{label} with score {float(scores[row])!r}", better)
     case.near(what, f"returns the value of its label ({kind} theta)", i, value, scores[row])
 
 
