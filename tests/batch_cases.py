@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import networkx as nx
 import numpy as np
 
 from structsolve import get_structure
@@ -35,6 +36,49 @@ def _dependency(projective):
     return make
 
 
+def _mrf(rng, n, edge=False, forest=True):
+    structure = get_structure("mrf", tables="features" if edge else "shared", directed=edge)
+    space, sizes = score_space(structure, 2, edge=edge), rng.integers(1, 5, n)
+    edges = []
+    for size in sizes:
+        pairs = np.argwhere(np.triu(rng.random((size, size)) < 0.7, 1))
+        if forest:
+            pairs = np.array([[int(rng.integers(v)), v] for v in range(1, size)])
+        edges.append(pairs.reshape(-1, 2))
+    return space, space.pack_sizes(sizes, edges=edges)
+
+
+def _one_graph(rng, n):
+    structure = get_structure("mrf", edges=[[0, 1], [1, 2]], tables="per-edge", n_states=[2, 3, 2])
+    space = score_space(structure)
+    return space, space.pack_sizes([3] * n)
+
+
+def _grid(rng, n, edge=False):
+    space = score_space(get_structure("grid", by_direction=edge), 2, edge=edge)
+    return space, space.pack_sizes(rng.integers(1, 3, (n, 2)))
+
+
+def _matching(rng, n):
+    space, rows = score_space("permutation"), rng.integers(1, 4, n)
+    sizes = np.column_stack([rows, rows + rng.integers(0, 2, n)])
+    barred = [None, *(rng.random(size) < 0.2 for size in sizes[1:])]
+    for mask in barred[1:]:
+        mask[np.arange(len(mask)), np.arange(len(mask))] = False
+    return space, space.pack_sizes(sizes, forbidden=barred)
+
+
+HIERARCHY = {"a": ["b", "c"], "d": ["e"]}
+
+
+def network():
+    """Two ways from s to t, and an arc between them."""
+    graph = nx.DiGraph([("s", "a"), ("s", "b"), ("a", "t"), ("b", "t"), ("a", "b")])
+    graph.add_node("s", demand=-1)
+    graph.add_node("t", demand=1)
+    return graph
+
+
 #: From a generator and a number of examples to a space and its examples.
 KINDS = {
     "chain": _chain,
@@ -44,6 +88,19 @@ KINDS = {
     "multiclass": _rows("multiclass", 3),
     "dependency": _dependency(False),
     "projective": _dependency(True),
+    "ordinal": _rows("ordinal", 4),
+    "thresholds": _rows("ordinal", 4, thresholds=True),
+    "ranking": _rows("permutation", 3),
+    "matching": _matching,
+    "closed sets": _rows("dag", None, hierarchy=HIERARCHY),
+    "leaves": _rows("dag", None, hierarchy=HIERARCHY, labels="single-leaf"),
+    "flow": _rows("flow", None, network=network()),
+    "forests": _mrf,
+    "forests with edges": lambda rng, n: _mrf(rng, n, edge=True),
+    "graphs": lambda rng, n: _mrf(rng, n, forest=False),
+    "one graph": _one_graph,
+    "grid": _grid,
+    "grid with edges": lambda rng, n: _grid(rng, n, edge=True),
     "multilabel": _rows("multilabel", 3, edges="none"),
     "multilabel with pairs": _rows("multilabel", 3, edges=[[0, 1], [1, 2]]),
 }

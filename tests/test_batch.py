@@ -1,14 +1,25 @@
 """structsolve.batch: surrogates, labels and marginals where scores are given."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
-from batch_cases import KINDS, random_batch, theta_of
+from batch_cases import KINDS, network, random_batch, theta_of
 
-from structsolve import registry
-from structsolve.batch import argmax, marginals, value_and_gradient
+from structsolve import Examples, get_structure, registry
+from structsolve.batch import (
+    Scores,
+    argmax,
+    k_best,
+    marginals,
+    samples,
+    score_space,
+    value_and_gradient,
+)
 from structsolve.lp import ask_oracle
 from structsolve.structure import calls
-from structsolve.structure.ask import ask_projection, make_layout
+from structsolve.structure.ask import ask_parts, ask_power, ask_projection, make_layout
 from structsolve.surrogates.calls import cut
 from structsolve.surrogates.task import Task
 
@@ -66,14 +77,23 @@ def assert_equal_blocks(gradient, expected, rtol=1e-9, atol=1e-9):
         np.testing.assert_allclose(gradient.shared[name], wanted, rtol, atol)
 
 
+# No exact marginals: they are #P-hard, or nobody knows them.
+NO_MARGINALS = {"ranking", "matching", "flow", "graphs", "grid", "grid with edges"}
+NO_ENTROPY = NO_MARGINALS - {"ranking", "matching"}
+
+
 @pytest.mark.parametrize("surrogate", SURROGATES)
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("padded", [False, True])
-def test_equals_cuts_one_by_one(kind, surrogate, padded):
-    rng = np.random.default_rng(sum(map(ord, kind + surrogate)) + padded)
-    for _ in range(3):
-        space, scores, labels = random_batch(kind, rng, padded=padded)
-        weights = rng.normal(size=4)
+def test_equals_cuts_one_by_one(kind, surrogate):
+    rng = np.random.default_rng(sum(map(ord, kind + surrogate)))
+    for padded in (False, True, False):
+        space, scores, labels = random_batch(kind, rng, n=5, padded=padded)
+        if surrogate == "crf" and kind in NO_MARGINALS:
+            if kind not in ("graphs", "grid", "grid with edges"):  # some have no cycles
+                with pytest.raises(ValueError, match="exact marginals"):
+                    value_and_gradient(space, scores, labels, "crf")
+            continue
+        weights = rng.normal(size=5)
         values, gradient = value_and_gradient(space, scores, labels, surrogate, weights=weights)
         expected, dense = reference(space, scores, labels, surrogate, weights=weights)
         np.testing.assert_allclose(values, expected, 1e-9, 1e-9)
@@ -81,25 +101,38 @@ def test_equals_cuts_one_by_one(kind, surrogate, padded):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_labels_and_marginals(kind):
+def test_labels(kind):
     rng = np.random.default_rng(3)
     for padded in (False, True):
         space, scores, _ = random_batch(kind, rng, padded=padded)
         layout = make_layout(space, scores.examples)
         labels, values, bounds = argmax(space, scores)
-        oracle = ask_oracle(space)(layout)
-        projection = ask_projection(space, "entropy")(layout)
-        answer, log_partition = marginals(space, scores)
-        dense = []
+        best, worth = k_best(space, scores, 3)
+        oracle, kbest = ask_oracle(space)(layout), ask_power(space, "kbest")(layout)
         for i in range(4):
             theta = theta_of(space, scores, layout, i)
             label, value, bound = calls.argmax(oracle, i, theta)
             mine = labels[scores.examples.label_offsets[i] : scores.examples.label_offsets[i + 1]]
             assert mine.tolist() == label.tolist()
             assert (values[i], bounds[i]) == (value, bound)
-            own = calls.project(projection, i, theta)
+            several, scored = calls.kbest(kbest, i, theta, 3)
+            assert best[i].tolist() == several.tolist()
+            assert worth[i].tolist() == scored.tolist()
+
+
+@pytest.mark.parametrize("kind", sorted({*KINDS} - NO_ENTROPY))
+def test_marginals(kind):
+    rng = np.random.default_rng(3)
+    for padded in (False, True):
+        space, scores, _ = random_batch(kind, rng, padded=padded)
+        layout = make_layout(space, scores.examples)
+        projection = ask_projection(space, "entropy")(layout)
+        answer, log_partition = marginals(space, scores)
+        dense = []
+        for i in range(4):
+            own = calls.project(projection, i, theta_of(space, scores, layout, i))
             dense.append(own[0])
-            assert log_partition[i] == own[1]
+            assert log_partition[i] == own[2]
             for block in space.layout.shared:
                 views = space.layout.theta_views(own[0], 0, 0)
                 np.testing.assert_array_equal(answer.shared[block.name][i], views[block.name])
@@ -107,6 +140,33 @@ def test_labels_and_marginals(kind):
         np.testing.assert_array_equal(answer.node, node)
         if edge is not None:
             np.testing.assert_array_equal(answer.edge, edge)
+
+
+@pytest.mark.parametrize("kind", ["chain", "forests", "dependency"])
+def test_sparse_marginals_and_samples_agree_with_surrogates(kind):
+    # SparseMAP's gradient is its marginals less the truth; samples have the mean of the marginals.
+    rng = np.random.default_rng(6)
+    space, scores, labels = random_batch(kind, rng, n=2)
+    answer, _ = marginals(space, scores, "euclidean")
+    _, gradient = value_and_gradient(space, scores, labels, "sparsemap")
+    parts = ask_parts(space)(make_layout(space, scores.examples))
+    exact, _ = marginals(space, scores)
+    drawn = samples(space, scores, 4000, random_state=0)
+    assert drawn.tobytes() == samples(space, scores, 4000, random_state=0, n_jobs=2).tobytes()
+    for i in range(2):
+        rows = slice(*scores.examples.offsets[i : i + 2])
+        where = slice(*scores.examples.label_offsets[i : i + 2])
+        nodes = np.zeros(parts.layout.sizes(i)[0])
+        index, value = calls.encode(parts, i, labels[where])
+        np.add.at(nodes, index, value)
+        views = space.layout.theta_views(nodes, rows.stop - rows.start, 0)
+        name = space.layout.node.name
+        np.testing.assert_allclose(answer.node[rows] - views[name], gradient.node[rows], 0, 1e-9)
+        nodes[:] = 0
+        for label in drawn[:, where]:
+            index, value = calls.encode(parts, i, np.ascontiguousarray(label))
+            np.add.at(nodes, index, value / 4000)
+        np.testing.assert_allclose(views[name], exact.node[rows], 0, 0.05)
 
 
 @pytest.mark.parametrize("kind", ["chain with edges", "dependency", "multilabel with pairs"])
@@ -125,3 +185,233 @@ def test_threads_change_no_bit(kind, surrogate):
         bits = [b"" if array is None else array.tobytes() for array in arrays]
         first = bits if first is None else first
         assert bits == first
+
+
+def test_float32():
+    rng = np.random.default_rng(7)
+    for kind in ("chain with edges", "tree", "ranking", "dependency"):
+        space, scores, labels = random_batch(kind, rng, dtype=np.float32)
+        shared = {name: array.astype(np.float64) for name, array in scores.shared.items()}
+        edge = None if scores.edge is None else scores.edge.astype(np.float64)
+        wide = Scores(scores.node.astype(np.float64), shared, edge, scores.examples)
+        for surrogate in ("margin", "sparsemap"):
+            values, gradient = value_and_gradient(space, scores, labels, surrogate)
+            expected, exact = value_and_gradient(space, wide, labels, surrogate)
+            assert values.tolist() == expected.tolist()  # inside all is double
+            assert gradient.node.dtype == np.float32
+            np.testing.assert_array_equal(gradient.node, exact.node.astype(np.float32))
+            for name, array in exact.shared.items():
+                assert gradient.shared[name].dtype == np.float32
+                np.testing.assert_array_equal(gradient.shared[name], array.astype(np.float32))
+        assert marginals(space, scores)[0].node.dtype == np.float32
+
+
+def test_gradient_into_given_arrays():
+    rng = np.random.default_rng(8)
+    space, scores, labels = random_batch("chain", rng, padded=True)
+    _, expected = value_and_gradient(space, scores, labels, "crf")
+    ones = {name: np.ones_like(array) for name, array in scores.shared.items()}
+    out = Scores(np.ones_like(scores.node), ones)
+    _, gradient = value_and_gradient(space, scores, labels, "crf", out=out)
+    assert gradient is out
+    np.testing.assert_array_equal(out.node, expected.node)  # rows between examples are 0
+    for name, array in expected.shared.items():
+        np.testing.assert_array_equal(out.shared[name], array)
+    with pytest.raises(ValueError, match=r"out: block 'node' has shape \(1, 3\), expected"):
+        value_and_gradient(space, scores, labels, out=Scores(np.ones((1, 3)), ones))
+    strided = np.ones((len(scores.node), 6))[:, ::2]
+    with pytest.raises(ValueError, match="out: the array of block 'node' is read-only or not"):
+        value_and_gradient(space, scores, labels, out=Scores(strided, ones))
+
+
+def test_strided_scores_and_missing_blocks():
+    rng = np.random.default_rng(9)
+    space, scores, labels = random_batch("chain with edges", rng)
+    zeros = {name: np.zeros_like(array) for name, array in scores.shared.items()}
+    full = Scores(scores.node, zeros, np.zeros_like(scores.edge), scores.examples)
+    wide = np.repeat(scores.node, 2, axis=1)[:, ::2]
+    bare = Scores(wide, examples=scores.examples)
+    one, two = (value_and_gradient(space, given, labels, "crf") for given in (full, bare))
+    assert one[0].tolist() == two[0].tolist()
+    np.testing.assert_array_equal(one[1].node, two[1].node)
+    assert two[1].edge is None and two[1].shared == {}
+
+
+def test_labels_are_arguments_and_operators_are_kept(monkeypatch):
+    rng = np.random.default_rng(10)
+    space, scores, labels = random_batch("chain", rng, n=6)
+    bound = []
+    make_parts = type(space).make_parts
+    monkeypatch.setattr(type(space), "make_parts", lambda self: bound.append(1) or make_parts(self))
+    value_and_gradient(space, scores, labels)
+    assert len(bound) == 1
+    # The same sizes in other arrays, which are written over afterwards.
+    offsets = scores.examples.offsets.copy()
+    same = Scores(scores.node, scores.shared, examples=Examples(offsets))
+    other = (labels + 1) % 3
+    first = value_and_gradient(space, same, other)
+    assert len(bound) == 1
+    expected, _ = reference(space, scores, other, "margin")
+    np.testing.assert_allclose(first[0], expected)
+    bound.clear()
+    offsets[:] = 10**6
+    assert value_and_gradient(space, scores, labels)[0].tolist() != first[0].tolist()
+    assert not bound
+    value_and_gradient(space, scores, labels, "slack")  # reads labels: bound to them
+    count = len(bound)
+    value_and_gradient(space, scores, other, "slack")
+    expected, _ = reference(space, scores, other, "slack")
+    np.testing.assert_allclose(value_and_gradient(space, scores, other, "slack")[0], expected)
+    assert count == 1
+
+
+def test_answers_do_not_depend_on_earlier_ones():
+    rng = np.random.default_rng(11)
+    for surrogate in ("slack", "max-min", "sparsemap"):
+        space, scores, labels = random_batch("chain", rng)
+        alone = value_and_gradient(space, scores, labels, surrogate)
+        for _ in range(3):
+            more = Scores(rng.normal(size=scores.node.shape), scores.shared, None, scores.examples)
+            value_and_gradient(space, more, labels, surrogate)
+        again = value_and_gradient(space, scores, labels, surrogate)
+        assert again[0].tobytes() == alone[0].tobytes()
+        assert again[1].node.tobytes() == alone[1].node.tobytes()
+
+
+def test_spaces_with_kept_operators_are_pickled_and_copied():
+    space, scores, labels = random_batch("chain", np.random.default_rng(12))
+    values, _ = value_and_gradient(space, scores, labels)
+    for copied in (pickle.loads(pickle.dumps(space)), copy.deepcopy(space)):
+        assert value_and_gradient(copied, scores, labels)[0].tolist() == values.tolist()
+
+
+def test_spaces_of_trained_models():
+    X = [np.eye(2), np.eye(2)[:1]]
+    space, examples = get_structure("chain").make_space(X, [["a", "b"], ["b"]])
+    scores = Scores(np.arange(6.0).reshape(3, 2), examples=examples)
+    assert argmax(space, scores)[0].tolist() == [1, 1, 1]
+
+
+def test_linear_programs():
+    rng = np.random.default_rng(13)
+    space, scores, labels = random_batch("multilabel with pairs", rng)
+    exact, _ = value_and_gradient(space, scores, labels, "margin")
+    for surrogate in ("margin", "lp"):
+        relaxed, _ = value_and_gradient(space, scores, labels, surrogate, oracle="lp")
+        assert (relaxed >= exact - 1e-6).all()
+    best = argmax(space, scores)[1]
+    np.testing.assert_allclose(argmax(space, scores, oracle="ilp")[1], best, atol=1e-6)
+
+
+def case(**changes):
+    """A batch of two chains of 2 and 1 nodes, three states, with some things changed."""
+    space = score_space("chain", 3)
+    given = {
+        "node": np.zeros((3, 3)),
+        "shared": {"transition": np.zeros((3, 3))},
+        "edge": None,
+        "examples": space.pack_sizes([2, 1]),
+        "rows": None,
+        **changes,
+    }
+    return space, Scores(**given)
+
+
+NAN = np.zeros((3, 3))
+NAN[2, 1] = np.nan
+UP = np.zeros((3, 3), np.float32)
+UP[1, 0] = np.inf
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"node": NAN}, r"example 1: the block 'node' holds nan at node 0, \[1\]; expected"),
+        ({"node": UP}, r"example 0: the block 'node' holds inf at node 1, \[0\]; expected"),
+        ({"shared": {"transition": NAN}}, r"the block 'transition' holds nan at \[2, 1\]"),
+        ({"node": np.zeros((4, 3))}, r"block 'node' has shape \(4, 3\), expected \(3, 3\)"),
+        ({"node": np.zeros((3, 2))}, r"block 'node' has shape \(3, 2\), expected \(3, 3\)"),
+        ({"node": np.zeros(9)}, r"block 'node' has shape \(9,\), expected \(3, 3\)"),
+        ({"node": None}, "node is None, expected an array"),
+        ({"shared": {"transition": np.zeros(3)}}, r"'transition' has shape \(3,\), expected"),
+        (
+            {"shared": {"pair": np.zeros(3)}},
+            r"found a shared block 'pair', expected some of \['end'",
+        ),
+        ({"edge": np.zeros((1, 3, 3))}, r"found an array of shape \(1, 3, 3\) for edges"),
+        ({"rows": np.array([0, 1])}, "example 1: its nodes begin at row 1, expected at least 2"),
+        ({"rows": np.array([0, 3])}, "example 1: its nodes are the rows 3 to 3, and the array of"),
+        ({"rows": np.array([-1, 2])}, "example 0: its nodes begin at row -1"),
+        ({"rows": [0, 2]}, r"rows of nodes: found list of shape \(2,\), expected int64 \(2,\)"),
+    ],
+)
+def test_bad_scores(changes, message):
+    space, scores = case(**changes)
+    for call in (argmax, marginals):
+        with pytest.raises(ValueError, match=message):
+            call(space, scores)
+    with pytest.raises(ValueError, match=message):
+        value_and_gradient(space, scores, np.zeros(3, np.int32))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"node": np.zeros((3, 3), int)}, "block 'node' has dtype int64, expected float32 or"),
+        ({"node": [[0.0] * 3] * 3}, "block 'node' is a list, expected a NumPy array"),
+        ({"node": np.zeros((3, 3), ">f8")}, "block 'node' has dtype >f8, expected float32"),
+        ({"examples": None}, "examples is a NoneType, expected Examples"),
+    ],
+)
+def test_scores_of_wrong_types(changes, message):
+    space, scores = case(**changes)
+    with pytest.raises(TypeError, match=message):
+        argmax(space, scores)
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ([0, 1], "labels: found 2 numbers, expected 3"),
+        ([0, 1, 3], "example 1: its label holds 3 at 0, expected 0 to 2"),
+        ([0, -1, 0], "example 0: its label holds -1 at 1, expected 0 to 2"),
+        ([0, 1, 2**40], r"labels: found numbers of 2\^31 or more"),
+        ([0.0, 1.0, 1.0], "labels: found float64 of shape"),
+        ([[0, 1, 1]], r"labels: found int64 of shape \(1, 3\), expected integers in one row"),
+    ],
+)
+def test_bad_labels(labels, message):
+    space, scores = case()
+    for surrogate in ("margin", "crf", "slack"):
+        with pytest.raises(ValueError, match=message):
+            value_and_gradient(space, scores, np.array(labels), surrogate)
+
+
+def test_other_bad_arguments():
+    space, scores = case()
+    labels = np.zeros(3, np.int32)
+    with pytest.raises(ValueError, match=r"weights: found shape \(3,\), expected 2 finite"):
+        value_and_gradient(space, scores, labels, weights=np.ones(3))
+    with pytest.raises(ValueError, match="unknown surrogate 'hinge'"):
+        value_and_gradient(space, scores, labels, "hinge")
+    with pytest.raises(ValueError, match="unknown loss 'f1'"):
+        value_and_gradient(space, scores, labels, loss="f1")
+    with pytest.raises(ValueError, match="k is 0, expected an integer of at least 1"):
+        k_best(space, scores, 0)
+    with pytest.raises(ValueError, match="n is 0, expected an integer of at least 1"):
+        samples(space, scores, 0)
+    with pytest.raises(ValueError, match="no plugin gives the projection 'huber'"):
+        marginals(space, scores, "huber")
+    forbidden = np.zeros((3, 3))
+    forbidden[0, 0] = -np.inf
+    for surrogate in ("margin", "crf"):
+        with pytest.raises(ValueError, match="example 0: the surrogate is inf, expected a number"):
+            value_and_gradient(space, case(node=forbidden)[1], labels, surrogate)
+    values, gradient = value_and_gradient(space, case(node=forbidden)[1], labels + 1, "crf")
+    assert np.isfinite(values).all() and gradient.node[0, 0] == 0
+    flow = score_space(get_structure("flow", network=network()))
+    with pytest.raises(ValueError, match="'permutation' cannot draw labels"):
+        ranking = score_space("permutation", 2)
+        samples(ranking, Scores(np.zeros((1, 2, 2)), examples=ranking.pack_sizes(1)))
+    with pytest.raises(ValueError, match="no plugin gives the projection 'entropy'"):
+        marginals(flow, Scores(np.zeros((1, 5)), examples=flow.pack_sizes(1)))

@@ -156,10 +156,16 @@ class DagStructure(Structure):
         self._check()
         nodes, offsets = packing.single_rows(X, compress=True)
         space = DagSpace(self, Hierarchy(self.hierarchy), nodes.shape[1], fit_intercept)
-        if classes is not None and not np.array_equal(classes, space.classes_):
-            wrong = first_difference(list(classes), space.classes_.tolist())
-            raise ValueError(f"classes: expected those of the hierarchy in its order; {wrong}")
+        space.check_classes(classes)
         return space, space._examples(nodes, offsets, space.encode(Y, nodes.shape[0]))
+
+    def score_space(self, classes: Any = None, edge: bool = False) -> DagSpace:
+        """Return a space of the hierarchy without features: one score per node of it."""
+        self._check()
+        packing.no_edges(edge, self.name)
+        space = DagSpace(self, Hierarchy(self.hierarchy), 0, False)
+        space.check_classes(classes)
+        return space
 
     def space_from_state(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> DagSpace:
         """Rebuild a space from what its ``state()`` returned."""
@@ -268,6 +274,25 @@ class DagSpace(Space):
                     "is 'on'; use roots='free', or close=True to add them"
                 )
         return matrix.ravel()
+
+    def check_classes(self, classes: Any) -> None:
+        """Refuse classes that are not those of the hierarchy.
+
+        Parameters
+        ----------
+        classes : sequence, or None
+
+        Raises
+        ------
+        ValueError
+        """
+        if classes is not None and not np.array_equal(classes, self.classes_):
+            wrong = first_difference(list(classes), self.classes_.tolist())
+            raise ValueError(f"classes: expected those of the hierarchy in its order; {wrong}")
+
+    def pack_sizes(self, sizes: Any, **topology: Any) -> Examples:
+        """Return so many examples without features."""
+        return self._examples(None, packing.row_offsets(sizes, topology), None)
 
     def pack(self, X: Any, Y: Any = None, unseen: str = "error") -> Examples:
         """Check X and Y and pack them.

@@ -98,6 +98,13 @@ class FlowStructure(Structure):
         space = FlowSpace(self, Network.of_graph(self.network), nodes.shape[1], fit_intercept)
         return space, space._examples(nodes, offsets, Y)
 
+    def score_space(self, classes: Any = None, edge: bool = False) -> FlowSpace:
+        """Return a space of the network without features: one score per arc."""
+        packing.no_edges(edge, self.name)
+        if classes is not None:
+            raise ValueError("classes: flows have none")
+        return FlowSpace(self, Network.of_graph(self.network), 0, False)
+
     def space_from_state(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> FlowSpace:
         """Rebuild a space from what its ``state()`` returned."""
         return FlowSpace(
@@ -155,6 +162,10 @@ class FlowSpace(Space):
         nodes, offsets = packing.single_rows(X, self.layout.n_features, compress=True)
         examples = self._examples(nodes, offsets, Y)
         return examples
+
+    def pack_sizes(self, sizes: Any, **topology: Any) -> Examples:
+        """Return so many examples without features."""
+        return self._examples(None, packing.row_offsets(sizes, topology), None)
 
     def _examples(self, nodes: Any, offsets: np.ndarray, Y: Any) -> Examples:
         """Put checked rows and the flows of Y, whole numbers, together."""

@@ -30,11 +30,6 @@ class Pictures:
     shapes: np.ndarray
     stacked: bool
 
-    @property
-    def same_size(self) -> bool:
-        """Whether all have the size of the first."""
-        return bool((self.shapes == self.shapes[0]).all())
-
 
 def read_pictures(X: Any, n_features: int | None = None) -> Pictures:
     """Check pictures.

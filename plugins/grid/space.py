@@ -17,7 +17,7 @@ from structsolve.plugins.grid.contrast import (
 from structsolve.plugins.grid.pictures import Pictures, flat_allowed, flat_labels, read_pictures
 from structsolve.plugins.mrf.graphs import graph_identity, grid_directions, grid_edges
 from structsolve.plugins.mrf.node_labels import NodeLabels, read_labels
-from structsolve.plugins.mrf.space import MRFSpace, check_decoding
+from structsolve.plugins.mrf.space import MRFSpace, check_decoding, needs_features
 from structsolve.structure.base import Structure
 from structsolve.utils.memory import refuse_too_large
 
@@ -152,6 +152,24 @@ class GridStructure(Structure):
         space = GridSpace(self, names, n_features, scale, fit_intercept)
         return space, space.label(space.stack_pictures(pictures), given)
 
+    def score_space(self, classes: Any = None, edge: bool = False) -> GridSpace:
+        """Return a space without features; see :meth:`structsolve.Structure.score_space`.
+
+        Parameters
+        ----------
+        classes : int or sequence
+            How many classes pixels have, or their sorted names.
+        edge : bool
+            Each edge has a table of scores of its own: for ``by_direction=True``.
+
+        Returns
+        -------
+        GridSpace
+        """
+        self._check()
+        needs_features(edge, self, "by_direction=True")
+        return GridSpace(self, labels.class_names(classes, self.name), 0, None, False)
+
     def space_from_state(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> GridSpace:
         """Rebuild a space from what its ``state()`` returned."""
         scale = arrays.get("scale")
@@ -227,7 +245,7 @@ class GridSpace(MRFSpace):
             Where this is larger than memory: before anything is made, with its size.
         """
         shapes, layout = pictures.shapes, self.layout
-        bounds = np.concatenate([[0], np.cumsum(n_edges(shapes, self.structure.neighbours))])
+        bounds = self._edge_offsets(shapes)
         # Features as numbers of 8 bytes; edges as they are made, and kept.
         size = 8 * (int(shapes.prod(axis=1).sum()) * layout.n_features)
         size += (8 * layout.n_edge_features + 24) * int(bounds[-1])
@@ -244,16 +262,53 @@ class GridSpace(MRFSpace):
             compress=True,
         )
         examples = Examples(offsets, nodes, edge_offsets=bounds)
-        topology = examples.topology
-        topology["shapes"], topology["stacked"] = shapes, pictures.stacked
-        if pictures.same_size:
+        examples.topology = self._topology(shapes, pictures.stacked)
+        if self.layout.edge is not None:
+            examples.edges = packing.sparsify(self._edge_features(pictures.arrays, bounds))
+        return examples
+
+    def pack_sizes(self, sizes: Any, **topology: Any) -> Examples:
+        """Return pictures of given sizes, without features.
+
+        Parameters
+        ----------
+        sizes : sequence of (int, int)
+            Height and width of each picture.
+        **topology
+            None.
+
+        Returns
+        -------
+        Examples
+            Nodes are pixels, row by row; rows of scores of edges are in the order of
+            :func:`~structsolve.plugins.mrf.grid_edges`.
+
+        Raises
+        ------
+        ValueError
+        """
+        packing.no_topology(topology)
+        shapes = packing.size_pairs(sizes, "height and width")
+        bounds = self._edge_offsets(shapes)
+        offsets = packing.size_offsets(shapes.prod(axis=1), "pixels")
+        refuse_too_large(
+            24 * int(bounds[-1]),
+            f"sizes: {len(shapes)} pictures with {bounds[-1]} edges",
+            "use smaller or fewer pictures",
+        )
+        return Examples(offsets, edge_offsets=bounds, topology=self._topology(shapes, False))
+
+    def _edge_offsets(self, shapes: np.ndarray) -> np.ndarray:
+        return np.concatenate([[0], np.cumsum(n_edges(shapes, self.structure.neighbours))])
+
+    def _topology(self, shapes: np.ndarray, stacked: bool) -> dict[str, Any]:
+        topology: dict[str, Any] = {"shapes": shapes, "stacked": stacked}
+        if (shapes == shapes[0]).all():
             topology["shared_ends"] = self._edges(shapes[0])
         else:
             topology["ends"] = np.concatenate([self._edges(shape) for shape in shapes])
         topology["identity"] = graph_identity(shapes)
-        if self.layout.edge is not None:
-            examples.edges = packing.sparsify(self._edge_features(pictures.arrays, bounds))
-        return examples
+        return topology
 
     def _edges(self, shape: np.ndarray) -> np.ndarray:
         return grid_edges(*shape.tolist(), self.structure.neighbours).astype(np.int32)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from structsolve.examples import labels
+from structsolve.examples import labels, packing
 from structsolve.examples.packed import Examples
 from structsolve.plugins.mrf.decoders import check_name
 from structsolve.plugins.mrf.graph_operators import (
@@ -60,6 +60,29 @@ def check_decoding(structure: Any) -> None:
     if structure.predict_oracle is not None:
         check_name(structure.predict_oracle, "predict_oracle")
     void_names(structure.void)
+
+
+def needs_features(edge: bool, structure: Any, advice: str) -> None:
+    """Refuse scores of single edges, where tables do not differ from edge to edge.
+
+    Parameters
+    ----------
+    edge : bool
+        As of ``score_space()``.
+    structure : Structure
+        With ``tables``.
+    advice : str
+        The parameter by which tables differ.
+
+    Raises
+    ------
+    ValueError
+    """
+    if edge and structure.tables != "features":
+        raise ValueError(
+            f"edge is True, but tables of structure {structure.name!r} do not differ from edge to "
+            f"edge; give it {advice}"
+        )
 
 
 class MRFStructure(Structure):
@@ -204,6 +227,45 @@ class MRFStructure(Structure):
         )
         return space, space.label(examples, given)
 
+    def score_space(self, classes: Any = None, edge: bool = False) -> MRFSpace:
+        """Return a space without features; see :meth:`structsolve.Structure.score_space`.
+
+        Parameters
+        ----------
+        classes : int or sequence, optional
+            How many states nodes have, or the sorted names of the states; not needed with
+            ``n_states``.
+        edge : bool
+            Each edge has a table of scores of its own: for ``tables="features"``.
+
+        Returns
+        -------
+        MRFSpace
+
+        Raises
+        ------
+        ValueError
+            When parameters and arguments do not go together.
+        """
+        self._check()
+        needs_features(edge, self, "tables='features'")
+        listed = np.ndim(self.n_states) == 1
+        n_nodes = len(self.n_states) if listed else None
+        edges = None
+        if self.edges is not None:
+            most = int(np.max(self.edges, initial=-1)) + 1 if n_nodes is None else n_nodes
+            edges = check_edges(self.edges, most, "edges")
+        states = check_states(self.n_states, n_nodes)
+        if states is not None and classes is None:
+            classes = int(states.max())
+        names = labels.class_names(classes, self.name)
+        if states is not None and not np.array_equal(names, np.arange(states.max())):
+            raise ValueError(
+                f"classes: found {names.tolist()}, expected 0 to {states.max() - 1} as n_states "
+                "says"
+            )
+        return MRFSpace(self, names, edges, states, n_nodes, 0, 0, False)
+
     def space_from_state(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> MRFSpace:
         """Rebuild a space from what its ``state()`` returned."""
         return MRFSpace(
@@ -304,6 +366,47 @@ class MRFSpace(NodeSpace):
             self.edges_,
             self.n_nodes,
         )
+
+    def pack_sizes(self, sizes: Any, **topology: Any) -> Examples:
+        """Return graphs of given numbers of nodes, without features.
+
+        Parameters
+        ----------
+        sizes : sequence of int
+            Nodes of each graph.
+        **topology
+            ``edges``: for each example its edges, as in X; not where all have one graph.
+
+        Returns
+        -------
+        Examples
+            Rows of scores of edges are in the order of the edges.
+
+        Raises
+        ------
+        ValueError
+            Naming the example.
+        """
+        packing.no_topology({*topology} - ({"edges"} if self.edges_ is None else set()))
+        nodes = np.diff(packing.size_offsets(sizes)).tolist()
+        graphs = topology.get("edges") if self.edges_ is None else [self.edges_] * len(nodes)
+        if graphs is None or len(graphs) != len(nodes):
+            given = "None" if graphs is None else f"{len(graphs)} of them"
+            raise ValueError(f"edges: found {given}, expected those of each of {len(nodes)} graphs")
+        least = int(np.max(self.edges_, initial=-1)) + 1 if self.edges_ is not None else 1
+        if min(nodes) < least:
+            raise ValueError(f"sizes: found {min(nodes)} nodes, expected {least} as edges= says")
+        with_features = self.layout.edge is not None
+        X: list[Any] = []
+        for size, edges in zip(nodes, graphs):
+            parts = [np.zeros((size, 1)), *([edges] if self.edges_ is None else [])]
+            if with_features:
+                parts.append(np.zeros((len(edges), 1)))
+            X.append(tuple(parts) if len(parts) > 1 else parts[0])
+        one = self.edges_ is not None
+        examples = stack_graphs(X, one, with_features, None, None, self.edges_, self.n_nodes)
+        examples.nodes = examples.edges = None
+        return examples
 
     def read(self, Y: Any, examples: Examples) -> NodeLabels:
         """Return the labels of packed examples, not encoded.

@@ -104,6 +104,17 @@ class OrdinalStructure(Structure):
             space = OrdinalSpace(self, order, nodes.shape[1], fit_intercept)
         return space, Examples(offsets, nodes, space.encode(flat, offsets))
 
+    def score_space(self, classes: Any = None, edge: bool = False) -> OrdinalSpace | ThresholdSpace:
+        """Return a space of so many classes, or of these in their order, without features."""
+        packing.no_edges(edge, self.name)
+        given = self.classes if classes is None else classes
+        order = labels.class_names(given, self.name, ordered=False)
+        if self.classes is not None and not np.array_equal(order, self.classes):
+            raise ValueError(f"classes: found {order.tolist()}, expected {list(self.classes)}")
+        if self.thresholds:
+            return ThresholdSpace(self, order, 0)
+        return OrdinalSpace(self, order, 0, False)
+
     def space_from_state(
         self, state: dict[str, Any], arrays: dict[str, np.ndarray]
     ) -> OrdinalSpace | ThresholdSpace:

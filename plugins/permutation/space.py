@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from structsolve.examples import packing
+from structsolve.examples.labels import class_names
 from structsolve.examples.packed import Examples
 from structsolve.plugins.permutation.assignments import AssignmentSpace
 from structsolve.plugins.permutation.labels import matchings, rankings, stack_pairs
@@ -87,8 +88,7 @@ class PermutationStructure(Structure):
         ValueError
             For labels that are no permutations, or use forbidden pairs.
         """
-        if self.kind not in KINDS:
-            raise ValueError(f"kind is {self.kind!r}, expected one of {list(KINDS)}")
+        self._check()
         kind = self.kind
         if kind == "auto":
             kind = "matching" if _holds_pairs(X) else "ranking"
@@ -113,6 +113,33 @@ class PermutationStructure(Structure):
             )
         space = RankingSpace(self, names, nodes.shape[1], fit_intercept)
         return space, Examples(offsets, nodes, ranks.ravel(), K * offsets)
+
+    def score_space(self, classes: Any = None, edge: bool = False) -> RankingSpace | MatchingSpace:
+        """Return a space without features; see :meth:`structsolve.Structure.score_space`.
+
+        Parameters
+        ----------
+        classes : int or sequence, optional
+            Of rankings: how many labels there are, or their names; matchings have none.
+        edge : bool
+            To be False.
+
+        Returns
+        -------
+        RankingSpace or MatchingSpace
+            The latter, where ``kind`` is "auto" and there are no classes.
+        """
+        self._check()
+        packing.no_edges(edge, self.name)
+        if self.kind == "matching" or (self.kind == "auto" and classes is None):
+            if classes is not None:
+                raise ValueError("classes: matchings have none")
+            return MatchingSpace(self, 0)
+        return RankingSpace(self, class_names(classes, self.name, ordered=False), 0, False)
+
+    def _check(self) -> None:
+        if self.kind not in KINDS:
+            raise ValueError(f"kind is {self.kind!r}, expected one of {list(KINDS)}")
 
     def space_from_state(
         self, state: dict[str, Any], arrays: dict[str, np.ndarray]
@@ -216,6 +243,11 @@ class RankingSpace(AssignmentSpace):
             examples.labels = rankings(Y, examples.n, K).ravel()
         return examples
 
+    def pack_sizes(self, sizes: Any, **topology: Any) -> Examples:
+        """Return so many rankings without features: one row of scores [label, rank] each."""
+        offsets = packing.row_offsets(sizes, topology)
+        return Examples(offsets, label_offsets=len(self.classes_) * offsets)
+
     def unpack(self, flat: np.ndarray, examples: Examples) -> np.ndarray:
         """Return rankings."""
         return flat.reshape(examples.n, len(self.classes_)).astype(np.int64)
@@ -274,6 +306,46 @@ class MatchingSpace(AssignmentSpace):
                 "n_features) per example, as in training"
             )
         examples = self._examples(stack_pairs(X, self.layout.n_features), Y)
+        return examples
+
+    def pack_sizes(self, sizes: Any, **topology: Any) -> Examples:
+        """Return tables of pairs of given sizes, without features.
+
+        Parameters
+        ----------
+        sizes : sequence of (int, int)
+            Rows and columns of each table, no more rows than columns.
+        **topology
+            ``forbidden``: for each example an array of bool of shape (rows, columns), or None.
+
+        Returns
+        -------
+        Examples
+            A row of scores for each pair, forbidden ones too: row by row.
+
+        Raises
+        ------
+        ValueError
+            Naming the example.
+        """
+        packing.no_topology({*topology} - {"forbidden"})
+        shapes = packing.size_pairs(sizes, "rows and columns")
+        tables = [np.zeros((*shape, 1)) for shape in shapes.tolist()]
+        forbidden = topology.get("forbidden") or [None] * len(tables)
+        if len(forbidden) != len(tables):
+            raise ValueError(f"forbidden: found {len(forbidden)}, expected {len(tables)}")
+        for i, (table, mask) in enumerate(zip(tables, forbidden)):
+            if mask is None:
+                continue
+            mask = np.asarray(mask)
+            if mask.shape != table.shape[:2] or mask.dtype != bool:
+                raise ValueError(
+                    f"example {i}: forbidden: found {mask.dtype} of shape {mask.shape}, expected "
+                    f"bool of shape {table.shape[:2]}"
+                )
+            table[mask] = np.nan
+        examples = self._examples(stack_pairs(tables), None)
+        examples.nodes = None
         return examples
 
     def _examples(self, pairs: Any, Y: Any) -> Examples:

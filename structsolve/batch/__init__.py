@@ -4,9 +4,17 @@ Takes arrays of scores and labels; hands on values, gradients, labels and margin
 will do.
 """
 
-from .answers import argmax, marginals
+from .answers import argmax, k_best, marginals, samples
 from .scores import Scores
 from .spaces import score_space
 from .values import value_and_gradient
 
-__all__ = ["Scores", "argmax", "marginals", "score_space", "value_and_gradient"]
+__all__ = [
+    "Scores",
+    "argmax",
+    "k_best",
+    "marginals",
+    "samples",
+    "score_space",
+    "value_and_gradient",
+]

@@ -292,3 +292,84 @@ def marginals_of(Sheet scores not None, Sheet out not None, Projection projectio
 
     in_rooms(piece, layout.examples.offsets, n_jobs, rooms,
              lambda: Room(layout, projection.work_bytes))
+
+
+def best_of(Sheet scores not None, KBest kbest not None, Py_ssize_t k, n_jobs, list rooms):
+    """The k best labels of every example, best first, and what they score.
+
+    Parameters
+    ----------
+    scores : Sheet
+    kbest : KBest
+        Bound to the same examples.
+    k : int
+    n_jobs, rooms
+        As of :func:`gradients`.
+
+    Returns
+    -------
+    labels : list of ndarray of int32 of shape (how many there are, size of the label)
+    values : list of ndarray
+    """
+    cdef PartLayout layout = scores.layout
+    cdef Py_ssize_t longest = max(layout.max_label, 1)
+    labels, values = [None] * layout.n, [None] * layout.n
+
+    def piece(Py_ssize_t first, Py_ssize_t last, Room room):
+        cdef Py_ssize_t i, many, size
+        cdef int[::1] out = np.empty(longest * k, dtype=np.int32)
+        cdef double[::1] own = np.empty(k)
+        for i in range(first, last):
+            with nogil:
+                scores.read(i, &room.theta[0])
+                many = kbest.kbest(i, &room.theta[0], k, &out[0], &own[0], &room.work[0])
+                size = layout.label_size(i)
+            labels[i] = np.array(out[:many * size]).reshape(many, size)
+            values[i] = np.array(own[:many])
+
+    in_rooms(piece, layout.examples.offsets, n_jobs, rooms,
+             lambda: Room(layout, kbest.bytes_for(k)))
+    return labels, values
+
+
+def drawn(Sheet scores not None, Projection projection not None, Py_ssize_t n, seed, n_jobs,
+          list rooms):
+    """Labels of every example from ``p(y) ~ exp <theta, mu(y)>``.
+
+    Every example has random numbers of its own: they do not depend on threads.
+
+    Parameters
+    ----------
+    scores : Sheet
+    projection : Projection
+        One that has samples, bound to the same examples.
+    n : int
+        Labels per example.
+    seed : int
+    n_jobs, rooms
+        As of :func:`gradients`.
+
+    Returns
+    -------
+    ndarray of int32 of shape (n, size of all labels)
+    """
+    cdef PartLayout layout = scores.layout
+    cdef Py_ssize_t total = layout.label_offsets[layout.n], longest = max(layout.max_label, 1)
+    labels = np.zeros((n, total), dtype=np.int32)
+
+    def piece(Py_ssize_t first, Py_ssize_t last, Room room):
+        cdef Py_ssize_t i, size
+        cdef double[::1] uniforms
+        cdef int[::1] out = np.empty(n * longest, dtype=np.int32)
+        for i in range(first, last):
+            size = layout.label_size(i)
+            uniforms = np.random.default_rng([seed, i]).random(max(n * size, 1))
+            with nogil:
+                scores.read(i, &room.theta[0])
+                projection.sample(i, &room.theta[0], n, &uniforms[0], &out[0], &room.work[0])
+            labels[:, layout.label_offsets[i]:layout.label_offsets[i + 1]] = (
+                np.asarray(out)[:n * size].reshape(n, size))
+
+    in_rooms(piece, layout.examples.offsets, n_jobs, rooms,
+             lambda: Room(layout, projection.work_bytes))
+    return labels

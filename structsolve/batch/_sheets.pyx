@@ -203,9 +203,10 @@ cdef class Sheet:
     cdef int read(self, Py_ssize_t i, double* theta) except -1 nogil:
         cdef Py_ssize_t bad, start = self.layout.shared_size
         memcpy(theta, self.shared + i * self.shared_step, start * sizeof(double))
-        bad = _read(&self.node, i, self.layout.nodes_of(i), theta + start)
+        bad = _read(&self.node, i, self.layout.nodes_of(i), self.layout.node_size, theta + start)
         if self.layout.edge_size:
-            bad += _read(&self.edge, i, self.layout.edges_of(i), theta + self.layout.edge_start(i))
+            bad += _read(&self.edge, i, self.layout.edges_of(i), self.layout.edge_size,
+                         theta + self.layout.edge_start(i))
         return _refuse(self, i, theta) if bad else 0
 
     cdef void write(self, Py_ssize_t i, const double* theta, double weight) noexcept nogil:
@@ -215,10 +216,11 @@ cdef class Sheet:
                    weight)
 
 
-cdef Py_ssize_t _read(const Rows* x, Py_ssize_t i, Py_ssize_t n, double* out) noexcept nogil:
+cdef Py_ssize_t _read(const Rows* x, Py_ssize_t i, Py_ssize_t n, Py_ssize_t size,
+                      double* out) noexcept nogil:
     cdef Py_ssize_t start
     if x.data == NULL:
-        memset(out, 0, n * x.rows * x.stride * sizeof(double))
+        memset(out, 0, n * size * sizeof(double))
         return 0
     start = x.first[i] * x.rows * x.cols
     if x.single:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ._loops import labels_of, marginals_of
+from ._loops import best_of, drawn, labels_of, marginals_of
 from ._sheets import Sheet
 from .binding import binding_of
 from .scores import Scores
@@ -122,3 +122,105 @@ def marginals(
         if block.name in answer.shared:
             answer.shared[block.name][...] = target.block_views(block)
     return answer, values
+
+
+def k_best(
+    space: Any, scores: Scores, k: int, *, n_jobs: int | None = None
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Return the k best labels of every example, best first.
+
+    Parameters
+    ----------
+    space : Space
+    scores : Scores
+    k : int
+    n_jobs : int, optional
+        Threads.
+
+    Returns
+    -------
+    labels : list of ndarray of int32 of shape (how many there are, size of the label)
+        At most k.
+    values : list of ndarray of float64
+        What they score.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As of :func:`value_and_gradient`; where the structure has no k best labels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structsolve.batch import Scores, k_best, score_space
+    >>> rows = score_space("multiclass", 3)
+    >>> labels, values = k_best(rows, Scores(np.eye(1, 3), examples=rows.pack_sizes(1)), 2)
+    >>> labels[0].tolist(), values[0].tolist()
+    ([[0], [1]], [1.0, 0.0])
+    """
+    _check_number(k, "k")
+    binding = binding_of(space, scores.examples)
+    bound = binding.kbest()
+    sheet = sheet_of(scores, binding.layout, space.layout.blocks)
+    answer: tuple[list[np.ndarray], list[np.ndarray]]
+    answer = best_of(sheet, bound, k, n_jobs, binding.rooms(bound, k))
+    return answer
+
+
+def samples(
+    space: Any,
+    scores: Scores,
+    n: int = 1,
+    random_state: Any = None,
+    *,
+    n_jobs: int | None = None,
+) -> np.ndarray:
+    """Return labels drawn from ``p(y) ~ exp <theta, mu(y)>``, for every example.
+
+    Parameters
+    ----------
+    space : Space
+    scores : Scores
+    n : int, default=1
+        Labels per example.
+    random_state : int, Generator or None, optional
+        Equal numbers give equal labels, whatever the threads.
+    n_jobs : int, optional
+        Threads.
+
+    Returns
+    -------
+    ndarray of int32 of shape (n, size of all labels)
+        As the space encodes them, one example after the other.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As of :func:`value_and_gradient`; where the structure has no samples.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structsolve.batch import Scores, samples, score_space
+    >>> rows = score_space("multiclass", 2)
+    >>> scores = Scores(np.array([[0.0, 1.0]]), examples=rows.pack_sizes(1))
+    >>> float(samples(rows, scores, 100_000, random_state=0).mean().round(2))    # 1 / (1 + exp(-1))
+    0.73
+    """
+    _check_number(n, "n")
+    binding = binding_of(space, scores.examples)
+    bound = binding.projection("entropy")
+    if not bound.has_samples:
+        raise ValueError(
+            f"structure {space.structure.name!r} cannot draw labels: its projection 'entropy' has "
+            "no samples"
+        )
+    seed = int(np.random.default_rng(random_state).integers(2**63))
+    sheet = sheet_of(scores, binding.layout, space.layout.blocks)
+    labels: np.ndarray = drawn(sheet, bound, n, seed, n_jobs, binding.rooms(bound))
+    return labels
+
+
+def _check_number(number: Any, what: str) -> None:
+    if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 1:
+        raise ValueError(f"{what} is {number!r}, expected an integer of at least 1")

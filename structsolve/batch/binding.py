@@ -45,18 +45,21 @@ class Binding:
         self._lock = threading.Lock()
         self._rooms: dict[int, list[Any]] = {}
 
-    def rooms(self, operator: Any) -> list[Any]:
+    def rooms(self, operator: Any, size: int = 0) -> list[Any]:
         """Return the list of memory that is free for an operator.
 
         Parameters
         ----------
         operator : Operator
+            One of this binding.
+        size : int, default=0
+            Where the memory that it needs depends on a number.
 
         Returns
         -------
         list of Room
         """
-        return self._rooms.setdefault(id(operator), [])
+        return self._rooms.setdefault((id(operator), size), [])
 
     def oracle(self, oracle: Any = None) -> Oracle:
         """Return the oracle for prediction.
@@ -166,7 +169,7 @@ class Binding:
         if bound is not None and np.array_equal(task.own_labels, labels):
             return bound
         if bound is not None:
-            self._rooms.pop(id(bound), None)
+            self._rooms.pop((id(bound), 0), None)
         if isinstance(surrogate, str):
             surrogate = registry.default().make("surrogates", surrogate)
         if getattr(surrogate, "warm_start", False):  # no answer may depend on earlier ones

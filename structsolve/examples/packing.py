@@ -485,6 +485,35 @@ def size_offsets(sizes: Any, what: str = "sizes") -> np.ndarray:
     return offsets
 
 
+def size_pairs(sizes: Any, what: str) -> np.ndarray:
+    """Return sizes of two axes.
+
+    Parameters
+    ----------
+    sizes : sequence of (int, int)
+        At least 1.
+    what : str
+        What messages call both.
+
+    Returns
+    -------
+    ndarray of int64 of shape (n, 2)
+
+    Raises
+    ------
+    ValueError
+        Naming the example.
+    """
+    given = np.asarray(sizes)
+    if given.ndim != 2 or given.shape[1] != 2 or given.dtype.kind not in "iu":
+        raise ValueError(
+            f"sizes: found {given.dtype} of shape {given.shape}, expected integers (n, 2): {what} "
+            "of each example"
+        )
+    size_offsets(given.min(axis=1), what)
+    return given.astype(np.int64)
+
+
 def row_offsets(n: Any, topology: Any = ()) -> np.ndarray:
     """Return where each example begins, where all are one row.
 
