@@ -242,7 +242,12 @@ def test_labels_are_arguments_and_operators_are_kept(monkeypatch):
     space, scores, labels = random_batch("chain", rng, n=6)
     bound = []
     make_parts = type(space).make_parts
-    monkeypatch.setattr(type(space), "make_parts", lambda self: bound.append(1) or make_parts(self))
+
+    def counted(self):
+        bind = make_parts(self)
+        return lambda layout: bound.append(1) or bind(layout)
+
+    monkeypatch.setattr(type(space), "make_parts", counted)
     value_and_gradient(space, scores, labels)
     assert len(bound) == 1
     # The same sizes in other arrays, which are written over afterwards.

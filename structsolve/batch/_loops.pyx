@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from libc.math cimport NAN
+from libc.math cimport NAN, isfinite
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 from ..operators cimport KBest, Oracle, Parts, Projection
@@ -152,7 +152,7 @@ cdef class _Gradients:
 
 def gradients(Sheet scores not None, Sheet out not None, Surrogate surrogate not None,
               const int[::1] labels not None, const double[::1] weights, double[::1] values,
-              double[:, ::1] sums, const int64_t[::1] bounds not None, n_jobs, list rooms):
+              const int64_t[::1] bounds not None, n_jobs, list rooms):
     """Values of a surrogate, and its gradients by the scores.
 
     Ranges of examples have a sum each, whatever the threads: no sum depends on their number.
@@ -168,18 +168,22 @@ def gradients(Sheet scores not None, Sheet out not None, Surrogate surrogate not
     weights : ndarray of shape (n,), or None
     values : ndarray of shape (n,)
         Written.
-    sums : ndarray of shape (ranges, at least shared_size)
-        Zeros; gradients of the shared blocks are added.
     bounds : ndarray of int64 of shape (ranges + 1,)
         First example of each range, and the end.
     n_jobs : int or None
     rooms : list of Room
         Memory that is free; more is added.
+
+    Raises
+    ------
+    ValueError
+        Naming the example whose value is no number.
     """
     cdef _Gradients shared = _Gradients()
     cdef PartLayout layout = scores.layout
-    if layout.n == 0:
-        return
+    cdef Py_ssize_t k, j, size = layout.shared_size
+    cdef double[:, ::1] sums = np.zeros((bounds.shape[0], size + 1))
+    cdef double* total = &sums[bounds.shape[0] - 1, 0]
     shared.scores, shared.out, shared.surrogate = scores, out, surrogate
     if type(surrogate) is FenchelYoung:
         shared.fenchel = surrogate
@@ -203,6 +207,16 @@ def gradients(Sheet scores not None, Sheet out not None, Surrogate surrogate not
 
     in_rooms(piece, offsets[np.asarray(bounds)], n_jobs, rooms,
              lambda: Room(layout, surrogate.work_bytes, surrogate.max_entries))
+    for k in range(layout.n):
+        if not isfinite(values[k]):
+            raise ValueError(
+                f"example {k}: the surrogate is {values[k]}, expected a number: a score of -inf "
+                "forbids its true label, or scores are too large"
+            )
+    for k in range(bounds.shape[0] - 1):
+        for j in range(size):
+            total[j] += sums[k, j]
+    out.store(total)
 
 
 def in_rooms(piece, offsets, n_jobs, list rooms, make):
@@ -292,6 +306,7 @@ def marginals_of(Sheet scores not None, Sheet out not None, Projection projectio
 
     in_rooms(piece, layout.examples.offsets, n_jobs, rooms,
              lambda: Room(layout, projection.work_bytes))
+    out.store(out.shared)
 
 
 def best_of(Sheet scores not None, KBest kbest not None, Py_ssize_t k, n_jobs, list rooms):

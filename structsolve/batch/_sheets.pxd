@@ -16,11 +16,16 @@ cdef class Sheet:
     cdef readonly PartLayout layout
     cdef readonly object node_array, edge_array
     cdef Rows node, edge
-    cdef double* shared             # padded, as in theta
-    cdef Py_ssize_t shared_step     # from the shared blocks of one example to those of the next
-    cdef object table, blocks, owners
+    # Shared blocks, padded as in theta: of all examples, or one after the other of each.
+    cdef double* shared
+    cdef Py_ssize_t shared_step, n_shared
+    cdef object table, owners
+    cdef list places, tables
 
-    cdef int _open(self, Rows* place, block, array, first) except -1
+    cdef int take(self, place, array, bint each, bint written) except -1
+    cdef int open(self, Rows* rows, place, array, first) except -1
+    # Arrays of shared blocks <- their doubles, as `shared` has them.
+    cdef int store(self, const double* theta) except -1
     # theta <- the scores of an example; refuses NaN.
     cdef int read(self, Py_ssize_t i, double* theta) except -1 nogil
     # Rows of nodes and edges of an example <- weight * theta.

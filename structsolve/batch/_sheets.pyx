@@ -3,6 +3,8 @@
 Everything that operators see is double; arrays are float32 or float64.
 """
 
+from collections import namedtuple
+
 import numpy as np
 
 cimport numpy as cnp
@@ -11,7 +13,6 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 from ..part_layout cimport PartLayout
 
-from ..utils.arrays import aligned_zeros
 
 cnp.import_array()
 
@@ -45,22 +46,53 @@ cdef void _narrow(const double* x, double weight, Py_ssize_t rows, Py_ssize_t co
         out += cols
 
 
+class Place(namedtuple("Place", "name kind shape rows cols stride size start")):
+    """Where a block lies in theta, with its sizes at hand: see :func:`places_of`."""
+
+    __slots__ = ()
+
+
+def places_of(PartLayout layout not None, blocks):
+    """Return where blocks lie in theta.
+
+    Parameters
+    ----------
+    layout : PartLayout
+    blocks : sequence of Block
+
+    Returns
+    -------
+    list of Place
+        ``rows`` of ``cols`` numbers each, ``stride`` apart, make one row of the block.
+    """
+    return [
+        Place(block.name, block.kind, tuple(block.shape), block.size // block.stride,
+              block.shape[len(block.shape) - 1], block.stride, block.size,
+              layout.starts[block.name])
+        for block in blocks
+    ]
+
+
 cdef int _refuse(Sheet sheet, Py_ssize_t i, const double* theta) except -1 with gil:
     # Some score of the example is no number: which?
     cdef Py_ssize_t start = sheet.layout.shared_size, middle = sheet.layout.edge_start(i), k
     for k in range(start, sheet.layout.theta_size(i)):
         if not theta[k] < INFINITY:
             kind, first = ("node", start) if k < middle else ("edge", middle)
-            block = next(block for block in sheet.blocks if block.kind == kind)
-            row, rest = divmod(k - first, block.size)
-            axes = [*block.shape]
-            axes[len(axes) - 1] = block.stride
-            place = [int(x) for x in np.unravel_index(rest, axes)]
+            place = next(place for place in sheet.places if place.kind == kind)
+            row, rest = divmod(k - first, place.size)
             raise ValueError(
-                f"example {i}: the block {block.name!r} holds {theta[k]} at {kind} {row}, "
-                f"{place}; expected numbers, or -inf for what is forbidden"
+                f"example {i}: the block {place.name!r} holds {theta[k]} at {kind} {row}, "
+                f"{_index(place, rest)}; expected numbers, or -inf for what is forbidden"
             )
     return 0
+
+
+def _index(place, Py_ssize_t k):
+    # The index in a row of a block of a double of theta.
+    axes = [*place.shape]
+    axes[len(axes) - 1] = place.stride
+    return [int(x) for x in np.unravel_index(k, axes)]
 
 
 cdef class Sheet:
@@ -69,8 +101,8 @@ cdef class Sheet:
     Parameters
     ----------
     layout : PartLayout
-    blocks : sequence of Block
-        Of the same space.
+    places : list of Place
+        Of the same layout.
     node, edge : ndarray of float32 or float64, or None
         One row of the block's shape for each node, or edge; None: zeros.
     shared : dict of str to ndarray
@@ -88,117 +120,130 @@ cdef class Sheet:
         Naming the block, what was found and what was expected.
     """
 
-    def __init__(self, PartLayout layout not None, blocks, node, shared, edge, rows=None,
-                 edge_rows=None, bint each=False, bint written=False):
-        cdef Py_ssize_t n = layout.n if each else 1
+    def __init__(self, PartLayout layout not None, list places not None, node, shared, edge,
+                 rows=None, edge_rows=None, bint each=False, bint written=False):
         cdef double[::1] view
-        self.layout, self.blocks, self.owners = layout, blocks, []
+        self.layout, self.places, self.owners, self.tables = layout, places, [], []
+        self.n_shared = layout.n if each else 1
         self.shared_step = layout.shared_size if each else 0
-        self.table = aligned_zeros(n * layout.shared_size + 8)
-        view = self.table
-        self.shared = &view[0]
+        view = np.zeros(self.n_shared * layout.shared_size + 1)
+        self.table, self.shared = view, &view[0]
         if shared:
-            known = {block.name: block for block in blocks if block.kind == "shared"}
+            known = {place.name: place for place in places if place.kind == "shared"}
             for name, array in shared.items():
                 if name not in known:
                     raise ValueError(
                         f"scores: found a shared block {name!r}, expected some of {sorted(known)}"
                     )
                 if array is not None:
-                    self._take(known[name], array, n, each, written)
-        kinds = {block.kind: block for block in blocks if block.kind != "shared"}
+                    self.take(known[name], array, each, written)
+        kinds = {place.kind: place for place in places if place.kind != "shared"}
         for kind, array, first in (("node", node, rows), ("edge", edge, edge_rows)):
-            block = kinds.get(kind)
-            if block is None:
-                if array is not None:
-                    raise ValueError(
-                        f"scores: found an array of shape {np.shape(array)} for {kind}s, expected "
-                        f"None: the space has no {kind} block"
-                    )
-            elif array is not None:
-                array = _checked(array, block, written)
-                self._open(&self.node if kind == "node" else &self.edge, block, array, first)
-                if kind == "node":
-                    self.node_array = array
-                else:
-                    self.edge_array = array
+            if array is None:
+                continue
+            place = kinds.get(kind)
+            if place is None:
+                raise ValueError(
+                    f"scores: found an array of shape {np.shape(array)} for {kind}s, expected "
+                    f"None: the space has no {kind} block"
+                )
+            array = _checked(array, place, written)
+            if kind == "node":
+                self.node_array = array
+                self.open(&self.node, place, array, first)
+            else:
+                self.edge_array = array
+                self.open(&self.edge, place, array, first)
 
-    def _take(self, block, array, Py_ssize_t n, bint each, bint written):
-        # A shared block: into the table.
-        array = _checked(array, block, written)
-        expected = (n, *block.shape) if each else tuple(block.shape)
-        if array.shape != expected:
-            raise _misfit(block, array, expected)
+    cdef int take(self, place, array, bint each, bint written) except -1:
+        # A shared block: its numbers are copied to the table, or will be from there.
+        cdef Py_ssize_t i, start = place.start, size = place.rows * place.cols, bad = 0
+        cdef Py_ssize_t rows = place.rows, cols = place.cols, stride = place.stride
+        cdef char* data
+        array = _checked(array, place, written)
+        expected = (self.n_shared, *place.shape) if each else place.shape
+        if (<cnp.ndarray>array).ndim != len(expected) or array.shape != expected:
+            raise _misfit(place, array, expected)
+        self.tables.append((place, array))
         if written:
-            return
-        place = self.block_views(block)
-        place[...] = array if each else array[None]
-        if not (array < np.inf).all():
+            return 0
+        data = <char*>cnp.PyArray_DATA(array)
+        for i in range(self.n_shared):
+            if cnp.PyArray_TYPE(array) == cnp.NPY_FLOAT:
+                bad += _widen(<float*>data + i * size, rows, cols, stride,
+                              self.shared + i * self.shared_step + start)
+            else:
+                bad += _widen(<double*>data + i * size, rows, cols, stride,
+                              self.shared + i * self.shared_step + start)
+        if bad:
             where = np.argwhere(~(array < np.inf))[0].tolist()
             raise ValueError(
-                f"scores: the block {block.name!r} holds {array[tuple(where)]} at {where}; "
+                f"scores: the block {place.name!r} holds {array[tuple(where)]} at {where}; "
                 "expected numbers, or -inf for what is forbidden"
             )
+        return 0
 
-    cdef int _open(self, Rows* place, block, array, first) except -1:
+    cdef int store(self, const double* theta) except -1:
+        # The arrays of shared blocks <- rows of their doubles in theta, one or one per example.
+        cdef Py_ssize_t i, start, size, rows, cols, stride
+        cdef char* data
+        for place, array in self.tables:
+            start, rows, cols, stride = place.start, place.rows, place.cols, place.stride
+            size, data = rows * cols, <char*>cnp.PyArray_DATA(array)
+            for i in range(self.n_shared):
+                if cnp.PyArray_TYPE(array) == cnp.NPY_FLOAT:
+                    _narrow(theta + i * self.shared_step + start, 1, rows, cols, stride,
+                            <float*>data + i * size)
+                else:
+                    _narrow(theta + i * self.shared_step + start, 1, rows, cols, stride,
+                            <double*>data + i * size)
+        return 0
+
+    cdef int open(self, Rows* rows, place, array, first) except -1:
         # Rows of nodes or edges.
         cdef PartLayout layout = self.layout
-        cdef bint nodes = block.kind == "node"
+        cdef bint nodes = place.kind == "node"
         cdef const int64_t* bounds = layout.offsets if nodes else layout.edge_offsets
         cdef const int64_t[::1] view
         cdef Py_ssize_t i, end = 0 if bounds == NULL else bounds[layout.n]
-        cdef Py_ssize_t n_rows = array.shape[0] if array.ndim else 0
-        shape = tuple(block.shape)
-        flat = shape == (1,) and array.ndim == 1
-        if not flat and np.shape(array)[1:] != shape or not array.ndim:
-            raise _misfit(block, array, (end if first is None else "rows", *shape))
+        cdef Py_ssize_t n_rows = 0
+        shape = array.shape
+        if not (shape[1:] == place.shape if len(shape) > 1 else
+                len(shape) == 1 and place.shape == (1,)):
+            raise _misfit(place, array, (end if first is None else "rows", *place.shape))
+        n_rows = shape[0]
         if first is None:
             if n_rows != end:
-                raise _misfit(block, array, (end, *shape))
-            place.first = bounds
+                raise _misfit(place, array, (end, *place.shape))
+            rows.first = bounds
         else:
             if getattr(first, "dtype", None) != np.int64 or np.shape(first) != (layout.n,):
                 raise ValueError(
-                    f"scores: rows of {block.kind}s: found {type(first).__name__} of shape "
+                    f"scores: rows of {place.kind}s: found {type(first).__name__} of shape "
                     f"{np.shape(first)}, expected int64 ({layout.n},): the first of each example"
                 )
-            view = np.ascontiguousarray(first)
+            # A copy: nobody writes to it during a pass.
+            view = np.array(first)
             end = 0
             for i in range(layout.n):
                 if view[i] < end:
                     raise ValueError(
-                        f"example {i}: its {block.kind}s begin at row {view[i]}, expected at "
+                        f"example {i}: its {place.kind}s begin at row {view[i]}, expected at "
                         f"least {end}: behind those of the example before"
                     )
                 end = view[i] + (layout.nodes_of(i) if nodes else layout.edges_of(i))
                 if end > n_rows:
                     raise ValueError(
-                        f"example {i}: its {block.kind}s are the rows {view[i]} to {end - 1}, and "
-                        f"the array of block {block.name!r} has {n_rows}"
+                        f"example {i}: its {place.kind}s are the rows {view[i]} to {end - 1}, and "
+                        f"the array of block {place.name!r} has {n_rows}"
                     )
             if layout.n:
-                place.first = &view[0]
+                rows.first = &view[0]
             self.owners.append(view)
-        place.data = <char*>cnp.PyArray_DATA(array)
-        place.single = cnp.PyArray_TYPE(array) == cnp.NPY_FLOAT
-        place.cols, place.stride = shape[len(shape) - 1], block.stride
-        place.rows = block.size // block.stride
-        self.owners.append(array)
+        rows.data = <char*>cnp.PyArray_DATA(array)
+        rows.single = cnp.PyArray_TYPE(array) == cnp.NPY_FLOAT
+        rows.rows, rows.cols, rows.stride = place.rows, place.cols, place.stride
         return 0
-
-    def block_views(self, block):
-        """Return a shared block of the table: one array per example, or one in all.
-
-        Parameters
-        ----------
-        block : Block
-
-        Returns
-        -------
-        ndarray of float64 of shape (n or 1, *block.shape)
-            A view.
-        """
-        return views_of(self.table[:self.table.size - 8], self.layout, block)
 
     cdef int read(self, Py_ssize_t i, double* theta) except -1 nogil:
         cdef Py_ssize_t bad, start = self.layout.shared_size
@@ -240,52 +285,31 @@ cdef void _write(const Rows* x, Py_ssize_t i, Py_ssize_t n, const double* theta,
         _narrow(theta, weight, n * x.rows, x.cols, x.stride, <double*>x.data + start)
 
 
-def views_of(table, PartLayout layout not None, block):
-    """Return a shared block in rows of the shared part of theta, without its padding.
-
-    Parameters
-    ----------
-    table : ndarray of float64
-        Rows of ``layout.shared_size`` doubles.
-    layout : PartLayout
-    block : Block
-
-    Returns
-    -------
-    ndarray of float64 of shape (rows, *block.shape)
-        A view.
-    """
-    start, shape = layout.starts[block.name], [*block.shape]
-    width = shape.pop()
-    rows = table.reshape(len(table) // layout.shared_size, layout.shared_size)[:, start:start + block.size]
-    return rows.reshape(len(rows), *shape, block.stride)[..., :width]
-
-
-def _checked(array, block, bint written):
+def _checked(array, place, bint written):
     # An array of the right type; its shape is checked where it is known.
     cdef int kind
     if not isinstance(array, np.ndarray):
         raise TypeError(
-            f"scores: the block {block.name!r} is a {type(array).__name__}, expected a NumPy array"
+            f"scores: the block {place.name!r} is a {type(array).__name__}, expected a NumPy array"
         )
     kind = cnp.PyArray_TYPE(array)
     if kind != cnp.NPY_FLOAT and kind != cnp.NPY_DOUBLE or not array.dtype.isnative:
         raise TypeError(
-            f"scores: the block {block.name!r} has dtype {array.dtype}, expected float32 or float64"
+            f"scores: the block {place.name!r} has dtype {array.dtype}, expected float32 or float64"
         )
     if cnp.PyArray_CHKFLAGS(array, cnp.NPY_ARRAY_CARRAY if written else cnp.NPY_ARRAY_CARRAY_RO):
         return array
     if written:
         raise ValueError(
-            f"out: the array of block {block.name!r} is read-only or not contiguous, expected one "
+            f"out: the array of block {place.name!r} is read-only or not contiguous, expected one "
             "that can be written to, in C order"
         )
     return np.ascontiguousarray(array)
 
 
-def _misfit(block, array, expected):
+def _misfit(place, array, expected):
     shape = ", ".join(map(str, expected)) + ("," if len(expected) == 1 else "")
     return ValueError(
-        f"scores: the array of block {block.name!r} has shape {np.shape(array)}, expected "
+        f"scores: the array of block {place.name!r} has shape {np.shape(array)}, expected "
         f"({shape})"
     )

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from ._loops import best_of, drawn, labels_of, marginals_of
-from ._sheets import Sheet
 from .binding import binding_of
 from .scores import Scores
 from .values import like, sheet_of
@@ -52,10 +51,10 @@ def argmax(
     ([0, 1], [5.0])
     """
     binding = binding_of(space, scores.examples)
-    layout, bound = binding.layout, binding.oracle(oracle)
+    bound, n = binding.oracle(oracle), binding.layout.n
     labels = np.zeros(int(binding.examples.label_offsets[-1]), dtype=np.int32)
-    values, bounds = np.empty(layout.n), np.empty(layout.n)
-    sheet = sheet_of(scores, layout, space.layout.blocks)
+    values, bounds = np.empty(n), np.empty(n)
+    sheet = sheet_of(scores, binding)
     labels_of(sheet, bound, labels, values, bounds, n_jobs, binding.rooms(bound))
     return labels, values, bounds
 
@@ -99,28 +98,15 @@ def marginals(
     ([[0.25, 0.75]], [4.0])
     """
     binding = binding_of(space, scores.examples)
-    layout, bound, blocks = binding.layout, binding.projection(projection), space.layout.blocks
-    source, values = sheet_of(scores, layout, blocks), np.empty(layout.n)
+    bound, n = binding.projection(projection), binding.layout.n
+    source, values = sheet_of(scores, binding), np.empty(n)
     answer = like(scores, source)
     answer.shared = {
-        name: np.empty((layout.n, *array.shape), array.dtype)
+        name: np.empty((n, *array.shape), array.dtype)
         for name, array in (scores.shared or {}).items()
     }
-    target = Sheet(
-        layout,
-        blocks,
-        answer.node,
-        answer.shared,
-        answer.edge,
-        scores.rows,
-        scores.edge_rows,
-        each=True,
-        written=True,
-    )
+    target = sheet_of(answer, binding, scores, each=True, written=True)
     marginals_of(source, target, bound, values, n_jobs, binding.rooms(bound))
-    for block in blocks:
-        if block.name in answer.shared:
-            answer.shared[block.name][...] = target.block_views(block)
     return answer, values
 
 
@@ -161,7 +147,7 @@ def k_best(
     _check_number(k, "k")
     binding = binding_of(space, scores.examples)
     bound = binding.kbest()
-    sheet = sheet_of(scores, binding.layout, space.layout.blocks)
+    sheet = sheet_of(scores, binding)
     answer: tuple[list[np.ndarray], list[np.ndarray]]
     answer = best_of(sheet, bound, k, n_jobs, binding.rooms(bound, k))
     return answer
@@ -216,7 +202,7 @@ def samples(
             "no samples"
         )
     seed = int(np.random.default_rng(random_state).integers(2**63))
-    sheet = sheet_of(scores, binding.layout, space.layout.blocks)
+    sheet = sheet_of(scores, binding)
     labels: np.ndarray = drawn(sheet, bound, n, seed, n_jobs, binding.rooms(bound))
     return labels
 

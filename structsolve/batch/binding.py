@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,10 @@ from ..operators import KBest, Oracle, Projection
 from ..projections.choose import ask_euclidean
 from ..structure.ask import ask_parts, ask_power, ask_projection, make_layout
 from ..surrogates.base import Surrogate
-from ..surrogates.task import Task
+from ..surrogates.task import Asked, Task
 from ..utils.parallel import ranges
 from ._loops import check_labels
+from ._sheets import places_of
 
 # Batches whose operators are kept, per space.
 KEPT = 16
@@ -34,11 +36,14 @@ class Binding:
     space : Space
     examples : Examples
         Its arrays must not change; see :func:`binding_of`.
+    kept : Kept
+        What the space was asked for by other batches.
     """
 
-    def __init__(self, space: Any, examples: Examples):
-        self.space, self.examples = space, examples
+    def __init__(self, space: Any, examples: Examples, kept: Kept):
+        self.space, self.examples, self._kept = space, examples, kept
         self.layout = make_layout(space, examples)
+        self.places = places_of(self.layout, space.layout.blocks)
         parts = ranges(examples.offsets, SUMS, taper=True)
         self.bounds = np.array([a for a, _ in parts] + [examples.n], dtype=np.int64)
         self._bound: dict[Any, Any] = {}
@@ -75,7 +80,8 @@ class Binding:
         """
         key = "oracle", fingerprint(oracle)
         if key not in self._bound:
-            self._bound[key] = ask_oracle(self.space, _cold(oracle))(self.layout)
+            bind = self._kept.once(key, lambda: ask_oracle(self.space, _cold(oracle)))
+            self._bound[key] = bind(self.layout)
         bound: Oracle = self._bound[key]
         return bound
 
@@ -92,7 +98,7 @@ class Binding:
             Where the structure has none of these examples.
         """
         if "kbest" not in self._bound:
-            bind = ask_power(self.space, "kbest")
+            bind = self._kept.once("kbest", lambda: ask_power(self.space, "kbest"))
             bound = None if bind is None else bind(self.layout)
             if bound is None:
                 why = getattr(self.space, "no_powers", {}).get("kbest", "")
@@ -122,10 +128,7 @@ class Binding:
         """
         key = "projection", name
         if key not in self._bound:
-            if name == "euclidean":
-                bind = ask_euclidean(self.space, ask_oracle(self.space), ask_parts(self.space))
-            else:
-                bind = ask_projection(self.space, name)
+            bind = self._kept.once(key, lambda: _ask_projection(self.space, name))
             self._bound[key] = bind(self.layout)
         bound: Projection = self._bound[key]
         return bound
@@ -161,7 +164,8 @@ class Binding:
     ) -> Surrogate:
         task, bound = self._bound.get(key, (None, None))
         if task is None:
-            task = _LabelledTask(self.space, self.examples, loss, _cold(oracle))
+            asked = self._kept.once(key[2:], lambda: Asked(self.space, loss, _cold(oracle)))
+            task = _LabelledTask(self.space, self.examples, loss, oracle, asked=asked)
         check_labels(task.layout, labels, task.parts.n_states)
         task.loss.check_truths(labels)
         if bound is not None and not task.reads_labels:
@@ -170,13 +174,9 @@ class Binding:
             return bound
         if bound is not None:
             self._rooms.pop((id(bound), 0), None)
-        if isinstance(surrogate, str):
-            surrogate = registry.default().make("surrogates", surrogate)
-        if getattr(surrogate, "warm_start", False):  # no answer may depend on earlier ones
-            surrogate = copy.copy(surrogate)
-            surrogate.warm_start = False
+        made = self._kept.once(key[:2], lambda: _made(surrogate))
         task.own_labels, task.reads_labels = labels.copy(), False
-        bound = surrogate.bind(task)
+        bound = made.bind(task)
         self._bound[key] = task, bound
         return bound
 
@@ -197,20 +197,65 @@ class _LabelledTask(Task):
         self.own_labels = labels
 
 
+def _ask_projection(space: Any, name: str) -> Any:
+    if name == "euclidean":
+        return ask_euclidean(space, ask_oracle(space), ask_parts(space))
+    return ask_projection(space, name)
+
+
+def _made(surrogate: Any) -> Any:
+    """Return a surrogate object, one whose answers do not depend on earlier ones."""
+    if isinstance(surrogate, str):
+        surrogate = registry.default().make("surrogates", surrogate)
+    if getattr(surrogate, "warm_start", False):
+        surrogate = copy.copy(surrogate)
+        surrogate.warm_start = False
+    return surrogate
+
+
 def _cold(oracle: Any) -> Any:
     """Return a backend of linear programs whose answers do not depend on earlier ones."""
     return None if oracle is None else without_warm_starts(oracle)
 
 
-class _Kept:
-    """The bindings of a space, of its last batches.  Copies and pickles of it are empty."""
+class Kept:
+    """What a space was asked for, and the bindings of its last batches.
+
+    Copies and pickles of it are empty.
+    """
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.bindings: OrderedDict[Any, Binding] = OrderedDict()
+        self.asked: dict[Any, Any] = {}
+        self.version = registry.default().version
 
     def __reduce__(self) -> Any:
-        return _Kept, ()
+        return Kept, ()
+
+    def once(self, key: Any, ask: Callable[[], Any]) -> Any:
+        """Return what was asked; the first call asks.
+
+        Parameters
+        ----------
+        key : hashable
+        ask : callable
+
+        Returns
+        -------
+        object
+        """
+        if key not in self.asked:
+            self.asked[key] = ask()
+        return self.asked[key]
+
+    def refresh(self) -> None:
+        """Forget everything where plugins have come or gone."""
+        version = registry.default().version
+        if version != self.version:
+            self.version = version
+            self.bindings.clear()
+            self.asked = {}
 
 
 def binding_of(space: Any, examples: Examples) -> Binding:
@@ -239,20 +284,20 @@ def binding_of(space: Any, examples: Examples) -> Binding:
             f"scores: examples is a {type(examples).__name__}, expected Examples: sizes and "
             "graphs, as pack_sizes() of the space gives them"
         )
-    kept = vars(space).setdefault("_batches", _Kept())
+    kept: Kept = vars(space).get("_batches") or vars(space).setdefault("_batches", Kept())
     key = (
-        registry.default().version,
         fingerprint(examples.offsets),
         fingerprint(examples.edge_offsets),
         None if examples.label_offsets is examples.offsets else fingerprint(examples.label_offsets),
         fingerprint(examples.topology) if examples.topology else None,
     )
     with kept.lock:
+        kept.refresh()
         binding = kept.bindings.get(key)
         if binding is not None:
             kept.bindings.move_to_end(key)
             return binding
-    binding = Binding(space, _sizes_alone(examples))
+    binding = Binding(space, _sizes_alone(examples), kept)
     with kept.lock:
         kept.bindings[key] = binding
         while len(kept.bindings) > KEPT:

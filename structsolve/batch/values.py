@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ..utils.arrays import aligned_zeros
 from ._loops import gradients
-from ._sheets import Sheet, views_of
-from .binding import binding_of
+from ._sheets import Sheet
+from .binding import Binding, binding_of
 from .scores import Scores
 
 
@@ -76,58 +75,40 @@ def value_and_gradient(
     ([[0.0, 0.0], [-1.0, 1.0], [1.0, -1.0]], [[-1.0, 1.0], [0.0, 0.0]])
     """
     binding = binding_of(space, scores.examples)
-    layout, blocks = binding.layout, space.layout.blocks
     labels = _flat_labels(labels)
     bound = binding.surrogate(surrogate, loss, oracle, labels)
-    source = sheet_of(scores, layout, blocks)
+    source = sheet_of(scores, binding)
     if weights is not None:
-        weights = _checked_weights(weights, layout.n)
-    gradient = like(scores, source) if out is None else out
-    _same_shapes(scores, gradient)
-    target = Sheet(
-        layout,
-        blocks,
-        gradient.node,
-        gradient.shared,
-        gradient.edge,
-        scores.rows,
-        scores.edge_rows,
-        written=True,
-    )
-    values = np.empty(layout.n)
-    size = max(layout.shared_size, 1)
-    sums = aligned_zeros((len(binding.bounds) - 1) * size).reshape(-1, size)
-    gradients(
-        source,
-        target,
-        bound,
-        labels,
-        weights,
-        values,
-        sums,
-        binding.bounds,
-        n_jobs,
-        binding.rooms(bound),
-    )
-    if not np.isfinite(values).all():
-        i = int(np.flatnonzero(~np.isfinite(values))[0])
-        raise ValueError(
-            f"example {i}: the surrogate is {values[i]}, expected a number: a score of -inf "
-            "forbids its true label, or scores are too large"
-        )
-    if gradient.shared:
-        write_shared(gradient.shared, sums.sum(axis=0), layout, blocks)
+        weights = _checked_weights(weights, binding.layout.n)
+    if out is None:
+        gradient = like(scores, source)
+    else:
+        _prepare(out, scores)
+        gradient = out
+    target = sheet_of(gradient, binding, scores, written=True)
+    values = np.empty(binding.layout.n)
+    rooms = binding.rooms(bound)
+    gradients(source, target, bound, labels, weights, values, binding.bounds, n_jobs, rooms)
     return values, gradient
 
 
-def sheet_of(scores: Scores, layout: Any, blocks: Any) -> Sheet:
+def sheet_of(
+    scores: Scores,
+    binding: Binding,
+    placed: Scores | None = None,
+    each: bool = False,
+    written: bool = False,
+) -> Sheet:
     """Return the arrays of scores, checked, for loops to read.
 
     Parameters
     ----------
     scores : Scores
-    layout : PartLayout
-    blocks : sequence of Block
+    binding : Binding
+    placed : Scores, optional
+        The scores whose rows say where examples begin; by default ``scores``.
+    each, written : bool, default=False
+        As of :class:`Sheet`.
 
     Returns
     -------
@@ -138,10 +119,20 @@ def sheet_of(scores: Scores, layout: Any, blocks: Any) -> Sheet:
     ValueError, TypeError
         As of :class:`Sheet`; where nodes have no scores.
     """
-    if scores.node is None and layout.node_size:
-        raise ValueError("scores: node is None, expected an array with one row for each node")
+    if placed is None:
+        placed = scores
+        if scores.node is None and binding.layout.node_size:
+            raise ValueError("scores: node is None, expected an array with one row for each node")
     return Sheet(
-        layout, blocks, scores.node, scores.shared, scores.edge, scores.rows, scores.edge_rows
+        binding.layout,
+        binding.places,
+        scores.node,
+        scores.shared,
+        scores.edge,
+        placed.rows,
+        placed.edge_rows,
+        each,
+        written,
     )
 
 
@@ -174,7 +165,7 @@ def _empty(array: np.ndarray | None, rows: Any) -> np.ndarray | None:
     return np.empty_like(array) if rows is None else np.zeros_like(array)
 
 
-def _same_shapes(scores: Scores, out: Scores) -> None:
+def _prepare(out: Scores, scores: Scores) -> None:
     """Refuse arrays for gradients of other shapes; fill rows that loops do not write with 0."""
     given = {"node": scores.node, "edge": scores.edge, **(scores.shared or {})}
     taken = {"node": out.node, "edge": out.edge, **(out.shared or {})}
@@ -189,21 +180,6 @@ def _same_shapes(scores: Scores, out: Scores) -> None:
     for array, rows in ((out.node, scores.rows), (out.edge, scores.edge_rows)):
         if array is not None and rows is not None:
             array.fill(0)
-
-
-def write_shared(shared: dict[str, Any], total: np.ndarray, layout: Any, blocks: Any) -> None:
-    """Write sums of gradients to the arrays of shared blocks.
-
-    Parameters
-    ----------
-    shared : dict of str to ndarray
-    total : ndarray of shape (shared_size,)
-    layout : PartLayout
-    blocks : sequence of Block
-    """
-    for block in blocks:
-        if block.kind == "shared" and shared.get(block.name) is not None:
-            shared[block.name][...] = views_of(total, layout, block)[0]
 
 
 def _flat_labels(labels: Any) -> np.ndarray:

@@ -11,8 +11,52 @@ from ..examples.stacking import pieces
 from ..lp.ask import ask_cones, ask_oracle, ask_program_power
 from ..operators import Loss, Oracle, Parts
 from ..part_layout import PartLayout
-from ..structure.ask import ask_loss, ask_parts, ask_power, make_layout
+from ..structure.ask import Bind, ask_loss, ask_parts, ask_power, make_layout
 from ..structure.base import Space
+
+
+class Asked:
+    """What a space was asked for, once: what binds its oracle, parts, loss and powers.
+
+    Parameters
+    ----------
+    space : Space
+    loss, oracle
+        As of :class:`Task`.
+
+    Attributes
+    ----------
+    oracle, parts, loss : callable
+        From a PartLayout to these operators.
+    """
+
+    def __init__(self, space: Space, loss: Any = "hamming", oracle: Any = None):
+        self.space, self.backend = space, oracle
+        self.oracle, self.parts = ask_oracle(space, oracle), ask_parts(space)
+        self.loss = ask_loss(space, loss)
+        self._powers: dict[str, Bind | None] = {}
+
+    def power(self, name: str) -> Bind | None:
+        """Return what binds a power.
+
+        Parameters
+        ----------
+        name : str
+            As of :meth:`Task.power`.
+
+        Returns
+        -------
+        callable or None
+            From a PartLayout to the operator, or to None where examples lack it.
+        """
+        if name not in self._powers:
+            if self.backend is not None:
+                self._powers[name] = ask_program_power(self.space, self.backend, name)
+            elif name != "cones":
+                self._powers[name] = ask_power(self.space, name)
+            else:
+                self._powers[name] = None
+        return self._powers[name]
 
 
 class Task:
@@ -28,6 +72,8 @@ class Task:
         A solver of linear programs over the structure's polytope, in place of its own oracle.
     layout : PartLayout, optional
         Of these examples, where it has been made; for training.
+    asked : Asked, optional
+        For the same space, loss and oracle, where tasks for other examples have asked before.
 
     Attributes
     ----------
@@ -59,18 +105,19 @@ class Task:
         loss: Any = "hamming",
         oracle: Any = None,
         layout: PartLayout | None = None,
+        asked: Asked | None = None,
     ):
         self.space, self.examples = space, examples
+        self._asked = Asked(space, loss, oracle) if asked is None else asked
         self.layout = make_layout(space, examples, training=True) if layout is None else layout
         self.labels: np.ndarray | None = examples.labels
-        self.oracle: Oracle = ask_oracle(space, oracle)(self.layout)
-        self.parts: Parts = ask_parts(space)(self.layout)
-        self.loss: Loss = ask_loss(space, loss)(self.layout)
+        self.oracle: Oracle = self._asked.oracle(self.layout)
+        self.parts: Parts = self._asked.parts(self.layout)
+        self.loss: Loss = self._asked.loss(self.layout)
         if self.labels is not None:
             self.loss.check_truths(self.labels)
             self._refuse_unseen(self.labels)
             self._refuse_outside(self.labels)
-        self._backend = oracle
         self._powers: dict[str, Any] = {}
 
     def _refuse_unseen(self, labels: np.ndarray) -> None:
@@ -114,12 +161,7 @@ class Task:
         return self._powers[name]
 
     def _bound(self, name: str) -> Any:
-        if self._backend is None and name != "cones":
-            bind = ask_power(self.space, name)
-        elif self._backend is not None:
-            bind = ask_program_power(self.space, self._backend, name)
-        else:
-            bind = None
+        bind = self._asked.power(name)
         if bind is None and name == "cones":
             kbest = self.power("kbest")
             return ask_cones(self.space, self.oracle, self.parts, kbest)

@@ -72,8 +72,8 @@ def ranges(offsets: np.ndarray, pieces: int, taper: bool = False) -> list[tuple[
         return [(0, n)] if n else []
     share = np.linspace(0, 1, pieces + 1)[1:-1]
     targets = offsets[-1] * (1 - (1 - share) ** 1.5 if taper else share)
-    cuts = np.unique(np.concatenate([[0], np.searchsorted(offsets, targets), [n]]))
-    return [(int(a), int(b)) for a, b in zip(cuts[:-1], cuts[1:]) if b > a]
+    cuts = sorted({0, n, *np.searchsorted(offsets, targets).tolist()})
+    return list(zip(cuts[:-1], cuts[1:]))
 
 
 def native_calls(offsets: np.ndarray, first: int, last: int) -> list[tuple[int, int]]:
