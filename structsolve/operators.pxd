@@ -187,3 +187,10 @@ cdef class Projection(Operator):
     cdef readonly bint has_samples
     cdef int sample(self, Py_ssize_t i, const double* theta, Py_ssize_t n, const double* uniforms,
                     int* labels, char* work) except -1 nogil
+    # out <- J direction, J the Jacobian d marginals / d theta at theta, which is symmetric; dense, in
+    # theta's layout, padding 0.  Where project() has kinks, one of its one-sided Jacobians.
+    # derivative_bytes() is the scratch memory it needs (asked once, with the GIL).
+    cdef readonly bint has_derivative
+    cdef int derivative(self, Py_ssize_t i, const double* theta, const double* direction,
+                        double* out, char* work) except -1 nogil
+    cpdef Py_ssize_t derivative_bytes(self) except -1

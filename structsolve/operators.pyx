@@ -325,6 +325,8 @@ cdef class Projection(Operator):
         It has ``term`` and ``slope``, G and its derivative along a segment.
     has_samples : bool
         It has ``sample``.
+    has_derivative : bool
+        It has ``derivative``, the marginals' Jacobian times a direction.
     """
 
     def __cinit__(self, *args, **kwargs):
@@ -361,6 +363,19 @@ cdef class Projection(Operator):
     cdef int sample(self, Py_ssize_t i, const double* theta, Py_ssize_t n, const double* uniforms,
                     int* labels, char* work) except -1 nogil:
         return _missing(self, "sample")
+
+    cdef int derivative(self, Py_ssize_t i, const double* theta, const double* direction,
+                        double* out, char* work) except -1 nogil:
+        return _missing(self, "derivative")
+
+    cpdef Py_ssize_t derivative_bytes(self) except -1:
+        """Return the bytes of scratch memory that ``derivative`` takes.
+
+        Returns
+        -------
+        int
+        """
+        return self.work_bytes
 
 
 cdef class IntegralRelaxation(Relaxation):

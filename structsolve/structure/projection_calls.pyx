@@ -1,5 +1,5 @@
 # build: glue
-"""Projections and losses called from Python: states, terms, slopes and samples; costs.
+"""Projections and losses called from Python: states, terms, slopes, samples, derivatives; costs.
 
 Arguments are checked as in :mod:`structsolve.structure.calls`.
 """
@@ -218,6 +218,39 @@ def sample(Projection projection not None, Py_ssize_t i, theta, uniforms, room=N
     with nogil:
         projection.sample(i, &scores[0], n, &given[0], &out[0], &work[0])
     return labels[:uniforms.size].reshape(uniforms.shape)
+
+
+def derivative(Projection projection not None, Py_ssize_t i, theta, direction, room=None):
+    """Derivative of the marginals of example ``i`` along ``direction``.
+
+    Parameters
+    ----------
+    projection : Projection
+    i : int
+    theta : ndarray of float64
+    direction : ndarray of float64
+        In the layout of theta; finite.
+    room : callable, optional
+        Gives the memory to write to.
+
+    Returns
+    -------
+    ndarray of float64
+        ``J direction``, J the Jacobian d marginals / d theta, in the layout of theta.  J is
+        symmetric, so this is the vector-Jacobian product as well.
+    """
+    _needs(projection, "has_derivative")
+    cdef const double[::1] scores = scores_of(projection, i, theta)
+    size = projection.layout.sizes(i)[0]
+    cdef const double[::1] given = checked_array(direction, np.float64, "direction", size)
+    if not np.isfinite(direction).all():
+        raise ValueError("direction: found NaN or infinity, expected finite numbers")
+    product = memory(room, "derivative", size, np.float64)
+    cdef double[::1] out = product
+    cdef char[::1] work = memory(room, "work", projection.derivative_bytes(), np.int8)
+    with nogil:
+        projection.derivative(i, &scores[0], &given[0], &out[0], &work[0])
+    return product[:size]
 
 
 def costs(Loss loss not None, Py_ssize_t i, nu, bint transposed=False, double scale=1.0,

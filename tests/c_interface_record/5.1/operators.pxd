@@ -64,3 +64,6 @@ cdef class Projection(Operator):
     cdef double slope(self, Py_ssize_t i, const double* a, const double* b, double gamma, char* work) except? -1 nogil
     cdef readonly bint has_samples
     cdef int sample(self, Py_ssize_t i, const double* theta, Py_ssize_t n, const double* uniforms, int* labels, char* work) except -1 nogil
+    cdef readonly bint has_derivative
+    cdef int derivative(self, Py_ssize_t i, const double* theta, const double* direction, double* out, char* work) except -1 nogil
+    cpdef Py_ssize_t derivative_bytes(self) except -1
