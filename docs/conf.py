@@ -2,6 +2,7 @@
 
 import runpy
 from importlib.metadata import version as installed_version
+from importlib.util import find_spec
 from pathlib import Path
 
 project = "structsolve"
@@ -26,6 +27,7 @@ default_role = "code"
 autosummary_generate = True
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
+autodoc_mock_imports = [name for name in ("torch", "dask") if find_spec(name) is None]
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 

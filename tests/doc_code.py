@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 from contextlib import redirect_stderr, redirect_stdout
+from importlib.util import find_spec
 from pathlib import Path
 
 from structsolve.cli.main import main
@@ -21,6 +22,15 @@ TRAIN = "He PRP B-NP\nreckons VBZ B-VP\nthe DT B-NP\ndeficit NN I-NP\n\nIt PRP B
 NEW = "He PRP\nran VBD\nthe DT\ndeficit NN\n"
 ANIMALS = "1 11    # birds: owls\n1 12    # ducks\n2 21    # mammals: cats\n2 22    # dogs\n"
 LEAVES = "11 1:1 2:1\n12 1:1 2:-1\n21 1:-1 2:1\n22 1:-1 2:-1\n"
+
+# Folders that need what an extra installs.
+EXTRAS = {"torch": "torch", "dask": "dask"}
+
+
+def is_installed(name):
+    """Whether a module or name of ours can be imported: extras may be missing."""
+    folder = name.split(".")[1:2]
+    return not folder or folder[0] not in EXTRAS or find_spec(EXTRAS[folder[0]]) is not None
 
 
 def fenced(path, language):

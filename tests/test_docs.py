@@ -21,6 +21,7 @@ from doc_code import (
     TRAIN,
     directives,
     in_this_process,
+    is_installed,
     run_session,
 )
 
@@ -188,7 +189,7 @@ def documented():
         elif match := re.match(r"\.\. auto(?:class|exception|function|data):: (\S+)", line):
             own = match[1].startswith("structsolve.")
             names.append(match[1] if own else f"{module}.{match[1]}")
-    return names
+    return list(filter(is_installed, names))
 
 
 def resolve(name):
@@ -205,7 +206,8 @@ def public_modules():
     for package in (structsolve, structsolve.plugins):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             words = module.name.split(".")[1:]
-            if words[0] != "utils" and not any(word.startswith("_") for word in words):
+            private = words[0] == "utils" or any(word.startswith("_") for word in words)
+            if not private and is_installed(module.name):
                 yield importlib.import_module(module.name)
 
 
@@ -238,7 +240,7 @@ def public_names():
             if inspect.isclass(factory) and factory.__module__.startswith("structsolve."):
                 yield f"{factory.__module__}.{factory.__qualname__}"
     for page in [*PAGES, ROOT / "README.md"]:
-        yield from named_on(page)
+        yield from filter(is_installed, named_on(page))
 
 
 def test_every_public_name_is_in_the_reference():

@@ -1,0 +1,213 @@
+"""Losses of structures for networks: every surrogate, by its gradient at given scores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch.autograd.function import once_differentiable
+
+from ..batch import value_and_gradient
+from .layer import Given, Layer
+
+_REDUCTIONS = ("mean", "sum", "none")
+
+
+class StructuredLoss(Layer):
+    """A surrogate of a structure as a loss of scores that a network computes.
+
+    Parameters
+    ----------
+    structure : str or Structure
+        ``"chain"``, ``"dependency"``, ..., or an object with its settings.
+    surrogate : str or surrogate object, default="margin"
+        As of :class:`~structsolve.StructuredSVM`: ``"crf"``, ``"sparsemap"``, ``"max-min"``,
+        ``"slack"``, ``"probloss"``, ...
+    loss : str or loss object, default="hamming"
+        The task loss, for surrogates that know one.
+    reduction : {"mean", "sum", "none"}, default="mean"
+        Over the examples of a batch.
+    classes : int or sequence, optional
+        How many classes there are, or their names; by default as many as the last axis of the node
+        scores has.
+    oracle : str or structsolve.lp.Backend, optional
+        A solver of linear programs in place of the structure's own oracle.
+    n_jobs : int, optional
+        Threads of native code; no bit of the loss or its gradient depends on it.
+
+    Notes
+    -----
+    The layer takes the gradient along with the value, in one pass of native code on the CPU: where
+    tensors lie elsewhere they are copied there and the gradient back.  Everything inside is double
+    precision.  It has no second derivatives.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from structsolve.torch import StructuredLoss
+    >>> scores = torch.zeros(2, 3, 2, requires_grad=True)       # 2 sentences, 3 words, 2 classes
+    >>> loss = StructuredLoss("chain")(scores, torch.tensor([[0, 1, 1], [1, 0, -100]]), [3, 2])
+    >>> loss.item()
+    2.5
+    >>> loss.backward()
+    >>> scores.grad[1].tolist()
+    [[0.5, -0.5], [-0.5, 0.5], [0.0, 0.0]]
+    """
+
+    def __init__(
+        self,
+        structure: Any,
+        surrogate: Any = "margin",
+        loss: Any = "hamming",
+        reduction: str = "mean",
+        classes: Any = None,
+        oracle: Any = None,
+        n_jobs: int | None = None,
+    ):
+        super().__init__(structure, classes, n_jobs)
+        if reduction not in _REDUCTIONS:
+            raise ValueError(f"reduction is {reduction!r}, expected one of {_REDUCTIONS}")
+        self.surrogate, self.loss, self.oracle = surrogate, loss, oracle
+        self.reduction = reduction
+
+    def extra_repr(self) -> str:
+        """Return the settings, for ``print``.
+
+        Returns
+        -------
+        str
+        """
+        return f"{self.structure!r}, {self.surrogate!r}, {self.loss!r}, {self.reduction!r}"
+
+    def forward(
+        self, scores: Any, labels: Any, lengths: Any = None, examples: Any = None, **graphs: Any
+    ) -> torch.Tensor:
+        """Return the loss of a batch.
+
+        Parameters
+        ----------
+        scores : Tensor or dict of str to Tensor
+            Node scores: of shape (examples, longest, K) for sequences, trees and graphs (padded),
+            (rows, K) with ``lengths`` (packed); (examples, n + 1, n) for arcs ``[head, word - 1]``,
+            (examples, height, width, K) for pictures, (examples, ...) where an example is one row.
+            In a dict they are ``"node"``; others are those of ``coef_``: ``"transition"``,
+            ``"start"``, ``"end"``, ``"pair"``, which all examples share, and ``"edge"``, one table
+            for each edge, (edges, K, K) packed or (examples, most, K, K).  Missing ones are 0.
+        labels : Tensor of int
+            True labels as numbers of classes, of the shape of the node scores without their last
+            axis, or packed.  Heads of words count from 1, 0 is the root.
+        lengths : Tensor, array or list of int, optional
+            Size of each example: words, nodes; (rows, columns) of tables.  What lies beyond is not
+            read.
+        examples : Examples, optional
+            Sizes and graphs, as ``pack_sizes()`` of the structure's space makes them, or ``pack()``
+            of a model's; then no lengths.
+        **graphs : object
+            What else the structure needs, as its ``pack_sizes()`` takes it: ``trees``, ``edges``.
+
+        Returns
+        -------
+        Tensor
+            A number; of shape (examples,) without a reduction.
+
+        Raises
+        ------
+        ValueError
+            For shapes that do not fit, labels that are unknown and scores that are NaN, naming the
+            example; and what the structure, loss and surrogate do not allow.
+        TypeError
+            For tensors of another type.
+        """
+        given = self.read(scores, lengths, examples, **graphs)
+        answer: torch.Tensor = _Value.apply(self, given, truths(labels, given), *given.tensors)
+        return answer
+
+    def value(self, given: Given, labels: np.ndarray, weights: Any = None) -> Any:
+        """Return values and gradient of a batch; see :func:`structsolve.batch.value_and_gradient`.
+
+        Parameters
+        ----------
+        given : Given
+        labels : ndarray of int
+            One after the other.
+        weights : ndarray of shape (n,), optional
+            Factors of the gradients of the examples.
+
+        Returns
+        -------
+        values : ndarray of shape (n,)
+        gradient : Scores
+        """
+        return value_and_gradient(
+            given.space,
+            given.scores,
+            labels,
+            self.surrogate,
+            self.loss,
+            oracle=self.oracle,
+            weights=weights,
+            n_jobs=self.n_jobs,
+        )
+
+
+def truths(labels: Any, given: Given) -> np.ndarray:
+    """Return the true labels of a batch, one after the other.
+
+    Parameters
+    ----------
+    labels : Tensor or array of int
+    given : Given
+
+    Returns
+    -------
+    ndarray of int
+
+    Raises
+    ------
+    ValueError
+        For another shape or type.
+    """
+    if isinstance(labels, torch.Tensor):
+        labels = labels.detach().cpu().numpy()
+    labels = np.asarray(labels)
+    if labels.dtype.kind not in "iub":
+        raise ValueError(f"labels: found {labels.dtype}, expected integers, the numbers of classes")
+    return given.places.labels(labels).astype(np.int32)
+
+
+class _Value(torch.autograd.Function):
+    """The value of a surrogate; its gradient is known when the value is."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, layer: StructuredLoss, given: Given, labels: np.ndarray, *tensors: torch.Tensor
+    ) -> torch.Tensor:
+        n = given.places.examples.n
+        mean = layer.reduction == "mean"
+        weights = np.full(n, 1 / n) if mean else None
+        values, gradient = layer.value(given, labels, weights)
+        if any(ctx.needs_input_grad):
+            ctx.gradients = given.tensors_of(gradient)
+            if layer.reduction == "none":
+                ctx.layer, ctx.given, ctx.labels = layer, given, labels
+                ctx.save_for_backward(*tensors)  # they must not change until then
+        like = tensors[0]
+        if layer.reduction == "none":
+            return torch.from_numpy(values).to(like.device, like.dtype)
+        return like.new_tensor(values.mean() if mean else values.sum())
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, factor: torch.Tensor) -> Any:
+        gradients = ctx.gradients
+        if factor.ndim:
+            first = factor[0]
+            if bool((factor == first).all()):
+                factor = first
+            else:  # shared blocks have the sum over examples: each with its own factor
+                assert ctx.saved_tensors is not None
+                weights = factor.detach().cpu().double().numpy()
+                _, gradient = ctx.layer.value(ctx.given, ctx.labels, weights)
+                return None, None, None, *ctx.given.tensors_of(gradient)
+        return None, None, None, *[g * factor.to(g.device, g.dtype) for g in gradients]

@@ -1,0 +1,287 @@
+"""Where the rows of scores and the labels of examples lie in padded arrays."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+#: What decoded labels hold beyond the end of an example.
+PADDING = -1
+
+
+class Places:
+    """The places of one batch: from padded or packed arrays to rows, one example after the other.
+
+    Parameters
+    ----------
+    space : Space
+    examples : Examples
+    lead : tuple of int
+        Axes of the node scores before those of one row: (examples,) of structures with one row per
+        example, (rows,) of a packed batch, else (examples, ...) padded.
+    packed : bool
+        The first axis of ``lead`` counts rows, not examples.
+    edge_lead : tuple of int, optional
+        The same of the scores of edges: (edges,) or (examples, edges).
+    tables : Tables, optional
+        Of the space; kept for other batches.
+    table_sizes : sequence, optional
+        What ``pack_sizes()`` was told, where this is all that tells one example from another.
+
+    Attributes
+    ----------
+    first : ndarray of int64 or None
+        First row of each example, where rows of an example follow each other with a gap behind.
+    index : ndarray of int64 or None
+        The row of each node, where they are in another order.
+    edge_first : ndarray of int64 or None
+    label_shape : tuple of int
+        Shape of the labels of the batch.
+
+    Raises
+    ------
+    ValueError
+        When the arrays do not have room for the examples.
+    """
+
+    def __init__(
+        self,
+        space: Any,
+        examples: Any,
+        lead: tuple[int, ...],
+        packed: bool,
+        edge_lead: tuple[int, ...] | None = None,
+        tables: Tables | None = None,
+        table_sizes: Any = None,
+    ):
+        self.space, self.examples, self.lead, self.packed = space, examples, lead, packed
+        self.first: np.ndarray | None = None
+        self.index: np.ndarray | None = None
+        self.edge_first: np.ndarray | None = None
+        self.label_index: np.ndarray | None = None
+        sizes = np.diff(examples.label_offsets)
+        n, rows = examples.n, int(examples.offsets[-1])
+        if packed or len(lead) == 1:
+            _expect("scores", lead[0], rows, "rows, as lengths say" if packed else "examples")
+            one = sizes.size and (sizes == sizes[0]).all()
+            self.label_shape: tuple[int, ...] = (int(sizes.sum()),)
+            if not packed and one:
+                self.label_shape = (n,) if sizes[0] == 1 else (n, int(sizes[0]))
+        else:
+            _expect("scores", lead[0], n, "examples, as there are lengths")
+            self._pad(sizes, tables or Tables(space), table_sizes)
+        if edge_lead is not None:
+            self._edges(edge_lead)
+
+    def _pad(self, sizes: np.ndarray, tables: Tables, table_sizes: Any) -> None:
+        """Find the places in padded arrays."""
+        n, room = self.examples.n, self.lead[1:]
+        if len(room) == 1:
+            longest = np.diff(self.examples.offsets)
+            if (longest > room[0]).any():
+                i = int(np.argmax(longest > room[0]))
+                raise ValueError(
+                    f"example {i}: its length is {longest[i]}, expected at most {room[0]}, as "
+                    "scores have"
+                )
+            if (longest < room[0]).any():
+                self.first = room[0] * np.arange(n, dtype=np.int64)
+            like_nodes, columns = np.array_equal(sizes, longest), room[0]
+        else:
+            index, shapes = tables.index(self.examples, table_sizes, room)
+            if len(index) != n * prod(room) or (np.diff(index) != 1).any():
+                self.index = index
+            like_nodes = np.array_equal(sizes, np.diff(self.examples.offsets))
+            # Else a label is as long as one of the axes.
+            columns = room[int(np.argmax((shapes == sizes[:, None]).all(axis=0)))]
+        self.label_shape = self.lead if like_nodes else (n, columns)
+        if like_nodes and self.index is not None:
+            self.label_index = self.index
+        elif (sizes != prod(self.label_shape[1:])).any():
+            inside = np.arange(prod(self.label_shape[1:])) < sizes[:, None]
+            self.label_index = np.flatnonzero(inside)
+
+    def _edges(self, lead: tuple[int, ...]) -> None:
+        """Find the places of edges."""
+        examples = self.examples
+        total = 0 if examples.edge_offsets is None else int(examples.edge_offsets[-1])
+        if len(lead) == 1:
+            _expect("scores of edges", lead[0], total, "rows, the edges of all examples")
+            return
+        _expect("scores of edges", lead[0], examples.n, "examples")
+        counts = np.diff(examples.edge_offsets)
+        if (counts > lead[1]).any():
+            i = int(np.argmax(counts > lead[1]))
+            raise ValueError(
+                f"example {i}: it has {counts[i]} edges, expected at most {lead[1]}, as their "
+                "scores have"
+            )
+        if (counts < lead[1]).any():
+            self.edge_first = lead[1] * np.arange(examples.n, dtype=np.int64)
+
+    def rows(self, array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+        """Return node scores as rows.
+
+        Parameters
+        ----------
+        array : ndarray of shape (*lead, *shape)
+            Rows of one number may lack their axis.
+        shape : tuple of int
+            Of one row.
+
+        Returns
+        -------
+        ndarray of shape (rows, *shape)
+        """
+        flat = array.reshape(-1, *shape)
+        return flat if self.index is None else flat[self.index]
+
+    def pad(self, rows: np.ndarray, shape: Any) -> np.ndarray:
+        """Return rows as node scores are given, 0 where no node is.
+
+        Parameters
+        ----------
+        rows : ndarray
+            In the form that :meth:`rows` returns.
+        shape : tuple of int
+            Of the node scores.
+
+        Returns
+        -------
+        ndarray
+        """
+        if self.index is None:
+            return rows.reshape(shape)
+        padded = np.zeros((prod(self.lead), *rows.shape[1:]), rows.dtype)
+        padded[self.index] = rows
+        return padded.reshape(shape)
+
+    def labels(self, given: np.ndarray) -> np.ndarray:
+        """Return the labels of a batch, one after the other.
+
+        Parameters
+        ----------
+        given : ndarray of int
+
+        Returns
+        -------
+        ndarray of int32 of shape (size of all labels,)
+
+        Raises
+        ------
+        ValueError
+            For another shape.
+        """
+        total = int(self.examples.label_offsets[-1])
+        if given.shape == self.label_shape:
+            flat = given.reshape(-1)
+            return flat if self.label_index is None else flat[self.label_index]
+        if given.shape == (total,):  # packed
+            return given
+        also = "" if self.label_shape == (total,) else f", or {(total,)} packed"
+        raise ValueError(
+            f"labels: found the shape {given.shape}, expected {self.label_shape}{also}"
+        )
+
+    def pad_labels(self, flat: np.ndarray) -> np.ndarray:
+        """Return labels in the form in which users give them, ``PADDING`` where none is.
+
+        Parameters
+        ----------
+        flat : ndarray of int32 of shape (..., size of all labels)
+
+        Returns
+        -------
+        ndarray of int64
+        """
+        more = flat.shape[:-1]
+        if self.label_index is None:
+            return flat.astype(np.int64).reshape(*more, *self.label_shape)
+        padded = np.full((*more, prod(self.label_shape)), PADDING, np.int64)
+        padded[..., self.label_index] = flat
+        return padded.reshape(*more, *self.label_shape)
+
+
+class Tables:
+    """Places of examples whose scores are tables, such as pictures and arcs; kept by size.
+
+    Parameters
+    ----------
+    space : Space
+    """
+
+    def __init__(self, space: Any):
+        self.space = space
+        self._kept: dict[Any, Any] = {}
+
+    def index(
+        self, examples: Any, sizes: Any, room: tuple[int, ...]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the place of each row in padded tables.
+
+        Parameters
+        ----------
+        examples : Examples
+        sizes : sequence of hashable, or None
+            Of each example, where they tell all about its table.
+        room : tuple of int
+            Shape of a padded table.
+
+        Returns
+        -------
+        index : ndarray of int64 of shape (rows,)
+        shapes : ndarray of int of shape (n, axes)
+            Of the tables.
+
+        Raises
+        ------
+        ValueError
+            Naming an example whose table is larger.
+        """
+        if sizes is None:
+            cells = self._cells(examples, len(room))
+        else:
+            cells = [self._of_size(size, len(room)) for size in sizes]
+        shapes = np.array([shape for shape, _ in cells])
+        beyond = (shapes > room).any(axis=1)
+        if beyond.any():
+            i = int(np.argmax(beyond))
+            raise ValueError(
+                f"example {i}: its scores are a table of shape {tuple(shapes[i].tolist())}, "
+                f"expected at most {room}, as scores have room for"
+            )
+        places = np.concatenate([places for _, places in cells], axis=1)
+        flat = np.ravel_multi_index(tuple(places), room)
+        return flat + np.repeat(np.arange(examples.n), np.diff(examples.offsets)) * prod(
+            room
+        ), shapes
+
+    def _of_size(self, size: Any, axes: int) -> Any:
+        if size not in self._kept:
+            self._kept[size] = self._cells(self.space.pack_sizes([size]), axes)[0]
+        return self._kept[size]
+
+    def _cells(self, examples: Any, axes: int) -> list[tuple[tuple[int, ...], np.ndarray]]:
+        """Return the shape of each table, and the place in it of each of its rows."""
+        rows = int(examples.offsets[-1])
+        size = prod(self.space.layout.node.shape)
+        numbers = np.repeat(np.arange(1.0, rows + 1), size).reshape(rows, size)
+        cells = []
+        for table in self.space.unpack_scores(numbers, examples):
+            shape = np.shape(table)[:axes]
+            if len(shape) < axes:
+                raise ValueError(
+                    f"scores have {axes + 1} axes before those of one row, expected "
+                    f"{np.ndim(table)}"
+                )
+            first = np.asarray(table).reshape(*shape, -1)[..., 0]
+            places = np.array(np.nonzero(first))
+            cells.append((shape, places[:, np.argsort(first[tuple(places)])]))
+        return cells
+
+
+def _expect(what: str, given: int, expected: int, of: str) -> None:
+    if given != expected:
+        raise ValueError(f"{what}: found {given} along the first axis, expected {expected} {of}")

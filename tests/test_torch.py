@@ -1,0 +1,69 @@
+"""Losses of structures as torch layers, against what is written out over all labels in torch."""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs the extra [torch]")
+
+import torch_cases  # noqa: E402
+from torch_cases import CASES  # noqa: E402
+
+from structsolve.torch import StructuredLoss, decode  # noqa: E402
+
+SURROGATES = {"crf": torch_cases.crf, "margin": torch_cases.margin}
+
+
+def gradients(loss, case):
+    return torch.autograd.grad(
+        loss, list(case.scores.values()), allow_unused=True, retain_graph=True
+    )
+
+
+@pytest.mark.parametrize("surrogate", SURROGATES)
+@pytest.mark.parametrize("name", CASES)
+def test_losses_are_those_over_all_labels(name, surrogate):
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        case = CASES[name](rng)
+        n = len(case.truths)
+        layer = StructuredLoss(case.structure, surrogate, reduction="none")
+        values = layer(case.scores, case.labels, **case.given)
+        expected = torch.stack([SURROGATES[surrogate](case, i) for i in range(n)])
+        torch.testing.assert_close(values, expected)
+        # With a factor of its own for each example, and with one for all.
+        for factor in (torch.tensor(rng.normal(size=n)), torch.ones(n, dtype=torch.double)):
+            values = layer(case.scores, case.labels, **case.given)
+            ours, theirs = (gradients(v @ factor, case) for v in (values, expected))
+            for mine, other in zip(ours, theirs):
+                torch.testing.assert_close(mine, torch.zeros_like(mine) if other is None else other)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_best_labels_score_most(name):
+    for seed in range(10):
+        case = CASES[name](np.random.default_rng(seed))
+        labels = decode(case.structure, case.scores, **case.given)
+        assert labels.shape == case.labels.shape
+        for i, every in enumerate(case.every):
+            row = labels[i].reshape(-1).tolist()
+            size = len(every[0])
+            assert row[size:] == [-1] * (len(row) - size)
+            with torch.no_grad():
+                best = max(float(case.score(i, y)) for y in every)
+                assert float(case.score(i, row[:size])) == pytest.approx(best)
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("surrogate", ["crf", "margin", "probloss", "slack", "max-min"])
+def test_gradients_are_derivatives(name, surrogate):
+    rng = np.random.default_rng(3)
+    case = CASES[name](rng)
+    for reduction in ("mean", "none"):
+        layer = StructuredLoss(case.structure, surrogate, reduction=reduction)
+        names = list(case.scores)
+
+        def value(*tensors, names=names, layer=layer, case=case):
+            return layer(dict(zip(names, tensors)), case.labels, **case.given)
+
+        tol = {"max-min": 1e-3}.get(surrogate, 1e-5)
+        assert torch.autograd.gradcheck(value, tuple(case.scores.values()), atol=tol, rtol=tol)

@@ -1,0 +1,150 @@
+"""Padded batches of random scores as tensors, and what any label scores, written out in torch."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+from structsolve import get_structure
+from structsolve.plugins.dependency.space import all_trees
+
+
+@dataclass
+class Case:
+    """A batch: its scores require gradients; ``score(i, y)`` is that of a label of example i."""
+
+    structure: Any
+    scores: dict[str, torch.Tensor]
+    labels: torch.Tensor
+    score: Any
+    every: list[list[tuple[int, ...]]]
+    truths: list[tuple[int, ...]]
+    given: dict[str, Any] = field(default_factory=dict)
+
+
+def tensor(rng, *shape):
+    return torch.tensor(rng.normal(size=shape), requires_grad=True)
+
+
+def pick(rng, every, shape):
+    """Random truths, and them in a padded tensor with -100 where there is no label."""
+    truths = [one[rng.integers(len(one))] for one in every]
+    labels = torch.full(shape, -100)
+    for i, truth in enumerate(truths):
+        labels[i].view(-1)[: len(truth)] = torch.tensor(truth)
+    return labels, truths
+
+
+def product(sizes):
+    return list(itertools.product(*map(range, sizes)))
+
+
+def chain(rng, n=3, K=3, longest=4):
+    lengths = rng.integers(1, longest + 1, n)
+    scores = {
+        "node": tensor(rng, n, longest, K),
+        "transition": tensor(rng, K, K),
+        "start": tensor(rng, K),
+        "end": tensor(rng, K),
+        "edge": tensor(rng, n, longest - 1, K, K),
+    }
+
+    def score(i, y):
+        s = scores["start"][y[0]] + scores["end"][y[-1]]
+        s = s + sum(scores["node"][i, t, k] for t, k in enumerate(y))
+        for t, (a, b) in enumerate(itertools.pairwise(y)):
+            s = s + scores["transition"][a, b] + scores["edge"][i, t, a, b]
+        return s
+
+    every = [product([K] * length) for length in lengths]
+    given = {"lengths": torch.tensor(lengths)}
+    return Case("chain", scores, *_swap(pick(rng, every, (n, longest)), score, every), given)
+
+
+def tree(rng, n=3, K=2, longest=4):
+    lengths = rng.integers(1, longest + 1, n)
+    parents = [[int(rng.integers(-1, v)) if v else -1 for v in range(size)] for size in lengths]
+    scores = {
+        "node": tensor(rng, n, longest, K),
+        "transition": tensor(rng, K, K),
+        "root": tensor(rng, K),
+    }
+
+    def score(i, y):
+        s = sum(scores["node"][i, t, k] for t, k in enumerate(y))
+        for v, p in enumerate(parents[i]):
+            s = s + (scores["root"][y[v]] if p < 0 else scores["transition"][y[p], y[v]])
+        return s
+
+    every = [product([K] * length) for length in lengths]
+    given = {"lengths": lengths, "trees": parents}
+    return Case("tree", scores, *_swap(pick(rng, every, (n, longest)), score, every), given)
+
+
+def dependency(rng, n=3, longest=4, projective=False):
+    lengths = rng.integers(1, longest + 1, n)
+    scores = {"node": tensor(rng, n, longest + 1, longest)}
+
+    def score(i, y):
+        return sum(scores["node"][i, head, m] for m, head in enumerate(y))
+
+    every = [list(map(tuple, all_trees(int(size), projective, True))) for size in lengths]
+    structure = get_structure("dependency", projective=projective)
+    given = {"lengths": lengths.tolist()}
+    return Case(structure, scores, *_swap(pick(rng, every, (n, longest)), score, every), given)
+
+
+def projective(rng, n=3):
+    return dependency(rng, n, projective=True)
+
+
+def multiclass(rng, n=4, K=3):
+    scores = {"node": tensor(rng, n, K)}
+    every = [product([K])] * n
+    labels, truths = pick(rng, every, (n, 1))
+
+    def score(i, y):
+        return scores["node"][i, y[0]]
+
+    return Case("multiclass", scores, labels[:, 0], score, every, truths)
+
+
+def multilabel(rng, n=3, L=3):
+    edges = [[0, 1], [1, 2]]
+    scores = {"node": tensor(rng, n, L), "pair": tensor(rng, 2, 2, 2)}
+
+    def score(i, y):
+        s = sum(scores["node"][i, v] for v in range(L) if y[v])
+        return s + sum(scores["pair"][e, y[a], y[b]] for e, (a, b) in enumerate(edges))
+
+    every = [product([2] * L)] * n
+    structure = get_structure("multilabel", edges=edges)
+    return Case(structure, scores, *_swap(pick(rng, every, (n, L)), score, every))
+
+
+def _swap(picked, score, every):
+    labels, truths = picked
+    return labels, score, every, truths
+
+
+CASES = {
+    make.__name__: make for make in (chain, tree, dependency, projective, multiclass, multilabel)
+}
+
+
+def hamming(a, b):
+    return float(np.sum(np.not_equal(a, b)))
+
+
+def crf(case, i):
+    every = torch.stack([torch.as_tensor(case.score(i, y)) for y in case.every[i]])
+    return torch.logsumexp(every, 0) - case.score(i, case.truths[i])
+
+
+def margin(case, i):
+    every = [case.score(i, y) + hamming(y, case.truths[i]) for y in case.every[i]]
+    return torch.stack(every).max() - case.score(i, case.truths[i])
