@@ -9,7 +9,8 @@ import structsolve
 from structsolve import StructuredSVM
 from structsolve.algorithms import topological_order as walks
 from structsolve.estimators.decode import Room, decode, decode_kbest, draw, node_rows
-from structsolve.estimators.hierarchy.sparse_tree import SparseTree, best_leaves
+from structsolve.estimators.hierarchy.leaf_search import LeafSearch
+from structsolve.estimators.hierarchy.sparse_tree import SparseTree
 from structsolve.lp import ask_oracle
 from structsolve.plugins.dag._closure import ClosureGraph
 from structsolve.plugins.dependency._shape import first_fault
@@ -48,6 +49,13 @@ def longs(*numbers):
 
 
 EDGES = longs(0, 1)
+
+
+def sums(counts, nodes):
+    """Arrays as SparseTree.to_arrays gives them."""
+    one = np.ones(len(nodes), np.float32)
+    node = np.array(nodes, np.uint16)
+    return {"counts": longs(*counts), "node": node, "sum": one, "moment": one}
 
 
 class Parts:
@@ -106,21 +114,20 @@ CASES = {
     ),
     "order": lambda p: walks.first_open(np.ones((2, 1), np.int32), ints(5), ints(0, 0), ints()),
     "barren": lambda p: walks.first_barren(np.ones((2, 1), np.int32), ints(0, 1, 2), ints(0, 1)),
-    "two arrays of weights": lambda p: best_leaves(ints(-1), [], []),
     "a node of a tree": lambda p: SparseTree(
         ints(-1), np.ones(1), np.ones(1), "hamming", 1
-    ).restore(1, {"counts": longs(1), "node": ints(5), "sum": np.ones(1), "moment": np.ones(1)}),
+    ).restore(1, sums([1], [5])),
+    "the spare root": lambda p: SparseTree(ints(-1), np.ones(1), np.ones(1), "hamming", 1).restore(
+        1, sums([1], [0])
+    ),
+    "a node twice": lambda p: SparseTree(ints(-1, 0), np.ones(2), np.ones(2), "hamming", 1).restore(
+        1, sums([2], [1, 1])
+    ),
     "counts that wrap": lambda p: SparseTree(
         ints(-1), np.ones(1), np.ones(1), "hamming", 5
-    ).restore(
-        1,
-        {
-            "counts": longs(2**62, 2**62, 2**62, 2**62, 1),
-            "node": ints(0),
-            "sum": np.ones(1),
-            "moment": np.ones(1),
-        },
-    ),
+    ).restore(1, sums([2**62, 2**62, 2**62, 2**62, 1], [1])),
+    "a search without nodes": lambda p: LeafSearch(ints()),
+    "a search for a truth beyond": lambda p: LeafSearch(ints(-1, 0)).best_leaf(np.ones(2), 2),
     "no graphs": lambda p: Plans(None, 1.0, 1.0),
     "no starts": lambda p: _scores("x", "item", np.ones(2), [], []),
     "labels of a count": lambda p: Counting().extra_bytes(p.plane, ints(1)),

@@ -72,10 +72,12 @@ class SparseFitting(StructuredSVM):
             "intercept": bool(self.fit_intercept),
             "random_state": repr(self.random_state),
             "normalization": repr((self.normalization, self.directional, self.slack)),
-            "structure": repr(space.structure),
-            "classes": repr(space.classes_),
+            # What a graph holds, not where it stands in memory: another process goes on.
+            "nodes": [repr(name) for name in space.hierarchy.nodes.tolist()],
         }
-        return Checkpoint(self.checkpoint, fingerprint_of_examples(examples, settings))
+        weights = [] if examples.sample_weight is None else [examples.sample_weight]
+        more = [space.hierarchy.parent, *weights]
+        return Checkpoint(self.checkpoint, fingerprint_of_examples(examples, settings, more))
 
     def _check_sparse(self, validated: bool) -> None:
         given = {

@@ -1,0 +1,39 @@
+# The best leaf of a tree; not part of the C interface.
+from libc.stdint cimport int32_t
+
+
+cdef class LeafSearch:
+    cdef readonly Py_ssize_t n_nodes    # a spare root in it
+    cdef readonly Py_ssize_t n_inner    # nodes 0 .. n_inner - 1 have children
+    cdef readonly object own            # numbers of the nodes given, by theirs
+    cdef readonly object given          # the reverse; -1 for the spare root
+    cdef int kind
+    cdef object _kept
+    cdef int32_t* up                    # parents; -1 for the spare root
+    cdef double* down                   # costs from the spare root to a node, both in
+    cdef const int32_t* name            # `given`
+    cdef const int32_t* leaf_start      # leaves leaf_start[p] .. leaf_start[p + 1] - 1 are p's
+    cdef const double* farthest         # largest `down` of p's own leaves
+    cdef const int32_t* child_start     # children with children, the one with the best leaf first
+    cdef const int32_t* child
+    cdef const int32_t* best_below      # the best leaf of p's subtree where all scores are zero
+    # Of one search.
+    cdef double* total
+    cdef double* meet
+    cdef unsigned char* above_truth
+    cdef unsigned char* opened
+    cdef int32_t* open
+    cdef int32_t* climb
+    cdef Py_ssize_t n_open, truth, best
+    cdef double deepest                 # largest `down`
+    cdef double reach, most_loss, most  # of the truth; of any leaf; the best sum
+    # Starts a search; the loss is that of `truth`, a leaf's own number (-1: none).
+    cdef void begin(self, Py_ssize_t truth) noexcept nogil
+    # Says that theta of this node may not be zero; for end() with all_nodes=False.
+    cdef void touch(self, Py_ssize_t node, const double* theta) noexcept nogil
+    # Ends a search: returns the leaf of the largest sum of theta on its path, plus its loss.
+    cdef Py_ssize_t end(self, bint all_nodes, const double* theta) noexcept nogil
+    cdef inline void enter(self, Py_ssize_t p, const double* theta) noexcept nogil
+    cdef void family(self, Py_ssize_t p, const double* theta) noexcept nogil
+    cdef void untouched(self, Py_ssize_t p) noexcept nogil
+    cdef inline double loss(self, double apart) noexcept nogil
