@@ -13,6 +13,7 @@ from structsolve.batch import (
     argmax,
     k_best,
     marginals,
+    marginals_vjp,
     samples,
     score_space,
     value_and_gradient,
@@ -140,6 +141,46 @@ def test_marginals(kind):
         np.testing.assert_array_equal(answer.node, node)
         if edge is not None:
             np.testing.assert_array_equal(answer.edge, edge)
+
+
+@pytest.mark.parametrize("name", ["entropy", "euclidean"])
+@pytest.mark.parametrize("kind", sorted({*KINDS} - NO_ENTROPY))
+def test_derivatives_of_marginals(kind, name):
+    rng = np.random.default_rng(14)
+    space, scores, _ = random_batch(kind, rng, n=3, padded=True)
+    scores.node += rng.normal(size=scores.node.shape)  # no ties: SparseMAP has kinks there
+    answer, _ = marginals(space, scores, name)
+    directions, ahead, back = (copy.deepcopy(given) for given in (answer, scores, scores))
+    for array in (directions.node, directions.edge, *directions.shared.values()):
+        if array is not None:
+            array[...] = rng.normal(size=array.shape)
+    try:
+        product = marginals_vjp(space, scores, directions, name)
+    except ValueError as error:
+        assert "has no derivative of its projection" in str(error)
+        pytest.skip(str(error))
+    step = 1e-5
+    steps = [("node", None), *(("shared", key) for key in scores.shared)]
+    steps += [("edge", None)] if scores.edge is not None else []
+    total, expected = 0.0, 0.0
+    for what, key in steps:
+        here, there, gradient = (getattr(given, what) for given in (ahead, back, product))
+        if key is not None:
+            here, there, gradient = here[key], there[key], gradient[key]
+        move = rng.normal(size=here.shape)
+        here += step * move
+        there -= step * move
+        total += (gradient * move).sum()
+    ends = [marginals(space, given, name)[0] for given in (ahead, back)]
+    for what, key in steps:
+        first, second, along = (getattr(given, what) for given in (*ends, directions))
+        if key is not None:
+            first, second, along = first[key], second[key], along[key]
+        mine = (first - second) * along
+        expected += mine.sum() / (2 * step)
+    assert abs(total - expected) < 1e-5 * (1 + abs(expected))
+    one, two = (marginals_vjp(space, scores, directions, name, n_jobs=jobs) for jobs in (1, 3))
+    assert one.node.tobytes() == two.node.tobytes()
 
 
 @pytest.mark.parametrize("kind", ["chain", "forests", "dependency"])

@@ -4,7 +4,7 @@ Takes arrays of scores and labels; hands on values, gradients, labels and margin
 will do.
 """
 
-from .answers import argmax, k_best, marginals, samples
+from .answers import argmax, k_best, marginals, marginals_vjp, samples
 from .scores import Scores
 from .spaces import score_space
 from .values import value_and_gradient
@@ -14,6 +14,7 @@ __all__ = [
     "argmax",
     "k_best",
     "marginals",
+    "marginals_vjp",
     "samples",
     "score_space",
     "value_and_gradient",

@@ -32,9 +32,9 @@ cdef class Room:
     cdef char[::1] work
 
     def __init__(self, PartLayout layout not None, Py_ssize_t work_bytes, Py_ssize_t entries=0):
-        self.theta, self.dense = aligned_zeros(layout.max_theta + 8), aligned_zeros(
-            layout.max_theta + 8)
-        self.value, self.index = np.zeros(entries + 1), np.zeros(entries + 1, np.int32)
+        self.theta = aligned_zeros(layout.max_theta + 8)
+        self.dense = aligned_zeros(layout.max_theta + 8)
+        self.value, self.index = aligned_zeros(entries + 1), np.zeros(entries + 1, np.int32)
         self.work = aligned_zeros(work_bytes // 8 + 16).view(np.int8)
 
 
@@ -84,16 +84,19 @@ def _bad_cut(surrogate, Py_ssize_t i, Py_ssize_t nnz, Py_ssize_t most):
 
 
 cdef class _Gradients:
-    """What the threads of one pass share: values, gradients of rows, sums of the shared blocks."""
+    """What the threads of one pass share: gradients of rows, sums of the shared blocks.
 
-    cdef Sheet scores, out
+    Of a surrogate: of one that has a projection, by it.  Or a projection's Jacobian times
+    directions.
+    """
+
+    cdef Sheet scores, out, directions
     cdef Surrogate surrogate
     cdef FenchelYoung fenchel
+    cdef Projection projection
     cdef const int* labels
     cdef const double* weights
     cdef double* values
-    cdef double* sums
-    cdef const int64_t* bounds
 
     cdef int run(self, Py_ssize_t first, Py_ssize_t last, double* sums, Room room) except -1 nogil:
         cdef double* theta = &room.theta[0]
@@ -102,7 +105,10 @@ cdef class _Gradients:
         cdef double weight = 1
         for i in range(first, last):
             self.scores.read(i, theta)
-            if self.fenchel is not None:
+            if self.projection is not None:
+                self.directions.read(i, &room.value[0])
+                self.projection.derivative(i, theta, &room.value[0], dense, align(&room.work[0]))
+            elif self.fenchel is not None:
                 self.project(i, theta, dense, room)
             else:
                 self.cut(i, theta, dense, room)
@@ -150,48 +156,13 @@ cdef class _Gradients:
         return 0
 
 
-def gradients(Sheet scores not None, Sheet out not None, Surrogate surrogate not None,
-              const int[::1] labels not None, const double[::1] weights, double[::1] values,
-              const int64_t[::1] bounds not None, n_jobs, list rooms):
-    """Values of a surrogate, and its gradients by the scores.
-
-    Ranges of examples have a sum each, whatever the threads: no sum depends on their number.
-
-    Parameters
-    ----------
-    scores, out : Sheet
-        Read, and written: rows of nodes and edges.
-    surrogate : Surrogate
-        Bound to the same examples.
-    labels : ndarray of int32
-        True labels, checked.
-    weights : ndarray of shape (n,), or None
-    values : ndarray of shape (n,)
-        Written.
-    bounds : ndarray of int64 of shape (ranges + 1,)
-        First example of each range, and the end.
-    n_jobs : int or None
-    rooms : list of Room
-        Memory that is free; more is added.
-
-    Raises
-    ------
-    ValueError
-        Naming the example whose value is no number.
-    """
-    cdef _Gradients shared = _Gradients()
-    cdef PartLayout layout = scores.layout
-    cdef Py_ssize_t k, j, size = layout.shared_size
-    cdef double[:, ::1] sums = np.zeros((bounds.shape[0], size + 1))
-    cdef double* total = &sums[bounds.shape[0] - 1, 0]
-    shared.scores, shared.out, shared.surrogate = scores, out, surrogate
-    if type(surrogate) is FenchelYoung:
-        shared.fenchel = surrogate
-    shared.labels = &labels[0] if labels.shape[0] else NULL
-    shared.weights = NULL if weights is None else &weights[0]
-    shared.values = &values[0]
+cdef int _over_ranges(_Gradients shared, const int64_t[::1] bounds, n_jobs, list rooms,
+                      Py_ssize_t work_bytes, Py_ssize_t entries) except -1:
+    """Run a pass; ranges of examples have a sum each, so that none depends on the threads."""
+    cdef PartLayout layout = shared.scores.layout
+    cdef Py_ssize_t k, j, size = layout.shared_size, n = bounds.shape[0] - 1, many = NODES_PER_CALL
+    cdef double[:, ::1] sums = np.zeros((n + 1, size + 1))
     offsets = layout.examples.offsets
-    cdef Py_ssize_t many = NODES_PER_CALL
 
     def piece(Py_ssize_t first, Py_ssize_t last, Room room):
         cdef Py_ssize_t k, a, z
@@ -206,17 +177,77 @@ def gradients(Sheet scores not None, Sheet out not None, Surrogate surrogate not
                     shared.run(a, z, &sums[k, 0], room)
 
     in_rooms(piece, offsets[np.asarray(bounds)], n_jobs, rooms,
-             lambda: Room(layout, surrogate.work_bytes, surrogate.max_entries))
-    for k in range(layout.n):
-        if not isfinite(values[k]):
+             lambda: Room(layout, work_bytes, entries))
+    for k in range(n):
+        for j in range(size):
+            sums[n, j] += sums[k, j]
+    shared.out.store(&sums[n, 0])
+    return 0
+
+
+def gradients(Sheet scores not None, Sheet out not None, Surrogate surrogate not None,
+              const int[::1] labels not None, const double[::1] weights, double[::1] values,
+              const int64_t[::1] bounds not None, n_jobs, list rooms):
+    """Values of a surrogate, and its gradients by the scores.
+
+    Parameters
+    ----------
+    scores, out : Sheet
+        Read, and written.
+    surrogate : Surrogate
+        Bound to the same examples.
+    labels : ndarray of int32
+        True labels, checked.
+    weights : ndarray of shape (n,), or None
+    values : ndarray of shape (n,)
+        Written.
+    bounds : ndarray of int64 of shape (ranges + 1,)
+        First example of each range whose gradients of shared blocks have a sum, and the end.
+    n_jobs : int or None
+    rooms : list of Room
+        Memory that is free; more is added.
+
+    Raises
+    ------
+    ValueError
+        Naming the example whose value is no number.
+    """
+    cdef _Gradients shared = _Gradients()
+    cdef Py_ssize_t i
+    shared.scores, shared.out, shared.surrogate = scores, out, surrogate
+    if type(surrogate) is FenchelYoung:
+        shared.fenchel = surrogate
+    shared.labels = &labels[0] if labels.shape[0] else NULL
+    shared.weights = NULL if weights is None else &weights[0]
+    shared.values = &values[0]
+    _over_ranges(shared, bounds, n_jobs, rooms, surrogate.work_bytes, surrogate.max_entries)
+    for i in range(scores.layout.n):
+        if not isfinite(values[i]):
             raise ValueError(
-                f"example {k}: the surrogate is {values[k]}, expected a number: a score of -inf "
+                f"example {i}: the surrogate is {values[i]}, expected a number: a score of -inf "
                 "forbids its true label, or scores are too large"
             )
-    for k in range(bounds.shape[0] - 1):
-        for j in range(size):
-            total[j] += sums[k, j]
-    out.store(total)
+
+
+def derivatives(Sheet scores not None, Sheet directions not None, Sheet out not None,
+                Projection projection not None, const int64_t[::1] bounds not None, n_jobs,
+                list rooms):
+    """The Jacobian of a projection, which is symmetric, times a direction for each example.
+
+    Parameters
+    ----------
+    scores, directions, out : Sheet
+        Read, read with shared blocks for each example, and written.
+    projection : Projection
+        One that has derivatives, bound to the same examples.
+    bounds, n_jobs, rooms
+        As of :func:`gradients`.
+    """
+    cdef _Gradients shared = _Gradients()
+    shared.scores, shared.directions, shared.out = scores, directions, out
+    shared.projection, shared.weights = projection, NULL
+    _over_ranges(shared, bounds, n_jobs, rooms, projection.derivative_bytes(),
+                 scores.layout.max_theta + 8)
 
 
 def in_rooms(piece, offsets, n_jobs, list rooms, make):

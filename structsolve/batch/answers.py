@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ._loops import best_of, drawn, labels_of, marginals_of
+from ._loops import best_of, derivatives, drawn, labels_of, marginals_of
 from .binding import binding_of
 from .scores import Scores
 from .values import like, sheet_of
@@ -108,6 +108,54 @@ def marginals(
     target = sheet_of(answer, binding, scores, each=True, written=True)
     marginals_of(source, target, bound, values, n_jobs, binding.rooms(bound))
     return answer, values
+
+
+def marginals_vjp(
+    space: Any,
+    scores: Scores,
+    directions: Scores,
+    projection: str = "entropy",
+    *,
+    n_jobs: int | None = None,
+) -> Scores:
+    """Return the gradient by the scores of what is made of marginals.
+
+    Parameters
+    ----------
+    space : Space
+    scores : Scores
+    directions : Scores
+        Gradient by the marginals, in arrays as :func:`marginals` gives them; blocks that are None
+        are 0.
+    projection : str, default="entropy"
+        As of :func:`marginals`.
+    n_jobs : int, optional
+        Threads; no bit of the answer depends on it.
+
+    Returns
+    -------
+    Scores
+        ``J_i' direction_i`` with the Jacobian ``J_i = d mu_i / d theta_i``, in arrays like those of
+        ``scores``; for shared blocks the sum over the examples.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As of :func:`marginals`; where the projection has no derivative.
+    """
+    binding = binding_of(space, scores.examples)
+    bound = binding.projection(projection)
+    if not bound.has_derivative:
+        raise ValueError(
+            f"structure {space.structure.name!r} has no derivative of its projection "
+            f"{projection!r}: its marginals are not differentiable here"
+        )
+    source = sheet_of(scores, binding)
+    given, answer = sheet_of(directions, binding, scores, each=True), like(scores, source)
+    target = sheet_of(answer, binding, scores, written=True)
+    rooms = binding.rooms(bound, -1)
+    derivatives(source, given, target, bound, binding.bounds, n_jobs, rooms)
+    return answer
 
 
 def k_best(

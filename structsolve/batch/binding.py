@@ -58,7 +58,7 @@ class Binding:
         operator : Operator
             One of this binding.
         size : int, default=0
-            Where the memory that it needs depends on a number.
+            Tells memory of one size from that of another: it may depend on what is asked.
 
         Returns
         -------
