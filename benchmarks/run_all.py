@@ -24,6 +24,7 @@ SCRIPTS = {
     "bcfw_ocr": [],
     "gap_ocr": [],
     "predict_one": [],
+    "batch": [],
     "python_plugin": [],
     "accuracy_ocr": [],
     "decode": [],

@@ -1,5 +1,7 @@
 """How examples are shared out among threads."""
 
+import multiprocessing
+import os
 import threading
 
 import numpy as np
@@ -59,3 +61,26 @@ def test_the_exception_of_any_thread_is_raised(jobs):
 @pytest.mark.parametrize("jobs", [0, 1.5, "2"])
 def test_jobs_that_are_no_number(jobs):
     refused("n_jobs is", parallel.effective_jobs, jobs)
+
+
+def test_calls_within_calls_and_in_child_processes():
+    def inner(first, last, scratch):
+        return sum(range(first, last))
+
+    def work(first, last, scratch):
+        return sum(parallel.over_examples(inner, np.arange(101), 3, lambda: None))
+
+    whole = [sum(range(100))]
+    parts = parallel.over_examples(work, np.arange(301), 200, lambda: None)
+    assert {*parts} == {*whole}
+    if hasattr(os, "fork"):
+        # The child has none of the threads that its parent keeps.
+        with multiprocessing.get_context("fork").Pool(1) as pool:
+            assert pool.apply_async(_sum_in_threads).get(timeout=60) == whole[0]
+
+
+def _sum_in_threads():
+    parts = parallel.over_examples(
+        lambda first, last, scratch: sum(range(first, last)), np.arange(101), 3, lambda: None
+    )
+    return sum(parts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,8 @@ import numpy as np
 NODES_PER_CALL = 20_000
 # Calls per thread: enough for the threads to end at about the same time.
 CALLS_PER_THREAD = 8
+# Threads that are kept for the next call, at most; further ones of a call wait for their turn.
+MOST_HELPERS = 128
 
 
 def effective_jobs(n_jobs: int | None) -> int:
@@ -150,9 +152,27 @@ def over_examples(
     if helpers < 1:
         run()
         return results
-    with ThreadPoolExecutor(helpers) as pool:
-        others = [pool.submit(run) for _ in range(helpers)]
+    others = [_helpers().submit(run) for _ in range(helpers)]
+    try:
         run()
-        for other in others:
-            other.result()
+    finally:
+        # A helper that has not begun finds nothing left to do: nobody waits for it.
+        begun = [other for other in others if not other.cancel()]
+        wait(begun)
+    for other in begun:
+        other.result()
     return results
+
+
+_pools: list[ThreadPoolExecutor] = []
+
+
+def _helpers() -> ThreadPoolExecutor:
+    """Return the threads of this process that help: making them takes longer than a small batch."""
+    if not _pools:
+        _pools.append(ThreadPoolExecutor(MOST_HELPERS, thread_name_prefix="structsolve"))
+    return _pools[0]
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pools.clear)  # a child process has none of the threads
