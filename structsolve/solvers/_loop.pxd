@@ -2,6 +2,7 @@
 from ..part_layout cimport PartLayout
 from ..potentials.linear cimport LinearPotentials
 from ..surrogates.base cimport Surrogate
+from ._team cimport Shared
 
 
 # The address of the first true label; example i's is layout.label_offsets[i] behind it.  Raises
@@ -10,7 +11,7 @@ cdef const int* first_label(LinearPotentials potentials, Surrogate surrogate, la
                             weights=*, w=*) except? NULL
 
 
-cdef class DualLoop:
+cdef class DualLoop(Shared):
     cdef readonly LinearPotentials potentials
     cdef readonly Surrogate surrogate
     cdef readonly object w, average, gaps

@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from ..utils.parallel import effective_jobs
 from ._bcfw import BlockLoop
 from ._simplex import SimplexLoop
+from ._team import Team
 from .base import Run, Solver, Start, checked_weights, pieces, rng_state, set_rng_state
 from .problem import ROUNDING, Problem
 from .weight_constraints import assemble
@@ -62,6 +64,8 @@ class BCFW(Solver):
         Passes between two certificates, passes at fixed weights that give primal and gap.
     constraints : list of SuperModular, LinearConstraint or WeightBounds, optional
         What every w must satisfy, as of :class:`CuttingPlane`; see Notes.
+    batch : int, default=1
+        Examples that are visited at the same w, in ``n_jobs`` threads; see Notes.
 
     Notes
     -----
@@ -99,6 +103,7 @@ class BCFW(Solver):
         averaging: bool = True,
         certify_every: int = 10,
         constraints: Any = None,
+        batch: int = 1,
     ):
         self.steps = steps
         self.oracle_calls = oracle_calls
@@ -112,6 +117,7 @@ class BCFW(Solver):
         self.averaging = averaging
         self.certify_every = certify_every
         self.constraints = constraints
+        self.batch = batch
 
     def start(self, start: Start) -> BCFWRun:
         """Begin an optimisation; see :meth:`Solver.start`."""
@@ -124,6 +130,7 @@ class BCFW(Solver):
             ("max_cuts", 2),
             ("max_age", 0),
             ("certify_every", 1),
+            ("batch", 1),
         ):
             self.check_integer(name, least)
         for name in ("inner_tol", "cached_gain"):
@@ -174,6 +181,14 @@ def _exact_steps(steps: str, problem: Problem, constrained: bool) -> bool:
     return can and steps in ("auto", "exact")
 
 
+def _threads(batch: int, start: Start) -> int:
+    """Return the number of threads that share a batch."""
+    potentials = start.problem.potentials
+    if not potentials.has_weights and not potentials.has_gram:
+        return 1  # rows of a Mercer kernel are computed by one thread
+    return min(batch, effective_jobs(start.n_jobs))
+
+
 class BCFWRun(Run):
     """One optimisation by :class:`BCFW`.
 
@@ -202,6 +217,7 @@ class BCFWRun(Run):
 
     def _begin(self, solver: Any, start: Start, loop: Any) -> None:
         self.solver, self.given, self.loop = solver, start, loop
+        self.team = Team(loop, _threads(solver.batch, start))
         problem = start.problem
         self.passes = self.window_start = 0
         self.last_dual = 0.0
@@ -233,6 +249,10 @@ class BCFWRun(Run):
 
     def step(self) -> dict[str, Any]:
         """Make one pass that calls the oracle, and cheap passes for as long as they pay."""
+        with self.team:
+            return self._step()
+
+    def _step(self) -> dict[str, Any]:
         solver = self.solver
         self._begin_window()
         estimate, calls = self._pass(self._order(), solver.oracle_calls)
@@ -311,6 +331,8 @@ class BCFWRun(Run):
                     solver.inner_tol,
                     min_gain,
                     solver.averaging and not whole,
+                    solver.batch,
+                    self.team,
                 )
             total += gap
             spent += used

@@ -42,6 +42,7 @@ class GBCFW(Solver):
     name = "gbcfw"
     needs_dual = True
     steps: tuple[str, ...] = ("search", "harmonic")
+    batch = 1
 
     def __init__(
         self,

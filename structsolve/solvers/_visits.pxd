@@ -1,0 +1,74 @@
+# What a visit of BCFW proposes: oracle calls and line searches at a w that stays.
+from libc.stdint cimport int64_t
+from ..surrogates.base cimport Cut
+from ._cuts cimport CutHead, CutStore
+from ._loop cimport DualLoop
+
+
+# Memory of one thread.  z_buffer, u, seen, scratch and z are zeros between calls.
+cdef struct Space:
+    double* theta
+    double* u
+    double* z_buffer
+    double* z               # like w; only without kept Gram matrices
+    double* scratch
+    double* value           # of a cut
+    int* index
+    double* merged_value    # of a mixture of cuts
+    int* merged_index
+    double* scored
+    double* slopes
+    double* drift
+    char* seen
+    char* work
+    CutHead** heads
+
+# One visit: the step that it proposes is the change of p_i, n_changed entries.
+cdef struct Visit:
+    Py_ssize_t i
+    bint moved
+    long calls
+    Py_ssize_t n_changed
+    double b_change, square     # <p, K_ii p> of the change
+    double* value
+    int* index
+    double* before              # weights of the cuts before the step
+
+# What run() is given.
+cdef struct Settings:
+    int max_calls, max_steps, max_age
+    bint pairwise, averaging
+    bint damped             # the weights w have moved since a step was proposed
+    double inner_tol, min_gain
+
+
+cdef class VisitLoop(DualLoop):
+    cdef public CutStore cuts
+    # Cuts are kept as Phi' p, dense: their entries are those of w.
+    cdef readonly bint short
+    cdef Settings settings
+    cdef Space* spaces          # of each thread
+    cdef Visit* visits          # of a batch
+    cdef Py_ssize_t* turns      # the visits in the order in which threads take them
+    cdef Py_ssize_t n_spaces, n_visits
+    cdef object owners
+
+    cdef double* _doubles(self, Py_ssize_t n) except NULL
+    cdef int* _integers(self, Py_ssize_t n) except NULL
+    cdef int _propose(self, Visit* visit, Space* space) except -1 nogil
+    cdef void _change(self, Visit* visit, Space* space, Py_ssize_t m) noexcept nogil
+    cdef double _slope(self, Py_ssize_t i, CutHead* head, const double* w) noexcept nogil
+    cdef double _slope_now(self, Py_ssize_t i, CutHead* head, const double* theta) noexcept nogil
+    cdef void _shorten(self, Py_ssize_t i, Cut* cut, Space* space) noexcept nogil
+    cdef bint _known(self, Py_ssize_t m, const Cut* cut, CutHead** heads) noexcept nogil
+    cdef int _insert(self, Py_ssize_t i, const Cut* cut, Space* space) except -1 nogil
+    cdef void _gram_row(self, Py_ssize_t i, Py_ssize_t row, Space* space) noexcept nogil
+    cdef void _gram_row_through_features(self, Py_ssize_t i, Py_ssize_t row, double* gram,
+                                         Py_ssize_t side, Space* space) noexcept nogil
+    cdef void _update_scores(self, Visit* visit, Space* space, Py_ssize_t m,
+                             double share) noexcept nogil
+    cdef Py_ssize_t _merge(self, CutHead* head, double coef, Py_ssize_t n, int* merged,
+                           Space* space) noexcept nogil
+    cdef void _merged(self, Py_ssize_t n, const int* merged, double* value,
+                      Space* space) noexcept nogil
+    cdef int _drop_one(self, Py_ssize_t i, Py_ssize_t m, Space* space) except -1 nogil

@@ -1,0 +1,370 @@
+"""One visit of BCFW: what the oracle and line searches over the kept cuts propose at a given w."""
+
+from libc.stdlib cimport free, realloc
+from ..potentials.linear cimport LinearPotentials
+from ..surrogates.base cimport Cut, Surrogate
+from ._cuts cimport CutHead, CutStore, cut_index, cut_values, inner, slope
+from ._loop cimport DualLoop
+from ._steps cimport line_searches
+from ._team cimport MOST_PIECES
+
+from ..utils.arrays import aligned_zeros
+
+
+# Cuts are kept as Phi' p where theta is so many times longer than w.
+cdef Py_ssize_t SHORT = 2
+
+
+cdef class VisitLoop(DualLoop):
+    """The cuts of every example, and the visits to those of a batch, which threads may share.
+
+    A visit reads w and changes nothing but its own example's cuts: visits to different examples
+    have the same outcome in any order and in any thread.
+    """
+
+    def __init__(self, LinearPotentials potentials not None, Surrogate surrogate not None, labels,
+                 weights, double alpha, Py_ssize_t max_cuts=50):
+        super().__init__(potentials, surrogate, labels, weights, alpha, max_cuts)
+        self.cuts = CutStore(potentials.n)
+        self.short = (potentials.has_weights and not potentials.has_gram
+                      and SHORT * potentials.dim <= potentials.max_theta - potentials.shared_size)
+        self.owners = []
+        self.make_room(1, 1)
+
+    def __dealloc__(self):
+        free(self.spaces)
+        free(self.visits)
+        free(self.turns)
+
+    def make_room(self, Py_ssize_t threads, Py_ssize_t batch):
+        """Make room for so many threads, and for batches of so many visits."""
+        cdef Py_ssize_t theta = self.potentials.max_theta + 8, cuts = self.max_cuts + 8
+        cdef Py_ssize_t entries = self.surrogate.max_entries + 1
+        cdef Space* space
+        cdef Visit* visit
+        if not 1 <= batch <= MOST_PIECES:
+            raise ValueError(f"batch is {batch}, expected 1 to {MOST_PIECES}")
+        if threads > self.n_spaces:
+            self.spaces = <Space*>_grown(self.spaces, threads, sizeof(Space))
+            while self.n_spaces < threads:
+                space = &self.spaces[self.n_spaces]
+                space.theta, space.u = self._doubles(theta), self._doubles(theta)
+                space.z_buffer = self._doubles(theta)
+                if not self.potentials.has_gram:
+                    space.z = self._doubles(self.potentials.dim)
+                space.scratch = self._doubles(self.potentials.scratch_size)
+                space.value, space.index = self._doubles(entries), self._integers(entries)
+                space.merged_value, space.merged_index = self._doubles(theta), self._integers(theta)
+                space.scored, space.slopes = self._doubles(cuts), self._doubles(cuts)
+                space.drift = self._doubles(cuts)
+                space.seen = <char*>self._doubles(theta // 8 + 1)
+                space.work = <char*>self._doubles(self.surrogate.work_bytes // 8 + 16)
+                space.heads = <CutHead**>self._doubles(cuts)
+                self.n_spaces += 1
+        if batch > self.n_visits:
+            self.visits = <Visit*>_grown(self.visits, batch, sizeof(Visit))
+            self.turns = <Py_ssize_t*>_grown(self.turns, batch, sizeof(Py_ssize_t))
+            while self.n_visits < batch:
+                visit = &self.visits[self.n_visits]
+                visit.value, visit.index = self._doubles(theta), self._integers(theta)
+                visit.before = self._doubles(cuts)
+                self.n_visits += 1
+
+    cdef double* _doubles(self, Py_ssize_t n) except NULL:
+        cdef double[::1] memory = aligned_zeros(n + 8)
+        self.owners.append(memory)
+        return &memory[0]
+
+    cdef int* _integers(self, Py_ssize_t n) except NULL:
+        return <int*>self._doubles(n // 2 + 1)
+
+    cdef int piece(self, Py_ssize_t k, Py_ssize_t thread) except -1 nogil:
+        return self._propose(&self.visits[self.turns[k]], &self.spaces[thread])
+
+    cdef int _propose(self, Visit* visit, Space* space) except -1 nogil:
+        """Find the step of a visit at the present w, which it leaves as it is.
+
+        The weights of the cuts are then those of the whole step.
+        """
+        cdef const Settings* settings = &self.settings
+        cdef Py_ssize_t i = visit.i
+        cdef double* theta = space.theta
+        cdef double* slopes = space.slopes
+        cdef int max_calls = settings.max_calls
+        cdef double share = self.weights[i] / self.alpha, current, gap, first_gap = 0
+        cdef Py_ssize_t m, j, entries = 0
+        cdef int call = 0
+        cdef Cut cut
+        cdef CutHead** heads = space.heads
+        cdef bint moved = False
+        m = self.cuts.heads(i, heads)
+        visit.moved, visit.calls, visit.n_changed = False, 0, 0
+        self.moved_view[i] = 0
+        if max_calls == 0 and m == 0:
+            return 0
+        for j in range(m):
+            visit.before[j] = heads[j].weight
+            space.scored[j] = 0
+            entries += heads[j].nnz
+        if self.short or (max_calls == 0 and 8 * entries < (
+                self.potentials.theta_size(i) - self.potentials.shared_size)):
+            # Few parts of many: score only those that the kept cuts touch.
+            for j in range(m):
+                slopes[j] = self._slope(i, heads[j], &self.w_view[0])
+            if max_calls > 0:
+                self.potentials.score(i, &self.w_view[0], 1.0, theta)
+        else:
+            self.potentials.score(i, &self.w_view[0], 1.0, theta)
+            for j in range(m):
+                slopes[j] = slope(heads[j], theta)
+        while True:
+            current = 0
+            for j in range(m):
+                current += heads[j].weight * slopes[j]
+            if max_calls > 0:
+                cut.index, cut.value = space.index, space.value
+                self.surrogate.cut(i, theta, self.truth(i), &cut, space.work)
+                visit.calls += cut.calls
+                gap = cut.bound - current
+                if call == 0:
+                    first_gap = gap
+                    self.gaps_view[i] = gap
+                if gap <= settings.inner_tol * first_gap or gap <= 0:
+                    break
+                # The truth is not stored: it has the rest of the weight.
+                if (cut.nnz or cut.b > 0) and not self._known(m, &cut, heads):
+                    if m == self.max_cuts:
+                        if moved:
+                            break
+                        self._drop_one(i, m, space)
+                        m = self.cuts.heads(i, heads)
+                        for j in range(m):
+                            visit.before[j] = heads[j].weight
+                            space.scored[j] = 0
+                            slopes[j] = self._slope_now(i, heads[j], theta)
+                    if self.short:
+                        self._shorten(i, &cut, space)
+                    self._insert(i, &cut, space)
+                    m = self.cuts.heads(i, heads)
+                    visit.before[m - 1] = space.scored[m - 1] = 0
+                    slopes[m - 1] = self._slope_now(i, heads[m - 1], theta)
+            if line_searches(heads, m, self.cuts.lists[i].gram, self.cuts.lists[i].side, slopes,
+                             space.drift, share, settings.pairwise, settings.max_steps,
+                             settings.inner_tol, settings.min_gain):
+                moved = True
+            call += 1
+            if call >= max_calls:
+                break
+            self._update_scores(visit, space, m, share)
+        if moved:
+            visit.moved = True
+            self._change(visit, space, m)
+        return 0
+
+    cdef void _change(self, Visit* visit, Space* space, Py_ssize_t m) noexcept nogil:
+        """Add up the changes of the cuts' weights, one entry for each part that they touch."""
+        cdef Py_ssize_t j, k, n = 0, side = self.cuts.lists[visit.i].side
+        cdef const double* gram = self.cuts.lists[visit.i].gram
+        cdef double change, product
+        cdef CutHead* head
+        visit.b_change = visit.square = 0
+        for j in range(m):
+            head = space.heads[j]
+            change = head.weight - visit.before[j]
+            if change != 0:
+                visit.b_change += change * head.b
+                n = self._merge(head, change, n, visit.index, space)
+                if self.settings.damped:
+                    product = 0
+                    for k in range(m):
+                        product += gram[j * side + k] * (space.heads[k].weight - visit.before[k])
+                    visit.square += change * product
+        self._merged(n, visit.index, visit.value, space)
+        visit.n_changed = n
+
+    cdef double _slope(self, Py_ssize_t i, CutHead* head, const double* w) noexcept nogil:
+        """What a cut says of H_i at w."""
+        if self.short:
+            return slope(head, w)
+        return head.b - self.potentials.dot(i, head.nnz, cut_index(head), cut_values(head), w)
+
+    cdef double _slope_now(self, Py_ssize_t i, CutHead* head,
+                                  const double* theta) noexcept nogil:
+        """... at the w whose scores are theta."""
+        return slope(head, &self.w_view[0] if self.short else theta)
+
+    cdef void _shorten(self, Py_ssize_t i, Cut* cut, Space* space) noexcept nogil:
+        """Turn a cut of the surrogate into one over the entries of w."""
+        cdef Py_ssize_t k, dim = self.potentials.dim
+        self.potentials.add(i, cut.nnz, cut.index, cut.value, 1.0, space.z)
+        for k in range(dim):
+            space.merged_index[k] = <int>k
+            space.merged_value[k] = space.z[k]
+            space.z[k] = 0
+        cut.nnz = <int>dim
+        cut.index, cut.value = space.merged_index, space.merged_value
+
+    cdef bint _known(self, Py_ssize_t m, const Cut* cut, CutHead** heads) noexcept nogil:
+        cdef Py_ssize_t j
+        for j in range(m):
+            if heads[j].key == cut.key and (self.short or heads[j].nnz == cut.nnz):
+                return True
+        return False
+
+    cdef int _insert(self, Py_ssize_t i, const Cut* cut, Space* space) except -1 nogil:
+        """Append a cut and its row of the Gram matrix."""
+        cdef Py_ssize_t m
+        self.cuts.gram_room(i)
+        self.cuts.append(i, cut)
+        m = self.cuts.heads(i, space.heads)
+        self._gram_row(i, m - 1, space)
+        return 0
+
+    cdef void _gram_row(self, Py_ssize_t i, Py_ssize_t row, Space* space) noexcept nogil:
+        """Inner products of a cut with those before it and itself."""
+        cdef double* gram = self.cuts.lists[i].gram
+        cdef Py_ssize_t side = self.cuts.lists[i].side, j
+        cdef double* u = space.u
+        cdef CutHead* head = space.heads[row]
+        if self.short:
+            for j in range(row + 1):
+                gram[row * side + j] = gram[j * side + row] = inner(head, cut_values(space.heads[j]))
+            return
+        if not self.potentials.has_gram:
+            self._gram_row_through_features(i, row, gram, side, space)
+            return
+        self.potentials.add_gram(i, head.nnz, cut_index(head), cut_values(head), 1.0, u,
+                                   space.scratch)
+        for j in range(row + 1):
+            gram[row * side + j] = gram[j * side + row] = inner(space.heads[j], u)
+        self.potentials.clear_gram(i, head.nnz, cut_index(head), u)
+
+    cdef void _gram_row_through_features(self, Py_ssize_t i, Py_ssize_t row, double* gram,
+                                         Py_ssize_t side, Space* space) noexcept nogil:
+        """As ``_gram_row()``, through ``z = Phi' p``.
+
+        It needs no pairs of nodes: the cost grows with the length of an example, not with its
+        square.  Each part of the cuts is scored once.
+        """
+        cdef double* u = space.u
+        cdef double* z = space.z
+        cdef CutHead* head = space.heads[row]
+        cdef const int* index
+        cdef Py_ssize_t j, k, known, n = 0
+        self.potentials.add(i, head.nnz, cut_index(head), cut_values(head), 1.0, z)
+        for j in range(row + 1):
+            index = cut_index(space.heads[j])
+            known = n
+            for k in range(space.heads[j].nnz):
+                if not space.seen[index[k]]:
+                    space.seen[index[k]] = 1
+                    space.merged_index[n] = index[k]
+                    n += 1
+            self.potentials.scores(i, n - known, &space.merged_index[known], z,
+                                   &space.merged_value[known])
+            for k in range(known, n):
+                u[space.merged_index[k]] = space.merged_value[k]
+            gram[row * side + j] = gram[j * side + row] = inner(space.heads[j], u)
+        for k in range(n):
+            space.seen[space.merged_index[k]] = 0
+            u[space.merged_index[k]] = 0
+        self.potentials.clear(i, head.nnz, cut_index(head), z)
+
+    cdef void _update_scores(self, Visit* visit, Space* space, Py_ssize_t m,
+                             double share) noexcept nogil:
+        """Bring the scores up to date with the weights, through K_ii."""
+        cdef double* u = space.u
+        cdef double* theta = space.theta
+        cdef CutHead* head
+        cdef Py_ssize_t i = visit.i, j, k
+        cdef double change
+        if self.short:
+            for k in range(self.potentials.dim):
+                space.z[k] = self.w_view[k]
+            for j in range(m):
+                head = space.heads[j]
+                for k in range(head.nnz):
+                    space.z[k] += share * (head.weight - visit.before[j]) * cut_values(head)[k]
+            self.potentials.score(i, space.z, 1.0, theta)
+            for k in range(self.potentials.dim):
+                space.z[k] = 0
+            return
+        for j in range(m):
+            head = space.heads[j]
+            change = head.weight - visit.before[j] - space.scored[j]
+            if change != 0:
+                self.potentials.add_gram(i, head.nnz, cut_index(head), cut_values(head),
+                                           change, u, space.scratch)
+        for j in range(m):
+            head = space.heads[j]
+            change = head.weight - visit.before[j] - space.scored[j]
+            if change != 0:
+                space.scored[j] += change
+                self.potentials.move_gram(i, head.nnz, cut_index(head), share, u, theta)
+
+    cdef Py_ssize_t _merge(self, CutHead* head, double coef, Py_ssize_t n, int* merged,
+                                  Space* space) noexcept nogil:
+        """z += coef * cut; the n entries touched so far, each once, are in merged."""
+        cdef const int* index = cut_index(head)
+        cdef const double* value = cut_values(head)
+        cdef Py_ssize_t k
+        for k in range(head.nnz):
+            # Not z == 0: sums pass through zero, and merged has room for each entry once.
+            if not space.seen[index[k]]:
+                space.seen[index[k]] = 1
+                merged[n] = index[k]
+                n += 1
+            space.z_buffer[index[k]] += coef * value[k]
+        return n
+
+    cdef void _merged(self, Py_ssize_t n, const int* merged, double* value,
+                             Space* space) noexcept nogil:
+        """Move the merged entries from z to value; z is zero again."""
+        cdef Py_ssize_t k
+        for k in range(n):
+            value[k] = space.z_buffer[merged[k]]
+            space.z_buffer[merged[k]] = 0
+            space.seen[merged[k]] = 0
+
+    cdef int _drop_one(self, Py_ssize_t i, Py_ssize_t m, Space* space) except -1 nogil:
+        """Drop the oldest idle cut; where all carry weight, merge the two lightest into one."""
+        cdef CutHead** heads = space.heads
+        cdef Py_ssize_t j, first = -1, second = -1, n = 0
+        cdef double total
+        cdef Cut cut
+        for j in range(m):
+            if heads[j].weight == 0 and (first < 0 or heads[j].age > heads[first].age):
+                first = j
+        if first >= 0:
+            heads[first].weight = -1
+            self.cuts.prune(i, 2147483647)
+            return 0
+        for j in range(m):
+            if first < 0 or heads[j].weight < heads[first].weight:
+                second = first
+                first = j
+            elif second < 0 or heads[j].weight < heads[second].weight:
+                second = j
+        total = heads[first].weight + heads[second].weight
+        cut.b = (heads[first].weight * heads[first].b + heads[second].weight * heads[second].b)
+        cut.b /= total
+        for j in range(m):
+            if j == first or j == second:
+                n = self._merge(heads[j], heads[j].weight / total, n, space.merged_index, space)
+        self._merged(n, space.merged_index, space.merged_value, space)
+        cut.nnz, cut.key, cut.bound, cut.calls = n, 0, 0, 0
+        cut.index, cut.value = space.merged_index, space.merged_value
+        heads[first].weight = -1
+        heads[second].weight = -1
+        self.cuts.prune(i, 2147483647)
+        self._insert(i, &cut, space)
+        space.heads[self.cuts.lists[i].count - 1].weight = total
+        return 0
+
+
+cdef void* _grown(void* memory, Py_ssize_t wanted, Py_ssize_t bytes) except NULL:
+    """Return the memory of a list, with room for so many."""
+    memory = realloc(memory, wanted * bytes)
+    if memory == NULL:
+        raise MemoryError(f"no memory for {wanted} threads, or visits of a batch")
+    return memory

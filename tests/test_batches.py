@@ -1,0 +1,223 @@
+"""BCFW(batch=): visits of a batch at one w, in threads; the answer is that of one thread."""
+
+import numpy as np
+import pytest
+from checks import refused, same_run, stopped_after
+from data import chains
+from solver_cases import begin, check_rising, check_sums, follow, make_case
+from test_solvers import check
+from test_weight_constraints import NAMED, rows_of
+
+from structsolve import Problem, StructuredSVM, get_structure
+from structsolve.solvers import BCFW
+from structsolve.solvers._team import Team
+from structsolve.structure import calls
+from structsolve.surrogates import CutSurrogate, Slack
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+ALPHA = 0.02
+SETTINGS = {
+    "batch": {},
+    "few cuts": {"max_cuts": 2, "max_age": 0},
+    "frank-wolfe": {"steps": "frank-wolfe"},
+    "calls": {"oracle_calls": 3, "steps": "pairwise"},
+    "uniform": {"sampling": "uniform"},
+    "gap": {"sampling": "gap", "averaging": False},
+}
+
+
+@pytest.mark.parametrize("settings", SETTINGS.values(), ids=list(SETTINGS))
+@pytest.mark.parametrize("kind", ["chain", "ties", "edges"])
+def test_the_dual_rises_to_the_optimum(kind, settings):
+    case = make_case(kind, n=9)
+    best = case.optimum(ALPHA)
+    run = begin(BCFW(batch=4, **settings), case.problem, ALPHA, n_jobs=2)
+    slow = "max_cuts" in settings or "frank-wolfe" in settings.values()
+    history = follow(run, 1e-2 if slow else 1e-8, passes=20_000)
+    check_rising(history)
+    check_sums(run, 1e-11)
+    if slow:
+        assert history[-1]["gap"] <= 1e-2 * history[-1]["primal"]
+        assert history[-1]["dual"] <= best.value * (1 + 1e-9)
+    else:
+        check(case, run, history, best, ALPHA)
+
+
+@pytest.mark.parametrize("settings", SETTINGS.values(), ids=list(SETTINGS))
+def test_threads_change_no_bit(settings):
+    case = make_case("ties", n=24)
+    ends = []
+    for jobs in (1, 2, 3, 4):
+        run = begin(BCFW(batch=5, **settings), case.problem, ALPHA, n_jobs=jobs)
+        history = [run.step() for _ in range(8)]
+        ends.append((history, run.loop.w.tobytes(), run.loop.average.tobytes()))
+        assert run.team.size == jobs
+    assert all(end == ends[0] for end in ends[1:])
+
+
+SURROGATES = ["margin", "unit-margin", "slack", Slack(relaxed=True), "generalized:1.5,0.5", "lp"]
+SURROGATES += ["max-min", "crf", "sparsemap"]
+
+
+def dual_now(loop):
+    return loop.b_total - 0.5 * loop.alpha * loop.w @ loop.w
+
+
+@pytest.mark.parametrize("kind", ["chain", "ties", "edges"])
+def test_the_dual_falls_in_no_batch(kind):
+    """Also where steps of one batch go the same way, of which each alone would be too long."""
+    rng = np.random.default_rng(0)
+    damped = 0
+    for seed in range(10):
+        loop = begin(BCFW(), make_case(kind, seed, n=12).problem, ALPHA).loop
+        alone = begin(BCFW(), make_case(kind, seed, n=12).problem, ALPHA).loop
+        before = 0.0
+        for t in range(12):
+            order = rng.permutation(12)
+            calls = 1 if t % 3 == 0 else 0
+            loop.run(order, calls, 30, True, 10, 0.1, 0.0, False, 12)
+            alone.run(order, calls, 30, True, 10, 0.1, 0.0, False)
+            assert dual_now(loop) >= before - 1e-13
+            before = dual_now(loop)
+            damped += not np.array_equal(loop.w, alone.w)
+    assert damped > 50
+
+
+def test_a_batch_of_copies_takes_the_step_of_one():
+    """Copies of an example propose one step: the second at the w after the first adds little."""
+    x, y = np.ones((2, 1)), np.array([0, 1])
+    problem = Problem(*get_structure("chain").make_space([x] * 4, [y] * 4))
+    loop = begin(BCFW(), problem, 1e-3).loop
+    loop.run(np.arange(4), 1, 30, True, 10, 0.0, 0.0, False, 4)
+    first = dual_now(loop)
+    whole = begin(BCFW(steps="pairwise"), problem, 1e-3)
+    follow(whole, 1e-9)
+    assert 0.5 * whole.dual < first <= whole.dual * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("surrogate", SURROGATES)
+@pytest.mark.parametrize("structure", ["chain", "multilabel"])
+def test_every_surrogate_comes_to_the_optimum_of_single_visits(structure, surrogate):
+    rng = np.random.default_rng(4)
+    X = [rng.normal(size=(3, 2)) for _ in range(7)]
+    Y = [rng.integers(0, 2, 3) for _ in range(7)]
+    given = get_structure(structure)
+    if structure == "multilabel":
+        X, Y = rng.normal(size=(7, 2)), np.array(Y)
+    if structure == "multilabel" and surrogate == "crf":
+        pytest.skip("no exact marginals")
+
+    def problem():
+        """Anew for every run: what examples remember of their last answers is kept with it."""
+        return Problem(*given.make_space(X, Y), surrogate=surrogate)
+
+    runs = [
+        begin(BCFW(steps="pairwise", batch=batch), problem(), 0.05, n_jobs=jobs)
+        for batch, jobs in ((1, 1), (16, 1), (16, 3))
+    ]
+    for run in runs:
+        history = follow(run, 1e-4)
+        assert history[-1]["gap"] <= 1e-4 * history[-1]["primal"]
+        check_rising(history)
+    assert runs[1].best_primal == pytest.approx(runs[0].best_primal, rel=2e-4)
+    np.testing.assert_array_equal(runs[1].loop.w, runs[2].loop.w)
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_constraints_hold_and_the_optimum_inside_is_reached(name):
+    case = make_case(seed=4, n=10)
+    A, b = rows_of(case, NAMED[name])
+    best = case.optimum(ALPHA, A=A, b=b)
+    run = begin(BCFW(constraints=NAMED[name], batch=4), case.problem, ALPHA, n_jobs=2)
+    history = follow(run, 1e-7, passes=400)
+    check_rising(history, close=1e-11)
+    assert (A @ case.flat(run.weights()) <= b + 1e-12).all()
+    assert history[-1]["primal"] == pytest.approx(best.value, rel=1e-6)
+
+
+def test_an_example_that_comes_again_ends_the_batch():
+    problem = make_case("chain", n=6).problem
+    loops = [begin(BCFW(), problem, ALPHA).loop for _ in range(2)]
+    order = np.array([0, 1, 2, 1, 4, 5, 1, 1, 0, 3])
+    settings = (1, 30, True, 10, 0.1, 0.0, True)
+    loops[0].run(order, *settings, 16)
+    for some in np.split(order, [3, 6, 7]):
+        loops[1].run(some, *settings, 16)
+    np.testing.assert_array_equal(loops[0].w, loops[1].w)
+    np.testing.assert_array_equal(loops[0].average, loops[1].average)
+    assert loops[0].steps_done == loops[1].steps_done == 10
+
+
+@pytest.mark.parametrize("stop", [1, 4, 7])
+def test_resuming_is_bit_for_bit_whatever_the_threads(tmp_path, stop):
+    X, Y = chains(40)
+    settings = {"solver": BCFW(batch=8), "alpha": 0.01, "tol": 0, "max_iter": 11}
+    whole = StructuredSVM("chain", n_jobs=3, **settings).fit(X, Y)
+    model = StructuredSVM("chain", checkpoint=tmp_path / "run", n_jobs=2, **settings)
+    with pytest.raises(RuntimeError):
+        model.set_params(callbacks=[stopped_after(stop)]).fit(X, Y)
+    model.set_params(callbacks=None, n_jobs=1)
+    same_run(model.fit(X, Y), whole)
+
+
+class Failing(CutSurrogate):
+    """The margin in Python; it fails, or is interrupted, once it is armed."""
+
+    name = "failing"
+    armed = None
+
+    def cut(self, task, i, theta, truth):
+        if self.armed is not None and i % 3 == 1:
+            raise self.armed
+        scores = theta.copy()
+        calls.augment(task.loss, i, truth, 1.0, scores)
+        label = calls.argmax(task.oracle, i, scores)[0]
+        return *calls.difference(task.parts, i, truth, label), calls.loss_value(
+            task.loss, i, truth, label
+        )
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+@pytest.mark.parametrize(
+    "error, told",
+    [(KeyboardInterrupt(), None), (RuntimeError("out of ideas"), "example .: .* out of ideas")],
+    ids=repr,
+)
+def test_what_a_visit_raises_comes_out_and_the_state_is_whole(error, told, jobs):
+    X, Y = chains(12)
+    surrogate = Failing()
+    problem = Problem(*get_structure("chain").make_space(X, Y), surrogate=surrogate)
+    run = begin(BCFW(batch=6), problem, ALPHA, n_jobs=jobs)
+    run.step()
+    surrogate.armed = error
+    with pytest.raises((KeyboardInterrupt, ValueError), match=told):
+        run.step()
+    check_sums(run, 1e-12)
+    surrogate.armed = None
+    history = follow(run, 1e-4)
+    check_rising(history)
+    assert history[-1]["gap"] <= 1e-4 * history[-1]["primal"]
+
+
+def test_a_team_is_of_one_loop():
+    problem = make_case("chain", n=6).problem
+    mine, other = (begin(BCFW(), problem, ALPHA).loop for _ in range(2))
+    order = np.arange(6)
+    refused(
+        "the team was made for another loop",
+        mine.run,
+        order,
+        1,
+        30,
+        True,
+        10,
+        0.1,
+        0.0,
+        True,
+        4,
+        Team(other, 2),
+    )
+    refused("batch is 0, expected 1", mine.run, order, 1, 30, True, 10, 0.1, 0.0, True, 0)
+    refused("size is 0, expected at least 1 thread", Team, mine, 0)
+    refused("batch is 0, expected an integer >= 1", begin, BCFW(batch=0), problem, ALPHA)
