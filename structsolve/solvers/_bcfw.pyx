@@ -90,8 +90,9 @@ cdef class BlockLoop(VisitLoop):
                 while k < order.shape[0]:
                     k += self._batch(&order[k], min(batch, order.shape[0] - k), team, &total,
                                      &calls)
+                self._batch(NULL, 0, team, &total, &calls)
         except BaseException:
-            self._take_back(batch)
+            self._take_back()
             raise
         return total, calls
 
@@ -103,12 +104,12 @@ cdef class BlockLoop(VisitLoop):
         self.b_total = 0
         with nogil:
             for i in range(self.potentials.n):
-                visit.i, visit.moved = i, True
+                visit.i, visit.gamma = i, 1
                 m = self.cuts.heads(i, self.spaces.heads)
                 for j in range(m):
                     visit.before[j] = 0
                 self._change(visit, self.spaces, m)
-                self._apply(visit, 1.0, False)
+                self._apply(visit, False)
         if self.feasible is not None:
             self.feasible.project(&self.w_view[0], 1, False, NULL, 0)
 
@@ -185,65 +186,76 @@ cdef class BlockLoop(VisitLoop):
 
     cdef Py_ssize_t _batch(self, const int64_t* order, Py_ssize_t most, Team team, double* total,
                            long* calls) except -1 nogil:
-        """Visit the first examples of ``order``, up to one that comes again; return their number."""
+        """Visit the first examples of ``order``; return their number.
+
+        An example that comes again ends the batch, also one of the batch before: its visit waits
+        to be finished.  Then there may be none.
+        """
         cdef Py_ssize_t n = 0, k
+        cdef Visit* visits = self.visits
         while n < most and not self.taken[order[n]]:
             self.taken[order[n]] = 1
-            self.visits[n].i = order[n]
-            self.visits[n].moved = False
+            visits[n].i = order[n]
+            visits[n].moved = visits[n].open = False
             n += 1
-        self._take_turns(n)
+        self.n_visits = n
+        self._take_turns()
         if team is not None:
-            team.share(n)
+            team.share(max(n, self.n_last))
         else:
-            for k in range(n):
+            for k in range(max(n, self.n_last)):
                 self.piece(k, 0)
+        for k in range(self.n_last):
+            self.taken[self.last[k].i] = 0
         for k in range(n):
-            self.taken[order[k]] = 0
-            self._step(&self.visits[k])
-            total[0] += self.weights[order[k]] * self.gaps_view[order[k]]
-            calls[0] += self.visits[k].calls
+            self._step(&visits[k])
+            total[0] += self.weights[visits[k].i] * self.gaps_view[visits[k].i]
+            calls[0] += visits[k].calls
+        self.visits, self.last = self.last, visits
+        self.n_last, self.n_visits = n, 0
         return n
 
-    cdef void _take_turns(self, Py_ssize_t n) noexcept nogil:
+    cdef void _take_turns(self) noexcept nogil:
         """Long examples come first: threads then end together."""
-        cdef Py_ssize_t j, k, size
-        for k in range(n):
-            size = self.potentials.theta_size(self.visits[k].i)
+        cdef Py_ssize_t j, k
+        for k in range(self.n_visits):
+            self.visits[k].size = self.potentials.theta_size(self.visits[k].i)
             j = k
-            while j > 0 and self.potentials.theta_size(self.visits[self.turns[j - 1]].i) < size:
+            while j > 0 and self.visits[self.turns[j - 1]].size < self.visits[k].size:
                 self.turns[j] = self.turns[j - 1]
                 j -= 1
             self.turns[j] = k
 
-    def _take_back(self, Py_ssize_t n):
+    def _take_back(self):
         """Give up the steps that visits have proposed, after one of them failed."""
         cdef Py_ssize_t j, k, m
-        cdef Visit* visit
+        cdef CutHead** heads = self.spaces.heads
         self.taken[:] = 0
-        for k in range(n):
-            visit = &self.visits[k]
-            if visit.moved:
-                visit.moved = False
-                m = self.cuts.heads(visit.i, self.spaces.heads)
+        for k in range(self.n_last):
+            self._finish(&self.last[k], heads)
+        for k in range(self.n_visits):
+            if self.visits[k].moved:
+                m = self.cuts.heads(self.visits[k].i, heads)
                 for j in range(m):
-                    self.spaces.heads[j].weight = visit.before[j]
+                    heads[j].weight = self.visits[k].before[j]
+        self.n_last = self.n_visits = 0
 
     cdef void _step(self, Visit* visit) noexcept nogil:
         """Take the step that a visit proposed, as far as the dual rises at the present w."""
         cdef Py_ssize_t i = visit.i
         cdef bint averaging = self.settings.averaging
-        cdef double gamma = 1
-        if self.settings.max_calls == 0 and self.cuts.lists[i].count == 0:
+        # Also where the step comes to nothing: the next pass may well take it.
+        self.moved_view[i] = visit.moved
+        if visit.skipped:
             return
+        if self.settings.max_calls > 0:
+            self.gaps_view[i] = visit.gap
+        visit.gamma, visit.open = 1, True
         if visit.moved:
-            visit.moved = False
-            # Also where the step comes to nothing: the next pass may well take it.
-            self.moved_view[i] = 1
             if self.settings.damped:
-                gamma = self._damp(visit)
-            if gamma > 0:
-                self._apply(visit, gamma, averaging)
+                self._damp(visit)
+            if visit.gamma > 0:
+                self._apply(visit, averaging)
                 if self.feasible is not None:
                     self.feasible.project(&self.w_view[0], 1, True,
                                           &self.average_view[0] if averaging else NULL,
@@ -251,33 +263,28 @@ cdef class BlockLoop(VisitLoop):
         if averaging:
             self.steps_done += 1
             self.average_mass += self.steps_done
-        self.cuts.prune(i, self.settings.max_age)
 
-    cdef double _damp(self, Visit* visit) noexcept nogil:
-        """Shorten a step to the maximum of the dual on its way; return the share that is taken."""
-        cdef Py_ssize_t i = visit.i, j, m
-        cdef double rise = visit.b_change, gamma
-        cdef double curvature = self.weights[i] / self.alpha * visit.square
-        cdef CutHead** heads = self.spaces.heads
+    cdef void _damp(self, Visit* visit) noexcept nogil:
+        """Set the share of a step that leads to the maximum of the dual on its way."""
+        cdef Py_ssize_t j
+        cdef double rise = visit.b_change
+        cdef double curvature = self.weights[visit.i] / self.alpha * visit.square
         if self.short:
             for j in range(visit.n_changed):
                 rise -= visit.value[j] * self.w_view[visit.index[j]]
         else:
-            rise -= self.potentials.dot(i, visit.n_changed, visit.index, visit.value,
+            rise -= self.potentials.dot(visit.i, visit.n_changed, visit.index, visit.value,
                                         &self.w_view[0])
-        if rise >= curvature:
-            return 1 if rise > 0 else 0
-        gamma = rise / curvature if rise > 0 else 0
-        m = self.cuts.heads(i, heads)
-        for j in range(m):
-            heads[j].weight = visit.before[j] + gamma * (heads[j].weight - visit.before[j])
-        return gamma
+        if rise <= 0:
+            visit.gamma = 0
+        elif rise < curvature:
+            visit.gamma = rise / curvature
 
-    cdef void _apply(self, Visit* visit, double gamma, bint averaging) noexcept nogil:
+    cdef void _apply(self, Visit* visit, bint averaging) noexcept nogil:
         """Change w (and the average) once, for all steps of a visit."""
         cdef Py_ssize_t i = visit.i, j, n = visit.n_changed
-        cdef double share = gamma * (self.weights[i] / self.alpha), change
-        self.b_total += gamma * self.weights[i] * visit.b_change
+        cdef double share = visit.gamma * (self.weights[i] / self.alpha), change
+        self.b_total += visit.gamma * self.weights[i] * visit.b_change
         if self.short:
             for j in range(n):
                 change = share * visit.value[j]

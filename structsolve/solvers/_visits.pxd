@@ -25,14 +25,19 @@ cdef struct Space:
 
 # One visit: the step that it proposes is the change of p_i, n_changed entries.
 cdef struct Visit:
-    Py_ssize_t i
-    bint moved
-    long calls
+    Py_ssize_t i, size          # its scores
+    bint skipped            # nothing to look at
+    bint moved              # the cuts have the weights of the whole step
+    bint open               # ... or wait for their share of it, and to be pruned
+    int calls
     Py_ssize_t n_changed
+    double gap
     double b_change, square     # <p, K_ii p> of the change
+    double gamma                # share of the step that was taken
     double* value
     int* index
     double* before              # weights of the cuts before the step
+    double[5] padding           # no cache line is of two threads
 
 # What run() is given.
 cdef struct Settings:
@@ -48,13 +53,13 @@ cdef class VisitLoop(DualLoop):
     cdef readonly bint short
     cdef Settings settings
     cdef Space* spaces          # of each thread
-    cdef Visit* visits          # of a batch
+    cdef Visit* visits          # of this batch
+    cdef Visit* last            # of the one before
     cdef Py_ssize_t* turns      # the visits in the order in which threads take them
-    cdef Py_ssize_t n_spaces, n_visits
-    cdef object owners
+    cdef Py_ssize_t n_spaces, most_visits, n_visits, n_last
+    cdef object owners, visit_owners
 
-    cdef double* _doubles(self, Py_ssize_t n) except NULL
-    cdef int* _integers(self, Py_ssize_t n) except NULL
+    cdef int _finish(self, Visit* visit, CutHead** heads) noexcept nogil
     cdef int _propose(self, Visit* visit, Space* space) except -1 nogil
     cdef void _change(self, Visit* visit, Space* space, Py_ssize_t m) noexcept nogil
     cdef double _slope(self, Py_ssize_t i, CutHead* head, const double* w) noexcept nogil

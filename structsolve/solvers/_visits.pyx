@@ -28,58 +28,75 @@ cdef class VisitLoop(DualLoop):
         self.cuts = CutStore(potentials.n)
         self.short = (potentials.has_weights and not potentials.has_gram
                       and SHORT * potentials.dim <= potentials.max_theta - potentials.shared_size)
-        self.owners = []
+        self.owners, self.visit_owners = [], []
         self.make_room(1, 1)
 
     def __dealloc__(self):
         free(self.spaces)
-        free(self.visits)
-        free(self.turns)
 
     def make_room(self, Py_ssize_t threads, Py_ssize_t batch):
         """Make room for so many threads, and for batches of so many visits."""
-        cdef Py_ssize_t theta = self.potentials.max_theta + 8, cuts = self.max_cuts + 8
+        cdef Py_ssize_t theta = self.potentials.max_theta + 8, cuts = self.max_cuts + 8, k
         cdef Py_ssize_t entries = self.surrogate.max_entries + 1
         cdef Space* space
-        cdef Visit* visit
+        cdef void* memory
         if not 1 <= batch <= MOST_PIECES:
             raise ValueError(f"batch is {batch}, expected 1 to {MOST_PIECES}")
         if threads > self.n_spaces:
-            self.spaces = <Space*>_grown(self.spaces, threads, sizeof(Space))
+            memory = realloc(self.spaces, threads * sizeof(Space))
+            if memory == NULL:
+                raise MemoryError(f"no memory for {threads} threads")
+            self.spaces = <Space*>memory
             while self.n_spaces < threads:
                 space = &self.spaces[self.n_spaces]
-                space.theta, space.u = self._doubles(theta), self._doubles(theta)
-                space.z_buffer = self._doubles(theta)
+                space.theta, space.u = _doubles(theta, self.owners), _doubles(theta, self.owners)
+                space.z_buffer = _doubles(theta, self.owners)
+                space.z = NULL
                 if not self.potentials.has_gram:
-                    space.z = self._doubles(self.potentials.dim)
-                space.scratch = self._doubles(self.potentials.scratch_size)
-                space.value, space.index = self._doubles(entries), self._integers(entries)
-                space.merged_value, space.merged_index = self._doubles(theta), self._integers(theta)
-                space.scored, space.slopes = self._doubles(cuts), self._doubles(cuts)
-                space.drift = self._doubles(cuts)
-                space.seen = <char*>self._doubles(theta // 8 + 1)
-                space.work = <char*>self._doubles(self.surrogate.work_bytes // 8 + 16)
-                space.heads = <CutHead**>self._doubles(cuts)
+                    space.z = _doubles(self.potentials.dim, self.owners)
+                space.scratch = _doubles(self.potentials.scratch_size, self.owners)
+                space.value = _doubles(entries, self.owners)
+                space.index = _integers(entries, self.owners)
+                space.merged_value = _doubles(theta, self.owners)
+                space.merged_index = _integers(theta, self.owners)
+                space.scored = _doubles(cuts, self.owners)
+                space.slopes = _doubles(cuts, self.owners)
+                space.drift = _doubles(cuts, self.owners)
+                space.seen = <char*>_doubles(theta // 8 + 1, self.owners)
+                space.work = <char*>_doubles(self.surrogate.work_bytes // 8 + 16, self.owners)
+                space.heads = <CutHead**>_doubles(cuts, self.owners)
                 self.n_spaces += 1
-        if batch > self.n_visits:
-            self.visits = <Visit*>_grown(self.visits, batch, sizeof(Visit))
-            self.turns = <Py_ssize_t*>_grown(self.turns, batch, sizeof(Py_ssize_t))
-            while self.n_visits < batch:
-                visit = &self.visits[self.n_visits]
-                visit.value, visit.index = self._doubles(theta), self._integers(theta)
-                visit.before = self._doubles(cuts)
-                self.n_visits += 1
-
-    cdef double* _doubles(self, Py_ssize_t n) except NULL:
-        cdef double[::1] memory = aligned_zeros(n + 8)
-        self.owners.append(memory)
-        return &memory[0]
-
-    cdef int* _integers(self, Py_ssize_t n) except NULL:
-        return <int*>self._doubles(n // 2 + 1)
+        if batch > self.most_visits:
+            owners = []
+            self.visits = <Visit*>_doubles(2 * batch * sizeof(Visit) // 8, owners)
+            self.last = self.visits + batch
+            self.turns = <Py_ssize_t*>_doubles(batch, owners)
+            for k in range(2 * batch):
+                self.visits[k].value = _doubles(theta, owners)
+                self.visits[k].index = _integers(theta, owners)
+                self.visits[k].before = _doubles(cuts, owners)
+            self.visit_owners, self.most_visits = owners, batch
 
     cdef int piece(self, Py_ssize_t k, Py_ssize_t thread) except -1 nogil:
-        return self._propose(&self.visits[self.turns[k]], &self.spaces[thread])
+        """Finish a visit of the last batch, whose share is known by now, and make one of this."""
+        if k < self.n_last:
+            self._finish(&self.last[k], self.spaces[thread].heads)
+        if k < self.n_visits:
+            self._propose(&self.visits[self.turns[k]], &self.spaces[thread])
+        return 0
+
+    cdef int _finish(self, Visit* visit, CutHead** heads) noexcept nogil:
+        """Give the cuts their part of the step, and drop those that have been idle for long."""
+        cdef Py_ssize_t j, m
+        if visit.open:
+            visit.open = False
+            if visit.moved and visit.gamma < 1:
+                m = self.cuts.heads(visit.i, heads)
+                for j in range(m):
+                    heads[j].weight = visit.before[j] + visit.gamma * (
+                        heads[j].weight - visit.before[j])
+            self.cuts.prune(visit.i, self.settings.max_age)
+        return 0
 
     cdef int _propose(self, Visit* visit, Space* space) except -1 nogil:
         """Find the step of a visit at the present w, which it leaves as it is.
@@ -98,9 +115,9 @@ cdef class VisitLoop(DualLoop):
         cdef CutHead** heads = space.heads
         cdef bint moved = False
         m = self.cuts.heads(i, heads)
-        visit.moved, visit.calls, visit.n_changed = False, 0, 0
-        self.moved_view[i] = 0
-        if max_calls == 0 and m == 0:
+        visit.calls, visit.n_changed, visit.gap = 0, 0, 0
+        visit.skipped = max_calls == 0 and m == 0
+        if visit.skipped:
             return 0
         for j in range(m):
             visit.before[j] = heads[j].weight
@@ -128,7 +145,7 @@ cdef class VisitLoop(DualLoop):
                 gap = cut.bound - current
                 if call == 0:
                     first_gap = gap
-                    self.gaps_view[i] = gap
+                    visit.gap = gap
                 if gap <= settings.inner_tol * first_gap or gap <= 0:
                     break
                 # The truth is not stored: it has the rest of the weight.
@@ -362,9 +379,12 @@ cdef class VisitLoop(DualLoop):
         return 0
 
 
-cdef void* _grown(void* memory, Py_ssize_t wanted, Py_ssize_t bytes) except NULL:
-    """Return the memory of a list, with room for so many."""
-    memory = realloc(memory, wanted * bytes)
-    if memory == NULL:
-        raise MemoryError(f"no memory for {wanted} threads, or visits of a batch")
-    return memory
+cdef double* _doubles(Py_ssize_t n, list owners) except NULL:
+    """Return memory of zeros, on cache lines of its own, for as long as ``owners`` lives."""
+    cdef double[::1] memory = aligned_zeros(n + 8)
+    owners.append(memory)
+    return &memory[0]
+
+
+cdef int* _integers(Py_ssize_t n, list owners) except NULL:
+    return <int*>_doubles(n // 2 + 1, owners)

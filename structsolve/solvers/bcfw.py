@@ -313,9 +313,10 @@ class BCFWRun(Run):
 
     def _pass(self, order: np.ndarray, calls: int, min_gain: float = 0.0) -> tuple[float, int]:
         solver, loop = self.solver, self.loop
-        # Where w is small beside the data, the average takes cheap and exact passes whole.
+        # Where w is small beside the data, the average takes cheap and exact passes whole; those in
+        # batches too, whose threads would wait for it.
         small = self.given.problem.dim <= 16 * len(order)
-        whole = solver.averaging and small and (self.exact or calls == 0)
+        whole = solver.averaging and small and (self.exact or calls == 0 or solver.batch > 1)
         before = loop.w.copy() if whole else None
         total, spent = 0.0, 0
         for some in pieces(order):
