@@ -278,7 +278,7 @@ def test_bad_labels(Y, message):
 @pytest.mark.parametrize(
     "edges, message",
     [
-        ("ring", "edges is 'ring', expected 'full', 'tree', 'none' or an array"),
+        ("ring", "edges is 'ring', expected 'auto', 'full', 'tree', 'none' or an array"),
         ([[0, 0]], "edges: edge 0 joins label 0 with itself"),
         ([[0, 1], [1, 0]], r"edges: edge 1 joins labels \(1, 0\), which edge 0 joins already"),
         ([[0, 2]], r"edges: edge 0 is \(0, 2\), expected labels 0 to 1"),
@@ -341,3 +341,14 @@ def test_yeast():
         model = StructuredSVM(MultilabelStructure(edges), alpha=1e-3, tol=0.02).fit(X, Y)
         assert model.stop_reason_ == "converged"
         assert model.score(Xt, Yt) > 0.795
+
+
+def test_pairs_by_the_number_of_labels():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 2))
+    for labels, pairs in ((50, 50 * 49 // 2), (51, 50), (1000, 999), (1001, 0)):
+        Y = (rng.random((30, labels)) < 0.3).astype(int)
+        space, _ = MultilabelStructure().make_space(X, Y)
+        assert len(space.edges_) == pairs
+    assert len(MultilabelStructure().score_space(9).edges_) == 36
+    refused("edges is 'auto', for 51 labels the tree", MultilabelStructure().score_space, 51)

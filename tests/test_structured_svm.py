@@ -454,3 +454,21 @@ def test_the_solver_that_ran_is_told():
     for surrogate, name in (("margin", "bcfw"), ("crf", "gbcfw")):
         model = StructuredSVM("multiclass", surrogate=surrogate, alpha=0.1).fit(X, y)
         assert model.solver_.name == name and model.solver == "bcfw"
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix])
+def test_unscaled_columns_are_named_where_training_does_not_converge(kind):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3)) * [1.0, 1.0, 1000.0]
+    y = (X[:, 0] + rng.normal(size=60) > 0).astype(int)
+    scaler = "StandardScaler" if kind is np.asarray else "MaxAbsScaler"
+    message = f"column 2 .*put {scaler}\\(\\) before the model"
+    with pytest.warns(ConvergenceWarning, match=message):
+        StructuredSVM("multiclass", alpha=1e-6, max_iter=2).fit(kind(X), y)
+    sequences = [X[k : k + 3] for k in range(0, 60, 3)]
+    labels = [y[k : k + 3] for k in range(0, 60, 3)]
+    with pytest.warns(ConvergenceWarning, match=r"NodeTransformer\((Standard|MaxAbs)Scaler\(\)\)"):
+        StructuredSVM("chain", alpha=1e-6, max_iter=2).fit(list(map(kind, sequences)), labels)
+    with pytest.warns(ConvergenceWarning) as warned:
+        StructuredSVM("multiclass", alpha=1e-6, max_iter=2).fit(kind(X / [1, 1, 1000]), y)
+    assert not any("scale" in str(warning.message) for warning in warned)

@@ -24,7 +24,12 @@ from structsolve.plugins.mrf.graph_operators import (
     common_graphs,
     make_polytopes,
 )
-from structsolve.plugins.multilabel.labels import column_names, indicators, label_pairs
+from structsolve.plugins.multilabel.labels import (
+    chosen_pairs,
+    column_names,
+    indicators,
+    label_pairs,
+)
 from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import Space, Structure
 from structsolve.structure.losses import LabelCount
@@ -38,10 +43,11 @@ class MultilabelStructure(Structure):
 
     Parameters
     ----------
-    edges : {"full", "tree", "none"} or array of shape (m, 2), default="full"
-        Which pairs of labels have weights: all; the tree of largest mutual information between
-        the training labels (Chow and Liu); none, so that labels are decided one by one; or these
-        pairs, as column numbers (or names, where y is a data frame).
+    edges : {"auto", "full", "tree", "none"} or array of shape (m, 2), default="auto"
+        Which pairs of labels have weights. "full": all; "tree": the tree of largest mutual
+        information between the training labels (Chow and Liu); "none": labels are decided one by
+        one; or these pairs, as column numbers (or names, where y is a data frame). "auto": all of
+        up to 50 labels, the tree of up to 1000, none of more; ``space_.edges_`` has the pairs.
     oracle : str, default="auto"
         How the best set is searched. "exact": always the best (trees by dynamic programming, else
         all sets are looked through). "mincut": the best by one minimum cut, where weights of pairs
@@ -72,7 +78,7 @@ class MultilabelStructure(Structure):
     name = "multilabel"
     label_sets = True
 
-    def __init__(self, edges: Any = "full", oracle: str = "auto", predict_oracle: Any = None):
+    def __init__(self, edges: Any = "auto", oracle: str = "auto", predict_oracle: Any = None):
         self.edges = edges
         self.oracle = oracle
         self.predict_oracle = predict_oracle
@@ -136,15 +142,20 @@ class MultilabelStructure(Structure):
         Raises
         ------
         ValueError
-            For ``edges="tree"``, which is learned from training labels.
+            Where ``edges`` is "tree", or "auto" for more than 50 labels: trees are learned from
+            training labels.
         """
         self._check()
         packing.no_edges(edge, self.name)
-        if isinstance(self.edges, str) and self.edges == "tree":
-            raise ValueError(
-                "edges is 'tree', the tree of training labels, and there are none; give the pairs"
-            )
         names = class_names(classes, self.name, ordered=False)
+        edges = self.edges
+        if isinstance(edges, str) and edges == "auto":
+            edges = chosen_pairs(len(names))
+        if isinstance(edges, str) and edges == "tree":
+            raise ValueError(
+                f"edges is {self.edges!r}, for {len(names)} labels the tree of training labels, "
+                "and there are none; give the pairs, or edges='full' or 'none'"
+            )
         edges = label_pairs(self.edges, np.zeros((1, len(names)), np.int32), names)
         return MultilabelSpace(self, names, edges, 0, False)
 

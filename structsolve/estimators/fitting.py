@@ -158,3 +158,46 @@ def hold_out(
 
     weights = None if sample_weight is None else check_weights(sample_weight, n)[kept]
     return pick(X, kept), pick(y, kept), weights, (pick(X, held), pick(y, held))
+
+
+# Scales of columns further apart than this slow every solver down.
+SCALES = 100
+
+
+def scale_hint(space: Any, examples: Examples) -> str:
+    """Say so where the columns of the features differ much in scale.
+
+    Parameters
+    ----------
+    space : Space
+    examples : Examples
+        Packed.
+
+    Returns
+    -------
+    str
+        What a warning ends with: how far the largest numbers of two columns are apart, and which
+        scaler helps.  Empty where they differ by a factor of 100 or less, columns of zeros aside.
+    """
+    nodes = examples.nodes
+    if nodes is None or nodes.shape[0] == 0 or nodes.shape[1] < 2:
+        return ""
+    if hasattr(nodes, "indptr"):
+        largest = np.zeros(nodes.shape[1])
+        np.maximum.at(largest, nodes.indices, np.abs(nodes.data))
+    else:
+        largest = np.maximum(nodes.max(axis=0), -nodes.min(axis=0)).astype(np.float64)
+    order = np.flatnonzero(largest > 0)
+    if order.size < 2:
+        return ""
+    low, high = order[np.argmin(largest[order])], order[np.argmax(largest[order])]
+    if not largest[high] > SCALES * largest[low]:
+        return ""
+    plain = space.structure.single_node or space.structure.label_sets
+    scaler = "MaxAbsScaler()" if hasattr(nodes, "indptr") else "StandardScaler()"
+    if not plain:
+        scaler = f"NodeTransformer({scaler})"
+    return (
+        f"; columns of X differ in scale (column {low} reaches {largest[low]:.3g}, column {high} "
+        f"{largest[high]:.3g}), which slows training down: put {scaler} before the model"
+    )

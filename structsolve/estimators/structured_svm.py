@@ -27,7 +27,7 @@ from ..structure.base import Space
 from ..utils.params import check_types
 from . import saving
 from .common import check_number, check_run_settings, generator_of
-from .fitting import TrainingData, fingerprint_of, hold_out, packed_validation
+from .fitting import TrainingData, fingerprint_of, hold_out, packed_validation, scale_hint
 from .prediction import PredictionMixin
 
 
@@ -420,7 +420,10 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         if self.warm_start and hasattr(run, "continue_at"):
             self._run = (fingerprint, run)
         self.memory_ = run.memory()
-        self._finish(data.space, outcome, problem.model(outcome.w))
+        hint = ""
+        if outcome.reason == "max_iter" and kernel is None:
+            hint = scale_hint(data.space, data.examples)
+        self._finish(data.space, outcome, problem.model(outcome.w), hint=hint)
         self._remember_names(data.X)
         return self
 
@@ -511,7 +514,9 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
             fingerprint=fingerprint,
         )
 
-    def _finish(self, space: Any, outcome: Outcome, model: Model, warn: bool = True) -> None:
+    def _finish(
+        self, space: Any, outcome: Outcome, model: Model, warn: bool = True, hint: str = ""
+    ) -> None:
         self._become_fitted(space, model)
         self.history_, self.n_iter_ = outcome.history, len(outcome.history)
         self.stop_reason_ = outcome.reason
@@ -542,7 +547,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
                     f"{missed:.2g} of it is what searches or oracles may have missed, which no "
                     "further pass closes: use another search or oracle, or relaxed=True"
                     if missed > 0.5 * self.tol
-                    else "raise max_iter or tol"
+                    else f"raise max_iter or tol{hint}"
                 ),
                 ConvergenceWarning,
                 stacklevel=4,
@@ -551,7 +556,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
             warnings.warn(
                 f"stopped after max_iter={self.max_iter} passes before the primal had settled; "
                 f"there is no gap, as solver {self.solver_.name!r} has no dual here; raise "
-                "max_iter or tol",
+                f"max_iter or tol{hint}",
                 ConvergenceWarning,
                 stacklevel=4,
             )
