@@ -433,6 +433,21 @@ def test_bad_labels(labels, message):
             value_and_gradient(space, scores, np.array(labels), surrogate)
 
 
+@pytest.mark.parametrize("kind", sorted({*KINDS} - {"chain", "tree", "multiclass", "ordinal"}))
+def test_labels_that_are_none(kind):
+    rng = np.random.default_rng(15)
+    for _ in range(60):
+        space, scores, labels = random_batch(kind, rng)
+        size = int(scores.examples.label_offsets[1])
+        listed = {tuple(row) for row in space.enumerate_labels(scores.examples, 0).tolist()}
+        labels[:size] = rng.integers(0, 4, size)
+        if tuple(labels[:size].tolist()) in listed:
+            value_and_gradient(space, scores, labels)
+        else:
+            with pytest.raises(ValueError, match="example 0"):
+                value_and_gradient(space, scores, labels)
+
+
 def test_other_bad_arguments():
     space, scores = case()
     labels = np.zeros(3, np.int32)

@@ -262,18 +262,22 @@ class DagSpace(Space):
             return encode_leaves(Y, n, hierarchy, structure.close)
         union = structure.labels == "leaf-union"
         matrix = encode_sets(Y, n, hierarchy, structure.close, union)
-        if structure.roots == "on":
-            if structure.close:
-                matrix[:, hierarchy.roots] = 1
-            off = matrix[:, hierarchy.roots] == 0
-            if off.any():
-                i, r = np.argwhere(off)[0].tolist()
-                raise ValueError(
-                    f"example {i}: found labels without the root "
-                    f"{hierarchy.nodes[hierarchy.roots[r]].item()!r}, expected all roots as roots "
-                    "is 'on'; use roots='free', or close=True to add them"
-                )
+        if structure.roots == "on" and structure.close:
+            matrix[:, hierarchy.roots] = 1
+        self._check_roots(matrix)
         return matrix.ravel()
+
+    def _check_roots(self, matrix: np.ndarray) -> None:
+        """Refuse sets without roots, where all are to be on."""
+        roots = self.hierarchy.roots
+        off = matrix[:, roots] == 0
+        if self.structure.roots == "on" and off.any():
+            i, r = np.argwhere(off)[0].tolist()
+            raise ValueError(
+                f"example {i}: found labels without the root "
+                f"{self.hierarchy.nodes[roots[r]].item()!r}, expected all roots as roots is 'on'; "
+                "use roots='free', or close=True to add them"
+            )
 
     def check_classes(self, classes: Any) -> None:
         """Refuse classes that are not those of the hierarchy.
@@ -289,6 +293,22 @@ class DagSpace(Space):
         if classes is not None and not np.array_equal(classes, self.classes_):
             wrong = first_difference(list(classes), self.classes_.tolist())
             raise ValueError(f"classes: expected those of the hierarchy in its order; {wrong}")
+
+    def check_labels(self, flat: np.ndarray, examples: Examples) -> None:
+        """Refuse sets that hold no ancestors of their labels, or are none of this kind."""
+        hierarchy = self.hierarchy
+        if self.single:
+            leaf = np.zeros(len(hierarchy), dtype=bool)
+            leaf[hierarchy.leaves] = True
+            if not leaf[flat].all():
+                encode_leaves(hierarchy.nodes[flat], examples.n, hierarchy, False)
+            return
+        sets = flat.reshape(examples.n, len(hierarchy))
+        edges, structure = hierarchy.edges, self.structure
+        fits = bool((sets[:, edges[:, 1]] <= sets[:, edges[:, 0]]).all())
+        if not fits or structure.roots == "on" or structure.labels == "leaf-union":
+            union = structure.labels == "leaf-union"
+            self._check_roots(encode_sets(sets, examples.n, hierarchy, False, union))
 
     def pack_sizes(self, sizes: Any, **topology: Any) -> Examples:
         """Return so many examples without features."""

@@ -301,6 +301,30 @@ def check_heads(
     flat = labels.flatten(Y, word_offsets)
     if flat.dtype.kind not in "iuf":
         raise ValueError(f"y: found dtype {flat.dtype}, expected heads, numbers from 0, the root")
+    return check_trees(flat, word_offsets, single_root, projective)
+
+
+def check_trees(
+    flat: np.ndarray, word_offsets: np.ndarray, single_root: bool, projective: bool
+) -> np.ndarray:
+    """Return the heads of all words as int32, which are trees.
+
+    Parameters
+    ----------
+    flat : ndarray of numbers
+        Heads of all sentences, one after the other.
+    word_offsets, single_root, projective
+        As of :func:`check_heads`.
+
+    Returns
+    -------
+    ndarray of int32
+
+    Raises
+    ------
+    ValueError
+        Naming the example and the word.
+    """
     sizes = np.diff(word_offsets)
     limit = np.repeat(sizes, sizes)
 

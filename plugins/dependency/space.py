@@ -16,7 +16,7 @@ from structsolve.plugins.dependency._losses import AttachmentLoss
 from structsolve.plugins.dependency._oracle import DependencyKBest, DependencyOracle
 from structsolve.plugins.dependency._projections import DependencyProjection
 from structsolve.plugins.dependency._shape import DependencyParts, first_fault
-from structsolve.plugins.dependency.arcs import Arcs, check_heads, stack_arcs
+from structsolve.plugins.dependency.arcs import Arcs, check_heads, check_trees, stack_arcs
 from structsolve.plugins.dependency.features import ArcFeaturizer
 from structsolve.plugins.dependency.polytope import TreePolytopes
 from structsolve.potentials.weight_layout import Block, WeightLayout
@@ -256,24 +256,32 @@ class DependencySpace(Space):
                 strict and self.structure.single_root,
                 strict and self.structure.projective,
             )
-            if strict and not arcs.complete:
-                self._check_candidates(examples)
+            if strict:
+                self._check_candidates(examples.labels, examples)
         return examples
 
-    def _check_candidates(self, examples: Examples) -> None:
+    def check_labels(self, flat: np.ndarray, examples: Examples) -> None:
+        """Refuse heads that are no tree of this kind, or of arcs that are no candidates."""
+        structure = self.structure
+        check_trees(flat, examples.label_offsets, structure.single_root, structure.projective)
+        self._check_candidates(flat, examples)
+
+    def _check_candidates(self, heads: np.ndarray, examples: Examples) -> None:
         """Refuse a tree with an arc that is no candidate."""
         arcs: Arcs = examples.topology["arcs"]
+        if arcs.complete:
+            return
         width = int(arcs.n_words.max()) + 1
         word = np.repeat(np.arange(len(arcs.starts) - 1), np.diff(arcs.starts))
         given = word * width + arcs.heads
-        wanted = np.arange(len(examples.labels)) * width + examples.labels
+        wanted = np.arange(len(heads)) * width + heads
         missing = ~np.isin(wanted, given)
         if missing.any():
             row = int(np.argmax(missing))
             i = int(np.searchsorted(examples.label_offsets, row, side="right")) - 1
             raise ValueError(
                 f"example {i}, word {row - examples.label_offsets[i] + 1}: its true head "
-                f"{examples.labels[row]} is no candidate; expected the arcs of y among those of X"
+                f"{heads[row]} is no candidate; expected the arcs of y among those of X"
             )
 
     def unpack(self, flat: np.ndarray, examples: Examples) -> list[np.ndarray]:

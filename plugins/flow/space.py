@@ -163,6 +163,10 @@ class FlowSpace(Space):
         examples = self._examples(nodes, offsets, Y)
         return examples
 
+    def check_labels(self, flat: np.ndarray, examples: Examples) -> None:
+        """Refuse labels that are no flows."""
+        self.network.check_flows(flat.reshape(examples.n, self.network.m), examples.n)
+
     def pack_sizes(self, sizes: Any, **topology: Any) -> Examples:
         """Return so many examples without features."""
         return self._examples(None, packing.row_offsets(sizes, topology), None)

@@ -507,17 +507,27 @@ class MRFSpace(NodeSpace):
         encoded = super().encode(flat, offsets, unseen)
         if counted is not None:
             encoded[~counted] = 0
-        if self.states_ is not None and unseen == "error":
-            most = np.resize(self.states_, len(encoded))  # all examples have the same nodes
-            beyond = np.flatnonzero(encoded >= most)
-            if beyond.size:
-                row = int(beyond[0])
-                i = int(np.searchsorted(offsets, row, side="right")) - 1
-                raise ValueError(
-                    f"example {i}, node {row - offsets[i]}: y holds the state {encoded[row]}, "
-                    f"expected 0 to {most[row] - 1}: n_states gives the node {most[row]}"
-                )
+        if unseen == "error":
+            self._check_states(encoded, offsets)
         return encoded
+
+    def check_labels(self, flat: np.ndarray, examples: Examples) -> None:
+        """Refuse states that a node does not have."""
+        if "states" not in examples.topology:  # else nodes were left out
+            self._check_states(flat, examples.offsets)
+
+    def _check_states(self, encoded: np.ndarray, offsets: np.ndarray) -> None:
+        if self.states_ is None:
+            return
+        most = np.resize(self.states_, len(encoded))  # all examples have the same nodes
+        beyond = np.flatnonzero(encoded >= most)
+        if beyond.size:
+            row = int(beyond[0])
+            i = int(np.searchsorted(offsets, row, side="right")) - 1
+            raise ValueError(
+                f"example {i}, node {row - offsets[i]}: y holds the state {encoded[row]}, "
+                f"expected 0 to {most[row] - 1}: n_states gives the node {most[row]}"
+            )
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return what ``space_from_state`` needs."""

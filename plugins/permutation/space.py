@@ -243,6 +243,13 @@ class RankingSpace(AssignmentSpace):
             examples.labels = rankings(Y, examples.n, K).ravel()
         return examples
 
+    def check_labels(self, flat: np.ndarray, examples: Examples) -> None:
+        """Refuse rows that are no rankings."""
+        K = len(self.classes_)
+        ranks = flat.reshape(examples.n, K)
+        if not (np.sort(ranks, axis=1) == np.arange(K)).all():
+            rankings(ranks, examples.n, K)
+
     def pack_sizes(self, sizes: Any, **topology: Any) -> Examples:
         """Return so many rankings without features: one row of scores [label, rank] each."""
         offsets = packing.row_offsets(sizes, topology)
@@ -307,6 +314,21 @@ class MatchingSpace(AssignmentSpace):
             )
         examples = self._examples(stack_pairs(X, self.layout.n_features), Y)
         return examples
+
+    def check_labels(self, flat: np.ndarray, examples: Examples) -> None:
+        """Refuse labels that are no matchings, and forbidden pairs."""
+        from structsolve.examples.stacking import pieces  # compiled: not to list structures
+
+        topology = examples.topology
+        rows, cols, forbidden = (topology[name] for name in ("rows", "cols", "forbidden"))
+        owner = np.repeat(np.arange(examples.n), rows)
+        row = np.arange(len(flat)) - examples.label_offsets[owner]
+        fits = bool((flat < cols[owner]).all())
+        fits = fits and len(np.unique(owner * int(cols.max()) + flat)) == len(flat)
+        if fits and forbidden is not None:
+            fits = not forbidden[examples.offsets[owner] + row * cols[owner] + flat].any()
+        if not fits:
+            matchings(pieces(flat, examples.label_offsets), rows, cols, forbidden)
 
     def pack_sizes(self, sizes: Any, **topology: Any) -> Examples:
         """Return tables of pairs of given sizes, without features.

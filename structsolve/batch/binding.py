@@ -168,6 +168,7 @@ class Binding:
             task = _LabelledTask(self.space, self.examples, loss, oracle, asked=asked)
         check_labels(task.layout, labels, task.parts.n_states)
         task.loss.check_truths(labels)
+        self.space.check_labels(labels, self.examples)
         if bound is not None and not task.reads_labels:
             return bound
         if bound is not None and np.array_equal(task.own_labels, labels):

@@ -316,6 +316,33 @@ class Space:
         """
         return True
 
+    def check_labels(self, flat: np.ndarray, examples: Examples) -> None:
+        """Refuse encoded labels that are none of this space.
+
+        Asked of true labels before training, and of every batch whose labels do not come from
+        ``pack()``: override it where that takes too long one by one.
+
+        Parameters
+        ----------
+        flat : ndarray of int32
+            Of all examples, one after the other; each number is a state already.
+        examples : Examples
+
+        Raises
+        ------
+        ValueError
+            Naming the example; here where :meth:`contains` is False.
+        """
+        if type(self).contains is Space.contains:
+            return
+        for i, label in enumerate(pieces(flat, examples.label_offsets)):
+            if not self.contains(label, examples, i):
+                raise ValueError(
+                    f"example {i}: the true label is no label of structure "
+                    f"{self.structure.name!r} (contains() is False); correct the label, or leave "
+                    "the example out"
+                )
+
     def unpack_scores(self, flat: np.ndarray, examples: Examples) -> Any:
         """Return node scores or marginals in a form like Y's.
 

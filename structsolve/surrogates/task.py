@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from ..examples.packed import Examples
-from ..examples.stacking import pieces
 from ..lp.ask import ask_cones, ask_oracle, ask_program_power
 from ..operators import Loss, Oracle, Parts
 from ..part_layout import PartLayout
@@ -117,7 +116,7 @@ class Task:
         if self.labels is not None:
             self.loss.check_truths(self.labels)
             self._refuse_unseen(self.labels)
-            self._refuse_outside(self.labels)
+            space.check_labels(self.labels, examples)
         self._powers: dict[str, Any] = {}
 
     def _refuse_unseen(self, labels: np.ndarray) -> None:
@@ -130,18 +129,6 @@ class Task:
                 f"example {i}: the true label holds {labels[beyond[0]]}, expected states 0 to "
                 f"{n_states - 1}; pack training data with unseen='error'"
             )
-
-    def _refuse_outside(self, labels: np.ndarray) -> None:
-        # A truth that no oracle returns would be scored against labels it can never be.
-        if type(self.space).contains is Space.contains:
-            return
-        for i, label in enumerate(pieces(labels, self.examples.label_offsets)):
-            if not self.space.contains(label, self.examples, i):
-                raise ValueError(
-                    f"example {i}: the true label is no label of structure "
-                    f"{self.space.structure.name!r} (contains() is False); correct the label, or "
-                    "leave the example out"
-                )
 
     def power(self, name: str) -> Any:
         """Return the operator of a power, bound to the examples; None where there is none.
