@@ -41,6 +41,12 @@ class Chances(PyChainSpace):
         below = np.cumsum(self.chances(examples, i, theta)[0])
         return labels[np.minimum(np.searchsorted(below, uniforms[:, 0]), len(labels) - 1)]
 
+    def derivative(self, examples, i, theta, direction, name):
+        p, _ = self.chances(examples, i, theta)
+        labels = self.enumerate_labels(examples, i)
+        along = np.array([self.score(examples, i, direction, y) for y in labels])
+        return self.pool(examples, i, p * (along - p @ along), name)
+
 
 class ChancesStructure(PyChainStructure):
     space_class = Chances
@@ -58,6 +64,8 @@ wrong_answers(
      r"Projection.project_state \(entropy\) .* gives the value of project\(\)"),
     ("SamplesTooFew", "draw", lambda labels: labels[1:],
      r"Projection.sample \(entropy\) .* answers without an exception.*labels"),
+    ("DerivativeTwice", "derivative", lambda parts: {k: 2 * v for k, v in parts.items()},
+     r"Projection.derivative \(entropy\) .* gives the covariance of the parts"),
 )  # fmt: skip
 
 
@@ -139,6 +147,14 @@ class SamplesOfTheirOwn(Chances):
         return super().draw(examples, i, theta, self.rng.random(uniforms.shape))
 
 
+@wrong(r"Projection.derivative \(entropy\) .* gives a symmetric Jacobian")
+class DerivativeOfNodesAlone(Chances):
+    def derivative(self, examples, i, theta, direction, name):
+        nodes = {"node": direction["node"]}
+        zeros = {k: np.zeros_like(v) for k, v in direction.items()}
+        return super().derivative(examples, i, theta, {**zeros, **nodes}, name)
+
+
 class Concave(PyChainSpace):
     """A projection that is no entropy: the oracle itself, whose G is zero."""
 
@@ -153,6 +169,9 @@ class Concave(PyChainSpace):
 
     def slope(self, examples, i, a, b, gamma, name):
         return 0.0
+
+    def derivative(self, examples, i, theta, direction, name):
+        return {block: 0 * x for block, x in direction.items()}
 
 
 class ConcaveStructure(PyChainStructure):
@@ -174,6 +193,12 @@ class NotTheMaximum(Concave):
         label = self.ranked(examples, i, theta)[0][-1]
         value = self.score(examples, i, theta, label)
         return self.parts(examples, i, label), value, value
+
+
+@wrong(r"Projection.derivative \(none\) .* gives the marginals' gain along a direction")
+class DerivativeOfSomethingElse(Concave):
+    def derivative(self, examples, i, theta, direction, name):
+        return direction
 
 
 @wrong(r"Projection.term \(none\) .* is concave")

@@ -25,6 +25,12 @@ cdef class ChainMessages:
                          char* work) except -1 nogil
     # The messages of either pass: one row per node, two spare rows behind max_length of them.
     cdef double* messages(self, char* work) noexcept nogil
+    # Of the scaled passes over chains without edge rows, after which alpha[v, s] E[s, t]
+    # ahead[v + 1, t] are the marginals of an edge: False where the log form is needed.
+    cdef int scaled(self, Py_ssize_t i, const double* theta, const Marginals* out,
+                    char* work) except -1 nogil
+    cdef double* ahead(self, char* work) noexcept nogil
+    cdef double* pair_exponentials(self, char* work) noexcept nogil
     # Score of the pair of states s, t at nodes v and v + 1.
     cdef double pair(self, const double* theta, const double* edges, Py_ssize_t v, Py_ssize_t s,
                      Py_ssize_t t) noexcept nogil

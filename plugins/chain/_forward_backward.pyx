@@ -51,6 +51,17 @@ cdef class ChainMessages:
             self._log_form(i, theta, out, value, work)
         return 0
 
+    cdef int scaled(self, Py_ssize_t i, const double* theta, const Marginals* out,
+                    char* work) except -1 nogil:
+        cdef double value
+        return self.forward(i, theta, NULL, &value, work) and self._backward(i, out, work)
+
+    cdef double* ahead(self, char* work) noexcept nogil:
+        return <double*>work
+
+    cdef double* pair_exponentials(self, char* work) noexcept nogil:
+        return self.messages(work) + (self.shape.max_nodes + 2) * self.shape.stride
+
     cdef void _node_scores(self, Py_ssize_t i, const double* theta, double* psi) noexcept nogil:
         # Node rows, with start and end scores added to the first and the last.
         cdef Py_ssize_t stride = self.shape.stride, s

@@ -1,11 +1,15 @@
-"""Sum-product on chains: marginals, log-partition, entropy and its slope, samples."""
+"""Sum-product on chains: marginals, log-partition, entropy, samples, derivatives."""
+
+import numpy as np
 
 cimport cython
 from libc.math cimport INFINITY, exp
 from libc.string cimport memcpy, memset
 from structsolve.algorithms.entropies cimport entropy, entropy_slope, slope_at
 from structsolve.algorithms.labelings cimport LabelingProjection
+from structsolve.algorithms.max_product cimport Forest
 from structsolve.algorithms.messages cimport Marginals, draw
+from structsolve.algorithms.sum_product cimport derivative_bytes, forest_derivative
 from structsolve.part_layout cimport PartLayout
 
 from structsolve.plugins.chain._shape cimport ChainShape, chain_length, chain_shape
@@ -28,11 +32,16 @@ cdef class ChainSumProduct(LabelingProjection):
 
     cdef ChainShape shape
     cdef ChainMessages messages
+    cdef const int[::1] line        # -1, 0, 1, ...: the parents, and edges, of a chain as a tree
 
     def __init__(self, PartLayout layout not None):
         self.shape = chain_shape(layout)
         self.messages = ChainMessages(self.shape)
         super().__init__(layout, self.shape, self.messages.work_bytes)
+        self.has_derivative = True
+        self.move_bytes = derivative_bytes(self.shape.max_nodes, self.shape.K, self.shape.stride)
+        self.move_bytes += 8 * self.shape.stride * (self.shape.max_nodes + self.shape.K)
+        self.line = np.arange(-1, self.shape.max_nodes, dtype=np.int32)
 
     cdef int partition(self, Py_ssize_t i, const double* theta, double* value,
                        char* work) except -1 nogil:
@@ -51,6 +60,110 @@ cdef class ChainSumProduct(LabelingProjection):
             memcpy(marginals + self.shape.start, nodes, stride * sizeof(double))
         if self.shape.end >= 0:
             memcpy(marginals + self.shape.end, nodes + last, stride * sizeof(double))
+
+    # The derivative is the covariance of parts with f(y) = <direction, mu(y)>: a part of marginal p
+    # gains p (E[f | part] - E[f]).  Means of f are handed on along the chain and back, through edges
+    # that are factors of the scaled form where there are any, else through a state's tables.
+
+    cpdef Py_ssize_t derivative_bytes(self) except -1:
+        """Room for a state, or for four rows per node, two tables and two rows."""
+        cdef ChainShape shape = self.shape
+        factors = self._factors_at() + 8 * shape.stride * (4 * shape.max_nodes + 2 * shape.K + 2)
+        return max(LabelingProjection.derivative_bytes(self), factors)
+
+    cdef Py_ssize_t _factors_at(self) noexcept nogil:
+        return (self.work_bytes + 63) // 64 * 64
+
+    cdef int derivative(self, Py_ssize_t i, const double* theta, const double* direction,
+                        double* out, char* work) except -1 nogil:
+        cdef Marginals parts
+        if self.shape.transition >= 0 and self.shape.edge_size == 0:
+            parts = self._parts(i, out)
+            if self.messages.scaled(i, theta, &parts, work):
+                self.move_factors(i, direction, &parts, work)
+                self.pool_nodes(i, parts.nodes, out)
+                return 0
+        return LabelingProjection.derivative(self, i, theta, direction, out, work)
+
+    cdef void move_factors(self, Py_ssize_t i, const double* direction, const Marginals* parts,
+                           char* work) noexcept nogil:
+        # `parts` has marginals, which become their derivatives.
+        cdef Py_ssize_t K = self.shape.K, stride = self.shape.stride, size = K * stride, v, s
+        cdef Py_ssize_t L = chain_length(self.shape, i), rows = self.shape.max_nodes * stride
+        cdef const double* along = direction + self.shape.transition
+        cdef const double* E = self.messages.pair_exponentials(work)
+        cdef const double* alpha = self.messages.messages(work)
+        cdef const double* ahead = self.messages.ahead(work)
+        cdef double* before = <double*>(work + self._factors_at())  # means up to a node, given it
+        cdef double* left = before + rows       # alpha times `before`, less E[f]
+        cdef double* right = left + rows        # ahead times the mean from a node on, given it
+        cdef double* scores = right + rows      # of the direction, with start and end
+        cdef double* tilted = scores + rows     # E times the direction
+        cdef double* table = tilted + size
+        cdef double* x = table + size
+        cdef double* y = x + stride
+        cdef double* p
+        cdef double mean = 0
+        self.messages._node_scores(i, direction, scores)
+        for s in range(size):
+            tilted[s] = E[s] * along[s] if L > 1 else 0
+        memcpy(before, scores, stride * sizeof(double))
+        for v in range(1, L):
+            p = parts.nodes + v * stride
+            for s in range(stride):
+                left[s] = alpha[s] * before[s]
+            self.shape.loops.sumprod(K, left, E, stride, stride, x)
+            self.shape.loops.sumprod(K, alpha, tilted, stride, stride, y)
+            alpha, ahead, before, left = alpha + stride, ahead + stride, before + stride, left + stride
+            scores += stride
+            for s in range(stride):
+                before[s] = scores[s] + (ahead[s] * (x[s] + y[s]) / p[s] if p[s] > 0 else 0.0)
+        p = parts.nodes + (L - 1) * stride
+        for s in range(K):
+            mean += p[s] * before[s]
+        right += (L - 1) * stride
+        for s in range(stride):
+            right[s] = ahead[s] * scores[s]
+            p[s] *= before[s] - mean
+        for v in range(L - 2, -1, -1):
+            self.shape.loops.dots(K, E, stride, stride, right, x)
+            self.shape.loops.dots(K, tilted, stride, stride, ahead, y)
+            alpha, ahead, before, left = alpha - stride, ahead - stride, before - stride, left - stride
+            scores, right, p = scores - stride, right - stride, p - stride
+            for s in range(K):
+                x[s] = alpha[s] * (x[s] + y[s]) / p[s] if p[s] > 0 else 0.0
+                left[s] -= alpha[s] * mean
+                p[s] *= before[s] - mean + x[s]
+                right[s] = ahead[s] * (scores[s] + x[s])
+            for s in range(K, stride):
+                right[s] = 0
+        if L == 1:
+            return
+        # The sum over edges of alpha[s] E[s, t] ahead[t] (before[s] - E[f] + d[s, t] + after[t]).
+        self.shape.loops.outer(L - 1, K, left, ahead + stride, E, stride, stride, table)
+        for s in range(size):
+            parts.transition[s] = parts.transition[s] * along[s] + table[s]
+        self.shape.loops.outer(L - 1, K, alpha, right + stride, E, stride, stride, table)
+        for s in range(size):
+            parts.transition[s] += table[s]
+
+    cdef void move(self, Py_ssize_t i, const double* direction, const Marginals* marginals,
+                   const Marginals* out, char* work) noexcept nogil:
+        cdef Forest forest
+        cdef Py_ssize_t L = chain_length(self.shape, i), stride = self.shape.stride
+        cdef double* scores = <double*>work
+        self.messages._node_scores(i, direction, scores)
+        forest.n, forest.K, forest.stride = L, self.shape.K, stride
+        forest.order, forest.parent, forest.edge = NULL, &self.line[0], &self.line[0]
+        forest.nodes, forest.roots = scores, NULL
+        forest.pairs.shared = forest.pairs.edges = NULL
+        forest.pairs.buffer = scores + self.shape.max_nodes * stride
+        if self.shape.transition >= 0:
+            forest.pairs.shared = direction + self.shape.transition
+        if self.shape.edge_size:
+            forest.pairs.edges = direction + self.shape.shared_size + L * stride
+        forest_derivative(self.shape.loops, &forest, marginals.nodes, marginals.edges, out,
+                          <char*>(forest.pairs.buffer + self.shape.K * stride))
 
     cdef int state_of(self, Py_ssize_t i, const int* label, double* state) except -1 nogil:
         cdef Py_ssize_t v, L = chain_length(self.shape, i), stride = self.shape.stride

@@ -84,7 +84,7 @@ cdef class ForestSumProduct(Projection):
         self.n_states = shape.n_states
         # Log-odds, log-odds of the siblings from each on, and a state.
         self.work_bytes = 8 * (3 * shape.M + shape.size + 1) + 64
-        self.gibbs = self.has_term = self.has_samples = True
+        self.gibbs = self.has_term = self.has_samples = self.has_derivative = True
         self.has_state = shape.union
 
     cdef Py_ssize_t state_size(self, Py_ssize_t i) noexcept nogil:
@@ -261,6 +261,62 @@ cdef class ForestSumProduct(Projection):
                     free = free or label[v]
         return 0
 
+    # -- the derivative --------------------------------------------------------------------------
+
+    # The Jacobian is the covariance of the nodes: with f the sum of the direction over the nodes
+    # that are on, a node of probability p gains p (E[f | node on] - E[f]).
+
+    cpdef Py_ssize_t derivative_bytes(self) except -1:
+        """Room for two means per node behind what project() needs."""
+        return self.work_bytes + 8 * 2 * (self.shape.M + 1) + 64
+
+    cdef int derivative(self, Py_ssize_t i, const double* theta, const double* direction,
+                        double* out, char* work) except -1 nogil:
+        cdef Py_ssize_t M = self.shape.M, j, k, p, v, n
+        cdef double* odds = <double*>align(work)
+        cdef double* rest = odds + M
+        cdef double* state = rest + M
+        cdef double* below = <double*>align(work + self.work_bytes)     # over v's subtree, v on
+        cdef double* above = below + M + 1          # over all else, v on, less E[f]
+        cdef const int* child
+        cdef double value, bound, free, some, chance
+        self.project_state(i, theta, state, &value, &bound, work)
+        for j in range(M, -1, -1):
+            p = self.shape.order[j - 1] if j else M
+            n = self._children(p, &child)
+            # Of the children from k on: where they may all be off, and where one must be on.
+            free = some = 0
+            for k in range(n - 1, -1, -1):
+                v = child[k]
+                chance = self._chance(p, odds[v])
+                if self.shape.union:
+                    some += _share(odds[v], rest[v]) * (below[v] + free - some)
+                free += chance * below[v]
+            below[p] = some if self.shape.union else free
+            # What a child finds beside itself, it on, is free.
+            above[p] = free
+            if p < M:
+                below[p] += direction[p]
+                above[p] += direction[p]
+        memset(out, 0, self.shape.size * sizeof(double))
+        # above[p] held what is beside the children of p; now the rest is added.
+        above[M] -= below[M]
+        for j in range(-1, M):
+            p = self.shape.order[j] if j >= 0 else M
+            n = self._children(p, &child)
+            for k in range(n):
+                v = child[k]
+                value = above[p] - self._chance(p, odds[v]) * below[v]
+                out[v] = state[v] * (below[v] + value)
+                above[v] += value
+        return 0
+
+    cdef inline double _chance(self, Py_ssize_t p, double odds) noexcept nogil:
+        # Of a child of p to be on where no sibling must be.
+        if p == self.shape.M and self.shape.roots_on and not self.shape.union:
+            return 1
+        return _sigmoid(odds)
+
 
 cdef inline double _choice(double on, double off) noexcept nogil:
     # (on + off) times the entropy of the choice.
@@ -323,7 +379,7 @@ cdef class LeafSoftmax(Projection):
     def __init__(self, HierarchyShape shape not None, PartLayout layout not None):
         super().__init__(layout)
         self.shape = of_leaves(self, shape, 1)
-        self.gibbs = self.has_term = self.has_samples = True
+        self.gibbs = self.has_term = self.has_samples = self.has_derivative = True
 
     cdef double _weigh(self, Py_ssize_t i, const double* theta, double* weight) except? -1 nogil:
         # weight[leaf] <- its probability; returns the log-partition.
@@ -347,9 +403,14 @@ cdef class LeafSoftmax(Projection):
     cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
                      double* bound, char* work) except -1 nogil:
         cdef double* weight = <double*>align(work)
+        value[0] = bound[0] = self._weigh(i, theta, weight)
+        self._gather(weight, marginals)
+        return 0
+
+    cdef void _gather(self, const double* weight, double* marginals) noexcept nogil:
+        # marginals <- the sums of the weights of leaves along their lines.
         cdef Py_ssize_t j
         cdef int v, leaf, cursor = 0
-        value[0] = bound[0] = self._weigh(i, theta, weight)
         memset(marginals, 0, self.shape.size * sizeof(double))
         for j in range(self.shape.n_leaves):
             leaf = self.shape.leaves[j]
@@ -365,7 +426,6 @@ cdef class LeafSoftmax(Projection):
                 v = self.shape.order[j]
                 if self.shape.parent[v] >= 0:
                     marginals[self.shape.parent[v]] += marginals[v]
-        return 0
 
     cdef double term(self, Py_ssize_t i, const double* state, char* work) except? -1 nogil:
         cdef Py_ssize_t j
@@ -408,4 +468,26 @@ cdef class LeafSoftmax(Projection):
                     left -= weight[labels[k]]
                     if left < 0:
                         break
+        return 0
+
+    cpdef Py_ssize_t derivative_bytes(self) except -1:
+        """Room for a second row of scores of nodes."""
+        return self.work_bytes + 8 * self.shape.M + 64
+
+    cdef int derivative(self, Py_ssize_t i, const double* theta, const double* direction,
+                        double* out, char* work) except -1 nogil:
+        cdef double* weight = <double*>align(work)
+        cdef double* moved = <double*>align(work + self.work_bytes)
+        cdef Py_ssize_t j
+        cdef double mean = 0
+        cdef int leaf
+        self._weigh(i, theta, weight)
+        leaf_scores(self.shape, direction, moved)
+        for j in range(self.shape.n_leaves):
+            leaf = self.shape.leaves[j]
+            mean += weight[leaf] * moved[leaf]
+        for j in range(self.shape.n_leaves):
+            leaf = self.shape.leaves[j]
+            weight[leaf] *= moved[leaf] - mean
+        self._gather(weight, out)
         return 0

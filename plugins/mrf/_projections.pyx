@@ -9,7 +9,7 @@ from libc.math cimport INFINITY
 from libc.string cimport memset
 from structsolve.algorithms.max_product cimport Forest
 from structsolve.algorithms.sum_product cimport (
-    forest_entropy, forest_marginals, forest_sample, forest_slope, sums_bytes,
+    forest_derivative, forest_entropy, forest_marginals, forest_sample, forest_slope, sums_bytes,
 )
 from structsolve.algorithms.messages cimport Marginals
 from structsolve.simd.loops cimport ss_loop_table, ss_loops
@@ -61,10 +61,8 @@ cdef class ForestSumProduct(Projection):
             shape.max_unary + shape.max_pair + shape.max_nodes * self.stride
             + (2 * shape.max_edges + 2) * size + shape.max_nodes * self.stride) + 63) // 64)
         self.work_bytes = self.scores_bytes + sums_bytes(shape.max_nodes, self.K, self.stride)
-        self.gibbs = True
-        self.has_state = True
-        self.has_term = True
-        self.has_samples = True
+        self.gibbs = self.has_state = self.has_term = True
+        self.has_samples = self.has_derivative = True
 
     def _index(self):
         """Parents of nodes, their degrees, the lower ends of edges."""
@@ -231,3 +229,30 @@ cdef class ForestSumProduct(Projection):
         cdef Forest forest = self.gather(i, theta, &spare, work)
         return forest_sample(self.loops, &forest, i, n, uniforms, labels,
                              work + self.scores_bytes)
+
+    cpdef Py_ssize_t derivative_bytes(self) except -1:
+        """Room for a direction, gathered like scores, behind what project() needs."""
+        return (self.work_bytes + 63) // 64 * 64 + self.scores_bytes
+
+    cdef int derivative(self, Py_ssize_t i, const double* theta, const double* direction,
+                        double* out, char* work) except -1 nogil:
+        cdef double* state
+        cdef double* moved
+        cdef double* row
+        cdef double value
+        cdef Marginals tables
+        cdef Py_ssize_t j
+        cdef Forest forest = self.gather(i, theta, &state, work)
+        self.solve(i, &forest, state, &value, work)
+        forest = self.gather(i, direction, &moved, work + (self.work_bytes + 63) // 64 * 64)
+        # States that a node has not go nowhere, though their scores are -inf.
+        row = <double*>forest.nodes
+        for j in range(forest.n * self.stride):
+            row[j] = 0 if row[j] == -INFINITY else row[j]
+        tables.nodes, tables.edges = moved, moved + forest.n * self.stride
+        tables.transition = NULL
+        # It takes no more memory than the sums did.
+        forest_derivative(self.loops, &forest, state, state + forest.n * self.stride, &tables,
+                          work + self.scores_bytes)
+        self.scatter(i, moved, out)
+        return 0

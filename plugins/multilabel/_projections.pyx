@@ -56,8 +56,7 @@ cdef class LabelSetSigmoids(LabelSetProjection):
 
     def __init__(self, PartLayout layout not None):
         super().__init__(layout)
-        self.gibbs = True
-        self.has_samples = True
+        self.gibbs = self.has_samples = self.has_derivative = True
 
     cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
                      double* bound, char* work) except -1 nogil:
@@ -111,6 +110,19 @@ cdef class LabelSetSigmoids(LabelSetProjection):
                 labels[j * self.L + v] = uniforms[j * self.L + v] < on[v]
         return 0
 
+    cdef int derivative(self, Py_ssize_t i, const double* theta, const double* direction,
+                        double* out, char* work) except -1 nogil:
+        cdef Py_ssize_t v
+        cdef double x, e
+        memset(out, 0, self.size * sizeof(double))
+        for v in range(self.L):
+            x = theta[self.start + v]
+            if not x < INFINITY:
+                _undefined(i, v, x)
+            e = exp(-x if x > 0 else x)
+            out[self.start + v] = e / ((1 + e) * (1 + e)) * direction[self.start + v]
+        return 0
+
 
 @cython.final
 cdef class LabelSetClip(LabelSetProjection):
@@ -122,6 +134,10 @@ cdef class LabelSetClip(LabelSetProjection):
     ----------
     layout : PartLayout
     """
+
+    def __init__(self, PartLayout layout not None):
+        super().__init__(layout)
+        self.has_derivative = True
 
     cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
                      double* bound, char* work) except -1 nogil:
@@ -146,6 +162,19 @@ cdef class LabelSetClip(LabelSetProjection):
     cdef double slope(self, Py_ssize_t i, const double* a, const double* b, double gamma,
                       char* work) except? -1 nogil:
         return square_slope(self.L, a + self.start, b + self.start, gamma)
+
+    cdef int derivative(self, Py_ssize_t i, const double* theta, const double* direction,
+                        double* out, char* work) except -1 nogil:
+        cdef Py_ssize_t v
+        cdef double x
+        memset(out, 0, self.size * sizeof(double))
+        for v in range(self.start, self.start + self.L):
+            x = theta[v]
+            if not x < INFINITY:
+                _undefined(i, v - self.start, x)
+            if 0 < x < 1:
+                out[v] = direction[v]
+        return 0
 
 
 @cython.final

@@ -34,6 +34,11 @@ cdef enum:
     IDLE = 10       # steps without progress that end the search
 
 cdef double TOLERANCE = 1e-10   # gap to stop at, relative to the value (to 1, if that is less)
+# Columns that share less do not move each other's prices: marginals would move by no more than this.
+cdef double COUPLED = 1e-13
+# What the derivative takes for 0: shares of pairs on the simplex, prices; room of columns.  The
+# search ends at about 1e-9, and prices may be such that pairs without a share are about to get one.
+cdef double NOTHING = 1e-7, ROOM = 1e-6
 
 
 cdef int _impossible(Py_ssize_t i) except -1 with gil:
@@ -71,7 +76,7 @@ cdef class AssignmentProjection(Projection):
         self.n_states = shape.max_cols
         self.loops = ss_loops(8)
         self.exact = False
-        self.has_term = True
+        self.has_term = self.has_derivative = True
         ld = (shape.max_cols + 7) // 8 * 8
         self.start = (assignment_bytes(shape.max_rows, shape.max_cols) + 63) // 64 * 64
         doubles = (2 * shape.max_rows + 2 * shape.max_cols + 6) * ld + shape.max_rows
@@ -79,6 +84,28 @@ cdef class AssignmentProjection(Projection):
 
     cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
                      double* bound, char* work) except -1 nogil:
+        cdef Search search
+        return self._solve(i, theta, marginals, value, bound, work, &search)
+
+    cdef int derivative(self, Py_ssize_t i, const double* theta, const double* direction,
+                        double* out, char* work) except -1 nogil:
+        # Rows move by their own Jacobians, along the direction less what it does to the prices,
+        # which keep the sums of the columns.
+        cdef Search s
+        cdef double value, bound
+        cdef Py_ssize_t stride = self.shape.stride(i), r
+        self._solve(i, theta, out, &value, &bound, work, &s)
+        memset(out, 0, self.layout.theta_size(i) * sizeof(double))
+        for r in range(s.rows):
+            memcpy(s.trial + r * s.ld, direction + r * stride, s.cols * sizeof(double))
+        _move_prices(&s)
+        for r in range(s.rows):
+            _move_row(&s, r, s.trial + r * s.ld, s.d, out + r * stride)
+        return 0
+
+    cdef int _solve(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
+                    double* bound, char* work, Search* search) except -1 nogil:
+        # As project(); search <- the prices, and the rows' answers at them.
         cdef Py_ssize_t rows = self.shape.n_rows(i), cols = self.shape.n_cols(i), r, c
         cdef Py_ssize_t stride = self.shape.stride(i)
         cdef Assignment task = assignment_in(rows, cols, work)
@@ -131,6 +158,7 @@ cdef class AssignmentProjection(Projection):
             idle = 0 if done else idle + 1
         if bound[0] < value[0]:     # by rounding: both are the maximum
             bound[0] = value[0]
+        search[0] = s
         return 0
 
     cdef Search _lay_out(self, Assignment* task, char* work) noexcept nogil:
@@ -304,3 +332,113 @@ cdef double _rounded_value(const Search* s) noexcept nogil:
             if x > 0:
                 total -= x * s.cost[r * s.ld + c] + (x * x / 2 if s.euclidean else x * log(x))
     return total
+
+
+# -- the derivative: implicit, through the sums of the columns ---------------------------------------
+
+cdef inline double _weight(const Search* s, Py_ssize_t r, Py_ssize_t c) noexcept nogil:
+    # A row's Jacobian is diag(w) - w w' / sum w: w is a softmax, or the support on the simplex.
+    cdef double q = s.q[r * s.ld + c]
+    if s.euclidean:
+        return 1 if q > NOTHING else 0
+    return q
+
+
+cdef void _move_row(const Search* s, Py_ssize_t r, const double* d, const double* prices,
+                    double* out) noexcept nogil:
+    # out <- how row r moves along d less the prices.
+    cdef Py_ssize_t c
+    cdef double w, mean = 0, mass = 0
+    for c in range(s.cols):
+        w = _weight(s, r, c)
+        mass += w
+        mean += w * (d[c] - prices[c])
+    mean /= mass
+    for c in range(s.cols):
+        out[c] = _weight(s, r, c) * (d[c] - prices[c] - mean)
+
+
+cdef void _mark_full(Search* s) noexcept nogil:
+    """s.active <- whether a column's sum stays 1: it has a price, or no way leads to one with room.
+
+    Without such a way, there are as many rows as columns, and one price may as well be 0.
+    """
+    cdef Py_ssize_t c, k, head = 0, n = 0
+    for c in range(s.cols):
+        s.active[c] = 1
+        if not s.square and s.g[c] > ROOM:
+            s.active[c] = 0
+            s.queue[n] = <int>c
+            n += 1
+    while head < n:
+        c = s.queue[head]
+        head += 1
+        for k in range(s.cols):
+            if s.active[k] and s.H[c * s.ld + k] > COUPLED:
+                s.active[k] = 0
+                s.queue[n] = <int>k
+                n += 1
+    for c in range(s.cols):
+        s.active[c] |= s.p[c] > NOTHING
+
+
+cdef void _move_prices(Search* s) noexcept nogil:
+    """s.d <- how prices move along the rows of s.trial, so that full columns stay full.
+
+    It solves H d = b, b how the columns' sums would move at fixed prices.  H, the sum of the rows'
+    Jacobians, is the Laplacian of a graph of columns.  Pivots are sums of the weights to columns that
+    are left, so that nothing is subtracted (Grassmann, Taksar and Heyman).
+    """
+    cdef Py_ssize_t r, c, k, j, n = 0
+    cdef int* free = s.free
+    cdef double* W = s.H
+    cdef double* b = s.b
+    cdef double* moved = s.p_new
+    cdef double* leak = s.g_new     # to columns whose prices stay 0
+    cdef double* row
+    cdef double mass, factor
+    memset(W, 0, s.cols * s.ld * sizeof(double))
+    for c in range(s.ld):
+        b[c] = s.d[c] = leak[c] = 0
+    for r in range(s.rows):
+        _move_row(s, r, s.trial + r * s.ld, s.d, moved)
+        mass = 0
+        for c in range(s.cols):
+            b[c] += moved[c]
+            mass += _weight(s, r, c)
+        for c in range(s.cols):
+            factor = _weight(s, r, c) / mass
+            if factor > 0:
+                for k in range(s.cols):
+                    W[c * s.ld + k] += factor * _weight(s, r, k)
+    _mark_full(s)
+    for c in range(s.cols):
+        if s.active[c]:
+            free[n] = <int>c
+            n += 1
+    for j in range(n):
+        for c in range(s.cols):
+            if not s.active[c]:
+                leak[free[j]] += W[free[j] * s.ld + c]
+    # Eliminate from the last on; a pivot takes its place on the diagonal.
+    for j in range(n - 1, -1, -1):
+        row = W + free[j] * s.ld
+        mass = leak[free[j]]
+        for k in range(j):
+            mass += row[free[k]]
+        row[free[j]] = mass
+        if mass < COUPLED:
+            continue
+        for k in range(j):
+            factor = row[free[k]] / mass
+            if factor > 0:
+                b[free[k]] += factor * b[free[j]]
+                leak[free[k]] += factor * leak[free[j]]
+                for c in range(j):
+                    W[free[k] * s.ld + free[c]] += factor * row[free[c]]
+    for j in range(n):
+        row = W + free[j] * s.ld
+        mass = b[free[j]]
+        for k in range(j):
+            mass += row[free[k]] * s.d[free[k]]
+        s.d[free[j]] = mass / row[free[j]] if row[free[j]] >= COUPLED else 0.0

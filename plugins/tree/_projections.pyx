@@ -5,7 +5,8 @@ from libc.string cimport memset
 from structsolve.algorithms.labelings cimport LabelingProjection
 from structsolve.algorithms.max_product cimport Forest
 from structsolve.algorithms.sum_product cimport (
-    forest_entropy, forest_marginals, forest_partition, forest_sample, forest_slope, sums_bytes,
+    derivative_bytes, forest_derivative, forest_entropy, forest_marginals, forest_partition,
+    forest_sample, forest_slope, sums_bytes,
 )
 from structsolve.algorithms.messages cimport Marginals
 from structsolve.part_layout cimport PartLayout
@@ -34,6 +35,8 @@ cdef class TreeSumProduct(LabelingProjection):
         self.shape, self.buffer = shape, shape.buffer_bytes()
         super().__init__(
             layout, shape, self.buffer + sums_bytes(shape.max_nodes, shape.K, shape.stride))
+        self.has_derivative = True
+        self.move_bytes = self.buffer + derivative_bytes(shape.max_nodes, shape.K, shape.stride)
 
     cdef int partition(self, Py_ssize_t i, const double* theta, double* value,
                        char* work) except -1 nogil:
@@ -44,6 +47,12 @@ cdef class TreeSumProduct(LabelingProjection):
                   char* work) except -1 nogil:
         cdef Forest forest = self.shape.forest(i, theta, work)
         return forest_marginals(self.shape.loops, &forest, i, out, value, work + self.buffer)
+
+    cdef void move(self, Py_ssize_t i, const double* direction, const Marginals* marginals,
+                   const Marginals* out, char* work) noexcept nogil:
+        cdef Forest forest = self.shape.forest(i, direction, work)
+        forest_derivative(self.shape.loops, &forest, marginals.nodes, marginals.edges, out,
+                          work + self.buffer)
 
     cdef void pool_nodes(self, Py_ssize_t i, const double* nodes, double* marginals) noexcept nogil:
         # The root table is pooled from the roots.

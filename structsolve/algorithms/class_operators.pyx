@@ -162,7 +162,7 @@ cdef class ClassProjection(Projection):
         super().__init__(layout)
         self.classes = _classes_of(self, steps, 2)      # scores and probabilities
         self.gibbs, self.has_samples, self.has_state = entropy, entropy, steps
-        self.has_term = True
+        self.has_term = self.has_derivative = True
 
     cdef Py_ssize_t state_size(self, Py_ssize_t i) noexcept nogil:
         return self.classes.stride
@@ -223,4 +223,33 @@ cdef class ClassProjection(Projection):
         self.project_state(i, theta, p, &value, &bound, work)
         for j in range(n):
             labels[j] = draw_class(self.classes.K, p, uniforms[j])
+        return 0
+
+    cpdef Py_ssize_t derivative_bytes(self) except -1:
+        """Room for a third row, the derivative of the probabilities."""
+        return 8 * 3 * self.classes.room
+
+    cdef int derivative(self, Py_ssize_t i, const double* theta, const double* direction,
+                        double* out, char* work) except -1 nogil:
+        cdef Classes* classes = &self.classes
+        cdef Py_ssize_t k
+        cdef double* p = <double*>work + classes.room
+        cdef double* moved = p + classes.room if classes.steps else out
+        cdef const double* d
+        cdef double value, bound, mean = 0, mass = 0, weight
+        self.project_state(i, theta, p, &value, &bound, work)
+        d = _scores(classes, direction, <double*>work)
+        # p (d - mean) where weights are p; of a sparsemax they are 1 on its support.
+        for k in range(classes.K):
+            weight = p[k] if self.gibbs else p[k] > 0
+            mean += weight * d[k]
+            mass += weight
+        mean /= mass
+        for k in range(classes.K):
+            weight = p[k] if self.gibbs else p[k] > 0
+            moved[k] = weight * (d[k] - mean)
+        for k in range(classes.K, classes.stride):
+            moved[k] = 0
+        if classes.steps:
+            self.pool(i, moved, out)
         return 0

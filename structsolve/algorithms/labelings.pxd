@@ -31,3 +31,11 @@ cdef class LabelingProjection(Projection):
     cdef int sums(self, Py_ssize_t i, const double* theta, const Marginals* out, double* value,
                   char* work) except -1 nogil
     cdef void pool_nodes(self, Py_ssize_t i, const double* nodes, double* marginals) noexcept nogil
+    # Where has_derivative: what marginals, of nodes and edges as sums() gives them, gain along a
+    # direction; `out` as there.
+    cdef Py_ssize_t move_bytes          # of its work
+    cdef void move(self, Py_ssize_t i, const double* direction, const Marginals* marginals,
+                   const Marginals* out, char* work) noexcept nogil
+    cdef Marginals _parts(self, Py_ssize_t i, double* marginals) noexcept nogil
+    cdef Marginals _tables(self, Py_ssize_t i, double* state) noexcept nogil
+    cdef Py_ssize_t _state_bytes(self) noexcept nogil

@@ -93,8 +93,12 @@ cdef class LabelingProjection(Projection):
     cdef void pool_nodes(self, Py_ssize_t i, const double* nodes, double* marginals) noexcept nogil:
         pass
 
-    cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
-                     double* bound, char* work) except -1 nogil:
+    cdef void move(self, Py_ssize_t i, const double* direction, const Marginals* marginals,
+                   const Marginals* out, char* work) noexcept nogil:
+        pass
+
+    cdef Marginals _parts(self, Py_ssize_t i, double* marginals) noexcept nogil:
+        # Where sums() writes parts, all shared ones 0 before.
         cdef Marginals out
         out.nodes = marginals + self.base.shared_size
         out.edges = out.transition = NULL
@@ -103,9 +107,42 @@ cdef class LabelingProjection(Projection):
         if self.base.transition >= 0:
             out.transition = marginals + self.base.transition
         memset(marginals, 0, self.base.shared_size * sizeof(double))
+        return out
+
+    cdef Marginals _tables(self, Py_ssize_t i, double* state) noexcept nogil:
+        # Where sums() writes a state.
+        cdef Marginals out
+        out.nodes = state
+        out.edges = out.transition = NULL
+        if self.base.pairs:
+            out.edges = state + self.base.nodes_of(i) * self.base.stride
+        return out
+
+    cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
+                     double* bound, char* work) except -1 nogil:
+        cdef Marginals out = self._parts(i, marginals)
         self.sums(i, theta, &out, value, work)
         bound[0] = value[0]
         self.pool_nodes(i, out.nodes, marginals)
+        return 0
+
+    cpdef Py_ssize_t derivative_bytes(self) except -1:
+        """Room for a state, and for what makes it or goes on from it."""
+        return self._state_bytes() + max(self.work_bytes, self.move_bytes) + 64
+
+    cdef Py_ssize_t _state_bytes(self) noexcept nogil:
+        cdef Py_ssize_t rows = self.base.max_nodes * (1 + (self.base.K if self.base.pairs else 0))
+        return (8 * rows * self.base.stride + 63) // 64 * 64
+
+    cdef int derivative(self, Py_ssize_t i, const double* theta, const double* direction,
+                        double* out, char* work) except -1 nogil:
+        cdef double* state = <double*>align(work)
+        cdef char* rest = <char*>state + self._state_bytes()
+        cdef Marginals marginals = self._tables(i, state), moved = self._parts(i, out)
+        cdef double value
+        self.sums(i, theta, &marginals, &value, rest)
+        self.move(i, direction, &marginals, &moved, rest)
+        self.pool_nodes(i, moved.nodes, out)
         return 0
 
     cdef Py_ssize_t state_size(self, Py_ssize_t i) noexcept nogil:
@@ -116,11 +153,7 @@ cdef class LabelingProjection(Projection):
 
     cdef int project_state(self, Py_ssize_t i, const double* theta, double* state, double* value,
                            double* bound, char* work) except -1 nogil:
-        cdef Marginals out
-        out.nodes = state
-        out.edges = out.transition = NULL
-        if self.base.pairs:
-            out.edges = state + self.base.nodes_of(i) * self.base.stride
+        cdef Marginals out = self._tables(i, state)
         self.sums(i, theta, &out, value, work)
         bound[0] = value[0]
         return 0

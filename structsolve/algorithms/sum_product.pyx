@@ -299,3 +299,96 @@ cdef double forest_slope(const Forest* forest, const int* degree, const double* 
             slope -= (degree[v] - 1) * entropy_slope(stride, a + v * stride, b + v * stride, gamma,
                                                      &ignored)
     return slope_at(slope, gamma, stuck)
+
+
+# The Jacobian of marginals is the covariance of parts.  With f(y) = <direction, mu(y)>, a part of
+# marginal p gains p (E[f | part] - E[f]): means of f, not logarithms, are what a pass up and a pass
+# down hand on.  Such a mean lies between f's least and largest value, however large scores are.
+
+cdef Py_ssize_t derivative_bytes(Py_ssize_t n, Py_ssize_t K, Py_ssize_t stride) noexcept nogil:
+    return 8 * stride * (3 * n + K + 2) + 64
+
+
+cdef inline void _means(Py_ssize_t K, const double* sums, const double* p,
+                        double* out) noexcept nogil:
+    cdef Py_ssize_t s
+    for s in range(K):
+        out[s] = sums[s] / p[s] if p[s] > 0 else 0.0
+
+
+cdef void forest_derivative(const ss_loop_table* loops, const Forest* direction,
+                            const double* nodes, const double* edges, const Marginals* out,
+                            char* work) noexcept nogil:
+    cdef Py_ssize_t K = direction.K, stride = direction.stride, size = K * stride, j, v, s, t, k
+    cdef double* below = <double*>work      # (n, stride): mean of f over the subtree, given a state
+    cdef double* above = below + direction.n * stride       # over all but the subtree, less E[f]
+    cdef double* messages = above + direction.n * stride    # of `below` to the parents
+    cdef double* table = messages + direction.n * stride    # (K, stride)
+    cdef double* ones = table + size
+    cdef double* rest = ones + stride
+    cdef double* up
+    cdef const double* p
+    cdef const double* d
+    cdef const double* own
+    cdef double mean
+    cdef int parent
+    for s in range(stride):
+        ones[s] = 1
+    memset(messages, 0, direction.n * stride * sizeof(double))
+    memset(above, 0, direction.n * stride * sizeof(double))
+    memcpy(below, direction.nodes, direction.n * stride * sizeof(double))
+    if direction.roots != NULL:
+        for v in range(direction.n):
+            if direction.parent[v] < 0:
+                for s in range(K):
+                    below[v * stride + s] += direction.roots[s]
+    for j in range(direction.n - 1, -1, -1):
+        v = node_at(direction, j)
+        parent = direction.parent[v]
+        up = below + v * stride
+        if parent < 0 or edges == NULL:
+            mean = 0
+            for s in range(K):
+                mean += nodes[v * stride + s] * up[s]
+            for s in range(K):
+                above[v * stride + s] = -mean
+            continue
+        p = edges + direction.edge[v] * size
+        d = pair_table(direction.pairs, direction.edge[v], size)
+        for s in range(K):
+            k = s * stride
+            for t in range(stride):
+                table[k + t] = p[k + t] * (d[k + t] + up[t])
+        loops.dots(K, table, stride, stride, ones, rest)
+        _means(K, rest, nodes + parent * stride, messages + v * stride)
+        for s in range(K):
+            below[parent * stride + s] += messages[v * stride + s]
+    for j in range(direction.n):
+        v = node_at(direction, j)
+        parent = direction.parent[v]
+        up = below + v * stride
+        if parent >= 0 and edges != NULL:
+            for s in range(K):
+                k = parent * stride + s
+                rest[s] = above[k] + below[k] - messages[v * stride + s]
+            p = edges + direction.edge[v] * size
+            d = pair_table(direction.pairs, direction.edge[v], size)
+            for s in range(K):
+                k = s * stride
+                for t in range(stride):
+                    table[k + t] = p[k + t] * (d[k + t] + rest[s])
+            loops.sumprod(K, ones, table, stride, stride, rest)
+            own = nodes + v * stride
+            _means(K, rest, own, above + v * stride)
+            for s in range(K):
+                k = s * stride
+                for t in range(stride):
+                    table[k + t] += p[k + t] * up[t]
+            if out.edges != NULL:
+                memcpy(out.edges + direction.edge[v] * size, table, size * sizeof(double))
+            if out.transition != NULL:
+                for s in range(size):
+                    out.transition[s] += table[s]
+        for s in range(stride):
+            k = v * stride + s
+            out.nodes[k] = nodes[k] * (above[k] + up[s])

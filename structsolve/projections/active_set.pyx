@@ -1,14 +1,37 @@
 """Euclidean projection over any oracle, by an active set of labels (SparseMAP)."""
 
+import numpy as np
+
 from libc.math cimport INFINITY, fabs
+from libc.stdint cimport uint64_t
 from libc.string cimport memcpy, memset
 from ..utils.alignment cimport align
+from ..utils.arrays import padded
 from ..operators cimport Oracle, Parts, Projection
 from ..part_layout cimport PartLayout
 
 # Labels that may carry weight at a time.
 cdef enum:
     MAX_ACTIVE = 64
+
+# How far from theta the derivative is taken, and the accuracy of the answer there.
+cdef double NUDGE = 1e-6, FINE = 1e-12
+
+
+cdef struct Active:
+    # Where things lie in work memory: of each active label its parts, score and weight.
+    double* tilted
+    double* dense
+    int* labels
+    int* index
+    double* values
+    double* gram            # inner products of their node parts
+    double* system
+    double* score
+    double* weight
+    double* best
+    Py_ssize_t* nnz
+    char* scratch
 
 
 cdef class ActiveSet(Projection):
@@ -17,6 +40,11 @@ cdef class ActiveSet(Projection):
     Fully corrective Frank-Wolfe in the manner of Wolfe's nearest point (Niculae et al. 2018): the
     oracle gives the label of steepest ascent, and the weights of all labels so far are optimised.
     It ends when no label's ascent is above ``tol``, relative to the square, which proves the bound.
+
+    The marginals are piecewise linear in theta, and move with the weights of the active labels: those
+    solve a linear system whose right-hand side are the labels' scores.  Where scores tie, some labels
+    that might have weight have none.  So the derivative is taken at a point next to theta where
+    nothing ties: between kinks it is the same there, and at a kink it is that of one side.
 
     Parameters
     ----------
@@ -32,6 +60,7 @@ cdef class ActiveSet(Projection):
     cdef Oracle oracle
     cdef Parts parts
     cdef Py_ssize_t longest, entries, label_bytes, theta_bytes, index_bytes, value_bytes
+    cdef const signed char[::1] real    # of shared blocks, a row of nodes, one of edges: no padding
     cdef readonly int max_iter
     cdef readonly double tol
 
@@ -58,22 +87,47 @@ cdef class ActiveSet(Projection):
             2 * self.theta_bytes + self.label_bytes + self.index_bytes + self.value_bytes
             + 8 * (MAX_ACTIVE + 2) * (2 * MAX_ACTIVE + 16) + oracle.work_bytes + 256
         )
-        self.has_term = True
+        self.has_term = self.has_derivative = True
+        self.real = _real(layout)
+
+    cdef Active _lay_out(self, char* work) noexcept nogil:
+        cdef Active a
+        a.tilted = <double*>align(work)
+        a.dense = <double*>(<char*>a.tilted + self.theta_bytes)
+        a.labels = <int*>(<char*>a.dense + self.theta_bytes)
+        a.index = <int*>(<char*>a.labels + self.label_bytes)
+        a.values = <double*>(<char*>a.index + self.index_bytes)
+        a.gram = <double*>(<char*>a.values + self.value_bytes)
+        a.system = a.gram + (MAX_ACTIVE + 1) * (MAX_ACTIVE + 1)
+        a.score = a.system + (MAX_ACTIVE + 2) * (MAX_ACTIVE + 3)
+        a.weight = a.score + MAX_ACTIVE + 2
+        a.best = a.weight + MAX_ACTIVE + 2
+        a.nnz = <Py_ssize_t*>(a.best + MAX_ACTIVE + 2)
+        a.scratch = align(a.nnz + MAX_ACTIVE + 2)
+        return a
 
     cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
                      double* bound, char* work) except -1 nogil:
-        cdef double* tilted = <double*>align(work)
-        cdef double* dense = <double*>(<char*>tilted + self.theta_bytes)
-        cdef int* labels = <int*>(<char*>dense + self.theta_bytes)
-        cdef int* index = <int*>(<char*>labels + self.label_bytes)
-        cdef double* values = <double*>(<char*>index + self.index_bytes)
-        cdef double* gram = <double*>(<char*>values + self.value_bytes)
-        cdef double* system = gram + (MAX_ACTIVE + 1) * (MAX_ACTIVE + 1)
-        cdef double* score = system + (MAX_ACTIVE + 2) * (MAX_ACTIVE + 3)
-        cdef double* weight = score + MAX_ACTIVE + 2
-        cdef double* best = weight + MAX_ACTIVE + 2
-        cdef char* scratch = align(best + MAX_ACTIVE + 2)
-        cdef Py_ssize_t[MAX_ACTIVE + 1] nnz
+        cdef Active active = self._lay_out(work)
+        self._search(i, theta, marginals, value, bound, self.tol, &active)
+        return 0
+
+    cdef Py_ssize_t _search(self, Py_ssize_t i, const double* theta, double* marginals,
+                            double* value, double* bound, double tol,
+                            Active* active) except -1 nogil:
+        """The answer of project(); returns how many labels are active in the end."""
+        cdef double* tilted = active.tilted
+        cdef double* dense = active.dense
+        cdef int* labels = active.labels
+        cdef int* index = active.index
+        cdef double* values = active.values
+        cdef double* gram = active.gram
+        cdef double* system = active.system
+        cdef double* score = active.score
+        cdef double* weight = active.weight
+        cdef double* best = active.best
+        cdef char* scratch = active.scratch
+        cdef Py_ssize_t* nnz = active.nnz
         cdef Py_ssize_t size = self.layout.theta_size(i), m = 0, j, k, q, n, call
         cdef Py_ssize_t first = self.layout.shared_size, length = self.layout.label_size(i)
         cdef Py_ssize_t last = self.layout.edge_start(i)
@@ -97,7 +151,7 @@ cdef class ActiveSet(Projection):
                 value[0] = linear - square / 2
                 gain = upper - here
                 bound[0] = min(bound[0], value[0] + max(gain, 0))
-                if gain <= self.tol * (square + fabs(linear) * 1e-3):
+                if gain <= tol * (square + fabs(linear) * 1e-3):
                     break
                 known = False
                 for j in range(m):
@@ -159,6 +213,40 @@ cdef class ActiveSet(Projection):
                 self.oracle.argmax(i, tilted, labels + m * self.longest, &top, &upper, scratch)
                 bound[0] = value[0] + max(upper - (linear - square), 0)
             bound[0] = max(bound[0], value[0])
+        return m
+
+    cpdef Py_ssize_t derivative_bytes(self) except -1:
+        """Room for scores next to theta, and marginals there."""
+        return self.work_bytes + 2 * self.theta_bytes
+
+    cdef int derivative(self, Py_ssize_t i, const double* theta, const double* direction,
+                        double* out, char* work) except -1 nogil:
+        cdef double* nudged = <double*>align(work)
+        cdef double* marginals = <double*>(<char*>nudged + self.theta_bytes)
+        cdef Active a = self._lay_out(<char*>marginals + self.theta_bytes)
+        cdef Py_ssize_t size = self.layout.theta_size(i), m, j, k, q
+        cdef double value, bound
+        for j in range(size):
+            # Padding stays 0.
+            k = j
+            if j >= self.layout.edge_start(i):
+                k = self.layout.shared_size + self.layout.node_size + (j - self.layout.edge_start(i)) % self.layout.edge_size
+            elif j >= self.layout.shared_size:
+                k = self.layout.shared_size + (
+                    j - self.layout.shared_size) % self.layout.node_size
+            nudged[j] = theta[j] + (NUDGE * _noise(j) if self.real[k] else 0.0)
+        m = self._search(i, nudged, marginals, &value, &bound, min(self.tol, FINE), &a)
+        for j in range(m):
+            a.score[j] = 0
+            for k in range(a.nnz[j]):
+                q = j * self.entries + k
+                a.score[j] += direction[a.index[q]] * a.values[q]
+        self._affine_maximiser(m, a.gram, a.score, 0, a.best, a.system)
+        memset(out, 0, size * sizeof(double))
+        for j in range(m):
+            for k in range(a.nnz[j]):
+                q = j * self.entries + k
+                out[a.index[q]] += a.best[j] * a.values[q]
         return 0
 
     cdef Py_ssize_t _optimise_weights(self, Py_ssize_t m, double* gram, double* score,
@@ -169,7 +257,7 @@ cdef class ActiveSet(Projection):
         cdef Py_ssize_t j, k, leaving
         cdef double step, ratio
         while m > 1:
-            self._affine_maximiser(m, gram, score, best, system)
+            self._affine_maximiser(m, gram, score, 1, best, system)
             step, leaving = 1, -1
             for j in range(m):
                 if best[j] <= 1e-14:
@@ -210,8 +298,8 @@ cdef class ActiveSet(Projection):
         return last
 
     cdef void _affine_maximiser(self, Py_ssize_t m, const double* gram, const double* score,
-                                double* best, double* A) noexcept nogil:
-        """best <- argmax of score' x - x' gram x / 2 over sum x = 1, by elimination.
+                                double total, double* best, double* A) noexcept nogil:
+        """best <- argmax of score' x - x' gram x / 2 over sum x = total, by elimination.
 
         A little is added to the diagonal: labels may be affinely dependent in their node parts.
         """
@@ -225,7 +313,7 @@ cdef class ActiveSet(Projection):
             A[j * side + j] += 1e-12 * trace
             A[j * side + m], A[j * side + m + 1] = 1, score[j]
             A[m * side + j] = 1
-        A[m * side + m], A[m * side + m + 1] = 0, 1
+        A[m * side + m], A[m * side + m + 1] = 0, total
         for j in range(m + 1):
             pivot, largest = j, fabs(A[j * side + j])
             for k in range(j + 1, m + 1):
@@ -266,3 +354,23 @@ cdef class ActiveSet(Projection):
         for j in range(first, last):
             total += a[j] * b[j]
         return total
+
+
+def _real(PartLayout layout):
+    # Which doubles of the shared blocks, of a row of nodes and of a row of edges are no padding.
+    real = np.zeros(layout.shared_size + layout.node_size + layout.edge_size + 1, np.int8)
+    for name, (*axes, count) in layout.shapes.items():      # negative indices are not checked here
+        start, width = layout.starts[name], padded(count)
+        if start < 0:
+            start = layout.shared_size + layout.node_size
+        rows = real[start : start + int(np.prod(axes)) * width].reshape(-1, width)
+        rows[:, :count] = 1
+    return real
+
+
+cdef inline double _noise(Py_ssize_t j) noexcept nogil:
+    # From -1 to 1, and no sums or differences of a few are equal (the finaliser of SplitMix64).
+    cdef uint64_t x = (<uint64_t>j + 1) * <uint64_t>0x9E3779B97F4A7C15
+    x = (x ^ (x >> 30)) * <uint64_t>0xBF58476D1CE4E5B9
+    x = (x ^ (x >> 27)) * <uint64_t>0x94D049BB133111EB
+    return <double>((x ^ (x >> 31)) >> 11) * (2.0 / 9007199254740992.0) - 1

@@ -20,6 +20,8 @@ flat arrays, linear in the distribution of labels.
 ``state_of(examples, i, label, name)``             the state of a label
 ``project_state(examples, i, theta, name)``        ``(state, value)``, or with the bound
 ``pool(examples, i, state, name)``                 the marginals of a state
+``derivative(examples, i, theta, direction, ...)`` with ``name`` last: what the marginals gain along
+                                                   ``direction``, which has the form of theta
 =================================================  ==================================================
 
 "entropy" is taken for the entropy of the distribution of labels unless the space says
@@ -63,6 +65,7 @@ cdef class PythonProjection(Projection):
         self.has_state = hasattr(space, "state_of")
         self.has_term = hasattr(space, "term") and hasattr(space, "slope")
         self.has_samples = name == "entropy" and hasattr(space, "draw")
+        self.has_derivative = hasattr(space, "derivative")
         if self.has_state:
             sizes = [self._own_size(i) for i in range(layout.n)]
         else:
@@ -175,4 +178,13 @@ cdef class PythonProjection(Projection):
                 self.adapter.refuse("draw", i, reprlib.repr(answers), f"{n} labels")
             for j, answer in enumerate(answers):
                 self.adapter.read_label("draw", i, answer, labels + j * size)
+        return 0
+
+    cdef int derivative(self, Py_ssize_t i, const double* theta, const double* direction,
+                        double* out, char* work) except -1 nogil:
+        with gil:
+            named = self.adapter.named(i, self.adapter.flat(i, theta))
+            along = self.adapter.named(i, self.adapter.flat(i, direction))
+            parts = self.adapter.ask("derivative", i, (named, along, self.name))
+            self.adapter.dense("derivative", i, parts, out)
         return 0

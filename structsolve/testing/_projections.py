@@ -1,4 +1,4 @@
-"""Checks of projections: marginals, bounds, states, G and its slope, samples."""
+"""Checks of projections: marginals, bounds, states, G and its slope, samples, derivatives."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from ._case import Case
 DRAWS, RARE = 2000, 1e-7
 # Labels towards which slopes are checked, from the maximiser.
 DIRECTIONS = 6
+# Where no formula tells the derivative: the step of differences, and what they may be off by.
+STEP, OFF = 1e-4, 1e-2
 
 
 class Watched:
@@ -77,6 +79,11 @@ class Watched:
         value: float = self.call("slope", a, b, gamma)
         return value
 
+    def derivative(self, theta: np.ndarray, direction: np.ndarray, garbage: int = -1) -> np.ndarray:
+        """Return what the marginals gain along a direction."""
+        moved: np.ndarray = self.call("derivative", theta, direction, garbage=garbage)
+        return moved
+
     def sample(self, theta: np.ndarray, uniforms: np.ndarray, garbage: int = -1) -> np.ndarray:
         """Return labels, one per row of uniforms."""
         labels: np.ndarray = self.call("sample", theta, uniforms, garbage=garbage)
@@ -116,6 +123,8 @@ def check_projections(case: Case) -> None:
                 _check_solution(watched, kind, theta, states, mu, value)
                 if projection.has_samples:
                     _check_samples(watched, kind, theta)
+                if projection.has_derivative:
+                    _check_derivative(watched, kind, theta, mu)
 
 
 def check_marginals(case: Case) -> None:
@@ -297,6 +306,41 @@ def _check_term(watched: Watched, states: np.ndarray) -> None:
         if not falling or not np.isfinite(slopes[1:-1]).all():
             promise = "falls along a segment, finite between its ends"
             case.fail(watched.what("slope"), promise, i, slopes, "numbers that fall")
+
+
+def _check_derivative(watched: Watched, kind: str, theta: np.ndarray, mu: np.ndarray) -> None:
+    """The Jacobian is symmetric, and the covariance of parts, or what differences say."""
+    case, i, what = watched.case, watched.i, watched.what("derivative")
+    directions = case.rng.normal(size=(2, len(theta)))
+    directions[:, case.padding[i]] = 0
+    moved = np.array([watched.derivative(theta, d) for d in directions])
+    if moved[:, case.padding[i]].any():
+        case.fail(what, "leaves padding zero", i, moved[:, case.padding[i]], 0)
+    again = watched.derivative(theta, directions[0], 0)
+    if again.tobytes() != moved[0].tobytes():
+        promise = f"gives the same twice, whatever its scratch memory held ({kind} theta)"
+        case.fail(what, promise, i, again, moved[0])
+    promise = f"gives a symmetric Jacobian ({kind} theta)"
+    case.near(what, promise, i, moved[0] @ directions[1], moved[1] @ directions[0], 1e-7)
+    if watched.projection.gibbs and watched.projection.exact:
+        scores = case.mu[i] @ theta
+        weights = np.exp(scores - scores.max())
+        weights /= weights.sum()
+        promise = f"gives the covariance of the parts with the direction ({kind} theta)"
+        for d, gain in zip(directions, moved):
+            along = case.mu[i] @ d
+            expected = (weights * (along - weights @ along)) @ case.mu[i]
+            case.near(what, promise, i, gain, expected, 1e-7)
+    elif kind == "random":
+        promise = f"gives the marginals' gain along a direction ({kind} theta)"
+        for d, gain in zip(directions, moved):
+            ends = (
+                case.project(watched.projection, watched.name, i, theta + step * d)[0]
+                for step in (STEP, -STEP)
+            )
+            right, left = (sign * (end - mu) / STEP for sign, end in zip((1, -1), ends))
+            if np.abs(right - left).max() < OFF:  # else there is a kink
+                case.near(what, promise, i, gain, (left + right) / 2, OFF)
 
 
 def _check_samples(watched: Watched, kind: str, theta: np.ndarray) -> None:

@@ -103,9 +103,10 @@ def check_structure(
     exact, its value, its bound, ties, scratch memory, threads, whether it looks at the truth), its
     relaxation, its answers within a cone of the label plane, the polytope, k-best, max-marginals,
     the best label for each count, the loss-augmented oracle, parts, losses and their matrices,
-    projections (marginals, bounds, states, G and its slope, samples), hard constraints on nodes,
-    predictions, scores and masks, X that packing stores as sparse, 19 classes, larger labels, and
-    that solvers agree.  Powers that a structure does not have are not checked.
+    projections (marginals, bounds, states, G and its slope, samples, derivatives), hard
+    constraints on nodes, predictions, scores and masks, X that packing stores as sparse, 19
+    classes, larger labels, and that solvers agree.  Powers that a structure does not have are not
+    checked.
 
     Examples
     --------

@@ -18,3 +18,8 @@ cdef class LabelingProjection(Projection):
     cdef int partition(self, Py_ssize_t i, const double* theta, double* value, char* work) except -1 nogil
     cdef int sums(self, Py_ssize_t i, const double* theta, const Marginals* out, double* value, char* work) except -1 nogil
     cdef void pool_nodes(self, Py_ssize_t i, const double* nodes, double* marginals) noexcept nogil
+    cdef Py_ssize_t move_bytes
+    cdef void move(self, Py_ssize_t i, const double* direction, const Marginals* marginals, const Marginals* out, char* work) noexcept nogil
+    cdef Marginals _parts(self, Py_ssize_t i, double* marginals) noexcept nogil
+    cdef Marginals _tables(self, Py_ssize_t i, double* state) noexcept nogil
+    cdef Py_ssize_t _state_bytes(self) noexcept nogil
