@@ -30,6 +30,7 @@ SCRIPTS = {
     "decode": [],
     "multiclass": [],
     "jobs": [],
+    "cores": [],
     "outside_chain": [],
     "quality": [],
     "searches": [],

@@ -102,7 +102,8 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         which the file does not hold: where labels are equally good, another one may be found than
         without a checkpoint.
     n_jobs : int or None, default=1
-        Threads for passes at fixed weights and for prediction; the result does not depend on it.
+        Threads for passes at fixed weights, for batches of a solver (``BCFW(batch=16)``) and for
+        prediction; the result does not depend on it.
     random_state : int, RandomState or None, default=0
     verbose : int, default=0
         1 shows a progress bar, 2 a line per pass.

@@ -26,6 +26,7 @@ cdef struct Bed:
 
 cdef class Team:
     cdef readonly Py_ssize_t size       # threads, with the one that shares
+    cdef readonly list seconds
     cdef Shared work
     cdef Bed* beds
     cdef int64_t* words                 # ticket, done, stop, each on a cache line of its own

@@ -8,6 +8,7 @@ without a piece spin for some microseconds, then sleep on a lock of the interpre
 """
 
 import threading
+import time
 
 import numpy as np
 
@@ -65,6 +66,11 @@ cdef class Team:
         Does a piece.
     size : int
         Threads, at least 1.
+
+    Attributes
+    ----------
+    seconds : list of float
+        CPU seconds of each helper so far, those that it spun included.
     """
 
     def __cinit__(self, Shared work not None, Py_ssize_t size):
@@ -77,7 +83,7 @@ cdef class Team:
         cdef Py_ssize_t first = (64 - <size_t>&memory[0] % 64) % 64 // 8, k
         self.words = &memory[first]
         self.beds = <Bed*>(self.words + 3 * LINE)
-        self.threads, self.errors = [], {}
+        self.threads, self.errors, self.seconds = [], {}, [0.0] * (size - 1)
         for k in range(size if size > 1 else 0):
             self.beds[k].lock = PyThread_allocate_lock()
             if self.beds[k].lock == NULL:
@@ -119,6 +125,8 @@ cdef class Team:
     def _thread(self, Py_ssize_t thread):
         with nogil:
             self._help(thread)
+        # A thread lives from __enter__ to __exit__.
+        self.seconds[thread - 1] += time.thread_time()
 
     cdef int share(self, Py_ssize_t n) except -1 nogil:
         cdef Py_ssize_t k

@@ -65,7 +65,8 @@ class BCFW(Solver):
     constraints : list of SuperModular, LinearConstraint or WeightBounds, optional
         What every w must satisfy, as of :class:`CuttingPlane`; see Notes.
     batch : int, default=1
-        Examples that are visited at the same w, in ``n_jobs`` threads; see Notes.
+        Examples that are visited at the same w, in ``n_jobs`` threads; see Notes.  Exact steps are
+        taken one at a time.
 
     Notes
     -----
@@ -76,6 +77,12 @@ class BCFW(Solver):
     where ``g_i`` is the example's mixture of cuts.  Its best value for given ``g`` makes w the
     projection of ``sum_i u_i g_i / alpha`` onto the polyhedron: that step follows each visit, so
     that the oracle sees weights that satisfy all rows, and the gap is certified as ever.
+
+    With ``batch > 1`` the visits of a batch (oracle, cuts, line searches) see the w that the batch
+    began with, and are made by any thread.  Their steps are then taken in order: a step
+    ``sum_i u_i g_i += gamma d`` has the share ``gamma = clip(slope / curvature, 0, 1)`` at which
+    the dual is largest on its way, with the slope at the w of that moment.  So the dual never
+    falls, and the number of threads changes no bit.  An example that is drawn again ends a batch.
 
     Examples
     --------

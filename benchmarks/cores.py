@@ -1,0 +1,193 @@
+"""Batches of visits on several cores: wall time of training to a gap of 1 %, in threads.
+
+Each task is trained one example at a time (batch=1, one thread), and in batches of 16 on one, two
+and four threads; passes at fixed weights, which certify the gap, are not counted.  Where the
+oracle is nearly all of a pass, some passes are timed instead.  Best of --repeat runs, interleaved.
+A run on a shared machine does not have the cores that it asks for: "cores had" is CPU over wall
+seconds of the process, threads that spin included, and "free" what four spinning processes got
+just before.  The last columns are CPU seconds of the thread that moves the weights and of a helper.
+
+    STRUCTSOLVE_DATA=... python benchmarks/cores.py [--only ocr-weak graphs] [--threads 1 2 4]
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from common import header, structsolve_or_none, table
+
+GOAL, MOST_PASSES = 0.01, 60
+
+
+def letters(constant: float) -> Callable[[], tuple[Any, float, Any]]:
+    def make() -> tuple[Any, float, Any]:
+        from datasets import ocr_split
+
+        import structsolve
+
+        train, _ = ocr_split(0, "nine")
+        space, examples = structsolve.get_structure("chain").make_space(
+            train.x_list("packed"), train.y_list()
+        )
+        return structsolve.Problem(space, examples), 1 / (constant * examples.n), None
+
+    return make
+
+
+def chunks(constant: float) -> Callable[[], tuple[Any, float, Any]]:
+    def make() -> tuple[Any, float, Any]:
+        from datasets import attribute_matrices, chunking_attributes, conll2000
+
+        import structsolve
+
+        sentences, labels = conll2000("train")
+        attributes = [chunking_attributes(s) for s in sentences[:2000]]
+        X, _, _ = attribute_matrices(attributes, attributes[:2])
+        space, examples = structsolve.get_structure("chain").make_space(X, labels[:2000])
+        return structsolve.Problem(space, examples), 1 / (constant * examples.n), None
+
+    return make
+
+
+def trees() -> tuple[Any, float, Any]:
+    """600 sentences of the English treebank, projective trees."""
+    from dependency import read
+
+    import structsolve
+    from structsolve.plugins.dependency import ArcFeaturizer, DependencyStructure, projectivize
+
+    sentences, heads = read(Path(os.environ["STRUCTSOLVE_DATA"]), "train")
+    kept = [i for i, s in enumerate(sentences) if 10 <= len(s) <= 40][:600]
+    some = [sentences[i] for i in kept]
+    X = ArcFeaturizer(n_bits=16).fit(some).transform(some)
+    Y = [projectivize(heads[i], single_root=True) for i in kept]
+    space, examples = DependencyStructure(True, True).make_space(X, Y)
+    return structsolve.Problem(space, examples), 3e-4, 3
+
+
+def graphs() -> tuple[Any, float, Any]:
+    """Relaxations on 32 superpixel graphs."""
+    from superpixels import ALPHA, superpixels
+
+    import structsolve
+    from structsolve.plugins.mrf import MRFStructure
+    from structsolve.surrogates import Margin
+
+    X, Y = superpixels(32)
+    space, examples = MRFStructure(tables="features", oracle="trws").make_space(X, Y)
+    return structsolve.Problem(space, examples, surrogate=Margin(relaxed=True)), ALPHA, 2
+
+
+def programs() -> tuple[Any, float, Any]:
+    """Linear programs by HiGHS, which Python calls."""
+    import structsolve
+
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(64, 5)), rng.integers(0, 2, (64, 12))
+    space, examples = structsolve.get_structure("multilabel").make_space(X, Y)
+    return structsolve.Problem(space, examples, oracle="lp"), 0.01, 3
+
+
+TASKS = {
+    "ocr-weak": letters(1.0),
+    "ocr": letters(0.02),
+    "conll": chunks(0.02),
+    "dependency": trees,
+    "graphs": graphs,
+    "programs": programs,
+}
+
+
+def spin(queue: Any, seconds: float) -> None:
+    begun, end = time.process_time(), time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        pass
+    queue.put(time.process_time() - begun)
+
+
+def free_cores(seconds: float = 0.2) -> float:
+    """Cores that four processes get together."""
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    workers = [context.Process(target=spin, args=(queue, seconds)) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    total = sum(queue.get() for _ in workers)
+    for worker in workers:
+        worker.join()
+    return total / seconds
+
+
+def train(problem: Any, alpha: float, passes: Any, batch: int, jobs: int) -> dict[str, Any]:
+    """Seconds of the passes to the gap, or of so many passes."""
+    from structsolve.solvers import BCFW
+    from structsolve.solvers.base import Start, relative_gap
+
+    solver = BCFW(batch=batch, certify_every=10**9)
+    run = solver.start(Start(problem, alpha, np.random.default_rng(0), jobs, None, 0.0))
+    wall = cpu = own = 0.0
+    for number in range(1, MOST_PASSES + 1):
+        clocks = time.perf_counter(), time.process_time(), time.thread_time()
+        run.step()
+        wall += time.perf_counter() - clocks[0]
+        cpu += time.process_time() - clocks[1]
+        own += time.thread_time() - clocks[2]
+        gap = relative_gap(run.certify()) if passes is None else None
+        if number == passes or (gap is not None and gap <= GOAL):
+            break
+    return {
+        "wall": wall,
+        "passes": number,
+        "had": cpu / wall,
+        "own": own,
+        "helper": np.mean(run.team.seconds) if run.team.seconds else None,
+        "w": run.loop.w.copy(),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="+", choices=list(TASKS), default=list(TASKS))
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2, 4])
+    parser.add_argument("--batch", type=int, default=16)
+    parser.add_argument("--repeat", type=int, default=3)
+    args = parser.parse_args()
+    header(f"BCFW(batch={args.batch}) on several cores, wall time")
+    if structsolve_or_none() is None:
+        return
+    warnings.simplefilter("ignore")
+    rows = []
+    for name in args.only:
+        problem, alpha, passes = TASKS[name]()
+        settings = [(1, 1)] + [(args.batch, jobs) for jobs in args.threads]
+        best: dict[Any, Any] = {}
+        for _ in range(args.repeat):
+            for setting in settings:
+                free = free_cores()
+                result = train(problem, alpha, passes, *setting) | {"free": free}
+                if setting in best:
+                    assert np.array_equal(result["w"], best[setting]["w"])
+                if setting not in best or result["wall"] < best[setting]["wall"]:
+                    best[setting] = result
+        same = {best[setting]["w"].tobytes() for setting in settings[1:]}
+        for batch, jobs in settings:
+            one = best[batch, jobs]
+            gain = f"{best[1, 1]['wall'] / one['wall']:.2f}x"
+            clocks = [one["free"], one["had"], one["own"], one["helper"]]
+            rows.append([name, batch, jobs, one["passes"], one["wall"], gain, *clocks])
+            rows[-1].append("-" if batch == 1 else "yes" if len(same) == 1 else "NO")
+            print(*rows[-1], flush=True)
+    columns = ["task", "batch", "threads", "passes", "wall s", "gain", "free", "cores had"]
+    print("\n" + table([*columns, "own CPU s", "helper's", "same bits"], rows))
+
+
+if __name__ == "__main__":
+    main()
