@@ -8,7 +8,8 @@ from scipy import sparse
 
 from structsolve import StructuredSVM
 from structsolve.extreme.base import RECORD, ExtremeProblem
-from structsolve.extreme.dual import ExtremeDual, Run
+from structsolve.extreme.dual import ExtremeDual
+from structsolve.extreme.dual_run import DualRun
 from structsolve.extreme.rivals import CertifiedRivals, ExactRivals, RandomRivals, RivalIndex
 from structsolve.solvers.checkpoint import Checkpoint
 from structsolve.surrogates import CRF, Margin, Slack
@@ -260,12 +261,12 @@ def test_an_index_of_ones_own_is_bounded_and_checked():
 def test_memory_is_bounded_before_it_is_taken():
     with pytest.raises(ValueError, match=r"max_memory is 1e\+03 bytes, but dual ascent would take"):
         ExtremeDual().fit(words(max_memory=1e3))
-    some = Run(ExtremeDual(rivals_per_scan=1), words(max_memory=35_000)).most
-    assert 1 <= some < Run(ExtremeDual(rivals_per_scan=1), words()).most
+    some = DualRun(ExtremeDual(rivals_per_scan=1), words(max_memory=35_000)).most
+    assert 1 <= some < DualRun(ExtremeDual(rivals_per_scan=1), words()).most
 
 
 def test_a_table_made_anew_holds_the_same_weights():
-    run = Run(ExtremeDual(), words())
+    run = DualRun(ExtremeDual(), words())
     run.begin()
     run.step()
     before = run.weights().to_matrix()

@@ -7,13 +7,14 @@ import pytest
 import scipy.sparse as sp
 from fuzz import extreme
 
-from structsolve.extreme._dual import DualAscent, Table
+from structsolve.extreme._dual import DualAscent
 from structsolve.extreme._lsh import nearest
 from structsolve.extreme._one_vs_some import Machines, Space, pair_lists, scatter
 from structsolve.extreme._softmax import SoftmaxWeights
 from structsolve.extreme.feature_lists import checked_rows
 from structsolve.extreme.feature_rows import FeatureRows
 from structsolve.extreme.postings import Postings
+from structsolve.extreme.weight_table import WeightTable
 from structsolve.io._pairs import parse
 
 REFUSED = (ValueError, TypeError, MemoryError)
@@ -46,8 +47,8 @@ LATE[0] = 0
         (SoftmaxWeights, 6, np.ones((2, 6), bool), "dense: found bool, 2-D"),
         ((SoftmaxWeights, "steps"), 4, [], "unpack"),
         ((SoftmaxWeights, "load"), 0, None, "start"),
-        (Table, 1, 0, "n_classes 0"),
-        ((Table, "fill"), 1, None, "classes"),
+        (WeightTable, 1, 0, "n_classes 0"),
+        ((WeightTable, "fill"), 1, None, "classes"),
         (DualAscent, 6, "hinge", "kind is 'hinge'"),
         (DualAscent, 7, 65, "most 65"),
         (DualAscent, 5, np.ones(3), "shares have 13, 12 and 3 entries"),

@@ -11,6 +11,7 @@ from structsolve.extreme import _dual, _lsh, _one_vs_some, _softmax
 from structsolve.extreme.feature_lists import Space as ScanSpace
 from structsolve.extreme.feature_rows import FeatureRows
 from structsolve.extreme.postings import Postings
+from structsolve.extreme.weight_table import WeightTable
 from structsolve.io import _pairs
 
 # Examples, features, classes.
@@ -34,7 +35,7 @@ def sound() -> dict[Any, list[Any]]:
     arrays = X.indptr.astype(np.int64), X.indices, X.data
     ids = np.stack([(y + 1) % C, (y + 2) % C], axis=1).astype(np.int32)
     scores, wanted = np.zeros((N, 2), np.float32), np.ones((N, 2), np.int8)
-    order, zeros, table = np.arange(N), np.zeros(N), _dual.Table(D, C)
+    order, zeros, table = np.arange(N), np.zeros(N), WeightTable(D, C)
     codes = rng.integers(0, 2**60, (C, 2)).astype(np.uint64)
     softmax = [arrays, y, ones, np.zeros(C, np.float32), 1, 2, np.arange(D) < 2, 2, 0.2, 0]
     machines = [X, y, begin, examples, ones, ones, 0 * ones, None, "logistic", 1.0, 5, 0.1, 0]
@@ -48,8 +49,8 @@ def sound() -> dict[Any, list[Any]]:
         _softmax.SoftmaxWeights: softmax,
         (_softmax.SoftmaxWeights, "steps"): [order, 0, N, 1, (1.0, 0.5), 0.1, zeros, 0, 1],
         (_softmax.SoftmaxWeights, "load"): [*lists, 1.0],
-        _dual.Table: [D, C],
-        (_dual.Table, "fill"): [*lists],
+        WeightTable: [D, C],
+        (WeightTable, "fill"): [*lists],
         _dual.DualAscent: dual,
         (_dual.DualAscent, "keep"): [np.arange(N + 1), y, ones],
         (_dual.DualAscent, "renew"): [ids, wanted],
@@ -88,6 +89,6 @@ def objects() -> list[Any]:
         given[_one_vs_some.Machines, "train"][2],
         _softmax.SoftmaxWeights(*given[_softmax.SoftmaxWeights]),
     ]
-    kinds = {type(one) for one in made} - {_dual.Table}
+    kinds = {type(one) for one in made} - {WeightTable}
     bare = [kind.__new__(kind) for kind in sorted(kinds, key=lambda kind: kind.__name__)]
     return [*made, *made, *bare]

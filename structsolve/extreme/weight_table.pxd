@@ -1,0 +1,61 @@
+# Weights of classes by feature, as they grow in training.  Not part of the C interface.
+
+from libc.stdint cimport int32_t, uint32_t, uint64_t
+
+cdef extern from *:
+    """
+    #if defined(__GNUC__)
+    #define SS_PREFETCH(address) __builtin_prefetch(address)
+    #else
+    #define SS_PREFETCH(address) ((void)(address))
+    #endif
+    """
+    void SS_PREFETCH(const void* address) noexcept nogil
+
+cdef struct Slot:
+    int32_t c               # -1 is free
+    float w
+
+cdef struct Row:
+    Slot* slots             # open addressing; NULL where dense
+    float* dense            # a weight for every class, or NULL
+    int32_t capacity, size
+
+
+cdef inline uint32_t hashed(int32_t c) noexcept nogil:
+    return <uint32_t>c * <uint32_t>2654435769
+
+
+cdef inline uint32_t place_of(uint32_t code, int32_t capacity) noexcept nogil:
+    return <uint32_t>((<uint64_t>code * <uint64_t>capacity) >> 32)
+
+
+cdef inline float* find(const Row* row, int32_t c, uint32_t code) noexcept nogil:
+    """Where the weight of class c is; NULL where none is kept."""
+    cdef int32_t j
+    cdef Slot* slots = row.slots
+    if slots == NULL:
+        return row.dense + c if row.dense != NULL else NULL
+    j = place_of(code, row.capacity)
+    while slots[j].c != c:
+        if slots[j].c < 0:
+            return NULL
+        j = j + 1 if j + 1 < row.capacity else 0
+    return &slots[j].w
+
+
+cdef inline void prefetch(const Row* row, int32_t c, uint32_t code) noexcept nogil:
+    if row.slots != NULL:
+        SS_PREFETCH(row.slots + place_of(code, row.capacity))
+    elif row.dense != NULL:
+        SS_PREFETCH(row.dense + c)
+
+
+# Adds v to the weight of class c.  MemoryError where none is left.
+cdef int add(Row* row, int32_t c, float v, int32_t n_classes) except -1 nogil
+
+
+cdef class WeightTable:
+    cdef Row* rows
+    cdef readonly Py_ssize_t n_features
+    cdef readonly int32_t n_classes

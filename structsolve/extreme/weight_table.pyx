@@ -1,0 +1,174 @@
+"""Weights of classes by feature, as they grow in training: a hash table where few classes have one."""
+
+import numpy as np
+
+from libc.math cimport fabs
+from libc.stdint cimport int32_t, int64_t
+from libc.stdlib cimport calloc, free, malloc
+
+from ..utils.arrays import check_numbers, check_offsets
+
+# Squares are summed in so many parts of the largest of a feature: 2^42, room for 2^21 classes.
+cdef double UNITS = 4398046511104
+
+
+cdef float* claim(Row* row, int32_t c) noexcept nogil:
+    """The place of class c, which is not kept yet; there is room."""
+    cdef int32_t j
+    if row.dense != NULL:
+        return row.dense + c
+    j = place_of(hashed(c), row.capacity)
+    while row.slots[j].c >= 0:
+        j = j + 1 if j + 1 < row.capacity else 0
+    row.slots[j].c = c
+    return &row.slots[j].w
+
+
+cdef int grow(Row* row, int32_t n_classes) except -1 nogil:
+    cdef int32_t capacity = row.capacity + row.capacity // 3 + 2, j
+    cdef float* place
+    cdef Row old = row[0]
+    row.slots = NULL
+    if 2 * capacity > n_classes:
+        capacity = n_classes
+        row.dense = <float*>calloc(capacity, sizeof(float))
+    else:
+        row.slots = <Slot*>malloc(capacity * sizeof(Slot))
+        if row.slots != NULL:
+            for j in range(capacity):
+                row.slots[j].c, row.slots[j].w = -1, 0
+    if row.slots == NULL and row.dense == NULL:
+        row[0] = old
+        with gil:
+            raise MemoryError("no memory for weights; use fewer rivals, or a larger alpha")
+    row.capacity = capacity
+    for j in range(old.capacity):
+        if old.slots[j].c >= 0:
+            place = claim(row, old.slots[j].c)
+            place[0] = old.slots[j].w
+    free(old.slots)
+    return 0
+
+
+cdef int add(Row* row, int32_t c, float v, int32_t n_classes) except -1 nogil:
+    cdef float* place = find(row, c, hashed(c))
+    if place == NULL:
+        if 5 * (row.size + 1) > 4 * row.capacity:
+            grow(row, n_classes)
+        row.size += 1
+        place = claim(row, c)
+    place[0] += v
+    return 0
+
+
+cdef class WeightTable:
+    """Weights of classes by feature, as they grow in training."""
+
+    def __cinit__(self, Py_ssize_t n_features, int32_t n_classes):
+        if not 0 <= n_features < 2**31 or n_classes < 1:
+            raise ValueError(
+                f"n_features is {n_features}, n_classes {n_classes}: expected numbers of 32 bits, "
+                "and a class"
+            )
+        self.n_features, self.n_classes = n_features, n_classes
+        self.rows = <Row*>calloc(n_features + 1, sizeof(Row))
+        if self.rows == NULL:
+            raise MemoryError(f"no memory for {n_features} features")
+
+    def __dealloc__(self):
+        cdef Py_ssize_t f
+        if self.rows != NULL:
+            for f in range(self.n_features):
+                free(self.rows[f].slots)
+                free(self.rows[f].dense)
+            free(self.rows)
+
+    def fill(self, const int64_t[::1] indptr not None, const int32_t[::1] classes not None,
+             const float[::1] weights not None):
+        """Take over a matrix by feature; ValueError where it does not fit."""
+        cdef Py_ssize_t f
+        cdef int64_t k
+        if indptr.shape[0] != self.n_features + 1 or classes.shape[0] != weights.shape[0]:
+            raise ValueError("the weights kept are not of these features")
+        check_offsets(np.asarray(indptr), classes.shape[0], 0, "indptr")
+        check_numbers(classes, self.n_classes, "classes")
+        with nogil:
+            for f in range(self.n_features):
+                for k in range(indptr[f], indptr[f + 1]):
+                    add(&self.rows[f], classes[k], weights[k], self.n_classes)
+
+    def freeze(self, float cut):
+        """Copy the weights above a size.
+
+        Parameters
+        ----------
+        cut : float
+            Those of at most this size are left out.
+
+        Returns
+        -------
+        indptr, classes, weights : ndarray
+            Of the others, by feature; classes in no order.
+        low, high : ndarray of float32 of shape (n_features,)
+            Range of what is left out, 0 in it.
+        squares : float
+            Sum over all weights; the same whatever the order in which they came.
+        kept : int
+            Weights that are not zero.
+        """
+        cdef Py_ssize_t f, k = 0
+        cdef int32_t j
+        cdef Row* row
+        cdef float w, top
+        cdef double scale, squares = 0
+        cdef int64_t units, kept = 0
+        if not cut >= 0:
+            raise ValueError(f"cut is {cut}, expected a number of at least 0")
+        indptr = np.zeros(self.n_features + 1, np.int64)
+        lows, highs = np.zeros(self.n_features, np.float32), np.zeros(self.n_features, np.float32)
+        cdef int64_t[::1] start = indptr
+        cdef float[::1] low = lows, high = highs
+        with nogil:
+            for f in range(self.n_features):
+                row = &self.rows[f]
+                top = 0
+                for j in range(row.capacity):
+                    w = row.slots[j].w if row.dense == NULL else row.dense[j]
+                    top = <float>fabs(w) if fabs(w) > top else top
+                    kept += w != 0
+                    if fabs(w) > cut:
+                        k += 1
+                    else:
+                        low[f] = w if w < low[f] else low[f]
+                        high[f] = w if w > high[f] else high[f]
+                start[f + 1] = k
+                if top == 0:
+                    continue
+                # Sums of integers do not depend on their order.
+                scale, units = UNITS / (<double>top * top), 0
+                for j in range(row.capacity):
+                    w = row.slots[j].w if row.dense == NULL else row.dense[j]
+                    units += <int64_t>(scale * (<double>w * w))
+                squares += units / scale
+        classes, weights = np.empty(k, np.int32), np.empty(k, np.float32)
+        cdef int32_t[::1] index = classes
+        cdef float[::1] value = weights
+        k = 0
+        with nogil:
+            for f in range(self.n_features):
+                row = &self.rows[f]
+                for j in range(row.capacity):
+                    w = row.slots[j].w if row.dense == NULL else row.dense[j]
+                    if fabs(w) > cut:
+                        index[k] = j if row.slots == NULL else row.slots[j].c
+                        value[k] = w
+                        k += 1
+        return indptr, classes, weights, lows, highs, squares, kept
+
+    @property
+    def nbytes(self):
+        """Bytes taken."""
+        cdef Py_ssize_t f, total = self.n_features * sizeof(Row)
+        for f in range(self.n_features):
+            total += self.rows[f].capacity * (4 if self.rows[f].slots == NULL else 8)
+        return total
