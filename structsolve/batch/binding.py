@@ -48,7 +48,7 @@ class Binding:
         self.bounds = np.array([a for a, _ in parts] + [examples.n], dtype=np.int64)
         self._bound: dict[Any, Any] = {}
         self._lock = threading.Lock()
-        self._rooms: dict[int, list[Any]] = {}
+        self._rooms: dict[tuple[int, int], list[Any]] = {}
 
     def rooms(self, operator: Any, size: int = 0) -> list[Any]:
         """Return the list of memory that is free for an operator.
@@ -189,7 +189,7 @@ class _LabelledTask(Task):
     reads_labels = False
 
     @property
-    def labels(self) -> np.ndarray | None:  # type: ignore[override]
+    def labels(self) -> np.ndarray | None:
         self.reads_labels = True
         return self.own_labels
 
