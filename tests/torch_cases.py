@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import torch
+import pytest
 
 from structsolve import get_structure
 from structsolve.plugins.dependency.space import all_trees
+
+torch = pytest.importorskip("torch", reason="torch is not installed (extra [torch])")
 
 
 @dataclass
