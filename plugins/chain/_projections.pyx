@@ -15,6 +15,9 @@ from structsolve.part_layout cimport PartLayout
 from structsolve.plugins.chain._shape cimport ChainShape, chain_length, chain_shape
 from structsolve.plugins.chain._forward_backward cimport ChainMessages
 
+# Below it a marginal is nothing: a mean over nothing is close to 0, and weighs nothing.
+cdef double LEAST = 1e-300
+
 
 @cython.final
 cdef class ChainSumProduct(LabelingProjection):
@@ -66,9 +69,9 @@ cdef class ChainSumProduct(LabelingProjection):
     # that are factors of the scaled form where there are any, else through a state's tables.
 
     cpdef Py_ssize_t derivative_bytes(self) except -1:
-        """Room for a state, or for four rows per node, two tables and two rows."""
+        """Room for a state, or for four rows per node, four tables and three rows."""
         cdef ChainShape shape = self.shape
-        factors = self._factors_at() + 8 * shape.stride * (4 * shape.max_nodes + 2 * shape.K + 2)
+        factors = self._factors_at() + 8 * shape.stride * (4 * shape.max_nodes + 4 * shape.K + 3)
         return max(LabelingProjection.derivative_bytes(self), factors)
 
     cdef Py_ssize_t _factors_at(self) noexcept nogil:
@@ -88,7 +91,7 @@ cdef class ChainSumProduct(LabelingProjection):
     cdef void move_factors(self, Py_ssize_t i, const double* direction, const Marginals* parts,
                            char* work) noexcept nogil:
         # `parts` has marginals, which become their derivatives.
-        cdef Py_ssize_t K = self.shape.K, stride = self.shape.stride, size = K * stride, v, s
+        cdef Py_ssize_t K = self.shape.K, stride = self.shape.stride, size = K * stride, v, s, t
         cdef Py_ssize_t L = chain_length(self.shape, i), rows = self.shape.max_nodes * stride
         cdef const double* along = direction + self.shape.transition
         cdef const double* E = self.messages.pair_exponentials(work)
@@ -98,26 +101,35 @@ cdef class ChainSumProduct(LabelingProjection):
         cdef double* left = before + rows       # alpha times `before`, less E[f]
         cdef double* right = left + rows        # ahead times the mean from a node on, given it
         cdef double* scores = right + rows      # of the direction, with start and end
-        cdef double* tilted = scores + rows     # E times the direction
-        cdef double* table = tilted + size
-        cdef double* x = table + size
-        cdef double* y = x + stride
+        # E above E times the direction, so that one product serves both; the transpose of either.
+        cdef double* tables = scores + rows
+        cdef double* turned = tables + 2 * size
+        cdef double* both = turned + 2 * size
+        cdef double* x = both + 2 * stride
         cdef double* p
         cdef double mean = 0
         self.messages._node_scores(i, direction, scores)
-        for s in range(size):
-            tilted[s] = E[s] * along[s] if L > 1 else 0
+        if L > 1:
+            memcpy(tables, E, size * sizeof(double))
+            memset(turned, 0, 2 * size * sizeof(double))
+            for s in range(size):
+                tables[size + s] = E[s] * along[s]
+            for s in range(K):
+                for t in range(K):
+                    turned[t * stride + s] = tables[s * stride + t]
+                    turned[size + t * stride + s] = tables[size + s * stride + t]
         memcpy(before, scores, stride * sizeof(double))
         for v in range(1, L):
             p = parts.nodes + v * stride
             for s in range(stride):
                 left[s] = alpha[s] * before[s]
-            self.shape.loops.sumprod(K, left, E, stride, stride, x)
-            self.shape.loops.sumprod(K, alpha, tilted, stride, stride, y)
+            memcpy(both, left, K * sizeof(double))
+            memcpy(both + K, alpha, K * sizeof(double))
+            self.shape.loops.sumprod(2 * K, both, tables, stride, stride, x)
             alpha, ahead, before, left = alpha + stride, ahead + stride, before + stride, left + stride
             scores += stride
             for s in range(stride):
-                before[s] = scores[s] + (ahead[s] * (x[s] + y[s]) / p[s] if p[s] > 0 else 0.0)
+                before[s] = scores[s] + ahead[s] * x[s] / (p[s] + LEAST)
         p = parts.nodes + (L - 1) * stride
         for s in range(K):
             mean += p[s] * before[s]
@@ -126,26 +138,24 @@ cdef class ChainSumProduct(LabelingProjection):
             right[s] = ahead[s] * scores[s]
             p[s] *= before[s] - mean
         for v in range(L - 2, -1, -1):
-            self.shape.loops.dots(K, E, stride, stride, right, x)
-            self.shape.loops.dots(K, tilted, stride, stride, ahead, y)
+            memcpy(both, right, K * sizeof(double))
+            memcpy(both + K, ahead, K * sizeof(double))
+            self.shape.loops.sumprod(2 * K, both, turned, stride, stride, x)
             alpha, ahead, before, left = alpha - stride, ahead - stride, before - stride, left - stride
             scores, right, p = scores - stride, right - stride, p - stride
-            for s in range(K):
-                x[s] = alpha[s] * (x[s] + y[s]) / p[s] if p[s] > 0 else 0.0
+            for s in range(stride):
+                x[s] *= alpha[s] / (p[s] + LEAST)
+                right[s] = ahead[s] * (scores[s] + x[s])
+            for s in range(stride):
                 left[s] -= alpha[s] * mean
                 p[s] *= before[s] - mean + x[s]
-                right[s] = ahead[s] * (scores[s] + x[s])
-            for s in range(K, stride):
-                right[s] = 0
         if L == 1:
             return
         # The sum over edges of alpha[s] E[s, t] ahead[t] (before[s] - E[f] + d[s, t] + after[t]).
-        self.shape.loops.outer(L - 1, K, left, ahead + stride, E, stride, stride, table)
+        self.shape.loops.outer(L - 1, K, left, ahead + stride, E, stride, stride, tables)
+        self.shape.loops.outer(L - 1, K, alpha, right + stride, E, stride, stride, turned)
         for s in range(size):
-            parts.transition[s] = parts.transition[s] * along[s] + table[s]
-        self.shape.loops.outer(L - 1, K, alpha, right + stride, E, stride, stride, table)
-        for s in range(size):
-            parts.transition[s] += table[s]
+            parts.transition[s] = parts.transition[s] * along[s] + (tables[s] + turned[s])
 
     cdef void move(self, Py_ssize_t i, const double* direction, const Marginals* marginals,
                    const Marginals* out, char* work) noexcept nogil:
