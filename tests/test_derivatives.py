@@ -1,5 +1,7 @@
 """Derivatives of projections, on small random cases: covariances by enumeration, differences."""
 
+import itertools
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from structsolve import registry
 from structsolve.operators import Projection
 from structsolve.plugins.chain import ChainStructure
 from structsolve.plugins.dag import DagStructure
+from structsolve.plugins.dependency import DependencyStructure
 from structsolve.plugins.flow import FlowStructure
 from structsolve.plugins.multilabel import MultilabelStructure
 from structsolve.plugins.ordinal import OrdinalStructure
@@ -83,6 +86,7 @@ GIBBS = [
     TreeStructure(root=False),
     EdgeTree(),
     *FORESTS,
+    *(DependencyStructure(*flags) for flags in itertools.product((False, True), repeat=2)),
     DagStructure(TREE),
     DagStructure(TREE, roots="on"),
     DagStructure(TREE, labels="leaf-union"),
@@ -100,7 +104,7 @@ def named(value):
 def test_entropies_against_enumeration(structure):
     rng = np.random.default_rng(0)
     for seed in range(3):
-        case = instance(structure, seed)
+        case = instance(structure, seed, 4 if isinstance(structure, DependencyStructure) else 3)
         projection = projection_of(case)
         assert projection.has_derivative and projection.gibbs
         for i in range(case.n):
@@ -114,7 +118,16 @@ def test_entropies_against_enumeration(structure):
                 np.testing.assert_allclose(moved, expected, rtol=1e-8, atol=1e-9)
 
 
-@pytest.mark.parametrize("structure", ["chain", "tree", EdgeChain()], ids=named)
+@pytest.mark.parametrize(
+    "structure",
+    [
+        "chain",
+        "tree",
+        EdgeChain(),
+        *(DependencyStructure(*flags) for flags in itertools.product((False, True), repeat=2)),
+    ],
+    ids=repr,
+)
 def test_scores_of_any_size(structure):
     """Marginals that underflow, in the scaled form, with logarithms, and between both."""
     rng = np.random.default_rng(1)

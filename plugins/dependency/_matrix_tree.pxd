@@ -1,4 +1,17 @@
 # Marginals of the arcs of all trees, by elimination of words.
+from structsolve.plugins.dependency._semiring cimport Semiring
+
+
+cdef struct Task:
+    Semiring kind
+    bint lone           # leaving to the root does not count in pivots
+    double base         # log of the scale
+    double least        # smaller logs of sums mean that all trees have several roots
+    double* matrix      # [word, head], both from 0
+    double* exits
+    double* chance
+    double* memory
+
 
 # Bytes of scratch memory for sentences of at most n words; draw_tree() needs n + 1 doubles more.
 cdef Py_ssize_t elimination_bytes(Py_ssize_t n) noexcept nogil
@@ -10,3 +23,9 @@ cdef double arc_marginals(Py_ssize_t n, const double* table, bint single, double
 # overwritten.
 cdef bint draw_tree(Py_ssize_t n, double* table, bint single, const double* uniforms, int* heads,
                     char* work) noexcept nogil
+# Whether there is a tree.
+cdef bint some_tree(Py_ssize_t n, const double* table, bint single, char* work) noexcept nogil
+# Weights or their logs, the largest of every row 1; base is -inf where a word has no head.  They lie
+# in `work`, which has elimination_bytes().
+cdef Task prepare(Py_ssize_t n, const double* table, bint single, bint try_weights,
+                  char* work) noexcept nogil

@@ -153,23 +153,9 @@ cdef bint _column(Semiring kind, Py_ssize_t n, Py_ssize_t m, const double* matri
     return True
 
 
-cdef struct Task:
-    Semiring kind
-    bint lone           # leaving to the root does not count in pivots
-    double base         # log of the scale
-    double least        # smaller logs of sums mean that all trees have several roots
-    double* matrix      # [word, head], both from 0
-    double* exits
-    double* chance
-    double* memory
-
-
-cdef Task _prepare(Py_ssize_t n, const double* table, bint single, bint try_weights,
-                   char* work) noexcept nogil:
-    """Weights or their logs, the largest of every row 1; base is -inf where a word has no head.
-
-    With logs, a large number taken from the root's arcs makes the root single.
-    """
+cdef Task prepare(Py_ssize_t n, const double* table, bint single, bint try_weights,
+                  char* work) noexcept nogil:
+    # With logs, a large number taken from the root's arcs makes the root single.
     cdef Task task
     cdef Py_ssize_t m, h
     cdef double top, low, widest = 0, penalty = 0
@@ -256,7 +242,7 @@ cdef bint _all_columns(Py_ssize_t n, const double* table, bint single, bint try_
     """Returns False where a pivot or the chance to reach the root is zero."""
     cdef Level* levels = <Level*>work
     cdef Level* level
-    cdef Task task = _prepare(n, table, single, try_weights, work)
+    cdef Task task = prepare(n, table, single, try_weights, work)
     cdef double log_value = task.base, ignored = 0, leave
     cdef Py_ssize_t depth = 0, low, high, middle
     cdef bint known = False
@@ -291,7 +277,7 @@ cdef bint _all_columns(Py_ssize_t n, const double* table, bint single, bint try_
     return True
 
 
-cdef bint _some_tree(Py_ssize_t n, const double* table, bint single, char* work) noexcept nogil:
+cdef bint some_tree(Py_ssize_t n, const double* table, bint single, char* work) noexcept nogil:
     # Whether the arcs reach every word, with one child of the root where `single`.  Sums do not
     # tell: the factor of one child is lost beside scores beyond 1e16 times their differences.
     cdef int* queue = <int*>work
@@ -322,7 +308,7 @@ cdef bint _some_tree(Py_ssize_t n, const double* table, bint single, char* work)
 cdef double arc_marginals(Py_ssize_t n, const double* table, bint single, double* marginals,
                           char* work) noexcept nogil:
     cdef double value
-    if not _some_tree(n, table, single, work):
+    if not some_tree(n, table, single, work):
         return -INFINITY
     if (_all_columns(n, table, single, True, marginals, &value, work)
             or _all_columns(n, table, single, False, marginals, &value, work)):
@@ -333,7 +319,7 @@ cdef double arc_marginals(Py_ssize_t n, const double* table, bint single, double
 cdef bint _one_column(Py_ssize_t n, const double* table, bint single, bint try_weights,
                       Py_ssize_t m, double* row, char* work) noexcept nogil:
     cdef Level* levels = <Level*>work
-    cdef Task task = _prepare(n, table, single, try_weights, work)
+    cdef Task task = prepare(n, table, single, try_weights, work)
     cdef double log_value = task.base
     cdef Py_ssize_t depth = 0
     if task.base == -INFINITY:
@@ -357,7 +343,7 @@ cdef bint draw_tree(Py_ssize_t n, double* table, bint single, const double* unif
     cdef double* row = <double*>(work + elimination_bytes(n))
     cdef double below, target
     cdef Py_ssize_t m, h, v, head
-    if not _some_tree(n, table, single, work):
+    if not some_tree(n, table, single, work):
         return False
     for m in range(n):
         if not (_one_column(n, table, single, True, m, row, work)

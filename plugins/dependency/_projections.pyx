@@ -9,8 +9,10 @@ from structsolve.part_layout cimport PartLayout
 from structsolve.plugins.dependency._eisner cimport (
     Chart, chart_bytes, chart_in, fill, spread, trace,
 )
+from structsolve.plugins.dependency._eisner_derivative cimport spread_along
 from structsolve.plugins.dependency._matrix_tree cimport arc_marginals, draw_tree, elimination_bytes
 from structsolve.plugins.dependency._semiring cimport LOGS, WEIGHTS
+from structsolve.plugins.dependency._tree_derivative cimport arc_derivative, derivative_bytes
 from structsolve.plugins.dependency._shape cimport ArcShape, arc_shape
 
 # Weights are used in place of logs where the sum over at most 6.75^n trees of weight up to 1 is so
@@ -45,8 +47,7 @@ cdef class DependencyProjection(Projection):
         self.shape, self.projective, self.single = arc_shape(layout), projective, single_root
         cdef Py_ssize_t n = self.shape.max_words
         self.n_states = n + 1
-        self.gibbs = True
-        self.has_samples = True
+        self.gibbs = self.has_samples = self.has_derivative = True
         self.table_bytes = n * (n + 1) * sizeof(double)
         self.main_bytes = 2 * chart_bytes(n) if projective else (
             elimination_bytes(n) + (n + 1) * sizeof(double))
@@ -116,4 +117,37 @@ cdef class DependencyProjection(Projection):
             if not draw_tree(words, other, self.single, uniforms + j * words, labels + j * words,
                              work):
                 return self.shape.impossible(i)
+        return 0
+
+    cpdef Py_ssize_t derivative_bytes(self) except -1:
+        """Room for four tables and what the sums over them take."""
+        cdef Py_ssize_t n = self.shape.max_words
+        return self._sums_at() + (4 * chart_bytes(n) if self.projective else derivative_bytes(n))
+
+    cdef Py_ssize_t _sums_at(self) noexcept nogil:
+        return (4 * self.table_bytes + 63) // 64 * 64
+
+    cdef int derivative(self, Py_ssize_t i, const double* theta, const double* direction,
+                        double* out, char* work) except -1 nogil:
+        cdef Py_ssize_t n = self.shape.n_words(i), j
+        cdef double* table = <double*>work
+        cdef double* along = <double*>(work + self.table_bytes)
+        cdef double* arcs = <double*>(work + 2 * self.table_bytes)
+        cdef double* weights = <double*>(work + 3 * self.table_bytes)
+        cdef char* sums = work + self._sums_at()
+        cdef double total = 0
+        cdef Chart chart
+        self.shape.load(i, theta, table)
+        self.shape.load(i, direction, along)
+        for j in range(n * (n + 1)):
+            # Arcs that are no candidates: their scores are -inf, their marginals 0.
+            along[j] = 0 if along[j] == -INFINITY else along[j]
+        if self.projective:
+            if self.chart(n, table, weights, &chart, &total, sums) == -INFINITY:
+                return self.shape.impossible(i)
+            spread_along(&chart, total, weights if chart.kind == WEIGHTS else table, along, arcs,
+                         sums + chart_bytes(n))
+        elif not arc_derivative(n, table, along, self.single, arcs, sums):
+            return self.shape.impossible(i)
+        self.shape.store(i, arcs, out)
         return 0
