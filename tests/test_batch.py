@@ -11,6 +11,7 @@ from structsolve import Examples, get_structure, registry
 from structsolve.batch import (
     Scores,
     argmax,
+    encode,
     k_best,
     marginals,
     marginals_vjp,
@@ -119,6 +120,48 @@ def test_labels(kind):
             several, scored = calls.kbest(kbest, i, theta, 3)
             assert best[i].tolist() == several.tolist()
             assert worth[i].tolist() == scored.tolist()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_parts_of_labels(kind):
+    rng = np.random.default_rng(5)
+    for padded in (False, True):
+        space, scores, flat = random_batch(kind, rng, padded=padded)
+        examples = scores.examples
+        layout = make_layout(space, examples)
+        parts, answer = ask_parts(space)(layout), encode(space, scores, flat)
+        dense = []
+        for i in range(4):
+            label = flat[examples.label_offsets[i] : examples.label_offsets[i + 1]]
+            index, value = calls.encode(parts, i, label)
+            own = np.zeros(layout.sizes(i)[0])
+            np.add.at(own, index, value)
+            dense.append(own)
+            for block in space.layout.shared:
+                view = space.layout.theta_views(own, 0, 0)[block.name]
+                assert np.array_equal(answer.shared[block.name][i], view)
+        node, _, edge = blocks_of(space, scores, dense)
+        assert np.array_equal(answer.node, node)
+        assert (answer.edge is None) == (edge is None)
+        assert edge is None or np.array_equal(answer.edge, edge)
+    with pytest.raises(ValueError, match="example 0: its label holds -1"):
+        encode(space, scores, np.full_like(flat, -1))
+
+
+def test_shared_blocks_of_single_examples():
+    rng = np.random.default_rng(6)
+    space, scores, _ = random_batch("chain", rng, n=4)
+    each = {name: rng.normal(size=(4, *array.shape)) for name, array in scores.shared.items()}
+    own = Scores(scores.node, each, None, scores.examples)
+    labels, values, _ = argmax(space, own)
+    for i in range(4):
+        shared = {name: array[i] for name, array in each.items()}
+        one, worth, _ = argmax(space, Scores(scores.node, shared, None, scores.examples))
+        a, z = scores.examples.label_offsets[i : i + 2]
+        assert one[a:z].tolist() == labels[a:z].tolist() and worth[i] == values[i]
+    each["transition"] = each["transition"][:3]
+    with pytest.raises(ValueError, match="'transition'"):
+        argmax(space, own)
 
 
 @pytest.mark.parametrize("kind", sorted({*KINDS} - NO_ENTROPY))

@@ -34,6 +34,8 @@ def test_ci_runs_the_test_command_from_between_the_markers():
 )
 def test_python_snippets(line, code, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    if "import torch" in code:
+        pytest.importorskip("torch", reason="needs the extra [torch]")
     space = {"__name__": "readme"}
     exec(compile("\n" * (line - 1) + code, str(README), "exec"), space)
     if "matcher" in space:

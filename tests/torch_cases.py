@@ -6,6 +6,7 @@ import itertools
 from dataclasses import dataclass, field
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pytest
 
@@ -128,14 +129,128 @@ def multilabel(rng, n=3, L=3):
     return Case(structure, scores, *_swap(pick(rng, every, (n, L)), score, every))
 
 
+def mrf(rng, n=3, K=2, longest=3):
+    sizes = rng.integers(1, longest + 1, n)
+    edges = [[[int(rng.integers(v)), v] for v in range(1, size)] for size in sizes]
+    scores = {
+        "node": tensor(rng, n, longest, K),
+        "pair": tensor(rng, n, longest - 1, K, K),
+    }
+
+    def score(i, y):
+        s = sum(scores["node"][i, v, k] for v, k in enumerate(y))
+        return s + sum(scores["pair"][i, e, y[a], y[b]] for e, (a, b) in enumerate(edges[i]))
+
+    every = [product([K] * size) for size in sizes]
+    structure = get_structure("mrf", tables="features", directed=True)
+    given = {"lengths": sizes, "edges": edges}
+    return Case(structure, scores, *_swap(pick(rng, every, (n, longest)), score, every), given)
+
+
+def grid(rng, n=3, K=2, side=2):
+    """Pictures of several sizes in one padded tensor."""
+    sizes = rng.integers(1, side + 1, (n, 2))
+    sizes[0] = side, side
+    scores = {"node": tensor(rng, n, side, side, K), "pair": tensor(rng, K, K)}
+    places = [[(r, c) for r in range(h) for c in range(w)] for h, w in sizes]
+
+    def pair(a, b):
+        return scores["pair"][min(a, b), max(a, b)]
+
+    def score(i, y):
+        labels = dict(zip(places[i], y))
+        s = sum(scores["node"][i, r, c, k] for (r, c), k in labels.items())
+        for (r, c), k in labels.items():
+            s = s + sum(
+                pair(k, labels[near]) for near in ((r, c + 1), (r + 1, c)) if near in labels
+            )
+        return s
+
+    every = [product([K] * len(place)) for place in places]
+    truths = [one[rng.integers(len(one))] for one in every]
+    labels = torch.full((n, side, side), -100)
+    for i, truth in enumerate(truths):
+        for (r, c), k in zip(places[i], truth):
+            labels[i, r, c] = k
+    return Case("grid", scores, labels, score, every, truths, {"lengths": sizes})
+
+
+def matching(rng, n=3, most=3):
+    rows = rng.integers(1, most + 1, n)
+    columns = np.minimum(rows + rng.integers(0, 2, n), most)
+    scores = {"node": tensor(rng, n, most, most)}
+
+    def score(i, y):
+        return sum(scores["node"][i, a, b] for a, b in enumerate(y))
+
+    every = [
+        list(itertools.permutations(range(c), r)) for r, c in zip(rows.tolist(), columns.tolist())
+    ]
+    structure = get_structure("permutation", kind="matching")
+    given = {"lengths": np.column_stack([rows, columns])}
+    return Case(structure, scores, *_swap(pick(rng, every, (n, most)), score, every), given)
+
+
+def ranking(rng, n=2, K=3):
+    scores = {"node": tensor(rng, n, K, K)}
+
+    def score(i, y):
+        return sum(scores["node"][i, k, rank] for k, rank in enumerate(y))
+
+    every = [list(itertools.permutations(range(K)))] * n
+    return Case("permutation", scores, *_swap(pick(rng, every, (n, K)), score, every))
+
+
+def closed(rng, n=3):
+    """Sets under a hierarchy of which b and c lie below a."""
+    scores = {"node": tensor(rng, n, 3)}
+
+    def score(i, y):
+        return torch.stack([scores["node"][i, v] * y[v] for v in range(3)]).sum()
+
+    every = [[y for y in product([2] * 3) if y[0] or not (y[1] or y[2])]] * n
+    structure = get_structure("dag", hierarchy={"a": ["b", "c"]})
+    return Case(structure, scores, *_swap(pick(rng, every, (n, 3)), score, every))
+
+
+def thresholds(rng, n=4, K=3):
+    scores = {"node": tensor(rng, n, 1), "threshold": tensor(rng, K - 1)}
+
+    def score(i, y):
+        return y[0] * scores["node"][i, 0] - scores["threshold"][: y[0]].sum()
+
+    every = [product([K])] * n
+    labels, truths = pick(rng, every, (n, 1))
+    structure = get_structure("ordinal", thresholds=True, classes=range(K))
+    return Case(structure, scores, labels[:, 0], score, every, truths)
+
+
+def flow(rng, n=3):
+    """The three ways from s to t over a and b."""
+    graph = nx.DiGraph([("s", "a"), ("s", "b"), ("a", "t"), ("b", "t"), ("a", "b")])
+    nx.set_node_attributes(graph, {"s": -1, "t": 1}, "demand")
+    structure = get_structure("flow", network=graph)
+    arcs = list(graph.edges)
+    scores = {"node": tensor(rng, n, 5)}
+
+    def score(i, y):
+        return torch.stack([scores["node"][i, e] * y[e] for e in range(5)]).sum()
+
+    paths = [[("s", "a"), ("a", "t")], [("s", "b"), ("b", "t")]]
+    paths.append([("s", "a"), ("a", "b"), ("b", "t")])
+    every = [[tuple(int(arc in path) for arc in arcs) for path in paths]] * n
+    return Case(structure, scores, *_swap(pick(rng, every, (n, 5)), score, every))
+
+
 def _swap(picked, score, every):
     labels, truths = picked
     return labels, score, every, truths
 
 
-CASES = {
-    make.__name__: make for make in (chain, tree, dependency, projective, multiclass, multilabel)
-}
+#: Structures with probabilities of labels, and those without.
+WITH = (chain, tree, dependency, projective, mrf, multiclass, multilabel, closed, thresholds)
+GIBBS = {make.__name__: make for make in WITH}
+CASES = GIBBS | {make.__name__: make for make in (grid, matching, ranking, flow)}
 
 
 def hamming(a, b):

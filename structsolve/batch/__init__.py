@@ -5,6 +5,7 @@ will do.
 """
 
 from .answers import argmax, k_best, marginals, marginals_vjp, samples
+from .encoding import encode
 from .scores import Scores
 from .spaces import score_space
 from .values import value_and_gradient
@@ -12,6 +13,7 @@ from .values import value_and_gradient
 __all__ = [
     "Scores",
     "argmax",
+    "encode",
     "k_best",
     "marginals",
     "marginals_vjp",

@@ -9,7 +9,7 @@ import numpy as np
 from ._loops import best_of, derivatives, drawn, labels_of, marginals_of
 from .binding import binding_of
 from .scores import Scores
-from .values import like, sheet_of
+from .values import each_like, like, sheet_of
 
 
 def argmax(
@@ -100,11 +100,7 @@ def marginals(
     binding = binding_of(space, scores.examples)
     bound, n = binding.projection(projection), binding.layout.n
     source, values = sheet_of(scores, binding), np.empty(n)
-    answer = like(scores, source)
-    answer.shared = {
-        name: np.empty((n, *array.shape), array.dtype)
-        for name, array in (scores.shared or {}).items()
-    }
+    answer = each_like(scores, source)
     target = sheet_of(answer, binding, scores, each=True, written=True)
     marginals_of(source, target, bound, values, n_jobs, binding.rooms(bound))
     return answer, values

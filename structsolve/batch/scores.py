@@ -21,7 +21,8 @@ class Scores:
         examples, one example after the other.  Rows of one number may be a flat array.
     shared : dict of str to ndarray, optional
         Blocks that all positions share (``"transition"``, ``"start"``, ...), of the block's shape;
-        those that are missing score 0.
+        those that are missing score 0.  :func:`argmax`, :func:`k_best` and :func:`samples` also
+        take an array for each example, of shape (n, *shape).
     edge : ndarray of shape (rows, *shape), optional
         Scores of the edge block, one row per edge; they are 0 without it.
     examples : Examples

@@ -75,7 +75,7 @@ def value_and_gradient(
     ([[0.0, 0.0], [-1.0, 1.0], [1.0, -1.0]], [[-1.0, 1.0], [0.0, 0.0]])
     """
     binding = binding_of(space, scores.examples)
-    labels = _flat_labels(labels)
+    labels = flat_labels(labels)
     bound = binding.surrogate(surrogate, loss, oracle, labels)
     source = sheet_of(scores, binding)
     if weights is not None:
@@ -108,7 +108,8 @@ def sheet_of(
     placed : Scores, optional
         The scores whose rows say where examples begin; by default ``scores``.
     each, written : bool, default=False
-        As of :class:`Sheet`.
+        As of :class:`Sheet`; scores that are read tell by their axes whether each example has
+        shared blocks of its own.
 
     Returns
     -------
@@ -123,6 +124,9 @@ def sheet_of(
         placed = scores
         if scores.node is None and binding.layout.node_size:
             raise ValueError("scores: node is None, expected an array with one row for each node")
+    if scores.shared and not (each or written):
+        axes = {place.name: len(place.shape) for place in binding.places}
+        each = all(np.ndim(a) == axes.get(name, 0) + 1 for name, a in scores.shared.items())
     return Sheet(
         binding.layout,
         binding.places,
@@ -159,6 +163,27 @@ def like(scores: Scores, sheet: Sheet) -> Scores:
     )
 
 
+def each_like(scores: Scores, sheet: Sheet) -> Scores:
+    """Return arrays of the form of scores, but of each shared block one for each example.
+
+    Parameters
+    ----------
+    scores : Scores
+    sheet : Sheet
+        Of these scores.
+
+    Returns
+    -------
+    Scores
+    """
+    answer, n = like(scores, sheet), scores.examples.n
+    answer.shared = {
+        name: np.empty((n, *array.shape), array.dtype)
+        for name, array in (scores.shared or {}).items()
+    }
+    return answer
+
+
 def _empty(array: np.ndarray | None, rows: Any) -> np.ndarray | None:
     if array is None:
         return None
@@ -182,7 +207,22 @@ def _prepare(out: Scores, scores: Scores) -> None:
             array.fill(0)
 
 
-def _flat_labels(labels: Any) -> np.ndarray:
+def flat_labels(labels: Any) -> np.ndarray:
+    """Return labels as int32, contiguous.
+
+    Parameters
+    ----------
+    labels : array of int of shape (size of all labels,)
+
+    Returns
+    -------
+    ndarray of int32
+
+    Raises
+    ------
+    ValueError
+        For another type or shape.
+    """
     given = np.asarray(labels)
     if given.dtype.kind not in "iu" or given.ndim != 1:
         raise ValueError(

@@ -1,11 +1,21 @@
-"""PyTorch layers for every structure and surrogate: losses of scores, and decoding.
+"""PyTorch layers for every structure and surrogate: losses, best labels, marginals, decisions.
 
 Takes tensors of part scores and the native entry of :mod:`structsolve.batch`; hands on tensors.
 The one folder that imports torch, which ``import structsolve`` does not: the extra ``[torch]``
 installs it.
 """
 
-from .decoding import decode
+from .decisions import BlackboxDiff, PerturbedArgmax, SPOPlus
+from .decoding import Sample, decode
 from .loss import StructuredLoss
+from .marginals import Marginals
 
-__all__ = ["StructuredLoss", "decode"]
+__all__ = [
+    "BlackboxDiff",
+    "Marginals",
+    "PerturbedArgmax",
+    "SPOPlus",
+    "Sample",
+    "StructuredLoss",
+    "decode",
+]

@@ -1,4 +1,4 @@
-"""Labels of a batch of scores: the best ones."""
+"""Labels of a batch of scores: the best ones, and samples."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from ..batch import argmax
+from ..batch import argmax, samples
 from .layer import Layer
 
 
@@ -61,3 +61,70 @@ def decode(
     given = layer.read(scores, lengths, examples, **graphs)
     flat, _, _ = argmax(given.space, given.scores, oracle=oracle, n_jobs=layer.n_jobs)
     return given.labels(flat)
+
+
+class Sample(Layer):
+    """Labels drawn from ``p(y) ~ exp(score of y)``.
+
+    Parameters
+    ----------
+    structure : str or Structure
+    n : int, default=1
+        Labels per example.
+    random_state : int, Generator or None
+        A seed gives the same labels at every call.
+    classes : int or sequence, optional
+        As of :class:`StructuredLoss`.
+    n_jobs : int, optional
+        Threads; no label depends on it.
+
+    Notes
+    -----
+    Samples have no derivative.  Their log-probability has one:
+    ``-StructuredLoss(structure, "crf", reduction="none")(scores, sample)``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from structsolve.torch import Sample
+    >>> Sample("chain", n=5, random_state=0)(torch.zeros(2, 3, 4)).shape
+    torch.Size([5, 2, 3])
+    """
+
+    def __init__(
+        self,
+        structure: Any,
+        n: int = 1,
+        random_state: Any = None,
+        classes: Any = None,
+        n_jobs: int | None = None,
+    ):
+        super().__init__(structure, classes, n_jobs)
+        self.n, self.random_state = n, random_state
+
+    def forward(
+        self, scores: Any, lengths: Any = None, examples: Any = None, **graphs: Any
+    ) -> torch.Tensor:
+        """Return samples of a batch.
+
+        Parameters
+        ----------
+        scores : Tensor or dict of str to Tensor
+            As of :class:`StructuredLoss`, as are the others.
+        lengths : Tensor, array or list of int, optional
+        examples : Examples, optional
+        **graphs : object
+
+        Returns
+        -------
+        Tensor of int64 of shape (n, *shape of labels)
+            -1 beyond the end of an example.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As of :class:`StructuredLoss`; where the structure has no samples.
+        """
+        given = self.read(scores, lengths, examples, **graphs)
+        drawn = samples(given.space, given.scores, self.n, self.random_state, n_jobs=self.n_jobs)
+        return given.labels(drawn)

@@ -43,64 +43,127 @@ class Given:
     tensors: tuple[torch.Tensor, ...]
     plain: bool
 
-    def tensors_of(self, answer: Any, each: bool = False) -> list[torch.Tensor]:
+    def tensors_of(self, answer: Any) -> list[torch.Tensor]:
         """Return what has the form of the scores as tensors, in the order of those given.
 
         Parameters
         ----------
         answer : Scores
-            Gradients or marginals.
-        each : bool, default=False
-            Shared blocks have one array for each example.
+            Gradients, or marginals with shared blocks for each example.
 
         Returns
         -------
         list of Tensor
             Of the devices and types of those given.
         """
-        layout, places = self.space.layout, self.places
         tensors = []
         for name, like in zip(self.names, self.tensors):
-            if name == layout.node.name:
-                array = places.pad(answer.node, tuple(like.shape))
-            elif layout.edge is not None and name == layout.edge.name:
-                array = answer.edge.reshape(like.shape)
+            kind = self.space.layout.block(name).kind
+            if kind == "node":
+                array = self.places.pad(answer.node, tuple(like.shape))
             else:
-                array = answer.shared[name]
-                array = (
-                    array.reshape(len(array), *like.shape) if each else array.reshape(like.shape)
-                )
+                array = answer.shared[name] if kind == "shared" else answer.edge.reshape(like.shape)
             tensor = torch.from_numpy(array)
             same = like.device.type == "cpu" and tensor.dtype == like.dtype
             tensors.append(tensor if same else tensor.to(like.device, like.dtype))
         return tensors
 
-    def scores_of(self, tensors: Any, each: bool = False) -> Scores:
+    def scores_of(self, tensors: Any) -> Scores:
         """Return tensors in the form of the scores as native code reads them.
 
         Parameters
         ----------
         tensors : sequence of Tensor
-            In the order of ``names``.
-        each : bool, default=False
-            Shared blocks have one array for each example.
+            In the order of ``names``; shared blocks may have one array for each example.
 
         Returns
         -------
         Scores
         """
-        layout, given = self.space.layout, self.scores
-        answer: Any = Scores(None, {}, None, given.examples, given.rows, given.edge_rows)
+        layout, places = self.space.layout, self.places
+        answer: Any = Scores(None, {}, None, places.examples, places.first, places.edge_first)
         for name, tensor in zip(self.names, tensors):
             array = as_array(tensor, name)
-            if name == layout.node.name:
-                answer.node = self.places.rows(array, layout.node.shape)
-            elif layout.edge is not None and name == layout.edge.name:
+            kind = layout.block(name).kind
+            if kind == "node":
+                answer.node = places.rows(array, layout.node.shape)
+            elif kind == "edge":
                 answer.edge = array.reshape(-1, *layout.edge.shape)
             else:
-                shape = layout.block(name).shape
-                answer.shared[name] = array.reshape(-1, *shape) if each else array
+                answer.shared[name] = array
+        axes = {
+            name: array.ndim - len(layout.block(name).shape)
+            for name, array in answer.shared.items()
+        }
+        if any(axes.values()):  # where one block differs from example to example all do
+            for name, more in axes.items():
+                if not more:
+                    own = answer.shared[name]
+                    repeated = np.broadcast_to(own, (places.examples.n, *own.shape))
+                    answer.shared[name] = np.ascontiguousarray(repeated)
         return answer
+
+    def product(self, tensors: Any, parts: Any) -> torch.Tensor:
+        """Return ``<scores, mu>`` of every example.
+
+        Parameters
+        ----------
+        tensors : sequence of Tensor
+            In the order of ``names``; shared blocks may have one array for each example.
+        parts : sequence of Tensor
+            In the same form, shared blocks for each example.
+
+        Returns
+        -------
+        Tensor of shape (n,)
+        """
+        n = self.places.examples.n
+        total: Any = 0
+        for name, tensor, part in zip(self.names, tensors, parts):
+            # What is not there counts for nothing, even -inf or what lies beyond the end.
+            each = torch.where(part != 0, part * tensor, torch.zeros_like(part))
+            example = self._example_of(name)
+            if example is None:
+                total = total + each.reshape(n, -1).sum(1)
+            else:
+                rows = each.reshape(len(example), -1).sum(1)
+                total = total + rows.new_zeros(n).index_add(0, example.to(rows.device), rows)
+        return total
+
+    def weigh(self, name: str, weights: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
+        """Return a tensor times a weight for each example; shared blocks are summed.
+
+        Parameters
+        ----------
+        name : str
+            Of the block.
+        weights : Tensor of shape (n,)
+        tensor : Tensor
+            In the form of the block's scores; a shared block has one array for each example.
+
+        Returns
+        -------
+        Tensor
+            0 beyond the end of an example.
+        """
+        example = self._example_of(name)
+        factor = (weights if example is None else weights[example.to(weights.device)]).to(tensor)
+        weighed = factor.reshape(-1, *[1] * (tensor.ndim - 1)) * tensor
+        block = self.space.layout.block(name)
+        if block.kind == "shared":
+            return weighed.sum(0)
+        inside = self.places.inside(block.kind)
+        if inside is None:
+            return weighed
+        mask = torch.from_numpy(inside).to(weighed)
+        return weighed * mask.reshape(*mask.shape, *[1] * (weighed.ndim - mask.ndim))
+
+    def _example_of(self, name: str) -> torch.Tensor | None:
+        """Return the example of each row of a packed block; None of those by example."""
+        offsets = self.places.packed_offsets(self.space.layout.block(name).kind)
+        if offsets is None:
+            return None
+        return torch.repeat_interleave(torch.from_numpy(np.diff(offsets)))
 
     def labels(self, flat: np.ndarray) -> torch.Tensor:
         """Return labels as a tensor in the form in which users give them.
@@ -199,7 +262,7 @@ class Layer(torch.nn.Module):
         names, tensors = tuple(by_name), tuple(by_name.values())
         given = Given(
             kind.space,
-            Scores(None, None, None, places.examples, places.first, places.edge_first),
+            Scores(),
             places,
             names,
             tensors,
@@ -228,12 +291,13 @@ def _space_of(structure: Any, classes: int, edge: bool) -> Any:
     """Return a space of so many classes, or of a structure that has none."""
     try:
         return score_space(structure, classes, edge=edge)
-    except ValueError:
+    except (TypeError, ValueError) as error:
         try:
             return score_space(structure, edge=edge)
-        except ValueError:
-            pass
-        raise
+        except (TypeError, ValueError):
+            if str(error).startswith("classes"):
+                raise  # there are none, and something else is wrong
+            raise error from None
 
 
 class _Kind:

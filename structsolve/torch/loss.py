@@ -66,8 +66,7 @@ class StructuredLoss(Layer):
         n_jobs: int | None = None,
     ):
         super().__init__(structure, classes, n_jobs)
-        if reduction not in _REDUCTIONS:
-            raise ValueError(f"reduction is {reduction!r}, expected one of {_REDUCTIONS}")
+        check_reduction(reduction)
         self.surrogate, self.loss, self.oracle = surrogate, loss, oracle
         self.reduction = reduction
 
@@ -174,6 +173,21 @@ def truths(labels: Any, given: Given) -> np.ndarray:
     if labels.dtype.kind not in "iub":
         raise ValueError(f"labels: found {labels.dtype}, expected integers, the numbers of classes")
     return given.places.labels(labels).astype(np.int32)
+
+
+def check_reduction(reduction: Any) -> None:
+    """Refuse what is no reduction.
+
+    Parameters
+    ----------
+    reduction : {"mean", "sum", "none"}
+
+    Raises
+    ------
+    ValueError
+    """
+    if reduction not in _REDUCTIONS:
+        raise ValueError(f"reduction is {reduction!r}, expected one of {_REDUCTIONS}")
 
 
 class _Value(torch.autograd.Function):

@@ -57,6 +57,7 @@ class Places:
         table_sizes: Any = None,
     ):
         self.space, self.examples, self.lead, self.packed = space, examples, lead, packed
+        self.edge_lead = edge_lead
         self.first: np.ndarray | None = None
         self.index: np.ndarray | None = None
         self.edge_first: np.ndarray | None = None
@@ -157,6 +158,44 @@ class Places:
         padded = np.zeros((prod(self.lead), *rows.shape[1:]), rows.dtype)
         padded[self.index] = rows
         return padded.reshape(shape)
+
+    def packed_offsets(self, kind: str) -> np.ndarray | None:
+        """Return the first row of each example, where the rows of a block are packed.
+
+        Parameters
+        ----------
+        kind : {"shared", "node", "edge"}
+
+        Returns
+        -------
+        ndarray of int64 of shape (n + 1,), or None
+        """
+        if kind == "node" and self.packed:
+            return np.asarray(self.examples.offsets)
+        if kind == "edge" and self.edge_lead is not None and len(self.edge_lead) == 1:
+            return np.asarray(self.examples.edge_offsets)
+        return None
+
+    def inside(self, kind: str) -> np.ndarray | None:
+        """Return which rows of padded arrays belong to an example.
+
+        Parameters
+        ----------
+        kind : {"node", "edge"}
+
+        Returns
+        -------
+        ndarray of bool, or None
+            Of the shape of the axes before those of one row; None: all do.
+        """
+        first, lead, offsets = self.first, self.lead, self.examples.offsets
+        if kind == "edge":
+            first, lead, offsets = self.edge_first, self.edge_lead, self.examples.edge_offsets
+        if first is not None:
+            return np.arange(lead[1]) < np.diff(offsets)[:, None]
+        if kind == "edge" or self.index is None:
+            return None
+        return self.pad(np.ones(len(self.index), bool), lead)
 
     def labels(self, given: np.ndarray) -> np.ndarray:
         """Return the labels of a batch, one after the other.

@@ -1,0 +1,101 @@
+"""Marginals of a batch of scores, differentiable."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.autograd.function import once_differentiable
+
+from ..batch import marginals, marginals_vjp
+from .layer import Given, Layer
+
+
+class Marginals(Layer):
+    """Marginals of parts, differentiable: of a Gibbs distribution, or of SparseMAP.
+
+    Parameters
+    ----------
+    structure : str or Structure
+    projection : {"entropy", "euclidean"} or str, default="entropy"
+        "entropy": the probabilities of parts under ``p(y) ~ exp(score of y)``.  "euclidean":
+        SparseMAP (Niculae et al. 2018), most of which are 0.
+    classes : int or sequence, optional
+        As of :class:`StructuredLoss`.
+    n_jobs : int, optional
+        Threads.
+
+    Notes
+    -----
+    Backward it multiplies by the Jacobian: for "entropy", the covariance of parts, by a second pass
+    of sums; for "euclidean" by the active set.  It has no second derivatives.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from structsolve.torch import Marginals
+    >>> scores = torch.zeros(1, 2, 2, requires_grad=True)
+    >>> tables = {"node": scores, "transition": torch.tensor([[0.0, 0.0], [0.0, 2.0]]).log()}
+    >>> Marginals("chain")(tables)["node"][0, 0].tolist()
+    [0.0, 1.0]
+    """
+
+    def __init__(
+        self,
+        structure: Any,
+        projection: str = "entropy",
+        classes: Any = None,
+        n_jobs: int | None = None,
+    ):
+        super().__init__(structure, classes, n_jobs)
+        self.projection = projection
+
+    def forward(self, scores: Any, lengths: Any = None, examples: Any = None, **graphs: Any) -> Any:
+        """Return the marginals of a batch.
+
+        Parameters
+        ----------
+        scores : Tensor or dict of str to Tensor
+            As of :class:`StructuredLoss`, as are the others.
+        lengths : Tensor, array or list of int, optional
+        examples : Examples, optional
+        **graphs : object
+
+        Returns
+        -------
+        Tensor or dict of str to Tensor
+            As the scores are: of the same shapes, but shared blocks have one array for each
+            example.  0 beyond the end of an example.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As of :class:`StructuredLoss`; where the structure has no such projection.
+        """
+        given = self.read(scores, lengths, examples, **graphs)
+        return given.in_form(_Marginals.apply(self, given, *given.tensors))
+
+
+class _Marginals(torch.autograd.Function):
+    """Marginals; backward the Jacobian, which is symmetric, times a direction."""
+
+    @staticmethod
+    def forward(ctx: Any, layer: Marginals, given: Given, *tensors: torch.Tensor) -> Any:
+        answer, _ = marginals(given.space, given.scores, layer.projection, n_jobs=layer.n_jobs)
+        ctx.layer, ctx.given = layer, given
+        ctx.save_for_backward(*tensors)  # they must not change until then
+        return tuple(given.tensors_of(answer))
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *directions: torch.Tensor) -> Any:
+        assert ctx.saved_tensors is not None
+        layer, given = ctx.layer, ctx.given
+        answer = marginals_vjp(
+            given.space,
+            given.scores,
+            given.scores_of(directions),
+            layer.projection,
+            n_jobs=layer.n_jobs,
+        )
+        return None, None, *given.tensors_of(answer)

@@ -1,0 +1,224 @@
+"""What torch layers refuse, and tensors of other kinds that they take."""
+
+import copy
+import os
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs the extra [torch]")
+
+from structsolve import get_structure  # noqa: E402
+from structsolve.batch import score_space  # noqa: E402
+from structsolve.torch import (  # noqa: E402
+    BlackboxDiff,
+    Marginals,
+    PerturbedArgmax,
+    SPOPlus,
+    StructuredLoss,
+    decode,
+)
+
+X = torch.zeros(2, 4, 3)
+Y = torch.zeros(2, 4, dtype=torch.long)
+NAN = torch.tensor(float("nan"))
+
+
+def at(tensor, place, value):
+    changed = tensor.clone()
+    changed[place] = value
+    return changed
+
+
+CHAIN = StructuredLoss("chain")
+REFUSED = {
+    "labels of another shape": (
+        lambda: CHAIN(X, Y[:, :3]),
+        r"labels: found the shape \(2, 3\), expected \(2, 4\)",
+    ),
+    "labels of floats": (lambda: CHAIN(X, Y.float()), "labels: found float32, expected integers"),
+    "an unknown label": (lambda: CHAIN(X, at(Y, (1, 2), 3)), r"example 1: .*holds 3 .*0 to 2"),
+    "a label below 0": (lambda: CHAIN(X, at(Y, (1, 2), -1), [4, 3]), "example 1: .*holds -1"),
+    "NaN": (lambda: CHAIN(at(X, (1, 2, 0), NAN), Y), "example 1: .*nan at node 2"),
+    "NaN in a table": (
+        lambda: CHAIN({"node": X, "transition": torch.full((3, 3), torch.nan)}, Y),
+        "'transition' holds nan",
+    ),
+    "a table of another shape": (
+        lambda: CHAIN({"node": X, "transition": torch.zeros(2, 2)}, Y),
+        r"'transition'.*\(2, 2\).*\(3, 3\)",
+    ),
+    "an unknown block": (
+        lambda: CHAIN({"node": X, "pair": torch.zeros(3, 3)}, Y),
+        "found the block 'pair', expected some of .*'transition'",
+    ),
+    "no node scores": (lambda: CHAIN({"transition": torch.zeros(3, 3)}, Y), "expected a block"),
+    "one sentence": (lambda: CHAIN(X[0], Y[0]), "expected .*lengths= for a packed one"),
+    "too few rows": (lambda: CHAIN(X[0], Y[0], [2, 3]), "found 4 .*expected 5 rows"),
+    "a length beyond the room": (
+        lambda: CHAIN(X, Y, [4, 5]),
+        "example 1: its length is 5, expected at most 4",
+    ),
+    "too few lengths": (lambda: CHAIN(X, Y, [4]), "found 2 along the first axis, expected 1"),
+    "a length of 0": (lambda: CHAIN(X, Y, [4, 0]), "example 1: lengths: found 0"),
+    "lengths of floats": (lambda: CHAIN(X, Y, [4.0, 2.0]), "lengths: found float64"),
+    "lengths where an example is a row": (
+        lambda: StructuredLoss("multiclass")(X[0], Y[0], [4]),
+        "has one row of scores for each example, expected none",
+    ),
+    "axes where an example is a row": (
+        lambda: StructuredLoss("multiclass")(X, Y),
+        "expected the number of examples",
+    ),
+    "no tensor": (lambda: CHAIN(X.numpy(), Y), "is ndarray, expected a tensor of floats"),
+    "integers": (lambda: CHAIN(X.long(), Y), "is torch.int64, expected a tensor of floats"),
+    "a forbidden truth": (
+        lambda: StructuredLoss("chain", "crf")(at(X, (1, 2, 0), -torch.inf), Y),
+        "example 1: .*-inf forbids its true label",
+    ),
+    "a surrogate that rankings cannot have": (
+        lambda: StructuredLoss("permutation", "crf")(torch.zeros(2, 3, 3), Y[:, :3]),
+        "surrogate 'crf' needs exact marginals",
+    ),
+    "marginals that flows do not have": (
+        lambda: Marginals(get_structure("flow", network={"s": ["t"]}))(torch.zeros(1, 1)),
+        "demand",
+    ),
+    "an unknown surrogate": (lambda: StructuredLoss("chain", "hinge")(X, Y), "unknown surrogate"),
+    "an unknown structure": (lambda: StructuredLoss("chains"), "unknown structure"),
+    "an unknown reduction": (
+        lambda: StructuredLoss("chain", reduction="max"),
+        "reduction is 'max', expected one of",
+    ),
+    "trees without trees": (lambda: StructuredLoss("tree")(X, Y), "trees: found None"),
+    "a head beyond the sentence": (
+        lambda: StructuredLoss("dependency")(torch.zeros(1, 4, 3), torch.tensor([[0, 1, 9]])),
+        "example 0",
+    ),
+    "arcs of another shape": (
+        lambda: StructuredLoss("dependency")(torch.zeros(1, 3, 3), torch.tensor([[0, 1, 1]])),
+        r"example 0: its scores are a table of shape \(4, 3\), expected at most \(3, 3\)",
+    ),
+    "examples beside lengths": (
+        lambda: CHAIN(X, Y, [4, 4], score_space("chain", 3).pack_sizes([4, 4])),
+        "expected no lengths beside them",
+    ),
+    "examples that are none": (lambda: CHAIN(X, Y, examples=[4, 4]), "expected Examples"),
+    "true scores of another shape": (
+        lambda: SPOPlus("chain")(X, X[:, :3]),
+        "true_scores: expected the blocks and shapes of scores",
+    ),
+    "a sigma of 0": (lambda: PerturbedArgmax("chain", 0), "sigma is 0, expected a number above"),
+    "a negative lam": (lambda: BlackboxDiff("chain", -1.0), "lam is -1.0"),
+    "no draws": (lambda: PerturbedArgmax("chain", n_samples=0), "n_samples is 0"),
+    "an unknown noise": (lambda: PerturbedArgmax("chain", noise="gumbel"), "noise is 'gumbel'"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_refused_in_one_sentence(what):
+    call, message = REFUSED[what]
+    with pytest.raises((ValueError, TypeError), match=message) as caught:
+        call()
+    assert "\n" not in str(caught.value)
+
+
+def case():
+    rng = np.random.default_rng(0)
+    scores = torch.tensor(rng.normal(size=(3, 5, 4)), requires_grad=True)
+    labels = torch.tensor(rng.integers(0, 4, (3, 5)))
+    return scores, labels, torch.tensor([5, 2, 3])
+
+
+@pytest.mark.parametrize("surrogate", ["crf", "margin"])
+def test_packed_and_padded_are_the_same(surrogate):
+    scores, labels, lengths = case()
+    layer = StructuredLoss("chain", surrogate)
+    inside = torch.arange(5) < lengths[:, None]
+    one = layer(scores, labels, lengths)
+    (first,) = torch.autograd.grad(one, [scores])
+    packed = scores.detach()[inside].requires_grad_()
+    examples = score_space("chain", 4).pack_sizes(lengths.tolist())
+    for given in ({"lengths": lengths}, {"examples": examples}):
+        other = layer(packed, labels[inside], **given)
+        (second,) = torch.autograd.grad(other, [packed])
+        assert one.item() == other.item()
+        assert torch.equal(first[inside], second)
+    assert decode(layer, packed, lengths).equal(decode(layer, scores, lengths)[inside])
+    # What lies beyond an example is not read, and gets no gradient.
+    wild = torch.where(inside[..., None], scores.detach(), NAN).requires_grad_()
+    layer(wild, labels, lengths).backward()
+    assert torch.equal(wild.grad, first) and (first[~inside] == 0).all()
+
+
+def test_other_types_and_strides():
+    scores, labels, lengths = case()
+    layer = StructuredLoss("chain", "crf")
+    value = layer(scores, labels, lengths)
+    for dtype, tol in ((torch.float32, 1e-6), (torch.bfloat16, 0.05), (torch.float16, 0.01)):
+        other = scores.detach().to(dtype).requires_grad_()
+        loss = layer(other, labels.int(), lengths.tolist())
+        loss.backward()
+        assert loss.dtype == dtype == other.grad.dtype
+        assert loss.item() == pytest.approx(value.item(), rel=tol)
+    strided = scores.detach().transpose(0, 1).contiguous().transpose(0, 1).requires_grad_()
+    assert layer(strided, labels.t().contiguous().t(), lengths).item() == value.item()
+
+
+def test_no_bit_depends_on_threads():
+    rng = np.random.default_rng(1)
+    scores = torch.tensor(rng.normal(size=(40, 9, 4)), requires_grad=True)
+    table = torch.tensor(rng.normal(size=(4, 4)), requires_grad=True)
+    labels = torch.tensor(rng.integers(0, 4, (40, 9)))
+    answers = []
+    for n_jobs in (None, 2, 3):
+        layer = StructuredLoss("chain", "crf", n_jobs=n_jobs)
+        loss = layer({"node": scores, "transition": table}, labels)
+        answers.append([loss, *torch.autograd.grad(loss, [scores, table])])
+    for other in answers[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(answers[0], other))
+
+
+def test_backward_twice_and_after_a_change():
+    scores, labels, lengths = case()
+    loss = StructuredLoss("chain", "crf")(scores, labels, lengths)
+    (first,) = torch.autograd.grad(loss, [scores], retain_graph=True)
+    (second,) = torch.autograd.grad(3 * loss, [scores])
+    torch.testing.assert_close(3 * first, second)
+    # Without a reduction scores are read again: they must be what they were.
+    own = scores.detach().clone().requires_grad_()
+    values = StructuredLoss("chain", "crf", reduction="none")(own, labels, lengths)
+    with torch.no_grad():
+        own += 1
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        (values @ torch.arange(3.0, dtype=torch.double)).backward()
+
+
+def test_layers_are_copied_and_pickled():
+    scores, labels, lengths = case()
+    layer = StructuredLoss("chain", "crf")
+    value = layer(scores, labels, lengths).item()
+    for other in (copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
+        assert other(scores, labels, lengths).item() == value
+
+
+def test_gradients_descend():
+    scores, labels, lengths = case()
+    layer = torch.nn.Sequential(torch.nn.Linear(4, 4)).double()
+    loss = StructuredLoss("chain", "probloss")
+    optimizer, values = torch.optim.SGD(layer.parameters(), 0.5), []
+    for _ in range(30):
+        optimizer.zero_grad()
+        value = loss(layer(scores.detach()), labels, lengths)
+        value.backward()
+        optimizer.step()
+        values.append(value.item())
+    assert values[-1] < 0.8 * values[0]
+
+
+def test_the_package_does_not_import_torch():
+    code = "import sys, structsolve, structsolve.batch; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], env=os.environ).returncode == 0
