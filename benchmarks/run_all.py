@@ -62,6 +62,7 @@ SCRIPTS = {
     "extreme_dual": [],
     "extreme_memoir": [],
     "extreme_rivals": [],
+    "torch_layers": ["--threads", "1", "2", "4"],
     "m4n_table": ["m4n.jsonl"],
 }
 PREFACE = """# Results

@@ -209,7 +209,8 @@ class _Value(torch.autograd.Function):
         like = tensors[0]
         if layer.reduction == "none":
             return torch.from_numpy(values).to(like.device, like.dtype)
-        return like.new_tensor(values.mean() if mean else values.sum())
+        total = float(values.mean() if mean else values.sum())
+        return torch.scalar_tensor(total, dtype=like.dtype, device=like.device)
 
     @staticmethod
     @once_differentiable
@@ -224,4 +225,8 @@ class _Value(torch.autograd.Function):
                 weights = factor.detach().cpu().double().numpy()
                 _, gradient = ctx.layer.value(ctx.given, ctx.labels, weights)
                 return None, None, None, *ctx.given.tensors_of(gradient)
-        return None, None, None, *[g * factor.to(g.device, g.dtype) for g in gradients]
+        if factor.device.type == "cpu":
+            factor = float(factor)
+            if factor == 1:  # as backward() of the loss itself has it
+                return None, None, None, *gradients
+        return None, None, None, *[g * factor for g in gradients]

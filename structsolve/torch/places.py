@@ -188,6 +188,7 @@ class Places:
         ndarray of bool, or None
             Of the shape of the axes before those of one row; None: all do.
         """
+        lead: Any
         first, lead, offsets = self.first, self.lead, self.examples.offsets
         if kind == "edge":
             first, lead, offsets = self.edge_first, self.edge_lead, self.examples.edge_offsets

@@ -1,0 +1,223 @@
+"""Losses of structures as PyTorch layers, forward and backward: pytorch-crf and torch-struct.
+
+Chains: a conditional random field, the margin and decoding, on a batch of 32 sentences of 50 words
+and 26 tags; torch-struct has chains too, on tables of pairs of tags.  Dependency trees: the
+negative log-likelihood of 32 sentences of 20 words, projective and not, against the partition
+function of torch-struct.  Wall times, medians of rounds in which all take turns; losses and
+gradients are compared.
+
+    pip install torch pytorch-crf torch-struct
+    python benchmarks/torch_layers.py --threads 1 2 4
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from common import header, structsolve_or_none, table
+
+
+def medians(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
+    """Median milliseconds of each call; slow ones take fewer turns."""
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for k in range(rounds + 2):
+        for name, call in calls.items():
+            spent = sum(times[name])
+            if k > 4 and spent > 5:
+                continue
+            start = time.perf_counter()
+            call()
+            times[name].append(time.perf_counter() - start)
+    return {name: 1e3 * statistics.median(taken[2:] or taken) for name, taken in times.items()}
+
+
+def far(ours: Any, theirs: Any) -> str:
+    """Largest difference of losses and gradients."""
+    return f"{max(float((a - b).abs().max()) for a, b in zip(ours, theirs)):.0e}"
+
+
+class Chains:
+    """One batch of emissions, and the parameters of pytorch-crf."""
+
+    def __init__(self, torch: Any, n: int, length: int, states: int):
+        from torchcrf import CRF
+
+        self.torch = torch
+        self.crf = CRF(states, batch_first=True)
+        self.emissions = torch.randn(n, length, states, requires_grad=True)
+        self.tags = torch.randint(0, states, (n, length))
+        self.scores = {
+            "node": self.emissions,
+            "transition": self.crf.transitions,
+            "start": self.crf.start_transitions,
+            "end": self.crf.end_transitions,
+        }
+
+    def learn(self, loss: Callable[[], Any]) -> Any:
+        """Loss and gradients of all scores."""
+        for tensor in self.scores.values():
+            tensor.grad = None
+        value = loss()
+        value.backward()
+        return [value.detach(), *(tensor.grad for tensor in self.scores.values())]
+
+    def peer(self) -> Any:
+        return self.learn(lambda: -self.crf(self.emissions, self.tags, reduction="mean"))
+
+    def peer_decode(self) -> Any:
+        with self.torch.no_grad():
+            return self.torch.tensor(self.crf.decode(self.emissions))
+
+    def torch_struct(self) -> Any:
+        from torch_struct import LinearChainCRF
+
+        crf, states = self.crf, self.emissions.shape[2]
+
+        def loss() -> Any:
+            # Tables [later tag, earlier tag] of each pair of neighbours, as torch-struct has them.
+            later = self.emissions[:, 1:, :, None] + crf.transitions.t()
+            first = (self.emissions[:, 0] + crf.start_transitions)[:, None, None, :]
+            tables = self.torch.cat([later[:, :1] + first, later[:, 1:]], 1)
+            end = crf.end_transitions[:, None].expand(states, states)
+            tables = self.torch.cat([tables[:, :-1], (tables[:, -1] + end)[:, None]], 1)
+            chain = LinearChainCRF(tables)
+            parts = chain.struct.to_parts(self.tags, states).to(tables)
+            return -chain.log_prob(parts).mean()
+
+        return self.learn(loss)
+
+
+def chains(args: argparse.Namespace, torch: Any) -> list[list[str]]:
+    """Rows on chains."""
+    from structsolve.torch import StructuredLoss, decode
+
+    batch = Chains(torch, args.batch, args.length, args.states)
+    layers = {
+        (name, n): StructuredLoss("chain", name, n_jobs=n)
+        for name in ("crf", "margin")
+        for n in args.threads
+    }
+    calls: dict[str, Callable[[], Any]] = {}
+    for (name, n), layer in layers.items():
+        calls[f"{name} {n}"] = lambda layer=layer: batch.learn(
+            lambda: layer(batch.scores, batch.tags)
+        )
+    for n in args.threads:
+        calls[f"decode {n}"] = lambda n=n: decode(layers["crf", n], batch.scores)
+    calls |= {"pytorch-crf": batch.peer, "its decode": batch.peer_decode}
+    if not args.quick:
+        calls["torch-struct"] = batch.torch_struct
+    took = medians(calls, args.rounds)
+    one = args.threads[0]
+    same = batch.learn(lambda: layers["crf", one](batch.scores, batch.tags))
+    mine = decode(layers["crf", one], batch.scores)
+    decoded = f"{(mine != batch.peer_decode()).float().mean():.0e}"
+    rows = [_row("CRF", "crf", args, took, "pytorch-crf", far(same, batch.peer()))]
+    if not args.quick:
+        rows.append(_row("CRF", "crf", args, took, "torch-struct", far(same, batch.torch_struct())))
+    rows.append(_row("margin", "margin", args, took, "pytorch-crf", ""))
+    rows.append(_row("decoding", "decode", args, took, "its decode", decoded))
+    return rows
+
+
+def trees(args: argparse.Namespace, torch: Any) -> list[list[str]]:
+    """Rows on dependency trees."""
+    from torch_struct import DependencyCRF, NonProjectiveDependencyCRF
+
+    from structsolve import get_structure
+    from structsolve.torch import StructuredLoss
+
+    n, words = args.batch, args.words
+    # torch-struct: [head, word], the diagonal scores the root; ours: [head or root, word].
+    arcs = torch.randn(n, words, words, requires_grad=True)
+    heads = torch.arange(words).repeat(n, 1)  # each word hangs on the one before
+    word = torch.arange(words)
+
+    def learn(loss: Callable[[], Any]) -> Any:
+        arcs.grad = None
+        value = loss()
+        value.backward()
+        return [value.detach(), arcs.grad]
+
+    rows = []
+    for projective, kind in ((True, DependencyCRF), (False, NonProjectiveDependencyCRF)):
+        structure = get_structure("dependency", projective=projective, single_root=False)
+
+        def peer(kind: Any = kind) -> Any:
+            def loss() -> Any:
+                truth = arcs[:, heads[0] - 1, word][:, 1:].sum(1) + arcs[:, 0, 0]
+                return (kind(arcs, multiroot=True).partition - truth).mean()
+
+            return learn(loss)
+
+        calls: dict[str, Callable[[], Any]] = {"torch-struct": peer}
+        for jobs in args.threads:
+            layer = StructuredLoss(structure, "crf", n_jobs=jobs)
+
+            def ours(layer: Any = layer) -> Any:
+                root = torch.diagonal(arcs, 0, 1, 2)[:, None]
+                return learn(lambda: layer(torch.cat([root, arcs], 1), heads))
+
+            calls[f"trees {jobs}"] = ours
+        took = medians(calls, args.rounds)
+        title = "projective trees" if projective else "trees"
+        same = far(calls[f"trees {args.threads[0]}"](), peer())
+        rows.append(_row(title, "trees", args, took, "torch-struct", same))
+    return rows
+
+
+def _row(
+    title: str, ours: str, args: argparse.Namespace, took: dict[str, float], peer: str, same: str
+) -> list[str]:
+    first = took[f"{ours} {args.threads[0]}"]
+    return [
+        title,
+        *(f"{took[f'{ours} {n}']:.2f}" for n in args.threads),
+        peer,
+        f"{took[peer]:.2f}",
+        f"{took[peer] / first:.1f}",
+        same,
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--length", type=int, default=50)
+    parser.add_argument("--states", type=int, default=26)
+    parser.add_argument("--words", type=int, default=20)
+    parser.add_argument("--rounds", type=int, default=60)
+    parser.add_argument("--threads", type=int, nargs="+", default=[1])
+    parser.add_argument("--quick", action="store_true", help="without torch-struct's chains")
+    args = parser.parse_args()
+    header("PyTorch layers")
+    if structsolve_or_none() is None:
+        return
+    try:
+        import torch
+        import torch_struct  # noqa: F401
+        import torchcrf  # noqa: F401
+    except ImportError as error:
+        print(f"{error}: pip install torch pytorch-crf torch-struct")
+        return
+    warnings.filterwarnings("ignore", category=UserWarning)
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    print(
+        f"{args.batch} examples; chains of {args.length} nodes and {args.states} states, sentences "
+        f"of {args.words} words; float32, torch {torch.__version__} on one thread, forward and "
+        "backward but for decoding; the difference is the largest of losses and gradients, the "
+        "share of other labels for decoding\n"
+    )
+    threads = [f"ours, {n} thread{'s' * (n > 1)}, ms" for n in args.threads]
+    columns = ["", *threads, "peer", "its ms", "peer / ours", "difference"]
+    print(table(columns, [*chains(args, torch), *trees(args, torch)]))
+
+
+if __name__ == "__main__":
+    main()
