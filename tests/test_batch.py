@@ -479,7 +479,7 @@ def test_bad_labels(labels, message):
 @pytest.mark.parametrize("kind", sorted({*KINDS} - {"chain", "tree", "multiclass", "ordinal"}))
 def test_labels_that_are_none(kind):
     rng = np.random.default_rng(15)
-    for _ in range(60):
+    for _ in range(30):
         space, scores, labels = random_batch(kind, rng)
         size = int(scores.examples.label_offsets[1])
         listed = {tuple(row) for row in space.enumerate_labels(scores.examples, 0).tolist()}

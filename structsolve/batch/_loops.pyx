@@ -16,6 +16,10 @@ from ..utils.arrays import aligned_zeros
 from ..utils.parallel import NODES_PER_CALL, native_calls, over_examples
 
 
+cdef enum:
+    KEPT_BYTES = 1 << 22    # larger memory is not kept: to map it in takes no time beside its use
+
+
 cdef class Room:
     """Memory of one thread: part scores, a vector like them, entries of a cut, scratch.
 
@@ -156,7 +160,7 @@ cdef class _Gradients:
         return 0
 
 
-cdef int _over_ranges(_Gradients shared, const int64_t[::1] bounds, n_jobs, list rooms,
+cdef int _over_ranges(_Gradients shared, const int64_t[::1] bounds, n_jobs, dict rooms,
                       Py_ssize_t work_bytes, Py_ssize_t entries) except -1:
     """Run a pass; ranges of examples have a sum each, so that none depends on the threads."""
     cdef PartLayout layout = shared.scores.layout
@@ -176,8 +180,7 @@ cdef int _over_ranges(_Gradients shared, const int64_t[::1] bounds, n_jobs, list
                 with nogil:
                     shared.run(a, z, &sums[k, 0], room)
 
-    in_rooms(piece, offsets[np.asarray(bounds)], n_jobs, rooms,
-             lambda: Room(layout, work_bytes, entries))
+    in_rooms(piece, offsets[np.asarray(bounds)], n_jobs, rooms, layout, work_bytes, entries)
     for k in range(n):
         for j in range(size):
             sums[n, j] += sums[k, j]
@@ -187,7 +190,7 @@ cdef int _over_ranges(_Gradients shared, const int64_t[::1] bounds, n_jobs, list
 
 def gradients(Sheet scores not None, Sheet out not None, Surrogate surrogate not None,
               const int[::1] labels not None, const double[::1] weights, double[::1] values,
-              const int64_t[::1] bounds not None, n_jobs, list rooms):
+              const int64_t[::1] bounds not None, n_jobs, dict rooms):
     """Values of a surrogate, and its gradients by the scores.
 
     Parameters
@@ -204,8 +207,8 @@ def gradients(Sheet scores not None, Sheet out not None, Surrogate surrogate not
     bounds : ndarray of int64 of shape (ranges + 1,)
         First example of each range whose gradients of shared blocks have a sum, and the end.
     n_jobs : int or None
-    rooms : list of Room
-        Memory that is free; more is added.
+    rooms : dict
+        Memory that is free, by its sizes; more is added.
 
     Raises
     ------
@@ -231,7 +234,7 @@ def gradients(Sheet scores not None, Sheet out not None, Surrogate surrogate not
 
 def derivatives(Sheet scores not None, Sheet directions not None, Sheet out not None,
                 Projection projection not None, const int64_t[::1] bounds not None, n_jobs,
-                list rooms):
+                dict rooms):
     """The Jacobian of a projection, which is symmetric, times a direction for each example.
 
     Parameters
@@ -250,34 +253,37 @@ def derivatives(Sheet scores not None, Sheet directions not None, Sheet out not 
                  scores.layout.max_theta + 8)
 
 
-def in_rooms(piece, offsets, n_jobs, list rooms, make):
+def in_rooms(piece, offsets, n_jobs, dict rooms, PartLayout layout not None, Py_ssize_t work_bytes,
+             Py_ssize_t entries=0):
     """Run a piece of work over examples, in memory that is kept for the next time.
 
     Parameters
     ----------
     piece, offsets, n_jobs
         As of :func:`structsolve.utils.parallel.over_examples`.
-    rooms : list of Room
-        Memory that is free; taken, and given back in the end.
-    make : callable
-        Makes more.
+    rooms : dict
+        Lists of memory that is free, by its sizes; some is taken, and given back in the end.
+    layout, work_bytes, entries
+        As of :class:`Room`.
     """
-    used = []
+    cdef list free = rooms.setdefault((work_bytes, entries), []), used = []
+    cdef Py_ssize_t size = 16 * layout.max_theta + work_bytes + 12 * entries
 
     def take():
         try:
-            room = rooms.pop()
-        except IndexError:
-            room = make()
+            room = free.pop()
+        except IndexError:  # another thread may have taken the last one
+            room = Room(layout, work_bytes, entries)
         used.append(room)
         return room
 
     over_examples(piece, offsets, n_jobs, take)
-    rooms.extend(used)
+    if size <= KEPT_BYTES:
+        free.extend(used)
 
 
 def labels_of(Sheet scores not None, Oracle oracle not None, int[::1] labels, double[::1] values,
-              double[::1] bounds, n_jobs, list rooms):
+              double[::1] bounds, n_jobs, dict rooms):
     """The best label of every example, what it scores, and what any label scores at most.
 
     Parameters
@@ -302,12 +308,11 @@ def labels_of(Sheet scores not None, Oracle oracle not None, int[::1] labels, do
                 oracle.argmax(i, &room.theta[0], out + layout.label_offsets[i], &values[i],
                               &bounds[i], &room.work[0])
 
-    in_rooms(piece, layout.examples.offsets, n_jobs, rooms,
-             lambda: Room(layout, oracle.work_bytes))
+    in_rooms(piece, layout.examples.offsets, n_jobs, rooms, layout, oracle.work_bytes)
 
 
 def marginals_of(Sheet scores not None, Sheet out not None, Projection projection not None,
-                 double[::1] values, n_jobs, list rooms):
+                 double[::1] values, n_jobs, dict rooms):
     """The maximiser of a projection for every example, and the upper bound of its value.
 
     Parameters
@@ -335,12 +340,11 @@ def marginals_of(Sheet scores not None, Sheet out not None, Projection projectio
                 for j in range(layout.shared_size):
                     out.shared[i * out.shared_step + j] = room.dense[j]
 
-    in_rooms(piece, layout.examples.offsets, n_jobs, rooms,
-             lambda: Room(layout, projection.work_bytes))
+    in_rooms(piece, layout.examples.offsets, n_jobs, rooms, layout, projection.work_bytes)
     out.store(out.shared)
 
 
-def best_of(Sheet scores not None, KBest kbest not None, Py_ssize_t k, n_jobs, list rooms):
+def best_of(Sheet scores not None, KBest kbest not None, Py_ssize_t k, n_jobs, dict rooms):
     """The k best labels of every example, best first, and what they score.
 
     Parameters
@@ -373,13 +377,12 @@ def best_of(Sheet scores not None, KBest kbest not None, Py_ssize_t k, n_jobs, l
             labels[i] = np.array(out[:many * size]).reshape(many, size)
             values[i] = np.array(own[:many])
 
-    in_rooms(piece, layout.examples.offsets, n_jobs, rooms,
-             lambda: Room(layout, kbest.bytes_for(k)))
+    in_rooms(piece, layout.examples.offsets, n_jobs, rooms, layout, kbest.bytes_for(k))
     return labels, values
 
 
 def drawn(Sheet scores not None, Projection projection not None, Py_ssize_t n, seed, n_jobs,
-          list rooms):
+          dict rooms):
     """Labels of every example from ``p(y) ~ exp <theta, mu(y)>``.
 
     Every example has random numbers of its own: they do not depend on threads.
@@ -416,6 +419,5 @@ def drawn(Sheet scores not None, Projection projection not None, Py_ssize_t n, s
             labels[:, layout.label_offsets[i]:layout.label_offsets[i + 1]] = (
                 np.asarray(out)[:n * size].reshape(n, size))
 
-    in_rooms(piece, layout.examples.offsets, n_jobs, rooms,
-             lambda: Room(layout, projection.work_bytes))
+    in_rooms(piece, layout.examples.offsets, n_jobs, rooms, layout, projection.work_bytes)
     return labels

@@ -55,7 +55,7 @@ def argmax(
     labels = np.zeros(int(binding.examples.label_offsets[-1]), dtype=np.int32)
     values, bounds = np.empty(n), np.empty(n)
     sheet = sheet_of(scores, binding)
-    labels_of(sheet, bound, labels, values, bounds, n_jobs, binding.rooms(bound))
+    labels_of(sheet, bound, labels, values, bounds, n_jobs, binding.rooms)
     return labels, values, bounds
 
 
@@ -102,7 +102,7 @@ def marginals(
     source, values = sheet_of(scores, binding), np.empty(n)
     answer = each_like(scores, source)
     target = sheet_of(answer, binding, scores, each=True, written=True)
-    marginals_of(source, target, bound, values, n_jobs, binding.rooms(bound))
+    marginals_of(source, target, bound, values, n_jobs, binding.rooms)
     return answer, values
 
 
@@ -149,8 +149,7 @@ def marginals_vjp(
     source = sheet_of(scores, binding)
     given, answer = sheet_of(directions, binding, scores, each=True), like(scores, source)
     target = sheet_of(answer, binding, scores, written=True)
-    rooms = binding.rooms(bound, -1)
-    derivatives(source, given, target, bound, binding.bounds, n_jobs, rooms)
+    derivatives(source, given, target, bound, binding.bounds, n_jobs, binding.rooms)
     return answer
 
 
@@ -193,7 +192,7 @@ def k_best(
     bound = binding.kbest()
     sheet = sheet_of(scores, binding)
     answer: tuple[list[np.ndarray], list[np.ndarray]]
-    answer = best_of(sheet, bound, k, n_jobs, binding.rooms(bound, k))
+    answer = best_of(sheet, bound, k, n_jobs, binding.rooms)
     return answer
 
 
@@ -247,7 +246,7 @@ def samples(
         )
     seed = int(np.random.default_rng(random_state).integers(2**63))
     sheet = sheet_of(scores, binding)
-    labels: np.ndarray = drawn(sheet, bound, n, seed, n_jobs, binding.rooms(bound))
+    labels: np.ndarray = drawn(sheet, bound, n, seed, n_jobs, binding.rooms)
     return labels
 
 

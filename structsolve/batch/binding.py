@@ -13,7 +13,7 @@ import numpy as np
 from .. import registry
 from ..examples.packed import Examples
 from ..lp.ask import ask_oracle, without_warm_starts
-from ..operators import KBest, Oracle, Parts, Projection
+from ..operators import KBest, Oracle, Projection
 from ..projections.choose import ask_euclidean
 from ..structure.ask import ask_parts, ask_power, ask_projection, make_layout
 from ..surrogates.base import Surrogate
@@ -23,7 +23,7 @@ from ._loops import check_labels
 from ._sheets import places_of
 
 # Batches whose operators are kept, per space.
-KEPT = 16
+KEPT = 8
 # Sums of the gradients of shared blocks: ranges of examples, whatever the number of threads.
 SUMS = 16
 
@@ -48,23 +48,8 @@ class Binding:
         self.bounds = np.array([a for a, _ in parts] + [examples.n], dtype=np.int64)
         self._bound: dict[Any, Any] = {}
         self._lock = threading.Lock()
-        self._rooms: dict[tuple[int, int], list[Any]] = {}
-
-    def rooms(self, operator: Any, size: int = 0) -> list[Any]:
-        """Return the list of memory that is free for an operator.
-
-        Parameters
-        ----------
-        operator : Operator
-            One of this binding.
-        size : int, default=0
-            Tells memory of one size from that of another: it may depend on what is asked.
-
-        Returns
-        -------
-        list of Room
-        """
-        return self._rooms.setdefault((id(operator), size), [])
+        # Memory of threads that is free, by its sizes.
+        self.rooms: dict[Any, list[Any]] = {}
 
     def oracle(self, oracle: Any = None) -> Oracle:
         """Return the oracle for prediction.
@@ -83,18 +68,6 @@ class Binding:
             bind = self._kept.once(key, lambda: ask_oracle(self.space, _cold(oracle)))
             self._bound[key] = bind(self.layout)
         bound: Oracle = self._bound[key]
-        return bound
-
-    def parts(self) -> Parts:
-        """Return the parts of labels.
-
-        Returns
-        -------
-        Parts
-        """
-        if "parts" not in self._bound:
-            self._bound["parts"] = ask_parts(self.space)(self.layout)
-        bound: Parts = self._bound["parts"]
         return bound
 
     def kbest(self) -> KBest:
@@ -185,8 +158,6 @@ class Binding:
             return bound
         if bound is not None and np.array_equal(task.own_labels, labels):
             return bound
-        if bound is not None:
-            self._rooms.pop((id(bound), 0), None)
         made = self._kept.once(key[:2], lambda: _made(surrogate))
         task.own_labels, task.reads_labels = labels.copy(), False
         bound = made.bind(task)

@@ -87,8 +87,8 @@ def value_and_gradient(
         gradient = out
     target = sheet_of(gradient, binding, scores, written=True)
     values = np.empty(binding.layout.n)
-    rooms = binding.rooms(bound)
-    gradients(source, target, bound, labels, weights, values, binding.bounds, n_jobs, rooms)
+    rooms, bounds = binding.rooms, binding.bounds
+    gradients(source, target, bound, labels, weights, values, bounds, n_jobs, rooms)
     return values, gradient
 
 
