@@ -19,6 +19,7 @@ from structsolve.batch import (
     score_space,
     value_and_gradient,
 )
+from structsolve.batch.binding import binding_of
 from structsolve.lp import ask_oracle
 from structsolve.structure import calls
 from structsolve.structure.ask import ask_parts, ask_power, ask_projection, make_layout
@@ -197,11 +198,11 @@ def test_derivatives_of_marginals(kind, name):
     for array in (directions.node, directions.edge, *directions.shared.values()):
         if array is not None:
             array[...] = rng.normal(size=array.shape)
-    try:
-        product = marginals_vjp(space, scores, directions, name)
-    except ValueError as error:
-        assert "has no derivative of its projection" in str(error)
-        pytest.skip(str(error))
+    if not binding_of(space, scores.examples).projection(name).has_derivative:
+        with pytest.raises(ValueError, match=f"has no derivative of its projection '{name}'"):
+            marginals_vjp(space, scores, directions, name)
+        return
+    product = marginals_vjp(space, scores, directions, name)
     step = 1e-5
     steps = [("node", None), *(("shared", key) for key in scores.shared)]
     steps += [("edge", None)] if scores.edge is not None else []

@@ -138,6 +138,15 @@ def marginals_vjp(
     ------
     ValueError, TypeError
         As of :func:`marginals`; where the projection has no derivative.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structsolve.batch import Scores, marginals_vjp, score_space
+    >>> rows = score_space("multiclass", 2)
+    >>> scores = Scores(np.zeros((1, 2)), examples=rows.pack_sizes(1))
+    >>> marginals_vjp(rows, scores, Scores(np.array([[1.0, 0.0]]))).node.tolist()
+    [[0.25, -0.25]]
     """
     binding = binding_of(space, scores.examples)
     bound = binding.projection(projection)

@@ -306,7 +306,7 @@ def class_names(classes: Any, structure: str, ordered: bool = True) -> np.ndarra
     names = np.asarray(classes)
     if not len(names) or len(np.unique(names)) < len(names):
         raise ValueError(
-            f"structure {structure!r}: classes are {names.tolist()}, expected distinct"
+            f"structure {structure!r}: classes are {names.tolist()}, expected distinct names"
         )
     if ordered and (names[1:] < names[:-1]).any():
         raise ValueError(
