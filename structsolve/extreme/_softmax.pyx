@@ -9,11 +9,15 @@ import numpy as np
 
 from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc
+from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
 from ..utils.arrays import check_numbers, check_offsets
 from .feature_lists import flat
+from .weight_table cimport Row, find, find_or_make, hashed
+
+# Rows become dense where they are so from the first.
+cdef int32_t TABLES = 2147483647
 
 
 cdef extern from "math.h" nogil:
@@ -31,14 +35,7 @@ cdef extern from "structsolve/extreme/softmax_loops.h" nogil:
     void ss_wait(ss_barrier* barrier, long threads)
 
 
-cdef struct Table:
-    # Of one feature.  classes NULL: a weight for each class, or none yet where room is 0.
-    int32_t* classes
-    float* weights
-    int32_t room, size
-
-
-cdef struct Slot:
+cdef struct Gradient:
     # Gradient of one row of a batch, by the scores of its classes.
     float* part         # of the head and the block, `width` entries; part[-1] is written and lost
     int32_t* ids        # the classes of the rounded gradient
@@ -47,72 +44,6 @@ cdef struct Slot:
     int32_t base, own   # first class of the block; the own class where it is in neither, or -1
     float own_part, weight, loss
     int64_t row, read
-
-
-cdef inline uint32_t home(int32_t c, int32_t room) noexcept nogil:
-    """The place where the search for a class begins."""
-    return <uint32_t>((<uint64_t>(<uint32_t>c * <uint32_t>2654435769) * <uint64_t>room) >> 32)
-
-
-cdef inline float* find(const Table* table, int32_t c) noexcept nogil:
-    """The weight of a class; NULL where it is zero and not kept."""
-    cdef int32_t j
-    if table.room == 0:
-        return NULL
-    if table.classes == NULL:
-        return table.weights + c
-    j = home(c, table.room)
-    while table.classes[j] != c:
-        if table.classes[j] < 0:
-            return NULL
-        j += 1
-        if j == table.room:
-            j = 0
-    return table.weights + j
-
-
-cdef bint grow(Table* table) noexcept nogil:
-    """Make room for another class; False where memory ends."""
-    cdef int32_t room = 4 if table.room == 0 else table.room + table.room // 2, j, k
-    cdef int32_t* classes = <int32_t*>malloc(room * sizeof(int32_t))
-    cdef float* weights = <float*>calloc(room, sizeof(float))
-    if classes == NULL or weights == NULL:
-        free(classes)
-        free(weights)
-        return False
-    memset(classes, 255, room * sizeof(int32_t))
-    for j in range(table.room):
-        if table.classes[j] < 0:
-            continue
-        k = home(table.classes[j], room)
-        while classes[k] >= 0:
-            k += 1
-            if k == room:
-                k = 0
-        classes[k], weights[k] = table.classes[j], table.weights[j]
-    free(table.classes)
-    free(table.weights)
-    table.classes, table.weights, table.room = classes, weights, room
-    return True
-
-
-cdef float* claim(Table* table, int32_t c) noexcept nogil:
-    """The weight of a class, made where there is none; NULL where memory ends."""
-    cdef float* weight = find(table, c)
-    cdef int32_t j
-    if weight != NULL:
-        return weight
-    # A free place always remains, at which a search ends.
-    if 20 * (table.size + 1) > 17 * table.room and not grow(table):
-        return NULL
-    j = home(c, table.room)
-    while table.classes[j] >= 0:
-        j += 1
-        if j == table.room:
-            j = 0
-    table.size += 1
-    table.classes[j] = c
-    return table.weights + j
 
 
 cdef class SoftmaxWeights:
@@ -155,8 +86,8 @@ cdef class SoftmaxWeights:
     cdef const int64_t[::1] indptr
     cdef const int32_t[::1] indices, labels
     cdef const float[::1] data, weights, intercept
-    cdef Table* tables
-    cdef Slot* slots
+    cdef Row* tables
+    cdef Gradient* gradients
     cdef float* parts
     cdef float* rounded
     cdef int32_t* ids
@@ -165,7 +96,7 @@ cdef class SoftmaxWeights:
 
     def __cinit__(self, *args, **kwargs):
         self.tables = NULL
-        self.slots = NULL
+        self.gradients = NULL
         self.parts = self.rounded = NULL
         self.ids = NULL
         self.made = False
@@ -202,25 +133,25 @@ cdef class SoftmaxWeights:
         self.width = self.head + (self.block if self.blocks else 0)
         self.width = (self.width + SS_LANES - 1) // SS_LANES * SS_LANES
         self.rounding, self.seed, self.scale = rounding, seed, 1.0
-        self.tables = <Table*>calloc(max(self.n_features, 1), sizeof(Table))
-        self.slots = <Slot*>calloc(self.batch, sizeof(Slot))
+        self.tables = <Row*>calloc(max(self.n_features, 1), sizeof(Row))
+        self.gradients = <Gradient*>calloc(self.batch, sizeof(Gradient))
         stride = self.width + 2 * SS_LANES
         self.parts = <float*>calloc(self.batch, stride * sizeof(float))
         self.rounded = <float*>calloc(self.batch, stride * sizeof(float))
         self.ids = <int32_t*>calloc(self.batch, stride * sizeof(int32_t))
-        if self.tables == NULL or self.slots == NULL or self.parts == NULL:
+        if self.tables == NULL or self.gradients == NULL or self.parts == NULL:
             raise MemoryError("no memory is left for the weights")
         if self.rounded == NULL or self.ids == NULL:
             raise MemoryError("no memory is left for the weights")
         for s in range(self.batch):
-            self.slots[s].part = self.parts + s * stride + SS_LANES
-            self.slots[s].rounded = self.rounded + s * stride
-            self.slots[s].ids = self.ids + s * stride
+            self.gradients[s].part = self.parts + s * stride + SS_LANES
+            self.gradients[s].rounded = self.rounded + s * stride
+            self.gradients[s].ids = self.ids + s * stride
         for f in np.flatnonzero(dense):
-            self.tables[f].weights = <float*>calloc(self.n_classes, sizeof(float))
-            if self.tables[f].weights == NULL:
+            self.tables[f].dense = <float*>calloc(self.n_classes, sizeof(float))
+            if self.tables[f].dense == NULL:
                 raise MemoryError("no memory is left for the weights of frequent features")
-            self.tables[f].room = self.tables[f].size = self.n_classes
+            self.tables[f].capacity = self.tables[f].size = <int32_t>self.n_classes
         self.made = True
 
     cdef int check_made(self) except -1:
@@ -232,10 +163,10 @@ cdef class SoftmaxWeights:
         cdef Py_ssize_t f
         if self.tables != NULL:
             for f in range(self.n_features):
-                free(self.tables[f].classes)
-                free(self.tables[f].weights)
+                free(self.tables[f].slots)
+                free(self.tables[f].dense)
         free(self.tables)
-        free(self.slots)
+        free(self.gradients)
         free(self.parts)
         free(self.rounded)
         free(self.ids)
@@ -243,10 +174,10 @@ cdef class SoftmaxWeights:
     @property
     def nbytes(self):
         """Bytes of the weights, free places of tables as well."""
-        cdef Py_ssize_t f, total = self.n_features * sizeof(Table)
+        cdef Py_ssize_t f, total = self.n_features * sizeof(Row)
         self.check_made()
         for f in range(self.n_features):
-            total += self.tables[f].room * (8 if self.tables[f].classes != NULL else 4)
+            total += self.tables[f].capacity * (8 if self.tables[f].slots != NULL else 4)
         return total
 
     def begin(self):
@@ -298,9 +229,9 @@ cdef class SoftmaxWeights:
                 eta = rate + fall * b / n
                 s = thread
                 while s < many:
-                    self.take(&self.slots[s], order[b + s], seed)
-                    losses[b + s] = self.slots[s].loss
-                    read += self.slots[s].read
+                    self.take(&self.gradients[s], order[b + s], seed)
+                    losses[b + s] = self.gradients[s].loss
+                    read += self.gradients[s].read
                     s += threads
                 ss_wait(&self.barrier, threads)
                 shrink = 1 - min(eta * alpha * many, 0.5)
@@ -322,51 +253,54 @@ cdef class SoftmaxWeights:
         """Multiply the common factor into the weights."""
         cdef Py_ssize_t f, j
         cdef float factor = self.scale
+        cdef Row* table
         ss_wait(&self.barrier, threads)
         f = thread
         while f < self.n_features:
-            for j in range(self.tables[f].room):
-                self.tables[f].weights[j] *= factor
+            table = &self.tables[f]
+            for j in range(table.capacity):
+                if table.slots == NULL:
+                    table.dense[j] *= factor
+                else:
+                    table.slots[j].w *= factor
             f += threads
         ss_wait(&self.barrier, threads)
         if thread == 0:
             self.scale = 1.0
         ss_wait(&self.barrier, threads)
 
-    cdef void take(self, Slot* slot, int64_t i, uint64_t seed) noexcept nogil:
+    cdef void take(self, Gradient* taken, int64_t i, uint64_t seed) noexcept nogil:
         """Take the gradient of a row by its scores."""
         cdef Py_ssize_t k, j, width = self.width, head = self.head, block = self.block
         cdef int32_t y = self.labels[i], c, base = <int32_t>head
-        cdef float* part = slot.part
+        cdef float* part = taken.part
         cdef float a, scale = self.scale, more = 0, own = 0, log_sum, target
         cdef const float* weight
-        cdef const Table* table
-        slot.row, slot.own, slot.read, slot.weight = i, -1, 0, self.weights[i]
+        cdef const Row* table
+        taken.row, taken.own, taken.read, taken.weight = i, -1, 0, self.weights[i]
         memset(part - SS_LANES, 0, (width + 2 * SS_LANES) * sizeof(float))
         if self.blocks:
             base += <int32_t>((ss_draw(seed, i, 0) >> 11) % <uint64_t>self.blocks * block)
             more = logf(<float>self.blocks)
-        slot.base = base
+        taken.base = base
         for k in range(self.indptr[i], self.indptr[i + 1]):
             if k + 3 < self.indptr[i + 1]:          # tables lie anywhere in memory
                 table = &self.tables[self.indices[k + 3]]
-                ss_fetch(table.classes)
-                ss_fetch(table.weights)
+                ss_fetch(table.slots)
+                ss_fetch(table.dense)
             table, a = &self.tables[self.indices[k]], self.data[k]
-            if table.room == 0:
-                continue
-            if table.classes == NULL:
-                ss_add(head, a, table.weights, part)
+            if table.dense != NULL:
+                ss_add(head, a, table.dense, part)
                 if self.blocks:
-                    ss_add(block, a, table.weights + base, part + head)
-                slot.read += head + block
+                    ss_add(block, a, table.dense + base, part + head)
+                taken.read += head + block
                 continue
-            slot.read += table.room
-            for j in range(table.room):
-                c = table.classes[j]
+            taken.read += table.capacity
+            for j in range(table.capacity):
+                c = table.slots[j].c            # -1 where it is free
                 if c >= head:
                     c = c - base + <int32_t>head if base <= c < base + block else -1
-                part[c] += a * table.weights[j]
+                part[c] += a * table.slots[j].w
         for j in range(head):
             part[j] = scale * part[j] + self.intercept[j]
         for j in range(head, head + (block if self.blocks else 0)):
@@ -380,33 +314,33 @@ cdef class SoftmaxWeights:
             part[j] -= more
         else:                           # always counted, in the place behind the others
             for k in range(self.indptr[i], self.indptr[i + 1]):
-                weight = find(&self.tables[self.indices[k]], y)
+                weight = find(&self.tables[self.indices[k]], y, hashed(y))
                 if weight != NULL:
                     own += self.data[k] * weight[0]
-            j, slot.own = width, y
+            j, taken.own = width, y
             part[j] = scale * own + self.intercept[y]
         target = part[j]
         log_sum = ss_softmax(width + SS_LANES, part)
-        slot.loss = slot.weight * (log_sum - target)
+        taken.loss = taken.weight * (log_sum - target)
         part[j] -= 1
-        slot.own_part = part[width]
-        slot.n_rounded = self.round(slot, j, seed)
+        taken.own_part = part[width]
+        taken.n_rounded = self.round(taken, j, seed)
 
-    cdef Py_ssize_t round(self, Slot* slot, Py_ssize_t own, uint64_t seed) noexcept nogil:
+    cdef Py_ssize_t round(self, Gradient* taken, Py_ssize_t own, uint64_t seed) noexcept nogil:
         """Draw the gradient of tables: the own class, and few of the others by systematic
         sampling, each with its expectation."""
         cdef Py_ssize_t group, first, j, n = 0, width = self.width, head = self.head
         cdef float tau = self.rounding, passed = 0, step, part
-        cdef float next = tau * ((ss_draw(seed, slot.row, 1) >> 40) * <float>(1.0 / 16777216.0))
+        cdef float next = tau * ((ss_draw(seed, taken.row, 1) >> 40) * <float>(1.0 / 16777216.0))
         for group in range(width // SS_LANES):
             first = group * SS_LANES
             if tau > 0 and not first <= own < first + SS_LANES:
-                step = ss_clipped(slot.part + first, tau)
+                step = ss_clipped(taken.part + first, tau)
                 if passed + step < next:
                     passed += step
                     continue
             for j in range(first, first + SS_LANES):
-                part = slot.part[j]
+                part = taken.part[j]
                 if j == own:
                     pass
                 elif tau <= 0:
@@ -419,11 +353,11 @@ cdef class SoftmaxWeights:
                         part = max(part, tau)
                     elif part < tau:
                         continue
-                slot.ids[n] = <int32_t>(j if j < head else slot.base + j - head)
-                slot.rounded[n] = part
+                taken.ids[n] = <int32_t>(j if j < head else taken.base + j - head)
+                taken.rounded[n] = part
                 n += 1
-        if slot.own >= 0:
-            slot.ids[n], slot.rounded[n] = slot.own, slot.own_part
+        if taken.own >= 0:
+            taken.ids[n], taken.rounded[n] = taken.own, taken.own_part
             n += 1
         return n
 
@@ -433,27 +367,27 @@ cdef class SoftmaxWeights:
         cdef int32_t f
         cdef float a
         cdef float* weight
-        cdef Slot* slot
-        cdef Table* table
+        cdef Gradient* taken
+        cdef Row* table
         for s in range(many):
-            slot = &self.slots[s]
-            for k in range(self.indptr[slot.row], self.indptr[slot.row + 1]):
+            taken = &self.gradients[s]
+            for k in range(self.indptr[taken.row], self.indptr[taken.row + 1]):
                 f = self.indices[k]
                 if threads > 1 and (<uint32_t>f * <uint32_t>2654435769 >> 16) % threads != thread:
                     continue
-                table, a = &self.tables[f], -step * slot.weight * self.data[k]
-                if table.classes == NULL and table.room:
-                    ss_add(head, a, slot.part, table.weights)
-                    ss_add(block, a, slot.part + head, table.weights + slot.base)
-                    if slot.own >= 0:
-                        table.weights[slot.own] += a * slot.own_part
+                table, a = &self.tables[f], -step * taken.weight * self.data[k]
+                if table.dense != NULL:
+                    ss_add(head, a, taken.part, table.dense)
+                    ss_add(block, a, taken.part + head, table.dense + taken.base)
+                    if taken.own >= 0:
+                        table.dense[taken.own] += a * taken.own_part
                     continue
-                for j in range(slot.n_rounded):
-                    weight = claim(table, slot.ids[j])
+                for j in range(taken.n_rounded):
+                    weight = find_or_make(table, taken.ids[j], TABLES)
                     if weight == NULL:
                         self.failed = True
                         return
-                    weight[0] += a * slot.rounded[j]
+                    weight[0] += a * taken.rounded[j]
 
     def entries(self, double least, bint scaled=True):
         """Return the weights above a size.
@@ -473,16 +407,17 @@ cdef class SoftmaxWeights:
         weights : ndarray of float32
         """
         cdef Py_ssize_t f, j, size = 0
-        cdef float scale = self.scale if scaled else 1.0
-        cdef const Table* table
+        cdef float scale = self.scale if scaled else 1.0, w
+        cdef const Row* table
         self.check_made()
         starts = np.zeros(self.n_features + 1, np.int64)
         cdef int64_t[::1] start = starts
         for f in range(self.n_features):
             table = &self.tables[f]
-            for j in range(table.room):
-                if table.classes == NULL or table.classes[j] >= 0:
-                    size += abs(scale * table.weights[j]) > least
+            for j in range(table.capacity):
+                w = table.dense[j] if table.slots == NULL else table.slots[j].w
+                if table.slots == NULL or table.slots[j].c >= 0:
+                    size += abs(scale * w) > least
             start[f + 1] = size
         numbers, values = np.empty(size, np.int32), np.empty(size, np.float32)
         cdef int32_t[::1] number = numbers
@@ -490,11 +425,12 @@ cdef class SoftmaxWeights:
         size = 0
         for f in range(self.n_features):
             table = &self.tables[f]
-            for j in range(table.room):
-                if table.classes == NULL or table.classes[j] >= 0:
-                    if abs(scale * table.weights[j]) > least:
-                        number[size] = <int32_t>j if table.classes == NULL else table.classes[j]
-                        value[size] = scale * table.weights[j]
+            for j in range(table.capacity):
+                w = table.dense[j] if table.slots == NULL else table.slots[j].w
+                if table.slots == NULL or table.slots[j].c >= 0:
+                    if abs(scale * w) > least:
+                        number[size] = <int32_t>j if table.slots == NULL else table.slots[j].c
+                        value[size] = scale * w
                         size += 1
         return starts, numbers, values
 
@@ -516,7 +452,7 @@ cdef class SoftmaxWeights:
             raise ValueError("weights: found those of other features")
         for f in range(self.n_features):
             for j in range(start[f], start[f + 1]):
-                weight = claim(&self.tables[f], number[j])
+                weight = find_or_make(&self.tables[f], number[j], TABLES)
                 if weight == NULL:
                     raise MemoryError("no memory is left for the weights")
                 weight[0] = value[j]

@@ -51,6 +51,11 @@ cdef inline void prefetch(const Row* row, int32_t c, uint32_t code) noexcept nog
         SS_PREFETCH(row.dense + c)
 
 
+# Where the weight of class c is, made zero where none is kept; NULL where memory ends.  A row becomes
+# dense where its table would take more memory than `n_classes` weights.
+cdef float* find_or_make(Row* row, int32_t c, int32_t n_classes) noexcept nogil
+
+
 # Adds v to the weight of class c.  MemoryError where none is left.
 cdef int add(Row* row, int32_t c, float v, int32_t n_classes) except -1 nogil
 

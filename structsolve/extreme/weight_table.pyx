@@ -12,8 +12,8 @@ from ..utils.arrays import check_numbers, check_offsets
 cdef double UNITS = 4398046511104
 
 
-cdef float* claim(Row* row, int32_t c) noexcept nogil:
-    """The place of class c, which is not kept yet; there is room."""
+cdef inline float* claim(Row* row, int32_t c) noexcept nogil:
+    # Where the weight of class c goes, which is not kept yet; there is room.
     cdef int32_t j
     if row.dense != NULL:
         return row.dense + c
@@ -24,12 +24,13 @@ cdef float* claim(Row* row, int32_t c) noexcept nogil:
     return &row.slots[j].w
 
 
-cdef int grow(Row* row, int32_t n_classes) except -1 nogil:
+cdef bint grow(Row* row, int32_t n_classes) noexcept nogil:
+    """Make room for another class; False where memory ends."""
     cdef int32_t capacity = row.capacity + row.capacity // 3 + 2, j
     cdef float* place
     cdef Row old = row[0]
     row.slots = NULL
-    if 2 * capacity > n_classes:
+    if capacity > n_classes // 2:
         capacity = n_classes
         row.dense = <float*>calloc(capacity, sizeof(float))
     else:
@@ -39,24 +40,32 @@ cdef int grow(Row* row, int32_t n_classes) except -1 nogil:
                 row.slots[j].c, row.slots[j].w = -1, 0
     if row.slots == NULL and row.dense == NULL:
         row[0] = old
-        with gil:
-            raise MemoryError("no memory for weights; use fewer rivals, or a larger alpha")
+        return False
     row.capacity = capacity
     for j in range(old.capacity):
         if old.slots[j].c >= 0:
             place = claim(row, old.slots[j].c)
             place[0] = old.slots[j].w
     free(old.slots)
-    return 0
+    return True
+
+
+cdef float* find_or_make(Row* row, int32_t c, int32_t n_classes) noexcept nogil:
+    cdef float* place = find(row, c, hashed(c))
+    if place == NULL:
+        # A free place always remains, at which a search ends.
+        if 5 * (row.size + <int64_t>1) > 4 * <int64_t>row.capacity and not grow(row, n_classes):
+            return NULL
+        row.size += 1
+        place = claim(row, c)
+    return place
 
 
 cdef int add(Row* row, int32_t c, float v, int32_t n_classes) except -1 nogil:
-    cdef float* place = find(row, c, hashed(c))
+    cdef float* place = find_or_make(row, c, n_classes)
     if place == NULL:
-        if 5 * (row.size + 1) > 4 * row.capacity:
-            grow(row, n_classes)
-        row.size += 1
-        place = claim(row, c)
+        with gil:
+            raise MemoryError("no memory for weights; use fewer rivals, or a larger alpha")
     place[0] += v
     return 0
 
