@@ -182,8 +182,9 @@ def test_pruned_and_half_precision():
     rng = np.random.default_rng(3)
     weights = weights_of(rng, 30, 40, intercept=True)
     W = weights.to_matrix().toarray()
-    for threshold in (0, 0.2, 5):
+    for threshold in (0, 0.2, float(abs(W[W != 0][0])), 5):
         kept = weights.pruned(threshold)
+        assert kept.nnz == np.count_nonzero(abs(W) > threshold)
         np.testing.assert_array_equal(
             kept.to_matrix().toarray(), np.where(abs(W) > threshold, W, 0)
         )
