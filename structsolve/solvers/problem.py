@@ -18,6 +18,7 @@ from ..potentials.make import kernel_potentials, linear_potentials
 from ..potentials.mercer import Kernel
 from ..potentials.mercer_model import KernelModel
 from ..potentials.model import LinearModel, Model
+from ..potentials.weight_layout import WeightLayout
 from ..search import SearchResult, trace
 from ..structure.base import Space
 from ..structure.calls import encode
@@ -101,6 +102,18 @@ class Problem:
         oracle: Any = None,
         node_scale: Any = None,
     ):
+        self._made_of = (
+            space,
+            examples,
+            loss,
+            surrogate,
+            penalize_intercept,
+            gram,
+            kernel,
+            dense,
+            oracle,
+            node_scale,
+        )
         packed = examples  # operators get what the space packed, dense where users gave dense
         if kernel is None:
             examples = replace(examples, nodes=sparsify(examples.nodes))
@@ -137,12 +150,12 @@ class Problem:
         self.weights = weights / total
         self.n, self.dim = examples.n, self.potentials.dim
         self.violation: str | None = None
-        self.penalty = None
-        layout = space.layout
-        if not penalize_intercept and layout.intercept and layout.node is not None:
-            self.penalty = np.ones(self.dim)
-            last = layout.node_start + (layout.node_rows - 1) * layout.node_size
-            self.penalty[last : last + layout.node_size] = 0
+        self.penalty = penalty_of(space.layout, penalize_intercept)
+
+    def __reduce__(self) -> Any:
+        # Operators are compiled objects, bound to memory: another process binds its own, of the
+        # same examples and names.  Plugins of a script go along.
+        return _rebuilt, (self._made_of, self.weights, registry.carried_plugins())
 
     def model_weights(self, w: np.ndarray) -> np.ndarray:
         """Return the weights that score new examples without ``node_scale``.
@@ -341,6 +354,36 @@ class Problem:
         """
         bounds, calls = self.bounds(w, n_jobs)
         return self.regulariser(w, alpha) + float(self.weights @ bounds), calls
+
+
+def penalty_of(layout: WeightLayout, penalize_intercept: bool) -> np.ndarray | None:
+    """Return which weights the regulariser has.
+
+    Parameters
+    ----------
+    layout : WeightLayout
+    penalize_intercept : bool
+        False leaves the last row of the node block out.
+
+    Returns
+    -------
+    ndarray of shape (layout.dim,), or None
+        0 for coordinates left out, else 1; None when none is.
+    """
+    if penalize_intercept or not layout.intercept or layout.node is None:
+        return None
+    penalty = np.ones(layout.dim)
+    last = layout.node_start + (layout.node_rows - 1) * layout.node_size
+    penalty[last : last + layout.node_size] = 0
+    return penalty
+
+
+def _rebuilt(made_of: tuple[Any, ...], weights: np.ndarray, plugins: list[Any]) -> Problem:
+    """Return a problem made of what another was made of, with its weights of examples."""
+    registry.adopt_plugins(plugins)
+    problem = Problem(*made_of)
+    problem.weights = weights
+    return problem
 
 
 def _refuse_huge(matrix: Any, offsets: Any, what: str) -> None:

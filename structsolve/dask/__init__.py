@@ -1,0 +1,9 @@
+"""Training on many machines: shards of the examples on the workers of a Dask cluster.
+
+It takes solvers and estimators from below, and hands estimators of Dask collections to users.
+Dask and distributed (the extra ``[distributed]``) are imported where they are used.
+"""
+
+from .consensus import ConsensusADMM
+
+__all__ = ["ConsensusADMM"]

@@ -1,0 +1,150 @@
+"""A training problem whose examples are elsewhere: what drivers and solvers ask of one."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from ..solvers.problem import penalty_of
+from ..structure.base import Space
+from .engine import Engine
+from .shard import Answer
+
+
+class RemoteSurrogate:
+    """What is known here of the surrogates that the shards have.
+
+    Parameters
+    ----------
+    affine, convex, exact : bool
+        As of :class:`structsolve.surrogates.base.Surrogate`.
+    """
+
+    def __init__(self, affine: bool, convex: bool, exact: bool):
+        self.affine, self.convex, self.exact = affine, convex, exact
+
+    def counts(self) -> None:
+        """Searches are counted on the shards alone."""
+
+    def shortfalls(self) -> None:
+        """As are answers that fall short."""
+
+    def memory_of_examples(self) -> dict[str, Any]:
+        """Return nothing: warm starts of searches stay on the shards.
+
+        Returns
+        -------
+        dict
+        """
+        return {}
+
+    def remember(self, memory: dict[str, Any]) -> None:
+        """Take nothing over.
+
+        Parameters
+        ----------
+        memory : dict of str to ndarray
+        """
+
+    def allow(self, missed: float) -> None:
+        """Leave relaxations as exact as they are.
+
+        Parameters
+        ----------
+        missed : float
+        """
+
+
+class RemoteProblem:
+    """``alpha/2 ||w||^2 + sum_i u_i H_i(w)`` over the examples of all shards.
+
+    Parameters
+    ----------
+    engine : Engine
+    space : Space
+    facts : list of dict
+        What each shard says of itself (:meth:`structsolve.dask.shard.Shard.facts`).
+    penalize_intercept : bool, default=True
+
+    Attributes
+    ----------
+    n : int
+        Examples of all shards.
+    dim : int
+    violation : str or None
+        What shards told of bounds that are none, with shard and example.
+    """
+
+    #: Watches look at examples, which are not here; shards look themselves.
+    task = SimpleNamespace(labels=None)
+    examples = None
+
+    def __init__(
+        self,
+        engine: Engine,
+        space: Space,
+        facts: list[dict[str, Any]],
+        penalize_intercept: bool = True,
+    ):
+        self.engine, self.space = engine, space
+        self.dim = space.layout.dim
+        self.n = sum(fact["n"] for fact in facts)
+        self.nbytes = sum(fact["nbytes"] for fact in facts)
+        self.penalty = penalty_of(space.layout, penalize_intercept)
+        self.potentials = SimpleNamespace(has_weights=True, nbytes=self.nbytes)
+        self.surrogate_name = facts[0]["surrogate"]
+        self.surrogate = RemoteSurrogate(
+            all(fact["affine"] for fact in facts),
+            all(fact["convex"] for fact in facts),
+            all(fact["exact"] for fact in facts),
+        )
+        told = [fact["violation"] for fact in facts if fact["violation"] is not None]
+        self.violation: str | None = told[0] if told else None
+
+    def regulariser(self, w: np.ndarray, alpha: float) -> float:
+        """Return ``alpha/2 ||w||^2`` over the penalised coordinates.
+
+        Parameters
+        ----------
+        w : ndarray of shape (dim,)
+        alpha : float
+
+        Returns
+        -------
+        float
+        """
+        return 0.5 * alpha * float((w if self.penalty is None else w * self.penalty) @ w)
+
+    def heard(self, answer: Answer) -> int:
+        """Take over what shards tell of violations; return the oracle calls they spent.
+
+        Parameters
+        ----------
+        answer : Answer
+
+        Returns
+        -------
+        int
+        """
+        for one in answer.each:
+            if self.violation is None and one.get("violation") is not None:
+                self.violation = one["violation"]
+        return sum(one["oracle_calls"] for one in answer.each)
+
+    def missed(self, w: np.ndarray, n_jobs: int = 1) -> float:
+        """Return how much of the objective at w is what searches and oracles may have missed.
+
+        Parameters
+        ----------
+        w : ndarray of shape (dim,)
+        n_jobs : int
+
+        Returns
+        -------
+        float
+        """
+        if self.surrogate.exact:
+            return 0.0
+        return max(0.0, float(self.engine.ask("missed", w, n_jobs).sums[0]))
