@@ -13,7 +13,7 @@ import numpy as np
 from .. import registry
 from ..examples.packed import Examples
 from ..lp.ask import ask_oracle, without_warm_starts
-from ..operators import KBest, Oracle, Projection
+from ..operators import KBest, Oracle, Parts, Projection
 from ..projections.choose import ask_euclidean
 from ..structure.ask import ask_parts, ask_power, ask_projection, make_layout
 from ..surrogates.base import Surrogate
@@ -68,6 +68,18 @@ class Binding:
             bind = self._kept.once(key, lambda: ask_oracle(self.space, _cold(oracle)))
             self._bound[key] = bind(self.layout)
         bound: Oracle = self._bound[key]
+        return bound
+
+    def parts(self) -> Parts:
+        """Return the parts of labels.
+
+        Returns
+        -------
+        Parts
+        """
+        if "parts" not in self._bound:
+            self._bound["parts"] = ask_parts(self.space)(self.layout)
+        bound: Parts = self._bound["parts"]
         return bound
 
     def kbest(self) -> KBest:
