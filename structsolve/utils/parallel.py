@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
+from queue import SimpleQueue
+from threading import Lock, Thread
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 NODES_PER_CALL = 20_000
 # Calls per thread: enough for the threads to end at about the same time.
 CALLS_PER_THREAD = 8
-# Threads that are kept for the next call, at most; further ones of a call wait for their turn.
+# Threads of all calls under way, at most; they are kept for the next.
 MOST_HELPERS = 128
 
 
@@ -152,27 +153,84 @@ def over_examples(
     if helpers < 1:
         run()
         return results
-    others = [_helpers().submit(run) for _ in range(helpers)]
+    call, threads = _Call(run), _threads()
+    threads.help(call.run, helpers)
     try:
         run()
     finally:
-        # A helper that has not begun finds nothing left to do: nobody waits for it.
-        begun = [other for other in others if not other.cancel()]
-        wait(begun)
-    for other in begun:
-        other.result()
+        try:
+            errors = call.close()
+        finally:
+            threads.leave(helpers)
+    for error in errors:
+        raise error
     return results
 
 
-_pools: list[ThreadPoolExecutor] = []
+class _Call:
+    """One call of :func:`over_examples`: which threads have begun to help, what went wrong."""
+
+    def __init__(self, run: Callable[[], None]):
+        self._run, self._closed, self._begun = run, False, 0
+        self._lock, self._ended = Lock(), SimpleQueue[Any]()
+
+    def run(self) -> None:
+        with self._lock:
+            if self._closed:
+                return
+            self._begun += 1
+        try:
+            self._run()
+        except BaseException as error:
+            self._ended.put(error)
+        else:
+            self._ended.put(None)
+
+    def close(self) -> list[BaseException]:
+        """Wait for the threads that have begun, and for no other; return their errors."""
+        with self._lock:
+            self._closed = True
+        ended = [self._ended.get() for _ in range(self._begun)]
+        return [error for error in ended if error is not None]
 
 
-def _helpers() -> ThreadPoolExecutor:
-    """Return the threads of this process that help: making them takes longer than a small batch."""
-    if not _pools:
-        _pools.append(ThreadPoolExecutor(MOST_HELPERS, thread_name_prefix="structsolve"))
-    return _pools[0]
+class _Threads:
+    """Threads that wait for work, as many as calls under way ask for.
+
+    A pool of futures takes longer than a small batch.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._waiting = Lock(), SimpleQueue[Any]()
+        self._n = self._wanted = 0
+
+    def help(self, run: Callable[[], None], helpers: int) -> None:
+        with self._lock:
+            self._wanted += helpers
+            while self._n < min(self._wanted, MOST_HELPERS):
+                Thread(target=self._work, daemon=True, name="structsolve").start()
+                self._n += 1
+        for _ in range(helpers):
+            self._waiting.put(run)
+
+    def leave(self, helpers: int) -> None:
+        with self._lock:
+            self._wanted -= helpers
+
+    def _work(self) -> None:
+        while True:
+            self._waiting.get()()
+
+
+_made: list[_Threads] = []
+
+
+def _threads() -> _Threads:
+    """Return the threads of this process."""
+    if not _made:
+        _made.append(_Threads())
+    return _made[0]
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pools.clear)  # a child process has none of the threads
+    os.register_at_fork(after_in_child=_made.clear)  # a child process has none of the threads
