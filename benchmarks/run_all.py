@@ -48,6 +48,7 @@ SCRIPTS = {
     "lp_backends": [],
     "assignment": [],
     "sinkhorn": [],
+    "derivatives": [],
     "matching": [],
     "dependency": [],
     "projections_ocr": [],
