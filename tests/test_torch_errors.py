@@ -1,4 +1,4 @@
-"""What torch layers refuse, and tensors of other kinds that they take."""
+"""What torch layers refuse, tensors of other kinds that they take; the page of the docs."""
 
 import copy
 import os
@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="needs the extra [torch]")
+
+from doc_code import ROOT, directives  # noqa: E402
 
 from structsolve import get_structure  # noqa: E402
 from structsolve.batch import score_space  # noqa: E402
@@ -80,7 +82,9 @@ REFUSED = {
         "example 1: .*-inf forbids its true label",
     ),
     "a surrogate that rankings cannot have": (
-        lambda: StructuredLoss("permutation", "crf")(torch.zeros(2, 3, 3), Y[:, :3]),
+        lambda: StructuredLoss("permutation", "crf")(
+            torch.zeros(2, 3, 3), torch.arange(3).repeat(2, 1)
+        ),
         "surrogate 'crf' needs exact marginals",
     ),
     "marginals that flows do not have": (
@@ -217,6 +221,15 @@ def test_gradients_descend():
         optimizer.step()
         values.append(value.item())
     assert values[-1] < 0.8 * values[0]
+
+
+@pytest.mark.skipif(not (ROOT / "docs").exists(), reason="installed without the checkout")
+def test_page_of_the_docs():
+    space = {}
+    for line, _, code in directives(ROOT / "docs" / "torch.rst", "python"):
+        exec(compile("\n" * (line - 1) + code, "docs/torch.rst", "exec"), space)
+    inside = torch.arange(12) < space["lengths"][:, None]
+    assert (space["best"] == space["tags"])[inside].float().mean() > 0.95
 
 
 def test_the_package_does_not_import_torch():

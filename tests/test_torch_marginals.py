@@ -5,7 +5,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs the extra [torch]")
 
-from torch_cases import GIBBS  # noqa: E402
+from torch_cases import CASES, GIBBS  # noqa: E402
 
 from structsolve.torch import Marginals  # noqa: E402
 
@@ -30,3 +30,23 @@ def test_marginals_are_derivatives_of_the_log_partition(name):
                 if mine.ndim == scores.ndim:  # a block of all examples: the others' part is 0
                     other = other[i]
                 torch.testing.assert_close(mine[i], other, msg=block)
+
+
+@pytest.mark.parametrize(
+    ("name", "projection"),
+    [
+        *((name, "entropy") for name in GIBBS if name not in ("dependency", "projective")),
+        *((name, "euclidean") for name in GIBBS),
+        ("matching", "entropy"),
+        ("ranking", "euclidean"),
+    ],
+)
+def test_derivatives_of_marginals(name, projection):
+    case = CASES[name](np.random.default_rng(2), n=2)
+    layer = Marginals(case.structure, projection)
+    names = list(case.scores)
+
+    def value(*tensors):
+        return tuple(layer(dict(zip(names, tensors)), **case.given).values())
+
+    assert torch.autograd.gradcheck(value, tuple(case.scores.values()), atol=1e-5, rtol=1e-4)

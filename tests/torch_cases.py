@@ -46,7 +46,7 @@ def product(sizes):
     return list(itertools.product(*map(range, sizes)))
 
 
-def chain(rng, n=3, K=3, longest=4):
+def chain(rng, n=3, K=3, longest=3):
     lengths = rng.integers(1, longest + 1, n)
     scores = {
         "node": tensor(rng, n, longest, K),

@@ -137,7 +137,7 @@ class Places:
         ndarray of shape (rows, *shape)
         """
         flat = array.reshape(-1, *shape)
-        return flat if self.index is None else flat[self.index]
+        return flat if self.index is None else flat.take(self.index, 0)
 
     def pad(self, rows: np.ndarray, shape: Any) -> np.ndarray:
         """Return rows as node scores are given, 0 where no node is.
