@@ -202,9 +202,9 @@ def test_more_nodes_than_a_list_has_numbers_for(tmp_path):
     for made in (tree, half):
         indptr, indices, data = made.weights()
         W = sparse.csr_matrix((data, indices, indptr), (d, M))
-        assert (W.sum_duplicates(), W.nnz)[1] == made.n_entries > 50
+        assert (W.sum_duplicates(), W.nnz)[1] == made.sums.n_entries > 50
         assert abs(W - sparse.csr_matrix(expected)).max() < 1e-5 * np.abs(expected).max()
-    assert tree.nbytes <= 12 * tree.n_entries + 16 * 3 * d
+    assert tree.sums.nbytes <= 12 * tree.sums.n_entries + 16 * 3 * d
 
 
 @pytest.fixture

@@ -230,8 +230,8 @@ def train(
                 "certified": False,
                 "oracle_calls": X.shape[0],
                 "seconds": time.perf_counter() - start,
-                "nonzeros": tree.n_entries,
-                "bytes": tree.nbytes,
+                "nonzeros": tree.sums.n_entries,
+                "bytes": tree.sums.nbytes,
             }
         )
         ended = after is not None and bool(after(history[-1]))

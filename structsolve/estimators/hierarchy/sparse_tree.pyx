@@ -9,76 +9,23 @@ of an example's features hold a quarter as many entries as there are nodes.
 import numpy as np
 
 cimport cython
-from libc.math cimport fabs
-from libc.stdint cimport int32_t, int64_t, uint16_t
-from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memmove, memset
+from libc.stdint cimport int32_t, int64_t
+from libc.string cimport memset
 
-from ...extreme.feature_rows cimport room_for
-from ...utils.arrays import check_counts, check_finite, checked_array
 from .leaf_search cimport LeafSearch
-from .leaf_search import LeafSearch, LOSSES
+from .leaf_search import LOSSES
+from .node_sums cimport NodeSums, Sums, WIDTH, nodes_of
 
 
 cdef enum:
-    WIDTH = 65536       # nodes of a list
-    SPARSE = 4          # entries of an example that are worth a look at every node: one in so many
-    ENTRY = 10          # bytes
-
-
-# Of float32.
-cdef double MOST = 3.4028234e38
-
-
-cdef struct Sums:
-    # room_for(size) sums of steps, as many sums of steps times the step's number, both in float32,
-    # then the nodes less the list's first one, in 16 bits, rising.
-    char* block
-    int32_t size
-
-
-cdef inline float* sums_of(const Sums* own) noexcept nogil:
-    return <float*>own.block
-
-
-cdef inline float* moments_of(const Sums* own) noexcept nogil:
-    return <float*>own.block + room_for(own.size)
-
-
-cdef inline uint16_t* nodes_of(const Sums* own) noexcept nogil:
-    return <uint16_t*>(<float*>own.block + 2 * room_for(own.size))
-
-
-cdef inline void move(char* target, Py_ssize_t room, const char* source, Py_ssize_t old,
-                      Py_ssize_t first, Py_ssize_t last, Py_ssize_t shift) noexcept nogil:
-    # Entries first .. last - 1 of a block with room for `old` go `shift` places up, to another one.
-    cdef Py_ssize_t n = last - first
-    memmove(target + 8 * room + 2 * (first + shift), source + 8 * old + 2 * first, 2 * n)
-    memmove(target + 4 * (room + first + shift), source + 4 * (old + first), 4 * n)
-    memmove(target + 4 * (first + shift), source + 4 * first, 4 * n)
-
-
-cdef inline void add_scores(const Sums* own, double x, double* theta) noexcept nogil:
-    cdef const uint16_t* node = nodes_of(own)
-    cdef const float* sum = sums_of(own)
-    cdef Py_ssize_t e
-    for e in range(own.size):
-        theta[node[e]] += x * sum[e]
-
-
-cdef inline void clear_scores(const Sums* own, double* theta) noexcept nogil:
-    cdef const uint16_t* node = nodes_of(own)
-    cdef Py_ssize_t e
-    for e in range(own.size):
-        theta[node[e]] = 0
+    SPARSE = 4          # sums of an example that are worth a look at every node: one in so many
 
 
 @cython.final
 cdef class SparseTree:
     """Weights of a tree's nodes for single leaves, and the steps that move them.
 
-    Nodes are numbered so that parents come first.  A weight takes 10 bytes, and at most an eighth
-    more where its feature has many; a feature takes 16 for every 65,536 nodes.
+    Nodes are numbered so that parents come first.
 
     Parameters
     ----------
@@ -95,8 +42,10 @@ cdef class SparseTree:
     Attributes
     ----------
     search : LeafSearch
-    n_entries, nbytes : int
-        Weights kept, and the bytes that they take.
+    sums : NodeSums
+        Of the weights: ``n_entries`` are kept.
+    steps : int
+        Steps made.
 
     Raises
     ------
@@ -110,23 +59,17 @@ cdef class SparseTree:
     >>> import numpy as np
     >>> one = np.ones(3)
     >>> tree = SparseTree(np.array([-1, 0, 0], dtype=np.int32), one, one, "hamming", 2)
-    >>> tree.n_entries
+    >>> tree.sums.n_entries
     0
     """
 
-    cdef readonly Py_ssize_t n_features, n_entries
     cdef readonly int64_t steps
     cdef readonly LeafSearch search
-    cdef Py_ssize_t blocks
-    cdef Sums* lists
+    cdef readonly NodeSums sums
     cdef double[::1] square, theta, gain
-    cdef int32_t[::1] path, place, missing
-
-    def __cinit__(self, parent, scale, cost, loss, Py_ssize_t n_features):
-        self.lists = NULL
+    cdef int32_t[::1] path
 
     def __init__(self, parent, scale, cost, loss, Py_ssize_t n_features):
-        self._free()
         if loss not in LOSSES:
             raise ValueError(f"loss is {loss!r}, expected one of {list(LOSSES)}")
         if n_features < 1:
@@ -141,31 +84,13 @@ cdef class SparseTree:
         # The scale of a step, and that of the scores, which the stored sums hold as well.
         self.square = np.append(0.0, scale[self.search.given[1:]] ** 2)
         self.theta, self.gain = np.zeros(M + 1), np.zeros(M + 1)
-        self.path, self.place = np.zeros(M + 1, np.int32), np.zeros(M + 1, np.int32)
-        self.missing = np.zeros(M + 1, np.int32)
-        self.n_features, self.n_entries, self.steps = n_features, 0, 0
-        self.blocks = M // WIDTH + 1
-        self.lists = <Sums*>calloc(n_features * self.blocks, sizeof(Sums))
-        if self.lists == NULL:
-            raise MemoryError(f"no memory for the weights of {n_features} features")
+        self.path, self.steps = np.zeros(M + 1, np.int32), 0
+        self.sums = NodeSums(n_features, M + 1)
 
-    def __dealloc__(self):
-        self._free()
-
-    cdef void _free(self) noexcept:
-        cdef Py_ssize_t j
-        if self.lists != NULL:
-            for j in range(self.n_features * self.blocks):
-                free(self.lists[j].block)
-            free(self.lists)
-            self.lists = NULL
-
-    @property
-    def nbytes(self):
-        cdef Py_ssize_t j, rooms = 0, n = self.n_features * self.blocks
-        for j in range(n):
-            rooms += room_for(self.lists[j].size)
-        return ENTRY * rooms + n * sizeof(Sums)
+    cdef int check_made(self) except -1:
+        if self.sums is None:
+            raise ValueError("SparseTree: not made yet, or its making failed")
+        return 0
 
     def run(self, indptr, indices, data, labels, order, double alpha, weight=None):
         """Make one step of Pegasos for each example of ``order``.
@@ -190,6 +115,7 @@ cdef class SparseTree:
         MemoryError
             When there is no memory for more weights.
         """
+        self.check_made()
         cdef const int64_t[::1] rows = np.ascontiguousarray(indptr, dtype=np.int64)
         cdef const int32_t[::1] columns = np.ascontiguousarray(indices, dtype=np.int32)
         cdef const double[::1] values = np.ascontiguousarray(data, dtype=np.float64)
@@ -198,7 +124,7 @@ cdef class SparseTree:
         cdef const double[::1] factor
         cdef Py_ssize_t n = rows.shape[0] - 1, k, i, M = self.search.n_nodes - 1
         cdef double share = 1
-        _check_rows(np.asarray(rows), np.asarray(columns), values.shape[0], self.n_features)
+        _check_rows(np.asarray(rows), np.asarray(columns), values.shape[0], self.sums.n_features)
         if truth.shape[0] != n or (n and (np.min(truth) < 0 or np.max(truth) >= M)):
             raise ValueError(f"labels: expected {n} nodes below {M}")
         truth = self.search.own[np.asarray(truth)]
@@ -231,40 +157,33 @@ cdef class SparseTree:
         # After t steps w = sum / t: Pegasos with the rate 1 / (alpha t) multiplies w by 1 - 1 / t.
         cdef double past = 1.0 / self.steps if self.steps else 0.0
         cdef double* theta = &self.theta[0]
-        cdef Py_ssize_t best, k, b, entries = 0
-        cdef Sums* own
+        cdef Py_ssize_t best
         self.steps += 1
         self.search.begin(truth)
-        for k in range(nnz):
-            for b in range(self.blocks):
-                own = &self.lists[columns[k] * self.blocks + b]
-                add_scores(own, values[k] * past, theta + b * WIDTH)
-                entries += own.size
-        if SPARSE * entries >= self.search.n_nodes:
+        if SPARSE * self.sums.score(nnz, columns, values, past, theta) >= self.search.n_nodes:
             best = self.search.end(True, theta)
             memset(theta, 0, self.search.n_nodes * sizeof(double))
         else:
-            for k in range(nnz):
-                for b in range(self.blocks):
-                    self.touch(&self.lists[columns[k] * self.blocks + b], b * WIDTH)
+            self.touch(nnz, columns)
             best = self.search.end(False, theta)
-            for k in range(nnz):
-                for b in range(self.blocks):
-                    clear_scores(&self.lists[columns[k] * self.blocks + b], theta + b * WIDTH)
+            self.sums.clear(nnz, columns, theta)
         if best != truth:
             self.learn(nnz, columns, values, truth, best, rate)
         return 0
 
-    cdef void touch(self, const Sums* own, Py_ssize_t first) noexcept nogil:
-        cdef const uint16_t* node = nodes_of(own)
-        cdef Py_ssize_t e
-        for e in range(own.size):
-            self.search.touch(first + node[e], &self.theta[0])
+    cdef void touch(self, Py_ssize_t nnz, const int32_t* columns) noexcept nogil:
+        cdef Py_ssize_t k, b, e
+        cdef const Sums* own
+        for k in range(nnz):
+            for b in range(self.sums.blocks):
+                own = &self.sums.lists[columns[k] * self.sums.blocks + b]
+                for e in range(own.size):
+                    self.search.touch(b * WIDTH + nodes_of(own)[e], &self.theta[0])
 
     cdef int learn(self, Py_ssize_t nnz, const int32_t* columns, const double* values,
                    Py_ssize_t a, Py_ssize_t b, double rate) except -1 nogil:
         """Add an example to the weights of a's path, and take it from those of b's."""
-        cdef Py_ssize_t n = 0, k, first, last, block
+        cdef Py_ssize_t n = 0, k
         # Up to where the paths meet: the node with the larger number is no ancestor of the other.
         while a != b:
             if a > b:
@@ -275,107 +194,24 @@ cdef class SparseTree:
                 b = self.search.up[b]
             n += 1
         for k in range(nnz):
-            first = 0
-            while first < n:
-                block, last = self.path[first] // WIDTH, first + 1
-                while last < n and self.path[last] // WIDTH == block:
-                    last += 1
-                if self.add(&self.lists[columns[k] * self.blocks + block], values[k], first, last):
-                    with gil:
-                        raise ValueError(
-                            f"the weights of feature {columns[k]} are beyond the range of float32; "
-                            "scale the features, or use a larger alpha"
-                        )
-                first = last
+            if self.sums.add(columns[k], values[k], n, &self.path[0], &self.gain[0], self.steps):
+                with gil:
+                    raise ValueError(
+                        f"the weights of feature {columns[k]} are beyond the range of float32; "
+                        "scale the features, or use a larger alpha"
+                    )
         return 0
 
-    cdef bint add(self, Sums* own, double value, Py_ssize_t first,
-                  Py_ssize_t last) except -1 nogil:
-        """Add to the weights of path[first:last], which falls; return True where one overflows."""
-        cdef const uint16_t* node = nodes_of(own)
-        cdef Py_ssize_t j, low, middle, left, size = own.size, n_missing = 0
-        cdef uint16_t wanted
-        cdef bint beyond = False
-        for j in range(first, last):
-            wanted = <uint16_t>(self.path[j] % WIDTH)
-            low, left = 0, size
-            while left > 0:
-                middle = left // 2
-                if node[low + middle] < wanted:
-                    low += middle + 1
-                    left -= middle + 1
-                else:
-                    left = middle
-            if low < size and node[low] == wanted:
-                beyond |= self.change(own, low, value * self.gain[j])
-            else:
-                self.place[n_missing], self.missing[n_missing] = <int32_t>low, <int32_t>j
-                n_missing += 1
-            size = low
-        if n_missing:
-            beyond |= self.insert(own, value, n_missing)
-        return beyond
-
-    cdef inline bint change(self, Sums* own, Py_ssize_t e, double gain) noexcept nogil:
-        cdef float* sum = sums_of(own) + e
-        cdef float* moment = moments_of(own) + e
-        sum[0] = <float>(sum[0] + gain)
-        moment[0] = <float>(moment[0] + self.steps * gain)
-        return not (fabs(sum[0]) <= MOST and fabs(moment[0]) <= MOST)
-
-    cdef bint insert(self, Sums* own, double value, Py_ssize_t n) except -1 nogil:
-        """Add n entries, those that are missing, at their places, which fall."""
-        cdef Py_ssize_t old = room_for(own.size), room = room_for(own.size + n), k, end = own.size
-        cdef char* block = own.block
-        cdef bint beyond = False
-        if room != old:
-            block = <char*>malloc(ENTRY * room)
-            if block == NULL:
-                with gil:
-                    raise MemoryError(
-                        "no memory is left for the weights; use fewer passes or a larger alpha"
-                    )
-        for k in range(n):
-            move(block, room, own.block, old, self.place[k], end, n - k)
-            end = self.place[k]
-        if block != own.block:
-            move(block, room, own.block, old, 0, end, 0)
-            free(own.block)
-            own.block = block
-        own.size += <int32_t>n
-        self.n_entries += n
-        for k in range(n):
-            end = self.place[k] + n - k - 1
-            nodes_of(own)[end] = <uint16_t>(self.path[self.missing[k]] % WIDTH)
-            sums_of(own)[end] = moments_of(own)[end] = 0
-            beyond |= self.change(own, end, value * self.gain[self.missing[k]])
-        return beyond
-
     def to_arrays(self):
-        """Return the state, for checkpoints.
+        """Return the state but the number of steps, for checkpoints.
 
         Returns
         -------
         dict of str to ndarray
-            ``counts`` of entries by list (a feature has one for every 65,536 nodes), then of each
-            entry ``node`` in 16 bits, ``sum`` and ``moment`` in float32.
+            As of :meth:`NodeSums.to_arrays`.
         """
-        cdef Py_ssize_t j, e, position = 0, n = self.n_features * self.blocks
-        counts, nodes = np.empty(n, np.int64), np.empty(self.n_entries, np.uint16)
-        sums, moments = np.empty(self.n_entries, np.float32), np.empty(self.n_entries, np.float32)
-        cdef int64_t[::1] count = counts
-        cdef uint16_t[::1] node = nodes
-        cdef float[::1] total = sums, moment = moments
-        cdef const Sums* own
-        for j in range(n):
-            own = &self.lists[j]
-            count[j] = own.size
-            for e in range(own.size):
-                node[position] = nodes_of(own)[e]
-                total[position] = sums_of(own)[e]
-                moment[position] = moments_of(own)[e]
-                position += 1
-        return {"counts": counts, "node": nodes, "sum": sums, "moment": moments}
+        self.check_made()
+        return self.sums.to_arrays()
 
     def restore(self, int64_t steps, arrays):
         """Continue from a checkpoint.
@@ -392,45 +228,11 @@ cdef class SparseTree:
         ValueError
             When they are those of another problem.
         """
-        cdef Py_ssize_t j, e, position = 0, n = self.n_features * self.blocks
-        size = len(arrays["node"])
-        nodes = checked_array(arrays["node"], np.uint16, "node", size)
-        sums = checked_array(arrays["sum"], np.float32, "sum", size)
-        moments = checked_array(arrays["moment"], np.float32, "moment", size)
-        counts = checked_array(arrays["counts"], np.int64, "counts", n)
-        check_counts(counts, size, "counts of weights")
-        check_finite({"sum": sums, "moment": moments})
-        if steps < 0 or counts.max() > WIDTH:
-            raise ValueError("weights: expected steps of at least 0, and a node once for a feature")
-        lists = np.repeat(np.arange(n), counts)
-        places = lists * WIDTH + nodes[:size]
-        number = places % (self.blocks * WIDTH)
-        if (np.diff(places) <= 0).any():
-            raise ValueError("weights: found a node twice for a feature, or nodes that do not rise")
-        if size and (number.min() < 1 or number.max() >= self.search.n_nodes):
-            raise ValueError(
-                f"nodes of weights: expected numbers from 1 to {self.search.n_nodes - 1}"
-            )
-        cdef const int64_t[::1] count = counts
-        cdef const uint16_t[::1] node = nodes
-        cdef const float[::1] total = sums, moment = moments
-        cdef Sums* own
-        self.n_entries, self.steps = 0, steps
-        for j in range(n):
-            own = &self.lists[j]
-            free(own.block)
-            own.block, own.size = NULL, 0
-            if count[j]:
-                own.block = <char*>malloc(ENTRY * room_for(count[j]))
-                if own.block == NULL:
-                    raise MemoryError(f"no memory for {size} weights")
-            own.size = <int32_t>count[j]
-            self.n_entries += count[j]
-            for e in range(count[j]):
-                nodes_of(own)[e] = node[position]
-                sums_of(own)[e] = total[position]
-                moments_of(own)[e] = moment[position]
-                position += 1
+        self.check_made()
+        if steps < 0:
+            raise ValueError(f"steps is {steps}, expected a number of at least 0")
+        self.sums.restore(arrays)
+        self.steps = steps
 
     def weights(self, bint averaged=True):
         """Return the weights, multiplied with the nodes' factors, as CSR arrays by feature.
@@ -447,29 +249,8 @@ cdef class SparseTree:
             Not sorted.
         data : ndarray of float32
         """
-        cdef Py_ssize_t j, b, e, position = 0
-        indptr = np.zeros(self.n_features + 1, np.int64)
-        indices, data = np.empty(self.n_entries, np.int32), np.empty(self.n_entries, np.float32)
-        cdef int64_t[::1] row = indptr
-        cdef int32_t[::1] column = indices
-        cdef float[::1] value = data
-        cdef double t = max(self.steps, 1), sum
-        cdef const Sums* own
-        for j in range(self.n_features):
-            for b in range(self.blocks):
-                own = &self.lists[j * self.blocks + b]
-                for e in range(own.size):
-                    column[position] = self.search.name[b * WIDTH + nodes_of(own)[e]]
-                    sum = sums_of(own)[e]
-                    if averaged:
-                        # sum_k k w_k = (t + 1) sum - moment
-                        sum = 2 / (t * (t + 1)) * ((t + 1) * sum - moments_of(own)[e])
-                    else:
-                        sum = sum / t
-                    value[position] = <float>sum
-                    position += 1
-            row[j + 1] = position
-        return indptr, indices, data
+        self.check_made()
+        return self.sums.mean(self.steps, self.search.given, averaged)
 
 
 def _check_rows(indptr, indices, size, n_features):
