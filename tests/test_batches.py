@@ -9,7 +9,7 @@ from test_solvers import check
 from test_weight_constraints import NAMED, rows_of
 
 from structsolve import Problem, StructuredSVM, get_structure
-from structsolve.solvers import BCFW
+from structsolve.solvers import BCFW, GBCFW, SDCA
 from structsolve.solvers._team import Team
 from structsolve.structure import calls
 from structsolve.surrogates import CutSurrogate, Slack
@@ -136,6 +136,48 @@ def test_constraints_hold_and_the_optimum_inside_is_reached(name):
     assert history[-1]["primal"] == pytest.approx(best.value, rel=1e-6)
 
 
+def concave(surrogate):
+    rng = np.random.default_rng(2)
+    X = [rng.normal(size=(length, 3)) for length in rng.integers(1, 5, 20)]
+    Y = [rng.integers(0, 3, len(x)) for x in X]
+    X[1], Y[1] = X[0], Y[0]
+    return Problem(*get_structure("chain").make_space(X, Y), surrogate=surrogate)
+
+
+@pytest.mark.parametrize("surrogate", ["crf", "sparsemap", "max-min"])
+@pytest.mark.parametrize("solver", [GBCFW, SDCA])
+def test_steps_towards_projections_come_to_the_same_optimum(surrogate, solver):
+    if (surrogate, solver) == ("max-min", SDCA):
+        refused("strongly concave", begin, SDCA(batch=2), concave(surrogate), ALPHA)
+        return
+    tol = 1e-2
+    single = begin(solver(), concave(surrogate), ALPHA)
+    follow(single, tol)
+    ends = []
+    for jobs in (1, 2, 4):
+        run = begin(solver(batch=7), concave(surrogate), ALPHA, n_jobs=jobs)
+        history = follow(run, tol, passes=600)
+        check_rising(history)
+        check_sums(run, 1e-10)
+        assert history[-1]["gap"] <= tol * history[-1]["primal"]
+        ends.append((run.loop.w.tobytes(), run.loop.b_total))
+    assert ends[0] == ends[1] == ends[2]
+    assert run.best_primal == pytest.approx(single.best_primal, rel=2 * tol)
+
+
+@pytest.mark.parametrize("rule", ["search", "curvature"])
+def test_the_dual_of_projections_falls_in_no_batch(rule):
+    rng = np.random.default_rng(0)
+    for surrogate in ("crf", "sparsemap"):
+        run = begin(GBCFW(), concave(surrogate), 1e-3)
+        before, moved = 0.0, 0
+        for t in range(12):
+            run.loop.run(rng.permutation(20), rule, 20 * t, False, 20)
+            assert dual_now(run.loop) >= before - 1e-12
+            before, moved = dual_now(run.loop), moved + run.loop.moved.sum()
+        assert moved > 50
+
+
 def test_an_example_that_comes_again_ends_the_batch():
     problem = make_case("chain", n=6).problem
     loops = [begin(BCFW(), problem, ALPHA).loop for _ in range(2)]
@@ -149,10 +191,12 @@ def test_an_example_that_comes_again_ends_the_batch():
     assert loops[0].steps_done == loops[1].steps_done == 10
 
 
-@pytest.mark.parametrize("stop", [1, 4, 7])
-def test_resuming_is_bit_for_bit_whatever_the_threads(tmp_path, stop):
+@pytest.mark.parametrize("surrogate", ["margin", "crf"])
+@pytest.mark.parametrize("stop", [1, 7])
+def test_resuming_is_bit_for_bit_whatever_the_threads(tmp_path, stop, surrogate):
     X, Y = chains(40)
     settings = {"solver": BCFW(batch=8), "alpha": 0.01, "tol": 0, "max_iter": 11}
+    settings["surrogate"] = surrogate
     whole = StructuredSVM("chain", n_jobs=3, **settings).fit(X, Y)
     model = StructuredSVM("chain", checkpoint=tmp_path / "run", n_jobs=2, **settings)
     with pytest.raises(RuntimeError):

@@ -377,7 +377,7 @@ cdef class DoubleOracle(MaxMinGame):
             t += 1
             bound[0] = max(bound[0], value[0])
             grown = self.add_move(i, theta, &moves, &answer, 0, self.label(work), work)
-            if self.enough(value[0], bound[0], truth):
+            if self.enough(i, value[0], bound[0], truth):
                 break
             if grown:
                 self.solve_game(&moves, &answer)

@@ -18,9 +18,9 @@ cdef class MaxMinGame(Projection):
     cdef object spent
     cdef int64_t[::1] spent_view
     cdef double[::1] unit
-    # G + <theta, mu> of the solver's present mu: an answer far above it may be less accurate;
-    # infinite where there is none.
-    cdef double standing
+    # Of every example, G + <theta, mu> of the solver's present mu: an answer far above it may be
+    # less accurate; infinite where there is none.
+    cdef double[::1] standing
 
     cdef double* vector(self, char* work, int number) noexcept nogil
     cdef int* label(self, char* work) noexcept nogil
@@ -31,6 +31,6 @@ cdef class MaxMinGame(Projection):
     cdef double score_of(self, Py_ssize_t i, const double* theta, const int* label,
                          char* work) except? -1 nogil
     cdef double least(self, Py_ssize_t i, double* costs, char* work) except? -1 nogil
-    cdef bint enough(self, double value, double bound, double truth) noexcept nogil
+    cdef bint enough(self, Py_ssize_t i, double value, double bound, double truth) noexcept nogil
     cdef double search(self, Py_ssize_t i, const double* a, const double* b, double linear,
                        double curvature, char* work) except? -1 nogil

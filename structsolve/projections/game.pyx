@@ -87,7 +87,7 @@ cdef class MaxMinGame(Projection):
             self.vectors * self.vector_bytes + self.label_bytes + 12 * self.entries
             + self.scratch_bytes + more_bytes + 256)
         self.has_term = True
-        self.standing = INFINITY
+        self.standing = np.full(layout.n + 1, np.inf)
         self.unit = np.ones(layout.n)
         cdef double[::1] memory = aligned_zeros(self.work_bytes // 8 + 16)
         for i in range(layout.n):
@@ -197,10 +197,10 @@ cdef class MaxMinGame(Projection):
             costs[j] = -costs[j]
         return -bound
 
-    cdef bint enough(self, double value, double bound, double truth) noexcept nogil:
+    cdef bint enough(self, Py_ssize_t i, double value, double bound, double truth) noexcept nogil:
         """Tell whether an answer between value and bound is good enough."""
         return (bound - value <= self.tol * fabs(bound - truth)
-                or bound - value <= SHARE * (bound - self.standing))
+                or bound - value <= SHARE * (bound - self.standing[i]))
 
     cdef double term(self, Py_ssize_t i, const double* state, char* work) except? -1 nogil:
         cdef double* costs = self.vector(work, 0)

@@ -167,7 +167,7 @@ cdef class SaddleProx(MaxMinGame):
         if start != NULL and self.step_view[2 * i] > 0:
             self.certify(i, theta, here.mu, &at_here, marginals, value, bound, work)
             gap = bound[0] - value[0]
-            if self.enough(value[0], bound[0], truth):
+            if self.enough(i, value[0], bound[0], truth):
                 return 0
             if gap > FAR_OFF * fabs(bound[0] - truth) and gap > 2 * self.step_view[2 * i + 1]:
                 # The scores have changed too much for the last answer to be of use.
@@ -215,7 +215,7 @@ cdef class SaddleProx(MaxMinGame):
                         mean_mu[j], mean_nu[j] = sum_mu[j] / mass, sum_nu[j] / mass
                     self.set_gradient(i, theta, mean_mu, mean_nu, &at_half)
                     self.certify(i, theta, mean_mu, &at_half, marginals, value, bound, work)
-                if self.enough(value[0], bound[0], truth):
+                if self.enough(i, value[0], bound[0], truth):
                     break
             eta = min(1.25 * eta, LONGEST_STEP * self.unit[i])
         self.spent_view[2 * i + 1] += t + 1 if t < self.max_iter else t

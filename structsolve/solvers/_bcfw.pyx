@@ -29,12 +29,8 @@ cdef class BlockLoop(VisitLoop):
 
     # Where w has to lie; None for anywhere.
     cdef readonly Polyhedron feasible
-    cdef char[::1] taken        # 1 for the examples of the batch
-
-    def __init__(self, LinearPotentials potentials not None, Surrogate surrogate not None, labels,
-                 weights, double alpha, Py_ssize_t max_cuts=50):
-        super().__init__(potentials, surrogate, labels, weights, alpha, max_cuts)
-        self.taken = np.zeros(potentials.n + 1, dtype=np.int8)
+    cdef double gap_total
+    cdef long calls_total
 
     def constrain(self, Polyhedron feasible not None):
         """Keep w inside a polyhedron ``A w <= c`` from now on.
@@ -74,27 +70,15 @@ cdef class BlockLoop(VisitLoop):
         team : Team, optional
             Threads that share the visits of a batch, made for this loop.
         """
-        cdef Py_ssize_t k = 0
-        cdef long calls = 0
-        cdef double total = 0
         check_numbers(order, self.potentials.n, "order")
-        if team is not None and team.work is not self:
-            raise ValueError("the team was made for another loop")
-        self.make_room(1 if team is None else team.size, batch)
+        self.reserve(self.potentials.n, 1 if team is None else team.size, batch)
         self.settings.max_calls, self.settings.max_steps = max_calls, max_steps
         self.settings.pairwise, self.settings.max_age = pairwise, max_age
         self.settings.inner_tol, self.settings.min_gain = inner_tol, min_gain
-        self.settings.averaging, self.settings.damped = averaging, batch > 1
-        try:
-            with nogil:
-                while k < order.shape[0]:
-                    k += self._batch(&order[k], min(batch, order.shape[0] - k), team, &total,
-                                     &calls)
-                self._batch(NULL, 0, team, &total, &calls)
-        except BaseException:
-            self._take_back()
-            raise
-        return total, calls
+        self.settings.averaging = averaging
+        self.gap_total = self.calls_total = 0
+        self.visit_all(order, batch, team)
+        return self.gap_total, self.calls_total
 
     def resynchronise(self):
         """Recompute w, and the sum of b, from the dual variables: rounding does not add up."""
@@ -104,12 +88,12 @@ cdef class BlockLoop(VisitLoop):
         self.b_total = 0
         with nogil:
             for i in range(self.potentials.n):
-                visit.i, visit.gamma = i, 1
+                visit.gamma = 1
                 m = self.cuts.heads(i, self.spaces.heads)
                 for j in range(m):
                     visit.before[j] = 0
-                self._change(visit, self.spaces, m)
-                self._apply(visit, False)
+                self._change(visit, i, self.spaces, m)
+                self._apply(visit, i, False)
         if self.feasible is not None:
             self.feasible.project(&self.w_view[0], 1, False, NULL, 0)
 
@@ -184,105 +168,51 @@ cdef class BlockLoop(VisitLoop):
             for j in range(m):
                 self._gram_row(i, j, self.spaces)
 
-    cdef Py_ssize_t _batch(self, const int64_t* order, Py_ssize_t most, Team team, double* total,
-                           long* calls) except -1 nogil:
-        """Visit the first examples of ``order``; return their number.
-
-        An example that comes again ends the batch, also one of the batch before: its visit waits
-        to be finished.  Then there may be none.
-        """
-        cdef Py_ssize_t n = 0, k
-        cdef Visit* visits = self.visits
-        while n < most and not self.taken[order[n]]:
-            self.taken[order[n]] = 1
-            visits[n].i = order[n]
-            visits[n].moved = visits[n].open = False
-            n += 1
-        self.n_visits = n
-        self._take_turns()
-        if team is not None:
-            team.share(max(n, self.n_last))
-        else:
-            for k in range(max(n, self.n_last)):
-                self.piece(k, 0)
-        for k in range(self.n_last):
-            self.taken[self.last[k].i] = 0
-        for k in range(n):
-            self._step(&visits[k])
-            total[0] += self.weights[visits[k].i] * self.gaps_view[visits[k].i]
-            calls[0] += visits[k].calls
-        self.visits, self.last = self.last, visits
-        self.n_last, self.n_visits = n, 0
-        return n
-
-    cdef void _take_turns(self) noexcept nogil:
-        """Long examples come first: threads then end together."""
-        cdef Py_ssize_t j, k
-        for k in range(self.n_visits):
-            self.visits[k].size = self.potentials.theta_size(self.visits[k].i)
-            j = k
-            while j > 0 and self.visits[self.turns[j - 1]].size < self.visits[k].size:
-                self.turns[j] = self.turns[j - 1]
-                j -= 1
-            self.turns[j] = k
-
-    def _take_back(self):
-        """Give up the steps that visits have proposed, after one of them failed."""
-        cdef Py_ssize_t j, k, m
-        cdef CutHead** heads = self.spaces.heads
-        self.taken[:] = 0
-        for k in range(self.n_last):
-            self._finish(&self.last[k], heads)
-        for k in range(self.n_visits):
-            if self.visits[k].moved:
-                m = self.cuts.heads(self.visits[k].i, heads)
-                for j in range(m):
-                    heads[j].weight = self.visits[k].before[j]
-        self.n_last = self.n_visits = 0
-
-    cdef void _step(self, Visit* visit) noexcept nogil:
+    cdef int take(self, Py_ssize_t slot, Py_ssize_t i) except -1 nogil:
         """Take the step that a visit proposed, as far as the dual rises at the present w."""
-        cdef Py_ssize_t i = visit.i
+        cdef Visit* visit = &self.visits[slot]
         cdef bint averaging = self.settings.averaging
         # Also where the step comes to nothing: the next pass may well take it.
         self.moved_view[i] = visit.moved
-        if visit.skipped:
-            return
-        if self.settings.max_calls > 0:
-            self.gaps_view[i] = visit.gap
-        visit.gamma, visit.open = 1, True
-        if visit.moved:
-            if self.settings.damped:
-                self._damp(visit)
-            if visit.gamma > 0:
-                self._apply(visit, averaging)
-                if self.feasible is not None:
-                    self.feasible.project(&self.w_view[0], 1, True,
-                                          &self.average_view[0] if averaging else NULL,
-                                          self.average_mass)
-        if averaging:
-            self.steps_done += 1
-            self.average_mass += self.steps_done
+        if not visit.skipped:
+            if self.settings.max_calls > 0:
+                self.gaps_view[i] = visit.gap
+                self.calls_total += visit.calls
+            visit.gamma, visit.open = 1, True
+            if visit.moved:
+                if self.damped:
+                    self._damp(visit, i)
+                if visit.gamma > 0:
+                    self._apply(visit, i, averaging)
+                    if self.feasible is not None:
+                        self.feasible.project(&self.w_view[0], 1, True,
+                                              &self.average_view[0] if averaging else NULL,
+                                              self.average_mass)
+            if averaging:
+                self.steps_done += 1
+                self.average_mass += self.steps_done
+        self.gap_total += self.weights[i] * self.gaps_view[i]
+        return 0
 
-    cdef void _damp(self, Visit* visit) noexcept nogil:
+    cdef void _damp(self, Visit* visit, Py_ssize_t i) noexcept nogil:
         """Set the share of a step that leads to the maximum of the dual on its way."""
         cdef Py_ssize_t j
         cdef double rise = visit.b_change
-        cdef double curvature = self.weights[visit.i] / self.alpha * visit.square
+        cdef double curvature = self.weights[i] / self.alpha * visit.square
         if self.short:
             for j in range(visit.n_changed):
                 rise -= visit.value[j] * self.w_view[visit.index[j]]
         else:
-            rise -= self.potentials.dot(visit.i, visit.n_changed, visit.index, visit.value,
+            rise -= self.potentials.dot(i, visit.n_changed, visit.index, visit.value,
                                         &self.w_view[0])
         if rise <= 0:
             visit.gamma = 0
         elif rise < curvature:
             visit.gamma = rise / curvature
 
-    cdef void _apply(self, Visit* visit, bint averaging) noexcept nogil:
+    cdef void _apply(self, Visit* visit, Py_ssize_t i, bint averaging) noexcept nogil:
         """Change w (and the average) once, for all steps of a visit."""
-        cdef Py_ssize_t i = visit.i, j, n = visit.n_changed
+        cdef Py_ssize_t j, n = visit.n_changed
         cdef double share = visit.gamma * (self.weights[i] / self.alpha), change
         self.b_total += visit.gamma * self.weights[i] * visit.b_change
         if self.short:

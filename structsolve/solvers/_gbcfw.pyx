@@ -4,12 +4,15 @@ import numpy as np
 
 from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int64_t
+from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 from ..operators cimport Projection
 from ..potentials.linear cimport LinearPotentials
 from ..projections.game cimport MaxMinGame
 from ..surrogates._fenchel_young cimport FenchelYoung
+from ._batches cimport BatchLoop, doubles, integers
 from ._loop cimport DualLoop
+from ._team cimport Team
 
 from ..utils.arrays import aligned_zeros, check_finite, check_numbers
 
@@ -24,6 +27,34 @@ STEPS = {"search": SEARCH, "harmonic": HARMONIC, "curvature": CURVATURE}
 # Slopes per line search at most; it ends where the slope is below this share of the gap.
 cdef int MOST_SLOPES = 16
 cdef double FLAT_SHARE = 0.02
+
+
+# Memory of one thread; u and z are zeros between calls.
+cdef struct Space:
+    double* theta
+    double* start
+    double* end             # marginals of two states
+    double* mixed           # a state
+    double* u
+    double* scratch
+    double* z
+    double* value
+    int* index
+    char* work
+
+# One visit: the step that it proposes is towards the state `fresh`.
+cdef struct Visit:
+    Py_ssize_t n            # entries of the direction, in marginals
+    bint open               # the state waits for its share of the step
+    bint known              # term is that of the state after the whole step
+    double gap, gamma, term
+    double linear, curvature    # the rise of <theta, mu> on the way; the norm of the direction
+    double rise                 # G rises at least so much per gamma, up to the whole step
+    double gain, strength       # of CURVATURE
+    double* fresh
+    double* value
+    int* index
+    double[3] padding       # no cache line is of two threads
 
 
 cdef class SegmentLoop(DualLoop):
@@ -41,10 +72,13 @@ cdef class SegmentLoop(DualLoop):
     cdef double[::1] states_view, terms_view
     cdef double[::1] at_truth           # -G at the truth of every example
     cdef int64_t[::1] offsets
-    cdef double[::1] theta_buffer, fresh, from_buffer, to_buffer, u_buffer, scratch, z_view
-    cdef double[::1] value_buffer
-    cdef int[::1] index_buffer
-    cdef char[::1] work
+    cdef Space* spaces          # of each thread
+    cdef Visit* visits          # of each slot
+    cdef Py_ssize_t n_spaces, n_visits, most_state, visits_before
+    cdef object owners, visit_owners
+    cdef int rule
+    cdef bint averaging
+    cdef double gap_total
     cdef bint euclidean
 
     def __init__(self, LinearPotentials potentials not None, FenchelYoung surrogate not None,
@@ -64,45 +98,75 @@ cdef class SegmentLoop(DualLoop):
         self.states = aligned_zeros(int(sizes.sum()) + 8)
         self.terms, self.at_truth = np.zeros(potentials.n), np.zeros(potentials.n)
         self.states_view, self.terms_view = self.states, self.terms
-        most = int(sizes.max()) if potentials.n else 0
-        self.fresh = aligned_zeros(most + 8)
-        self.theta_buffer, self.from_buffer, self.to_buffer, self.u_buffer = (
-            aligned_zeros(potentials.max_theta + 8) for _ in range(4))
-        self.scratch = aligned_zeros(potentials.scratch_size)
-        if not potentials.has_gram:
-            self.z_view = aligned_zeros(potentials.dim)
-        self.value_buffer = np.zeros(surrogate.max_entries + 8)
-        self.index_buffer = np.zeros(surrogate.max_entries + 8, dtype=np.int32)
-        self.work = aligned_zeros(surrogate.work_bytes // 8 + 16).view(np.int8)
+        self.most_state = int(sizes.max()) if potentials.n else 0
+        self.owners = []
+        self.reserve(potentials.n, 1, 1)
         with nogil:
             for i in range(potentials.n):
                 self.begin(i)
+
+    def __dealloc__(self):
+        free(self.spaces)
+
+    def reserve(self, Py_ssize_t n, Py_ssize_t threads, Py_ssize_t batch):
+        """Make room for so many examples, threads, and visits of a batch; see the base."""
+        cdef Py_ssize_t theta = self.potentials.max_theta + 8, k
+        cdef Py_ssize_t entries = self.surrogate.max_entries + 8
+        cdef Space* space
+        cdef void* memory
+        BatchLoop.reserve(self, n, threads, batch)
+        owners = self.owners
+        if threads > self.n_spaces:
+            memory = realloc(self.spaces, threads * sizeof(Space))
+            if memory == NULL:
+                raise MemoryError(f"no memory for {threads} threads")
+            self.spaces = <Space*>memory
+            while self.n_spaces < threads:
+                space = &self.spaces[self.n_spaces]
+                space.theta, space.u = doubles(theta, owners), doubles(theta, owners)
+                space.start, space.end = doubles(theta, owners), doubles(theta, owners)
+                space.mixed = doubles(self.most_state, owners)
+                space.scratch = doubles(self.potentials.scratch_size, owners)
+                space.z = NULL
+                if not self.potentials.has_gram:
+                    space.z = doubles(self.potentials.dim, owners)
+                space.value, space.index = doubles(entries, owners), integers(entries, owners)
+                space.work = <char*>doubles(self.surrogate.work_bytes // 8 + 16, owners)
+                self.n_spaces += 1
+        if self.n_slots > self.n_visits:
+            owners = []
+            self.visits = <Visit*>doubles(self.n_slots * sizeof(Visit) // 8, owners)
+            for k in range(self.n_slots):
+                self.visits[k].fresh = doubles(self.most_state, owners)
+                self.visits[k].value = doubles(entries, owners)
+                self.visits[k].index = integers(entries, owners)
+            self.visit_owners, self.n_visits = owners, self.n_slots
 
     cdef Py_ssize_t state_size(self, Py_ssize_t i) noexcept nogil:
         if self.projection.has_state:
             return self.projection.state_size(i)
         return self.potentials.theta_size(i)
 
-    cdef double term(self, Py_ssize_t i) except? -1 nogil:
-        return self.at_truth[i] + self.projection.term(
-            i, &self.states_view[self.offsets[i]], &self.work[0])
+    cdef double term(self, Py_ssize_t i, const double* state, char* work) except? -1 nogil:
+        return self.at_truth[i] + self.projection.term(i, state, work)
 
     cdef int begin(self, Py_ssize_t i) except -1 nogil:
         """Set the state to the truth's, where w is 0."""
         cdef double* state = &self.states_view[self.offsets[i]]
         cdef const int* truth = self.truth(i)
-        self.at_truth[i] = self.losses.offset(i, truth, &self.index_buffer[0],
-                                              &self.value_buffer[0], &self.work[0])
+        cdef Space* space = self.spaces
+        self.at_truth[i] = self.losses.offset(i, truth, space.index, space.value,
+                                              space.work)
         if self.projection.has_state:
             self.projection.state_of(i, truth, state)
         else:
-            self.losses.add_truth(i, truth, 1.0, state, &self.index_buffer[0],
-                                  &self.value_buffer[0])
-        self.terms_view[i] = self.term(i)
+            self.losses.add_truth(i, truth, 1.0, state, space.index, space.value)
+        self.terms_view[i] = self.term(i, state, space.work)
         self.b_total += self.weights[i] * self.terms_view[i]
         return 0
 
-    def run(self, const int64_t[::1] order not None, step, Py_ssize_t visits, bint averaging):
+    def run(self, const int64_t[::1] order not None, step, Py_ssize_t visits, bint averaging,
+            Py_ssize_t batch=1, Team team=None):
         """Visit the examples of ``order``; return the sum of gaps met and the projections made.
 
         Parameters
@@ -114,29 +178,31 @@ cdef class SegmentLoop(DualLoop):
             Visits before, which the harmonic step counts.
         averaging : bool
             Keep the average of the iterates, weighted by t.
+        batch : int, default=1
+            Examples that are visited at the same w; their steps are then taken one after the other.
+        team : Team, optional
+            Threads that share the visits of a batch, made for this loop.
         """
-        cdef Py_ssize_t k
-        cdef int rule = STEPS[step]
-        cdef double total = 0
         check_numbers(order, self.potentials.n, "order")
-        with nogil:
-            for k in range(order.shape[0]):
-                self.visit(order[k], rule, visits + k, averaging)
-                total += self.weights[order[k]] * self.gaps_view[order[k]]
-        return total, order.shape[0]
+        self.reserve(self.potentials.n, 1 if team is None else team.size, batch)
+        self.rule, self.averaging, self.visits_before = STEPS[step], averaging, visits
+        self.gap_total = 0
+        self.visit_all(order, batch, team)
+        return self.gap_total, order.shape[0]
 
     def resynchronise(self):
         """Recompute w and the sum of G from the states: rounding does not add up."""
         cdef Py_ssize_t i, n
+        cdef Space* space = self.spaces
         self.w[:] = 0
         self.b_total = 0
         with nogil:
             for i in range(self.potentials.n):
-                self.terms_view[i] = self.term(i)
+                self.terms_view[i] = self.term(i, &self.states_view[self.offsets[i]], space.work)
                 self.b_total += self.weights[i] * self.terms_view[i]
-                n = self._difference(i)
-                self.potentials.add(i, n, &self.index_buffer[0], &self.value_buffer[0],
-                                    self.weights[i] / self.alpha, &self.w_view[0])
+                n = self._difference(i, space)
+                self.potentials.add(i, n, space.index, space.value, self.weights[i] / self.alpha,
+                                    &self.w_view[0])
 
     @property
     def count(self):
@@ -168,106 +234,170 @@ cdef class SegmentLoop(DualLoop):
         self.projection.pool(i, state, out)
         return out
 
-    cdef Py_ssize_t _difference(self, Py_ssize_t i) except -1 nogil:
+    cdef Py_ssize_t _difference(self, Py_ssize_t i, Space* space) except -1 nogil:
         """index, value <- mu(y_i) - mu(s_i)."""
         cdef Py_ssize_t j, size = self.potentials.theta_size(i), n = 0
-        cdef double* u = &self.u_buffer[0]
-        cdef const double* mu = self.marginals(i, &self.states_view[self.offsets[i]],
-                                               &self.from_buffer[0])
+        cdef double* u = space.u
+        cdef const double* mu = self.marginals(i, &self.states_view[self.offsets[i]], space.start)
         for j in range(size):
             u[j] = -mu[j]
-        self.losses.add_truth(i, self.truth(i), 1.0, u, &self.index_buffer[0],
-                              &self.value_buffer[0])
+        self.losses.add_truth(i, self.truth(i), 1.0, u, space.index, space.value)
         for j in range(size):
             if u[j] != 0:
-                self.index_buffer[n], self.value_buffer[n] = <int>j, u[j]
+                space.index[n], space.value[n] = <int>j, u[j]
                 n += 1
         memset(u, 0, size * sizeof(double))
         return n
 
-    cdef int visit(self, Py_ssize_t i, int rule, Py_ssize_t visits,
-                   bint averaging) except -1 nogil:
-        cdef double* theta = &self.theta_buffer[0]
+    cdef int propose(self, Py_ssize_t slot, Py_ssize_t i, Py_ssize_t thread) except -1 nogil:
+        """Project the scores, and search the way from the state to what the projection gives."""
+        cdef Visit* visit = &self.visits[slot]
+        cdef Space* space = &self.spaces[thread]
+        cdef double* theta = space.theta
         cdef double* state = &self.states_view[self.offsets[i]]
-        cdef double* fresh = &self.fresh[0]
+        cdef double* fresh = visit.fresh
         cdef double share = self.weights[i] / self.alpha
-        cdef double value, bound, linear = 0, score = 0, gamma, term
+        cdef double value, bound, score = 0
         cdef Py_ssize_t j, n = 0, size = self.potentials.theta_size(i), entries = self.state_size(i)
         cdef const double* before
         cdef const double* after
+        visit.n, visit.open, visit.known, visit.gamma, visit.linear = 0, False, False, 0, 0
         self.potentials.score(i, &self.w_view[0], 1.0, theta)
-        before = self.marginals(i, state, &self.from_buffer[0])
+        before = self.marginals(i, state, space.start)
         for j in range(size):
             score += theta[j] * before[j]
         if self.game is not None:
-            self.game.standing = score + self.terms_view[i] - self.at_truth[i]
-        self.projection.project_state(i, theta, fresh, &value, &bound, &self.work[0])
+            self.game.standing[i] = score + self.terms_view[i] - self.at_truth[i]
+        self.projection.project_state(i, theta, fresh, &value, &bound, space.work)
         if self.game is not None:
-            self.game.standing = INFINITY
-        after = self.marginals(i, fresh, &self.to_buffer[0])
+            self.game.standing[i] = INFINITY
+        after = self.marginals(i, fresh, space.end)
         for j in range(size):
             if after[j] != before[j]:
-                self.index_buffer[n] = <int>j
-                self.value_buffer[n] = after[j] - before[j]
-                linear += theta[j] * self.value_buffer[n]
+                visit.index[n] = <int>j
+                visit.value[n] = after[j] - before[j]
+                visit.linear += theta[j] * visit.value[n]
                 n += 1
-        self.gaps_view[i] = bound + self.at_truth[i] - self.terms_view[i] - score
+        visit.gap = bound + self.at_truth[i] - self.terms_view[i] - score
+        visit.n = n
+        if n == 0 or self.rule == HARMONIC:
+            return 0
+        visit.curvature = share * self._norm(i, visit, space)
+        if self.rule == CURVATURE:
+            visit.gain = visit.gap - (bound - value)
+            visit.strength = self._strength(i, state, visit)
+            return 0
+        if self.game is not None:
+            visit.gamma = self.game.search(i, state, fresh, visit.linear, visit.curvature,
+                                           space.work)
+        else:
+            visit.gamma = self._search(i, state, visit, space.work)
+        if self.damped and visit.gamma > 0:
+            # G is concave: it lies above its chord.
+            for j in range(entries):
+                space.mixed[j] = state[j] + visit.gamma * (fresh[j] - state[j])
+            visit.term, visit.known = self.term(i, space.mixed, space.work), True
+            visit.rise = (visit.term - self.terms_view[i]) / visit.gamma
+        return 0
+
+    cdef int take(self, Py_ssize_t slot, Py_ssize_t i) except -1 nogil:
+        """Move w as far as the dual rises for certain at the present w."""
+        cdef Visit* visit = &self.visits[slot]
+        cdef double share = self.weights[i] / self.alpha, gain = visit.gain
+        self.gaps_view[i] = visit.gap
+        self.gap_total += self.weights[i] * visit.gap
         self.steps_done += 1
-        if averaging:
+        if self.averaging:
             self.average_mass += self.steps_done
         self.moved_view[i] = 0
-        if n == 0:
+        self.visits_before += 1
+        if visit.n == 0:
             return 0
-        if rule == HARMONIC:
-            gamma = 2.0 * self.potentials.n / (visits + 2.0 * self.potentials.n)
-        elif rule == CURVATURE:
-            gamma = self._quadratic(i, state, fresh, n, self.gaps_view[i] - (bound - value),
-                                    share * self._norm(i, n))
-        elif self.game is not None:
-            gamma = self.game.search(i, state, fresh, linear, share * self._norm(i, n),
-                                     &self.work[0])
-        else:
-            gamma = self._search(i, state, fresh, linear, share * self._norm(i, n),
-                                 self.gaps_view[i])
-        if not gamma > 0:
+        if self.rule == HARMONIC:
+            visit.gamma = 2.0 * self.potentials.n / (
+                self.visits_before - 1 + 2.0 * self.potentials.n)
+        elif self.rule == CURVATURE:
+            if self.damped:
+                gain += self._along(visit, i) - visit.linear
+            visit.gamma = self._quadratic(gain, visit)
+        elif self.damped and visit.gamma > 0:
+            self._damp(visit, i)
+        if not visit.gamma > 0:
             return 0
         self.moved_view[i] = 1
-        for j in range(entries):
-            state[j] += gamma * (fresh[j] - state[j])
-        term = self.term(i)
-        self.b_total += self.weights[i] * (term - self.terms_view[i])
-        self.terms_view[i] = term
+        visit.open = True
         # The state moves away from the truth, w towards it.
-        self.potentials.add(i, n, &self.index_buffer[0], &self.value_buffer[0], -gamma * share,
+        self.potentials.add(i, visit.n, visit.index, visit.value, -visit.gamma * share,
                             &self.w_view[0])
-        if averaging:
+        if self.averaging:
             # sum_t t w_t = T(T+1)/2 w_T - sum_t (mass before t) change_t.
-            self.potentials.add(i, n, &self.index_buffer[0], &self.value_buffer[0],
-                                -gamma * share * (self.average_mass - self.steps_done),
+            self.potentials.add(i, visit.n, visit.index, visit.value,
+                                -visit.gamma * share * (self.average_mass - self.steps_done),
                                 &self.average_view[0])
         return 0
 
-    cdef double _norm(self, Py_ssize_t i, Py_ssize_t n) noexcept nogil:
-        """``||Phi_i' d||^2`` of the direction in index and value."""
-        cdef const int* index = &self.index_buffer[0]
-        cdef const double* value = &self.value_buffer[0]
-        cdef double* u = &self.u_buffer[0]
+    cdef int finish(self, Py_ssize_t slot, Py_ssize_t i, Py_ssize_t thread) except -1 nogil:
+        """Move the state."""
+        cdef Visit* visit = &self.visits[slot]
+        cdef double* state = &self.states_view[self.offsets[i]]
+        cdef Py_ssize_t j
+        if not visit.open:
+            return 0
+        visit.open = False
+        for j in range(self.state_size(i)):
+            state[j] += visit.gamma * (visit.fresh[j] - state[j])
+        if not visit.known:
+            visit.term = self.term(i, state, self.spaces[thread].work)
+            visit.known = True
+        return 0
+
+    cdef int close(self, Py_ssize_t slot, Py_ssize_t i) except -1 nogil:
+        cdef Visit* visit = &self.visits[slot]
+        if visit.gamma > 0 and visit.known:
+            self.b_total += self.weights[i] * (visit.term - self.terms_view[i])
+            self.terms_view[i] = visit.term
+        return 0
+
+    cdef double _along(self, Visit* visit, Py_ssize_t i) noexcept nogil:
+        """How the scores at the present w rise along a direction."""
+        return self.potentials.dot(i, visit.n, visit.index, visit.value, &self.w_view[0])
+
+    cdef void _damp(self, Visit* visit, Py_ssize_t i) noexcept nogil:
+        """Shorten a step to the maximum of the dual, with the chord in place of G, on its way."""
+        cdef double rise = visit.rise + self._along(visit, i)
+        if rise <= 0:
+            visit.gamma, visit.known = 0, False
+        elif rise < visit.gamma * visit.curvature:
+            visit.gamma, visit.known = rise / visit.curvature, False
+
+    cdef double _norm(self, Py_ssize_t i, const Visit* visit, Space* space) noexcept nogil:
+        """``||Phi_i' d||^2`` of the direction of a visit."""
+        cdef const int* index = visit.index
+        cdef const double* value = visit.value
+        cdef double* u = space.u
         cdef double total = 0
         cdef Py_ssize_t k
         if not self.potentials.has_gram:
-            self.potentials.add(i, n, index, value, 1.0, &self.z_view[0])
-            total = self.potentials.dot(i, n, index, value, &self.z_view[0])
-            self.potentials.clear(i, n, index, &self.z_view[0])
+            self.potentials.add(i, visit.n, index, value, 1.0, space.z)
+            total = self.potentials.dot(i, visit.n, index, value, space.z)
+            self.potentials.clear(i, visit.n, index, space.z)
             return total
-        self.potentials.add_gram(i, n, index, value, 1.0, u, &self.scratch[0])
-        for k in range(n):
+        self.potentials.add_gram(i, visit.n, index, value, 1.0, u, space.scratch)
+        for k in range(visit.n):
             total += value[k] * u[index[k]]
         memset(u, 0, self.potentials.theta_size(i) * sizeof(double))
         return total
 
-    cdef double _quadratic(self, Py_ssize_t i, const double* state, const double* fresh,
-                           Py_ssize_t n, double gain, double curvature) noexcept nogil:
-        """Shalev-Shwartz and Zhang's step: G lies above its chord by ``q gamma (1 - gamma) / 2``.
+    cdef double _quadratic(self, double gain, const Visit* visit) noexcept nogil:
+        """Shalev-Shwartz and Zhang's step, for a G as strongly concave as its strength says."""
+        cdef double q = visit.strength, curvature = visit.curvature
+        if q + curvature <= 0:
+            return 1
+        return min(max((gain + q / 2) / (q + curvature), 0), 1)
+
+    cdef double _strength(self, Py_ssize_t i, const double* state,
+                          const Visit* visit) noexcept nogil:
+        """The q by which G lies above its chord: ``q gamma (1 - gamma) / 2``.
 
         The entropy of labels is strongly concave in their l1 distance, which is at least the
         distance of the marginals of any node; -|mu|^2 / 2 in the Euclidean distance of the node
@@ -275,6 +405,8 @@ cdef class SegmentLoop(DualLoop):
         """
         cdef Py_ssize_t k, first = self.potentials.shared_size, width = self.potentials.node_size
         cdef Py_ssize_t last = first, row = -1, position
+        cdef Py_ssize_t n = visit.n
+        cdef const double* fresh = visit.fresh
         cdef double q = 0, total = 0
         last += (self.potentials.offsets[i + 1] - self.potentials.offsets[i]) * width
         for k in range(self.losses.state_rows):
@@ -283,24 +415,23 @@ cdef class SegmentLoop(DualLoop):
         if self.losses.state_rows:
             q, n = q if self.euclidean else q * q, 0
         for k in range(n):
-            position = self.index_buffer[k]
+            position = visit.index[k]
             if first <= position < last:
                 if self.euclidean:
-                    q += self.value_buffer[k] * self.value_buffer[k]
+                    q += visit.value[k] * visit.value[k]
                 else:
                     if (position - first) // width != row:
                         row, total = (position - first) // width, 0
-                    total += fabs(self.value_buffer[k])
+                    total += fabs(visit.value[k])
                     q = max(q, total * total)
-        if q + curvature <= 0:
-            return 1
-        return min(max((gain + q / 2) / (q + curvature), 0), 1)
+        return q
 
-    cdef double _search(self, Py_ssize_t i, const double* state, const double* fresh,
-                        double linear, double curvature, double gap) except? -1 nogil:
+    cdef double _search(self, Py_ssize_t i, const double* state, const Visit* visit,
+                        char* work) except? -1 nogil:
         """Maximise ``G((1-g) s + g f) + g linear - g^2 curvature / 2``: find its slope's root."""
         cdef double low = 0, high = 1, at_low = INFINITY, at_high, gamma, value
-        cdef char* work = &self.work[0]
+        cdef const double* fresh = visit.fresh
+        cdef double linear = visit.linear, curvature = visit.curvature, gap = visit.gap
         cdef int k
         at_high = self.projection.slope(i, state, fresh, 1.0, work) + linear - curvature
         if at_high >= 0:

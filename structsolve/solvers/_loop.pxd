@@ -2,7 +2,7 @@
 from ..part_layout cimport PartLayout
 from ..potentials.linear cimport LinearPotentials
 from ..surrogates.base cimport Surrogate
-from ._team cimport Shared
+from ._batches cimport BatchLoop
 
 
 # The address of the first true label; example i's is layout.label_offsets[i] behind it.  Raises
@@ -11,7 +11,7 @@ cdef const int* first_label(LinearPotentials potentials, Surrogate surrogate, la
                             weights=*, w=*) except? NULL
 
 
-cdef class DualLoop(Shared):
+cdef class DualLoop(BatchLoop):
     cdef readonly LinearPotentials potentials
     cdef readonly Surrogate surrogate
     cdef readonly object w, average, gaps

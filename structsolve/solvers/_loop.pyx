@@ -61,6 +61,9 @@ cdef class DualLoop:
         self.w_view, self.average_view, self.gaps_view = self.w, self.average, self.gaps
         self.moved_view = self.moved
 
+    cdef Py_ssize_t size_of(self, Py_ssize_t i) noexcept nogil:
+        return self.potentials.theta_size(i)
+
     cdef const int* truth(self, Py_ssize_t i) noexcept nogil:
         return self.truths + self.surrogate.layout.label_offsets[i]
 

@@ -25,7 +25,6 @@ cdef struct Space:
 
 # One visit: the step that it proposes is the change of p_i, n_changed entries.
 cdef struct Visit:
-    Py_ssize_t i, size          # its scores
     bint skipped            # nothing to look at
     bint moved              # the cuts have the weights of the whole step
     bint open               # ... or wait for their share of it, and to be pruned
@@ -37,13 +36,12 @@ cdef struct Visit:
     double* value
     int* index
     double* before              # weights of the cuts before the step
-    double[5] padding           # no cache line is of two threads
+    double[7] padding           # no cache line is of two threads
 
 # What run() is given.
 cdef struct Settings:
     int max_calls, max_steps, max_age
     bint pairwise, averaging
-    bint damped             # the weights w have moved since a step was proposed
     double inner_tol, min_gain
 
 
@@ -53,15 +51,11 @@ cdef class VisitLoop(DualLoop):
     cdef readonly bint short
     cdef Settings settings
     cdef Space* spaces          # of each thread
-    cdef Visit* visits          # of this batch
-    cdef Visit* last            # of the one before
-    cdef Py_ssize_t* turns      # the visits in the order in which threads take them
-    cdef Py_ssize_t n_spaces, most_visits, n_visits, n_last
+    cdef Visit* visits          # of each slot
+    cdef Py_ssize_t n_spaces, n_visits
     cdef object owners, visit_owners
 
-    cdef int _finish(self, Visit* visit, CutHead** heads) noexcept nogil
-    cdef int _propose(self, Visit* visit, Space* space) except -1 nogil
-    cdef void _change(self, Visit* visit, Space* space, Py_ssize_t m) noexcept nogil
+    cdef void _change(self, Visit* visit, Py_ssize_t i, Space* space, Py_ssize_t m) noexcept nogil
     cdef double _slope(self, Py_ssize_t i, CutHead* head, const double* w) noexcept nogil
     cdef double _slope_now(self, Py_ssize_t i, CutHead* head, const double* theta) noexcept nogil
     cdef void _shorten(self, Py_ssize_t i, Cut* cut, Space* space) noexcept nogil
@@ -70,7 +64,7 @@ cdef class VisitLoop(DualLoop):
     cdef void _gram_row(self, Py_ssize_t i, Py_ssize_t row, Space* space) noexcept nogil
     cdef void _gram_row_through_features(self, Py_ssize_t i, Py_ssize_t row, double* gram,
                                          Py_ssize_t side, Space* space) noexcept nogil
-    cdef void _update_scores(self, Visit* visit, Space* space, Py_ssize_t m,
+    cdef void _update_scores(self, Visit* visit, Py_ssize_t i, Space* space, Py_ssize_t m,
                              double share) noexcept nogil
     cdef Py_ssize_t _merge(self, CutHead* head, double coef, Py_ssize_t n, int* merged,
                            Space* space) noexcept nogil

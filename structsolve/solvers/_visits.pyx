@@ -3,12 +3,10 @@
 from libc.stdlib cimport free, realloc
 from ..potentials.linear cimport LinearPotentials
 from ..surrogates.base cimport Cut, Surrogate
+from ._batches cimport BatchLoop, doubles, integers
 from ._cuts cimport CutHead, CutStore, cut_index, cut_values, inner, slope
 from ._loop cimport DualLoop
 from ._steps cimport line_searches
-from ._team cimport MOST_PIECES
-
-from ..utils.arrays import aligned_zeros
 
 
 # Cuts are kept as Phi' p where theta is so many times longer than w.
@@ -29,19 +27,19 @@ cdef class VisitLoop(DualLoop):
         self.short = (potentials.has_weights and not potentials.has_gram
                       and SHORT * potentials.dim <= potentials.max_theta - potentials.shared_size)
         self.owners, self.visit_owners = [], []
-        self.make_room(1, 1)
+        self.reserve(potentials.n, 1, 1)
 
     def __dealloc__(self):
         free(self.spaces)
 
-    def make_room(self, Py_ssize_t threads, Py_ssize_t batch):
-        """Make room for so many threads, and for batches of so many visits."""
+    def reserve(self, Py_ssize_t n, Py_ssize_t threads, Py_ssize_t batch):
+        """Make room for so many examples, threads, and visits of a batch; see the base."""
         cdef Py_ssize_t theta = self.potentials.max_theta + 8, cuts = self.max_cuts + 8, k
         cdef Py_ssize_t entries = self.surrogate.max_entries + 1
         cdef Space* space
         cdef void* memory
-        if not 1 <= batch <= MOST_PIECES:
-            raise ValueError(f"batch is {batch}, expected 1 to {MOST_PIECES}")
+        BatchLoop.reserve(self, n, threads, batch)
+        owners = self.owners
         if threads > self.n_spaces:
             memory = realloc(self.spaces, threads * sizeof(Space))
             if memory == NULL:
@@ -49,62 +47,60 @@ cdef class VisitLoop(DualLoop):
             self.spaces = <Space*>memory
             while self.n_spaces < threads:
                 space = &self.spaces[self.n_spaces]
-                space.theta, space.u = _doubles(theta, self.owners), _doubles(theta, self.owners)
-                space.z_buffer = _doubles(theta, self.owners)
+                space.theta, space.u = doubles(theta, owners), doubles(theta, owners)
+                space.z_buffer = doubles(theta, owners)
                 space.z = NULL
                 if not self.potentials.has_gram:
-                    space.z = _doubles(self.potentials.dim, self.owners)
-                space.scratch = _doubles(self.potentials.scratch_size, self.owners)
-                space.value = _doubles(entries, self.owners)
-                space.index = _integers(entries, self.owners)
-                space.merged_value = _doubles(theta, self.owners)
-                space.merged_index = _integers(theta, self.owners)
-                space.scored = _doubles(cuts, self.owners)
-                space.slopes = _doubles(cuts, self.owners)
-                space.drift = _doubles(cuts, self.owners)
-                space.seen = <char*>_doubles(theta // 8 + 1, self.owners)
-                space.work = <char*>_doubles(self.surrogate.work_bytes // 8 + 16, self.owners)
-                space.heads = <CutHead**>_doubles(cuts, self.owners)
+                    space.z = doubles(self.potentials.dim, owners)
+                space.scratch = doubles(self.potentials.scratch_size, owners)
+                space.value, space.index = doubles(entries, owners), integers(entries, owners)
+                space.merged_value = doubles(theta, owners)
+                space.merged_index = integers(theta, owners)
+                space.scored, space.slopes = doubles(cuts, owners), doubles(cuts, owners)
+                space.drift = doubles(cuts, owners)
+                space.seen = <char*>doubles(theta // 8 + 1, owners)
+                space.work = <char*>doubles(self.surrogate.work_bytes // 8 + 16, owners)
+                space.heads = <CutHead**>doubles(cuts, owners)
                 self.n_spaces += 1
-        if batch > self.most_visits:
+        if self.n_slots > self.n_visits:
             owners = []
-            self.visits = <Visit*>_doubles(2 * batch * sizeof(Visit) // 8, owners)
-            self.last = self.visits + batch
-            self.turns = <Py_ssize_t*>_doubles(batch, owners)
-            for k in range(2 * batch):
-                self.visits[k].value = _doubles(theta, owners)
-                self.visits[k].index = _integers(theta, owners)
-                self.visits[k].before = _doubles(cuts, owners)
-            self.visit_owners, self.most_visits = owners, batch
+            self.visits = <Visit*>doubles(self.n_slots * sizeof(Visit) // 8, owners)
+            for k in range(self.n_slots):
+                self.visits[k].value = doubles(theta, owners)
+                self.visits[k].index = integers(theta, owners)
+                self.visits[k].before = doubles(cuts, owners)
+            self.visit_owners, self.n_visits = owners, self.n_slots
 
-    cdef int piece(self, Py_ssize_t k, Py_ssize_t thread) except -1 nogil:
-        """Finish a visit of the last batch, whose share is known by now, and make one of this."""
-        if k < self.n_last:
-            self._finish(&self.last[k], self.spaces[thread].heads)
-        if k < self.n_visits:
-            self._propose(&self.visits[self.turns[k]], &self.spaces[thread])
-        return 0
-
-    cdef int _finish(self, Visit* visit, CutHead** heads) noexcept nogil:
+    cdef int finish(self, Py_ssize_t slot, Py_ssize_t i, Py_ssize_t thread) except -1 nogil:
         """Give the cuts their part of the step, and drop those that have been idle for long."""
+        cdef Visit* visit = &self.visits[slot]
+        cdef CutHead** heads = self.spaces[thread].heads
         cdef Py_ssize_t j, m
         if visit.open:
             visit.open = False
             if visit.moved and visit.gamma < 1:
-                m = self.cuts.heads(visit.i, heads)
+                m = self.cuts.heads(i, heads)
                 for j in range(m):
                     heads[j].weight = visit.before[j] + visit.gamma * (
                         heads[j].weight - visit.before[j])
-            self.cuts.prune(visit.i, self.settings.max_age)
+            self.cuts.prune(i, self.settings.max_age)
+        visit.moved = False
         return 0
 
-    cdef int _propose(self, Visit* visit, Space* space) except -1 nogil:
-        """Find the step of a visit at the present w, which it leaves as it is.
+    cdef int give_up(self, Py_ssize_t slot, Py_ssize_t i) except -1 nogil:
+        cdef CutHead** heads = self.spaces.heads
+        cdef Py_ssize_t j, m
+        if self.visits[slot].moved:
+            m = self.cuts.heads(i, heads)
+            for j in range(m):
+                heads[j].weight = self.visits[slot].before[j]
+        return 0
 
-        The weights of the cuts are then those of the whole step.
-        """
+    cdef int propose(self, Py_ssize_t slot, Py_ssize_t i, Py_ssize_t thread) except -1 nogil:
+        """Find the step of a visit; the weights of the cuts are then those of the whole step."""
+        cdef Visit* visit = &self.visits[slot]
+        cdef Space* space = &self.spaces[thread]
         cdef const Settings* settings = &self.settings
-        cdef Py_ssize_t i = visit.i
         cdef double* theta = space.theta
         cdef double* slopes = space.slopes
         cdef int max_calls = settings.max_calls
@@ -116,6 +112,7 @@ cdef class VisitLoop(DualLoop):
         cdef bint moved = False
         m = self.cuts.heads(i, heads)
         visit.calls, visit.n_changed, visit.gap = 0, 0, 0
+        visit.moved = visit.open = False
         visit.skipped = max_calls == 0 and m == 0
         if visit.skipped:
             return 0
@@ -172,16 +169,16 @@ cdef class VisitLoop(DualLoop):
             call += 1
             if call >= max_calls:
                 break
-            self._update_scores(visit, space, m, share)
+            self._update_scores(visit, i, space, m, share)
         if moved:
             visit.moved = True
-            self._change(visit, space, m)
+            self._change(visit, i, space, m)
         return 0
 
-    cdef void _change(self, Visit* visit, Space* space, Py_ssize_t m) noexcept nogil:
+    cdef void _change(self, Visit* visit, Py_ssize_t i, Space* space, Py_ssize_t m) noexcept nogil:
         """Add up the changes of the cuts' weights, one entry for each part that they touch."""
-        cdef Py_ssize_t j, k, n = 0, side = self.cuts.lists[visit.i].side
-        cdef const double* gram = self.cuts.lists[visit.i].gram
+        cdef Py_ssize_t j, k, n = 0, side = self.cuts.lists[i].side
+        cdef const double* gram = self.cuts.lists[i].gram
         cdef double change, product
         cdef CutHead* head
         visit.b_change = visit.square = 0
@@ -191,7 +188,7 @@ cdef class VisitLoop(DualLoop):
             if change != 0:
                 visit.b_change += change * head.b
                 n = self._merge(head, change, n, visit.index, space)
-                if self.settings.damped:
+                if self.damped:
                     product = 0
                     for k in range(m):
                         product += gram[j * side + k] * (space.heads[k].weight - visit.before[k])
@@ -287,13 +284,13 @@ cdef class VisitLoop(DualLoop):
             u[space.merged_index[k]] = 0
         self.potentials.clear(i, head.nnz, cut_index(head), z)
 
-    cdef void _update_scores(self, Visit* visit, Space* space, Py_ssize_t m,
+    cdef void _update_scores(self, Visit* visit, Py_ssize_t i, Space* space, Py_ssize_t m,
                              double share) noexcept nogil:
         """Bring the scores up to date with the weights, through K_ii."""
         cdef double* u = space.u
         cdef double* theta = space.theta
         cdef CutHead* head
-        cdef Py_ssize_t i = visit.i, j, k
+        cdef Py_ssize_t j, k
         cdef double change
         if self.short:
             for k in range(self.potentials.dim):
@@ -378,13 +375,3 @@ cdef class VisitLoop(DualLoop):
         space.heads[self.cuts.lists[i].count - 1].weight = total
         return 0
 
-
-cdef double* _doubles(Py_ssize_t n, list owners) except NULL:
-    """Return memory of zeros, on cache lines of its own, for as long as ``owners`` lives."""
-    cdef double[::1] memory = aligned_zeros(n + 8)
-    owners.append(memory)
-    return &memory[0]
-
-
-cdef int* _integers(Py_ssize_t n, list owners) except NULL:
-    return <int*>_doubles(n // 2 + 1, owners)

@@ -224,7 +224,7 @@ class BCFWRun(Run):
 
     def _begin(self, solver: Any, start: Start, loop: Any) -> None:
         self.solver, self.given, self.loop = solver, start, loop
-        self.team = Team(loop, _threads(solver.batch, start))
+        self.team = Team(loop, 1 if self.exact else _threads(solver.batch, start))
         problem = start.problem
         self.passes = self.window_start = 0
         self.last_dual = 0.0
@@ -255,7 +255,7 @@ class BCFWRun(Run):
             self.loop.forget_average()
 
     def step(self) -> dict[str, Any]:
-        """Make one pass that calls the oracle, and cheap passes for as long as they pay."""
+        """Make a pass that calls the oracle, and cheap passes where there are some that pay."""
         with self.team:
             return self._step()
 

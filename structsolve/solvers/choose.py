@@ -48,5 +48,8 @@ def choose_solver(solver: Solver, problem: Problem) -> Solver:
     if solver.constraints:
         return solver  # GBCFW knows none
     return GBCFW(
-        sampling=solver.sampling, averaging=solver.averaging, certify_every=solver.certify_every
+        sampling=solver.sampling,
+        averaging=solver.averaging,
+        certify_every=solver.certify_every,
+        batch=solver.batch,
     )

@@ -30,6 +30,9 @@ class GBCFW(Solver):
         passes, then 20, 38, ...
     certify_every : int, default=10
         Passes between two certificates, passes at fixed weights that give primal and gap.
+    batch : int, default=1
+        Examples that are visited at the same w, in ``n_jobs`` threads; their steps are then taken
+        one after the other, each as far as the dual rises.
 
     Examples
     --------
@@ -42,7 +45,6 @@ class GBCFW(Solver):
     name = "gbcfw"
     needs_dual = True
     steps: tuple[str, ...] = ("search", "harmonic")
-    batch = 1
 
     def __init__(
         self,
@@ -50,17 +52,20 @@ class GBCFW(Solver):
         sampling: str = "permutation",
         averaging: bool = True,
         certify_every: int = 10,
+        batch: int = 1,
     ):
         self.step = step
         self.sampling = sampling
         self.averaging = averaging
         self.certify_every = certify_every
+        self.batch = batch
 
     def start(self, start: Start) -> GBCFWRun:
         """Begin an optimisation; see :meth:`Solver.start`."""
         self.check_choice("step", self.steps)
         self.check_choice("sampling", SAMPLINGS)
         self.check_integer("certify_every", 1)
+        self.check_integer("batch", 1)
         self.check(start.problem)
         return GBCFWRun(self, start)
 
@@ -96,6 +101,9 @@ class SDCA(GBCFW):
         Keep the average of the iterates as well.
     certify_every : int, default=10
         Passes between two certificates, passes at fixed weights that give primal and gap.
+    batch : int, default=1
+        Examples that are visited at the same w, in ``n_jobs`` threads; their steps are then taken
+        one after the other, each as far as the dual rises.
 
     Examples
     --------
@@ -110,11 +118,16 @@ class SDCA(GBCFW):
     step = "curvature"
 
     def __init__(
-        self, sampling: str = "permutation", averaging: bool = True, certify_every: int = 10
+        self,
+        sampling: str = "permutation",
+        averaging: bool = True,
+        certify_every: int = 10,
+        batch: int = 1,
     ):
         self.sampling = sampling
         self.averaging = averaging
         self.certify_every = certify_every
+        self.batch = batch
 
     def check(self, problem: Any) -> None:
         """Raise ValueError where G is not strongly concave."""
@@ -158,14 +171,15 @@ class GBCFWRun(BCFWRun):
         )
         self._begin(solver, start, loop)
 
-    def step(self) -> dict[str, Any]:
-        """Visit as many examples as there are, with one projection each."""
+    def _step(self) -> dict[str, Any]:
         solver = self.solver
         self._begin_window()
         estimate, calls = 0.0, 0
         order = self._order()
         visits = self.passes * len(order)
         for some in pieces(order):
-            gap, used = self.loop.run(some, solver.step, visits, solver.averaging)
+            gap, used = self.loop.run(
+                some, solver.step, visits, solver.averaging, solver.batch, self.team
+            )
             estimate, calls, visits = estimate + gap, calls + used, visits + len(some)
         return self._passed(estimate, calls, {})
