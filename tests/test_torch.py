@@ -8,6 +8,7 @@ torch = pytest.importorskip("torch", reason="needs the extra [torch]")
 import torch_cases  # noqa: E402
 from torch_cases import CASES, GIBBS  # noqa: E402
 
+from structsolve.plugins.dependency import DependencyStructure  # noqa: E402
 from structsolve.torch import StructuredLoss, decode  # noqa: E402
 
 SURROGATES = {"crf": torch_cases.crf, "margin": torch_cases.margin}
@@ -71,3 +72,21 @@ def test_gradients_are_derivatives(name, surrogate):
 
         tol = {"max-min": 1e-3}.get(surrogate, 1e-5)
         assert torch.autograd.gradcheck(value, tuple(case.scores.values()), atol=tol, rtol=tol)
+
+
+@pytest.mark.parametrize("projective", [False, True])
+def test_sentences_of_one_word(projective):
+    structure = DependencyStructure(projective=projective)
+    scores = torch.randn(3, 2, 1, requires_grad=True)  # the root, or the word itself
+    heads = decode(structure, scores)
+    assert heads.tolist() == [[0]] * 3
+    loss = StructuredLoss(structure)(scores, heads)
+    loss.backward()
+    assert loss.item() == 0 and not scores.grad.any()
+
+
+def test_pictures_of_one_pixel():
+    scores = torch.tensor([0.0, 2.0, 1.0], requires_grad=True).expand(2, 1, 1, 3)
+    labels = decode("grid", scores)
+    assert labels.tolist() == [[[1]]] * 2
+    assert StructuredLoss("grid")(scores, labels).item() == 0

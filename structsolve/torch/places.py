@@ -95,6 +95,8 @@ class Places:
             if len(index) != n * prod(room) or (np.diff(index) != 1).any():
                 self.index = index
             like_nodes = np.array_equal(sizes, np.diff(self.examples.offsets))
+            if like_nodes and (sizes == 1).all():  # a picture of a pixel, or a sentence of a word?
+                like_nodes = tables.label_per_cell(len(room))
             # Else a label is as long as one of the axes.
             columns = room[int(np.argmax((shapes == sizes[:, None]).all(axis=0)))]
         self.label_shape = self.lead if like_nodes else (n, columns)
@@ -297,6 +299,26 @@ class Tables:
         return flat + np.repeat(np.arange(examples.n), np.diff(examples.offsets)) * prod(
             room
         ), shapes
+
+    def label_per_cell(self, axes: int) -> bool:
+        """Return whether every cell has a label, as in pictures, or every row or column.
+
+        Parameters
+        ----------
+        axes : int
+            Of the tables.
+
+        Returns
+        -------
+        bool
+        """
+        for size in (2, (2,) * axes):
+            try:
+                examples = self.space.pack_sizes([size])
+            except (TypeError, ValueError):
+                continue
+            return bool(examples.label_offsets[-1] == examples.offsets[-1])
+        return True
 
     def _of_size(self, size: Any, axes: int) -> Any:
         if size not in self._kept:
