@@ -19,6 +19,7 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+EXAMPLES = HERE.parent / "docs" / "examples"
 SCRIPTS = {
     "c_loop": [],
     "bcfw_ocr": [],
@@ -64,6 +65,8 @@ SCRIPTS = {
     "extreme_memoir": [],
     "extreme_rivals": [],
     "torch_layers": ["--threads", "1", "2", "4"],
+    "neural_parser": ["--picture", "docs/pictures/neural_parser.png"],
+    "neural_ocr": ["--picture", "docs/pictures/neural_ocr.png"],
     "m4n_table": ["m4n.jsonl"],
 }
 PREFACE = """# Results
@@ -76,7 +79,9 @@ are of one run, unless a note below its heading says that it was run in parts.
 
 def run(name: str, arguments: list[str]) -> tuple[str, bool]:
     """One section of the report, and whether the script succeeded."""
-    command = [sys.executable, str(HERE / f"{name}.py"), *arguments]
+    folder = HERE if (HERE / f"{name}.py").exists() else EXAMPLES
+    script = folder / f"{name}.py"
+    command = [sys.executable, str(script), *arguments]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     start = time.time()
     lines = []
@@ -88,7 +93,7 @@ def run(name: str, arguments: list[str]) -> tuple[str, bool]:
             print(line, end="", flush=True)
             lines.append(line)
     minutes = (time.time() - start) / 60
-    shown = " ".join(["python", f"benchmarks/{name}.py", *arguments])
+    shown = " ".join(["python", script.relative_to(HERE.parent).as_posix(), *arguments])
     stamp = datetime.datetime.now().strftime("%Y-%m-%d %H:%M")
     note = f"`{shown}`, {stamp}, {minutes:.1f} min"
     if process.returncode:

@@ -1,0 +1,179 @@
+"""What neural_parser.py and neural_ocr.py share: batches, stages of surrogates, curves, a report.
+
+A network is trained from chance with the margin; from its weights the margin goes on and, beside
+it, ProbLoss takes over, as in the thesis.  The CRF is trained from chance over as many epochs.
+"""
+
+import argparse
+import copy
+import os
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+
+from structsolve.torch import StructuredLoss, decode
+
+#: Name of a run: the surrogates of its two stages.
+RUNS = {
+    "margin": ("margin", "margin"),
+    "ProbLoss": ("margin", "probloss"),
+    "CRF": ("crf", "crf"),
+}
+
+
+def by_length(examples):
+    """Examples of one length side by side, so that nothing is padded.
+
+    Takes tuples of arrays, labels last; returns a list of tuples of tensors.
+    """
+    groups = {}
+    for example in examples:
+        groups.setdefault(len(example[-1]), []).append(example)
+    return [
+        tuple(torch.from_numpy(np.stack(arrays)) for arrays in zip(*groups[length], strict=True))
+        for length in sorted(groups)
+    ]
+
+
+def batches(groups, nodes, rng=None):
+    """Batches of so many nodes or an example more, in random order where there is a generator."""
+    picked = []
+    for group in groups:
+        n, length = group[-1].shape
+        order = np.arange(n) if rng is None else rng.permutation(n)
+        picked += [(group, part) for part in np.array_split(order, -(-n * length // nodes))]
+    if rng is not None:
+        rng.shuffle(picked)
+    for group, part in picked:
+        yield tuple(tensor[torch.from_numpy(part)] for tensor in group)
+
+
+def right(network, structure, groups):
+    """Share of the nodes whose label is right, in percent."""
+    network.eval()
+    good = total = 0
+    with torch.no_grad():
+        for *inputs, labels in batches(groups, 4000):
+            good += int((decode(structure, network(*inputs)) == labels).sum())
+            total += labels.numel()
+    return 100 * good / total
+
+
+@dataclass
+class Stage:
+    """A trained network and how it came about: the curve has a point for each epoch."""
+
+    network: torch.nn.Module
+    curve: list = field(default_factory=list)
+
+    def best(self, test, structure):
+        """Development figure of the best epoch, and the test figure of its weights."""
+        dev, weights = max(self.curve, key=lambda point: point[0])
+        network = copy.deepcopy(self.network)
+        network.load_state_dict(weights)
+        return dev, right(network, structure, test)
+
+
+def train(start, surrogate, number, structure, data, args, seed):
+    """Epochs of Adam from a stage's last weights; the rate of stage 1 falls evenly to 0."""
+    epochs, rate = args.epochs[number], args.rates[number]
+    network, curve = copy.deepcopy(start.network), list(start.curve)
+    loss = StructuredLoss(structure, surrogate, reduction="sum")
+    optimizer = torch.optim.Adam(network.parameters(), betas=(0.9, 0.95))
+    rng = np.random.default_rng(seed)
+    torch.manual_seed(seed)
+    clock = time.process_time()
+    for epoch in range(epochs):
+        network.train()
+        several = list(batches(data["train"], args.nodes, rng))
+        for step, (*inputs, labels) in enumerate(several):
+            done = (epoch + step / len(several)) / epochs
+            optimizer.param_groups[0]["lr"] = rate - done * rate if number else rate
+            value = loss(network(*inputs), labels) / labels.numel()
+            optimizer.zero_grad()
+            value.backward()
+            torch.nn.utils.clip_grad_norm_(network.parameters(), 5.0)
+            optimizer.step()
+        share = right(network, structure, data["dev"])
+        curve.append((share, copy.deepcopy(network.state_dict())))
+    clock = (time.process_time() - clock) / epochs
+    shares = " ".join(f"{share:.2f}" for share, _ in curve[-epochs:])
+    print(f"- seed {seed}, {surrogate}: {shares} % right, {clock:.1f} s an epoch", flush=True)
+    return Stage(network, curve)
+
+
+def experiment(make, structure, data, args):
+    """All runs from all seeds: name -> a stage for each seed."""
+    torch.set_num_threads(1)
+    print(f"PyTorch {torch.__version__}, one thread.  On development data, after each epoch:\n")
+    stages = {name: [] for name in RUNS}
+    for seed in range(args.seeds):
+        torch.manual_seed(seed)
+        begin, firsts = Stage(make()), {}
+        for name, (first, second) in RUNS.items():
+            if first not in firsts:
+                firsts[first] = train(begin, first, 0, structure, data, args, seed)
+            stages[name].append(train(firsts[first], second, 1, structure, data, args, seed))
+    return stages
+
+
+def options(title, **defaults):
+    """Print a title; return the options that both scripts have."""
+    print(f"## {title}\n")
+    parser = argparse.ArgumentParser(description=title)
+    parser.add_argument("--seeds", type=int, default=3, help="how many")
+    parser.add_argument("--epochs", type=int, nargs=2, help="of each stage")
+    parser.add_argument("--rates", type=float, nargs=2, help="of each stage; the second falls to 0")
+    parser.add_argument("--nodes", type=int, help="words or letters of a batch")
+    parser.add_argument("--most", type=int, default=None, help="examples of each part")
+    parser.add_argument("--picture", help="a file for the curves")
+    parser.set_defaults(**defaults)
+    return parser
+
+
+def report(stages, structure, data, what, linear, error=False):
+    """Print a table: what is right, or wrong, on development and test data."""
+
+    def shown(values):
+        values = 100 - values if error else values
+        return f"{values.mean():.2f} ({' '.join(f'{value:.2f}' for value in values)})"
+
+    best = {
+        name: np.array([stage.best(data["test"], structure) for stage in several])
+        for name, several in stages.items()
+    }
+    print(f"\n| scores | surrogate | {what}, dev | {what}, test |\n| --- | --- | --- | --- |")
+    for row in linear if "STRUCTSOLVE_DATA" in os.environ else []:
+        print(f"| linear | {' | '.join(row)} |")
+    for name, figures in best.items():
+        print(f"| network | {name} | {shown(figures[:, 0])} | {shown(figures[:, 1])} |")
+    for name in ("ProbLoss", "CRF"):
+        dev, test = (best[name] - best["margin"]).T
+        each = " ".join(f"{value:+.2f}" for value in test)
+        print(
+            f"\n{name}, points more right than the margin: {dev.mean():+.2f} on development data, "
+            f"{test.mean():+.2f} on test data ({each})"
+        )
+    print(f"\nCPU: {time.process_time() / 60:.1f} min in all")
+
+
+def draw(stages, path, what, error=False):
+    """Curves on development data: a thin line for each seed, a thick one for their mean."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(6.5, 4), layout="constrained")
+    for (name, several), colour in zip(stages.items(), ("C0", "C3", "C2"), strict=True):
+        curves = np.array([[share for share, _ in stage.curve] for stage in several])
+        curves = 100 - curves if error else curves
+        epochs = np.arange(1, curves.shape[1] + 1)
+        axes.plot(epochs, curves.T, color=colour, lw=0.6, alpha=0.6)
+        axes.plot(epochs, curves.mean(axis=0), "o-", color=colour, ms=3, label=name)
+    axes.set(xlabel="epoch", ylabel=f"{what}, development data")
+    axes.set_yscale("log" if error else "linear")
+    axes.legend()
+    figure.savefig(path, dpi=110)
