@@ -78,7 +78,7 @@ def marginals(
     -------
     marginals : Scores
         In arrays like those of ``scores``, but a shared block that is given has one array for each
-        example: shape (n, *shape).
+        example: shape (n, ...) with that of the block.
     values : ndarray of float64 of shape (n,)
         The maximum; for "entropy" ``log sum_y exp <theta, mu(y)>``.
 

@@ -26,7 +26,7 @@ def encode(space: Any, scores: Scores, labels: Any) -> Scores:
     -------
     Scores
         In arrays like those of ``scores``, but a shared block that is given has one array for each
-        example: shape (n, *shape).
+        example: shape (n, ...) with that of the block.
 
     Raises
     ------

@@ -16,14 +16,14 @@ class Scores:
 
     Parameters
     ----------
-    node : ndarray of shape (rows, *shape), or None
+    node : ndarray of shape (rows, ...), or None
         Scores of the space's node block: one row, of the block's shape, for each node of all
         examples, one example after the other.  Rows of one number may be a flat array.
     shared : dict of str to ndarray, optional
         Blocks that all positions share (``"transition"``, ``"start"``, ...), of the block's shape;
         those that are missing score 0.  :func:`argmax`, :func:`k_best` and :func:`samples` also
-        take an array for each example, of shape (n, *shape).
-    edge : ndarray of shape (rows, *shape), optional
+        take an array for each example, of shape (n, ...) with that of the block.
+    edge : ndarray of shape (rows, ...), optional
         Scores of the edge block, one row per edge; they are 0 without it.
     examples : Examples
         Sizes and graphs of the examples, without features: by :meth:`structsolve.Space.pack_sizes`.

@@ -117,7 +117,7 @@ class Sample(Layer):
 
         Returns
         -------
-        Tensor of int64 of shape (n, *shape of labels)
+        Tensor of int64 of shape (n, ...), where ... is that of labels
             -1 beyond the end of an example.
 
         Raises
