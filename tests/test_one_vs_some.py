@@ -8,7 +8,8 @@ from sklearn.svm import LinearSVC
 
 from structsolve.extreme._one_vs_some import Machines, Space, pair_lists
 from structsolve.extreme.base import RECORD, ExtremeProblem
-from structsolve.extreme.one_vs_some import OneVsSome, class_means
+from structsolve.extreme.class_means import class_means
+from structsolve.extreme.one_vs_some import OneVsSome
 from structsolve.extreme.rivals import make_rivals
 from structsolve.solvers.checkpoint import Checkpoint
 

@@ -14,8 +14,8 @@ from ..utils.memory import refuse_too_large
 from ..utils.parallel import over_examples
 from ._dual import DualAscent
 from .base import ExtremeProblem
+from .class_means import class_means
 from .feature_lists import checked_rows
-from .one_vs_some import class_means
 from .postings import Postings
 from .rival_checks import ask_rivals, check_rivals
 from .rivals import CertifiedRivals, ExactRivals

@@ -2,44 +2,28 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
 
 from ..solvers.checkpoint import check_state
 from ..utils.memory import refuse_too_large
-from ..utils.parallel import effective_jobs, over_examples, ranges
+from ..utils.parallel import effective_jobs
 from ..utils.params import check_types
-from ._one_vs_some import LOSSES, Machines, Space, pair_lists, scatter
+from ._one_vs_some import LOSSES, Space
 from .base import ExtremeProblem, ExtremeResult, ExtremeSolver
-from .postings import Postings
-from .rival_checks import ask_rivals, check_rivals
-from .rivals import RivalIndex
+from .one_vs_some_run import TINY, Run
 
 if TYPE_CHECKING:
     from ..solvers.checkpoint import Checkpoint
 
-# Non-zeros of rows per unit of work: over_examples hands out 20,000 units at a time.
-ENTRIES_PER_UNIT = 16
-# Between two of so many blocks of classes a checkpoint may be written.
-BLOCKS = 16
-# Entries of class means, which have length one, that are left out.
-PRUNE = 0.03
-# A machine is done when its gradient, in units of scores, is optimal to this many times tol.
-ACCURACY = 30
 # Settings that may be 0.
 FREE = ("prior", "bias", "intercept", "keep", "means")
 # Bytes of a pair, of an example's rival (number and score), and of a kept weight.
 PAIR_BYTES, RIVAL_BYTES, WEIGHT_BYTES = 24, 8, 12
-# Answers of an index of rivals that are compared with a full scan, in each round.
-CHECKED = 5
-# Costs of examples that float32 has numbers for.
-TINY, HUGE = 1e-38, 1e38
-# What a piece of trained classes holds: `Machines.train` returns these.
-PIECE = ("sizes", "features", "weights", "intercepts", "figures")
+# Costs of examples that float32 has numbers for are from TINY to this.
+HUGE = 1e38
 
 
 class OneVsSome(ExtremeSolver):
@@ -236,276 +220,3 @@ class OneVsSome(ExtremeSolver):
         pairs = int(min(n, (k + 1) * np.bincount(problem.y).max()))
         entries = int(np.sort(np.diff(problem.X.indptr))[n - pairs :].sum())
         return float(Space.size(d, entries, pairs))
-
-
-class Run:
-    """State of one training.
-
-    Parameters
-    ----------
-    solver : OneVsSome
-    problem : ExtremeProblem
-    """
-
-    def __init__(self, solver: OneVsSome, problem: ExtremeProblem):
-        self.solver, self.problem = solver, problem
-        self.begun, self.spent = time.perf_counter(), 0.0
-        self.history: list[dict[str, Any]] = []
-        self.rivals = np.empty((len(problem.y), 0), np.int32)
-        self.entries = 0
-        self.mean_epsilon: float | None = 0.0
-        self.pieces: list[Any] = []
-        self.trained = 0
-        self.machines: Machines | None = None
-        loss = solver.loss if problem.surrogate == "auto" else problem.surrogate
-        self.settings: dict[str, Any] = {"surrogate": loss, "n_rivals": solver.n_rivals}
-        self.means = class_means(problem.X, problem.y, problem.n_classes, problem.shares, PRUNE)
-        self.weights = Postings.from_matrix(self.means.T.tocsr())
-
-    def find(self) -> None:
-        """Find the rivals of a round: under class means first, then the model's mistakes."""
-        problem, solver = self.problem, self.solver
-        if self.machines is None and not self.trained and self.rivals.shape[1] < self._wanted():
-            k = solver.n_mistakes if self.history else solver.n_rivals
-            strongest = self._scan(min(k, problem.n_classes - 1))
-            drawn = np.empty((len(problem.y), 0), np.int32)
-            if solver.n_sampled and not self.history:
-                rng = np.random.default_rng(problem.seed)
-                size = (len(problem.y), solver.n_sampled)
-                drawn = problem.y[rng.choice(len(problem.y), size, p=problem.shares)]
-            self.rivals = np.hstack([self.rivals, strongest, drawn])
-        self._pair()
-
-    def _wanted(self) -> int:
-        """Columns of rivals that the round needs."""
-        solver, others = self.solver, self.problem.n_classes - 1
-        first = min(solver.n_rivals, others) + solver.n_sampled
-        return first + min(solver.n_mistakes, others) * len(self.history)
-
-    def _scan(self, k: int) -> np.ndarray:
-        problem, epsilon = self.problem, self.solver.epsilon
-        if problem.rivals is None:
-            rivals, scores, bounds, self.entries = self.weights.top(
-                problem.X, k, epsilon, exclude=problem.y, n_jobs=problem.n_jobs
-            )
-        else:
-            rivals, scores, bounds = self._ask(problem.rivals, k)
-            self.entries = problem.rivals.entries
-        # Classes that share nothing with the example are no rivals of it.
-        rivals[scores == 0] = -1
-        missed = float(bounds.mean())
-        self.mean_epsilon = missed if np.isfinite(missed) else None
-        return rivals
-
-    def _ask(self, index: RivalIndex, k: int) -> Any:
-        """Ask an index for rivals; a few answers are compared with a full scan."""
-        X, y, seed = self.problem.X, self.problem.y, self.problem.seed
-        index.start(self.weights, seed, self.problem.n_jobs)
-        index.batch(len(self.history))
-        answer = ask_rivals(index, self.weights, X, y, k)
-        few = np.random.default_rng([seed, len(self.history)]).permutation(len(y))[:CHECKED]
-        claims = (answer[0][few], answer[1][few], answer[2][few])
-        check_rivals(index, self.weights, X[few], y[few], claims, few)
-        return np.array(answer[0]), *answer[1:]
-
-    def _pair(self) -> None:
-        """Make the machines of the rivals that are known."""
-        problem, solver = self.problem, self.solver
-        shares, C = problem.shares, problem.n_classes
-        # Examples of so little weight that float32 has no number for it take no part.
-        part = shares / problem.alpha * min(solver.positive, solver.negative) >= TINY
-        begin, rows = pair_lists(problem.y, self.rivals, C, part.view(np.uint8))
-        cost = (shares / problem.alpha).astype(np.float32)[rows]
-        own = problem.y[rows] == np.repeat(np.arange(C, dtype=np.int32), np.diff(begin))
-        cost *= np.where(own, np.float32(solver.positive), np.float32(solver.negative))
-        counts = np.bincount(problem.y, shares, minlength=C) * len(problem.y)
-        later = (solver.means / np.sqrt(1 + 2 * counts)).astype(np.float32)
-        self.machines = Machines(
-            problem.X,
-            problem.y,
-            begin,
-            rows,
-            cost,
-            None,
-            np.zeros(len(rows), np.float32),
-            self.means,
-            self.settings["surrogate"],
-            solver.bias,
-            problem.max_iter,
-            ACCURACY * problem.tol,
-            problem.seed,
-            solver.prior,
-            later if solver.means else None,
-        )
-        self.n_pairs, self.most = len(rows), int(np.diff(begin).max())
-        self.work = self.machines.entries()
-        self.blocks = ranges(np.concatenate([[0], np.cumsum(self.work)]), BLOCKS)
-
-    def more(self) -> bool:
-        """Tell whether classes of this round wait.
-
-        Returns
-        -------
-        bool
-        """
-        return self.trained < self.problem.n_classes
-
-    def block(self) -> None:
-        """Solve the machines of the next block of classes."""
-        problem, machines = self.problem, self.machines
-        assert machines is not None
-        d, largest = problem.X.shape[1], int(self.work.max())
-        begin = self.trained
-        end = next((last for _, last in self.blocks if last > begin), problem.n_classes)
-        room = np.minimum(self.work, d)
-
-        def work(first: int, last: int, space: Space) -> Any:
-            first, last = begin + first, begin + last
-            return machines.train(first, last, space, int(room[first:last].sum()), self.solver.keep)
-
-        units = np.concatenate([[0], np.cumsum(self.work[begin:end])]) // ENTRIES_PER_UNIT
-        self.pieces += over_examples(
-            work, units, problem.n_jobs, lambda: Space(d, largest, self.most)
-        )
-        self.trained = end
-
-    def close(self) -> dict[str, Any]:
-        """Take over the weights of a round.
-
-        Returns
-        -------
-        dict
-            Its record.
-        """
-        problem, solver = self.problem, self.solver
-        primal, dual, visits = np.vstack([piece[4] for piece in self.pieces]).sum(axis=0).tolist()
-        intercept = None
-        if solver.intercept > 0 and solver.bias > 0:
-            intercept = np.concatenate([piece[3] for piece in self.pieces])
-            intercept *= np.float32(solver.intercept)
-        self.weights = assembled(self.pieces, problem.X.shape[1], intercept)
-        record = {
-            "pass": len(self.history) + 1,
-            "primal": problem.alpha * primal,
-            "dual": problem.alpha * dual,
-            "gap": problem.alpha * (primal - dual),
-            "mean_epsilon": self.mean_epsilon,
-            "entries": self.entries,
-            "seconds": self.spent + time.perf_counter() - self.begun,
-            "pairs": self.n_pairs,
-            "visits": int(visits),
-        }
-        self.history.append(record)
-        self.trained, self.machines = 0, None
-        return record
-
-    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return what a checkpoint keeps.
-
-        Returns
-        -------
-        meta, arrays : dict
-        """
-        empty = (np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32))
-        none = (*empty, np.zeros(0, np.float32), np.zeros((0, 3)))
-        parts = list(zip(*[none, *self.pieces], strict=True))
-        arrays = {name: np.concatenate(part) for name, part in zip(PIECE, parts, strict=True)}
-        model, bare = self.weights, self.weights.intercept is None
-        arrays |= {
-            "rivals": self.rivals,
-            "indptr": model.indptr,
-            "classes": model.classes,
-            "values": model.weights,
-            "intercept": np.zeros(0, np.float32) if bare else model.intercept,
-        }
-        meta = {
-            "history": self.history,
-            "trained": self.trained,
-            "entries": int(self.entries),
-            "mean_epsilon": self.mean_epsilon,
-            "seconds": self.spent + time.perf_counter() - self.begun,
-        }
-        return meta, arrays
-
-    def resume(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        """Go on from what a checkpoint kept.
-
-        Parameters
-        ----------
-        meta, arrays : dict
-        """
-        self.history, self.trained = list(meta["history"]), meta["trained"]
-        self.entries, self.mean_epsilon = meta["entries"], meta["mean_epsilon"]
-        self.spent, self.rivals = float(meta["seconds"]), arrays["rivals"]
-        C, bias = self.problem.n_classes, arrays["intercept"]
-        if len(arrays["sizes"]) != self.trained or len(self.rivals) != len(self.problem.y):
-            raise ValueError("its arrays are not those of its round")
-        self.pieces = [tuple(arrays[name] for name in PIECE)] if self.trained else []
-        self.weights = Postings(
-            arrays["indptr"], arrays["classes"], arrays["values"], C, bias if len(bias) else None
-        )
-
-
-def class_means(
-    X: sparse.csr_matrix, y: np.ndarray, n_classes: int, weight: np.ndarray, cut: float
-) -> sparse.csr_matrix:
-    """Return weighted class means of length one.
-
-    Parameters
-    ----------
-    X : csr_matrix of shape (n, d)
-    y : ndarray of int32 of shape (n,)
-    n_classes : int
-    weight : ndarray of shape (n,)
-    cut : float
-        Entries of at most this size are left out.
-
-    Returns
-    -------
-    csr_matrix of float32 of shape (n_classes, d)
-    """
-    n = len(y)
-    members = sparse.csc_matrix(
-        (weight.astype(np.float32), y, np.arange(n + 1)), shape=(n_classes, n)
-    )
-    means = (members.tocsr() @ X).tocsr()
-    lengths = np.sqrt(np.asarray(means.multiply(means).sum(axis=1), dtype=np.float64)).ravel()
-    lengths[lengths == 0] = 1
-    means.data /= np.repeat(lengths, np.diff(means.indptr)).astype(np.float32)
-    means.data[np.abs(means.data) <= cut] = 0
-    means.eliminate_zeros()
-    means.sort_indices()
-    return means
-
-
-def assembled(pieces: list[Any], n_features: int, intercept: np.ndarray | None) -> Postings:
-    """Sort the classes' weights by feature, in 12 bytes a weight.
-
-    Parameters
-    ----------
-    pieces : list of tuple
-        What :meth:`Machines.train` returns, class after class.  It is emptied.
-    n_features : int
-    intercept : ndarray of float32 of shape (C,), optional
-
-    Returns
-    -------
-    Postings
-    """
-    indptr = np.zeros(n_features + 1, dtype=np.int64)
-    for _, features, *_ in pieces:
-        indptr[1:] += np.bincount(features, minlength=n_features)
-    np.cumsum(indptr, out=indptr)
-    # Weights first: those of a piece are given up before room for the classes is made.
-    weights, place = np.empty(indptr[-1], np.float32), indptr[:-1].copy()
-    lists = []
-    while pieces:
-        sizes, features, own, *_ = pieces.pop(0)
-        scatter(features, own.view(np.int32), place, weights.view(np.int32))
-        lists.append((sizes, features))
-    classes, place, first = np.empty(indptr[-1], np.int32), indptr[:-1].copy(), 0
-    for sizes, features in lists:
-        own = np.repeat(np.arange(first, first + len(sizes), dtype=np.int32), sizes)
-        scatter(features, own, place, classes)
-        first += len(sizes)
-    return Postings(indptr, classes, weights, first, intercept)
