@@ -84,3 +84,28 @@ def test_what_makes_no_sense_is_named():
         SelfChoice(n_train=0).fit(given)
     with pytest.raises(ValueError, match="surrogate is 'margin', expected 'auto'"):
         SelfChoice().fit(replace(given, surrogate="margin"))
+
+
+def test_what_takes_too_much_memory_is_left_out_before_a_trial(monkeypatch):
+    # Ten words a row: machines need room for their rivals, softmax for every class of a feature.
+    given = words(np.random.default_rng(5), n=200, n_classes=30, d=300)
+    softmax = SampledSoftmax(dense_from=1)
+    needs = {}
+    for name, solver, surrogate in (
+        ("one-vs-some", OneVsSome(), "squared-hinge"),
+        ("softmax", softmax, "crf"),
+    ):
+        with pytest.raises(ValueError, match="max_memory is 1 bytes") as refusal:
+            solver.fit(replace(given, surrogate=surrogate, max_memory=1.0))
+        needs[name] = float(str(refusal.value).split(":")[0].split()[-1])
+    small = min(needs, key=needs.__getitem__)
+    result = SelfChoice(softmax=softmax).fit(replace(given, max_memory=sum(needs.values()) / 2))
+    assert list(result.settings["trial_errors"]) == [small] == [result.settings["solver"]]
+
+    def never(*arguments):
+        raise AssertionError("a trial was trained")
+
+    monkeypatch.setattr(OneVsSome, "fit", never)
+    monkeypatch.setattr(SampledSoftmax, "fit", never)
+    with pytest.raises(ValueError, match="max_memory is 1 bytes, but one-vs-some would take"):
+        SelfChoice().fit(replace(given, max_memory=1.0))

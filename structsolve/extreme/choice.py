@@ -25,7 +25,8 @@ class SelfChoice(ExtremeSolver):
     Both are trained on rows drawn at random, with the classes and features that these have, and
     judged by the sum of their errors (of the best class, and of the five best) on further rows.
     The one with less then trains on all rows.  No other rows than the problem's are looked at, and
-    the choice depends on the problem's seed alone.
+    the choice depends on the problem's seed alone.  A solver that would take more than
+    ``max_memory`` on all rows is left out before anything is trained.
 
     Parameters
     ----------
@@ -80,7 +81,7 @@ class SelfChoice(ExtremeSolver):
                 "name a solver that knows it"
             )
         begun = time.perf_counter()
-        errors = self._errors(problem)
+        errors = self._errors(problem, self._small_enough(problem))
         # Of equal ones machines: they have a certificate.
         chosen = min(errors, key=lambda name: errors[name])
         solver, given = self._candidates(problem)[chosen]
@@ -97,7 +98,7 @@ class SelfChoice(ExtremeSolver):
 
     def _candidates(
         self, problem: ExtremeProblem
-    ) -> dict[str, tuple[ExtremeSolver, ExtremeProblem]]:
+    ) -> dict[str, tuple[OneVsSome | SampledSoftmax, ExtremeProblem]]:
         """Solvers by name, each with the problem as it takes it."""
         machines = OneVsSome() if self.machines is None else self.machines
         softmax = SampledSoftmax() if self.softmax is None else self.softmax
@@ -107,11 +108,26 @@ class SelfChoice(ExtremeSolver):
             softmax.name: (softmax, replace(problem, surrogate="crf", alpha=0.0)),
         }
 
-    def _errors(self, problem: ExtremeProblem) -> dict[str, float]:
+    def _small_enough(self, problem: ExtremeProblem) -> list[str]:
+        """Solvers that keep to the memory on all rows; what the first says where none does."""
+        names, refused = [], []
+        for name, (solver, given) in self._candidates(problem).items():
+            try:
+                solver.refuse_large(given)
+            except ValueError as error:
+                refused.append(error)
+            else:
+                names.append(name)
+        if not names:
+            raise refused[0]
+        return names
+
+    def _errors(self, problem: ExtremeProblem, names: list[str]) -> dict[str, float]:
         """Held-out error of the best class and of the five best, summed, by solver."""
         trial, X, y = self._trial(problem)
         errors = {}
-        for name, (solver, given) in self._candidates(trial).items():
+        for name in names:
+            solver, given = self._candidates(trial)[name]
             result = solver.fit(given)
             if result.stop_reason == "interrupted":
                 raise KeyboardInterrupt  # a trial is no model of all classes: there is none to keep

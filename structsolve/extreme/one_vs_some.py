@@ -131,7 +131,7 @@ class OneVsSome(ExtremeSolver):
         classes alone do not compare with them.
         """
         self._check(problem)
-        self._refuse_large(problem)
+        self.refuse_large(problem)
         run = Run(self, problem)
         held = None if checkpoint is None else checkpoint.read()
         if checkpoint is not None and held is not None:
@@ -194,8 +194,18 @@ class OneVsSome(ExtremeSolver):
                 "sample_weight"
             )
 
-    def _refuse_large(self, problem: ExtremeProblem) -> None:
-        """Refuse what would take more memory than allowed, with the estimate."""
+    def refuse_large(self, problem: ExtremeProblem) -> None:
+        """Refuse what would take more memory than allowed, with the estimate.
+
+        Parameters
+        ----------
+        problem : ExtremeProblem
+
+        Raises
+        ------
+        ValueError
+            Naming the estimate and what to do.
+        """
         n, nnz = len(problem.y), problem.X.nnz
         k = min(self.n_rivals, problem.n_classes - 1)
         k += self.n_sampled + self.n_mistakes * (self.rounds - 1)

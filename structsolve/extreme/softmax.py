@@ -127,6 +127,50 @@ class SampledSoftmax(ExtremeSolver):
         if not 0 <= problem.alpha < np.inf:
             raise ValueError(f"alpha is {problem.alpha!r}, expected a number of at least 0")
 
+    def layout(self, n_classes: int) -> tuple[int, int, int]:
+        """Return how many classes the head and a block of the others have, and how many blocks.
+
+        Parameters
+        ----------
+        n_classes : int
+
+        Returns
+        -------
+        head, block, blocks : int
+        """
+        head = n_classes if self.whole >= n_classes else min(self.head, n_classes)
+        tail = n_classes - head
+        block = min(self.block, tail)
+        return head, block, -(-tail // block) if tail else 0
+
+    def refuse_large(self, problem: ExtremeProblem) -> None:
+        """Refuse what would take more memory than allowed, with the estimate.
+
+        Parameters
+        ----------
+        problem : ExtremeProblem
+
+        Raises
+        ------
+        ValueError
+            Naming the estimate and what to do.
+        """
+        rows = np.bincount(problem.X.indices, minlength=problem.X.shape[1])
+        dense = rows >= self.dense_from
+        head, block, blocks = self.layout(problem.n_classes)
+        classes, most = head + blocks * block, problem.max_iter
+        passes = most if self.passes is None else min(self.passes, most)
+        reached = 2 + 1 / self.rounding if self.rounding else head + block
+        table = TABLE_BYTES * min(reached * passes, classes) * int(rows[~dense].sum())
+        size = 4.0 * int(dense.sum()) * classes + table
+        advice = "raise dense_from, leave out rare features, or use solver='one-vs-some'"
+        refuse_too_large(size, "weights of softmax regression", advice)
+        if problem.max_memory is not None and size > problem.max_memory:
+            raise ValueError(
+                f"max_memory is {problem.max_memory:.3g} bytes, but weights of softmax regression "
+                f"would take up to {size:.3g}: {advice}"
+            )
+
     def fit(
         self,
         problem: ExtremeProblem,
@@ -149,6 +193,7 @@ class SampledSoftmax(ExtremeSolver):
             Its records have no dual and no gap.
         """
         self.check(problem)
+        self.refuse_large(problem)
         run = Run(self, problem)
         held = None if checkpoint is None else checkpoint.read()
         if checkpoint is not None and held is not None:
@@ -206,9 +251,7 @@ class Run:
         shares = problem.shares
         self.share_of_class = np.bincount(y, weights=shares, minlength=problem.n_classes)
         self._number(self.share_of_class)
-        rows = np.bincount(X.indices, minlength=X.shape[1])
-        dense = rows >= solver.dense_from
-        self._refuse_large(int(dense.sum()), int(rows[~dense].sum()))
+        dense = np.bincount(X.indices, minlength=X.shape[1]) >= solver.dense_from
         n = len(y)
         known = self.class_of >= 0
         self.intercept = np.full(len(self.class_of), -np.inf, np.float32)
@@ -234,12 +277,10 @@ class Run:
 
     def _number(self, share: np.ndarray) -> None:
         """Number classes by frequency; those behind the head are dealt out over the blocks."""
-        solver, C = self.solver, len(share)
+        C = len(share)
         order = np.argsort(-share, kind="stable")
-        self.head = C if solver.whole >= C else min(solver.head, C)
+        self.head, self.block, blocks = self.solver.layout(C)
         tail = C - self.head
-        self.block = min(solver.block, tail)
-        blocks = -(-tail // self.block) if tail else 0
         self.number_of = np.empty(C, np.int32)
         self.number_of[order[: self.head]] = np.arange(self.head)
         place = np.arange(tail)
@@ -249,20 +290,6 @@ class Run:
             )
         self.class_of = np.full(self.head + blocks * self.block, -1, np.int32)
         self.class_of[self.number_of] = np.arange(C)
-
-    def _refuse_large(self, dense: int, rare: int) -> None:
-        """Refuse what would take more memory than allowed, with the estimate."""
-        problem, solver = self.problem, self.solver
-        reached = 2 + 1 / solver.rounding if solver.rounding else self.head + self.block
-        table = TABLE_BYTES * min(reached * self.passes, len(self.class_of)) * rare
-        size = 4.0 * dense * len(self.class_of) + table
-        advice = "raise dense_from, leave out rare features, or use solver='one-vs-some'"
-        refuse_too_large(size, "weights of softmax regression", advice)
-        if problem.max_memory is not None and size > problem.max_memory:
-            raise ValueError(
-                f"max_memory is {problem.max_memory:.3g} bytes, but weights of softmax regression "
-                f"would take up to {size:.3g}: {advice}"
-            )
 
     def step(self) -> dict[str, Any]:
         """Make one pass.
