@@ -27,6 +27,8 @@ STATEMENT = re.compile(
 HEAVY = {
     "clarabel",
     "cvxpy",
+    "dask",
+    "distributed",
     "gurobipy",
     "highspy",
     "joblib",

@@ -5,5 +5,7 @@ Dask and distributed (the extra ``[distributed]``) are imported where they are u
 """
 
 from .consensus import ConsensusADMM
+from .estimator import DaskStructuredSVM
+from .vectorizer import fit_vectorizer
 
-__all__ = ["ConsensusADMM"]
+__all__ = ["ConsensusADMM", "DaskStructuredSVM", "fit_vectorizer"]

@@ -172,18 +172,22 @@ class Shard:
         }
         return Answer((self.own, self.loop.b_total, self.estimate), [told])
 
-    def replay(self, orders: list[Order]) -> int:
+    def replay(self, orders: list[Order], base: Any = None) -> int:
         """Make the rounds that this shard has missed; return its next one.
 
         Parameters
         ----------
         orders : list of Order
-            From any round before its next on.
+            Of all rounds since ``base``.
+        base : tuple of dict, optional
+            A :meth:`state` to begin from, where the shard is not as far itself.
 
         Returns
         -------
         int
         """
+        if base is not None and base[0]["round"] > self.round:
+            self.restore(*base)
         for order in orders:
             if order.round == self.round:
                 self._step(order)
@@ -352,6 +356,10 @@ class Shard:
         """Bytes of the packed examples, the dual variables and the weights."""
         duals = 0 if self.loop is None else self.loop.nbytes + 6 * self.loop.w.nbytes
         return int(self.problem.potentials.nbytes + duals)
+
+    def __sizeof__(self) -> int:
+        # What dask.sizeof reads.
+        return object.__sizeof__(self) + self.nbytes
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return what :meth:`restore` continues from, bit for bit.

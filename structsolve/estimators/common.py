@@ -124,6 +124,33 @@ def mean_score(loss: Loss, examples: Examples, labels: np.ndarray) -> float:
     ValueError
         When there are no labels, or the loss has no value for one of them.
     """
+    lost, total = score_sums(loss, examples, labels)
+    if not total > 0:
+        raise ValueError("y: every label is void or weighs nothing, expected some to score by")
+    return 1 - lost / total
+
+
+def score_sums(loss: Loss, examples: Examples, labels: np.ndarray) -> tuple[float, float]:
+    """Return both sums of :func:`mean_score`, which parts of data add up.
+
+    Parameters
+    ----------
+    loss : Loss
+    examples : Examples
+    labels : ndarray of int32
+
+    Returns
+    -------
+    lost : float
+        Sum of the losses.
+    total : float
+        Of the parts that they are counted over.
+
+    Raises
+    ------
+    ValueError
+        When there are no labels, or the loss has no value for one of them.
+    """
     if examples.labels is None:
         raise ValueError("y is None: a score needs the true labels, in the form of those for fit")
     values = losses(loss, examples.labels, labels)
@@ -131,10 +158,7 @@ def mean_score(loss: Loss, examples: Examples, labels: np.ndarray) -> float:
     if sizes is None:
         sizes = np.ones(examples.n) if loss.averaged else np.diff(examples.label_offsets)
     weights = np.ones(examples.n) if examples.sample_weight is None else examples.sample_weight
-    total = weights @ sizes
-    if not total > 0:
-        raise ValueError("y: every label is void or weighs nothing, expected some to score by")
-    return float(1 - (weights @ values) / total)
+    return float(weights @ values), float(weights @ sizes)
 
 
 def check_number(name: str, value: Any, least: float, strict: bool, more: str = "") -> None:

@@ -1,0 +1,131 @@
+"""Rounds and seconds of training over shards: OCR letters to a certified gap of 1 %.
+
+Rounds of consensus ADMM over shards in this process (C = .02 with 4, 16 and 64 shards, C = 1 with
+4), of one-slack cutting planes, and the passes of BCFW over all words; then three local processes
+with Dask: seconds of fit, seconds of a round, and whether the weights are the same to the last bit
+as those of one process.  Shards are random words, as a shuffled file has them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import Any
+
+import numpy as np
+from common import Clock, header, structsolve_or_none, table
+from datasets import ocr_split
+
+# C, shards, rounds asked
+CASES = ((0.02, 4, 10), (0.02, 16, 17), (0.02, 64, None), (1.0, 4, 30))
+TOL = 0.01
+
+
+def shuffled() -> tuple[list[Any], list[Any]]:
+    """The words of nine folds in random order."""
+    words, _ = ocr_split(0, "nine")
+    order = np.random.default_rng(0).permutation(len(words.y_list()))
+    X, Y = words.x_list("csr", True), words.y_list()
+    return [X[i] for i in order], [Y[i] for i in order]
+
+
+def local_run(X: list[Any], Y: list[Any], C: float, shards: int, solver: Any) -> Any:
+    """Train over shards in this process; the outcome, seconds of CPU."""
+    from structsolve import Problem, get_structure
+    from structsolve.dask.cuts import ShardedCuttingPlaneRun
+    from structsolve.dask.engine import LocalEngine
+    from structsolve.dask.problem import RemoteProblem
+    from structsolve.dask.shard import Shard
+    from structsolve.solvers.base import Start
+    from structsolve.solvers.driver import drive
+
+    space, _ = get_structure("chain").make_space(X, Y)
+    parts = []
+    for k, picks in enumerate(np.array_split(np.arange(len(X)), shards)):
+        own = space.pack([X[i] for i in picks], [Y[i] for i in picks])
+        parts.append(Shard(Problem(space, own), k, float(len(X)), float(len(picks)), 0))
+    engine = LocalEngine(parts)
+    problem: Any = RemoteProblem(engine, space, engine.ask("facts").each)
+    start = Start(problem, 1 / (C * len(X)), np.random.default_rng(0), 1, None, TOL)
+    cutting = solver.name == "cutting-plane"
+    with Clock() as clock:
+        run = ShardedCuttingPlaneRun(solver, start) if cutting else solver.start(start)
+        outcome = drive(run, 300, TOL)
+    return outcome, clock.cpu
+
+
+def simulated(X: list[Any], Y: list[Any], cuts: bool) -> None:
+    from structsolve.dask import ConsensusADMM
+    from structsolve.solvers import CuttingPlane
+
+    rows = []
+    for C, shards, asked in CASES:
+        outcome, cpu = local_run(X, Y, C, shards, ConsensusADMM())
+        last = outcome.history[-1]
+        rows.append([f"ADMM, C={C:g}", shards, len(outcome.history), asked or "-", cpu])
+        rows[-1] += [last["primal"], last["gap"] / last["primal"]]
+    if cuts:
+        outcome, cpu = local_run(X, Y, 0.02, 4, CuttingPlane())
+        last = outcome.history[-1]
+        rows.append(["one-slack, C=0.02", 4, len(outcome.history), "-", cpu])
+        rows[-1] += [last["primal"], last["gap"] / last["primal"]]
+    columns = ("solver", "shards", "rounds", "asked", "CPU s", "primal", "gap")
+    print(table(columns, rows))
+
+
+def with_dask(X: list[Any], Y: list[Any], workers: int, C: float, shards: int) -> None:
+    import dask
+    import distributed
+
+    from structsolve import StructuredSVM
+    from structsolve.dask import DaskStructuredSVM
+
+    pieces = np.array_split(np.arange(len(X)), shards)
+    options = {"threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    rows, weights = [], []
+    begun = time.perf_counter()
+    plain = StructuredSVM("chain", alpha=1 / (C * len(X)), tol=TOL).fit(X, Y)
+    rows.append(["StructuredSVM", len(plain.history_), time.perf_counter() - begun, "-", "-"])
+    for count in (1, workers):
+        with (
+            distributed.LocalCluster(n_workers=count, memory_limit=0, **options) as cluster,
+            distributed.Client(cluster) as client,
+        ):
+            lazy = [
+                dask.delayed(([X[i] for i in own], [Y[i] for i in own]), traverse=False)
+                for own in pieces
+            ]
+            model = DaskStructuredSVM(
+                "chain", alpha=1 / (C * len(X)), n_shards=shards, tol=TOL, client=client
+            )
+            begun = time.perf_counter()
+            model.fit(lazy)
+            wall = time.perf_counter() - begun
+            rounds = [record["seconds"] for record in model.history_]
+            weights.append(model.to_local().flat_weights())
+            same = "yes" if np.array_equal(weights[0], weights[-1]) else "NO"
+            rows.append([f"{count} processes", len(rounds), wall, float(np.median(rounds)), same])
+    print(
+        f"C = {C:g}, {shards} shards: wall seconds, start of the solver and shards included in fit"
+    )
+    print(table(("", "rounds", "fit s", "s a round", "same bits"), rows))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--workers", type=int, default=3)
+    parser.add_argument("--cuts", action="store_true", help="one-slack cutting planes too")
+    parser.add_argument("--only", choices=("rounds", "dask"))
+    given = parser.parse_args()
+    header("Rounds over shards, to a certified gap of 1 % on OCR letters")
+    if structsolve_or_none() is None:
+        return
+    X, Y = shuffled()
+    if given.only != "dask":
+        simulated(X, Y, given.cuts)
+    if given.only != "rounds":
+        with_dask(X, Y, given.workers, 0.02, 4)
+
+
+if __name__ == "__main__":
+    main()

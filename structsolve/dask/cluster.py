@@ -1,0 +1,299 @@
+"""Shards on the workers of a Dask cluster: rounds, and shards that are lost with their worker."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+from typing import Any
+
+from .engine import GROUP, grouped
+from .shard import Answer, Order, Shard, add
+
+# Times in a row that shards may be found behind in one round: each time a worker has been lost.
+MOST_LOSSES = 100
+# Bytes of arguments up to which each task has its own: a result has a way of its own.
+SMALL = 100_000
+# What scheduler and shards together may need beside the packed examples.
+ROOM = 1.2
+
+
+def find_client(client: Any) -> Any:
+    """Return the client that a user gave, or else the present one.
+
+    Parameters
+    ----------
+    client : distributed.Client, optional
+
+    Returns
+    -------
+    distributed.Client
+
+    Raises
+    ------
+    ImportError
+        Where distributed is not installed.
+    ValueError
+        Where there is no client, or its cluster has no workers.
+    TypeError
+        When ``client`` is something else.
+    """
+    try:
+        # Need not be installed.
+        import distributed
+    except ImportError as error:
+        raise ImportError(
+            "structsolve.dask needs dask and distributed; pip install 'structsolve-learn"
+            "[distributed]'"
+        ) from error
+    if client is None:
+        try:
+            client = distributed.get_client()
+        except ValueError as error:
+            raise ValueError(
+                "there is no Dask client: start one, client = distributed.Client(), which makes a "
+                "local cluster, or distributed.Client('tcp://scheduler:8786')"
+            ) from error
+    if not isinstance(client, distributed.Client):
+        raise TypeError(f"client is {client!r}, expected a distributed.Client or None")
+    if client.status != "running":
+        raise ValueError(f"the Dask client is {client.status}, expected a running one")
+    if not workers_of(client):
+        raise ValueError(
+            "the Dask cluster has no workers yet; client.wait_for_workers(1) waits for one"
+        )
+    return client
+
+
+def workers_of(client: Any) -> dict[str, dict[str, Any]]:
+    """Return what the scheduler knows of its workers, by address, in order.
+
+    Parameters
+    ----------
+    client : distributed.Client
+
+    Returns
+    -------
+    dict of str to dict
+    """
+    workers = client.scheduler_info(n_workers=-1)["workers"]
+    return {address: workers[address] for address in sorted(workers)}
+
+
+def gathered(client: Any, futures: list[Any], what: str) -> list[Any]:
+    """Return results; say what it means where workers die again and again.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    futures : list of Future
+    what : str
+        What they compute, for the message.
+
+    Returns
+    -------
+    list
+
+    Raises
+    ------
+    MemoryError
+        When several workers died of one task.
+    """
+    from distributed.scheduler import KilledWorker  # need not be installed
+
+    try:
+        return client.gather(futures)
+    except KilledWorker as error:
+        limits = {w.get("memory_limit") or 0 for w in workers_of(client).values()}
+        shown = ", ".join(f"{limit / 1e9:.3g} GB" for limit in sorted(limits)) or "unknown"
+        raise MemoryError(
+            f"{what} brought down one worker after the other, most often for want of memory "
+            f"(memory_limit of the workers: {shown}): use a larger n_shards, more workers or a "
+            "higher memory_limit"
+        ) from error
+
+
+def refuse_too_large(client: Any, needed: int) -> None:
+    """Raise MemoryError where shards cannot fit the memory of all workers.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    needed : int
+        Bytes of the packed examples of all shards.
+    """
+    limits = [worker.get("memory_limit") or 0 for worker in workers_of(client).values()]
+    if all(limits) and ROOM * needed > sum(limits):
+        raise MemoryError(
+            f"the shards hold {needed / 1e9:.3g} GB of packed examples, and the memory_limit of "
+            f"the {len(limits)} workers is {sum(limits) / 1e9:.3g} GB in all: use more workers, or "
+            "give them more memory"
+        )
+
+
+class DaskEngine:
+    """An :class:`~structsolve.dask.engine.Engine` whose shards are futures on workers.
+
+    Arguments go to the scheduler once a round, and from worker to worker: what a task needs can be
+    made again wherever it runs.  A shard changes where it lies.  When its worker dies, Dask builds
+    it anew elsewhere, from its partition; it then says that it is behind, and is told the rounds
+    since the last checkpoint.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    shards : list of Future
+        Each of a :class:`~structsolve.dask.shard.Shard`, in the order of their numbers.
+    """
+
+    def __init__(self, client: Any, shards: list[Any]):
+        self.client, self.shards, self.n_shards = client, shards, len(shards)
+        self.log: list[Order] = []
+        self.base: list[Any] = [None] * len(shards)
+        self._locate()
+
+    def ask(self, method: str, *args: Any) -> Answer:
+        """Call a method of every shard; see :meth:`Engine.ask`.
+
+        Parameters
+        ----------
+        method : str
+        *args
+
+        Returns
+        -------
+        Answer
+        """
+        what = f"{method}() of a shard"
+        sent = self._send(args)
+        futures = [self._submit(k, _called, method, sent) for k in range(self.n_shards)]
+        if len(futures) <= GROUP:
+            return add(gathered(self.client, futures, what))
+        # A tree of sums, on the workers.
+        total = grouped(futures, lambda some: self.client.submit(_added, some, pure=False))
+        return gathered(self.client, [total], what)[0]
+
+    def step(self, order: Order) -> Answer:
+        """Make a round; see :meth:`Engine.step`.
+
+        Parameters
+        ----------
+        order : Order
+
+        Returns
+        -------
+        Answer
+        """
+        self.log.append(order)
+        for _ in range(MOST_LOSSES):
+            answer = self.ask("step", order)
+            behind = [one["number"] for one in answer.each if one["behind"] is not None]
+            if not behind:
+                return answer
+            self._catch_up(behind, self.log[:-1])
+        raise RuntimeError(
+            f"round {order.round}: workers were lost {MOST_LOSSES} times, shards never caught up"
+        )
+
+    def states(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+        """Return the state of every shard, from which lost ones begin from now on.
+
+        Returns
+        -------
+        list of tuple of dict
+        """
+        rounds = self.log[-1].round + 1 if self.log else None
+        for _ in range(MOST_LOSSES):
+            futures = [self._submit(k, _state) for k in range(self.n_shards)]
+            states = gathered(self.client, futures, "state() of a shard")
+            behind = [
+                k for k, (meta, _) in enumerate(states) if rounds not in (None, meta["round"])
+            ]
+            if not behind:
+                break
+            self._catch_up(behind, self.log)
+        else:
+            raise RuntimeError(f"workers were lost {MOST_LOSSES} times, shards never caught up")
+        if rounds is not None:
+            self.base, self.log = states, []
+        return states
+
+    def restore(self, states: list[tuple[dict[str, Any], dict[str, Any]]]) -> None:
+        """Let every shard continue from a state.
+
+        Parameters
+        ----------
+        states : list of tuple of dict
+        """
+        self.base, self.log = states, []
+        self._catch_up(list(range(self.n_shards)), [])
+
+    def _catch_up(self, numbers: list[int], orders: list[Order]) -> None:
+        self._locate()
+        sent = self.client.submit(_sent, tuple(orders), pure=False)
+        futures = []
+        for k in numbers:
+            base = self.client.submit(_sent, self.base[k], pure=False)
+            futures.append(self._submit(k, _replayed, base, sent))
+        gathered(self.client, futures, "the rounds of a shard that was lost")
+
+    def _send(self, args: tuple[Any, ...]) -> Any:
+        """Return arguments as every task may have them: once on the way, where they are large."""
+        if sum(len(frame) for frame in pickled(args)) < SMALL:
+            return args
+        return self.client.submit(_sent, args, pure=False)
+
+    def _locate(self) -> None:
+        """Note where the shards are: tasks are drawn there, but may go elsewhere."""
+        holders = self.client.who_has(self.shards)
+        self.where = [list(holders.get(shard.key, ())) for shard in self.shards]
+
+    def _submit(self, k: int, function: Any, *args: Any) -> Any:
+        pinned = {"workers": self.where[k], "allow_other_workers": True} if self.where[k] else {}
+        return self.client.submit(function, self.shards[k], *args, pure=False, **pinned)
+
+
+def pickled(args: tuple[Any, ...]) -> list[Any]:
+    """Return arguments as they travel.
+
+    Parameters
+    ----------
+    args : tuple
+
+    Returns
+    -------
+    list of bytes-like
+    """
+    buffers: list[Any] = []
+    head = pickle.dumps(args, 5, buffer_callback=lambda b: buffers.append(b.raw()))
+    return [head, *buffers]
+
+
+# What runs on workers.
+
+
+def _sent(value: Any) -> Any:
+    """Return what the client sent: a result of a task can be had again, data scattered cannot."""
+    return value
+
+
+def _called(shard: Shard, method: str, args: tuple[Any, ...]) -> Answer:
+    answer = getattr(shard, method)(*args)
+    # Answers may be views of what the shard changes in its next round.
+    return replace(answer, sums=tuple(_copied(term) for term in answer.sums))
+
+
+def _copied(term: Any) -> Any:
+    return term.copy() if hasattr(term, "copy") else term
+
+
+def _added(answers: list[Answer]) -> Answer:
+    return add(answers)
+
+
+def _state(shard: Shard) -> tuple[dict[str, Any], dict[str, Any]]:
+    meta, arrays = shard.state()
+    return meta, {name: array.copy() for name, array in arrays.items()}
+
+
+def _replayed(shard: Shard, base: Any, orders: tuple[Order, ...]) -> int:
+    return shard.replay(list(orders), base)

@@ -1,0 +1,416 @@
+"""DaskStructuredSVM: StructuredSVM on data that lie in partitions on many machines."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import check_is_fitted
+
+from .. import registry
+from ..estimators.common import score_sums
+from ..estimators.structured_svm import StructuredSVM
+from ..potentials.model import LinearModel
+from ..solvers import CuttingPlane
+from ..solvers.base import Solver, Start
+from ..solvers.driver import drive
+from ..structure.ask import make_layout, pack
+from ..utils.params import check_types
+from . import data
+from .cluster import DaskEngine, find_client, gathered, refuse_too_large, workers_of
+from .consensus import ConsensusADMM
+from .cuts import ShardedCuttingPlaneRun
+from .plugins import check_workers
+from .problem import RemoteProblem
+
+# Shards from which on cutting planes, whose rounds do not grow with their number, have fewer.
+MANY_SHARDS = 100
+
+
+class DaskStructuredSVM(BaseEstimator):
+    """:class:`~structsolve.StructuredSVM` on the partitions of Dask collections.
+
+    The examples are cut into ``n_shards`` shards, which lie on the workers.  Shards are fixed, so
+    the result does not depend on the number of workers, or on workers that die meanwhile, to the
+    last bit (on machines of one kind).
+
+    Parameters
+    ----------
+    structure : str or Structure, default="chain"
+        Kind of output, as of :class:`~structsolve.StructuredSVM`.
+    surrogate : str or object, default="margin"
+    loss : str or object, default="hamming"
+    solver : str, ConsensusADMM or CuttingPlane, default="auto"
+        "admm" (:class:`ConsensusADMM`), or "cutting-plane" for constraints on the weights, free
+        intercepts, surrogates without a dual and hundreds of shards: "auto" chooses so.
+    oracle : str or structsolve.lp.Backend, optional
+        Solve linear programs in place of the structure's own oracle.
+    n_shards : int, default=16
+        Part of the problem, as the result depends on it within ``tol``: at least the number of
+        workers' threads.
+    alpha : float, default=1e-3
+        Regularisation.
+    max_iter : int, default=200
+        Rounds at most.
+    tol : float, default=1e-2
+        Stop at a certified duality gap of ``tol`` times the primal.
+    fit_intercept : bool, default=True
+    penalize_intercept : bool, default=True
+        False leaves the bias out of the regulariser (cutting planes).
+    callbacks : list of callable, optional
+        Each is called after every round, as of :class:`~structsolve.StructuredSVM`.
+    checkpoint : path, optional
+        File to which the state of all shards goes as training proceeds; training continues from
+        it, bit for bit.
+    client : distributed.Client, optional
+        By default the present one.
+    n_jobs : int or None, default=1
+        Threads of a task for passes at fixed weights.
+    random_state : int, default=0
+    verbose : int, default=0
+        1 shows a progress bar, 2 a line per round.
+
+    Attributes
+    ----------
+    history_ : list of dict
+        A record per round, as of :class:`~structsolve.StructuredSVM`.
+    n_iter_ : int
+    stop_reason_ : str
+    coef_ : dict of str to ndarray
+    classes_ : ndarray
+    n_features_in_ : int
+    space_ : Space
+    memory_ : dict of str to int
+        Bytes of the shards, and of the weights here.
+    solver_ : Solver
+        The one that ran.
+
+    Examples
+    --------
+    >>> from structsolve.dask import DaskStructuredSVM
+    >>> model = DaskStructuredSVM("multiclass", n_shards=2)
+    >>> import dask.array as da                                       # doctest: +SKIP
+    >>> from distributed import Client                                # doctest: +SKIP
+    >>> client = Client()                                             # doctest: +SKIP
+    >>> X, y = da.random.normal(size=(1000, 5), chunks=(250, 5)), da.ones(1000, chunks=250)
+    ... # doctest: +SKIP
+    >>> model.fit(X, y).predict(X).compute().shape                    # doctest: +SKIP
+    (1000,)
+    """
+
+    def __init__(
+        self,
+        structure: Any = "chain",
+        *,
+        surrogate: Any = "margin",
+        loss: Any = "hamming",
+        solver: Any = "auto",
+        oracle: Any = None,
+        n_shards: int = 16,
+        alpha: float = 1e-3,
+        max_iter: int = 200,
+        tol: float = 1e-2,
+        fit_intercept: bool = True,
+        penalize_intercept: bool = True,
+        callbacks: Any = None,
+        checkpoint: Any = None,
+        client: Any = None,
+        n_jobs: int | None = 1,
+        random_state: Any = 0,
+        verbose: int = 0,
+    ):
+        self.structure = structure
+        self.surrogate = surrogate
+        self.loss = loss
+        self.solver = solver
+        self.oracle = oracle
+        self.n_shards = n_shards
+        self.alpha = alpha
+        self.max_iter = max_iter
+        self.tol = tol
+        self.fit_intercept = fit_intercept
+        self.penalize_intercept = penalize_intercept
+        self.callbacks = callbacks
+        self.checkpoint = checkpoint
+        self.client = client
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> DaskStructuredSVM:
+        """Train.
+
+        Parameters
+        ----------
+        X : dask bag, array or data frame, or list of Delayed or Future
+            Examples as :class:`~structsolve.StructuredSVM` takes them, in partitions.
+        y : the same, optional
+            Labels, in as many partitions; None where X holds pairs (x, y), or a pair (X, y) in each
+            delayed partition.
+        sample_weight : the same, optional
+            Weight of each example in the mean.
+
+        Returns
+        -------
+        DaskStructuredSVM
+            Itself.
+
+        Raises
+        ------
+        ImportError
+            Where dask is not installed.
+        ValueError, TypeError
+            When a shard is wrong (named, with the example), workers lack a plugin, or there is no
+            client.
+        MemoryError
+            When the shards do not fit the workers' memory.
+        """
+        plain = self._plain()
+        plain._check_settings()
+        check_types(self)
+        shards = self.n_shards
+        if not isinstance(shards, (int, np.integer)) or shards < 1:
+            raise ValueError(f"n_shards is {shards!r}, expected an integer >= 1")
+        solver = self._solver()
+        client = find_client(self.client)
+        check_workers(client)
+        problem, digest = self._distribute(client, data.aligned(X, y, sample_weight), solver)
+        if solver is None:
+            solver = self._choose(problem)
+        seed = np.random.default_rng(self._seed())
+        start = Start(problem, float(self.alpha), seed, self.n_jobs or 1, None, float(self.tol))  # type: ignore[arg-type]
+        cutting = isinstance(solver, CuttingPlane)
+        run: Any = ShardedCuttingPlaneRun(solver, start) if cutting else solver.start(start)
+        outcome = drive(
+            run,
+            int(self.max_iter),
+            float(self.tol),
+            verbose=self.verbose,
+            description=problem.space.structure.name,
+            callbacks=self.callbacks,
+            checkpoint=self.checkpoint,
+            fingerprint=self._fingerprint(solver, digest),
+        )
+        plain.solver_ = self.solver_ = solver
+        plain._finish(problem.space, outcome, LinearModel(problem.space, outcome.w))
+        plain.memory_ = self.memory_ = run.memory()
+        self._local = plain
+        for name in ("history_", "n_iter_", "stop_reason_", "coef_", "classes_", "space_"):
+            if hasattr(plain, name):
+                setattr(self, name, getattr(plain, name))
+        if hasattr(plain, "n_features_in_"):
+            self.n_features_in_ = plain.n_features_in_
+        return self
+
+    def to_local(self) -> StructuredSVM:
+        """Return the model as a plain estimator, which needs no cluster.
+
+        Returns
+        -------
+        StructuredSVM
+            Fitted; it predicts, saves and has ``history_``.
+        """
+        check_is_fitted(self, "_local")
+        model = clone(self._local)
+        model._become_fitted(self.space_, LinearModel(self.space_, self._local.flat_weights()))
+        for name in ("history_", "n_iter_", "stop_reason_", "solver_", "memory_", "metadata_"):
+            setattr(model, name, getattr(self._local, name))
+        return model
+
+    def predict(self, X: Any) -> Any:
+        """Return the best label of every example, lazily.
+
+        Parameters
+        ----------
+        X : as for :meth:`fit`
+
+        Returns
+        -------
+        dask bag, array or list of Delayed
+            As X is; a data frame gives a list.
+        """
+        import dask  # need not be installed
+
+        model = self._sent()
+        if hasattr(X, "map_blocks") and hasattr(X, "chunks"):
+            return self._predict_array(X, model)
+        if hasattr(X, "map_partitions") and not hasattr(X, "columns"):
+            return X.map_partitions(_predicted, model)
+        return [dask.delayed(_predicted)(part, model) for part in data.partitions(X, "X")]
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Return ``1 - mean loss per part`` over all partitions, lazily.
+
+        Parameters
+        ----------
+        X, y, sample_weight : as for :meth:`fit`
+
+        Returns
+        -------
+        Delayed
+            Of a float.
+        """
+        import dask  # need not be installed
+
+        model = self._sent()
+        parts = data.aligned(X, y, sample_weight)
+        sums = [dask.delayed(_scored)(part, model) for part in parts]
+        return dask.delayed(_mean)(sums)
+
+    # -- parts of the above -----------------------------------------------------------------------
+
+    def _plain(self) -> StructuredSVM:
+        """Return the estimator of one machine with the same settings."""
+        names = set(StructuredSVM._get_param_names()) & set(self._get_param_names())
+        own = self.get_params(deep=False)
+        return StructuredSVM(
+            **{name: own[name] for name in names - {"solver", "checkpoint", "callbacks"}}
+        )
+
+    def _seed(self) -> int:
+        if isinstance(self.random_state, (int, np.integer)) and self.random_state >= 0:
+            return int(self.random_state)
+        raise ValueError(
+            f"random_state is {self.random_state!r}, expected an integer >= 0: every shard draws "
+            "its orders from it"
+        )
+
+    def _solver(self) -> Solver | None:
+        """Return the solver that was named; None for "auto"."""
+        named = {"auto": None, "admm": ConsensusADMM(), "cutting-plane": CuttingPlane()}
+        if isinstance(self.solver, str) and self.solver in named:
+            return named[self.solver]
+        if isinstance(self.solver, (ConsensusADMM, CuttingPlane)):
+            check_types(self.solver, f"{type(self.solver).__name__}: ")
+            return self.solver
+        raise ValueError(
+            f"solver is {self.solver!r}, expected one of {[*named]}, a ConsensusADMM or a "
+            "CuttingPlane"
+        )
+
+    def _choose(self, problem: RemoteProblem) -> Solver:
+        surrogate = problem.surrogate
+        duals = surrogate.affine and problem.penalty is None
+        return ConsensusADMM() if duals and self.n_shards < MANY_SHARDS else CuttingPlane()
+
+    def _distribute(
+        self, client: Any, parts: list[Any], solver: Solver | None
+    ) -> tuple[RemoteProblem, str]:
+        """Build the shards on the workers; return the problem over them, and a digest of them."""
+        import dask  # need not be installed
+
+        n_shards = int(self.n_shards)
+        carried = registry.carried_plugins()
+        settings = {
+            "structure": self.structure,
+            "fit_intercept": bool(self.fit_intercept),
+            "plugins": carried,
+        }
+        lazy = []
+        for k, pieces in enumerate(data.plan(len(parts), n_shards)):
+            own = [parts[p] for p, _, _ in pieces]
+            lazy.append(dask.delayed(data.assemble)(k, own, [piece[1:] for piece in pieces]))
+        raw = client.compute(lazy)
+        learned = [client.submit(data.learn, r, k, settings, pure=False) for k, r in enumerate(raw)]
+        facts = gathered(client, learned, "reading a partition")
+        classes = data.union(facts)
+        refuse_too_large(client, sum(fact["nbytes"] for fact in facts))
+        space = facts[0]["space"]
+        if classes is not None:
+            wider = client.submit(data.widen, raw[0], classes, settings, pure=False)
+            space = gathered(client, [wider], "reading a partition")[0]
+        total = float(sum(fact["weight"] for fact in facts))
+        made = {
+            "space": space,
+            "plugins": carried,
+            "loss": self.loss,
+            "surrogate": self.surrogate,
+            "penalize_intercept": bool(self.penalize_intercept),
+            "oracle": self.oracle,
+            "gram": not isinstance(solver, CuttingPlane),
+            "seed": self._seed(),
+        }
+        workers = [*workers_of(client)]
+        shards = [
+            client.submit(
+                data.build,
+                r,
+                k,
+                (total, facts[k]["weight"]),
+                made,
+                pure=False,
+                workers=[workers[k % len(workers)]],
+                allow_other_workers=True,
+            )
+            for k, r in enumerate(raw)
+        ]
+        del raw, learned, lazy
+        from distributed import wait  # need not be installed
+
+        wait(shards)
+        engine = DaskEngine(client, shards)
+        told = engine.ask("facts").each
+        digest = hashlib.sha256("".join(fact["fingerprint"] for fact in told).encode()).hexdigest()
+        return RemoteProblem(engine, space, told, bool(self.penalize_intercept)), digest
+
+    def _fingerprint(self, solver: Solver, digest: str) -> str:
+        described = {
+            "shards": digest,
+            "surrogate": repr(self.surrogate),
+            "loss": repr(self.loss),
+            "solver": [solver.name, repr(solver)],
+            "alpha": repr(float(self.alpha)),
+            "random_state": self._seed(),
+        }
+        return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()
+
+    def _sent(self) -> Any:
+        """Return the plain model as something that tasks share."""
+        import dask  # need not be installed
+
+        return dask.delayed(self.to_local(), name=f"structsolve-model-{uuid4()}", traverse=False)
+
+    def _predict_array(self, X: Any, model: Any) -> Any:
+        if X.ndim > 1:
+            X = X.rechunk({axis: -1 for axis in range(1, X.ndim)})
+        structure = self.space_.structure
+        if getattr(structure, "label_sets", False):
+            shape = {"chunks": (X.chunks[0], (len(self.classes_),)), "dtype": np.int64}
+        elif registry.is_single_node(structure):
+            shape = {"drop_axis": list(range(1, X.ndim)), "dtype": self.classes_.dtype}
+        else:
+            raise TypeError(
+                f"X is a dask array, whose labels under {structure.name!r} are none; give a bag or "
+                "a list of delayed partitions"
+            )
+        return X.map_blocks(_predicted, model, meta=np.empty((0,), dtype=shape["dtype"]), **shape)
+
+
+# What runs on workers.
+
+
+def _predicted(part: Any, model: StructuredSVM) -> Any:
+    values = data.read_column(part)
+    return model.predict(values) if data.size_of(values) else []
+
+
+def _scored(part: tuple[Any, Any, Any], model: StructuredSVM) -> tuple[float, float]:
+    X, y, weights = data.read_part(part)
+    if not data.size_of(X):
+        return 0.0, 0.0
+    space, dense = model.space_, model._model.check_input(X)
+    examples = pack(space, X, y, weights, unseen="extra")
+    labels = model._best_labels(model._model, space, examples, dense)
+    loss = model._asked("loss", model._scored_loss(space), space)(make_layout(space, examples))
+    return score_sums(loss, examples, labels)
+
+
+def _mean(sums: list[tuple[float, float]]) -> float:
+    total = sum(weight for _, weight in sums)
+    if not total > 0:
+        raise ValueError("y: every label is void or weighs nothing, expected some to score by")
+    return 1 - sum(lost for lost, _ in sums) / total

@@ -1,0 +1,74 @@
+"""Named features of partitions: the names of all of them, as one SequenceVectorizer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.base import clone
+from sklearn.feature_extraction import DictVectorizer
+
+from ..features.vectorizer import SequenceVectorizer
+from . import data
+from .cluster import find_client, gathered
+
+
+def fit_vectorizer(
+    X: Any, vectorizer: SequenceVectorizer | None = None, client: Any = None
+) -> SequenceVectorizer:
+    """Return a vectorizer that knows the features of all partitions.
+
+    Parameters
+    ----------
+    X : dask bag of sequences, or list of Delayed or Future
+        Sequences as :meth:`structsolve.SequenceVectorizer.fit` takes them.
+    vectorizer : SequenceVectorizer, optional
+        Settings; ``FeatureHasher`` has no names to learn, and needs no fit over partitions.
+    client : distributed.Client, optional
+        By default the present one.
+
+    Returns
+    -------
+    SequenceVectorizer
+        Fitted; columns are sorted by name.
+
+    Raises
+    ------
+    TypeError
+        For a vectorizer whose features have no names.
+    ValueError
+        When no partition holds a sequence.
+
+    Examples
+    --------
+    >>> import dask.bag as db                                         # doctest: +SKIP
+    >>> from structsolve.dask import fit_vectorizer
+    >>> sentences = db.from_sequence([[["a"]], [["b"]]], npartitions=2)  # doctest: +SKIP
+    >>> fit_vectorizer(sentences).get_feature_names_out().tolist()    # doctest: +SKIP
+    ['a', 'b']
+    """
+    import dask  # need not be installed
+
+    vectorizer = SequenceVectorizer() if vectorizer is None else clone(vectorizer)
+    inner = vectorizer._fresh()
+    if not isinstance(inner, DictVectorizer):
+        raise TypeError(
+            f"vectorizer has a {type(inner).__name__}, expected a DictVectorizer: others have no "
+            "names that partitions could share"
+        )
+    client = find_client(client)
+    lazy = [dask.delayed(_names)(part, vectorizer) for part in data.partitions(X, "X")]
+    names = sorted(set().union(*gathered(client, client.compute(lazy), "reading a partition")))
+    if not names:
+        raise ValueError("X: found no sequences in any partition; expected at least one")
+    inner.feature_names_ = names
+    inner.vocabulary_ = {name: j for j, name in enumerate(names)}
+    vectorizer.vectorizer_ = inner
+    return vectorizer
+
+
+def _names(part: Any, vectorizer: SequenceVectorizer) -> set[str]:
+    """Return the names of the features of a partition, on a worker."""
+    sequences = list(part)
+    if not sequences:
+        return set()
+    return set(clone(vectorizer).fit(sequences).vectorizer_.feature_names_)
