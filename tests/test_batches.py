@@ -9,10 +9,12 @@ from test_solvers import check
 from test_weight_constraints import NAMED, rows_of
 
 from structsolve import Problem, StructuredSVM, get_structure
-from structsolve.solvers import BCFW, GBCFW, SDCA
+from structsolve.potentials.calls import add, score
+from structsolve.solvers import BCFW, GBCFW, SDCA, SGD
 from structsolve.solvers._team import Team
 from structsolve.structure import calls
 from structsolve.surrogates import CutSurrogate, Slack
+from structsolve.surrogates import calls as calls_of_surrogates
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -176,6 +178,42 @@ def test_the_dual_of_projections_falls_in_no_batch(rule):
             assert dual_now(run.loop) >= before - 1e-12
             before, moved = dual_now(run.loop), moved + run.loop.moved.sum()
         assert moved > 50
+
+
+@pytest.mark.parametrize("settings", [{}, {"projection": True}, {"order": "uniform"}], ids=repr)
+def test_subgradients_at_one_w(settings):
+    case = make_case("ties", n=30)
+    best = case.optimum(1.0).value
+    single = begin(SGD(**settings), case.problem, 1.0, tol=0)
+    follow(single, passes=400)
+    ends = []
+    for jobs in (1, 2, 4):
+        run = begin(SGD(batch=4, **settings), case.problem, 1.0, n_jobs=jobs, tol=0)
+        history = follow(run, passes=400)
+        ends.append((history, run.loop.last().tobytes()))
+        assert all(r["dual"] is None or r["dual"] <= best * (1 + 1e-9) for r in history)
+    assert ends[0] == ends[1] == ends[2]
+    assert best * (1 - 1e-9) <= run.best_primal <= best * 1.005
+    assert not np.array_equal(run.loop.last(), single.loop.last())
+
+
+def test_a_step_of_a_batch_has_the_subgradient_of_its_first_w():
+    """Written out: w shrinks at each step, and the cuts are those of the w before the batch."""
+    problem, alpha = make_case("chain", n=6).problem, 0.5
+    run = begin(SGD(batch=3, t0=4), problem, alpha)
+    w, truths = run.loop.last(), problem.examples.label
+    for t, batch in enumerate(np.split(np.arange(6), 2)):
+        first = w.copy()
+        for k, i in enumerate(batch):
+            cut = calls_of_surrogates.cut(
+                problem.surrogate, i, score(problem.potentials, i, first), truths(i)
+            )
+            tau = 4 + 3 * t + k + 1
+            g = np.zeros_like(w)
+            add(problem.potentials, i, cut.index, cut.value, 1.0, g)
+            w = w * (1 - 1 / tau) + g / (alpha * tau)
+    run.loop.run(np.arange(6), 1.0, True, 0.0, 3)
+    np.testing.assert_allclose(run.loop.last(), w, atol=1e-12)
 
 
 def test_an_example_that_comes_again_ends_the_batch():

@@ -6,13 +6,20 @@ from libc.math cimport INFINITY, pow, sqrt
 from libc.stdint cimport int64_t
 from ..potentials.linear cimport LinearPotentials
 from ..surrogates.base cimport Cut, Surrogate
+from ._batches cimport BatchLoop, doubles, integers
 from ._loop cimport first_label
 from ._polyhedron cimport Polyhedron
+from ._team cimport Team
 
 from ..utils.arrays import aligned_zeros, check_finite, check_numbers
 
+# Memory of one thread.
+cdef struct Space:
+    double* theta
+    char* work
 
-cdef class SGDLoop:
+
+cdef class SGDLoop(BatchLoop):
     """State and inner loop of SGD: a step costs the non-zeros of its example, whatever ``dim``.
 
     ``w = scale * v`` on penalised coordinates, so that shrinking is one multiplication.  With
@@ -43,9 +50,11 @@ cdef class SGDLoop:
     cdef readonly object v, lag, free_sum, free
     cdef double[::1] v_view, lag_view, free_sum_view, before
     cdef const int64_t[::1] free_view
-    cdef double[::1] theta, u, scratch, value
-    cdef int[::1] index
-    cdef char[::1] work
+    cdef double[::1] u, scratch
+    cdef Space* spaces              # of each thread
+    cdef Cut* cuts                  # of each slot
+    cdef Py_ssize_t n_spaces, n_cuts
+    cdef object owners, cut_owners
     cdef Py_ssize_t dim, n
     cdef double scale, scale_sum, mass, norm, free_step
     cdef readonly double alpha, t0
@@ -54,6 +63,10 @@ cdef class SGDLoop:
     cdef readonly int64_t projections
     # Where w has to lie; None for anywhere.
     cdef readonly Polyhedron feasible
+    # What run() is given, and what it returns.
+    cdef double power, radius, total, constant
+    cdef bint averaging
+    cdef long calls
 
     def __init__(self, Py_ssize_t dim, free, double alpha, double t0=0, double free_step=1):
         self.dim, self.alpha, self.t0, self.free_step = dim, alpha, t0, free_step
@@ -84,12 +97,30 @@ cdef class SGDLoop:
             raise ValueError(f"found potentials of {potentials.dim} weights, expected {self.dim}")
         self.truths = first_label(potentials, surrogate, labels, weights)
         self.n = potentials.n
-        self.theta = aligned_zeros(potentials.max_theta + 8)
         self.u = aligned_zeros(potentials.max_theta + 8)
         self.scratch = aligned_zeros(potentials.scratch_size)
-        entries = max(surrogate.max_entries, 1)
-        self.value, self.index = np.zeros(entries), np.zeros(entries, dtype=np.int32)
-        self.work = aligned_zeros(surrogate.work_bytes // 8 + 16).view(np.int8)
+        self.n_spaces = self.n_cuts = 0
+        self.reserve(self.n, 1, 1)
+
+    def reserve(self, Py_ssize_t n, Py_ssize_t threads, Py_ssize_t batch):
+        """Make room for so many examples, threads, and steps of a batch; see the base."""
+        cdef Py_ssize_t k, entries = self.surrogate.max_entries + 1
+        BatchLoop.reserve(self, n, threads, batch)
+        if threads > self.n_spaces:
+            owners = []
+            self.spaces = <Space*>doubles(threads * sizeof(Space) // 8, owners)
+            for k in range(threads):
+                self.spaces[k].theta = doubles(self.potentials.max_theta, owners)
+                self.spaces[k].work = <char*>doubles(self.surrogate.work_bytes // 8 + 16, owners)
+            self.owners, self.n_spaces = owners, threads
+        if self.n_slots > self.n_cuts:
+            owners = []
+            # Cuts of two threads lie in different cache lines, but for the first and last of them.
+            self.cuts = <Cut*>doubles(self.n_slots * sizeof(Cut) // 8 + 1, owners)
+            for k in range(self.n_slots):
+                self.cuts[k].value = doubles(entries, owners)
+                self.cuts[k].index = integers(entries, owners)
+            self.cut_owners, self.n_cuts = owners, self.n_slots
 
     def constrain(self, Polyhedron feasible not None):
         """Project w onto a polyhedron after each step from now on."""
@@ -153,7 +184,8 @@ cdef class SGDLoop:
         self.projections = scalars["projections"]
         self.scale_sum, self.mass = scalars["scale_sum"], scalars["mass"]
 
-    def run(self, const int64_t[::1] order not None, double power, bint averaging, double radius):
+    def run(self, const int64_t[::1] order not None, double power, bint averaging, double radius,
+            Py_ssize_t batch=1, Team team=None):
         """Take a step on each example of ``order``.
 
         Parameters
@@ -164,11 +196,15 @@ cdef class SGDLoop:
         averaging : bool
         radius : float
             Project the penalised part of w on the ball of this radius; 0 for none.
+        batch : int, default=1
+            Examples whose cuts are those at the same w; their steps follow one after the other.
+        team : Team, optional
+            Threads that share the cuts of a batch, made for this loop.
 
         Returns
         -------
         total : float
-            Sum of ``u_i H_i(w)``, each at the w of its step.
+            Sum of ``u_i H_i(w)``, each at the w of its cut.
         constant : float
             Sum of ``u_i b_i``, those of the cuts; less, under constraints ``A w <= c``, what ``<c,
             nu>`` is at the multipliers of the projections, so that it still belongs to what the
@@ -176,39 +212,46 @@ cdef class SGDLoop:
         calls : int
             Oracle calls.
         """
-        cdef Py_ssize_t k
-        cdef long calls = 0
-        cdef double[2] sums
-        sums[0] = sums[1] = 0
         check_numbers(order, self.n, "order")
+        self.reserve(self.n, 1 if team is None else team.size, batch)
         if radius > 0:
             inside = self.v.copy()
             inside[self.free] = 0
             self.norm = inside @ inside
-        with nogil:
-            for k in range(order.shape[0]):
-                calls += self._step(order[k], power, averaging, radius, sums)
-        return sums[0], sums[1], calls
+        self.power, self.averaging, self.radius = power, averaging, radius
+        self.total = self.constant = self.calls = 0
+        self.visit_all(order, batch, team)
+        return self.total, self.constant, self.calls
 
-    cdef long _step(self, Py_ssize_t i, double power, bint averaging, double radius,
-                    double* sums) except -1 nogil:
-        cdef double tau, shrink, eta, coef, weight, ratio, along = 0, square = 0, old = self.scale
-        cdef double share = self.n * self.weights[i]
-        cdef double* v = &self.v_view[0]
-        cdef Py_ssize_t j, f, n_free = self.free_view.shape[0]
-        cdef Cut cut
+    cdef Py_ssize_t size_of(self, Py_ssize_t i) noexcept nogil:
+        return self.potentials.theta_size(i)
+
+    cdef int propose(self, Py_ssize_t slot, Py_ssize_t i, Py_ssize_t thread) except -1 nogil:
+        """Cut at the present w."""
+        cdef Cut* cut = &self.cuts[slot]
+        cdef double* theta = self.spaces[thread].theta
         cut.nnz = cut.calls = 0
-        cut.index, cut.value = &self.index[0], &self.value[0]
+        if self.weights[i] > 0:
+            self.potentials.score(i, &self.v_view[0], self.scale, theta)
+            self.surrogate.cut(i, theta, self.truths + self.surrogate.layout.label_offsets[i], cut,
+                               self.spaces[thread].work)
+        return 0
+
+    cdef int take(self, Py_ssize_t slot, Py_ssize_t i) except -1 nogil:
+        """Take the step of an example: shrink w, and add its cut."""
+        cdef double tau, shrink, eta, coef, weight, ratio, along = 0, square = 0, old = self.scale
+        cdef double share = self.n * self.weights[i], radius = self.radius
+        cdef double* v = &self.v_view[0]
+        cdef bint averaging = self.averaging
+        cdef Py_ssize_t j, f, n_free = self.free_view.shape[0]
+        cdef Cut* cut = &self.cuts[slot]
+        self.calls += cut.calls
         if share > 0:
-            self.potentials.score(i, v, self.scale, &self.theta[0])
-            self.surrogate.cut(i, &self.theta[0],
-                               self.truths + self.surrogate.layout.label_offsets[i], &cut,
-                               &self.work[0])
             # The true label makes it 0.
-            sums[0] += self.weights[i] * max(cut.bound, 0)
-            sums[1] += self.weights[i] * cut.b
+            self.total += self.weights[i] * max(cut.bound, 0)
+            self.constant += self.weights[i] * cut.b
         if radius > 0 and cut.nnz:
-            self._products(i, &cut, &along, &square)
+            self._products(i, cut, &along, &square)
         self.t += 1
         tau = self.t + self.t0
         eta = 1 / (self.alpha * tau)
@@ -248,16 +291,16 @@ cdef class SGDLoop:
         if self.feasible is not None:
             ratio = self.feasible.project(v, self.scale, False,
                                           &self.lag_view[0] if averaging else NULL, self.scale_sum)
-            sums[1] -= self.alpha * tau * ratio / self.n
+            self.constant -= self.alpha * tau * ratio / self.n
         if averaging:
-            weight = pow(self.t, power)
+            weight = pow(self.t, self.power)
             self.mass += weight
             self.scale_sum += weight * self.scale
             for f in range(n_free):
                 self.free_sum_view[f] += weight * self.scale * v[self.free_view[f]]
         if self.scale < 1e-6:
             self._rescale()
-        return cut.calls
+        return 0
 
     cdef void _products(self, Py_ssize_t i, const Cut* cut, double* along,
                         double* square) noexcept nogil:
@@ -265,8 +308,9 @@ cdef class SGDLoop:
         cdef Py_ssize_t k
         cdef double* u = &self.u[0]
         self.potentials.add_gram(i, cut.nnz, cut.index, cut.value, 1.0, u, &self.scratch[0])
+        along[0] += self.scale * self.potentials.dot(i, cut.nnz, cut.index, cut.value,
+                                                     &self.v_view[0])
         for k in range(cut.nnz):
-            along[0] += self.theta[cut.index[k]] * cut.value[k]
             square[0] += u[cut.index[k]] * cut.value[k]
         self.potentials.clear_gram(i, cut.nnz, cut.index, u)
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..utils.arrays import check_finite
+from ..utils.parallel import effective_jobs
 from ..utils.params import Params
 from .problem import Problem
 
@@ -275,6 +276,26 @@ class Solver(Params):
                 f"solver {self.name!r} cannot leave the intercept unpenalised; use "
                 "solver='cutting-plane' or 'sgd', or penalize_intercept=True"
             )
+
+
+def batch_threads(batch: int, start: Start) -> int:
+    """Return the number of threads that share the visits of a batch.
+
+    Parameters
+    ----------
+    batch : int
+        Visits at the same w.
+    start : Start
+
+    Returns
+    -------
+    int
+        1 under a Mercer kernel, whose rows one thread computes.
+    """
+    potentials = start.problem.potentials
+    if not potentials.has_weights and not potentials.has_gram:
+        return 1
+    return min(batch, effective_jobs(start.n_jobs))
 
 
 def relative_gap(record: dict[str, Any]) -> float | None:

@@ -6,11 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from ..utils.parallel import effective_jobs
 from ._bcfw import BlockLoop
 from ._simplex import SimplexLoop
 from ._team import Team
-from .base import Run, Solver, Start, checked_weights, pieces, rng_state, set_rng_state
+from .base import (
+    Run,
+    Solver,
+    Start,
+    batch_threads,
+    checked_weights,
+    pieces,
+    rng_state,
+    set_rng_state,
+)
 from .problem import ROUNDING, Problem
 from .weight_constraints import assemble
 
@@ -188,14 +196,6 @@ def _exact_steps(steps: str, problem: Problem, constrained: bool) -> bool:
     return can and steps in ("auto", "exact")
 
 
-def _threads(batch: int, start: Start) -> int:
-    """Return the number of threads that share a batch."""
-    potentials = start.problem.potentials
-    if not potentials.has_weights and not potentials.has_gram:
-        return 1  # rows of a Mercer kernel are computed by one thread
-    return min(batch, effective_jobs(start.n_jobs))
-
-
 class BCFWRun(Run):
     """One optimisation by :class:`BCFW`.
 
@@ -224,7 +224,7 @@ class BCFWRun(Run):
 
     def _begin(self, solver: Any, start: Start, loop: Any) -> None:
         self.solver, self.given, self.loop = solver, start, loop
-        self.team = Team(loop, 1 if self.exact else _threads(solver.batch, start))
+        self.team = Team(loop, 1 if self.exact else batch_threads(solver.batch, start))
         problem = start.problem
         self.passes = self.window_start = 0
         self.last_dual = 0.0

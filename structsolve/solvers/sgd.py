@@ -7,7 +7,17 @@ from typing import Any
 import numpy as np
 
 from ._sgd import SGDLoop
-from .base import Run, Solver, Start, checked_weights, pieces, rng_state, set_rng_state
+from ._team import Team
+from .base import (
+    Run,
+    Solver,
+    Start,
+    batch_threads,
+    checked_weights,
+    pieces,
+    rng_state,
+    set_rng_state,
+)
 from .problem import Problem
 from .weight_constraints import assemble, check_examples
 
@@ -50,6 +60,9 @@ class SGD(Solver):
     constraints : list of SuperModular, LinearConstraint or WeightBounds, optional
         What every w must satisfy, as of :class:`CuttingPlane`: each step ends with the Euclidean
         projection onto them.
+    batch : int, default=1
+        Examples whose subgradients are those at the same w, in ``n_jobs`` threads; their steps then
+        follow one after the other.
 
     Notes
     -----
@@ -88,6 +101,7 @@ class SGD(Solver):
         t0: float = 0,
         free_step: float = 1.0,
         constraints: Any = None,
+        batch: int = 1,
     ):
         self.averaging = averaging
         self.power = power
@@ -98,6 +112,7 @@ class SGD(Solver):
         self.t0 = t0
         self.free_step = free_step
         self.constraints = constraints
+        self.batch = batch
 
     def start(self, start: Start) -> SGDRun:
         """Begin an optimisation; see :meth:`Solver.start`."""
@@ -105,6 +120,7 @@ class SGD(Solver):
         self.check_choice("order", ("permutation", "uniform"))
         self.check_integer("certify_every", 1)
         self.check_integer("patience", 1)
+        self.check_integer("batch", 1)
         if not (np.isfinite(self.t0) and self.t0 >= 0):
             raise ValueError(f"SGD: t0 is {self.t0!r}, expected a number >= 0")
         if not 0 <= self.power <= 10:
@@ -145,6 +161,7 @@ class SGDRun(Run):
         if start.w is not None:
             self.loop.set_weights(start.w)
         self.passes = 0
+        self.team = Team(self.loop, batch_threads(solver.batch, start))
         self._bind(problem)
 
     def move_to(self, problem: Problem) -> None:
@@ -235,16 +252,16 @@ class SGDRun(Run):
         order = rng.permutation(n) if solver.order == "permutation" else rng.integers(0, n, n)
         total, calls = 0.0, self.radius_calls
         self.radius_calls = 0
-        for some in pieces(order):
-            part, constant, used = self.loop.run(
-                some,
-                float(solver.power) if solver.averaging == "weighted" else 0.0,
-                solver.averaging != "none",
-                self.radius,
-            )
-            total += part
-            self.window["constant"] += constant
-            calls += used
+        power = float(solver.power) if solver.averaging == "weighted" else 0.0
+        averaging = solver.averaging != "none"
+        with self.team:
+            for some in pieces(order):
+                part, constant, used = self.loop.run(
+                    some, power, averaging, self.radius, solver.batch, self.team
+                )
+                total += part
+                self.window["constant"] += constant
+                calls += used
         self.passes += 1
         last = self.loop.last()
         record: dict[str, Any] = {
