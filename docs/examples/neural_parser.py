@@ -97,7 +97,7 @@ class Parser(nn.Module):
 
 def main(argv=None):
     title = "A parser with scores from a network: English, attachment"
-    parser = options(title, epochs=[4, 2], rates=[2e-3, 1e-3], nodes=400)
+    parser = options(title, epochs=[3, 2], rates=[2e-3, 1e-3], nodes=400)
     parser.add_argument("--hidden", type=int, default=80, help="numbers of an LSTM's state")
     args = parser.parse_args(argv)
     parsed, heads = sentences("train", args.most)

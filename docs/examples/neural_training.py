@@ -81,7 +81,7 @@ def train(start, surrogate, number, structure, data, args, seed):
     epochs, rate = args.epochs[number], args.rates[number]
     network, curve = copy.deepcopy(start.network), list(start.curve)
     loss = StructuredLoss(structure, surrogate, reduction="sum")
-    optimizer = torch.optim.Adam(network.parameters(), betas=(0.9, 0.95))
+    optimizer = torch.optim.Adam(network.parameters(), betas=(0.9, 0.95), fused=True)
     rng = np.random.default_rng(seed)
     torch.manual_seed(seed)
     clock = time.process_time()
