@@ -55,7 +55,7 @@ def right(network, structure, groups):
     network.eval()
     good = total = 0
     with torch.no_grad():
-        for *inputs, labels in batches(groups, 4000):
+        for *inputs, labels in batches(groups, 1000):
             good += int((decode(structure, network(*inputs)) == labels).sum())
             total += labels.numel()
     return 100 * good / total
@@ -109,7 +109,7 @@ def experiment(make, structure, data, args):
     torch.set_num_threads(1)
     print(f"PyTorch {torch.__version__}, one thread.  On development data, after each epoch:\n")
     stages = {name: [] for name in RUNS}
-    for seed in range(args.seeds):
+    for seed in args.seeds:
         torch.manual_seed(seed)
         begin, firsts = Stage(make()), {}
         for name, (first, second) in RUNS.items():
@@ -123,7 +123,7 @@ def options(title, **defaults):
     """Print a title; return the options that both scripts have."""
     print(f"## {title}\n")
     parser = argparse.ArgumentParser(description=title)
-    parser.add_argument("--seeds", type=int, default=3, help="how many")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--epochs", type=int, nargs=2, help="of each stage")
     parser.add_argument("--rates", type=float, nargs=2, help="of each stage; the second falls to 0")
     parser.add_argument("--nodes", type=int, help="words or letters of a batch")
@@ -174,6 +174,9 @@ def draw(stages, path, what, error=False):
         axes.plot(epochs, curves.T, color=colour, lw=0.6, alpha=0.6)
         axes.plot(epochs, curves.mean(axis=0), "o-", color=colour, ms=3, label=name)
     axes.set(xlabel="epoch", ylabel=f"{what}, development data")
-    axes.set_yscale("log" if error else "linear")
+    if error:
+        axes.set_yscale("log")
+        for which in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
+            which("{x:g}")
     axes.legend()
     figure.savefig(path, dpi=110)
