@@ -245,7 +245,7 @@ cdef class LeafSearch:
         ----------
         scores : ndarray of float64 of shape (M,)
         truth : int, default=-1
-            The leaf whose losses are added; -1 for none.
+            The leaf whose losses are added; -1 for a search without a loss.
         all_nodes : bool, default=True
             Look at all nodes, or at those whose scores are not zero: the answer is the same.
 
@@ -263,8 +263,10 @@ cdef class LeafSearch:
         """
         cdef Py_ssize_t M = self.n_nodes - 1, v, best
         scores = checked_array(scores, np.float64, "scores", M)
-        if not (truth == -1 or 0 <= truth < M and self.own[truth] >= self.n_inner):
-            raise ValueError(f"truth is {truth}, expected a leaf below {M} or -1")
+        if not (truth == -1 and self.kind == NONE or (
+            0 <= truth < M and self.own[truth] >= self.n_inner
+        )):
+            raise ValueError(f"truth is {truth}, expected a leaf below {M}, or -1 without a loss")
         cdef double[::1] theta = np.append(0.0, scores[self.given[1:]])
         cdef Py_ssize_t own = self.own[truth] if truth >= 0 else -1
         self.begin(own)
@@ -338,6 +340,8 @@ cdef class LeafSearch:
             raise ValueError(
                 f"weights: found {type(weights).__name__}, expected FeatureLists without intercept"
             )
+        if self.kind != NONE:
+            raise ValueError("LeafSearch: made with a loss, which prediction has not")
         columns = checked_array(columns, np.int32, "columns", self.n_nodes - 1)
         check_numbers(columns, weights.n_classes, "columns")
         rows = checked_rows(X, weights.n_features)
