@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
-import importlib
+import importlib.util
 import inspect
 import pkgutil
 import types
@@ -112,11 +112,10 @@ def compiled() -> list[types.ModuleType]:
     walked = [*pkgutil.walk_packages(structsolve.__path__, "structsolve.")]
     walked += pkgutil.walk_packages(structsolve.plugins.__path__, "structsolve.plugins.")
     for name in sorted({each.name for each in walked}):
-        if name.endswith("__main__"):
-            continue
-        module = importlib.import_module(name)
-        if str(module.__file__).endswith(tuple(EXTENSION_SUFFIXES)):
-            modules.append(module)
+        # Others are not imported: layers for PyTorch need it.
+        spec = importlib.util.find_spec(name)
+        if spec is not None and str(spec.origin).endswith(tuple(EXTENSION_SUFFIXES)):
+            modules.append(importlib.import_module(name))
     return modules
 
 
