@@ -42,7 +42,7 @@ cdef class Room:
         self.work = aligned_zeros(work_bytes // 8 + 16).view(np.int8)
 
 
-def check_labels(PartLayout layout not None, const int[::1] labels, Py_ssize_t n_states):
+def check_labels(PartLayout layout not None, const int[::1] labels not None, Py_ssize_t n_states):
     """Refuse true labels with numbers that are no states.
 
     Parameters
@@ -189,7 +189,8 @@ cdef int _over_ranges(_Gradients shared, const int64_t[::1] bounds, n_jobs, dict
 
 
 def gradients(Sheet scores not None, Sheet out not None, Surrogate surrogate not None,
-              const int[::1] labels not None, const double[::1] weights, double[::1] values,
+              const int[::1] labels not None, const double[::1] weights,
+              double[::1] values not None,
               const int64_t[::1] bounds not None, n_jobs, dict rooms):
     """Values of a surrogate, and its gradients by the scores.
 
@@ -282,8 +283,9 @@ def in_rooms(piece, offsets, n_jobs, dict rooms, PartLayout layout not None, Py_
         free.extend(used)
 
 
-def labels_of(Sheet scores not None, Oracle oracle not None, int[::1] labels, double[::1] values,
-              double[::1] bounds, n_jobs, dict rooms):
+def labels_of(Sheet scores not None, Oracle oracle not None, int[::1] labels not None,
+              double[::1] values not None,
+              double[::1] bounds not None, n_jobs, dict rooms):
     """The best label of every example, what it scores, and what any label scores at most.
 
     Parameters
