@@ -3,7 +3,7 @@
 Time to a gap of 1 % of consensus ADMM and of one-slack cutting planes over shards, against one
 machine with the same cores per worker, for sizes up to 1024 workers and 1e8 words (OCR letters'
 cost per word, C = .02).  Constants: seconds per word and pass from one core of the machine that
-`benchmarks/RESULTS.md` is of, rounds from `benchmarks/distributed.py` (simulated shards), a network
+`benchmarks/RESULTS.md` is of, rounds from `benchmarks/shards.py` (simulated shards), a network
 of 10 Gbit/s.  Up to 32 shards the vectors of all go to the client; above, to groups of 32.
 """
 

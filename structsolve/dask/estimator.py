@@ -183,8 +183,11 @@ class DaskStructuredSVM(BaseEstimator):
             solver = self._choose(problem)
         seed = np.random.default_rng(self._seed())
         start = Start(problem, float(self.alpha), seed, self.n_jobs or 1, None, float(self.tol))  # type: ignore[arg-type]
-        cutting = isinstance(solver, CuttingPlane)
-        run: Any = ShardedCuttingPlaneRun(solver, start) if cutting else solver.start(start)
+        run: Any
+        if isinstance(solver, CuttingPlane):
+            run = ShardedCuttingPlaneRun(solver, start)
+        else:
+            run = solver.start(start)
         outcome = drive(
             run,
             int(self.max_iter),
@@ -379,7 +382,10 @@ class DaskStructuredSVM(BaseEstimator):
             X = X.rechunk({axis: -1 for axis in range(1, X.ndim)})
         structure = self.space_.structure
         if getattr(structure, "label_sets", False):
-            shape = {"chunks": (X.chunks[0], (len(self.classes_),)), "dtype": np.int64}
+            shape: dict[str, Any] = {
+                "chunks": (X.chunks[0], (len(self.classes_),)),
+                "dtype": np.int64,
+            }
         elif registry.is_single_node(structure):
             shape = {"drop_axis": list(range(1, X.ndim)), "dtype": self.classes_.dtype}
         else:

@@ -76,6 +76,7 @@ def check_workers(client: Any) -> None:
     """
     here, carried = loaded(), {name for name, _ in registry.carried_plugins()}
     for address, there in sorted(client.run(loaded, on_error="return").items()):
+        lack: str | None
         if isinstance(there, BaseException):
             lack = f"cannot load structsolve ({type(there).__name__}: {there})"
         else:
