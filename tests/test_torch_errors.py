@@ -235,3 +235,9 @@ def test_page_of_the_docs():
 def test_the_package_does_not_import_torch():
     code = "import sys, structsolve, structsolve.batch; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], env=os.environ).returncode == 0
+
+
+def test_without_torch_it_says_what_to_install():
+    code = "import sys; sys.modules['torch'] = None; import structsolve.torch"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "ImportError: structsolve.torch needs PyTorch: pip install" in done.stderr

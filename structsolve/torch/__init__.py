@@ -5,6 +5,13 @@ The one folder that imports torch, which ``import structsolve`` does not: the ex
 installs it.
 """
 
+try:
+    import torch  # noqa: F401
+except ImportError as error:
+    raise ImportError(
+        "structsolve.torch needs PyTorch: pip install 'structsolve-learn[torch]'"
+    ) from error
+
 from .decisions import BlackboxDiff, PerturbedArgmax, SPOPlus
 from .decoding import Sample, decode
 from .loss import StructuredLoss
