@@ -431,3 +431,19 @@ def test_what_a_hook_raises_while_a_script_registers_it_is_named(registered):
     refused(expected, registered, structsolve_solvers=fails, error=RuntimeError)
     expected = "failed in structsolve_solvers: ValueError: name is 'a:b'"
     refused(expected, registered, structsolve_solvers=lambda: [Named("a:b", dict)])
+
+
+def test_interrupted_loading_begins_anew(monkeypatch):
+    calls = []
+
+    def interrupted(self, off=()):
+        calls.append(off)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        self.loaded = True
+
+    monkeypatch.setattr(registry, "_registry", None)
+    monkeypatch.setattr(registry.Registry, "load_entry_points", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        registry.default()
+    assert registry.default().loaded and len(calls) == 2

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 from .carried import adopt, carry
@@ -28,13 +29,21 @@ def default() -> Registry:
     -------
     Registry
     """
-    global _registry
     with _lock:
-        if _registry is None:
-            # Set before it is filled: a plugin may call default() while it is imported.
-            _registry = Registry()
-            _registry.load_entry_points()
-        return _registry
+        return _loaded() if _registry is None else _registry
+
+
+def _loaded(off: Sequence[str] = ()) -> Registry:
+    """Read the entry points; where that is interrupted, the next call begins anew."""
+    global _registry
+    # Set before it is filled: a plugin may call default() while it is imported.
+    _registry = registry = Registry()
+    try:
+        registry.load_entry_points(off)
+    except BaseException:
+        _registry = None
+        raise
+    return registry
 
 
 def switch_off(name: str) -> None:
@@ -53,12 +62,9 @@ def switch_off(name: str) -> None:
     ValueError
         When no plugin is called so.
     """
-    global _registry
     with _lock:
-        if _registry is None:
-            _registry = Registry()
-            _registry.load_entry_points(off=[name])
-        _registry.switch_off(name)
+        registry = _loaded([name]) if _registry is None else _registry
+        registry.switch_off(name)
 
 
 def carried_plugins() -> list[tuple[str, bytes | str]]:
