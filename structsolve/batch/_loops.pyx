@@ -314,7 +314,7 @@ def labels_of(Sheet scores not None, Oracle oracle not None, int[::1] labels not
 
 
 def marginals_of(Sheet scores not None, Sheet out not None, Projection projection not None,
-                 double[::1] values, n_jobs, dict rooms):
+                 double[::1] values not None, n_jobs, dict rooms):
     """The maximiser of a projection for every example, and the upper bound of its value.
 
     Parameters

@@ -356,7 +356,7 @@ cdef class ActiveSet(Projection):
         return total
 
 
-def _real(PartLayout layout):
+def _real(PartLayout layout not None):
     # Which doubles of the shared blocks, of a row of nodes and of a row of edges are no padding.
     real = np.zeros(layout.shared_size + layout.node_size + layout.edge_size + 1, np.int8)
     for name, (*axes, count) in layout.shapes.items():      # negative indices are not checked here
