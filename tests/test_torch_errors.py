@@ -209,6 +209,14 @@ def test_layers_are_copied_and_pickled():
         assert other(scores, labels, lengths).item() == value
 
 
+def test_batches_of_all_widths_share_a_space():
+    layer = StructuredLoss("dependency", "crf")
+    for n in (3, 5, 4):
+        scores = torch.zeros(2, n + 1, n)
+        assert layer(scores, torch.zeros(2, n, dtype=torch.long) + torch.arange(n)).item() > 0
+    assert len(layer._kinds) == 1
+
+
 def test_gradients_descend():
     scores, labels, lengths = case()
     layer = torch.nn.Sequential(torch.nn.Linear(4, 4)).double()

@@ -211,6 +211,7 @@ class Layer(torch.nn.Module):
             structure = registry.default().make("structures", structure)
         self.structure, self.classes, self.n_jobs = structure, classes, n_jobs
         self._kinds: dict[Any, _Kind] = {}
+        self._has_none = False
 
     def extra_repr(self) -> str:
         """Return the settings, for ``print``.
@@ -276,24 +277,27 @@ class Layer(torch.nn.Module):
         node: Any = named.get("node", next(iter(named.values()), None))
         if not isinstance(node, torch.Tensor):
             as_array(node, "node")  # raises
-        classes = self.classes
-        key = (node.shape[-1] if node.ndim > 1 else 0, "edge" in named)
+        # Of structures that have no classes, the last axis is as long as the batch needs.
+        told = self.classes is not None or self._has_none
+        classes = node.shape[-1] if node.ndim > 1 and not told else self.classes
+        key = (classes if not told else None, "edge" in named)
         if key not in self._kinds:
-            if classes is not None or not key[0]:
-                space = score_space(self.structure, classes, edge=key[1])
-            else:
-                space = _space_of(self.structure, *key)
+            space, self._has_none = _space_of(self.structure, classes, key[1], told)
+            if self._has_none:
+                key = (None, key[1])
             self._kinds[key] = _Kind(space)
         return self._kinds[key]
 
 
-def _space_of(structure: Any, classes: int, edge: bool) -> Any:
-    """Return a space of so many classes, or of a structure that has none."""
+def _space_of(structure: Any, classes: Any, edge: bool, told: bool) -> tuple[Any, bool]:
+    """Return a space of so many classes, or of a structure that has none; which of them it is."""
     try:
-        return score_space(structure, classes, edge=edge)
+        return score_space(structure, classes, edge=edge), told and classes is None
     except (TypeError, ValueError) as error:
+        if told:
+            raise
         try:
-            return score_space(structure, edge=edge)
+            return score_space(structure, edge=edge), True
         except (TypeError, ValueError):
             if str(error).startswith("classes"):
                 raise  # there are none, and something else is wrong
