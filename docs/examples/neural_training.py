@@ -173,7 +173,7 @@ def draw(stages, path, what, error=False):
         epochs = np.arange(1, curves.shape[1] + 1)
         axes.plot(epochs, curves.T, color=colour, lw=0.6, alpha=0.6)
         axes.plot(epochs, curves.mean(axis=0), "o-", color=colour, ms=3, label=name)
-    axes.set(xlabel="epoch", ylabel=f"{what}, development data")
+    axes.set(xlabel="epoch", xticks=epochs, ylabel=f"{what}, development data")
     if error:
         axes.set_yscale("log")
         for which in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
