@@ -323,14 +323,14 @@ def _whole(X: Iterable[Iterable[Any]]) -> tuple[list[dict[str, Any]], np.ndarray
     """Every item as a dict, for transformers that must see whole items; where sequences end."""
     items: list[dict[str, Any]] = []
     offsets = [0]
+    checked = Numbering()
     for i, sequence in enumerate(_sequences(X)):
         for t, item in enumerate(sequence):
             if isinstance(item, Mapping):
                 items.append(dict(item))
                 continue
-            numbering = Numbering()  # it checks the item
             item = item if isinstance(item, list | str) else list(item)
-            numbering.add_item(item, i, t)
+            checked.add_item(item, i, t)
             counted: dict[str, Any] = {}
             for feature in item:
                 name, value = (feature, 1) if isinstance(feature, str) else feature
