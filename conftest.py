@@ -2,4 +2,5 @@
 
 from importlib.util import find_spec
 
-collect_ignore = [f"structsolve/{name}" for name in ("torch", "dask") if find_spec(name) is None]
+EXTRAS = ("torch", "jax", "dask")
+collect_ignore = [f"structsolve/{name}" for name in EXTRAS if find_spec(name) is None]
