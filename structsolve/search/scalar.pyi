@@ -1,0 +1,16 @@
+from typing import Any
+
+from structsolve.search.base import Search
+
+class Scalar(Search):
+    def __init__(self, max_calls: int = 50, tol: float = 1e-9, width: float = 1e-3) -> None: ...
+    def __reduce__(self) -> Any: ...
+
+class Binary(Scalar):
+    def __init__(self, max_calls: int = 50, tol: float = 1e-9, width: float = 1e-3) -> None: ...
+
+class Bisecting(Scalar):
+    def __init__(self, max_calls: int = 50, tol: float = 1e-9, width: float = 1e-3) -> None: ...
+
+class SarawagiGupta(Scalar):
+    def __init__(self, max_calls: int = 50, tol: float = 1e-9, width: float = 1e-2) -> None: ...

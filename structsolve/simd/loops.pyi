@@ -1,0 +1,1 @@
+# Functions for other compiled modules alone.
