@@ -159,6 +159,12 @@ cdef int best_per_count(ChainShape shape, Py_ssize_t i, const double* theta,
     """
     cdef Py_ssize_t L = chain_length(shape, i)
     cdef Memory m = _memory(shape, most, work)
+    cdef Py_ssize_t c
+    if L == 0:      # one labeling, of count 0
+        values[0] = 0
+        for c in range(1, most + 1):
+            values[c] = -INFINITY
+        return 0
     _read_costs(shape, i, cost, L, most, m)
     _forward(shape, i, theta, L, most, m)
     _last_states(shape, theta, L, most, m, labels, values)

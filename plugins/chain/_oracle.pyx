@@ -9,6 +9,7 @@ from structsolve.operators cimport CountOracle, KBest, MaxMarginals, Operator, O
 from structsolve.part_layout cimport PartLayout
 
 from structsolve.plugins.chain._counting cimport best_per_count, counting_bytes
+from structsolve.plugins.chain._forbidden cimport Forbidden, allowed, forbidden_of, room_of
 from structsolve.plugins.chain._shape cimport (
     ChainShape, chain_length, chain_pairs, chain_shape,
 )
@@ -126,6 +127,8 @@ cdef class Viterbi:
         cdef Py_ssize_t L = chain_length(self.shape, i)
         cdef const double* last = self.forward(i, theta, pairs, alpha)
         cdef double top
+        if L == 0:
+            return 0
         label[L - 1] = <int>self.loops.first_best(self.shape.K, last, &top)
         self.backtrace(theta, pairs, alpha, L - 1, label)
         return top
@@ -152,20 +155,29 @@ cdef class ChainOracle(Oracle):
     ----------
     layout : PartLayout
         Of a chain space.
+    forbidden : tuple (pairs, first, last), optional
+        Masks of :class:`~structsolve.plugins.chain._forbidden.Forbidden`.
     """
 
     cdef Viterbi viterbi
     cdef ChainShape shape
+    cdef Forbidden forbidden
 
-    def __init__(self, PartLayout layout not None):
+    def __init__(self, PartLayout layout not None, forbidden=None):
         super().__init__(layout)
         self.viterbi, self.shape = _programs(self), chain_shape(layout)
+        self.forbidden = forbidden_of(forbidden, layout)
+        self.work_bytes += room_of(self.forbidden)
 
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
                     double* bound, char* work) except -1 nogil:
-        cdef double* alpha = <double*>work
-        cdef double* buffer = alpha + (self.shape.max_nodes + 3) * self.shape.stride
-        cdef Pairs pairs = chain_pairs(self.shape, i, theta, buffer)
+        cdef double* alpha
+        cdef double* buffer
+        cdef Pairs pairs
+        theta = allowed(self.forbidden, i, theta, &work)
+        alpha = <double*>work
+        buffer = alpha + (self.shape.max_nodes + 3) * self.shape.stride
+        pairs = chain_pairs(self.shape, i, theta, buffer)
         value[0] = self.viterbi.best(i, theta, pairs, alpha, label)
         bound[0] = value[0]
         return 0
@@ -178,25 +190,39 @@ cdef class ChainMaxMarginals(MaxMarginals):
     Parameters
     ----------
     layout : PartLayout
+    forbidden : tuple, optional
+        As of :class:`ChainOracle`.
     """
 
     cdef Viterbi viterbi
     cdef ChainShape shape
+    cdef Forbidden forbidden
 
-    def __init__(self, PartLayout layout not None):
+    def __init__(self, PartLayout layout not None, forbidden=None):
         super().__init__(layout)
         self.viterbi, self.shape = _programs(self), chain_shape(layout)
+        self.forbidden = forbidden_of(forbidden, layout)
+        self.work_bytes += room_of(self.forbidden)
 
     cdef int max_marginals(self, Py_ssize_t i, const double* theta, double* out,
                            char* work) except -1 nogil:
         cdef Py_ssize_t K = self.shape.K, stride = self.shape.stride, v, s
         cdef Py_ssize_t L = chain_length(self.shape, i)
-        cdef double* alpha = <double*>work
-        cdef double* beta = alpha + (self.shape.max_nodes + 1) * stride
-        cdef double* ahead = beta + stride
-        cdef const double* unary = theta + self.shape.shared_size
-        cdef Pairs pairs = chain_pairs(self.shape, i, theta, ahead + stride)
-        cdef const double* last = self.viterbi.forward(i, theta, pairs, alpha)
+        cdef double* alpha
+        cdef double* beta
+        cdef double* ahead
+        cdef const double* unary
+        cdef const double* last
+        cdef Pairs pairs
+        if L == 0:
+            return 0
+        theta = allowed(self.forbidden, i, theta, &work)
+        alpha = <double*>work
+        beta = alpha + (self.shape.max_nodes + 1) * stride
+        ahead = beta + stride
+        unary = theta + self.shape.shared_size
+        pairs = chain_pairs(self.shape, i, theta, ahead + stride)
+        last = self.viterbi.forward(i, theta, pairs, alpha)
         for s in range(stride):
             out[(L - 1) * stride + s] = last[s] if s < K else 0
             beta[s] = -INFINITY
@@ -219,21 +245,25 @@ cdef class ChainCounts(CountOracle):
     Parameters
     ----------
     layout : PartLayout
+    forbidden : tuple, optional
+        As of :class:`ChainOracle`.
     """
 
     cdef ChainShape shape
+    cdef Forbidden forbidden
 
-    def __init__(self, PartLayout layout not None):
+    def __init__(self, PartLayout layout not None, forbidden=None):
         super().__init__(layout)
-        self.shape = chain_shape(layout)
+        self.shape, self.forbidden = chain_shape(layout), forbidden_of(forbidden, layout)
         self.n_states = self.shape.K
 
     cpdef Py_ssize_t bytes_for(self, Py_ssize_t most) except -1:
-        return counting_bytes(self.shape, most)
+        return room_of(self.forbidden) + counting_bytes(self.shape, most)
 
     cdef int argmax_counts(self, Py_ssize_t i, const double* theta, const double* cost,
                            Py_ssize_t most, int* labels, double* values,
                            char* work) except -1 nogil:
+        theta = allowed(self.forbidden, i, theta, &work)
         return best_per_count(self.shape, i, theta, cost, most, labels, values, work)
 
 
@@ -246,14 +276,19 @@ cdef class ChainKBest(KBest):
     Parameters
     ----------
     layout : PartLayout
+    forbidden : tuple, optional
+        As of :class:`ChainOracle`.
     """
 
     cdef Viterbi viterbi
     cdef ChainShape shape
+    cdef Forbidden forbidden
 
-    def __init__(self, PartLayout layout not None):
+    def __init__(self, PartLayout layout not None, forbidden=None):
         super().__init__(layout)
         self.viterbi, self.shape = _programs(self), chain_shape(layout)
+        self.forbidden = forbidden_of(forbidden, layout)
+        self.work_bytes += room_of(self.forbidden)
 
     cpdef Py_ssize_t bytes_for(self, Py_ssize_t k) except -1:
         # Every answer adds at most one candidate a position.
@@ -266,14 +301,22 @@ cdef class ChainKBest(KBest):
         # after s in the order of candidates; a heap holds the best of every set.
         cdef Py_ssize_t L = chain_length(self.shape, i)
         cdef Py_ssize_t stride = self.shape.stride, size = 0, count, v
-        cdef double* alpha = <double*>work
-        cdef double* buffer = alpha + (self.shape.max_nodes + 3) * stride
-        cdef Candidate* heap = <Candidate*>(buffer + self.shape.K * stride)
-        cdef Pairs pairs = chain_pairs(self.shape, i, theta, buffer)
-        cdef const double* last = alpha + (L if self.shape.end >= 0 else L - 1) * stride
+        cdef double* alpha
+        cdef double* buffer
+        cdef Candidate* heap
+        cdef Pairs pairs
+        cdef const double* last
         cdef Candidate item
         cdef int* label = labels
+        theta = allowed(self.forbidden, i, theta, &work)
+        alpha = <double*>work
+        buffer = alpha + (self.shape.max_nodes + 3) * stride
+        heap = <Candidate*>(buffer + self.shape.K * stride)
+        pairs = chain_pairs(self.shape, i, theta, buffer)
+        last = alpha + (L if self.shape.end >= 0 else L - 1) * stride
         values[0] = self.viterbi.best(i, theta, pairs, alpha, label)
+        if L == 0:
+            return 1
         item.v = <int>(L - 1)
         for count in range(1, k):
             self._branch(theta, pairs, alpha, last, L, label, <int>(count - 1), item.v, heap,

@@ -12,6 +12,7 @@ from structsolve.algorithms.messages cimport Marginals, draw
 from structsolve.algorithms.sum_product cimport derivative_bytes, forest_derivative
 from structsolve.part_layout cimport PartLayout
 
+from structsolve.plugins.chain._forbidden cimport Forbidden, allowed, forbidden_of, room_of
 from structsolve.plugins.chain._shape cimport ChainShape, chain_length, chain_shape
 from structsolve.plugins.chain._forward_backward cimport ChainMessages
 
@@ -31,16 +32,19 @@ cdef class ChainSumProduct(LabelingProjection):
     ----------
     layout : PartLayout
         Of a chain space.
+    forbidden : tuple (pairs, first, last), optional
+        Masks of :class:`~structsolve.plugins.chain._forbidden.Forbidden`.
     """
 
     cdef ChainShape shape
     cdef ChainMessages messages
+    cdef Forbidden forbidden
     cdef const int[::1] line        # -1, 0, 1, ...: the parents, and edges, of a chain as a tree
 
-    def __init__(self, PartLayout layout not None):
-        self.shape = chain_shape(layout)
+    def __init__(self, PartLayout layout not None, forbidden=None):
+        self.shape, self.forbidden = chain_shape(layout), forbidden_of(forbidden, layout)
         self.messages = ChainMessages(self.shape)
-        super().__init__(layout, self.shape, self.messages.work_bytes)
+        super().__init__(layout, self.shape, self.messages.work_bytes + room_of(self.forbidden))
         self.has_derivative = True
         self.move_bytes = derivative_bytes(self.shape.max_nodes, self.shape.K, self.shape.stride)
         self.move_bytes += 8 * self.shape.stride * (self.shape.max_nodes + self.shape.K)
@@ -48,17 +52,27 @@ cdef class ChainSumProduct(LabelingProjection):
 
     cdef int partition(self, Py_ssize_t i, const double* theta, double* value,
                        char* work) except -1 nogil:
+        value[0] = 0
+        if chain_length(self.shape, i) == 0:
+            return 0
+        theta = allowed(self.forbidden, i, theta, &work)
         if self.messages.forward(i, theta, NULL, value, work) == 0:
             self.messages.log_forward(i, theta, value, work)
         return 0
 
     cdef int sums(self, Py_ssize_t i, const double* theta, const Marginals* out, double* value,
                   char* work) except -1 nogil:
+        value[0] = 0
+        if chain_length(self.shape, i) == 0:
+            return 0
+        theta = allowed(self.forbidden, i, theta, &work)
         return self.messages.marginals(i, theta, out, value, work)
 
     cdef void pool_nodes(self, Py_ssize_t i, const double* nodes, double* marginals) noexcept nogil:
         # Start and end are pooled from the first and the last node.
         cdef Py_ssize_t stride = self.shape.stride, last = (chain_length(self.shape, i) - 1) * stride
+        if last < 0:
+            return
         if self.shape.start >= 0:
             memcpy(marginals + self.shape.start, nodes, stride * sizeof(double))
         if self.shape.end >= 0:
@@ -72,7 +86,7 @@ cdef class ChainSumProduct(LabelingProjection):
         """Room for a state, or for four rows per node, four tables and three rows."""
         cdef ChainShape shape = self.shape
         factors = self._factors_at() + 8 * shape.stride * (4 * shape.max_nodes + 4 * shape.K + 3)
-        return max(LabelingProjection.derivative_bytes(self), factors)
+        return room_of(self.forbidden) + max(LabelingProjection.derivative_bytes(self), factors)
 
     cdef Py_ssize_t _factors_at(self) noexcept nogil:
         return (self.work_bytes + 63) // 64 * 64
@@ -80,6 +94,10 @@ cdef class ChainSumProduct(LabelingProjection):
     cdef int derivative(self, Py_ssize_t i, const double* theta, const double* direction,
                         double* out, char* work) except -1 nogil:
         cdef Marginals parts
+        if chain_length(self.shape, i) == 0:
+            self._parts(i, out)
+            return 0
+        theta = allowed(self.forbidden, i, theta, &work)
         if self.shape.transition >= 0 and self.shape.edge_size == 0:
             parts = self._parts(i, out)
             if self.messages.scaled(i, theta, &parts, work):
@@ -191,7 +209,7 @@ cdef class ChainSumProduct(LabelingProjection):
 
     cdef double term(self, Py_ssize_t i, const double* state, char* work) except? -1 nogil:
         cdef Py_ssize_t L = chain_length(self.shape, i), stride = self.shape.stride
-        if L == 1 or not self.shape.pairs:
+        if L <= 1 or not self.shape.pairs:
             return entropy(L * stride, state)
         return (entropy((L - 1) * self.shape.K * stride, state + L * stride)
                 - entropy((L - 2) * stride, state + stride))
@@ -201,7 +219,7 @@ cdef class ChainSumProduct(LabelingProjection):
         cdef Py_ssize_t L = chain_length(self.shape, i), stride = self.shape.stride
         cdef int stuck = 0, ignored = 0
         cdef double total
-        if L == 1 or not self.shape.pairs:
+        if L <= 1 or not self.shape.pairs:
             total = entropy_slope(L * stride, a, b, gamma, &stuck)
         else:
             # Where a node's probability leaves or reaches 0, pairs of its edges do too, and they
@@ -216,13 +234,20 @@ cdef class ChainSumProduct(LabelingProjection):
         # Forward filtering, then every label from its end to its start.
         cdef Py_ssize_t K = self.shape.K, stride = self.shape.stride, j, v, s
         cdef Py_ssize_t L = chain_length(self.shape, i)
-        cdef const double* edges = theta + self.shape.shared_size + L * stride
-        cdef const double* alpha = self.messages.messages(work)
-        cdef double* weights = self.messages.messages(work) + self.shape.max_nodes * stride
+        cdef const double* edges
+        cdef const double* alpha
+        cdef double* weights
         cdef double value, top
         cdef const double* row
         cdef int* label
-        cdef bint scaled = self.messages.forward(i, theta, NULL, &value, work)
+        cdef bint scaled
+        if L == 0:
+            return 0
+        theta = allowed(self.forbidden, i, theta, &work)
+        edges = theta + self.shape.shared_size + L * stride
+        alpha = self.messages.messages(work)
+        weights = self.messages.messages(work) + self.shape.max_nodes * stride
+        scaled = self.messages.forward(i, theta, NULL, &value, work)
         if not scaled:
             self.messages.log_forward(i, theta, &value, work)
         for j in range(n):

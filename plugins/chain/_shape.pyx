@@ -12,34 +12,29 @@ cdef class ChainShape(LabelingShape):
     Parameters
     ----------
     layout : PartLayout
-        Of a chain space; every chain has at least one node, and one row less of edges where edges
-        have rows.
+        Of a chain space.  A chain has one row of edges less than nodes where edges have rows; one
+        without nodes has none, one label of no entries, and the score 0.
 
     Raises
     ------
     ValueError
-        When a chain has no nodes, or another number of edges.
+        When a chain has another number of edges.
     """
 
     def __init__(self, PartLayout layout not None):
-        cdef Py_ssize_t i, length
+        cdef Py_ssize_t i
         super().__init__(layout)
         self.start = layout.starts.get("start", -1)
         self.end = layout.starts.get("end", -1)
         for i in range(layout.n):
-            length = layout.nodes_of(i)
-            if length < 1:
+            if self.edge_size and layout.edges_of(i) != self.edges_of(i):
                 raise ValueError(
-                    f"example {i}: a chain of {length} nodes, expected at least 1"
-                )
-            if self.edge_size and layout.edges_of(i) != length - 1:
-                raise ValueError(
-                    f"example {i}: {layout.edges_of(i)} rows of edges, expected {length - 1}, one "
-                    "less than nodes"
+                    f"example {i}: {layout.edges_of(i)} rows of edges, expected "
+                    f"{self.edges_of(i)}, one less than nodes"
                 )
 
     cdef Py_ssize_t edges_of(self, Py_ssize_t i) noexcept nogil:
-        return self.nodes_of(i) - 1
+        return max(self.nodes_of(i) - 1, 0)
 
 
 cdef ChainShape chain_shape(PartLayout layout):
@@ -66,6 +61,8 @@ cdef class ChainParts(Parts):
                            double* value) except -1 nogil:
         cdef Py_ssize_t stride = self.shape.stride, L = chain_length(self.shape, i), n = 0, v, cell
         cdef Py_ssize_t node = self.shape.shared_size, edge = node + L * stride
+        if L == 0:
+            return 0
         for v in range(L):
             index[n] = <int>(node + v * stride + label[v])
             n += 1
@@ -91,6 +88,8 @@ cdef class ChainParts(Parts):
                                double* value) except -1 nogil:
         cdef Py_ssize_t stride = self.shape.stride, L = chain_length(self.shape, i), n = 0, v
         cdef Py_ssize_t node = self.shape.shared_size, edge = node + L * stride, cell, true_cell
+        if L == 0:
+            return 0
         for v in range(L):
             if truth[v] != label[v]:
                 n = write_pair(index, value, n, node + v * stride, truth[v], label[v])

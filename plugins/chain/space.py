@@ -5,13 +5,19 @@ Compiled modules are imported where operators are made: listing structures needs
 
 from __future__ import annotations
 
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from structsolve.examples import packing
 from structsolve.examples.packed import Examples
+from structsolve.examples.stacking import pieces
+from structsolve.structure.base import NodeSpace
 from structsolve.structure.labelings import LabelingSpace, LabelingStructure
+from structsolve.structure.tag_schemes import RULES, forbidden_pairs
+
+PAIR = "(label, next label)"
 
 
 class ChainSpace(LabelingSpace):
@@ -40,8 +46,9 @@ class ChainSpace(LabelingSpace):
         examples : Examples
         allowed : list, optional
             Per example a list with the allowed labels of each node; None for all.
-        forbidden : list, optional
-            Pairs (label, next label).
+        forbidden : str or list, optional
+            Pairs (label, next label), None for what is before the first and behind the last; or
+            the name of a scheme of chunk tags, as for :class:`ChainStructure`.
 
         Returns
         -------
@@ -53,7 +60,66 @@ class ChainSpace(LabelingSpace):
         ValueError
             For labels that are not known, and for pairs where there are no transitions.
         """
-        return self.transition_masks(examples, allowed, forbidden, "(label, next label)")
+        pairs: Any = None
+        ends: list[Any] = []
+        if forbidden is not None:
+            pairs, ends = _pairs_and_ends(self.classes_.tolist(), forbidden)
+        masks = self.transition_masks(examples, allowed, pairs or None, PAIR)
+        if ends:
+            nodes = masks.setdefault("node", np.zeros((examples.offsets[-1], len(self.classes_))))
+            first, last = _end_masks(self.classes_.tolist(), ends)
+            filled = np.diff(examples.offsets) > 0
+            nodes[examples.offsets[:-1][filled]] += first
+            nodes[examples.offsets[1:][filled] - 1] += last
+        return masks
+
+    @cached_property
+    def forbidden(self) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+        """Masks (0 and -inf) of pairs, first and last labels, where the structure forbids some."""
+        if self.structure.forbidden is None:
+            return None
+        pairs, ends = _pairs_and_ends(self.classes_.tolist(), self.structure.forbidden)
+        # Labels that training has not seen, as in a fold of a cross-validation, occur nowhere.
+        known = {None, *self.classes_.tolist()}
+        left = [[p for p in some if _knows(p, known)] for some in (pairs, ends)]
+        if any(left):
+            pairs, ends = left
+        table = self.transition_masks(Examples(np.zeros(1, np.int64)), None, pairs, PAIR)[
+            "transition"
+        ]
+        return table, *_end_masks(self.classes_.tolist(), ends)
+
+    @cached_property
+    def free_nodes(self) -> bool:
+        """Whether any sequence of labels is allowed."""
+        inherited = type(self).enumerate_labels is NodeSpace.enumerate_labels
+        return inherited and self.structure.forbidden is None
+
+    def contains(self, label: np.ndarray, examples: Examples, i: int) -> bool:
+        """Tell whether an encoded label has no forbidden neighbours."""
+        if self.forbidden is None or not len(label):
+            return True
+        pairs, first, last = self.forbidden
+        return not pairs[label[:-1], label[1:]].any() and not first[label[0]] + last[label[-1]]
+
+    def check_labels(self, flat: np.ndarray, examples: Examples) -> None:
+        """Refuse true labels with forbidden neighbours."""
+        if self.forbidden is None:
+            return
+        pairs, first, last = self.forbidden
+        names = [*self.classes_.tolist(), None]
+        for i, label in enumerate(pieces(flat, examples.label_offsets)):
+            wrong = np.concatenate(
+                [first[label[:1]], pairs[label[:-1], label[1:]], last[label[-1:]]]
+            )
+            if wrong.any():
+                v = int(np.flatnonzero(wrong)[0])
+                path = [-1, *label.tolist(), -1]
+                raise ValueError(
+                    f"example {i}: found {names[path[v]]!r} before {names[path[v + 1]]!r} at node "
+                    f"{max(v - 1, 0)}, which forbidden={self.structure.forbidden!r} does not "
+                    "allow (None: what is beside the sequence); correct the labels, or allow it"
+                )
 
     def pack_sizes(self, sizes: Any, **topology: Any) -> Examples:
         """Return chains of given lengths, without features.
@@ -70,16 +136,18 @@ class ChainSpace(LabelingSpace):
         Examples
         """
         packing.no_topology(topology)
-        examples = Examples(packing.size_offsets(sizes, "lengths"))
+        least = 0 if self.structure.empty else 1
+        examples = Examples(packing.size_offsets(sizes, "lengths", least))
         if self.layout.edge is not None:
-            examples.edge_offsets = examples.offsets - np.arange(examples.n + 1)
+            edges = np.maximum(np.diff(examples.offsets) - 1, 0)
+            examples.edge_offsets = np.concatenate([[0], np.cumsum(edges)])
         return examples
 
     def make_oracle(self) -> Any:
         """Return what binds the oracle, an exact dynamic program."""
         from structsolve.plugins.chain._oracle import ChainOracle
 
-        return ChainOracle
+        return self._bind(ChainOracle)
 
     def make_parts(self) -> Any:
         """Return what binds the parts: states of nodes and pairs of states."""
@@ -92,19 +160,25 @@ class ChainSpace(LabelingSpace):
         from structsolve.plugins.chain._oracle import ChainCounts, ChainKBest, ChainMaxMarginals
 
         powers = {"kbest": ChainKBest, "max-marginals": ChainMaxMarginals, "counts": ChainCounts}
-        return powers.get(name)
+        return self._bind(powers.get(name))
 
     def make_projection(self, regularizer: str) -> Any:
         """Return what binds the marginals, for "entropy"."""
         from structsolve.plugins.chain._projections import ChainSumProduct
 
-        return ChainSumProduct if regularizer == "entropy" else None
+        return self._bind(ChainSumProduct) if regularizer == "entropy" else None
+
+    def _bind(self, operator: Any) -> Any:
+        """Return what binds an operator, which obeys the constraints where there are any."""
+        if operator is None or self.forbidden is None:
+            return operator
+        return partial(operator, forbidden=self.forbidden)
 
     def make_polytopes(self, examples: Examples) -> Any:
         """Return the local polytopes, which are exact."""
         from structsolve.plugins.chain.polytope import ChainPolytopes
 
-        return ChainPolytopes(self.layout, examples.offsets)
+        return ChainPolytopes(self.layout, examples.offsets, self.forbidden)
 
 
 class ChainStructure(LabelingStructure):
@@ -116,6 +190,17 @@ class ChainStructure(LabelingStructure):
         Learn a score per class for the first and for the last position.
     transitions : bool, default=True
         Learn one score per pair of neighbouring classes, shared by all positions.
+    forbidden : str or list of pairs, optional
+        Neighbours that no sequence may have, in training, marginals and prediction: pairs (label,
+        next label), None for what is before the first and behind the last; or the name of a scheme
+        of chunk tags, "BIO" (or "IOB2"), "IOB1", "IOE1", "IOE2", "BILOU" (or "IOBES", "BIOES",
+        "BMES"), which forbids what :func:`~structsolve.structure.tag_schemes.forbidden_pairs`
+        lists.  Training refuses examples that have them.  Pairs of labels that y lacks cannot occur
+        and are passed over.  An oracle from another package has to obey ``space.forbidden``.
+    empty : bool, default=False
+        Take sequences of length 0 too: their only label is empty, its score and loss are 0, and no
+        weight learns from them.  :class:`structsolve.Sequences`, :func:`structsolve.from_padded`
+        and :class:`structsolve.SequenceVectorizer` let them pass by an argument of this name.
 
     Notes
     -----
@@ -132,35 +217,113 @@ class ChainStructure(LabelingStructure):
     >>> model = StructuredSVM("chain").fit(X, [["a", "b"], ["b"]])
     >>> [y.tolist() for y in model.predict(X)]
     [['a', 'b'], ['b']]
+
+    Where tags must be whole, no sequence begins inside of a span:
+
+    >>> from structsolve.plugins.chain import ChainStructure
+    >>> Y = [["B-PER", "I-PER"], ["O"]]
+    >>> model = StructuredSVM(ChainStructure(forbidden="BIO")).fit(X, Y)
+    >>> model.predict([[[0.0, 1.0], [1.0, 0.0]]])[0].tolist()[0] != "I-PER"
+    True
     """
 
     name = "chain"
     space_type = ChainSpace
 
-    def __init__(self, start_end: bool = True, transitions: bool = True):
+    def __init__(
+        self,
+        start_end: bool = True,
+        transitions: bool = True,
+        forbidden: Any = None,
+        empty: bool = False,
+    ):
         self.start_end = start_end
         self.transitions = transitions
+        self.forbidden = forbidden
+        self.empty = empty
 
     def stack(
         self, X: Any, n_features: int | None = None, n_edge_features: int | None = None
     ) -> Examples:
         """Return packed chains without labels."""
-        return stack_chains(X, n_features, n_edge_features)
+        return stack_chains(X, n_features, n_edge_features, bool(self.empty))
+
+    def check_params(self) -> None:
+        """Refuse schemes that there are not."""
+        if isinstance(self.forbidden, str):
+            forbidden_pairs([], self.forbidden)
 
     def ends(self) -> tuple[str, ...]:
         """Return the names of the blocks of both ends."""
         return ("start", "end") if self.start_end else ()
 
     def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
-        """Return small random chains."""
+        """Return small random chains, without forbidden neighbours."""
         rng = np.random.default_rng(random_state)
-        lengths = rng.integers(1, size + 1, n)
+        lengths = rng.integers(0 if self.empty else 1, size + 1, n)
+        if self.empty and not lengths.any():
+            lengths[-1] = size
         X = [rng.integers(-2, 3, (length, 3)).astype(float) for length in lengths]
-        return X, [rng.integers(0, 3, length) for length in lengths]
+        if self.forbidden is None:
+            return X, [rng.integers(0, 3, length) for length in lengths]
+        if isinstance(self.forbidden, str):
+            names: list[Any] = ["O", *(f"{mark}-X" for mark in RULES[self.forbidden].marks)]
+            pairs = forbidden_pairs(names, self.forbidden)
+        else:
+            pairs = [tuple(pair) for pair in self.forbidden]
+            names = sorted({name for pair in pairs for name in pair} - {None})
+        return X, [_random_walk(rng, names, set(pairs), length) for length in lengths]
+
+
+def _pairs_and_ends(classes: list[Any], forbidden: Any) -> tuple[list[Any], list[Any]]:
+    """Return pairs of labels, and those in which None stands for what is beside a chain."""
+    if isinstance(forbidden, str):
+        forbidden = forbidden_pairs(classes, forbidden)
+    if not hasattr(forbidden, "__iter__"):
+        raise ValueError(
+            f"forbidden is {forbidden!r}, expected a list of pairs {PAIR}, or the name of a "
+            "scheme of chunk tags such as 'BIO'"
+        )
+    forbidden = list(forbidden)
+    ends = [p for p in forbidden if isinstance(p, (tuple, list)) and None in p]
+    return [p for p in forbidden if p not in ends], ends
+
+
+def _end_masks(classes: list[Any], ends: list[Any]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the masks of the first and of the last node."""
+    index = {c: k for k, c in enumerate(classes)}
+    masks = np.zeros((2, len(index)))
+    for pair in ends:
+        label = [name for name in pair if name is not None]
+        if len(pair) != 2 or len(label) != 1 or label[0] not in index:
+            raise ValueError(
+                f"forbidden: found {pair!r}, expected (None, label) or (label, None) of a "
+                f"known class {classes[:12]}"
+            )
+        masks[int(pair[0] is not None), index[label[0]]] = -np.inf
+    return masks[0], masks[1]
+
+
+def _knows(pair: Any, known: set[Any]) -> bool:
+    """Tell whether a pair has known labels alone; what is no pair is refused elsewhere."""
+    return not isinstance(pair, (tuple, list)) or known.issuperset(pair)
+
+
+def _random_walk(rng: Any, names: list[Any], wrong: set[Any], length: int) -> list[Any]:
+    """Return random labels without wrong neighbours: forth through those from which a way ends."""
+    if length == 0:
+        return []
+    ways = [[a for a in names if (a, None) not in wrong]]
+    for _ in range(length - 1):
+        ways.append([a for a in names if any((a, b) not in wrong for b in ways[-1])])
+    labels = [None]
+    for left in reversed(ways):
+        labels.append(rng.choice([b for b in left if (labels[-1], b) not in wrong]))
+    return labels[1:]
 
 
 def stack_chains(
-    X: Any, n_features: int | None = None, n_edge_features: int | None = None
+    X: Any, n_features: int | None = None, n_edge_features: int | None = None, empty: bool = False
 ) -> Examples:
     """Stack chains, with or without edge features, into packed examples.
 
@@ -171,6 +334,8 @@ def stack_chains(
     n_features, n_edge_features : int, optional
         Expected numbers of columns, once they are known: no ``n_edge_features`` then means that
         edges have no features.
+    empty : bool, default=False
+        Chains may have no nodes.
 
     Returns
     -------
@@ -182,13 +347,14 @@ def stack_chains(
     ValueError
         For rows of edge features that do not fit the nodes, or the training data.
     """
+    least = 0 if empty else 1
     if not isinstance(X, (list, tuple)) or not X or not isinstance(X[0], tuple):
         if n_edge_features is not None:
             raise ValueError(
                 "this chain was trained with edge features: expected pairs (node_features, "
                 "edge_features)"
             )
-        nodes, offsets = packing.stack_rows(X, n_features, compress=True)
+        nodes, offsets = packing.stack_rows(X, n_features, min_rows=least, compress=True)
         return Examples(offsets, nodes)
     if n_features is not None and n_edge_features is None:
         raise ValueError(
@@ -201,11 +367,13 @@ def stack_chains(
                 f"X, example {i}: expected a pair (node_features, edge_features) as in the first "
                 "example"
             )
-    nodes, offsets = packing.stack_rows([p[0] for p in X], n_features, compress=True)
+    nodes, offsets = packing.stack_rows(
+        [p[0] for p in X], n_features, min_rows=least, compress=True
+    )
     edges, edge_offsets = packing.stack_rows(
         [p[1] for p in X], n_edge_features, "edge features", min_rows=0, compress=True
     )
-    wrong = np.flatnonzero(np.diff(edge_offsets) != np.diff(offsets) - 1)
+    wrong = np.flatnonzero(np.diff(edge_offsets) != np.maximum(np.diff(offsets) - 1, 0))
     if wrong.size:
         i = int(wrong[0])
         raise ValueError(

@@ -1,0 +1,101 @@
+"""What may stand beside what in chunk tags (``B-PER I-PER O``), by the name of a scheme."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+#: Prefixes by what they do: BILOU writes E and S as L and U, BMES writes I as M.
+MARKS = {"O": "O", "B": "B", "I": "I", "M": "I", "E": "E", "L": "E", "S": "S", "U": "S"}
+
+
+class Rules(NamedTuple):
+    """Which marks there are beside O, and which go on with a span of the same type.
+
+    Parameters
+    ----------
+    marks : str
+    goes_on : dict of str to str
+        Marks that the tag before must have, and its type: for a mark that never opens a span.
+    stays_open : dict of str to str
+        Marks that the next tag must have, and its type: for a mark that never closes one.
+    """
+
+    marks: str
+    goes_on: dict[str, str]
+    stays_open: dict[str, str]
+
+
+_BIO = Rules("BI", {"I": "BI"}, {})
+_BILOU = Rules("BIES", {"I": "BI", "E": "BI"}, {"B": "IE", "I": "IE"})
+RULES = {
+    "BIO": _BIO,
+    "IOB2": _BIO,
+    "IOB1": Rules("BI", {"B": "BI"}, {}),
+    "IOE1": Rules("IE", {}, {"E": "IE"}),
+    "IOE2": Rules("IE", {}, {"I": "IE"}),
+    "BILOU": _BILOU,
+    "IOBES": _BILOU,
+    "BIOES": _BILOU,
+    "BMES": _BILOU,
+}
+
+
+def forbidden_pairs(tags: Iterable[Any], scheme: str) -> list[tuple[Any, Any]]:
+    """Return the neighbours that a scheme of chunk tags does not allow.
+
+    Parameters
+    ----------
+    tags : sequence of str
+        All tags there are, such as ``model.classes_``.
+    scheme : {"BIO", "IOB1", "IOB2", "IOE1", "IOE2", "BILOU", "IOBES", "BIOES", "BMES"}
+        ``"BIO"`` and ``"IOB2"`` are one scheme, and so are the last four.
+
+    Returns
+    -------
+    list of (tag, next tag)
+        None before the first tag stands for the start of a sequence, behind the last one for its
+        end.  A sequence keeps to the scheme if it has none of these pairs.
+
+    Raises
+    ------
+    ValueError
+        For an unknown scheme, and a tag that the scheme does not have.
+
+    Examples
+    --------
+    >>> from structsolve.structure.tag_schemes import forbidden_pairs
+    >>> forbidden_pairs(["B-PER", "I-PER", "O"], "BIO")
+    [(None, 'I-PER'), ('O', 'I-PER')]
+    """
+    rules = RULES.get(scheme) if isinstance(scheme, str) else None
+    if rules is None:
+        raise ValueError(f"scheme is {scheme!r}; choose one of {', '.join(RULES)}")
+    tags = list(tags)
+    read: dict[Any, tuple[str, str]] = {None: ("", "")}
+    for tag in tags:
+        prefix, _, kind = tag.partition("-") if isinstance(tag, str) else ("", "", "")
+        mark = MARKS.get(prefix, "")
+        if not mark or mark not in rules.marks + "O":
+            raise ValueError(
+                f"found the label {tag!r}, which is no tag of scheme {scheme!r}; expected 'O' or "
+                f"one of {', '.join(rules.marks)} with a type, as in "
+                f"'{rules.marks[0]}-PER'; name the scheme of your tags, or give pairs"
+            )
+        read[tag] = ("O", "") if mark == "O" else (mark, kind)
+
+    def broken(first: Any, second: Any) -> bool:
+        (mark, kind), (after, next_kind) = read[first], read[second]
+        before = rules.goes_on.get(after)
+        if before is not None and (not mark or mark not in before or kind != next_kind):
+            return True
+        behind = rules.stays_open.get(mark)
+        return behind is not None and (not after or after not in behind or kind != next_kind)
+
+    ends = [*tags, None]
+    return [
+        (first, second)
+        for first in [None, *tags]
+        for second in ends
+        if (first, second) != (None, None) and broken(first, second)
+    ]
