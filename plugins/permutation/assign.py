@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from structsolve.examples.packing import is_sparse
+
 # Sums and differences of scores stay finite below this.
 LARGEST = 1e300
 
@@ -18,14 +20,16 @@ class Assigned(NamedTuple):
     Parameters
     ----------
     columns : ndarray of int64 of shape (rows,)
-        The column of each row.
+        The column of each row; -1 for rows that have none: where there are more rows than columns,
+        or pairs beyond the limit.
     value : float
         The sum of the scores of the pairs.
     row_prices : ndarray of shape (rows,)
     column_prices : ndarray of shape (cols,)
         Where scores are maximised, a row's price and a column's sum to at least the score of the
         pair, and to just that where it is taken; where they are minimised, to at most the score.
-        Columns that nobody takes cost 0 where there are fewer rows than columns.
+        Columns that nobody takes cost 0 where there are fewer rows than columns, and rows without a
+        column where there are more.
     bound : float
         What these prices prove: no assignment has a better value.
     """
@@ -37,16 +41,21 @@ class Assigned(NamedTuple):
     bound: Any
 
 
-def assign(scores: Any, maximize: bool = True) -> Assigned:
+def assign(scores: Any, maximize: bool = True, limit: float | None = None) -> Assigned:
     """Assign every row a column of its own, for the best total score.
+
+    Where there are more rows than columns, every column gets a row of its own.
 
     Parameters
     ----------
-    scores : array of shape (rows, cols) or (n, rows, cols)
-        One problem or n of the same size, with no more rows than columns.  -inf (inf where scores
-        are minimised) forbids a pair.
+    scores : array of shape (rows, cols) or (n, rows, cols), or sparse matrix
+        One problem or n of the same size.  -inf (inf where scores are minimised) forbids a pair, as
+        do entries that a sparse matrix does not store; it is made dense.
     maximize : bool, default=True
         False minimises.
+    limit : float, optional
+        What it scores, or costs, to leave a row without a column: no pair beyond the limit is
+        taken, and ``value`` has the limit for each row left over.
 
     Returns
     -------
@@ -56,8 +65,7 @@ def assign(scores: Any, maximize: bool = True) -> Assigned:
     Raises
     ------
     ValueError
-        For more rows than columns, NaN, scores beyond 1e300, and problems that no assignment
-        solves.
+        For NaN, scores beyond 1e300, and problems that no assignment solves.
 
     Examples
     --------
@@ -65,29 +73,71 @@ def assign(scores: Any, maximize: bool = True) -> Assigned:
     >>> best = assign([[4, 1, 3], [2, 0, 5], [3, 2, 2]], maximize=False)
     >>> best.columns.tolist(), float(best.value), float(best.bound)
     ([1, 0, 2], 5.0, 5.0)
+
+    Points of two pictures, of which some have no partner nearer than 3:
+
+    >>> assign([[1, 9], [9, 8], [7, 2]], maximize=False, limit=3).columns.tolist()
+    [0, -1, 1]
     """
     # Compiled: listing structures needs none of it.
     from structsolve.plugins.permutation._oracle import solve_batch
 
-    single, batch = _checked(scores, bool(maximize))
+    maximize = bool(maximize)
+    single, batch = _checked(scores, maximize)
+    given_rows, given_cols = batch.shape[1:]
+    tall = limit is None and given_rows > given_cols
+    if limit is not None:
+        batch = _with_own_columns(batch, maximize, limit)
+    elif tall:
+        batch = np.ascontiguousarray(batch.transpose(0, 2, 1))
     n, rows, cols = batch.shape
     if n == 0 or rows == 0:
         parts = [np.zeros((n, rows), np.int64), np.zeros(n), np.zeros((n, rows))]
         parts += [np.zeros((n, cols)), np.zeros(n)]
     else:
-        *parts, failed = solve_batch(batch, bool(maximize))
+        *parts, failed = solve_batch(batch, maximize)
         if failed >= 0:
             where = "scores" if single else f"scores, problem {failed}"
+            one, other = ("columns", "row") if tall else ("rows", "column")
             raise ValueError(
-                f"{where}: no assignment is possible: every way to give each of the {rows} rows a "
-                "column of its own uses a forbidden pair; allow more pairs"
+                f"{where}: no assignment is possible: every way to give each of the {rows} {one} a "
+                f"{other} of its own uses a forbidden pair; allow more pairs"
             )
+    columns, value, row_prices, column_prices, bound = parts
+    if tall:
+        taken, columns = columns.astype(np.int64), np.full((n, given_rows), -1, dtype=np.int64)
+        np.put_along_axis(columns, taken, np.arange(given_cols)[None], axis=1)
+        row_prices, column_prices = column_prices, row_prices
+    elif limit is not None:
+        columns = np.where(columns < given_cols, columns, -1)
+        column_prices = column_prices[:, :given_cols]
+    parts = [columns, value, row_prices, column_prices, bound]
     return Assigned(*(part[0] for part in parts)) if single else Assigned(*parts)
+
+
+def _dense(scores: Any, maximize: bool) -> np.ndarray:
+    """Return a sparse matrix as an array; entries that are not stored are forbidden."""
+    entries = scores.tocsr().astype(np.float64).tocoo()  # sums up what is stored twice
+    array = np.full(scores.shape, -np.inf if maximize else np.inf)
+    array[entries.row, entries.col] = entries.data
+    return array
+
+
+def _with_own_columns(batch: np.ndarray, maximize: bool, limit: Any) -> np.ndarray:
+    """Append a column for each row, which is its own and has the limit as score."""
+    if not isinstance(limit, (int, float, np.number)) or not abs(limit) <= LARGEST:
+        raise ValueError(f"limit is {limit!r}, expected None or a number within 1e300")
+    n, rows, _ = batch.shape
+    own = np.full((rows, rows), -np.inf if maximize else np.inf)
+    np.fill_diagonal(own, limit)
+    return np.concatenate([batch, np.broadcast_to(own, (n, rows, rows))], axis=2)
 
 
 def _checked(scores: Any, maximize: bool) -> tuple[bool, np.ndarray]:
     """Return whether it is one problem, and an array of shape (n, rows, cols)."""
     try:
+        if is_sparse(scores):
+            scores = _dense(scores, maximize)
         array = np.asarray(scores)
         if array.dtype.kind not in "fiub":
             raise TypeError(f"dtype {array.dtype}")
@@ -105,11 +155,6 @@ def _checked(scores: Any, maximize: bool) -> tuple[bool, np.ndarray]:
     single = array.ndim == 2
     if single:
         array = array[None]
-    if array.shape[1] > array.shape[2]:
-        raise ValueError(
-            f"scores: found {array.shape[1]} rows and {array.shape[2]} columns, expected no more "
-            "rows than columns; transpose them"
-        )
     # One pass where all is well; a second one only where pairs are forbidden.
     if array.size and not np.abs(array).max() <= LARGEST:
         bad = np.isnan(array) | (array > LARGEST if maximize else array < -LARGEST)

@@ -10,6 +10,7 @@ from structsolve.examples import packing
 from structsolve.examples.labels import class_names
 from structsolve.examples.packed import Examples
 from structsolve.plugins.permutation.assignments import AssignmentSpace
+from structsolve.plugins.permutation.degrees import degrees, expand, rank_polynomials
 from structsolve.plugins.permutation.labels import matchings, rankings, stack_pairs
 from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import Structure
@@ -27,6 +28,11 @@ class PermutationStructure(Structure):
         weights ``coef_["node"][:, label, rank]``.  "matching": the score of a pair is linear in
         features of the pair, with the same weights ``coef_["pair"]`` for all.  "auto": a ranking
         where X is a matrix, a matching where it is a list of arrays (or one array) of pairs.
+    weights : {"matrix", "scores", "rank:R"}, default="matrix"
+        Of rankings.  "scores": each label has one score, ``<w_k, x>``, that counts the more the
+        better its rank, so that the best ranking sorts the scores.  "rank:R": the score of label k
+        at rank r is ``sum_j f_j(r) <w_kj, x>`` with R polynomials of the rank, of degrees 1 to R;
+        "scores" is "rank:1".  ``coef_["pair"].reshape(-1, K, R)`` then holds the weights.
 
     Notes
     -----
@@ -60,8 +66,31 @@ class PermutationStructure(Structure):
     name = "permutation"
     label_rows = True
 
-    def __init__(self, kind: str = "auto"):
+    #: What :meth:`solve_instance` solves without training, for the shell.
+    instances = ("assignment",)
+
+    def __init__(self, kind: str = "auto", weights: str = "matrix"):
         self.kind = kind
+        self.weights = weights
+
+    @staticmethod
+    def solve_instance(costs: Any, maximize: bool = False) -> tuple[Any, float, float]:
+        """Find the best assignment of one matrix, for the shell.
+
+        Parameters
+        ----------
+        costs : array of shape (rows, cols)
+        maximize : bool, default=False
+
+        Returns
+        -------
+        columns : ndarray of int of shape (rows,)
+        value, bound : float
+        """
+        from structsolve.plugins.permutation.assign import assign  # no part of training
+
+        best = assign(np.asarray(costs, dtype=np.float64), maximize=maximize)
+        return best.columns, float(best.value), float(best.bound)
 
     def make_space(
         self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True
@@ -88,13 +117,18 @@ class PermutationStructure(Structure):
         ValueError
             For labels that are no permutations, or use forbidden pairs.
         """
-        self._check()
+        self.check_params()
         kind = self.kind
         if kind == "auto":
             kind = "matching" if _holds_pairs(X) else "ranking"
         if kind == "matching":
             if classes is not None:
                 raise ValueError("classes: matchings have none")
+            if degrees(self.weights):
+                raise ValueError(
+                    f"weights is {self.weights!r}, expected 'matrix': the weights of a matching "
+                    "are of pairs, whatever their places"
+                )
             pairs = stack_pairs(X)
             matching = MatchingSpace(self, pairs[0].shape[1])
             return matching, matching._examples(pairs, Y)
@@ -111,8 +145,8 @@ class PermutationStructure(Structure):
             raise ValueError(
                 f"classes: found {names.tolist()}, expected {K} distinct names of the columns of y"
             )
-        space = RankingSpace(self, names, nodes.shape[1], fit_intercept)
-        return space, Examples(offsets, nodes, ranks.ravel(), K * offsets)
+        space = RankingSpace(self, names, nodes.shape[1], fit_intercept, degrees(self.weights))
+        return space, space._examples(nodes, offsets, ranks)
 
     def score_space(self, classes: Any = None, edge: bool = False) -> RankingSpace | MatchingSpace:
         """Return a space without features; see :meth:`structsolve.Structure.score_space`.
@@ -129,7 +163,7 @@ class PermutationStructure(Structure):
         RankingSpace or MatchingSpace
             The latter, where ``kind`` is "auto" and there are no classes.
         """
-        self._check()
+        self.check_params()
         packing.no_edges(edge, self.name)
         if self.kind == "matching" or (self.kind == "auto" and classes is None):
             if classes is not None:
@@ -137,9 +171,11 @@ class PermutationStructure(Structure):
             return MatchingSpace(self, 0)
         return RankingSpace(self, class_names(classes, self.name, ordered=False), 0, False)
 
-    def _check(self) -> None:
+    def check_params(self) -> None:
+        """Refuse parameters that do not fit."""
         if self.kind not in KINDS:
             raise ValueError(f"kind is {self.kind!r}, expected one of {list(KINDS)}")
+        degrees(self.weights)
 
     def space_from_state(
         self, state: dict[str, Any], arrays: dict[str, np.ndarray]
@@ -147,7 +183,13 @@ class PermutationStructure(Structure):
         """Rebuild a space from what its ``state()`` returned."""
         if state["kind"] == "matching":
             return MatchingSpace(self, state["n_features"])
-        return RankingSpace(self, arrays["classes"], state["n_features"], state["intercept"])
+        return RankingSpace(
+            self,
+            arrays["classes"],
+            state["n_features"],
+            state["intercept"],
+            degrees(self.weights),
+        )
 
     def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
         """Return small random examples: matchings (some pairs forbidden), or rankings."""
@@ -198,11 +240,37 @@ class RankingSpace(AssignmentSpace):
         classes: np.ndarray,
         n_features: int,
         intercept: bool,
+        n_degrees: int = 0,
     ):
         K = len(classes)
-        block = Block("node", "node", (K, K), ("class", "rank"))
-        super().__init__(structure, WeightLayout([block], n_features, 0, intercept))
+        self.n_features, self.intercept = n_features, intercept
+        self.basis = None
+        if n_degrees:
+            if n_degrees >= K:
+                raise ValueError(
+                    f"weights is {structure.weights!r}, expected less than {K}, the number of "
+                    "labels; 'matrix' has a weight for every rank"
+                )
+            self.basis = rank_polynomials(K, n_degrees)
+            pair = Block("pair", "node", (1,), ("score",))
+            layout = WeightLayout([pair], (n_features + intercept) * K * n_degrees, 0, False)
+        else:
+            block = Block("node", "node", (K, K), ("class", "rank"))
+            layout = WeightLayout([block], n_features, 0, intercept)
+        super().__init__(structure, layout)
         self.classes_ = classes
+
+    def _examples(self, nodes: Any, offsets: np.ndarray, ranks: Any = None) -> Examples:
+        """Put checked rows together; with polynomials, each pair of a label and a rank has one."""
+        K = len(self.classes_)
+        labels = None if ranks is None else ranks.ravel()
+        if self.basis is None:
+            return Examples(offsets, nodes, labels, K * offsets)
+        n = len(offsets) - 1
+        pairs = None if nodes is None else expand(nodes, K, self.basis, self.intercept)
+        examples = Examples(K * K * offsets, pairs, labels, K * offsets)
+        examples.topology = {"rows": np.full(n, K), "cols": np.full(n, K), "forbidden": None}
+        return examples
 
     def pack(self, X: Any, Y: Any = None, unseen: str = "error") -> Examples:
         """Return packed rows; a label has K ranks.
@@ -229,9 +297,9 @@ class RankingSpace(AssignmentSpace):
                 "X holds features of pairs, expected a matrix with one row per ranking, as in "
                 "training"
             )
-        nodes, offsets = packing.single_rows(X, self.layout.n_features, compress=True)
+        nodes, offsets = packing.single_rows(X, self.n_features, compress=True)
         K = len(self.classes_)
-        examples = Examples(offsets, nodes, label_offsets=K * offsets)
+        ranks = None
         if Y is not None:
             if hasattr(Y, "columns") and self.classes_.dtype.kind in "US":
                 names = [str(name) for name in Y.columns]
@@ -240,8 +308,8 @@ class RankingSpace(AssignmentSpace):
                         f"y: found the columns {names}, expected {self.classes_.tolist()} as in "
                         "training"
                     )
-            examples.labels = rankings(Y, examples.n, K).ravel()
-        return examples
+            ranks = rankings(Y, nodes.shape[0], K)
+        return self._examples(nodes, offsets, ranks)
 
     def check_labels(self, flat: np.ndarray, examples: Examples) -> None:
         """Refuse rows that are no rankings."""
@@ -252,8 +320,7 @@ class RankingSpace(AssignmentSpace):
 
     def pack_sizes(self, sizes: Any, **topology: Any) -> Examples:
         """Return so many rankings without features: one row of scores [label, rank] each."""
-        offsets = packing.row_offsets(sizes, topology)
-        return Examples(offsets, label_offsets=len(self.classes_) * offsets)
+        return self._examples(None, packing.row_offsets(sizes, topology))
 
     def unpack(self, flat: np.ndarray, examples: Examples) -> np.ndarray:
         """Return rankings."""
@@ -266,11 +333,10 @@ class RankingSpace(AssignmentSpace):
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return what ``space_from_state`` needs."""
-        layout = self.layout
         meta = {
             "kind": "ranking",
-            "n_features": layout.n_features,
-            "intercept": layout.intercept,
+            "n_features": self.n_features,
+            "intercept": self.intercept,
         }
         return meta, {"classes": self.classes_}
 

@@ -1,0 +1,141 @@
+"""Rankings: Kendall's tau and time of "permutation", of one-vs-one, of ridge regression on ranks.
+
+    STRUCTSOLVE_DATA=../shared/data python benchmarks/rankings.py
+
+Splits of 60 % training and 40 % test rows, features standardised.  Every side picks its constant
+by the tau on a quarter of the training rows; the time is that of one fit with it.  One-vs-one: a
+LinearSVC per pair of labels, labels sorted by the pairs that they win.  Ridge: regression on the
+ranks, sorted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import warnings
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+from common import Clock, header, table
+from datasets import data_path
+
+SETS = ("glass", "stock", "vehicle", "bodyfat", "wine", "wisconsin")
+ALPHAS = (1e-1, 1e-2, 1e-3, 1e-4)
+SIZES = (0.01, 0.1, 1.0, 10.0)
+PENALTIES = (0.1, 1.0, 10.0, 100.0)
+WEIGHTS = ("matrix", "rank:2", "scores")
+
+
+def kendall(a: np.ndarray, b: np.ndarray) -> float:
+    """Mean over rows of Kendall's tau of two rankings."""
+    pairs = list(combinations(range(a.shape[1]), 2))
+    signs = [np.sign((a[:, j] - a[:, k]) * (b[:, j] - b[:, k])) for j, k in pairs]
+    return float(np.mean(signs))
+
+
+def ranks_of(scores: np.ndarray) -> np.ndarray:
+    """Ranks of labels, 0 for the largest score."""
+    return np.argsort(np.argsort(-scores, axis=1, kind="stable"), axis=1, kind="stable")
+
+
+class OneVsOne:
+    """A machine per pair of labels."""
+
+    def __init__(self, C: float):
+        self.C = C
+
+    def fit(self, X: np.ndarray, Y: np.ndarray) -> OneVsOne:
+        from sklearn.svm import LinearSVC
+
+        self.labels, self.models = Y.shape[1], {}
+        for j, k in combinations(range(self.labels), 2):
+            first = (Y[:, j] < Y[:, k]).astype(int)
+            one = first.min() == first.max()
+            self.models[j, k] = int(first[0]) if one else LinearSVC(C=self.C).fit(X, first)
+        return self
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        won = np.zeros((len(X), self.labels))
+        for (j, k), model in self.models.items():
+            first = model if isinstance(model, int) else model.predict(X)
+            won[:, j] += first
+            won[:, k] += 1 - first
+        return ranks_of(won)
+
+
+class RidgeRanks:
+    """Regression on ranks."""
+
+    def __init__(self, penalty: float):
+        self.penalty = penalty
+
+    def fit(self, X: np.ndarray, Y: np.ndarray) -> RidgeRanks:
+        from sklearn.linear_model import Ridge
+
+        self.model = Ridge(alpha=self.penalty).fit(X, Y)
+        return self
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        return ranks_of(-self.model.predict(X))
+
+
+def ours(weights: str) -> Any:
+    from structsolve import StructuredSVM
+    from structsolve.plugins.permutation import PermutationStructure
+
+    def make(alpha: float) -> Any:
+        return StructuredSVM(
+            PermutationStructure(weights=weights), loss="spearman", alpha=alpha, tol=0.01
+        )
+
+    return make
+
+
+def one_split(X: np.ndarray, Y: np.ndarray, seed: int, sides: Any) -> dict[str, tuple[float, ...]]:
+    order = np.random.default_rng(seed).permutation(len(X))
+    n = int(0.6 * len(X))
+    train, test = order[:n], order[n:]
+    spread = X[train].std(axis=0)
+    Z = (X - X[train].mean(axis=0)) / np.where(spread > 0, spread, 1)
+    held, rest = train[: n // 4], train[n // 4 :]
+    answers = {}
+    for name, (make, grid) in sides.items():
+        taus = {v: kendall(make(v).fit(Z[rest], Y[rest]).predict(Z[held]), Y[held]) for v in grid}
+        value = max(grid, key=taus.__getitem__)
+        with Clock() as clock:
+            model = make(value).fit(Z[train], Y[train])
+        answers[name] = kendall(model.predict(Z[test]), Y[test]), clock.cpu
+    return answers
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sets", nargs="*", default=SETS)
+    parser.add_argument("--splits", type=int, default=5)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")  # alpha 1e-4 ends at max_iter on some
+    header("Rankings")
+    sides = {f"ours, {w}": (ours(w), ALPHAS) for w in WEIGHTS}
+    sides |= {"one-vs-one": (OneVsOne, SIZES), "ridge on ranks": (RidgeRanks, PENALTIES)}
+    for name in options.sets:
+        with np.load(data_path(f"rank-{name}", "data.npz")) as data:
+            X, Y = data["X"].astype(float), data["rank"].astype(int)
+        Y = Y - Y.min()
+        splits = [one_split(X, Y, seed, sides) for seed in range(options.splits)]
+        rows = []
+        for side in sides:
+            taus, seconds = np.array([split[side] for split in splits]).T
+            error = taus.std() / np.sqrt(max(len(taus) - 1, 1))
+            rows.append([side, f"{taus.mean():.4f}", f"{error:.4f}", f"{np.median(seconds):.3f}"])
+        print(f"{name}: {len(X)} rows, {X.shape[1]} features, {Y.shape[1]} labels\n")
+        print(table(["side", "Kendall's tau", "s.e.", "CPU s of a fit"], rows), flush=True)
+
+
+if __name__ == "__main__":
+    main()
