@@ -37,6 +37,22 @@ def test_bounds_hold_and_agree_with_double_precision(seed, kind):
         assert np.diff(bounds).max() <= 1e-6 * unit
 
 
+@pytest.mark.parametrize("kind", ["normal", "ties", "zeros", "frustrated"])
+@pytest.mark.parametrize("most", [8, 12, 16, 17, 33])
+def test_messages_of_both_precisions_in_one_place(most, kind):
+    # Those of floats lie among those of doubles where they fit: many states, or as many everywhere.
+    rng = np.random.default_rng(most)
+    for _ in range(12):
+        model = random_model(rng, 9, most, kind)
+        unit = size(model) * (1 + len(model.ends) + len(model.states))
+        for n_iter in (1, 3, 200):
+            label, value, bound, _ = float_tree_reweighted(model, n_iter)
+            # A last pass in double precision gives the bound.
+            expected = tree_reweighted(model, n_iter + 1)[2]
+            assert bound == pytest.approx(expected, abs=1e-6 * unit)
+            assert bound >= value == model.score(label)
+
+
 def distances(K, kind, rng):
     """A table of that kind, what it is recognised as, and its parameters."""
     d = abs(np.subtract.outer(np.arange(K), np.arange(K))) * 1.0

@@ -117,7 +117,8 @@ class DagStructure(Structure):
         """
         return {**self.get_params(deep=False), "hierarchy": as_mapping(self.hierarchy)}
 
-    def _check(self) -> None:
+    def check_params(self) -> None:
+        """Refuse parameters that do not fit."""
         if self.labels not in LABELS:
             raise ValueError(f"labels is {self.labels!r}, expected one of {LABELS}")
         if self.roots not in ("free", "on"):
@@ -153,7 +154,7 @@ class DagStructure(Structure):
         ValueError
             When parameters or data are refused; data by example.
         """
-        self._check()
+        self.check_params()
         nodes, offsets = packing.single_rows(X, compress=True)
         space = DagSpace(self, Hierarchy(self.hierarchy), nodes.shape[1], fit_intercept)
         space.check_classes(classes)
@@ -161,7 +162,7 @@ class DagStructure(Structure):
 
     def score_space(self, classes: Any = None, edge: bool = False) -> DagSpace:
         """Return a space of the hierarchy without features: one score per node of it."""
-        self._check()
+        self.check_params()
         packing.no_edges(edge, self.name)
         space = DagSpace(self, Hierarchy(self.hierarchy), 0, False)
         space.check_classes(classes)
@@ -173,7 +174,7 @@ class DagStructure(Structure):
 
     def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
         """Return n small random examples that fit the parameters."""
-        self._check()
+        self.check_params()
         rng = np.random.default_rng(random_state)
         X = rng.integers(-2, 3, (n, 3)).astype(float)
         hierarchy = Hierarchy(self.hierarchy)

@@ -9,7 +9,8 @@ cdef struct Task:
     double least        # smaller logs of sums mean that all trees have several roots
     double* matrix      # [word, head], both from 0
     double* exits
-    double* chance
+    double* chance      # to reach the root before one word does
+    double* chances     # rows of n: before each word
     double* memory
 
 

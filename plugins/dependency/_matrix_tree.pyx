@@ -39,7 +39,7 @@ cdef struct Level:
 
 cdef Py_ssize_t elimination_bytes(Py_ssize_t n) noexcept nogil:
     # Levels of halves take less than two of all words, which one column may need.
-    cdef Py_ssize_t doubles = n * (n + 2) + 2 * n * (n + 2)
+    cdef Py_ssize_t doubles = n * (n + 2) + 2 * n * (n + 2) + n * n
     return doubles * sizeof(double) + DEPTH * sizeof(Level) + 64
 
 
@@ -70,7 +70,7 @@ cdef inline double _pivot(Semiring kind, Py_ssize_t rest, const double* row, dou
 cdef bint _eliminate(Semiring kind, Level* level, bint single, double* log_value) noexcept nogil:
     """Eliminate the words outside of the child, so that those left stay neighbours.
 
-    Returns False where a pivot is zero.
+    Returns False where a pivot is zero.  Without `log_value` their logs are not summed.
     """
     cdef Py_ssize_t stride = level.high - level.low, k, i, j, first, last
     cdef Py_ssize_t gone = 0, count = stride - (level.child_high - level.child_low)
@@ -89,17 +89,20 @@ cdef bint _eliminate(Semiring kind, Level* level, bint single, double* log_value
         pivot = level.pivot[k] = _pivot(kind, last - first, row + first, level.exits[k], single)
         if pivot == zero(kind):
             return False
-        log_value[0] += log(pivot) if kind == WEIGHTS else pivot
-        for i in range(first, last):
-            to = A + i * stride
-            if to[k] == zero(kind):
-                continue
-            if kind == WEIGHTS:
-                factor = to[k] / pivot
+        if log_value != NULL:
+            log_value[0] += log(pivot) if kind == WEIGHTS else pivot
+        if kind == WEIGHTS:
+            pivot = 1 / pivot
+            for i in range(first, last):
+                to = A + i * stride
+                factor = to[k] * pivot
                 for j in range(first, last):
                     to[j] += factor * row[j]
                 level.exits[i] += factor * level.exits[k]
-            else:
+            continue
+        for i in range(first, last):
+            to = A + i * stride
+            if to[k] > -INFINITY:
                 factor = to[k] - pivot
                 for j in range(first, last):
                     if row[j] > -INFINITY:
@@ -127,14 +130,48 @@ cdef void _chances(Semiring kind, const Level* level, double* chance) noexcept n
             chance[base + k] = log_plus(total, level.exits[k]) - level.pivot[k]
 
 
+cdef void _all_chances(const Level* level, Py_ssize_t n, double* chances) noexcept nogil:
+    """The same with weights, for every word of the child that is to be reached before the root is.
+
+    `chances` has a row of n for each word that walks.
+    """
+    cdef Py_ssize_t stride = level.high - level.low, base = level.low, k, j, m, first, last
+    cdef Py_ssize_t low = level.child_low, high = level.child_high
+    cdef Py_ssize_t gone, count = stride - (high - low)
+    cdef double share, inverse
+    cdef double* row
+    cdef const double* other
+    for gone in range(count - 1, -1, -1):
+        if low == base:
+            k = stride - 1 - gone
+            first, last = 0, k
+        else:
+            k = gone
+            first, last = k + 1, stride
+        row = chances + (base + k) * n
+        inverse = 1 / level.pivot[k]
+        share = level.exits[k] * inverse
+        for m in range(low, high):
+            row[m] = share
+        for j in range(first, last):
+            share = level.matrix[k * stride + j] * inverse
+            other = chances + (base + j) * n
+            for m in range(low, high):
+                row[m] += share * other[m]
+
+
 cdef bint _column(Semiring kind, Py_ssize_t n, Py_ssize_t m, const double* matrix,
-                  const double* exits, double* chance, double* row) noexcept nogil:
-    """row <- marginals of the heads of word m: entry 0 the root, entry h word h - 1."""
+                  const double* exits, const double* chance, Py_ssize_t stride,
+                  double* row) noexcept nogil:
+    """row <- marginals of the heads of word m: entry 0 the root, entry h word h - 1.
+
+    The chance of head h is at `chance[h * stride]`.
+    """
     cdef Py_ssize_t h
     cdef double total, top
     row[0] = exits[m]
     for h in range(n):
-        row[h + 1] = times(kind, matrix[m * n + h], chance[h])
+        row[h + 1] = times(kind, matrix[m * n + h], chance[h * stride])
     row[m + 1] = zero(kind)
     if kind == LOGS:
         # Back to weights, the largest 1: sums to one also where scores leave no digits for logs.
@@ -148,8 +185,9 @@ cdef bint _column(Semiring kind, Py_ssize_t n, Py_ssize_t m, const double* matri
     total = _total(WEIGHTS, n + 1, row)
     if total == 0:
         return False
+    total = 1 / total
     for h in range(n + 1):
-        row[h] /= total
+        row[h] *= total
     return True
 
 
@@ -165,7 +203,8 @@ cdef Task prepare(Py_ssize_t n, const double* table, bint single, bint try_weigh
     task.matrix = <double*>(work + DEPTH * sizeof(Level))
     task.exits = task.matrix + n * n
     task.chance = task.exits + n
-    task.memory = task.chance + n
+    task.chances = task.chance + n
+    task.memory = task.chances + n * n
     for m in range(n):
         row = table + m * (n + 1)
         top, low = -INFINITY, INFINITY
@@ -234,7 +273,7 @@ cdef bint _finish(const Task* task, Py_ssize_t n, Py_ssize_t m, const Level* lev
     task.chance[m] = zero(task.kind)
     for d in range(depth, 0, -1):
         _chances(task.kind, levels + d, task.chance)
-    return _column(task.kind, n, m, task.matrix, task.exits, task.chance, row)
+    return _column(task.kind, n, m, task.matrix, task.exits, task.chance, 1, row)
 
 
 cdef bint _all_columns(Py_ssize_t n, const double* table, bint single, bint try_weights,
@@ -243,8 +282,8 @@ cdef bint _all_columns(Py_ssize_t n, const double* table, bint single, bint try_
     cdef Level* levels = <Level*>work
     cdef Level* level
     cdef Task task = prepare(n, table, single, try_weights, work)
-    cdef double log_value = task.base, ignored = 0, leave
-    cdef Py_ssize_t depth = 0, low, high, middle
+    cdef double log_value = task.base, leave
+    cdef Py_ssize_t depth = 0, low, high, middle, m
     cdef bint known = False
     value[0] = -INFINITY
     if task.base == -INFINITY:
@@ -261,19 +300,27 @@ cdef bint _all_columns(Py_ssize_t n, const double* table, bint single, bint try_
                 value[0] = log_value + (log(leave) if task.kind == WEIGHTS else leave)
                 if value[0] < task.least:
                     return False
-            if not _finish(&task, n, low, levels, depth, marginals + low * (n + 1)):
+            if task.kind == WEIGHTS:
+                task.chances[low * n + low] = 0
+            elif not _finish(&task, n, low, levels, depth, marginals + low * (n + 1)):
                 return False
-            depth -= 1
-        elif level.next == 2:
-            depth -= 1
-        else:
+        elif level.next < 2:
             middle = low + (high - low) / 2
             level.next += 1
             if not _descend(&task, levels, depth, low if level.next == 1 else middle,
                             middle if level.next == 1 else high,
-                            &ignored if known else &log_value):
+                            NULL if known else &log_value):
                 return False
             depth += 1
+            continue
+        if task.kind == WEIGHTS and depth:
+            _all_chances(level, n, task.chances)
+        depth -= 1
+    if task.kind == WEIGHTS:
+        for m in range(n):
+            if not _column(WEIGHTS, n, m, task.matrix, task.exits, task.chances + m, n,
+                           marginals + m * (n + 1)):
+                return False
     return True
 
 

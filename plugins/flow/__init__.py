@@ -13,4 +13,4 @@ def structsolve_structures():
 
 @hookimpl
 def structsolve_loss_names():
-    return ["absolute"]
+    return ["absolute", "squared"]

@@ -107,7 +107,8 @@ class GridStructure(Structure):
         """How tables depend on edges, as :class:`~structsolve.plugins.mrf.MRFStructure` has it."""
         return "features" if self.by_direction or contrast_names(self.contrast) else "shared"
 
-    def _check(self) -> None:
+    def check_params(self) -> None:
+        """Refuse parameters that do not fit."""
         check_decoding(self)
         grid_directions(self.neighbours)
         contrast_names(self.contrast)
@@ -141,7 +142,7 @@ class GridStructure(Structure):
         ValueError
             When parameters or data are refused; data by example.
         """
-        self._check()
+        self.check_params()
         pictures = read_pictures(X)
         given = _read(Y, pictures.shapes, self.void, classes)
         names = labels.learn_classes(given.flat, classes)
@@ -166,7 +167,7 @@ class GridStructure(Structure):
         -------
         GridSpace
         """
-        self._check()
+        self.check_params()
         needs_features(edge, self, "by_direction=True")
         return GridSpace(self, labels.class_names(classes, self.name), 0, None, False)
 

@@ -97,6 +97,19 @@ cdef inline Py_ssize_t _copy_size(const Model* model, Py_ssize_t e, int lanes) n
     return k * _padded(other, lanes) + other * _padded(k, lanes)
 
 
+cdef Py_ssize_t _shared(const Model* model) noexcept nogil:
+    # Where among the messages in double precision, in bytes, those in single precision can lie so
+    # that _bound(), from the first edge on, overwrites none that it has not read; -1 if nowhere.
+    cdef Py_ssize_t e, start = 0, doubles = 0, floats = 0
+    cdef int lanes = _lanes(model), k, other
+    for e in range(model.m):
+        k, other = model.states[model.ends[2 * e]], model.states[model.ends[2 * e + 1]]
+        doubles += (k if k > other else other) * sizeof(double)
+        floats += _message_size(model, e, lanes) * sizeof(float)
+        start = max(start, doubles - floats)
+    return start if start + floats <= doubles else -1
+
+
 # The arrays of a copy, in the order in which they lie.
 cdef enum:
     EDGES, TABLES, ROW_AT, SHARE, UNARY, MESSAGE, OWN, TRIAL, PAIR, ARRAYS
@@ -123,7 +136,7 @@ cdef Py_ssize_t _place(const Model* model, Copy* copy, char* work) noexcept nogi
     size[ROW_AT] = (model.n + 1) * sizeof(Py_ssize_t)
     size[SHARE] = model.n * sizeof(float)
     size[UNARY] = rows * sizeof(float)
-    size[MESSAGE] = messages * sizeof(float)
+    size[MESSAGE] = messages * sizeof(float) if _shared(model) < 0 else 0
     size[OWN] = 5 * widest * sizeof(float)      # and `sent`, `guess`, and the two rows of `spare`
     size[TRIAL] = model.n * sizeof(int)
     size[PAIR] = cells * sizeof(float)
@@ -258,8 +271,10 @@ cdef double _bound(const Model* model, const Copy* copy, Pass* state) noexcept n
         message = state.message + state.message_at[e]
         row = copy.passes.message + copy.passes.edges[e].message
         k = model.states[max(model.ends[2 * e], model.ends[2 * e + 1])]
+        for s in range(k):                      # both rows may overlap
+            state.own[s] = unit * row[s]
         for s in range(k):
-            message[s] = unit * row[s]
+            message[s] = state.own[s]
     return backward(model, state, NULL)
 
 
@@ -293,8 +308,11 @@ cdef int dual_ascent(const Model* model, int max_iter, double tol, int* label, d
             phi_bound[0] = backward(model, &state, NULL)
         return done
     _place(model, &copy, rest)
-    _fill(model, &copy)
     start_pass(model, &state)
+    if _shared(model) >= 0:
+        rest = <char*>state.message + _shared(model)
+        copy.passes.message = <float*>(rest + 63 - (<size_t>rest + 63) % 64)
+    _fill(model, &copy)
     state.kinds, state.one_kind = copy.passes.tables, one_table(model)
     for v in range(model.n):
         (<float*>copy.passes.share)[v] = <float>state.share[v]

@@ -24,7 +24,7 @@ cdef struct Pass:
     int* before                 # the order before this one
     double* share               # of its score that a node gives to each later neighbour
     Py_ssize_t* message_at
-    double* message
+    double* message             # and a cache line behind them
     double* own                 # of one node: scores with all messages
     double* sent                # scores less what came from the receiver
     double* zeros

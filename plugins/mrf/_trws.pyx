@@ -25,6 +25,8 @@ cdef int PATIENCE = 10
 # Where something is forbidden, that may only mean that the news has not come far: a pass goes along
 # chains of rising nodes.  Other orders are tried then, so many in a row without movement.
 cdef int TURNS = 5
+# Doubles behind the messages, for callers that keep other ones there, at a cache line's start.
+cdef int SPARE = 8
 # Up to so many states general messages are quicker than linear and quadratic ones.
 cdef int FEW_STATES = 16
 
@@ -35,7 +37,7 @@ cdef inline int _wider(const Model* model, Py_ssize_t e) noexcept nogil:
 
 
 cdef Py_ssize_t trws_bytes(const Model* model) noexcept nogil:
-    cdef Py_ssize_t e, doubles = model.n + 5 * most_states(model)
+    cdef Py_ssize_t e, doubles = model.n + 5 * most_states(model) + SPARE
     for e in range(model.m):
         doubles += _wider(model, e)
     return (doubles + model.m + 1) * 8 + 4 * model.n * sizeof(int)
@@ -60,7 +62,7 @@ cdef Pass place_pass(const Model* model, char* work) noexcept nogil:
         state.zeros[e] = 0
     state.by_four = ss_loops(4) if most >= 4 else NULL
     state.by_eight = ss_loops(8) if most >= 4 else NULL
-    state.order = <int*>(state.message + state.message_at[model.m])
+    state.order = <int*>(state.message + state.message_at[model.m] + SPARE)
     state.rank = state.order + model.n
     state.trial = state.rank + model.n
     state.before = state.trial + model.n

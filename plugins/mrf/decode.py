@@ -97,6 +97,12 @@ def decode(
     >>> decode(unary, [[0, 1], [1, 2], [2, 0]], agree, weights=[1, 0, 0]).label.tolist()
     [1, 1, 0]
     """
+    for name, given, form in (
+        ("unary", unary, "an array of shape (nodes, K), or a list of arrays"),
+        ("pair", pair, "a table of shape (K, K), or one per edge"),
+    ):
+        if not hasattr(given, "__len__") or getattr(given, "ndim", 1) == 0:
+            raise ValueError(f"{name} is {given!r}, expected {form}")
     scores = graph_scores(unary, edges, pair, directed, weights)
     if not isinstance(max_iter, (int, np.integer)) or max_iter < 1:
         raise ValueError(f"max_iter is {max_iter!r}, expected an integer of at least 1")
@@ -129,8 +135,8 @@ def _check_size(scores: GraphScores, transform: bool) -> None:
     """Refuse graphs that do not fit the memory, counting what is largest."""
     n, m, K = len(scores.states), len(scores.ends), int(scores.states.max())
     cells = scores.pair.size if not scores.shared else 0
-    # Scores, their copies in single precision, local search; messages in both precisions; indices.
-    size = (8 + 8 + 4 + 8) * scores.unary.size + (8 + 8) * cells + 12 * m * K + 80 * (n + m)
+    # Scores, their copies in single precision, local search; messages; indices.
+    size = (8 + 8 + 4 + 8) * scores.unary.size + (8 + 8) * cells + 8 * m * K + 80 * (n + m)
     refuse_too_large(
         size + 16.0 * m * K * transform,
         f"arrays of {n} nodes and {m} edges",

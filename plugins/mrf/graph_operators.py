@@ -212,6 +212,7 @@ def bind_entropy(space: GraphSpace, layout: Any) -> Any:
         raise ValueError(
             f"no plugin gives the projection 'entropy' of structure {space.structure.name!r}: "
             f"{where} has a cycle, expected graphs without cycles, whose marginals are exact"
+            + ("; edges='tree' and edges='none' make such" if space.structure.label_sets else "")
         )
     return ForestSumProduct(shape, layout)
 

@@ -147,6 +147,9 @@ class MRFStructure(Structure):
 
     name = "mrf"
 
+    #: What :meth:`solve_instance` solves without training, for the shell.
+    instances = ("graph",)
+
     def __init__(
         self,
         edges: Any = None,
@@ -167,7 +170,39 @@ class MRFStructure(Structure):
         self.max_iter = max_iter
         self.void = void
 
-    def _check(self) -> None:
+    @staticmethod
+    def solve_instance(
+        unary: Any,
+        edges: Any,
+        pair: Any,
+        weights: Any = None,
+        oracle: str = "auto",
+        max_iter: int = 100,
+    ) -> tuple[Any, float, float]:
+        """Find the best labels of one graph with scores, for the shell.
+
+        Parameters
+        ----------
+        unary : array of shape (nodes, K), or list of arrays
+        edges : array of int of shape (m, 2)
+        pair : array of shape (K, K) or (m, K, K), or list of arrays
+        weights : array of shape (m,), optional
+        oracle : str, default="auto"
+        max_iter : int, default=100
+            All as of :func:`~structsolve.plugins.mrf.decode`.
+
+        Returns
+        -------
+        labels : ndarray of int of shape (nodes,)
+        value, bound : float
+        """
+        from structsolve.plugins.mrf.decode import decode  # compiled, and it imports this file
+
+        best = decode(unary, edges, pair, oracle=oracle, max_iter=max_iter, weights=weights)
+        return best.label, float(best.value), float(best.bound)
+
+    def check_params(self) -> None:
+        """Refuse parameters that do not fit."""
         if self.tables not in TABLES:
             raise ValueError(f"tables is {self.tables!r}, expected one of {list(TABLES)}")
         if self.tables == "per-edge" and self.edges is None:
@@ -204,7 +239,7 @@ class MRFStructure(Structure):
         ValueError
             When parameters or data are refused; data by example.
         """
-        self._check()
+        self.check_params()
         examples = stack_graphs(X, self.edges is not None, self.tables == "features")
         edges = None
         if self.edges is not None:
@@ -247,7 +282,7 @@ class MRFStructure(Structure):
         ValueError
             When parameters and arguments do not go together.
         """
-        self._check()
+        self.check_params()
         needs_features(edge, self, "tables='features'")
         listed = np.ndim(self.n_states) == 1
         n_nodes = len(self.n_states) if listed else None

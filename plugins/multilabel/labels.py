@@ -67,7 +67,8 @@ def indicators(Y: Any, n: int, n_labels: int | None = None) -> np.ndarray:
     """
     if Y is None:
         raise ValueError(
-            "y is None: multilabel requires y, a matrix of 0 and 1, one row per row of X"
+            "multilabel requires y to be passed, but the target y is None: give a matrix of 0 and "
+            "1, one row per row of X"
         )
     if is_sparse(Y):
         matrix = as_csr(Y, "y").toarray()
@@ -85,7 +86,7 @@ def indicators(Y: Any, n: int, n_labels: int | None = None) -> np.ndarray:
         raise ValueError(
             f"y: found {matrix.ndim} dimension(s), shape {matrix.shape}, expected a matrix of 0 "
             "and 1 with one column per label; lists of labels become one with "
-            "sklearn.preprocessing.MultiLabelBinarizer"
+            f"sklearn.preprocessing.MultiLabelBinarizer{_of_one_label(matrix)}"
         )
     if matrix.shape[0] != n:
         raise ValueError(
@@ -99,7 +100,9 @@ def indicators(Y: Any, n: int, n_labels: int | None = None) -> np.ndarray:
             f"y: found {matrix.shape[1]} columns, expected {n_labels} labels as in training"
         )
     if matrix.dtype.kind not in "iubf":
-        raise ValueError(f"y: found dtype {matrix.dtype}, expected a matrix of 0 and 1")
+        raise ValueError(
+            f"y: Unknown label type: found dtype {matrix.dtype}, expected a matrix of 0 and 1"
+        )
     wrong = np.argwhere((matrix != 0) & (matrix != 1))
     if len(wrong):
         i, j = wrong[0].tolist()
@@ -107,6 +110,17 @@ def indicators(Y: Any, n: int, n_labels: int | None = None) -> np.ndarray:
             f"example {i}, label {j}: y holds {matrix[i, j]}, expected 0 (off) or 1 (on)"
         )
     return np.ascontiguousarray(matrix, dtype=np.int32)
+
+
+def _of_one_label(y: np.ndarray) -> str:
+    """What else to do with an array that is no matrix."""
+    if y.ndim != 1:
+        return ""
+    if y.dtype.kind == "f" and (y != np.floor(y)).any():
+        return ". Unknown label type: continuous"
+    return (
+        ". Only binary classification is supported. For one class a row take structure 'multiclass'"
+    )
 
 
 def chosen_pairs(L: int) -> str:

@@ -63,6 +63,8 @@ class MultilabelStructure(Structure):
     array, sparse matrix or data frame of 0 and 1, bool too.  Predictions are an array of int of
     that shape.  ``decision_function`` has that shape as well: the best score with a label on, less
     the best with it off; where the oracle is not exact, with the other labels as predicted.
+    ``predict(X, allowed=[...])`` takes for each row the labels that may be on, or a dict of label
+    to True or False for those that are decided.
 
     Examples
     --------
@@ -73,6 +75,8 @@ class MultilabelStructure(Structure):
     >>> model = StructuredSVM("multilabel", alpha=0.01).fit(X, Y)
     >>> model.predict(X).tolist()
     [[1, 0, 1], [0, 1, 1], [1, 1, 1], [0, 0, 0]]
+    >>> model.predict(X[:1], allowed=[{1: True}]).tolist()
+    [[1, 1, 1]]
     """
 
     name = "multilabel"
@@ -108,7 +112,7 @@ class MultilabelStructure(Structure):
         ValueError
             For entries of Y that are neither 0 nor 1, and unknown oracles and pairs.
         """
-        self._check()
+        self.check_params()
         nodes, offsets = packing.single_rows(X, compress=True)
         names = column_names(Y)
         matrix = indicators(Y, nodes.shape[0])
@@ -145,7 +149,7 @@ class MultilabelStructure(Structure):
             Where ``edges`` is "tree", or "auto" for more than 50 labels: trees are learned from
             training labels.
         """
-        self._check()
+        self.check_params()
         packing.no_edges(edge, self.name)
         names = class_names(classes, self.name, ordered=False)
         edges = self.edges
@@ -159,7 +163,8 @@ class MultilabelStructure(Structure):
         edges = label_pairs(self.edges, np.zeros((1, len(names)), np.int32), names)
         return MultilabelSpace(self, names, edges, 0, False)
 
-    def _check(self) -> None:
+    def check_params(self) -> None:
+        """Refuse parameters that do not fit."""
         check_name(self.oracle)
         if self.predict_oracle is not None:
             check_name(self.predict_oracle, "predict_oracle")
@@ -248,6 +253,61 @@ class MultilabelSpace(Space):
     def pack_sizes(self, sizes: Any, **topology: Any) -> Examples:
         """Return so many examples without features."""
         return self._examples(None, packing.row_offsets(sizes, topology), None)
+
+    def mask(
+        self, examples: Examples, allowed: Any = None, forbidden: Any = None
+    ) -> dict[str, Any]:
+        """Return the mask of labels that may not be on (-inf), and of those that must be (inf).
+
+        Parameters
+        ----------
+        examples : Examples
+        allowed : list, optional
+            Per row the labels that may be on, or a dict of label to True (on) or False (off) for
+            those that are decided; None for all.
+        forbidden : None
+            Label sets have no transitions to forbid.
+
+        Returns
+        -------
+        dict of str to ndarray
+
+        Raises
+        ------
+        ValueError
+            When the number of rows differs, or naming the row with a label that is not known.
+        """
+        if forbidden is not None:
+            raise ValueError("forbidden transitions: label sets have none; use allowed")
+        if allowed is None:
+            return {}
+        if isinstance(allowed, (str, dict)) or not hasattr(allowed, "__len__"):
+            raise ValueError(f"allowed is {allowed!r}, expected a list with one entry per row of X")
+        if len(allowed) != examples.n:
+            raise ValueError(f"allowed has {len(allowed)} entries, expected {examples.n}")
+        column = {name: k for k, name in enumerate(self.classes_.tolist())}
+        mask = np.zeros((examples.n, len(column)))
+        for i, names in enumerate(allowed):
+            if names is None:
+                continue
+            decided = isinstance(names, dict)
+            if isinstance(names, (str, bytes)) or not hasattr(names, "__iter__"):
+                raise ValueError(
+                    f"example {i}: allowed is {names!r}, expected a list of labels, or a dict of "
+                    "label to True or False"
+                )
+            names = list(names.items()) if decided else [(name, None) for name in names]
+            unknown = [name for name, _ in names if name not in column]
+            if unknown:
+                raise ValueError(
+                    f"example {i}: allowed names the label {unknown[0]!r}; known are "
+                    f"{self.classes_.tolist()[:12]}"
+                )
+            if not decided:
+                mask[i] = -np.inf
+            for name, on in names:
+                mask[i, column[name]] = 0 if on is None else np.inf if on else -np.inf
+        return {"node": mask}
 
     def _examples(self, nodes: Any, offsets: np.ndarray, matrix: np.ndarray | None) -> Examples:
         """Put checked rows and indicators together."""

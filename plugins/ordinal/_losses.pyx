@@ -64,6 +64,11 @@ cdef class ThresholdLoss(Loss):
         self.zero_one = costs.costs.zero_one
         self.takes_unseen = len(costs.costs.cost_matrix) > self.K
 
+    @property
+    def class_costs(self):
+        """Costs, an array of shape (rows, K): ``[truth, prediction]``, the same for all rows."""
+        return self.costs_of.costs.cost_matrix
+
     def check_truths(self, labels):
         check_states(self.costs_of.costs, self.layout, labels)
 
