@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from reference.objectives import primal
 from solver_cases import LOSSES, K, begin, check_rising, follow, make_case, through_file
 
+from structsolve import StructuredSVM
 from structsolve.solvers import CuttingPlane, LinearConstraint, WeightBounds, qp, qp_forms
 from structsolve.solvers.base import contradicts
 from structsolve.solvers.passes import subgradient
@@ -364,3 +365,45 @@ def test_the_next_point_lies_a_share_of_the_way_to_the_minimiser_of_the_model():
         np.testing.assert_allclose(run.next, 0.7 * run.best_w + 0.3 * run.w, atol=1e-15)
         went += np.abs(run.best_w - run.w).max() > 1e-3
     assert went >= 5
+
+
+@pytest.mark.parametrize(
+    ("structure", "alpha", "quick"), [("multiclass", 0.01, 0.2), ("multilabel", 1.0, 1.0)]
+)
+def test_the_default_step_is_about_as_quick_as_the_better_fixed_one(structure, alpha, quick):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 6))
+    Y = X @ rng.normal(size=(6, 5)) + 0.5 * rng.normal(size=(150, 5))
+    Y = (Y > 0).astype(int) if structure == "multilabel" else Y.argmax(axis=1)
+    passes = {}
+    for step in (None, 0.2, 1.0):
+        solver = CuttingPlane(step=step)
+        model = StructuredSVM(structure, alpha=alpha, tol=1e-3, max_iter=500, solver=solver)
+        passes[step] = model.fit(X, Y).n_iter_
+        assert model.stop_reason_ == "converged"
+    slow = {0.2: 1.0, 1.0: 0.2}[quick]
+    assert 1.2 * passes[quick] < passes[slow], passes
+    assert passes[None] <= 1.1 * passes[quick], passes
+
+
+def test_the_step_follows_what_the_model_promised():
+    run = begin(CuttingPlane(), make_case().problem, 0.05)
+    for fall, promised, share in [
+        (1.0, 1.1, 0.3),
+        (1.0, 5.0, 0.3),  # less than promised, but a fall
+        (2.0, 1.0, 0.45),
+        (0.8, 1.0, 0.675),
+        (0.8, 1.0, 1.0),
+        (0.8, 1.0, 1.0),
+        (0.0, 1.0, 0.2),
+        (0.8, 1.0, 0.3),
+        (-3.0, 1.0, 0.2),
+        (-1.0, 0.0, 0.2),
+    ]:
+        run._adapt_step(fall, promised)
+        assert run.share == pytest.approx(share)
+    for fixed in (CuttingPlane(step=0.2), CuttingPlane("n")):
+        run = begin(fixed, make_case().problem, 0.05)
+        before = run.share
+        follow(run, passes=5)
+        assert run.share == before

@@ -149,11 +149,13 @@ cdef class LabelingProjection(Projection):
         cdef Py_ssize_t rows = self.base.nodes_of(i)
         if self.base.pairs:
             rows += self.base.edges_of(i) * self.base.K
-        return rows * self.base.stride
+        return max(rows, 1) * self.base.stride      # a row of zeros where there are no nodes
 
     cdef int project_state(self, Py_ssize_t i, const double* theta, double* state, double* value,
                            double* bound, char* work) except -1 nogil:
         cdef Marginals out = self._tables(i, state)
+        if self.base.nodes_of(i) == 0:
+            memset(state, 0, self.state_size(i) * sizeof(double))
         self.sums(i, theta, &out, value, work)
         bound[0] = value[0]
         return 0

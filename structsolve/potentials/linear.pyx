@@ -8,7 +8,9 @@ from ..examples.packing import refuse_infinite
 
 
 cdef enum:
-    TOGETHER = 16   # parts of one row of features that are handled in one call
+    # Parts of one row of features that are handled in one call: rows of w, which are far apart, are
+    # read in long pieces.
+    TOGETHER = 256
 
 
 cdef class LinearPotentials:
@@ -130,10 +132,45 @@ cdef class LinearPotentials:
         """
         if self.nodes is None or not self.nodes.implicit:
             return float(w @ w)
-        node, edge = w[self.node_start:self.edge_start], w[self.edge_start:]
-        shared = w[:self.shared_size]
-        end = self.layout.node_rows * self.node_size
-        return float(shared @ shared + edge @ edge) + self.nodes.squared_norm(node[:end])
+        shared, edge = w[:self.shared_size], w[self.edge_start:]
+        return float(shared @ shared + edge @ edge) + self.nodes.squared_norm(self._node_block(w))
+
+    def focus(self, chosen, w):
+        """Let steps look at the nodes of some examples alone, where that saves time.
+
+        Under a Mercer kernel a step changes the scores of all training nodes; of those that no step
+        looks at, the scores may wait for :meth:`unfocus`.
+
+        Parameters
+        ----------
+        chosen : ndarray of int64
+            Examples, each once: the only ones to be visited from now on.
+        w : ndarray of float64 of shape (dim,)
+            No other vector is to be read or moved meanwhile.
+
+        Returns
+        -------
+        bool
+            Whether it is so, and :meth:`unfocus` has to follow.
+        """
+        if self.has_weights:
+            return False
+        starts = self.owners[0][chosen]
+        sizes = self.owners[0][chosen + 1] - starts
+        rows = np.repeat(starts - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
+        return self.nodes.focus(rows, self._node_block(w))
+
+    def unfocus(self, w):
+        """End what :meth:`focus` began: w is again that of all nodes.
+
+        Parameters
+        ----------
+        w : ndarray of float64 of shape (dim,)
+        """
+        self.nodes.unfocus(self._node_block(w))
+
+    def _node_block(self, w):
+        return w[self.node_start:self.node_start + self.layout.node_rows * self.node_size]
 
     @property
     def has_weights(self):
@@ -268,10 +305,10 @@ cdef class LinearPotentials:
     cdef double dot(self, Py_ssize_t i, Py_ssize_t nnz, const int* index, const double* value,
                     const double* w) noexcept nogil:
         cdef Py_ssize_t k, m, j = 0
-        cdef double[8 * TOGETHER] score
+        cdef double[TOGETHER] score
         cdef double total = 0
         while j < nnz:
-            m = min(nnz - j, 8 * TOGETHER)
+            m = min(nnz - j, TOGETHER)
             self.scores(i, m, index + j, w, score)
             for k in range(m):
                 total += value[j + k] * score[k]

@@ -26,6 +26,11 @@ BLOCK_BYTES = 1 << 17
 # Nodes of neighbouring examples whose Gram blocks are computed in one call.
 TOGETHER = 128
 
+# Steps look at some nodes alone where these are at most this share, and their kernel values take at
+# most so many bytes.  It does not depend on the size of the cache: sums are then rounded otherwise.
+FOCUS_SHARE = 0.8
+FOCUS_BYTES = 1 << 27
+
 
 class Kernel:
     """A Mercer kernel with its parameters: ``kernel=`` and ``kernel_params=`` of the estimator.
@@ -69,6 +74,12 @@ class Kernel:
             raise ValueError(f"kernel_params is {params!r}, expected a dict of named arguments")
         if kernel == PRECOMPUTED and params:
             raise ValueError("kernel_params: a precomputed kernel takes none; leave them out")
+        if params and isinstance(kernel, str) and set(params) - {*_kernel_names()[kernel]}:
+            takes = _kernel_names()[kernel]
+            raise ValueError(
+                f"kernel {kernel!r} with kernel_params {params}: expected "
+                + (f"some of {takes}" if takes else "none: this kernel has no parameters")
+            )
         number = isinstance(cache_size, (int, float, np.integer, np.floating))
         if not number or not np.isfinite(cache_size) or cache_size < 0:
             raise ValueError(f"cache_size is {cache_size!r}, expected megabytes >= 0")
@@ -312,11 +323,11 @@ def _squares(X: Any) -> np.ndarray:
     return np.einsum("ij,ij->i", X, X)
 
 
-def _kernel_names() -> list[str]:
-    """Return the kernels that scikit-learn knows by name."""
-    from sklearn.metrics.pairwise import kernel_metrics  # heavy
+def _kernel_names() -> dict[str, list[str]]:
+    """Return the kernels that scikit-learn knows by name, and the arguments of each."""
+    from sklearn.metrics.pairwise import KERNEL_PARAMS, kernel_metrics  # heavy
 
-    return sorted(kernel_metrics())
+    return {name: sorted(KERNEL_PARAMS[name]) for name in sorted(kernel_metrics())}
 
 
 def node_name(offsets: np.ndarray, row: int) -> str:

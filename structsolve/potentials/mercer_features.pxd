@@ -15,7 +15,14 @@ cdef class MercerRows(FeatureRows):
     cdef int64_t clock
     cdef object error
     cdef bint interrupted
+    # While steps look at some nodes alone: their kernel values, and the place of each node there.
+    cdef double[:, ::1] inner
+    cdef int64_t[::1] places, inner_rows
+    cdef Py_ssize_t inner_size          # 0: all nodes
+    cdef object outer                   # duals and scores when it began, ||w||^2
 
     # K[row, :], without the constant feature; zeros after an error
     cdef const double* kernel_row(self, Py_ssize_t row) noexcept nogil
     cdef Py_ssize_t _compute(self, Py_ssize_t block) noexcept
+    # Where the scores of a node lie in a column.
+    cdef Py_ssize_t _place(self, Py_ssize_t row) noexcept nogil

@@ -126,6 +126,12 @@ cdef class MercerRows(FeatureRows):
         """
         self.check()
         A, F = split_block(W, self.n_rows, self.stride)
+        if self.inner_size:
+            # ||w + d||^2 = ||w||^2 + <d, scores before and after>, d of these nodes alone.
+            before, scores, value = self.outer
+            rows = np.asarray(self.inner_rows)
+            both = scores[:, rows] + F[:, :self.inner_size]
+            return value + float(np.einsum("vs,sv->", A[rows] - before, both))
         value = float(np.einsum("vs,sv->", A, F))
         if (value < 0 and value < -1e-6 * float(np.einsum("vs,sv->", np.abs(A), np.abs(F)))
                 and value < -ROUNDING * self._magnitude(A)):
@@ -134,6 +140,97 @@ cdef class MercerRows(FeatureRows):
                 f"with ||w||^2 = {value:g}; use another kernel, or clip the spectrum of its matrix"
             )
         return value
+
+    def focus(self, rows, W):
+        """Let steps look at some nodes alone: the scores of others wait for :meth:`unfocus`.
+
+        A step on one of them then costs their number, not that of all training nodes.
+
+        Parameters
+        ----------
+        rows : ndarray of int64
+            Distinct nodes, the only ones to be scored or moved from now on.
+        W : ndarray of float64 of shape (rows of the layout * width,)
+            Node block of w; the nodes' scores move to the front of each column.
+
+        Returns
+        -------
+        bool
+            False, and nothing changes, where it would not pay or take too much memory.
+
+        Raises
+        ------
+        ValueError
+            For nodes that there are not, and another size of W.
+        """
+        cdef Py_ssize_t size, j, k
+        cdef const double* row
+        rows = np.ascontiguousarray(rows, dtype=np.int64)
+        size = len(rows)
+        if rows.ndim != 1 or (size and not 0 <= rows.min() <= rows.max() < self.n_rows):
+            raise ValueError(f"rows: expected numbers of nodes below {self.n_rows}")
+        self._check_size(W)
+        if (self.inner_size or not 0 < size <= settings.FOCUS_SHARE * self.n_rows
+                or 8 * size * size > settings.FOCUS_BYTES):
+            return False
+        norm = self.squared_norm(W)
+        A, F = split_block(W, self.n_rows, self.stride)
+        self.inner_rows = rows
+        self.places = np.full(self.n_rows, -1, dtype=np.int64)
+        self.inner = np.empty((size, size))
+        with nogil:
+            for j in range(size):
+                self.places[self.inner_rows[j]] = j
+                row = self.kernel_row(self.inner_rows[j])
+                for k in range(size):
+                    self.inner[j, k] = row[self.inner_rows[k]]
+        self.outer = A[rows], F.copy(), norm
+        F[:, :size] = F[:, rows]
+        self.inner_size = size
+        return True
+
+    def unfocus(self, W):
+        """Bring the scores of all nodes up to date with the steps since :meth:`focus`.
+
+        Parameters
+        ----------
+        W : ndarray of float64 of shape (rows of the layout * width,)
+            Node block of w.
+
+        Raises
+        ------
+        ValueError
+            When no nodes are focused, and for another size of W.
+        """
+        if not self.inner_size:
+            raise ValueError("unfocus(): no nodes are focused; focus() goes before it")
+        self._check_size(W)
+        cdef Py_ssize_t j, c, m
+        cdef int[::1] cols = np.zeros(self.stride, dtype=np.int32)
+        cdef double[::1] coefs = np.zeros(self.stride)
+        cdef double[:, ::1] change
+        cdef double[::1] view = W
+        cdef double* scores = &view[self.n_rows * self.stride]
+        rows = np.asarray(self.inner_rows)
+        A, F = split_block(W, self.n_rows, self.stride)
+        before, F[:], _ = self.outer
+        change = A[rows] - before
+        self.inner_size = 0
+        with nogil:
+            for j in range(change.shape[0]):
+                m = 0
+                for c in range(self.stride):
+                    if change[j, c] != 0:
+                        cols[m], coefs[m] = <int>c, change[j, c]
+                        m += 1
+                if m:
+                    ss_add_kernel_row(self.n_rows, self.kernel_row(self.inner_rows[j]), self.bias,
+                                      m, &cols[0], &coefs[0], scores, self.column_stride)
+        self.inner = self.outer = None
+
+    def _check_size(self, W):
+        if np.shape(W) != (self.weights_size,):
+            raise ValueError(f"W has shape {np.shape(W)}, expected ({self.weights_size},)")
 
     def _magnitude(self, const double[:, :] A not None):
         """``sum |A| |K + bias| |A|``: the scale of rounding errors where scores cancel."""
@@ -230,27 +327,35 @@ cdef class MercerRows(FeatureRows):
         target[:] = 0
         return slot
 
+    cdef inline Py_ssize_t _place(self, Py_ssize_t row) noexcept nogil:
+        return self.places[row] if self.inner_size else row
+
     cdef void score(self, Py_ssize_t row, const double* W, double* out) noexcept nogil:
         cdef Py_ssize_t t
-        cdef const double* F = W + self.n_rows * self.stride + row
+        cdef const double* F = W + self.n_rows * self.stride + self._place(row)
         for t in range(self.stride):
             out[t] = F[t * self.column_stride]
 
     cdef void gather(self, Py_ssize_t row, Py_ssize_t m, const int* cols, const double* W,
                      double* out) noexcept nogil:
         cdef Py_ssize_t c
-        cdef const double* F = W + self.n_rows * self.stride + row
+        cdef const double* F = W + self.n_rows * self.stride + self._place(row)
         for c in range(m):
             out[c] = F[cols[c] * self.column_stride]
 
     cdef void scatter(self, Py_ssize_t row, Py_ssize_t m, const int* cols, const double* coefs,
                       double* W) noexcept nogil:
-        cdef const double* k = self.kernel_row(row)
+        cdef const double* k
         cdef double* F = W + self.n_rows * self.stride
-        cdef Py_ssize_t c
+        cdef Py_ssize_t c, size = self.n_rows
+        if self.inner_size:
+            size = self.inner_size
+            k = &self.inner[self.places[row], 0]
+        else:
+            k = self.kernel_row(row)
         for c in range(m):
             W[row * self.stride + cols[c]] += coefs[c]
-        ss_add_kernel_row(self.n_rows, k, self.bias, m, cols, coefs, F, self.column_stride)
+        ss_add_kernel_row(size, k, self.bias, m, cols, coefs, F, self.column_stride)
 
     cdef void clear(self, Py_ssize_t row, Py_ssize_t col, double* W) noexcept nogil:
         cdef Py_ssize_t v

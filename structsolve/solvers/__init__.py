@@ -8,6 +8,8 @@ from .bcfw import BCFW
 from .choose import choose_solver
 from .cutting_plane import CuttingPlane
 from .gbcfw import GBCFW, SDCA
+from .interior_point import InteriorPoint
+from .lbfgs import LBFGS
 from .sgd import SGD
 from .super_modular import SuperModular
 from .weight_constraints import LinearConstraint, WeightBounds
@@ -15,9 +17,11 @@ from .weight_constraints import LinearConstraint, WeightBounds
 __all__ = [
     "BCFW",
     "GBCFW",
+    "LBFGS",
     "SDCA",
     "SGD",
     "CuttingPlane",
+    "InteriorPoint",
     "LinearConstraint",
     "SuperModular",
     "WeightBounds",

@@ -23,6 +23,8 @@ cdef class BatchLoop(Shared):
     # Forget a proposal.
     cdef int give_up(self, Py_ssize_t slot, Py_ssize_t i) except -1 nogil
     cdef Py_ssize_t size_of(self, Py_ssize_t i) noexcept nogil
+    # A visit of the example is near: what it reads may be fetched.
+    cdef void expect(self, Py_ssize_t i) noexcept nogil
 
     # Visit all of `order`.
     cdef int visit_all(self, const int64_t[::1] order, Py_ssize_t batch, Team team) except -1

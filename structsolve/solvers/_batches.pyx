@@ -6,6 +6,9 @@ from ._team cimport MOST_PIECES, Shared, Team
 
 from ..utils.arrays import aligned_zeros
 
+# Visits between a fetch and its use.
+cdef Py_ssize_t AHEAD = 2
+
 
 cdef class BatchLoop(Shared):
     """Base of the loops over examples.
@@ -44,6 +47,8 @@ cdef class BatchLoop(Shared):
         try:
             with nogil:
                 while k < order.shape[0]:
+                    if batch == 1 and k + AHEAD < order.shape[0]:
+                        self.expect(order[k + AHEAD])
                     k += self._batch(&order[k], min(batch, order.shape[0] - k), team)
                 self._batch(NULL, 0, team)
         except BaseException:
@@ -129,6 +134,9 @@ cdef class BatchLoop(Shared):
 
     cdef Py_ssize_t size_of(self, Py_ssize_t i) noexcept nogil:
         return 1
+
+    cdef void expect(self, Py_ssize_t i) noexcept nogil:
+        pass
 
 
 cdef double* doubles(Py_ssize_t n, list owners) except NULL:

@@ -33,7 +33,8 @@ class Bundle:
     gram : ndarray, or None
         Inner products of the constraints' rows and the cuts, where they are kept.
     step, inactive : float, int
-        Defaults of the parameters of :class:`~structsolve.solvers.CuttingPlane`.
+        Defaults of the parameters of :class:`~structsolve.solvers.CuttingPlane`; a default step
+        below 1 is where it begins.
     """
 
     cuts: Any

@@ -12,6 +12,7 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 from ..potentials.linear cimport LinearPotentials
+from ..potentials.mercer_features cimport MercerRows
 from ..algorithms.simplex_projection cimport simplex_threshold
 from ..surrogates.base cimport Surrogate
 from ._loop cimport DualLoop
@@ -30,16 +31,18 @@ cdef struct Block:
     double truth_b, norm, share     # <x, x>; u_i / alpha
 
 
-cdef extern from *:
-    """
-    #if defined(__GNUC__)
-    #define SS_PREFETCH(address) __builtin_prefetch(address)
-    #else
-    #define SS_PREFETCH(address) ((void)(address))
-    #endif
-    """
-    void SS_PREFETCH(const void* address) noexcept nogil
+cdef extern from "structsolve/simd/prefetch.h" nogil:
+    void SS_PREFETCH(const void* address)
 
+
+cdef extern from "structsolve/simd/greedy_rows.h" nogil:
+    enum: SS_STRIP
+    double ss_best_rows(Py_ssize_t ld, Py_ssize_t labels, const double* score, const double* bar,
+                        const double* weight, const double* curvature, const double* inverse,
+                        const double* share, Py_ssize_t* rows, double* gains) noexcept nogil
+    void ss_add_kernel_row(Py_ssize_t n, const double* k, double bias, Py_ssize_t m,
+                           const int* cols, const double* coefs, double* F,
+                           Py_ssize_t stride) noexcept nogil
 
 cdef double SMALLEST = 1e-15     # weights of the truth below it are rounding
 # Labels are kept that would have weight if they scored more by this share of the curvature.
@@ -48,6 +51,8 @@ cdef double MARGIN = 0.05
 # falls, and over-relaxed steps converge faster.
 cdef double FULL_STEP = 1.2
 cdef double CHEAP_STEP = 1.7
+# Rows that gain this share of the best one's rise move with it.
+cdef double NEAR_BEST = 0.7
 # Padded labels per kept label from which single columns are read instead of whole rows.
 cdef Py_ssize_t GATHER_BELOW = 6
 
@@ -66,7 +71,8 @@ cdef class SimplexLoop(DualLoop):
     cdef double[::1] theta_buffer, b_buffer, q_buffer, old_buffer, coef_buffer
     cdef double[::1] dense_buffer, score_buffer, gain_buffer
     cdef int[::1] label_buffer, changed_buffer
-    cdef Py_ssize_t n, n_labels
+    cdef Py_ssize_t n
+    cdef readonly Py_ssize_t n_labels
 
     def __cinit__(self, LinearPotentials potentials not None, *arguments, **named):
         self.n = potentials.n
@@ -176,6 +182,138 @@ cdef class SimplexLoop(DualLoop):
                     self.changed_buffer[m] = block.truth
                     self.coef_buffer[m] = block.share * (1 - rest)
                     self._add(i, m + 1)
+
+    def greedy(self, const int64_t[::1] chosen not None, double least, Py_ssize_t most):
+        """Take the steps that gain most, wherever they are, among some examples of a kernel model.
+
+        A step moves weight between two labels of one example (Platt 1998); the example is the one
+        where the dual rises most (Fan, Chen, Lin 2005).  Every step changes the scores of all
+        chosen examples, so to look at them all costs little more.
+
+        Parameters
+        ----------
+        chosen : ndarray of int64
+            Examples, those that the potentials were told to look at alone.
+        least : float
+            Rise of the dual that ends it.
+        most : int
+            Steps at most.
+
+        Returns
+        -------
+        int
+            Steps taken.
+        """
+        cdef MercerRows rows = self.potentials.nodes
+        cdef Py_ssize_t size = chosen.shape[0], K = self.n_labels, ld
+        cdef Py_ssize_t p, k, i, g, steps = 0, high, low
+        cdef double* F = &self.w_view[0] + self.potentials.node_start + rows.n_rows * rows.stride
+        cdef double best, d, change, total
+        cdef double[2] coefs
+        cdef int[2] cols
+        cdef int truth
+        check_numbers(chosen, self.n, "chosen")
+        if rows.inner_size != size or not np.array_equal(rows.inner_rows, chosen):
+            raise ValueError("chosen: expected the examples that the potentials look at alone")
+        ld = (size + SS_STRIP - 1) // SS_STRIP * SS_STRIP
+        table = np.zeros((3, K, ld))
+        per_row = np.zeros((3, ld))
+        gains = np.zeros((size, self.potentials.node_size + 8))
+        cdef double[:, ::1] score = table[0], bar = table[1], weight = table[2], b = gains
+        cdef double[::1] inverse = per_row[0], share = per_row[1]
+        cdef double[::1] curvature = per_row[2], rises = np.zeros(ld // SS_STRIP)
+        cdef Py_ssize_t[::1] tops = np.zeros(ld // SS_STRIP, dtype=np.intp)
+        with nogil:
+            for p in range(size):
+                i = chosen[p]
+                self.surrogate.simplex(i, self.truth(i), &b[p, 0], &truth)
+                self._dense_weights(i)
+                if self.blocks[i].share > 0 and self.blocks[i].norm > 0:
+                    curvature[p] = 2 * self.blocks[i].share * self.blocks[i].norm
+                    inverse[p] = 1 / curvature[p]
+                    share[p] = self.weights[i]
+                for k in range(K):
+                    score[k, p] = F[k * rows.column_stride + p] + b[p, k]
+                    weight[k, p] = self.dense_buffer[k]
+                    bar[k, p] = 0 if weight[k, p] > 0 else INFINITY
+                    self.dense_buffer[k] = 0
+        cdef const double[:, ::1] old = table[2].copy()
+        with nogil:
+            while steps < most:
+                best = ss_best_rows(ld, K, &score[0, 0], &bar[0, 0], &weight[0, 0], &curvature[0],
+                                    &inverse[0], &share[0], &tops[0], &rises[0])
+                if best <= least:
+                    break
+                for g in range(ld // SS_STRIP):
+                    if rises[g] < NEAR_BEST * best:
+                        continue
+                    p = tops[g]
+                    high = low = -1
+                    for k in range(K):
+                        if high < 0 or score[k, p] > score[high, p]:
+                            high = k
+                        if weight[k, p] > 0 and (low < 0 or score[k, p] < score[low, p]):
+                            low = k
+                    if not score[high, p] > score[low, p]:
+                        continue            # a step of this round did it
+                    d = (score[high, p] - score[low, p]) * inverse[p]
+                    if d >= weight[low, p]:
+                        d = weight[low, p]
+                        weight[low, p] = 0
+                        bar[low, p] = INFINITY
+                    else:
+                        weight[low, p] -= d
+                    weight[high, p] += d
+                    bar[high, p] = 0
+                    d *= self.blocks[chosen[p]].share
+                    cols[0], cols[1] = <int>high, <int>low
+                    coefs[0], coefs[1] = -d, d
+                    ss_add_kernel_row(size, &rows.inner[p, 0], rows.bias, 2, cols, coefs,
+                                      &score[0, 0], ld)
+                    steps += 1
+            for p in range(size):
+                i = chosen[p]
+                total = 0
+                for k in range(K):
+                    F[k * rows.column_stride + p] = score[k, p] - b[p, k]
+                    change = weight[k, p] - old[k, p]
+                    if change != 0:
+                        total += change * b[p, k]
+                        self.w_view[self.potentials.node_start + i * rows.stride + k] -= (
+                            self.blocks[i].share * change)
+                self.b_total += self.weights[i] * total
+                self._store(i, &weight[0, p], ld, &b[p, 0])
+        return steps
+
+    cdef void _dense_weights(self, Py_ssize_t i) noexcept nogil:
+        """Write the weights of all labels to dense_buffer."""
+        cdef const Block* block = &self.blocks[i]
+        cdef double rest = 1
+        cdef Py_ssize_t j
+        for j in range(block.count):
+            self.dense_buffer[block.entries[j].y] = block.entries[j].weight
+            rest -= block.entries[j].weight
+        self.dense_buffer[block.truth] = rest if rest > SMALLEST else 0
+
+    cdef int _store(self, Py_ssize_t i, const double* weight, Py_ssize_t stride,
+                    const double* b) except -1 nogil:
+        """Take over the weights of all labels; those that were kept stay."""
+        cdef Block* block = &self.blocks[i]
+        cdef Py_ssize_t j, k
+        cdef Entry* entry
+        for j in range(block.count):
+            block.entries[j].weight = weight[block.entries[j].y * stride]
+            self.dense_buffer[block.entries[j].y] = 1
+        for k in range(self.n_labels):
+            if weight[k * stride] > 0 and k != block.truth and self.dense_buffer[k] == 0:
+                self._reserve(i, block.count + 1)
+                entry = &block.entries[block.count]
+                entry.y, entry.b, entry.weight = <int>k, b[k], weight[k * stride]
+                block.count += 1
+                self.dense_buffer[k] = 1
+        for j in range(block.count):
+            self.dense_buffer[block.entries[j].y] = 0
+        return 0
 
     def to_arrays(self):
         """Return the dual variables as arrays, for checkpoints."""
@@ -302,7 +440,7 @@ cdef class SimplexLoop(DualLoop):
         cdef double* b = &self.b_buffer[0]
         cdef const Entry* entry
         cdef Py_ssize_t j, m = 0, members = 0, best = 0
-        cdef double top = -INFINITY, rest = 1, bound = 0, x
+        cdef double top = -INFINITY, bound = 0, x
         cdef int truth
         self.surrogate.simplex(i, self.truth(i), b, &truth)
         self.potentials.score(i, &self.w_view[0], 1.0, theta)
@@ -311,10 +449,7 @@ cdef class SimplexLoop(DualLoop):
             if theta[j] > top:
                 top = theta[j]
                 best = j
-        for j in range(block.count):
-            dense[block.entries[j].y] = block.entries[j].weight
-            rest -= block.entries[j].weight
-        dense[truth] = rest if rest > SMALLEST else 0
+        self._dense_weights(i)
         # Any set of labels gives a lower bound of the threshold; this one has those with weight and
         # the best one.
         if curvature > 0:

@@ -71,3 +71,4 @@ cdef class VisitLoop(DualLoop):
     cdef void _merged(self, Py_ssize_t n, const int* merged, double* value,
                       Space* space) noexcept nogil
     cdef int _drop_one(self, Py_ssize_t i, Py_ssize_t m, Space* space) except -1 nogil
+    cdef void expect(self, Py_ssize_t i) noexcept nogil

@@ -1,13 +1,20 @@
 """One visit of BCFW: what the oracle and line searches over the kept cuts propose at a given w."""
 
+from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, realloc
 from ..potentials.linear cimport LinearPotentials
 from ..surrogates.base cimport Cut, Surrogate
 from ._batches cimport BatchLoop, doubles, integers
-from ._cuts cimport CutHead, CutStore, cut_index, cut_values, inner, slope
+from ._cuts cimport CutHead, CutList, CutStore, cut_index, cut_values, inner, slope
 from ._loop cimport DualLoop
 from ._steps cimport line_searches
 
+
+cdef extern from "structsolve/simd/prefetch.h" nogil:
+    void SS_PREFETCH(const void* address)
+
+# Cache lines of one array that are fetched.
+cdef Py_ssize_t LINES = 24
 
 # Cuts are kept as Phi' p where theta is so many times longer than w.
 cdef Py_ssize_t SHORT = 2
@@ -70,6 +77,26 @@ cdef class VisitLoop(DualLoop):
                 self.visits[k].index = integers(theta, owners)
                 self.visits[k].before = doubles(cuts, owners)
             self.visit_owners, self.n_visits = owners, self.n_slots
+
+    cdef void expect(self, Py_ssize_t i) noexcept nogil:
+        """Fetch the features, the Gram block and the cuts of an example: they lie anywhere."""
+        cdef int64_t first, last
+        cdef CutList* cuts = &self.cuts.lists[i]
+        if self.potentials.nodes is not None:
+            first, last = self.potentials.offsets[i], self.potentials.offsets[i + 1]
+            if self.potentials.nodes.indptr != NULL:
+                first, last = self.potentials.nodes.indptr[first], self.potentials.nodes.indptr[last]
+                _fetch(self.potentials.nodes.indices + first, (last - first) * sizeof(int32_t))
+            else:
+                first *= self.potentials.nodes.n_cols
+                last *= self.potentials.nodes.n_cols
+            if self.potentials.nodes.f64 != NULL:
+                _fetch(self.potentials.nodes.f64 + first, (last - first) * sizeof(double))
+            elif self.potentials.nodes.f32 != NULL:
+                _fetch(self.potentials.nodes.f32 + first, (last - first) * sizeof(float))
+        _fetch(cuts.memory, cuts.used)
+        if cuts.gram != NULL:
+            _fetch(cuts.gram, cuts.side * cuts.side * sizeof(double))
 
     cdef int finish(self, Py_ssize_t slot, Py_ssize_t i, Py_ssize_t thread) except -1 nogil:
         """Give the cuts their part of the step, and drop those that have been idle for long."""
@@ -375,3 +402,9 @@ cdef class VisitLoop(DualLoop):
         space.heads[self.cuts.lists[i].count - 1].weight = total
         return 0
 
+
+cdef inline void _fetch(const void* start, Py_ssize_t size) noexcept nogil:
+    # At most so much that hardware goes on by itself.
+    cdef Py_ssize_t k
+    for k in range(min((size + 63) / 64, LINES)):
+        SS_PREFETCH(<const char*>start + 64 * k)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
@@ -27,6 +29,13 @@ WINDOW = (1.5, 8)
 # Share of the mean gap below which a cheap visit makes no step; exact steps are cheaper.
 SMALL_GAIN = 0.01
 SMALL_GAIN_EXACT = 0.003
+# Kernel models of at most so many labels take the steps that gain most, until as many as there are
+# examples would gain less than this share of the mean gap, or for so many passes; the steps of a
+# call are few, for Ctrl-C.
+GREEDY_LABELS = 32
+GREEDY = 3e-4
+GREEDY_CALL = 10_000
+GREEDY_PASSES = 30
 SAMPLINGS = ("permutation", "uniform", "gap")
 
 
@@ -36,7 +45,8 @@ class BCFW(Solver):
     Each example keeps the cuts that its oracle has returned; after a new cut the dual variable
     of the example is optimised over all of them by line searches.  Between passes that call the
     oracle, cheap passes work on the kept cuts alone, for as long as they pay (Shah, Kolmogorov,
-    Lampert 2015); steps are pairwise (Osokin et al. 2016).  The primal is that of the better
+    Lampert 2015); steps are pairwise (Osokin et al. 2016).  Under a kernel, exact cheap steps are
+    taken in the order of what they gain (Fan, Chen, Lin 2005).  The primal is that of the better
     of the last iterate and the average.
 
     Parameters
@@ -228,6 +238,7 @@ class BCFWRun(Run):
         problem = start.problem
         self.passes = self.window_start = 0
         self.last_dual = 0.0
+        self.focused, self.visits = False, 0
         self.best_w = np.zeros(problem.dim)
         self.best_primal = np.inf
         self.best_dual = -np.inf
@@ -265,16 +276,9 @@ class BCFWRun(Run):
         estimate, calls = self._pass(self._order(), solver.oracle_calls)
         cached = 0
         if solver.cached_passes:
-            before = self.last_dual
-            dual = self.dual
-            gain = (dual - before) / self.given.problem.n
+            gain = (self.dual - self.last_dual) / self.given.problem.n
             small = (SMALL_GAIN_EXACT if self.exact else SMALL_GAIN) * estimate
-            while cached < solver.cached_passes:
-                visits = self._cached_pass(cached > 0, small)
-                cached += 1
-                before, dual = dual, self.dual
-                if dual - before <= solver.cached_gain * gain * visits:
-                    break
+            cached = self._cached_passes(solver.cached_gain * gain, small, estimate)
         return self._passed(estimate, calls, {"cached_passes": cached, "cuts": self.loop.count})
 
     def _passed(self, estimate: float, calls: int, more: dict[str, Any]) -> dict[str, Any]:
@@ -311,19 +315,68 @@ class BCFWRun(Run):
         share = share + 0.1 * share.mean() + 1e-300
         return rng.choice(n, n, p=share / share.sum())
 
-    def _cached_pass(self, shrink: bool, min_gain: float) -> int:
-        loop = self.loop
-        n = self.given.problem.n
-        order = self.given.rng.permutation(np.flatnonzero(loop.moved.view(bool)) if shrink else n)
-        self._pass(order, 0, min_gain)
-        return len(order)
+    def _cached_passes(self, enough: float, min_gain: float, estimate: float) -> int:
+        """Make cheap passes while one raises the dual by ``enough`` a visit; return how many."""
+        chosen = np.arange(self.given.problem.n)
+        before = self.dual
+        done = 0
+        with ExitStack() as stack:
+            while done < self.solver.cached_passes:
+                if done == 1:
+                    stack.enter_context(self._focus(chosen))
+                    if self.focused and self.exact and self.loop.n_labels <= GREEDY_LABELS:
+                        done += self._greedy(chosen, GREEDY * estimate)
+                        before = self.dual
+                        continue
+                self._pass(self.given.rng.permutation(chosen), 0, min_gain)
+                done += 1
+                last, before = before, self.dual
+                if before - last <= enough * len(chosen):
+                    break
+                chosen = np.flatnonzero(self.loop.moved.view(bool))
+        return done
+
+    def _greedy(self, chosen: np.ndarray, rise: float) -> int:
+        """Take the best steps on chosen examples until ``len(chosen)`` of them gain less than this.
+
+        It returns for how many passes they count.  It is quick to come near the optimum; the last
+        digits are for cyclic, over-relaxed passes.
+        """
+        n = len(chosen)
+        steps, last = 0, GREEDY_CALL
+        while last == GREEDY_CALL and steps < GREEDY_PASSES * n:
+            last = self.loop.greedy(chosen, rise / n, GREEDY_CALL)
+            steps += last
+        self.visits += steps
+        return max(-(-steps // n), 1)
+
+    @contextmanager
+    def _focus(self, chosen: np.ndarray) -> Iterator[None]:
+        """Visit these examples alone meanwhile, quicker where kernel values are all it takes.
+
+        The average takes all such passes as one.
+        """
+        loop, potentials = self.loop, self.given.problem.potentials
+        start = None if potentials.has_weights else loop.w.copy()
+        if not potentials.focus(chosen, loop.w):
+            yield
+            return
+        self.focused, self.visits = True, 0
+        try:
+            yield
+        finally:
+            potentials.unfocus(loop.w)
+            self.focused = False
+            if self.solver.averaging:
+                loop.average_pass(start, self.visits)
 
     def _pass(self, order: np.ndarray, calls: int, min_gain: float = 0.0) -> tuple[float, int]:
         solver, loop = self.solver, self.loop
         # Where w is small beside the data, the average takes cheap and exact passes whole; those in
         # batches too, whose threads would wait for it.
+        averaging = solver.averaging and not self.focused
         small = self.given.problem.dim <= 16 * len(order)
-        whole = solver.averaging and small and (self.exact or calls == 0 or solver.batch > 1)
+        whole = averaging and small and (self.exact or calls == 0 or solver.batch > 1)
         before = loop.w.copy() if whole else None
         total, spent = 0.0, 0
         for some in pieces(order):
@@ -338,12 +391,13 @@ class BCFWRun(Run):
                     solver.max_age if calls else np.iinfo(np.int32).max,
                     solver.inner_tol,
                     min_gain,
-                    solver.averaging and not whole,
+                    averaging and not whole,
                     solver.batch,
                     self.team,
                 )
             total += gap
             spent += used
+        self.visits += len(order)
         if whole:
             loop.average_pass(before, len(order))
         return total, spent

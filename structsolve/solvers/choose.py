@@ -6,11 +6,15 @@ from ..utils.params import check_types
 from .base import Solver
 from .bcfw import BCFW
 from .gbcfw import GBCFW, has_segments
+from .interior_point import InteriorPoint, suits
 from .problem import Problem
 
 
 def choose_solver(solver: Solver, problem: Problem) -> Solver:
     """Return the solver that runs: ``BCFW(steps="auto")`` leaves smooth surrogates to GBCFW.
+
+    With all other settings as they are by default, it leaves thresholds of ordered classes to
+    :class:`InteriorPoint`, where rows and weights are few.
 
     Parameters
     ----------
@@ -41,6 +45,8 @@ def choose_solver(solver: Solver, problem: Problem) -> Solver:
     check_types(solver, f"{type(solver).__name__}: ")
     if not isinstance(solver, BCFW) or solver.steps != "auto":
         return solver
+    if suits(problem) and solver.get_params() == BCFW().get_params():
+        return InteriorPoint()
     surrogate = problem.surrogate
     if not (has_segments(surrogate) and surrogate.projection.gibbs):
         return solver

@@ -19,6 +19,9 @@ from .weight_constraints import assemble
 LAST_PASSES, TOO_MANY = 30, 100
 # Examples at most, and numbers that their cuts of one pass may hold: the program stays small.
 FEW_EXAMPLES, MOST_NUMBERS = 100, 2_500_000
+# The step grows by a factor where the objective falls by so much of what the model had promised,
+# and is the first one again where it does not fall at all.
+KEPT, LONGER = 0.8, 1.5
 
 
 class CuttingPlane(Solver):
@@ -39,8 +42,10 @@ class CuttingPlane(Solver):
         few (see Notes), at most 100 examples get a cut each in the one-slack form too.
     step : float, optional
         The next cut is taken this far on the way from the best weights so far to the minimiser of
-        the model.  1 is plain BMRM, which jumps about while the model is poor.  By default 0.2
-        in the one-slack form and 1 in the n-slack form.
+        the model.  1 is plain BMRM, which jumps about while the model is poor.  By default 1 in
+        the n-slack form; in the one-slack form it begins with 0.2, grows by half, up to 1, where
+        the objective falls by four fifths of what the model promised, and is 0.2 again where
+        it does not fall.
     inactive : int, optional
         Drop a cut that has had no weight in so many programs in a row; by default 50 in the
         one-slack form and 5 in the n-slack form.
@@ -140,6 +145,7 @@ class CuttingPlaneRun(Run):
     def _use(self, bundle: Bundle) -> None:
         solver, self.bundle = self.solver, bundle
         self.share = bundle.step if solver.step is None else float(solver.step)
+        self.adapts = solver.step is None and self.share < 1
         self.patience = bundle.inactive if solver.inactive is None else int(solver.inactive)
 
     @property
@@ -173,8 +179,11 @@ class CuttingPlaneRun(Run):
     def step(self) -> dict[str, Any]:
         """Take cuts in one pass, and minimise the model."""
         problem, w = self.given.problem, self.next
+        promised = self._promised(w)
         mean, rise, calls = self.bundle.add_cuts(self, w)
         primal = problem.regulariser(w, self.given.alpha) + mean
+        if promised is not None:
+            self._adapt_step(self.best_primal - primal, self.best_primal - promised)
         if self.best_primal == np.inf:
             # Where the optimum is 0, accuracy is relative to the first primal.
             self.least = max(1e-6 * primal, 1e-300)
@@ -197,6 +206,20 @@ class CuttingPlaneRun(Run):
         if record["groups"] == 1 and self.solver.slack == "one":
             self._split_where_slow(record["gap"])
         return record
+
+    def _promised(self, w: np.ndarray) -> float | None:
+        """Return the objective that the model promises at w, where the step follows it."""
+        if not self.adapts or self.best_primal == np.inf or not len(self.bundle.b):
+            return None
+        mean = float(self.bundle.caps @ self.model().slacks(w))
+        return float(self.given.problem.regulariser(w, self.given.alpha)) + mean
+
+    def _adapt_step(self, fall: float, promised: float) -> None:
+        """Lengthen the step after a fall of the objective as promised, else shorten it."""
+        if fall >= KEPT * max(promised, 0.0) and fall > 0:
+            self.share = min(1.0, LONGER * self.share)
+        elif fall <= 0:
+            self.share = self.bundle.step
 
     def _split_where_slow(self, gap: float) -> None:
         """Go over to cuts of single examples where one cut per pass would take too long."""
@@ -282,6 +305,7 @@ class CuttingPlaneRun(Run):
             "alpha": self.given.alpha,
             "groups": len(self.bundle.caps),
             "gaps": self.gaps,
+            "share": self.share,
         }
         arrays = {f"cuts_{k}": v for k, v in self.bundle.arrays().items()}
         return meta, arrays | {"w": self.w, "next": self.next, "best_w": self.best_w}
@@ -300,10 +324,14 @@ class CuttingPlaneRun(Run):
         self.best_primal, self.best_dual = meta["best_primal"], meta["best_dual"]
         self.least, self.box, self.given.alpha = meta["least"], meta["box"], meta["alpha"]
         self.gaps = [float(gap) for gap in meta["gaps"]]
+        share = float(meta["share"])
+        if not 0 < share <= 1:
+            raise ValueError(f"share is {share}, expected 0 < share <= 1")
         if self.solver.slack == "one" and meta["groups"] > 1:
             if not self._may_split():
                 raise ValueError(f"groups is {meta['groups']}, too many for this problem")
             self._split()
+        self.share = share
         self.bundle.restore(
             {k.removeprefix("cuts_"): v for k, v in arrays.items() if k.startswith("cuts_")}
         )

@@ -77,7 +77,8 @@ def drive(
     tol : float
         Stop when ``gap <= tol * primal`` is certified.
     verbose : int
-        0: silent; more: a line of progress, or one per pass.
+        0: silent; more: a line of progress, or one per pass, with the time that is left by the
+        course of the gap.
     description : str
         What the line of progress begins with.
     callbacks : list of callable
@@ -141,7 +142,7 @@ def drive(
 
     reason = _ended(history, tol) or "max_iter"
     watch = Watch(run, history[-1].get("violation") if history else None)
-    with Progress(verbose, max_iter, description, initial=len(history)) as progress:
+    with Progress(verbose, max_iter, description, len(history), tol) as progress:
         try:
             while len(history) < max_iter and reason == "max_iter":
                 begun = time.perf_counter()

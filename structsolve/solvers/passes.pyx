@@ -113,7 +113,7 @@ def partial_sums(problem):
     return aligned_zeros(n * dim).reshape(n, dim)
 
 
-def subgradient(problem, const double[::1] w not None, n_jobs=1, sums=None):
+def subgradient(problem, const double[::1] w not None, n_jobs=1, sums=None, each=None):
     """Return one cut of the whole mean surrogate at w: ``R(v) >= b - <g, v>`` for every v.
 
     Threads decode and add up ranges of examples that do not depend on their number, and the
@@ -127,6 +127,8 @@ def subgradient(problem, const double[::1] w not None, n_jobs=1, sums=None):
     sums : ndarray of shape (summands(problem), dim), optional
         Memory to work in, for repeated calls: new memory has to be mapped in every time, while all
         threads wait.
+    each : ndarray of shape (n,), optional
+        Is filled with the ``b_i``.
 
     Returns
     -------
@@ -141,11 +143,11 @@ def subgradient(problem, const double[::1] w not None, n_jobs=1, sums=None):
     if sums is None:
         sums = partial_sums(problem)
     parts = ranges(problem.examples.offsets, summands(problem), taper=True)
-    g, b, bounds, calls = range_cuts(problem, w, parts, sums, n_jobs)
+    g, b, bounds, calls = range_cuts(problem, w, parts, sums, n_jobs, each)
     return g.sum(axis=0), float(b.sum()), bounds, calls
 
 
-def range_cuts(problem, const double[::1] w not None, parts, sums, n_jobs=1):
+def range_cuts(problem, const double[::1] w not None, parts, sums, n_jobs=1, each=None):
     """Return one cut at w for each range of examples; their sum is a cut of the mean surrogate.
 
     Parameters
@@ -157,6 +159,8 @@ def range_cuts(problem, const double[::1] w not None, parts, sums, n_jobs=1):
     sums : ndarray of shape (at least len(parts), dim)
         Memory for the cuts.
     n_jobs : int
+    each : ndarray of shape (n,), optional
+        Is filled with the ``b_i``.
 
     Returns
     -------
@@ -175,7 +179,7 @@ def range_cuts(problem, const double[::1] w not None, parts, sums, n_jobs=1):
                                            problem.weights, w)
     cdef const double[::1] weights = problem.weights
     offsets = problem.examples.offsets
-    bounds, b_all = np.empty(problem.n), np.empty(problem.n)
+    bounds, b_all = np.empty(problem.n), np.empty(problem.n) if each is None else each
     cdef double[::1] bound_view = bounds, b_view = b_all
     cdef double[:, ::1] sum_view = sums
     # w and g share the nearest cache badly: decode a few examples, then add them up.

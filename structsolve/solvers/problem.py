@@ -173,7 +173,7 @@ class Problem:
         return w if scale is None else self._times(w, scale)
 
     def model(self, w: np.ndarray) -> Model:
-        """Return what scores new examples as a solver's w scores those of the problem.
+        """Return what scores new examples, raw ones, as a solver's w scores those of the problem.
 
         Parameters
         ----------
@@ -186,7 +186,10 @@ class Problem:
         """
         if self.kernel is not None:
             return KernelModel.of(self, w)
-        return LinearModel(self.space, self.model_weights(w))
+        w, scaling = self.model_weights(w), self.examples.scaling
+        return LinearModel(
+            self.space, w if scaling is None else scaling.folded(self.space.layout, w)
+        )
 
     def solver_weights(self, w: np.ndarray) -> np.ndarray:
         """Return a solver's weights from those of a model; see :meth:`model_weights`.

@@ -341,6 +341,10 @@ class SGDRun(Run):
         w = self.loop.averaged()
         return self.loop.last() if w is None else w
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Loops are compiled and bound to examples: a copy is started anew, and told where it is.
+        return _started, (self.solver, self.given, *self.state(), self.streams)
+
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return everything a checkpoint needs; see :meth:`Run.state`."""
         scalars, arrays = self.loop.state()
@@ -377,3 +381,13 @@ class SGDRun(Run):
         self.loop.restore(meta, arrays)
         if self.feasible is not None:
             self.feasible.restore(arrays["multipliers"])
+
+
+def _started(
+    solver: SGD, given: Start, meta: dict[str, Any], arrays: dict[str, np.ndarray], streams: bool
+) -> SGDRun:
+    """Return the run that was pickled in this state."""
+    run = solver.start(given)
+    run.restore(meta, arrays)
+    run.streams = streams
+    return run
