@@ -286,7 +286,7 @@ def test_surrogates_by_object_and_unseen_classes():
 @pytest.mark.parametrize(
     ("solver", "settings", "message"),
     [
-        ({"max_rivals": 65}, {}, "max_rivals is 65, expected 1 to 64"),
+        ({"max_rivals": 257}, {}, "max_rivals is 257, expected 1 to 256"),
         ({"inner": 0}, {}, "inner is 0, expected at least 1"),
         ({"inner": 1.5}, {}, "inner is 1.5, expected an integer"),
         ({"epsilon": -1.0}, {}, "epsilon is -1.0, expected a finite number of at least 0"),
@@ -300,3 +300,14 @@ def test_surrogates_by_object_and_unseen_classes():
 def test_bad_arguments_are_refused_by_name(solver, settings, message):
     with pytest.raises(ValueError, match=message):
         ExtremeDual(**solver).fit(replace(words(), **settings))
+
+
+def test_an_example_may_have_more_rivals_than_a_scan_finds():
+    """Each class is as much a rival as any other: all have a dual variable at the optimum."""
+    n = 50
+    X = rows(np.hstack([np.eye(n), np.ones((n, 1))]))
+    problem = ExtremeProblem(X, np.arange(n, dtype=np.int32), n, 1 / n, max_iter=30, tol=1e-3)
+    result = ExtremeDual().fit(problem)
+    assert result.stop_reason == "tol" and result.history[-1]["rivals"] > 40
+    few = ExtremeDual(max_rivals=16).fit(problem).history[-1]
+    assert few["moved"] == 0 and few["gap"] > 0.1 * few["primal"]

@@ -50,7 +50,7 @@ LATE[0] = 0
         (WeightTable, 1, 0, "n_classes 0"),
         ((WeightTable, "fill"), 1, None, "classes"),
         (DualAscent, 6, "hinge", "kind is 'hinge'"),
-        (DualAscent, 7, 65, "most 65"),
+        (DualAscent, 7, 257, "most 257"),
         (DualAscent, 5, np.ones(3), "shares have 13, 12 and 3 entries"),
         (DualAscent, 4, np.full(12, 3, np.int32), "y: found numbers"),
         (DualAscent, 1, np.full(13, 99), "indptr"),

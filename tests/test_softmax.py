@@ -40,6 +40,7 @@ def test_steps_are_those_of_dense_weights(case):
         rounding=float(rng.choice([0, 0.05, 0.2])),
         batch=int(rng.choice([1, 7, 16])),
         rate=1.0,
+        last_rate=0.3,
         keep=0.0,
         passes=2,
     )

@@ -235,6 +235,13 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
         Name ``alpha`` where batches are parts of a whole: 1 over the number of all examples is what
         "auto" stands for in :meth:`fit`; here it is 1 over the size of the first batch.
 
+        There is no gap: rows that went by cannot be scanned again, so that nobody can bound the
+        objective over them at the present weights.  Numbers of the record are those of this batch:
+        "primal" its objective, on 1000 rows at most, and with ``Memoir(averaging=True)``
+        "expected_gap" the bound of its own objective from the weights at its start.  For a
+        certificate keep the rows and let :meth:`fit` train with ``solver="dual"``: its "dual" is
+        below the objective of any weights on them.
+
         Parameters
         ----------
         X, y : a batch, as for :meth:`fit`

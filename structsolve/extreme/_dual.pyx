@@ -19,7 +19,7 @@ from ..utils.arrays import check_numbers, check_offsets
 from ._block_steps import KINDS
 
 cdef enum:
-    MOST = 64           # rivals of an example
+    MOST = 256          # rivals of an example
     AHEAD = 4           # features whose weights are fetched ahead of their use
 
 MOST_RIVALS = MOST

@@ -40,11 +40,13 @@ class ExtremeDual(ExtremeSolver):
     Parameters
     ----------
     rivals_per_scan : int, default=16
-        Rivals of an example that a scan looks for.
-    max_rivals : int, default=32
-        Rivals that an example keeps.
-    inner : int, default=3
-        Visits of each example between two scans.
+        Rivals of an example that a scan looks for.  Of other surrogates than the hinges: all
+        classes, where an example keeps that many.
+    max_rivals : int, default=64
+        Rivals that an example keeps at most.  An example that keeps so many with a dual variable
+        takes no others, and the gap does not close: then ``moved`` of the records falls to 0.
+    inner : int, default=8
+        Visits of each example between two scans; those that moved nothing wait for a few.
     epsilon : float, optional
         What a scan may miss in a score, in the mean over the examples; 0 scans exactly.  By default
         it follows the gap: scans become as accurate as they have to be.  The problem's
@@ -54,10 +56,11 @@ class ExtremeDual(ExtremeSolver):
     -----
     Surrogates: "margin" (Crammer and Singer's), its square "squared-hinge"
     ``max(0, max_r 1 + w_r x - w_y x)^2``, "sparsemap", "max-min" (0-1 loss) and "crf".  All but
-    the last have few rivals with a dual variable, so that their gap closes.  That of "crf" does not
-    where there are many more classes than an example keeps: every class has a share of the softmax,
-    and those that are not kept count in full in the primal bound (their number times the
-    exponential of the best of them) and not at all in the dual.
+    the last have few rivals with a dual variable, so that their gap closes (of "sparsemap" and
+    "max-min" up to what more than ``rivals_per_scan`` classes within the margin leave open).  That
+    of "crf" does not where there are more classes than an example keeps: every class has a share of
+    the softmax, and those that are not kept count in full in the primal bound (their number times
+    the exponential of the best of them) and not at all in the dual.
 
     There is no intercept; a constant column of X is one, with a penalty.  ``penalty="l1"`` and
     ``start`` are refused: weights alone tell no dual variables to go on from.  The scans run in
@@ -83,8 +86,8 @@ class ExtremeDual(ExtremeSolver):
     def __init__(
         self,
         rivals_per_scan: int = 16,
-        max_rivals: int = 32,
-        inner: int = 3,
+        max_rivals: int = 64,
+        inner: int = 8,
         epsilon: float | None = None,
     ):
         self.rivals_per_scan = rivals_per_scan

@@ -24,6 +24,8 @@ from .weight_table import WeightTable
 if TYPE_CHECKING:
     from .dual import ExtremeDual
 
+# Of these the strongest rival alone tells the value.
+HINGES = ("margin", "squared-hinge")
 SURROGATES = {made.name: made for made in (Margin, CRF, SparseMAP, MaxMin)}
 # Examples per native call: few enough for Ctrl-C to be heard.
 EXAMPLES_PER_CALL = 2000
@@ -79,7 +81,12 @@ class DualRun:
         self.rows = checked_rows(problem.X, problem.X.shape[1])
         self.n, self.n_features = problem.X.shape
         self.shares = problem.shares
-        self.k = min(solver.rivals_per_scan, problem.n_classes - 1)
+        others = problem.n_classes - 1
+        self.k = min(solver.rivals_per_scan, others)
+        # Of these, all classes may have a part in H: where an example keeps them all, scans give
+        # them all, and the gap closes.
+        if surrogate_name(problem.surrogate) not in HINGES and others <= solver.max_rivals:
+            self.k = others
         self.most = self._affordable()
         self.index, epsilon = problem.rivals, solver.epsilon
         if type(self.index) is CertifiedRivals:  # others may answer as they like
@@ -167,6 +174,8 @@ class DualRun:
             )
         alpha = problem.alpha
         dual = alpha * (self.ascent.terms() - squares / 2)
+        # Of an example without a share nothing need be known.
+        upper[self.shares == 0] = known[self.shares == 0] = 0
         bound = alpha / 2 * squares + float(self.shares @ upper)
         primal = epsilon = gap = None
         if np.isfinite(bound):

@@ -18,6 +18,7 @@ from ..utils.sparse import refuse_broken
 cdef enum:
     SPARSE = 8
     BLOCK = 64      # classes that are looked at together for one above the worst kept
+    PART = 16       # and, where a block has one, so many of it
     ENOUGH = 4      # weights of a row, by class, from which a scan that may end early is worth it
     SPARE = 16      # candidates beside the k best
     LOOK_UP = 16    # weights that are read in the time that one is looked up
@@ -128,21 +129,36 @@ cdef inline Py_ssize_t offer(float* best, int32_t* ids, Py_ssize_t size, Py_ssiz
     return size + 1
 
 
+cdef inline bint none_above(const float* score, int n, float worst) noexcept nogil:
+    # Of a number that compilers know: then it is a few instructions, without a branch.
+    cdef int c, above = 0
+    for c in range(n):
+        above |= score[c] > worst
+    return not above
+
+
 cdef Py_ssize_t best_of_all(const float* score, Py_ssize_t C, int32_t exclude, Py_ssize_t k,
                             float* best, int32_t* ids) noexcept nogil:
-    cdef Py_ssize_t c, first, last = 0, size = 0
-    cdef int above
-    while last < C:
-        first, last = last, (last + BLOCK if last + BLOCK < C else C)
-        if size == k:
-            above = 0
-            for c in range(first, last):
-                above |= score[c] > best[0]
-            if not above:       # and none in a block that comes later wins a tie
+    cdef Py_ssize_t c = 0, last, size = 0
+    while c < C and size < k:
+        if c != exclude:
+            size = offer(best, ids, size, k, score[c], <int32_t>c)
+        c += 1
+    # A class that comes later wins no tie, so that those behind the worst one are passed over:
+    # most of them in blocks, the others in parts of a block.
+    while c < C:
+        if c + BLOCK <= C and none_above(score + c, BLOCK, best[0]):
+            c += BLOCK
+            continue
+        last = c + BLOCK if c + BLOCK < C else C
+        while c < last:
+            if c + PART <= last and none_above(score + c, PART, best[0]):
+                c += PART
                 continue
-        for c in range(first, last):
-            if c != exclude:
-                size = offer(best, ids, size, k, score[c], c)
+            for c in range(c, c + PART if c + PART < last else last):
+                if c != exclude:
+                    offer(best, ids, size, k, score[c], <int32_t>c)
+            c += 1
     return size
 
 

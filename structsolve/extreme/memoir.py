@@ -49,8 +49,12 @@ class Memoir(ExtremeSolver):
 
     Notes
     -----
-    Where an index tells no bounds, the rows of the primal are scanned exactly.  There is no dual,
-    and no gap that is certain.  With ``averaging``, "margin" and the steps of Theorem 2 a record
+    The primal is that of the true class and its k best rivals, with what an index may have missed
+    added to their scores: of "margin" and "squared-hinge", where one rival counts, that is the
+    objective over all classes or more; of other surrogates over all classes nothing is told.  Where
+    an index tells no bounds, the rows of the primal are scanned exactly.  "mean_epsilon" is what
+    the scores of rivals lacked in the mean over all draws.  There is no dual, and no gap that is
+    certain.  With ``averaging``, "margin" and the steps of Theorem 2 a record
     has an "expected_gap", the mended bound of that theorem for the mean of T iterates: with R the
     largest ``||x||``, D = ``||W_1|| + 1 / sqrt(alpha)`` and e the mean of what rivals may miss,
     over all draws of batches ::

@@ -16,7 +16,7 @@ from .feature_rows import FeatureRows
 from .k_rivals import KRivals
 from .postings import Postings
 from .rival_checks import ask_rivals, check_rivals
-from .rivals import check_count, make_rivals
+from .rivals import CertifiedRivals, ExactRivals, check_count, make_rivals
 
 if TYPE_CHECKING:
     from .memoir import Memoir
@@ -268,7 +268,12 @@ class MemoirRun:
             best = weights.top(X[unknown], self.k, exclude=y[unknown], n_jobs=self.n_jobs)
             scores[unknown], bounds[unknown] = best[1], 0
         own = weights.scores(X, y[:, None])
-        values, _ = self.surrogate.evaluate(np.hstack([own, scores + bounds[:, None]]))
+        most = scores + bounds[:, None]
+        if type(index) not in (ExactRivals, CertifiedRivals):
+            # Others bound the best rival alone: any behind it may score as much.
+            told = np.setdiff1d(np.arange(len(rows)), unknown)
+            most[told] = most[told, :1]
+        values, _ = self.surrogate.evaluate(np.hstack([own, most]))
         shares = self.problem.shares[rows]
         size = (
             np.abs(weights.weights).sum() if self.l1 else (weights.weights.astype(float) ** 2).sum()
@@ -323,8 +328,11 @@ class MemoirRun:
             setattr(self, name, meta[name])
 
         def rows(name: str) -> FeatureRows:
-            parts = [arrays[f"{name}_{part}"] for part in ("indptr", "classes", "values")]
-            return FeatureRows.from_postings(Postings(*parts, self.problem.n_classes))
+            indptr, classes, values = (
+                arrays[f"{name}_{part}"] for part in ("indptr", "classes", "values")
+            )
+            postings = Postings(indptr, classes, values, self.problem.n_classes)
+            return FeatureRows.from_postings(postings)
 
         self.weights = rows("weights")
         if self.behind is not None:

@@ -206,13 +206,13 @@ class Run:
         none = (*empty, np.zeros(0, np.float32), np.zeros((0, 3)))
         parts = list(zip(*[none, *self.pieces], strict=True))
         arrays = {name: np.concatenate(part) for name, part in zip(PIECE, parts, strict=True)}
-        model, bare = self.weights, self.weights.intercept is None
+        model, intercept = self.weights, self.weights.intercept
         arrays |= {
             "rivals": self.rivals,
             "indptr": model.indptr,
             "classes": model.classes,
             "values": model.weights,
-            "intercept": np.zeros(0, np.float32) if bare else model.intercept,
+            "intercept": np.zeros(0, np.float32) if intercept is None else intercept,
         }
         meta = {
             "history": self.history,

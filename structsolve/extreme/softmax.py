@@ -45,16 +45,16 @@ class SampledSoftmax(ExtremeSolver):
 
     Parameters
     ----------
-    passes : int or None, default=3
+    passes : int or None, default=5
         Over the examples, at most the problem's ``max_iter``; None for as many.
-    rate, last_rate : float, default=4, 0.3
+    rate, last_rate : float, default=4, 0.1
         Of the first step and after the last; it falls linearly.  For rows of length one.
-    head : int, default=512
-    block : int, default=512
+    head : int, default=128
+    block : int, default=256
     whole : int, default=1024
         Up to so many classes, the head holds all.
     dense_from : int, default=60
-    rounding : float, default=0.2
+    rounding : float, default=0.3
         0 for gradients as they are: slower, and of much more memory.
     batch : int, default=16
         Rows whose gradients are taken at the same weights, so that threads can share them.
@@ -77,14 +77,14 @@ class SampledSoftmax(ExtremeSolver):
 
     def __init__(
         self,
-        passes: int | None = 3,
+        passes: int | None = 5,
         rate: float = 4.0,
-        last_rate: float = 0.3,
-        head: int = 512,
-        block: int = 512,
+        last_rate: float = 0.1,
+        head: int = 128,
+        block: int = 256,
         whole: int = 1024,
         dense_from: int = 60,
-        rounding: float = 0.2,
+        rounding: float = 0.3,
         batch: int = 16,
         keep: float = 0.1,
     ):

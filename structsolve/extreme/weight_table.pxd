@@ -2,15 +2,8 @@
 
 from libc.stdint cimport int32_t, uint32_t, uint64_t
 
-cdef extern from *:
-    """
-    #if defined(__GNUC__)
-    #define SS_PREFETCH(address) __builtin_prefetch(address)
-    #else
-    #define SS_PREFETCH(address) ((void)(address))
-    #endif
-    """
-    void SS_PREFETCH(const void* address) noexcept nogil
+cdef extern from "structsolve/simd/prefetch.h" nogil:
+    void SS_PREFETCH(const void* address)
 
 cdef struct Slot:
     int32_t c               # -1 is free

@@ -22,7 +22,7 @@ from ...extreme.softmax import SampledSoftmax
 from ...solvers.base import relative_gap
 from ...solvers.checkpoint import Checkpoint
 from ...utils.params import check_types
-from ...utils.progress import Progress
+from ...utils.progress import Progress, stage
 
 logger = logging.getLogger("structsolve.solvers")
 
@@ -239,7 +239,10 @@ def train(
         Naming the solver, when it returns anything else, weights of other sizes, or such that are
         not finite.
     """
-    with Progress(int(verbose), int(problem.max_iter), solver.name) as progress:
+    name = solver.name
+    size = f"{problem.X.shape[0]} examples, {problem.n_classes} classes"
+    stage(int(verbose), name, f"preparing {size}")
+    with Progress(int(verbose), int(problem.max_iter), name, tol=float(problem.tol)) as progress:
 
         def after(record: dict[str, Any]) -> bool:
             # Passes of an earlier run count: training may go on from a checkpoint.
