@@ -1,6 +1,5 @@
 """Checkpoints: a run that was killed goes on as if it had not been."""
 
-import contextlib
 import errno
 import itertools
 import os
@@ -8,8 +7,8 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 
+import networkx as nx
 import numpy as np
 import pytest
 from checks import refused, same, same_run, stopped_after
@@ -17,7 +16,7 @@ from data import chains, classes
 from scipy import sparse
 from sklearn.base import clone
 
-from structsolve import HierarchicalSVM, StructuredSVM
+from structsolve import CostMatrix, HierarchicalSVM, StructuredSVM, get_structure
 from structsolve.lp import Highs
 from structsolve.solvers import BCFW, SGD, CuttingPlane
 from structsolve.utils import container
@@ -118,6 +117,48 @@ def test_a_checkpoint_of_something_else_is_refused(tmp_path, change):
         StructuredSVM("chain", **settings).fit([x + 1 for x in X], Y)
 
 
+def test_large_costs_are_known_by_every_number(tmp_path):
+    """Whose ``repr`` leaves most out."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 3)), np.repeat(np.arange(40), 2)[:60]
+    cost = 1.0 - np.eye(len(set(y)))
+    path = tmp_path / "run.checkpoint"
+    settings = {"alpha": 0.1, "max_iter": 1, "checkpoint": path}
+    StructuredSVM("multiclass", loss=CostMatrix(cost), **settings).fit(X, y)
+    StructuredSVM("multiclass", loss=CostMatrix(cost.copy()), **settings).fit(X, y)
+    other = cost.copy()
+    other[15, 14] = 0.5
+    refused(
+        "belongs to other data or settings",
+        StructuredSVM("multiclass", loss=CostMatrix(other), **settings).fit,
+        X,
+        y,
+    )
+
+
+@pytest.mark.parametrize("estimator", [HierarchicalSVM, StructuredSVM])
+def test_a_graph_is_known_by_what_it_holds(tmp_path, estimator):
+    """Another process has a hierarchy of its own, at another address."""
+    graph = nx.DiGraph([("root", "a"), ("root", "b"), ("a", "c"), ("a", "d"), ("b", "e")])
+    X, y = classes(40)
+    y = np.array(["c", "d", "e"])[y]
+    if estimator is StructuredSVM:
+        y = [{leaf, *nx.ancestors(graph, leaf)} for leaf in y]
+    path = tmp_path / "run.checkpoint"
+
+    def fit(tree, **settings):
+        structure = get_structure("dag", hierarchy=tree)
+        tree = tree if estimator is HierarchicalSVM else structure
+        settings |= {"alpha": 0.01, "tol": 0, "solver": BCFW(certify_every=1)}
+        return estimator(tree, **settings).fit(X, y)
+
+    fit(graph, max_iter=2, checkpoint=path)
+    same_run(fit(graph.copy(), max_iter=4, checkpoint=path), fit(graph, max_iter=4))
+    other = graph.copy()
+    other.add_edge("b", "f")
+    refused("belongs to other data or settings", fit, other, max_iter=4, checkpoint=path)
+
+
 def test_a_damaged_checkpoint_is_refused(tmp_path):
     X, Y = chains(10)
     path = tmp_path / "run.checkpoint"
@@ -128,51 +169,69 @@ def test_a_damaged_checkpoint_is_refused(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork() and SIGKILL")
-def test_killed_at_any_moment(tmp_path):
-    """Runs are forked from one process that has everything imported: kills hit the training."""
-    path, weights = tmp_path / "run.checkpoint", tmp_path / "weights"
+def test_killed_at_any_line(tmp_path):
+    """Runs are forked from one process that has everything imported, and kill themselves.
+
+    At lines of what drives, writes and reads drawn at random: a clock would kill elsewhere on a
+    slower or busier machine.
+    """
+    path, weights, count = tmp_path / "run.checkpoint", tmp_path / "weights", tmp_path / "count"
     script = textwrap.dedent(f"""
-        import os, sys, warnings; warnings.simplefilter("ignore")
+        import os, signal, sys, warnings; warnings.simplefilter("ignore")
         sys.path.insert(0, {os.path.dirname(__file__)!r})
         from data import chains
         from structsolve import StructuredSVM
-        X, Y = chains(200, longest=10, noise=3)
-        model = StructuredSVM("chain", alpha=1e-4, tol=0, max_iter=60, checkpoint={str(path)!r})
-        for _ in sys.stdin:
+        from structsolve.solvers import checkpoint, driver
+        from structsolve.utils import atomic, container
+        checkpoint.PAUSE = 0  # write after every pass
+        WATCHED = [module.__file__ for module in (checkpoint, driver, atomic, container)]
+        X, Y = chains(50, longest=10, noise=3)
+        StructuredSVM("chain", max_iter=1).fit(X, Y)  # imports what it needs
+        model = StructuredSVM("chain", alpha=1e-4, tol=0, max_iter=24, checkpoint={str(path)!r})
+        lines = 0
+
+        def trace(frame, event, argument):
+            global lines
+            if frame.f_code.co_filename not in WATCHED:
+                return None
+            if event == "line":
+                lines += 1
+                if lines == last:
+                    os.kill(os.getpid(), signal.SIGKILL)
+            return trace
+
+        for given in sys.stdin:
+            last = int(given)
             child = os.fork()
             if child == 0:
-                model.fit(X, Y).coef_["node"].tofile({str(weights)!r})
+                sys.settrace(trace)
+                model.fit(X, Y)
+                sys.settrace(None)
+                model.coef_["node"].tofile({str(weights)!r})
+                open({str(count)!r}, "w").write(str(lines))
                 os._exit(0)
-            print(child, flush=True)
             print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
     """)
-    rng = np.random.default_rng(0)
     process = subprocess.Popen(
         [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
 
-    def run(kill=None):
-        """How a run ended; it is killed after about so many times a third of a second."""
-        process.stdin.write("\n")
+    def run(last=0):
+        """How a run ended; it is killed at this line, if any."""
+        process.stdin.write(f"{last}\n")
         process.stdin.flush()
-        child = int(process.stdout.readline())
-        if kill:
-            time.sleep(kill * (0.05 + 0.5 * rng.random()))
-            with contextlib.suppress(ProcessLookupError):  # it was faster
-                os.kill(child, signal.SIGKILL)
         return int(process.stdout.readline())
 
-    ends = [run(kill=1) for _ in range(12)]
-    later = 2
-    while not path.exists() and later < 1000:  # on a busy machine
-        ends.append(run(kill=later))
-        later *= 2
-    assert -signal.SIGKILL in ends and path.exists()
     assert run() == 0
-    resumed = weights.read_bytes()
+    whole, lines = weights.read_bytes(), int(count.read_text())
     path.unlink()
+    weights.unlink()
+    # All together they are not as long as the run: none comes to its end.
+    last = np.random.default_rng(0).integers(1, lines // 16, 16)
+    assert {run(line) for line in last} == {-signal.SIGKILL}
+    assert 1 < len(container.read(path, "checkpoint")[0]["content"]["history"]) < 24
     assert run() == 0
-    assert len(resumed) and resumed == weights.read_bytes()
+    assert len(whole) and weights.read_bytes() == whole
     process.stdin.close()
     assert process.wait() == 0
 

@@ -9,11 +9,13 @@ from reference.hierarchies import brute_paths
 from reference.objectives import optimum
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
 import structsolve
 from structsolve import HierarchicalSVM
-from structsolve.estimators.hierarchy import Hierarchy, PathCost, node_weights
+from structsolve.estimators.hierarchy import Hierarchy, PathCost, alternation, node_weights
+from structsolve.estimators.hierarchy.shared import best_weights, penalty
 
 TREE = nx.DiGraph([("r", "a"), ("r", "b"), ("b", "c"), ("b", "d"), ("d", "e"), ("d", "f")])
 GRAPH = nx.DiGraph([("r", "a"), ("r", "b"), ("s", "b"), ("s", "c"), ("b", "d"), ("b", "e")])
@@ -321,3 +323,34 @@ def test_sets_in_an_array_of_objects_are_sets():
     y = np.empty(2, dtype=object)
     y[:] = [("root", "a"), ("root", "a", "b")]
     assert HierarchicalSVM(graph).fit(np.eye(2), y).predict(np.eye(2)).shape == (2, 3)
+
+
+def test_learned_weights_end_where_problems_stay_unsolved_or_the_gap_stands_still(monkeypatch):
+    X, y = leaf_data(TREE)
+    options = {"normalization": "learned", "alpha": 1e-4, "tol": 1e-9}
+    monkeypatch.setattr(alternation, "UNSOLVED", 4)
+    with pytest.warns(ConvergenceWarning, match="joint gap of .* max_iter=2 passes did not solve"):
+        short = HierarchicalSVM(TREE, max_iter=2, **options).fit(X, y)
+    assert (short.stop_reason_, short.n_iter_) == ("max_iter", 4)
+    monkeypatch.setattr(alternation, "UNSOLVED", 10**9)
+    monkeypatch.setattr(alternation, "PACE", 2)
+    with pytest.warns(ConvergenceWarning, match="too slowly for max_alternations=9; raise"):
+        slow = HierarchicalSVM(TREE, max_iter=3, max_alternations=9, **options).fit(X, y)
+    ends = [record for record in slow.history_ if "objective" in record]
+    assert slow.stop_reason_ == "settled" and 3 <= len(ends) < 9
+    # The bound never falls.
+    bounds = [record["objective"] - record["joint_gap"] for record in ends]
+    assert all(b >= a * (1 - 1e-6) for a, b in zip(bounds, bounds[1:]))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_shared_weights_of_graphs_from_other_multipliers(seed):
+    rng = np.random.default_rng(seed)
+    hierarchy = Hierarchy(GRAPH)
+    squares = rng.exponential(size=len(hierarchy)) * (rng.random(len(hierarchy)) < 0.7)
+    cold, multipliers = best_weights(hierarchy, squares, 1e-10, None)
+    others = squares * rng.exponential(size=len(hierarchy)) + (rng.random(len(hierarchy)) < 0.3)
+    exact, _ = best_weights(hierarchy, others, 1e-10, None)
+    warm, _ = best_weights(hierarchy, others, 1e-10, multipliers)
+    assert penalty(others, warm) == pytest.approx(penalty(others, exact), rel=1e-8)
+    assert (hierarchy.paths @ warm <= 1 + 1e-12).all()

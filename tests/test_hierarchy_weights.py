@@ -15,6 +15,7 @@ from structsolve.estimators.hierarchy import (
     Hierarchy,
     NodeWeights,
     node_weights,
+    shared,
     shared_norm,
     shared_weights,
 )
@@ -253,3 +254,25 @@ def test_learned_weights_of_vectors_that_all_but_vanish():
         alpha = shared_weights(tree, squares)
         assert alpha[1:] == pytest.approx(np.sqrt(2 * small) / (1 + np.sqrt(2 * small)))
         assert penalty(squares, alpha) == pytest.approx((1 + np.sqrt(2 * small)) ** 2)
+
+
+def test_leaves_that_need_no_multiplier_hold_no_step_back(monkeypatch):
+    # Most vectors vanish: multipliers of most leaves tend to 0.  Steps to the optimum itself
+    # stopped short of each of them, 200 times without an end.
+    rng = np.random.default_rng(0)
+    n = 150
+    edges = [(int(rng.integers(v)), v) for v in range(1, n)]
+    edges += [tuple(sorted(rng.choice(n, 2, replace=False).tolist())) for _ in range(40)]
+    dag = Hierarchy(nx.DiGraph(edges))
+    squares = rng.exponential(size=n) * (rng.random(n) < 0.3) + 1e-8
+    alpha = shared_weights(dag, squares)
+    assert (dag.paths @ alpha).max() <= 1 + 1e-9
+    monkeypatch.setattr(shared, "STEPS", 40)
+    np.testing.assert_array_equal(shared_weights(dag, squares), alpha)
+    least = (squares / alpha).sum()
+    assert least <= (squares / shared_weights(dag, squares, 1e-3)).sum() <= least * (1 + 1e-3)
+    # The dual of any multipliers bounds the sum from below.
+    lam = cp.Variable(dag.paths.shape[0], nonneg=True)
+    gain = 2 * cp.sum(cp.multiply(np.sqrt(squares), cp.sqrt(dag.paths.T @ lam))) - cp.sum(lam)
+    dual = cp.Problem(cp.Maximize(gain)).solve(solver=cp.CLARABEL)
+    assert penalty(squares, alpha) == pytest.approx(dual, rel=1e-6)

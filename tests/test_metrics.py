@@ -1,6 +1,7 @@
 """Metrics against a word-for-word conlleval, scikit-learn, and hand-made cases."""
 
 import gzip
+import json
 import pickle
 import re
 
@@ -418,3 +419,22 @@ def test_scorers_pickle_and_refuse_unknown_names():
     refused("'f1', 'precision'", make_span_scorer, "f2")
     refused("choose one of conll", make_span_scorer, scheme="BIO")
     refused("choose one of accuracy, sequence-accuracy, macro-f1", make_token_scorer, "f1")
+
+
+# ---- tables ----------------------------------------------------------------------------------
+
+
+def test_reports_print_tables():
+    truth, guess = [["B-NP", "I-NP", "O", "B-VP"]], [["B-NP", "I-NP", "O", "B-NP"]]
+    report = token_report(truth, guess)
+    lines = str(report).splitlines()
+    assert lines[0].split() == ["precision", "recall", "f1", "support"]
+    assert [line.split()[0] for line in lines[1:5]] == ["B-NP", "B-VP", "I-NP", "O"]
+    assert lines[1].split()[1:] == ["0.5000", "1.0000", "0.6667", "1"]
+    assert "accuracy 0.7500" in lines and repr(report) == str(report)
+    assert len({len(line) for line in lines[:5]}) == 1
+    assert json.loads(json.dumps(report)) == report == pickle.loads(pickle.dumps(report))
+    spans = str(span_f1(truth, guess)).splitlines()
+    assert spans[4].split() == ["all", "0.5000", "0.5000", "0.5000", "2"]
+    assert "per_type" not in "".join(spans)
+    assert str(span_f1([["O"]], [["O"]])).splitlines()[2].split()[0] == "all"

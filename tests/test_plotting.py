@@ -42,6 +42,7 @@ def test_lines_are_the_history():
     np.testing.assert_allclose(gaps.lines[0].get_ydata(), [8.5 / 9, 1.5 / 3, 0.5 / 3])
     assert np.isnan(gaps.lines[1].get_ydata()).all()
     assert objective.get_ylim()[1] < 9
+    assert objective.get_title(loc="right") == "first passes lie above, up to 9"
     passes = plot_convergence({"bcfw": RUN}, x="passes").axes[0]
     assert passes.lines[0].get_xdata().tolist() == [1, 2, 3]
     names = [text.get_text() for text in objective.get_legend().get_texts()]
@@ -53,6 +54,9 @@ def test_estimates_are_faint_and_do_not_count():
     objective, gaps = plot_convergence({"a": [RUN[0], guess, RUN[1]]}, x="passes").axes
     assert objective.lines[0].get_ydata().tolist() == [9, 3]
     assert objective.lines[2].get_alpha() < 0.5
+    legend = objective.get_legend()
+    alphas = {t.get_text(): h.get_alpha() for t, h in zip(legend.get_texts(), legend.get_lines())}
+    assert alphas["estimates, not proved"] < 0.5
     np.testing.assert_allclose(gaps.lines[0].get_ydata(), [8.5 / 9, 1.5 / 3])
     np.testing.assert_allclose(gaps.lines[1].get_ydata()[1], 0.2)
 

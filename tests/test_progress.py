@@ -3,6 +3,7 @@
 import io
 import logging
 import os
+import random
 import re
 import subprocess
 import sys
@@ -10,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from structsolve.cli.main import main
 from structsolve.utils import progress
 from structsolve.utils.progress import Progress
+from structsolve.utils.remaining import Remaining
 
 RECORD = {
     "primal": 2.0,
@@ -71,9 +74,16 @@ def test_a_line_each_pass(monkeypatch):
 
 
 def test_lines_without_a_terminal_are_thinned(monkeypatch):
+    seconds = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: seconds[0])
     lines = run(monkeypatch, io.StringIO(), 1).splitlines()
     assert [line[:13] for line in lines] == ["bcfw pass 1/3", "bcfw pass 3/3"]
-    monkeypatch.setattr(progress, "_LINE_EVERY", 0)
+
+    def later():
+        seconds[0] += progress._LINE_EVERY
+        return seconds[0]
+
+    monkeypatch.setattr(progress.time, "monotonic", later)
     assert len(run(monkeypatch, io.StringIO(), 1).splitlines()) == 3
 
 
@@ -237,3 +247,91 @@ def test_on_a_real_terminal():
     # This one does not tell its width, as is usual in containers.
     assert text.count(b"\rINFO:structsolve.solvers:bcfw pass") == 3
     assert b"bcfw: 100%" in text and b"gap 0.5 (25 %)" in text
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_time_left_follows_the_course_of_the_gap(seed):
+    rng = random.Random(seed)
+    tol, rate, power = 10 ** rng.uniform(-4, -1), rng.uniform(0.6, 0.95), rng.uniform(0.7, 2.0)
+    for gap in (lambda k: rate**k, lambda k: k**-power):
+        end = next(k for k in range(1, 10**7) if gap(k) <= tol)
+        remaining = Remaining(tol)
+        seen = rng.randint(3, 30)
+        for k in range(1, seen + 1):
+            remaining.see(k, gap(k), certified=True)
+            remaining.see(k, 5.0, certified=False)  # estimates, which certificates outdo
+        left = max(end - seen, 0)
+        assert remaining.passes(seen) == pytest.approx(left, abs=1 + 0.01 * left)
+        assert Remaining(tol, 10).passes(4) is None
+
+
+def test_the_time_left_ends_at_max_iter():
+    remaining = Remaining(1e-3, max_iter=50)
+    for k in range(1, 6):
+        remaining.see(k, 0.5, certified=True)  # does not fall
+        remaining.see(k, float("nan"), certified=True)
+        remaining.see(k, None, certified=True)
+    assert remaining.passes(5) == 45 and remaining.passes(60) == 0
+    unending = Remaining(0.0)
+    for k in range(1, 6):
+        unending.see(k, 0.5**k, certified=False)
+    assert unending.passes(5) is None
+    slow = Remaining(1e-300)
+    for k in range(1, 6):
+        slow.see(k, 0.5 - 1e-9 * k, certified=True)
+    assert slow.passes(5) is None or slow.passes(5) > 1e6
+
+
+def test_lines_tell_the_time_left(monkeypatch):
+    clock = iter(range(0, 1000, 30))
+    monkeypatch.setattr(progress.time, "monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr(sys, "stderr", stream := io.StringIO())
+    with Progress(2, 100, "bcfw", tol=1e-3) as bar:
+        for k in range(1, 6):
+            bar.update({"primal": 2.0, "gap": 2.0 * 0.5**k, "certified": True})
+    lines = stream.getvalue().splitlines()
+    assert "left" not in lines[1] and re.search(r", about \d+ min left$", lines[-1])
+
+
+def test_stages(monkeypatch, capsys):
+    from structsolve import StructuredSVM
+
+    X, y = [[0.0], [1.0]], [0, 1]
+    StructuredSVM("multiclass").fit(X, y)
+    assert capsys.readouterr().err == ""
+    StructuredSVM("multiclass", verbose=2).fit(X, y)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "StructuredSVM: packing the examples"
+    assert lines[1] == "StructuredSVM: features, Gram matrices and oracles of 2 examples"
+    assert lines[2].startswith("multiclass pass 1/100")
+
+
+@pytest.mark.parametrize(
+    ("stream", "options", "seen"),
+    [(Terminal, [], True), (Terminal, ["--quiet"], False), (io.StringIO, [], False)],
+)
+def test_the_shell_draws_a_bar_on_terminals_unless_told(
+    monkeypatch, tmp_path, stream, options, seen
+):
+    data = tmp_path / "train.svm"
+    data.write_text("0 1:1\n1 1:-1\n0 1:2\n")
+    told = stream()
+    monkeypatch.setattr(sys, "stderr", told)
+    assert main(["fit", str(data), "--model", str(tmp_path / "m"), *options]) in (0, None)
+    assert ("pass" in told.getvalue()) == seen
+
+
+def test_the_shell_takes_lists_as_arguments_of_structures(tmp_path):
+    import numpy as np
+
+    from structsolve import load
+    from structsolve.io.npz import write_npz
+
+    rng = np.random.default_rng(0)
+    pictures = [rng.normal(size=(3, 3, 2)) for _ in range(4)]
+    labels = [(x[..., 0] > 0).astype(int) for x in pictures]
+    labels[0][0, 0] = 255
+    write_npz(tmp_path / "train.npz", pictures, labels)
+    arguments = ["--structure", "grid:void=[-1,255]", "--model", str(tmp_path / "m")]
+    assert main(["fit", str(tmp_path / "train.npz"), *arguments, "--max-iter", "3"]) in (0, None)
+    assert list(load(tmp_path / "m").space_.structure.void) == [-1, 255]

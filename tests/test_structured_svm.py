@@ -173,6 +173,12 @@ def test_labels_allowed_at_every_node_hold_there():
     # The last node alone.
     allowed = [[None] * (len(x) - 1) + [[int(path[-1])]] for x, path in zip(X, paths)]
     assert all(y[-1] == path[-1] for y, path in zip(model.predict(X, allowed=allowed), paths))
+    # A boolean for each class says the same.
+    masks = [np.eye(3, dtype=bool)[path] for path in paths]
+    for path, labels in zip(paths, model.predict(X, allowed=masks)):
+        np.testing.assert_array_equal(labels, path)
+    with pytest.raises(ValueError, match="example 0, node 0: allowed has 2 booleans, expected one"):
+        model.predict(X, allowed=[np.ones((len(x), 2), dtype=bool) for x in X])
 
 
 @pytest.mark.parametrize("solver", ["cutting-plane", "sgd"])

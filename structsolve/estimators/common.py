@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,21 @@ from ..utils.parallel import effective_jobs
 from .operators import OperatorsMixin
 
 
+def listed(given: Any) -> Any:
+    """Return what a generator gives as a list, and anything else as it is.
+
+    Parameters
+    ----------
+    given : object
+        X or y.
+
+    Returns
+    -------
+    object
+    """
+    return list(given) if isinstance(given, Iterator) else given
+
+
 class CommonMixin:
     """Plugins of a script, which go along with pickles, and names of features."""
 
@@ -28,6 +44,8 @@ class CommonMixin:
     def __getstate__(self) -> dict[str, Any]:
         # Workers of GridSearchCV and joblib load installed plugins; those of a script go along.
         state: dict[str, Any] = super().__getstate__()  # type: ignore[misc]
+        # A run that warm starts go on with holds compiled loops: a copy starts from the weights.
+        state = {name: value for name, value in state.items() if name != "_run"}
         carried = registry.carried_plugins()
         return {**state, "_plugins": carried} if carried else state
 
@@ -100,6 +118,10 @@ class EstimatorMixin(CommonMixin, OperatorsMixin):
         if registry.is_single_node(self.structure):
             tags.estimator_type = "classifier"
             tags.classifier_tags = ClassifierTags()
+        elif registry.holds_label_sets(self.structure):
+            tags.estimator_type = "classifier"
+            tags.classifier_tags = ClassifierTags(multi_class=False, multi_label=True)
+            tags.target_tags.multi_output, tags.target_tags.single_output = True, False
         return tags
 
 
@@ -235,3 +257,23 @@ def generator_of(seed: Any) -> np.random.Generator:
         raise ValueError(
             f"random_state is {seed!r}, expected None, an integer >= 0 or a RandomState"
         ) from None
+
+
+def refuse_forced(masks: dict[str, Any]) -> None:
+    """Refuse masks that force parts, where sums or ranks of scores are asked for.
+
+    Parameters
+    ----------
+    masks : dict of str to ndarray
+        Of a space.
+
+    Raises
+    ------
+    ValueError
+        When one holds inf.
+    """
+    if any(np.isposinf(mask).any() for mask in masks.values()):
+        raise ValueError(
+            "allowed forces labels on, which predict alone does; here it says which labels may be "
+            "on, or which are off"
+        )

@@ -6,6 +6,7 @@ from contextlib import nullcontext
 
 import numpy as np
 
+from libc.math cimport INFINITY, fabs
 from libc.stdint cimport uintptr_t
 from libc.stdlib cimport calloc, free
 from ..lp.oracle cimport ProgramOracle
@@ -44,11 +45,15 @@ cdef class Room:
 
 
 cdef class Masks:
-    """Additive masks of scores (0 and -inf): the shared blocks', and the stacked node rows'."""
+    """Additive masks of scores (0 and -inf): the shared blocks', and the stacked node rows'.
+
+    inf in a node's row, where the score of a part stands for having it at all, forces the part:
+    its score outweighs all others of the example together.
+    """
 
     cdef double[::1] shared
     cdef double[:, ::1] nodes
-    cdef readonly bint has_shared, has_nodes
+    cdef readonly bint has_shared, has_nodes, forces
 
     def __init__(self, layout, masks):
         shared = np.zeros(max(layout.shared_size, 1))
@@ -56,6 +61,7 @@ cdef class Masks:
             if layout.node is not None and name == layout.node.name:
                 self.nodes = np.ascontiguousarray(mask, dtype=np.float64)
                 self.has_nodes = True
+                self.forces = bool(np.isposinf(self.nodes).any())
             else:
                 layout.view(shared, name)[...] = mask
                 self.has_shared = True
@@ -77,13 +83,17 @@ cdef class Masks:
     cdef void apply(self, LinearPotentials potentials, Py_ssize_t i, double* theta) noexcept nogil:
         cdef Py_ssize_t j, v, s
         cdef double* row = theta + potentials.shared_size
+        cdef double most = 1
+        if self.forces:
+            for j in range(potentials.theta_size(i)):
+                most += 2 * fabs(theta[j])
         if self.has_shared:
             for j in range(potentials.shared_size):
                 theta[j] += self.shared[j]
         if self.has_nodes:
             for v in range(potentials.offsets[i], potentials.offsets[i + 1]):
                 for s in range(self.nodes.shape[1]):
-                    row[s] += self.nodes[v, s]
+                    row[s] += most if self.nodes[v, s] == INFINITY else self.nodes[v, s]
                 row += potentials.node_size
 
 

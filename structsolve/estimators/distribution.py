@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
-from .common import EstimatorMixin
+from .common import EstimatorMixin, refuse_forced
 from .decode import draw, node_rows
 
 # What samples may take.
@@ -66,6 +66,7 @@ class DistributionMixin(EstimatorMixin):
         else:
             native = self._asked("projection", projection)(layout)
         masks = self._mask(space, layout.examples, allowed, forbidden)
+        refuse_forced(masks)
         rows, _ = node_rows(
             potentials,
             native,

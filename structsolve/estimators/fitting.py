@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from ..examples.packing import check_weights
 from ..potentials.mercer import given_dense
 from ..solvers.problem import Problem
 from ..structure.ask import pack
+from .codec import plain
 
 
 @dataclass
@@ -39,6 +40,9 @@ class TrainingData:
     X: Any
     dense: bool
     held_out: tuple[Examples, bool] | None = None
+    #: The problem that they make and its fingerprint, once trained on: a path asks for it often.
+    problem: Problem | None = field(default=None, init=False)
+    fingerprint: str = field(default="", init=False)
 
 
 def fingerprint_of(problem: Problem, settings: dict[str, Any]) -> str:
@@ -56,13 +60,33 @@ def fingerprint_of(problem: Problem, settings: dict[str, Any]) -> str:
     str
     """
     described = {
-        "structure": repr(problem.space.structure),
+        "structure": description_of(problem.space.structure),
         "classes": repr(getattr(problem.space, "classes_", None)),
         **settings,
     }
     scale = problem.potentials.node_scale
     more = [problem.weights, *([] if scale is None else [scale])]
     return fingerprint_of_examples(problem.examples, described, more)
+
+
+def description_of(value: Any) -> str:
+    """Return what a parameter is and holds, the same in every process.
+
+    Parameters
+    ----------
+    value : object
+        A structure, surrogate, loss or solver, or its name.
+
+    Returns
+    -------
+    str
+        As files hold it; where they cannot, its ``repr``, which may leave numbers out or tell an
+        address.
+    """
+    try:
+        return json.dumps(plain(value, "parameter"))
+    except ValueError:
+        return repr(value)
 
 
 def fingerprint_of_examples(
@@ -138,8 +162,6 @@ def hold_out(
     ValueError
         When no example would be left.
     """
-    from sklearn.utils import _safe_indexing  # heavy
-
     n = X.shape[0] if hasattr(X, "shape") else len(X)
     size = max(1, round(fraction * n))
     if size >= n:
@@ -148,23 +170,37 @@ def hold_out(
         )
     order = rng.permutation(n)
     held, kept = np.sort(order[:size]), np.sort(order[size:])
-
-    def pick(values: Any, rows: np.ndarray) -> Any:
-        if isinstance(values, (list, tuple)):
-            return [values[i] for i in rows]
-        if not hasattr(values, "shape"):
-            return values[rows]
-        return _safe_indexing(values, rows)
-
     weights = None if sample_weight is None else check_weights(sample_weight, n)[kept]
-    return pick(X, kept), pick(y, kept), weights, (pick(X, held), pick(y, held))
+    return take(X, kept), take(y, kept), weights, (take(X, held), take(y, held))
+
+
+def take(values: Any, rows: np.ndarray) -> Any:
+    """Return some of the examples, or of their labels.
+
+    Parameters
+    ----------
+    values : list, Sequences, array, sparse matrix or data frame
+    rows : ndarray of int
+        Numbers of the examples.
+
+    Returns
+    -------
+    As ``values``
+    """
+    from sklearn.utils import _safe_indexing  # heavy
+
+    if isinstance(values, (list, tuple)):
+        return [values[i] for i in rows]
+    if not hasattr(values, "shape"):
+        return values[rows]
+    return _safe_indexing(values, rows)
 
 
 # Scales of columns further apart than this slow every solver down.
 SCALES = 100
 
 
-def scale_hint(space: Any, examples: Examples) -> str:
+def scale_hint(space: Any, examples: Examples, optional: bool = False) -> str:
     """Say so where the columns of the features differ much in scale.
 
     Parameters
@@ -172,6 +208,8 @@ def scale_hint(space: Any, examples: Examples) -> str:
     space : Space
     examples : Examples
         Packed.
+    optional : bool, default=False
+        The estimator has ``scale_features``.
 
     Returns
     -------
@@ -200,4 +238,5 @@ def scale_hint(space: Any, examples: Examples) -> str:
     return (
         f"; columns of X differ in scale (column {low} reaches {largest[low]:.3g}, column {high} "
         f"{largest[high]:.3g}), which slows training down: put {scaler} before the model"
+        + (", or set scale_features=True" if optional and examples.scaling is None else "")
     )

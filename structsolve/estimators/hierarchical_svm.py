@@ -17,7 +17,7 @@ from ..solvers.driver import Outcome
 from ..solvers.problem import Problem
 from ..structure.path_cost import PathCost
 from .fitting import TrainingData, fingerprint_of
-from .hierarchy.alternation import alternate, first_weights
+from .hierarchy.alternation import Alternation, alternate, first_weights
 from .hierarchy.sparse_fit import SparseFitting
 from .hierarchy.weights import NodeWeights, node_weights, parse
 from .structured_svm import StructuredSVM
@@ -79,6 +79,8 @@ class HierarchicalSVM(SparseFitting):
         As of :class:`StructuredSVM`.
     penalize_intercept : bool, default=True
         As there.
+    scale_features : {False, True, "std", "max-abs"}, default=False
+        As there; not with ``sparse=True``.
     kernel : str, callable or None, default=None
         As there; not with "learned".
     kernel_params : dict, optional
@@ -158,6 +160,7 @@ class HierarchicalSVM(SparseFitting):
         sparse: bool = False,
         fit_intercept: bool = True,
         penalize_intercept: bool = True,
+        scale_features: bool | str = False,
         kernel: Any = None,
         kernel_params: Any = None,
         cache_size: float = 200,
@@ -189,6 +192,7 @@ class HierarchicalSVM(SparseFitting):
         self.sparse = sparse
         self.fit_intercept = fit_intercept
         self.penalize_intercept = penalize_intercept
+        self.scale_features = scale_features
         self.kernel = kernel
         self.kernel_params = kernel_params
         self.cache_size = cache_size
@@ -239,7 +243,7 @@ class HierarchicalSVM(SparseFitting):
         HierarchicalSVM
             Itself.
         """
-        super().fit(X, y, sample_weight, validation)
+        super().fit(X, _plain_leaves(y), sample_weight, validation)
         return self
 
     # -- parts of fit ---------------------------------------------------------------------------
@@ -408,16 +412,31 @@ class HierarchicalSVM(SparseFitting):
         outcome = Outcome(learned.w, learned.history, learned.reason)
         self._finish(space, outcome, learned.problem.model(learned.w), warn=False)
         self._remember_names(data.X)
-        last = learned.history[-1]
-        if learned.reason == "max_iter" and last["joint_gap"] is not None:
-            warnings.warn(
-                f"stopped after max_alternations={self.max_alternations} with a relative joint gap "
-                f"of {last['joint_gap'] / max(abs(last['objective']), 1e-300):.2g}, tol is "
-                f"{self.tol:g}; raise max_alternations, max_iter or tol",
-                ConvergenceWarning,
-                stacklevel=5,
-            )
+        self._warn_of_joint_gap(learned)
         return self
+
+    def _warn_of_joint_gap(self, learned: Alternation) -> None:
+        """Tell how far learned weights may be from the optimum, where training ended early."""
+        last = learned.history[-1]
+        if learned.reason not in ("max_iter", "settled") or last.get("joint_gap") is None:
+            return
+        gap = f"{last['joint_gap'] / max(abs(last['objective']), 1e-300):.2g}"
+        done = last["alternation"]
+        if learned.reason == "settled":
+            why = f"the gap closes too slowly for max_alternations={self.max_alternations}"
+            what = "raise max_alternations or tol, or"
+        elif done < self.max_alternations:
+            why = f"max_iter={self.max_iter} passes did not solve the problems of given weights"
+            what = "raise max_iter or tol, or"
+        else:
+            why = f"max_alternations={self.max_alternations} are done"
+            what = "raise max_alternations, max_iter or tol, or"
+        warnings.warn(
+            f"learning node weights stopped with a relative joint gap of {gap}, tol is "
+            f"{self.tol:g}, as {why}; {what} take a larger alpha or a rule that needs no data",
+            ConvergenceWarning,
+            stacklevel=6,
+        )
 
     # -- files ----------------------------------------------------------------------------------
 
@@ -431,6 +450,27 @@ class HierarchicalSVM(SparseFitting):
         params = self.get_params(deep=False)
         params["hierarchy"] = self.space_.structure.saved_params()["hierarchy"]
         return params
+
+
+def _plain_leaves(y: Any) -> Any:
+    """Return y as it is, but a column of leaves as one row of them, as scikit-learn reads it."""
+    if y is None:
+        raise ValueError(
+            "y is None, expected one leaf per row of X: this estimator requires y to be passed, "
+            "but the target y is None"
+        )
+    if hasattr(y, "__array__") and not hasattr(y, "__len__"):
+        y = np.asarray(y)
+    if not isinstance(y, np.ndarray) or y.dtype.kind not in "iufUS":
+        return y
+    from sklearn.utils import column_or_1d  # heavy
+    from sklearn.utils.multiclass import check_classification_targets  # heavy
+
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = column_or_1d(y, warn=True)
+    if y.ndim == 1 and len(y):
+        check_classification_targets(y)
+    return y
 
 
 def _kind_of(y: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import numbers
 import warnings
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,7 +23,7 @@ from ..solvers.problem import Problem
 from ..structure.ask import ask_loss, learn_space, make_layout
 from ..structure.base import Space
 from .common import mean_score
-from .fitting import TrainingData, fingerprint_of_examples, packed_validation
+from .fitting import TrainingData, description_of, fingerprint_of_examples, packed_validation
 from .latent.initial import STARTS, first_states
 from .latent.losses import SetLoss
 from .latent.rounds import Completer, Descent, Rounds
@@ -290,6 +291,8 @@ class LatentSVM(StructuredSVM):
 
     def _check_settings(self) -> None:
         super()._check_settings()
+        if isinstance(self.n_hidden, numbers.Integral) and self.n_hidden < 1:
+            raise ValueError(f"n_hidden is {self.n_hidden!r}, expected an integer of at least 1")
         if self.init not in STARTS:
             raise ValueError(f"init is {self.init!r}, expected one of {STARTS}")
         for name in ("n_init", "max_rounds"):
@@ -385,7 +388,7 @@ class LatentSVM(StructuredSVM):
     def _fingerprint(self, data: LatentData, problem: Problem, solver: Any) -> str:
         assert data.sets is not None and data.n_hidden is not None
         settings = self._settings(solver) | {
-            "structure": repr(data.space.structure),
+            "structure": description_of(data.space.structure),
             "classes": repr(data.space.classes_),
             "init": [self.init, int(self.n_init)],
             "alpha": [float(self.alpha), float(self.tol)],

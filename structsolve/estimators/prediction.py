@@ -6,14 +6,16 @@ from typing import Any
 
 import numpy as np
 
+from .. import registry
 from ..examples.packed import Examples
 from ..part_layout import PartLayout
 from ..potentials.linear import LinearPotentials
 from ..potentials.model import Model
 from ..structure.ask import make_layout, pack
-from .common import mean_score
+from .common import listed, mean_score, refuse_forced
 from .decode import decode, decode_in_batches, decode_kbest, node_rows
 from .distribution import DistributionMixin
+from .label_list import guarded
 
 # Of one example: memory is taken for all of them at once.
 MOST_LABELS = 1_000_000
@@ -37,18 +39,21 @@ class PredictionMixin(DistributionMixin):
         ----------
         X : as for ``fit``
         allowed : list, optional
-            Per example: one list of allowed labels per node, None for "all".
-        forbidden : list of pairs, optional
-            Transitions (label, next label) that must not occur ("chain").
+            Per example: one list of allowed labels per node, None for "all". Of label sets the
+            labels that may be on; "multilabel" takes {label: True, other: False} as well.
+        forbidden : list of pairs or str, optional
+            Transitions (label, next label) that must not occur ("chain", "tree"); of chains also
+            (None, first label), (last label, None), or the name of a scheme of chunk tags, "BIO".
 
         Returns
         -------
-        Labels in the form of ``y``: an array for single nodes, a list of arrays for sequences.
+        Labels in the form of ``y``: an array for single nodes, a list of arrays for sequences,
+        which scikit-learn's metrics refuse: :func:`structsolve.get_scorer` has those for it.
         """
         examples, dense = self._pack(X)
         space = self.space_
         labels = self._best_labels(self._model, space, examples, dense, allowed, forbidden)
-        return space.unpack(labels, examples)
+        return guarded(space.unpack(labels, examples))
 
     def decision_function(self, X: Any) -> Any:
         """Return, for every node and class, the score of the best label with that class there.
@@ -110,6 +115,7 @@ class PredictionMixin(DistributionMixin):
         if operator is None:
             raise ValueError(self._lack("kbest", "has no k-best power", layout))
         masks = self._mask(self.space_, layout.examples, allowed, forbidden)
+        refuse_forced(masks)
         labels, scores = decode_kbest(potentials, operator, w, masks, int(k), self.n_jobs)
         answers = []
         for i, (rows, values) in enumerate(zip(labels, scores)):
@@ -120,21 +126,24 @@ class PredictionMixin(DistributionMixin):
                     for r, v in zip(rows[possible], values)
                 ]
             )
-        if masks:
-            _refuse_impossible(np.array([len(a) or -np.inf for a in answers]))
+        _refuse_impossible(np.array([len(a) or -np.inf for a in answers]))
         return answers
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return ``1 - mean loss per part``.
+    def score(self, X: Any, y: Any, sample_weight: Any = None, metric: Any = None) -> float:
+        """Return ``1 - mean loss per part``, or another figure by its name.
 
         The training loss is summed over the examples and divided by the number of parts that
         carry it (nodes), or of examples where the loss is a mean or a verdict per example. With
-        "hamming" this is the accuracy over nodes. Labels not seen in training count as errors.
+        "hamming" this is the accuracy over nodes, which is high for label sets and hierarchies
+        whose labels are rare: ``metric="micro-f1"`` or ``"hierarchical-f1"`` tell more there.
+        Labels not seen in training count as errors.
 
         Parameters
         ----------
         X, y : as for ``fit``
         sample_weight : array of shape (n,), optional
+        metric : str, optional
+            A name that :func:`structsolve.get_scorer` knows, or what a plugin brings.
 
         Returns
         -------
@@ -142,6 +151,13 @@ class PredictionMixin(DistributionMixin):
             At most 1.
         """
         self._require_fitted()
+        X, y = listed(X), listed(y)
+        if metric is not None:
+            if not isinstance(metric, str):
+                raise TypeError(f"metric is {metric!r}, expected a name, such as 'micro-f1'")
+            scorer = registry.default().make("metrics", metric)
+            weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+            return float(scorer(self, X, y, **weights))
         dense = self._model.check_input(X)
         examples = pack(self.space_, X, y, sample_weight, unseen="extra")
         return self._score(self._model, self.space_, examples, dense)
@@ -199,6 +215,7 @@ class PredictionMixin(DistributionMixin):
     def _pack(self, X: Any) -> tuple[Examples, bool]:
         """Return checked and packed examples, and whether features are to be read as dense."""
         self._require_fitted()
+        X = listed(X)
         self._check_names(X)
         dense = self._model.check_input(X)
         return pack(self.space_, X), dense
@@ -239,8 +256,7 @@ class PredictionMixin(DistributionMixin):
         masks = self._mask(space, examples, allowed, forbidden) if constrained else {}
         decoding = decode_in_batches if getattr(oracle, "batched", False) else decode
         labels, scores = decoding(potentials, oracle, w, masks, self.n_jobs)
-        if masks:
-            _refuse_impossible(scores)
+        _refuse_impossible(scores)
         return labels
 
     def _score(self, model: Model, space: Any, examples: Examples, dense: bool) -> float:

@@ -14,6 +14,7 @@ from sklearn.utils.metaestimators import available_if
 
 from .. import registry
 from ..examples.packed import Examples
+from ..examples.scaling import KINDS, scale_columns
 from ..lp.ask import without_warm_starts
 from ..potentials.mercer import Kernel, given_dense
 from ..potentials.model import Model
@@ -25,9 +26,18 @@ from ..solvers.problem import Problem
 from ..structure.ask import learn_space, pack
 from ..structure.base import Space
 from ..utils.params import check_types
+from ..utils.progress import stage
 from . import saving
-from .common import check_number, check_run_settings, generator_of
-from .fitting import TrainingData, fingerprint_of, hold_out, packed_validation, scale_hint
+from .class_weight import check_class_weight, weighed
+from .common import check_number, check_run_settings, generator_of, listed
+from .fitting import (
+    TrainingData,
+    description_of,
+    fingerprint_of,
+    hold_out,
+    packed_validation,
+    scale_hint,
+)
 from .prediction import PredictionMixin
 
 
@@ -58,6 +68,13 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         "hamming" (a sum over nodes), "normalized-hamming", "zero-one", a
         :class:`~structsolve.CostMatrix` or :class:`~structsolve.ClassWeights`, or what a plugin
         brings.
+    class_weight : {"balanced"}, dict or None, default=None
+        Weight per class, 1 for those left out; "balanced" makes all classes weigh the same. Where
+        an example is one node they are factors of its weight in the mean, as scikit-learn has it,
+        under any loss and surrogate. Elsewhere ("hamming" and "normalized-hamming") they weigh
+        errors on nodes of that class, as :class:`~structsolve.ClassWeights` does: with
+        ``surrogate="slack"`` as factors, with "margin" as margins that are asked for, which rare
+        classes may gain nothing from. ``score`` stays that of ``loss``.
     solver : str or Solver, default="bcfw"
         "bcfw", "cutting-plane", "sgd", or an object with settings of its own.
     oracle : str or structsolve.lp.Backend, optional
@@ -75,6 +92,12 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         Learn one bias per class, as the weight of a constant feature.
     penalize_intercept : bool, default=True
         False leaves the bias out of the regulariser (solvers "sgd" and "cutting-plane").
+    scale_features : {False, True, "std", "max-abs"}, default=False
+        Train on columns of node features that are divided by their standard deviation or by their
+        largest magnitude, and fold the factors into ``coef_``: prediction takes X as it is. "std"
+        centres dense columns too, with ``fit_intercept``; True is "max-abs" where X is sparse or
+        mostly zeros, else "std". The objective, and so ``history_`` and what ``alpha`` means, is
+        that of the scaled features.
     kernel : str, callable or None, default=None
         Compares nodes in place of the inner product of their features: a name that
         :func:`sklearn.metrics.pairwise.pairwise_kernels` knows ("rbf", "poly", ...), a function
@@ -106,7 +129,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         prediction; the result does not depend on it.
     random_state : int, RandomState or None, default=0
     verbose : int, default=0
-        1 shows a progress bar, 2 a line per pass.
+        1 shows the stages of training and a progress bar with the time left, 2 a line per pass.
 
     Attributes
     ----------
@@ -144,6 +167,9 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
     ['on', 'off']
     """
 
+    # Of those that lack the parameters.
+    scale_features: Any = False
+    class_weight: Any = None
     _partial: Any
     _run: Any
 
@@ -153,6 +179,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         *,
         surrogate: Any = "margin",
         loss: Any = "hamming",
+        class_weight: Any = None,
         solver: Any = "bcfw",
         oracle: Any = None,
         alpha: float = 1e-3,
@@ -160,6 +187,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         tol: float = 1e-3,
         fit_intercept: bool = True,
         penalize_intercept: bool = True,
+        scale_features: bool | str = False,
         kernel: Any = None,
         kernel_params: Any = None,
         cache_size: float = 200,
@@ -176,6 +204,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         self.structure = structure
         self.surrogate = surrogate
         self.loss = loss
+        self.class_weight = class_weight
         self.solver = solver
         self.oracle = oracle
         self.alpha = alpha
@@ -183,6 +212,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         self.tol = tol
         self.fit_intercept = fit_intercept
         self.penalize_intercept = penalize_intercept
+        self.scale_features = scale_features
         self.kernel = kernel
         self.kernel_params = kernel_params
         self.cache_size = cache_size
@@ -244,6 +274,17 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
             Itself.
         """
         self._check_settings()
+        if self.scale_features:
+            raise ValueError(
+                f"scale_features is {self.scale_features!r}, but scales need all examples at once: "
+                "use fit, or a scaler with partial_fit before the model"
+            )
+        if self.class_weight == "balanced":
+            raise ValueError(
+                "class_weight is 'balanced', but counts of classes need all examples at once: use "
+                "fit, or a dict of weights"
+            )
+        X, y = listed(X), listed(y)
         solver = self._solver()
         if self._kernel() is not None:
             solver.check_kernel()
@@ -357,6 +398,9 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         check_run_settings(self)
         check_number("alpha", self.alpha, 0, True)
         check_number("cache_size", self.cache_size, 0, False)
+        check_class_weight(self.class_weight)
+        if not any(self.scale_features is kind or self.scale_features == kind for kind in KINDS):
+            raise ValueError(f"scale_features is {self.scale_features!r}, expected one of {KINDS}")
         fraction = self.validation_fraction
         if not isinstance(fraction, numbers.Real) or not 0 < fraction < 1:
             raise ValueError(
@@ -378,6 +422,11 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
     def _check_combination(self, validated: bool) -> None:
         """Refuse settings that do not go together; ``validated``: fit() is given a set for that."""
         kernel = self._kernel()
+        if kernel is not None and self.scale_features:
+            raise ValueError(
+                f"scale_features is {self.scale_features!r}, but a kernel model has no weights to "
+                "fold factors into; put a scaler before the model"
+            )
         if kernel is not None and kernel.precomputed and self.early_stopping and not validated:
             raise ValueError(
                 "early_stopping cannot split a precomputed kernel; give fit validation=(X, y), "
@@ -388,12 +437,17 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         self, X: Any, y: Any, sample_weight: Any, validation: Any, rng: np.random.Generator
     ) -> TrainingData:
         """Check and pack what fit() is given, all of it once."""
+        X, y = listed(X), listed(y)
+        stage(int(self.verbose), type(self).__name__, "packing the examples")
         space, examples = self._learn_space(X, y, None, sample_weight)
         if self.early_stopping and validation is None:
             X, y, sample_weight, validation = hold_out(
                 X, y, sample_weight, self.validation_fraction, rng
             )
             examples = pack(space, X, y, sample_weight)
+        if self.scale_features:
+            name, kind = space.structure.name, self.scale_features
+            examples = scale_columns(examples, space.layout, name, kind)
         return TrainingData(
             space, examples, X, given_dense(X), packed_validation(space, validation)
         )
@@ -403,11 +457,10 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         kernel, solver = self._kernel(), self._solver()
         if kernel is not None:
             solver.check_kernel()
-        uses_gram = getattr(solver, "uses_gram", True)
-        problem = self._problem(data.space, data.examples, kernel, data.dense, uses_gram)
-        fingerprint = ""
+        problem, fingerprint = self._posed(data), ""
         if self.warm_start or self.checkpoint is not None:
-            fingerprint = fingerprint_of(problem, self._settings(solver))
+            data.fingerprint = data.fingerprint or fingerprint_of(problem, self._settings(solver))
+            fingerprint = data.fingerprint
         previous = getattr(self, "_run", None) if self.warm_start else None
         if previous is not None and previous[0] == fingerprint:
             run = previous[1]
@@ -423,10 +476,22 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         self.memory_ = run.memory()
         hint = ""
         if outcome.reason == "max_iter" and kernel is None:
-            hint = scale_hint(data.space, data.examples)
+            hint = scale_hint(data.space, data.examples, "scale_features" in self.get_params())
         self._finish(data.space, outcome, problem.model(outcome.w), hint=hint)
         self._remember_names(data.X)
         return self
+
+    def _posed(self, data: TrainingData) -> Problem:
+        """Return the problem of packed examples, which alpha has no part in."""
+        if data.problem is None:
+            name, n = type(self).__name__, data.examples.n
+            text = f"features, Gram matrices and oracles of {n} examples"
+            stage(int(self.verbose), name, text)
+            gram = getattr(self._solver(), "uses_gram", True)
+            data.problem = self._problem(
+                data.space, data.examples, self._kernel(), data.dense, gram
+            )
+        return data.problem
 
     def _structure_for(self, y: Any) -> Any:
         """The structure to train on labels such as y."""
@@ -441,10 +506,11 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
     def _problem(
         self, space: Any, examples: Any, kernel: Kernel | None, dense: bool, gram: bool = True
     ) -> Problem:
+        loss, examples = weighed(self.class_weight, self.loss, self.surrogate, space, examples)
         return Problem(
             space,
             examples,
-            self.loss,
+            loss,
             self.surrogate,
             self.penalize_intercept,
             gram=gram,
@@ -460,6 +526,9 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         return without_warm_starts(self.oracle)
 
     def _start(self, problem: Problem, rng: np.random.Generator, w: Any) -> Start:
+        scaling = problem.examples.scaling
+        if w is not None and scaling is not None:
+            w = scaling.unfolded(problem.space.layout, w)
         w = None if w is None else problem.solver_weights(w)
         return Start(problem, float(self.alpha), rng, self.n_jobs or 1, w, float(self.tol))
 
@@ -478,13 +547,14 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
     def _settings(self, solver: Solver) -> dict[str, Any]:
         """What, beside the data and alpha, decides how training goes."""
         return {
-            "surrogate": repr(self.surrogate),
-            "loss": repr(self.loss),
-            "solver": [solver.name, repr(solver)],
+            "surrogate": description_of(self.surrogate),
+            "loss": description_of(self.loss),
+            "class_weight": description_of(self.class_weight),
+            "solver": [solver.name, description_of(solver)],
             "oracle": getattr(self.oracle, "label", self.oracle),
             "intercept": [self.fit_intercept, self.penalize_intercept],
             "random_state": repr(self.random_state),
-            "kernel": repr(self._kernel()),
+            "kernel": description_of(self._kernel()),
         }
 
     def _drive(
@@ -586,4 +656,5 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         if hasattr(space, "classes_"):
             self.classes_ = space.classes_
         if space.layout.node is not None:
-            self.n_features_in_ = space.layout.n_features
+            # Spaces that expand features say how many there were.
+            self.n_features_in_ = getattr(space, "n_features", space.layout.n_features)

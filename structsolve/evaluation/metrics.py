@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from structsolve.evaluation.report import Report
 from structsolve.evaluation.spans import (
     SCHEMES,
     Labels,
@@ -39,7 +40,7 @@ __all__ = [
 
 def token_report(
     y_true: Sequence[Labels], y_pred: Sequence[Labels], labels: Sequence[Any] | None = None
-) -> dict[str, Any]:
+) -> Report:
     """
     Compute accuracy, and precision, recall and F1 of every class, over all tokens.
 
@@ -53,10 +54,10 @@ def token_report(
 
     Returns
     -------
-    dict
-        ``accuracy``, ``support`` (the number of tokens), ``per_class`` (label to ``precision``,
-        ``recall``, ``f1`` and ``support``), and the averages ``macro``, ``micro`` and
-        ``weighted`` of the same figures.  A share of nothing is 0.
+    Report
+        A dict that prints as a table: ``accuracy``, ``support`` (the number of tokens),
+        ``per_class`` (label to ``precision``, ``recall``, ``f1`` and ``support``), and the averages
+        ``macro``, ``micro`` and ``weighted`` of the same figures.  A share of nothing is 0.
 
     Raises
     ------
@@ -97,14 +98,13 @@ def token_report(
     for average in ("macro", "micro", "weighted"):
         precision, recall, f1, _ = figures(average)
         averages[average] = _row(precision, recall, f1, table[:, 3].sum())
-    return {
-        "accuracy": float(np.mean(true == pred)),
-        "support": int(true.size),
-        "per_class": {
-            name: _row(*row) for name, row in zip(names.tolist(), table.tolist(), strict=True)
-        },
+    rows = zip(names.tolist(), table.tolist(), strict=True)
+    return Report(
+        accuracy=float(np.mean(true == pred)),
+        support=int(true.size),
+        per_class={name: _row(*row) for name, row in rows},
         **averages,
-    }
+    )
 
 
 def hamming_loss(
@@ -168,9 +168,7 @@ def sequence_error(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> float:
     return float(np.mean(_errors(y_true, y_pred)[0] > 0))
 
 
-def span_f1(
-    y_true: Sequence[Labels], y_pred: Sequence[Labels], scheme: str = "conll"
-) -> dict[str, Any]:
+def span_f1(y_true: Sequence[Labels], y_pred: Sequence[Labels], scheme: str = "conll") -> Report:
     """
     Compute precision, recall and F1 of whole spans: right only if start, end and type are.
 
@@ -185,9 +183,10 @@ def span_f1(
 
     Returns
     -------
-    dict
-        ``precision``, ``recall``, ``f1`` (shares, 0 where there is nothing), ``support`` (true
-        spans), ``predicted``, ``correct``, and ``per_type``: the same for each type.
+    Report
+        A dict that prints as a table: ``precision``, ``recall``, ``f1`` (shares, 0 where there is
+        nothing), ``support`` (true spans), ``predicted``, ``correct``, and ``per_type``: the same
+        for each type.
 
     Raises
     ------
@@ -227,14 +226,8 @@ def span_f1(
         ],
         axis=1,
     )
-    return {
-        **_shares(*counts.sum(axis=0)),
-        "per_type": {
-            name: _shares(*counts[code])
-            for name, code in sorted(types.items())
-            if counts[code].any()
-        },
-    }
+    each = {name: _shares(*counts[c]) for name, c in sorted(types.items()) if counts[c].any()}
+    return Report(_shares(*counts.sum(axis=0)), per_type=each)
 
 
 def make_span_scorer(
@@ -309,14 +302,14 @@ def make_token_scorer(
     """
     from sklearn.metrics import make_scorer  # heavy
 
-    if metric not in _TOKEN_METRICS:
-        raise ValueError(f"metric is {metric!r}; choose one of {', '.join(_TOKEN_METRICS)}")
+    if metric not in TOKEN_METRICS:
+        raise ValueError(f"metric is {metric!r}; choose one of {', '.join(TOKEN_METRICS)}")
     return make_scorer(_token_score, metric=metric, labels=labels)
 
 
-_TOKEN_METRICS: tuple[str, ...] = ("accuracy", "sequence-accuracy")
+TOKEN_METRICS: tuple[str, ...] = ("accuracy", "sequence-accuracy")
 for _average in ("macro", "micro", "weighted"):
-    _TOKEN_METRICS += tuple(f"{_average}-{figure}" for figure in ("f1", "precision", "recall"))
+    TOKEN_METRICS += tuple(f"{_average}-{figure}" for figure in ("f1", "precision", "recall"))
 
 
 def _token_score(y_true: Any, y_pred: Any, metric: str, labels: Sequence[Any] | None) -> float:

@@ -66,6 +66,7 @@ def plot_convergence(
     figure = _figure(9.6, 3.9)
     objective, gaps = figure.subplots(1, 2)
     levels: list[float] = []
+    highest, faintly = -np.inf, False
     for (name, history), color in zip(runs.items(), cycle(COLORS), strict=False):
         primal, dual = _column(history, "primal"), _column(history, "dual")
         sure = np.array([bool(one.get("certified", True)) for one in history])
@@ -83,13 +84,20 @@ def plot_convergence(
         if not sure.all():
             objective.plot(places, primal, **faint)
             gaps.plot(places, np.where(guess > 0, guess, np.nan), **faint)
+            faintly = True
         levels += _window(primal[sure], dual)
+        highest = max(highest, *primal[sure][np.isfinite(primal[sure])], -np.inf)
     objective.plot([], [], color=_INK, linewidth=1.8, label="primal (upper)")
     objective.plot([], [], color=_INK, linewidth=1.4, linestyle=(0, (4, 2)), label="dual (lower)")
+    if faintly:
+        objective.plot([], [], color=_INK, linewidth=1.0, alpha=0.35, label="estimates, not proved")
     if levels:
         low, high = min(levels), max(levels)
         pad = 0.05 * (high - low or abs(high) or 1.0)
         objective.set_ylim(low - pad, high + pad)
+        if highest > high + pad:
+            note = f"first passes lie above, up to {highest:.3g}"
+            objective.set_title(note, loc="right", fontsize=8, color=_INK)
     gaps.set_yscale("log")
     if tol is not None:
         gaps.axhline(tol, color=_INK, linewidth=0.9, linestyle=":")

@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from structsolve.structure.tag_schemes import MARKS
+
 __all__ = ["SCHEMES", "spans", "tags_from_spans"]
 
 SCHEMES = ("conll", "IOB1", "IOB2", "IOE1", "IOE2", "IOBES")
 Labels = Sequence[Any] | NDArray[Any]
-# Prefixes by what they do; BILOU writes E and S as L and U, BMES writes I as M.
-_CANON = {"O": "O", "B": "B", "I": "I", "M": "I", "E": "E", "L": "E", "S": "S", "U": "S"}
 
 
 def spans(tags: Labels) -> list[tuple[int, int, str]]:
@@ -149,7 +149,7 @@ class Spans:
         marks, codes = [], []
         for code, tag in enumerate(tags.tolist()):
             prefix, _, type_ = str(tag).partition("-")
-            canon = _CANON.get(prefix)
+            canon = MARKS.get(prefix)
             if canon is None:
                 raise ValueError(
                     f"{token_name(name, starts, np.argmax(index == code))} is {tag!r}, not a chunk "

@@ -49,6 +49,7 @@ def flatten(Y: Any, offsets: np.ndarray) -> np.ndarray:
                 "expected one label per row"
             )
         arrays.append(y)
+    arrays = [a for a in arrays if len(a)]  # an empty list has no kind
     kinds = {a.dtype.kind in "US" for a in arrays}
     if len(kinds) > 1:
         raise ValueError("y mixes strings and numbers; use one kind of label for all examples")
@@ -140,6 +141,8 @@ def _are_plain(Y: Any, offsets: np.ndarray) -> bool:
 
 
 def _as_labels(given: Any, where: str) -> np.ndarray:
+    if isinstance(given, (list, tuple)) and not given:
+        return np.zeros(0, dtype=np.int64)
     try:
         y = np.asarray(given)
     except ValueError:
@@ -204,9 +207,12 @@ def learn_classes(flat: np.ndarray, given: Any = None) -> np.ndarray:
     Raises
     ------
     ValueError
-        When the given classes are no flat list, mix strings and numbers, or one repeats.
+        When there are no labels, or the given classes are no flat list, mix strings and numbers,
+        or one repeats.
     """
     if given is None:
+        if not len(flat):
+            raise ValueError("y has no labels: expected at least one sequence that is not empty")
         return np.unique(flat)
     classes = np.asarray(given)
     if _is_mixed(given, classes):

@@ -33,6 +33,9 @@ class Examples:
         Finite, at least 0.
     topology : dict, optional
         What else the structure's operators need.
+    scaling : ColumnScaling, optional
+        How ``nodes`` were made of what users gave (:mod:`structsolve.examples.scaling`); models
+        fold it into their weights.
     """
 
     offsets: np.ndarray
@@ -43,6 +46,7 @@ class Examples:
     edges: Any = None
     sample_weight: np.ndarray | None = None
     topology: dict[str, Any] = field(default_factory=dict)
+    scaling: Any = None
 
     def __post_init__(self) -> None:
         if self.label_offsets is None:
@@ -141,11 +145,13 @@ class Sequences:
         Rows of all sequences, one sequence after the other.
     lengths : sequence of int
         Rows of each sequence, at least 1.
+    empty : bool, default=False
+        Lengths may be 0, for structures that take empty sequences (``ChainStructure(empty=True)``).
 
     Raises
     ------
     ValueError
-        When a length is below 1, or they do not sum to the rows of ``features``.
+        When a length is below 1 (or 0), or they do not sum to the rows of ``features``.
 
     Examples
     --------
@@ -156,10 +162,11 @@ class Sequences:
     (2, (3, 5))
     """
 
-    def __init__(self, features: Any, lengths: Any):
+    def __init__(self, features: Any, lengths: Any, empty: bool = False):
         lengths = np.asarray(lengths, dtype=np.int64)
-        if lengths.ndim != 1 or (lengths < 1).any():
-            raise ValueError("lengths must be a 1-D sequence of integers of at least 1")
+        least = 0 if empty else 1
+        if lengths.ndim != 1 or (lengths < least).any():
+            raise ValueError(f"lengths must be a 1-D sequence of integers of at least {least}")
         if lengths.sum() != features.shape[0]:
             raise ValueError(
                 f"lengths sum to {lengths.sum()}, but features has {features.shape[0]} rows"
@@ -181,10 +188,10 @@ class Sequences:
             [np.arange(self.offsets[r], self.offsets[r + 1]) for r in rows]
             or [np.zeros(0, dtype=np.int64)]
         )
-        return Sequences(self.features[picked], np.diff(self.offsets)[rows])
+        return Sequences(self.features[picked], np.diff(self.offsets)[rows], empty=True)
 
 
-def from_padded(X: Any, lengths: Any) -> Sequences:
+def from_padded(X: Any, lengths: Any, empty: bool = False) -> Sequences:
     """Return the sequences of a padded 3-D array.
 
     Parameters
@@ -193,6 +200,8 @@ def from_padded(X: Any, lengths: Any) -> Sequences:
         Rows beyond a sequence's length are ignored, whatever they hold.
     lengths : array of int of shape (n,)
         Rows of each sequence, 1 to max_length.
+    empty : bool, default=False
+        Lengths may be 0, as of :class:`Sequences`.
 
     Returns
     -------
@@ -216,11 +225,13 @@ def from_padded(X: Any, lengths: Any) -> Sequences:
         raise ValueError(f"X has {X.ndim} dimensions, expected 3: (n, max_length, n_features)")
     if lengths.shape != X.shape[:1] or not np.issubdtype(lengths.dtype, np.integer):
         raise ValueError(f"lengths must be {X.shape[0]} integers, one per sequence of X")
-    wrong = np.flatnonzero((lengths < 1) | (lengths > X.shape[1]))
+    least = 0 if empty else 1
+    wrong = np.flatnonzero((lengths < least) | (lengths > X.shape[1]))
     if wrong.size:
         i = int(wrong[0])
         raise ValueError(
-            f"example {i}: length {lengths[i]} is outside 1 .. {X.shape[1]}, the padded length"
+            f"example {i}: length {lengths[i]} is outside {least} .. {X.shape[1]}, the padded "
+            "length"
         )
     keep = np.arange(X.shape[1]) < lengths[:, None]
-    return Sequences(X[keep], lengths)
+    return Sequences(X[keep], lengths, empty)

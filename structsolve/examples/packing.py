@@ -11,8 +11,9 @@ from ..utils.sparse import as_csr, csr_of, refuse_broken
 from .packed import Sequences
 from .stacking import dense_to_csr, stack_csr, stack_dense
 
-# Matrices with at most this share of non-zeros are kept as CSR.
-DENSITY = 0.25
+# Matrices with at most this share of non-zeros are kept as CSR: from there on it is quicker for any
+# number of labels (benchmarks/sparse_rows.py).
+DENSITY = 0.5
 _CSR = ("data", "indices", "indptr")
 
 
@@ -187,7 +188,7 @@ def sparsify(X: Any, density: float = DENSITY) -> Any:
     Parameters
     ----------
     X : ndarray or scipy.sparse matrix of shape (n_rows, n_features), or None
-    density : float, default=.25
+    density : float, default=.5
         Largest share of non-zeros.
 
     Returns
@@ -259,7 +260,9 @@ def _plain_sizes(X: Any, n_features: int | None, min_rows: int) -> list[int] | N
 
 def _checked_rows(X: Any, n_features: int | None, what: str, min_rows: int) -> list[Any]:
     """Check the matrices one by one; the error names the first that is wrong."""
-    rows = []
+    rows: list[Any] = []
+    if min_rows == 0:
+        X = _with_width(X, n_features)
     for i, x in enumerate(X):
         if isinstance(x, np.ndarray) and x.ndim == 2 and x.dtype.kind == "f":
             pass
@@ -272,14 +275,36 @@ def _checked_rows(X: Any, n_features: int | None, what: str, min_rows: int) -> l
             x = _checked_dense(x, f"{what}, example {i}", 2)
         n_rows, n_columns = x.shape
         if n_rows < min_rows:
-            raise ValueError(
-                f"{what}, example {i}: found {n_rows} rows, expected at least {min_rows}; drop "
-                "empty examples before fitting or predicting"
-            )
+            raise ValueError(_too_few(i, n_rows, what, min_rows))
         n_features = n_columns if n_features is None else n_features
         _expect_columns(n_columns, n_features, what, i)
         rows.append(x)
     return rows
+
+
+def _with_width(X: Any, n_features: int | None) -> list[Any]:
+    """Return X with empty lists as matrices without rows, of the width and kind of the others."""
+    missing = [isinstance(x, (list, tuple)) and not x for x in X]
+    if not any(missing):
+        return list(X)
+    other = next((x for x, empty in zip(X, missing) if not empty), None)
+    sparse = other is not None and is_sparse(other)
+    width = n_features
+    if width is None and other is not None:
+        width = other.shape[1] if sparse else _checked_dense(other, "X", 2).shape[1]
+    none: Any = np.zeros((0, width or 0))
+    if sparse:
+        import scipy.sparse as sp  # heavy
+
+        none = sp.csr_matrix(none)
+    return [none if empty else x for x, empty in zip(X, missing)]
+
+
+def _too_few(i: int, rows: int, what: str, least: int) -> str:
+    return (
+        f"{what}, example {i}: found {rows} rows, expected at least {least}; drop empty examples "
+        "before fitting or predicting (chains take them by ChainStructure(empty=True))"
+    )
 
 
 def stack_rows(
@@ -319,6 +344,9 @@ def stack_rows(
             X.features if is_sparse(X.features) else _checked_dense(X.features, what, 2), what
         )
         _expect_columns(matrix.shape[1], n_features, what, None)
+        counts = np.diff(X.offsets)
+        if len(counts) and counts.min() < min_rows:
+            raise ValueError(_too_few(int(counts.argmin()), int(counts.min()), what, min_rows))
         return (sparsify(matrix) if compress else matrix), X.offsets
     if isinstance(X, (str, bytes, dict)) or not hasattr(X, "__len__"):
         raise ValueError(
@@ -443,19 +471,20 @@ def check_weights(sample_weight: Any, n: int) -> np.ndarray:
             "at least 0"
         )
     if weights.sum() <= 0:
-        raise ValueError("sample_weight is zero for every example: nothing to train on")
+        raise ValueError("sample_weight is zero for every example, expected one above 0")
     return weights
 
 
-def size_offsets(sizes: Any, what: str = "sizes") -> np.ndarray:
+def size_offsets(sizes: Any, what: str = "sizes", least: int = 1) -> np.ndarray:
     """Return where each example begins, from sizes.
 
     Parameters
     ----------
     sizes : sequence of int
-        At least 1.
+        At least ``least``.
     what : str, default="sizes"
         What messages call them.
+    least : int, default=1
 
     Returns
     -------
@@ -477,9 +506,9 @@ def size_offsets(sizes: Any, what: str = "sizes") -> np.ndarray:
         raise ValueError(
             f"{what}: found {given.dtype} of shape {given.shape}, expected one integer per example"
         )
-    if given.min() < 1:
+    if given.min() < least:
         i = int(np.argmin(given))
-        raise ValueError(f"example {i}: {what}: found {given[i]}, expected at least 1")
+        raise ValueError(f"example {i}: {what}: found {given[i]}, expected at least {least}")
     offsets = np.zeros(len(given) + 1, dtype=np.int64)
     np.cumsum(given, out=offsets[1:])
     return offsets

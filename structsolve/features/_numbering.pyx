@@ -20,15 +20,8 @@ cdef extern from "Python.h":
     int PyUnicode_CheckExact(object)
     int PyUnicode_Compare(object, object) except? -1
 
-cdef extern from *:
-    """
-    #if defined(__GNUC__)
-    #define structsolve_prefetch(address) __builtin_prefetch(address)
-    #else
-    #define structsolve_prefetch(address) ((void)(address))
-    #endif
-    """
-    void structsolve_prefetch(const void*) noexcept nogil
+cdef extern from "structsolve/simd/prefetch.h" nogil:
+    void SS_PREFETCH(const void* address)
 
 cdef struct Slot:
     PyObject* name      # borrowed from the list of names; NULL: empty
@@ -145,7 +138,7 @@ cdef class Numbering:
                 feature = <object>PyList_GET_ITEM(item, k)
                 if PyUnicode_CheckExact(feature):
                     hashes[k - first] = PyObject_Hash(feature)
-                    structsolve_prefetch(&self.slots[hashes[k - first] & self.mask])
+                    SS_PREFETCH(&self.slots[hashes[k - first] & self.mask])
             for k in range(first, last):
                 feature = <object>PyList_GET_ITEM(item, k)
                 if PyUnicode_CheckExact(feature):

@@ -107,6 +107,14 @@ class NodeTransformer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         matrix, offsets = self._stack(X)
         return self._unstack(self.transformer_.transform(matrix), offsets, X)
 
+    @property
+    def set_output(self) -> Any:
+        """There is none: the result is one matrix for each example, which no table holds."""
+        raise AttributeError(
+            f"{type(self).__name__} has no set_output: its result is one matrix for each example, "
+            "which no table holds; get_feature_names_out() names their columns"
+        )
+
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the names of the columns, as the transformer gives them.
 
@@ -135,7 +143,7 @@ class NodeTransformer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
             )
         if isinstance(X, (list, tuple)) and _tuples(X):
             X = [x[0] if isinstance(x, tuple) and x else x for x in X]
-        return stack_rows(X, compress=True)
+        return stack_rows(X, min_rows=0, compress=True)
 
     def _unstack(self, rows: Any, offsets: np.ndarray, X: Any) -> Any:
         if rows.shape[0] != offsets[-1]:
@@ -144,7 +152,7 @@ class NodeTransformer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
                 "expected one row per node"
             )
         if isinstance(X, Sequences):
-            return Sequences(rows, np.diff(offsets))
+            return Sequences(rows, np.diff(offsets), empty=True)
         blocks = split_rows(rows, offsets)
         if _tuples(X):
             return [(block, *x[1:]) for block, x in zip(blocks, X)]

@@ -36,6 +36,9 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
     vectorizer : transformer, optional
         What turns dicts into rows: by default ``DictVectorizer()``; `FeatureHasher` needs no
         memory for names.  Any other transformer of a list of dicts works, more slowly.
+    empty : bool, default=False
+        Sequences without items become matrices without rows, which
+        ``ChainStructure(empty=True)`` takes; by default they are refused.
 
     Attributes
     ----------
@@ -60,8 +63,9 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
     ['end', 'len', 'word=Vienna', 'word=waits']
     """
 
-    def __init__(self, vectorizer: Any = None) -> None:
+    def __init__(self, vectorizer: Any = None, empty: bool = False) -> None:
         self.vectorizer = vectorizer
+        self.empty = empty
 
     def fit(self, X: Iterable[Iterable[Any]], y: Any = None) -> SequenceVectorizer:
         """Learn the names of the features in `X`.
@@ -83,9 +87,9 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
         """
         self.vectorizer_ = self._fresh()
         if self._separable():
-            _Tokens(X).columns(self.vectorizer_, self.vectorizer_.fit_transform)
+            _Tokens(X, self.empty).columns(self.vectorizer_, self.vectorizer_.fit_transform)
         else:
-            self.vectorizer_.fit(_whole(X)[0])
+            self.vectorizer_.fit(_whole(X, self.empty)[0])
         return self
 
     def _fresh(self) -> Any:
@@ -130,9 +134,17 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
 
     def _matrices(self, X: Iterable[Iterable[Any]], method: Callable) -> list[Any]:
         if self._separable():
-            return _Tokens(X).matrices(self.vectorizer_, method)
-        items, offsets = _whole(X)
+            return _Tokens(X, self.empty).matrices(self.vectorizer_, method)
+        items, offsets = _whole(X, self.empty)
         return split_rows(method(items), offsets)
+
+    @property
+    def set_output(self) -> Any:
+        """There is none: the result is one matrix for each example, which no table holds."""
+        raise AttributeError(
+            f"{type(self).__name__} has no set_output: its result is one matrix for each example, "
+            "which no table holds; get_feature_names_out() names their columns"
+        )
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the name of every column.
@@ -244,7 +256,7 @@ def split_rows(matrix: Any, offsets: Any) -> list[Any]:
 class _Tokens:
     """All items of all sequences: a number per feature, and where items and sequences end."""
 
-    def __init__(self, X: Iterable[Iterable[Any]]) -> None:
+    def __init__(self, X: Iterable[Iterable[Any]], empty: bool) -> None:
         numbering = Numbering()
         counts: list[int] = []
         lengths: list[int] = []
@@ -252,15 +264,15 @@ class _Tokens:
             before = len(counts)
             for t, item in enumerate(sequence):
                 counts.append(numbering.add_item(item, i, t))
-            if len(counts) == before:
-                raise ValueError(f"X[{i}]: found an empty sequence; expected at least one item")
+            if len(counts) == before and not empty:
+                raise _no_items(i)
             lengths.append(len(counts) - before)
         if not lengths:
             raise ValueError("X: found no sequences; expected at least one")
         self.names, self.texts = numbering.names, numbering.texts
         self.ids, self.values = numbering.occurrences()
-        self.ends = np.r_[0, np.cumsum(counts)]
-        self.offsets = np.r_[0, np.cumsum(lengths)]
+        self.ends = np.cumsum([0, *counts])
+        self.offsets = np.cumsum([0, *lengths])
 
     def matrices(self, inner: Any, method: Callable) -> list[Any]:
         """The rows of all items, cut into sequences."""
@@ -319,7 +331,13 @@ class _Tokens:
         ]
 
 
-def _whole(X: Iterable[Iterable[Any]]) -> tuple[list[dict[str, Any]], np.ndarray]:
+def _no_items(i: int) -> ValueError:
+    return ValueError(
+        f"X[{i}]: found an empty sequence; expected at least one item (empty=True lets it pass)"
+    )
+
+
+def _whole(X: Iterable[Iterable[Any]], empty: bool) -> tuple[list[dict[str, Any]], np.ndarray]:
     """Every item as a dict, for transformers that must see whole items; where sequences end."""
     items: list[dict[str, Any]] = []
     offsets = [0]
@@ -336,10 +354,10 @@ def _whole(X: Iterable[Iterable[Any]]) -> tuple[list[dict[str, Any]], np.ndarray
                 name, value = (feature, 1) if isinstance(feature, str) else feature
                 counted[name] = counted[name] + value if name in counted else value
             items.append(counted)
-        if len(items) == offsets[-1]:
-            raise ValueError(f"X[{i}]: found an empty sequence; expected at least one item")
+        if len(items) == offsets[-1] and not empty:
+            raise _no_items(i)
         offsets.append(len(items))
-    if not items:
+    if len(offsets) == 1:
         raise ValueError("X: found no sequences; expected at least one")
     return items, np.array(offsets)
 

@@ -17,7 +17,9 @@ from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Any, final
 
-__all__ = ["Progress"]
+from .remaining import Remaining, duration
+
+__all__ = ["Progress", "stage"]
 
 _LOGGER = logging.getLogger("structsolve.solvers")
 _SHOWN = ("primal", "dual", "gap")
@@ -42,6 +44,8 @@ class Progress:
         What runs, such as ``"bcfw"``.
     initial : int, default=0
         Passes done before, by the run that is continued.
+    tol : float, optional
+        Relative gap at which the run ends: the time to it is estimated from the gaps seen.
 
     Examples
     --------
@@ -53,13 +57,21 @@ class Progress:
     """
 
     def __init__(
-        self, verbose: int, max_iter: int | None, description: str = "fit", initial: int = 0
+        self,
+        verbose: int,
+        max_iter: int | None,
+        description: str = "fit",
+        initial: int = 0,
+        tol: float | None = None,
     ) -> None:
         self.verbose = int(verbose)
         self.max_iter = max_iter
         self.description = description
         self.done = int(initial)
         self.line = ""
+        self._remaining = None if tol is None else Remaining(tol, max_iter)
+        self._begun, self._before = time.monotonic(), self.done
+        self._left = ""
         self._bar: Any = None
         self._unwritten = False
         self._last_line = -math.inf
@@ -106,14 +118,17 @@ class Progress:
             left out.
         """
         self.done += 1
-        self.line = self._describe(record)
+        self._left = self._time_left(record)
+        self.line = self._describe(record) + self._left
         if logged := _LOGGER.isEnabledFor(logging.INFO):
             with self.aside():
                 _LOGGER.info("%s", self.line, extra={"record": dict(record)})
         if self._bar is not None:
             # A terminal that went away must not end the training.
             with contextlib.suppress(OSError, ValueError):
-                self._bar.set_postfix_str(", ".join(_figures(record, bar=True)), refresh=False)
+                self._bar.set_postfix_str(
+                    ", ".join(_figures(record, bar=True)) + self._left, refresh=False
+                )
                 self._bar.update()
         elif self.verbose > 0 and not (logged and _reaches_console(_LOGGER)):
             self._unwritten = True
@@ -139,15 +154,57 @@ class Progress:
             with contextlib.suppress(OSError, ValueError, AttributeError):
                 self._bar.refresh()
 
+    def _time_left(self, record: Mapping[str, Any]) -> str:
+        """Return the end of a line: how long it still takes, where that can be told."""
+        if self._remaining is None:
+            return ""
+        gap, primal = record.get("gap"), record.get("primal")
+        if gap is not None and primal:
+            self._remaining.see(self.done, gap / abs(primal), record.get("certified", True))
+        left = self._remaining.passes(self.done)
+        made = self.done - self._before
+        if not left or made < 1:
+            return ""
+        return f", about {duration(left * (time.monotonic() - self._begun) / made)} left"
+
     def _write(self) -> None:
         self._unwritten, self._last_line = False, time.monotonic()
-        with contextlib.suppress(OSError, ValueError, AttributeError):
-            sys.stderr.write(self.line + "\n")
-            sys.stderr.flush()
+        _to_stderr(self.line)
 
     def _describe(self, record: Mapping[str, Any]) -> str:
         total = "" if self.max_iter is None else f"/{self.max_iter}"
         return f"{self.description} pass {self.done}{total}: {', '.join(_figures(record))}"
+
+
+def stage(verbose: int, description: str, text: str) -> None:
+    """
+    Say what a training does before its passes, at ``verbose >= 1`` and to the logger.
+
+    Parameters
+    ----------
+    verbose : int
+        As of `Progress`.
+    description : str
+        What runs.
+    text : str
+        What it does now.
+
+    Examples
+    --------
+    >>> from structsolve.utils.progress import stage
+    >>> stage(0, "chain", "packing 10 examples")
+    """
+    line = f"{description}: {text}"
+    if logged := _LOGGER.isEnabledFor(logging.INFO):
+        _LOGGER.info("%s", line)
+    if verbose > 0 and not (logged and _reaches_console(_LOGGER)):
+        _to_stderr(line)
+
+
+def _to_stderr(line: str) -> None:
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        sys.stderr.write(line + "\n")
+        sys.stderr.flush()
 
 
 def _figures(record: Mapping[str, Any], bar: bool = False) -> Iterator[str]:

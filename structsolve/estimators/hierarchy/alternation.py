@@ -18,14 +18,19 @@ import numpy as np
 from ...solvers.checkpoint import Checkpoint, Content, check_records
 from ...solvers.problem import Problem
 from ...structure.hierarchy import Hierarchy
-from .shared import penalty, shared_weights
+from .shared import best_weights, penalty
 from .weights import node_weights
 
 # Inner problems are solved to this share of the joint gap, or of the tolerance.
 INNER = 0.3
+# Weights of nodes are the best ones up to this share of the inner tolerance.
+EXACT = 0.03
 # The norm added to each node's, as a share of the tolerance times the mean norm: without it, a
 # weight that is zero once would stay zero.
 FLOOR = 0.1
+# Training ends where the gap, at the pace of so many alternations, would not close in those left,
+# and where those in a row that have not solved their problems have made so many passes.
+PACE, UNSOLVED = 8, 200
 
 
 @dataclass
@@ -43,8 +48,9 @@ class Alternation:
     history : list of dict
         One record per pass, with ``"alternation"``; the last of each alternation has the joint
         ``"objective"`` after it, and ``"joint_gap"`` where the solver has a dual.
-    reason : {"converged", "contradicted", "failed", "max_iter", "interrupted", "callback"}
-        Why training ended.
+    reason : {"converged", "settled", "contradicted", "failed", "max_iter", "interrupted", \
+"callback"}
+        Why training ended: "settled" where the gap hardly moved any more.
     memory : dict of str to int
         Bytes, by what takes them.
     """
@@ -68,6 +74,9 @@ def alternate(
     checkpoint: Checkpoint | None = None,
 ) -> Alternation:
     """Alternate until the certified joint gap is below ``tol`` times the objective.
+
+    The bound is the largest of all alternations: that of a later one may be lower, where its dual
+    solution leaves nodes with hardly any weight as they are.
 
     Parameters
     ----------
@@ -97,6 +106,9 @@ def alternate(
     floor = loss = 0.0
     objective, inner, reason = np.inf, max(INNER * tol, 0.1), "max_iter"
     first = 1
+    lower, multipliers = -np.inf, None
+    gaps: list[float] = []
+    unsolved = 0
     content = None if checkpoint is None else checkpoint.read_outer()
     if checkpoint is not None and content is not None:
         with checkpoint.blame():
@@ -105,7 +117,10 @@ def alternate(
             floor, loss, objective, inner = (
                 float(meta[name]) for name in ("floor", "loss", "objective", "inner")
             )
+            lower, unsolved = float(meta["lower"]), int(meta["unsolved"])
+            gaps = [float(gap) for gap in meta["gaps"]]
             weights, U = _checked(arrays, weights, make(np.sqrt(weights)).space.layout.dim)
+            multipliers = _checked_multipliers(arrays.get("multipliers"), hierarchy)
             if not (0 < inner < np.inf and first >= 1 and (U is None) == (first == 1)):
                 raise ValueError(f"alternation {first} with a tolerance of {inner}")
     for k in range(first, max_alternations + 1):
@@ -115,9 +130,19 @@ def alternate(
         if previous is not None and hasattr(run, "take_over"):
             run.take_over(previous, V, problem.regulariser(V, alpha) + loss)
         if checkpoint is not None:
-            numbers = {"floor": floor, "loss": loss, "objective": objective, "inner": inner}
-            around = {"alternation": k, "history": list(history), **numbers}
-            kept = {"weights": weights} | ({} if U is None else {"U": U})
+            around = {
+                "alternation": k,
+                "history": list(history),
+                "floor": floor,
+                "loss": loss,
+                "objective": objective,
+                "inner": inner,
+                "lower": lower,
+                "gaps": gaps,
+                "unsolved": unsolved,
+            }
+            own = {"weights": weights, "U": U, "multipliers": multipliers}
+            kept = {name: array for name, array in own.items() if array is not None}
             checkpoint.outer = partial(_both, around, kept)
         outcome = drive(run, inner)
         w = outcome.w
@@ -133,14 +158,15 @@ def alternate(
         if k == 1:
             share = min(max(FLOOR * tol, 1e-9), 1e-3)
             floor = share**2 * (squares.mean() or 1.0)
-        best = shared_weights(hierarchy, squares + floor)
+        best, multipliers = best_weights(hierarchy, squares + floor, EXACT * inner, multipliers)
         before = loss + 0.5 * alpha * penalty(squares + floor, weights)
         after = loss + 0.5 * alpha * penalty(squares + floor, best)
-        lower = _joint_bound(hierarchy, run, weights, alpha)
+        lower = max(lower, _joint_bound(hierarchy, run, weights, alpha))
         # The solver of a convex program may end a little above its start.
         if after > before:
             best, after = weights, before
         gap = loss + 0.5 * alpha * penalty(squares, best) - lower
+        gaps = [*gaps[-PACE:], gap]
         relative = gap / max(abs(after), 1e-300)
         for record in outcome.history:
             history.append({**record, "pass": len(history) + 1, "alternation": k})
@@ -159,6 +185,14 @@ def alternate(
             told = any("violation" in record for record in outcome.history)
             reason = "contradicted" if told else "converged"
             break
+        unsolved = unsolved + len(outcome.history) if outcome.reason == "max_iter" else 0
+        if unsolved >= UNSOLVED:
+            break
+        if len(gaps) > PACE and np.isfinite(gaps[0]):
+            pace = np.log(gaps[0] / gap) / PACE
+            if np.log(relative / tol) > pace * (max_alternations - k):
+                reason = "settled"
+                break
         inner = min(inner, max(INNER * (inner if no_gap else relative), INNER * tol))
     if run is None:
         raise ValueError(
@@ -184,6 +218,20 @@ def _checked(arrays: dict[str, np.ndarray], weights: np.ndarray, dim: int) -> tu
     if U is not None and (U.shape != (dim,) or U.dtype != np.float64 or not np.isfinite(U).all()):
         raise ValueError(f"vectors of the nodes of shape {U.shape}, expected ({dim},), finite")
     return given, U
+
+
+def _checked_multipliers(given: np.ndarray | None, hierarchy: Hierarchy) -> np.ndarray | None:
+    """Return the multipliers of a checkpoint."""
+    if given is None:
+        return None
+    shape = (len(hierarchy.leaves),)
+    if (
+        given.shape != shape
+        or given.dtype != np.float64
+        or not (np.isfinite(given) & (given > 0)).all()
+    ):
+        raise ValueError(f"multipliers of shape {given.shape}, expected {shape}, positive")
+    return given
 
 
 def first_weights(hierarchy: Hierarchy) -> np.ndarray:

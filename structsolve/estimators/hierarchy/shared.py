@@ -8,12 +8,14 @@ import numpy as np
 
 from ...structure.hierarchy import Hierarchy, as_hierarchy
 
-# Newton steps, and the relative gap that ends them, where the hierarchy is no tree.
+# Newton steps at most, and the relative gap that ends them, where the hierarchy is no tree.
 STEPS = 200
 GAP = 1e-10
+# Multipliers of an earlier call are lifted to this share of their mean.
+LIFTED = 1e-2
 
 
-def shared_weights(hierarchy: Any, squares: Any) -> np.ndarray:
+def shared_weights(hierarchy: Any, squares: Any, gap: float = GAP) -> np.ndarray:
     """Return the weights of least ``sum squares / alpha`` whose sums are at most 1.
 
     The sums go over every leaf and its ancestors.  On trees it is a closed form of linear cost, on
@@ -25,6 +27,8 @@ def shared_weights(hierarchy: Any, squares: Any) -> np.ndarray:
         Edges go from parent to child.
     squares : array of shape (n_nodes,)
         Squared norms of the nodes' vectors, >= 0, in the order of the hierarchy's nodes.
+    gap : float, default=1e-10
+        Where the hierarchy is no tree: how far the sum may be above the least, relatively.
 
     Returns
     -------
@@ -57,9 +61,31 @@ def shared_weights(hierarchy: Any, squares: Any) -> np.ndarray:
             f"squares of node {hierarchy.nodes[node].item()!r} is {squares[node]}, expected a "
             "finite number >= 0"
         )
+    return best_weights(hierarchy, squares, gap, None)[0]
+
+
+def best_weights(
+    hierarchy: Hierarchy, squares: np.ndarray, gap: float, multipliers: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return the weights of :func:`shared_weights`, and what a next call may begin with.
+
+    Parameters
+    ----------
+    hierarchy : Hierarchy
+    squares : ndarray of shape (n_nodes,)
+    gap : float
+    multipliers : ndarray of shape (n_leaves,), optional
+        Those of similar squares.
+
+    Returns
+    -------
+    weights : ndarray of shape (n_nodes,)
+    multipliers : ndarray of shape (n_leaves,), or None
+        Of the leaves' sums; None on trees, which need none.
+    """
     if hierarchy.forest:
-        return _tree(hierarchy, np.sqrt(squares))
-    return _graph(hierarchy, squares)
+        return _tree(hierarchy, np.sqrt(squares)), None
+    return _graph(hierarchy, squares, gap, multipliers)
 
 
 def _tree(hierarchy: Hierarchy, norms: np.ndarray) -> np.ndarray:
@@ -89,49 +115,72 @@ def _tree(hierarchy: Hierarchy, norms: np.ndarray) -> np.ndarray:
     return alpha
 
 
-def _graph(hierarchy: Hierarchy, squares: np.ndarray) -> np.ndarray:
-    """Maximise the dual, ``2 sum sqrt(squares (P' lam)) - sum lam`` over ``lam > 0``, by Newton.
+def _graph(
+    hierarchy: Hierarchy, squares: np.ndarray, tol: float, multipliers: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Maximise the dual, ``2 sum sqrt(squares (P' lam)) - sum lam`` over ``lam > 0``.
 
-    P has a row per leaf.  The best weights for lam are ``sqrt(squares / (P' lam))``.  Divided by
-    their largest sum they are feasible, and their cost bounds how far lam is from the optimum.
+    P has a row per leaf.  The best weights for lam are ``sqrt(squares / (P' lam))``.  Made
+    feasible, their cost bounds how far lam is from the optimum.  Newton's steps go to the centre
+    ``lam_l (1 - (P alpha)_l) = mu`` for a mu that falls with that bound: leaves that need no
+    multiplier would hold back steps to the optimum itself.
     """
-    import scipy.sparse as sp  # heavy
-    from scipy.sparse.linalg import splu  # heavy
-
-    P = hierarchy.paths
+    P, turned = hierarchy.paths, hierarchy.paths.T.tocsr()
     # Every leaf must need some weight; otherwise its multiplier is zero.
     top = squares.max(initial=0.0)
     s = np.sqrt(squares / top if top > 0 else np.ones_like(squares))
     s = np.maximum(s, 1e-12)
     lam = np.full(P.shape[0], s.sum() ** 2 / P.shape[0])
-    best, least = np.zeros(len(s)), np.inf
+    if multipliers is not None:
+        # They sum to the cost.  None is near zero, where Newton's steps to a larger one are short.
+        lam = np.maximum(multipliers, LIFTED * multipliers.mean())
+    best, least, mu = np.zeros(len(s)), np.inf, np.inf
 
-    def dual(lam: np.ndarray) -> float:
-        return float(2 * (s * np.sqrt(P.T @ lam)).sum() - lam.sum())
+    def centred(lam: np.ndarray, mu: float) -> float:
+        return float(2 * (s * np.sqrt(turned @ lam)).sum() - lam.sum() + mu * np.log(lam).sum())
 
-    value = dual(lam)
     for _ in range(STEPS):
-        q = P.T @ lam
+        q = turned @ lam
         alpha = s / np.sqrt(q)
         sums = P @ alpha
-        feasible = alpha / sums.max()
+        # Divided by the largest sum of the leaves below it, no node is part of a sum above 1.
+        feasible = alpha / np.maximum.reduceat(sums[turned.indices], turned.indptr[:-1])
         cost = float((s * s / feasible).sum())
         if cost < least:
             best, least = feasible, cost
-        if least - value <= GAP * least:
+        gap = least - centred(lam, 0.0)
+        if gap <= tol * least:
             break
-        H = sp.csc_matrix(P.multiply(0.5 * alpha / q) @ P.T)
-        step = splu(H + sp.diags(1e-14 * H.diagonal())).solve(sums - 1)
+        mu = min(mu, 0.1 * gap / len(lam))
+        slope = sums - 1 + mu / lam
+        step = _solve(P.multiply(0.5 * alpha / q) @ turned, mu / lam**2, slope)
         falling = step < 0
-        longest = 0.95 * float((-lam[falling] / step[falling]).min(initial=np.inf))
-        t, slope = min(1.0, longest), float(step @ (sums - 1))
-        while t > 1e-12 and dual(lam + t * step) < value + 1e-4 * t * slope:
+        t = min(1.0, 0.95 * float((-lam[falling] / step[falling]).min(initial=np.inf)))
+        value, gain = centred(lam, mu), float(step @ slope)
+        while t > 1e-12 and centred(lam + t * step, mu) < value + 1e-4 * t * gain:
             t *= 0.5
         if t <= 1e-12:
             break
         lam = lam + t * step
-        value = dual(lam)
-    return best
+    return best, lam
+
+
+def _solve(H: Any, diagonal: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Solve ``(H + diag(diagonal)) x = right`` for a positive definite matrix.
+
+    Leaves below one root all share a node, so that most entries are there: no sparse factors then.
+    """
+    if H.nnz > 0.05 * H.shape[0] ** 2:
+        from scipy.linalg import cho_factor, cho_solve  # heavy
+
+        dense = H.toarray()
+        dense[np.diag_indices_from(dense)] += diagonal + 1e-14 * dense.diagonal()
+        return cho_solve(cho_factor(dense, overwrite_a=True), right)
+    import scipy.sparse as sp  # heavy
+    from scipy.sparse.linalg import splu  # heavy
+
+    whole = H + sp.diags(diagonal + 1e-14 * H.diagonal())
+    return splu(sp.csc_matrix(whole)).solve(right)
 
 
 def penalty(squares: np.ndarray, alpha: np.ndarray) -> float:

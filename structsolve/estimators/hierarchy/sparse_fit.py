@@ -84,6 +84,7 @@ class SparseFitting(StructuredSVM):
             "normalization": parse(self.normalization)[0] == "learned",
             "kernel": self.kernel is not None,
             "oracle": self.oracle is not None,
+            "scale_features": bool(self.scale_features),
             "surrogate": getattr(self.surrogate, "name", self.surrogate) != "margin",
             "early_stopping": bool(self.early_stopping),
             "validation": validated,

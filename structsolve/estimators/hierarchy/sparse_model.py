@@ -50,6 +50,9 @@ class SparseModel(Model):
         self.matrix = sparse.csr_matrix(shared, shape=matrix.shape)
         self._search = LeafSearch(_ranked_parents(hierarchy))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.hierarchy, self.matrix, self.intercept)
+
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return arrays for a model file."""
         return {name: getattr(self.matrix, name) for name in ("indptr", "indices", "data")}

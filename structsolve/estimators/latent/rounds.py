@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ...lp.oracle import ProgramOracle
 from ...solvers.checkpoint import Checkpoint, Content, check_records
 from ...solvers.driver import Outcome
 from ...solvers.problem import Problem
@@ -112,7 +113,7 @@ class Completer:
         problem = self.problem
         oracle, offsets = problem.oracle, problem.examples.label_offsets
         bounds = np.full(problem.n, np.nan)
-        if getattr(oracle, "batched", False):
+        if isinstance(oracle, ProgramOracle) and oracle.batched:
             best, scores = decode_in_batches(problem.potentials, oracle, w, self.masks, self.n_jobs)
         else:
             best, scores = decode(problem.potentials, oracle, w, self.masks, self.n_jobs, bounds)

@@ -185,7 +185,8 @@ class RiskDiagnostics(EstimatorMixin):
         labelled = pack(self.space_, X, y)
         theta, _ = self._scores(features, self.alpha_)
         layout = make_layout(self.space_, replace(examples, labels=None))
-        oracle, loss = self._asked("oracle")(layout), self._asked("loss", self.loss)(layout)
+        oracle = self._asked("oracle")(layout)
+        loss = self._asked("loss", self._targets.loss_given)(layout)
         loss.check_truths(labelled.labels)
         return surrogates(oracle, loss, theta, 1.0 / rho, labelled.labels, self.n_jobs)
 

@@ -15,7 +15,9 @@ from ...potentials.mercer_model import PREDICTION_BYTES
 from ...structure.ask import learn_space, make_layout, pack
 from ...utils.parallel import effective_jobs
 from ...utils.params import check_types, cloned_transformer
+from ..class_weight import check_class_weight, weighed_loss
 from ..common import mean_score
+from ..label_list import guarded
 from ._decode import label_scores
 from .diagnostics import RiskDiagnostics
 from .held_out import held_out_loss
@@ -38,6 +40,10 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
         Kind of output. All examples must have one shape (for chains: one length).
     loss : str or object, default="hamming"
         A loss that is linear in the parts of both labels; "squared" or "absolute" for "flow".
+    class_weight : {"balanced"}, dict or None, default=None
+        Weight per class, 1 for those left out: errors on nodes of that class count so much, as
+        under :class:`~structsolve.ClassWeights`, with loss "hamming" or "normalized-hamming".
+        "balanced" makes all classes weigh the same. ``score`` stays that of ``loss``.
     alpha : float, default=1e-2
         The paper's lambda: each risk minimises ``mean_i (f(x_i) - L_i)^2 + alpha ||f||^2``. It is
         ``1/n`` of the alpha of :class:`sklearn.kernel_ridge.KernelRidge`, and the alpha of
@@ -91,6 +97,7 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
         structure: Any = "multiclass",
         *,
         loss: Any = "hamming",
+        class_weight: Any = None,
         alpha: float = 1e-2,
         alphas: Any = None,
         cv: int | None = None,
@@ -103,6 +110,7 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
     ):
         self.structure = structure
         self.loss = loss
+        self.class_weight = class_weight
         self.alpha = alpha
         self.alphas = alphas
         self.cv = cv
@@ -141,10 +149,11 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
             structure, X, None if rows_of_numbers else y, fit_intercept=False
         )
         make_targets = getattr(space, "risk_targets", None)
+        loss = weighed_loss(self.class_weight, self.loss, space, examples)
         targets = (
-            PartTargets(space, examples, self.loss)
+            PartTargets(space, examples, loss)
             if make_targets is None
-            else make_targets(examples, y, self.loss)
+            else make_targets(examples, y, loss)
         )
         kernel = self._kernel()
         rows = self._rows(kernel, examples, X)
@@ -207,10 +216,11 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
 
         Returns
         -------
-        Labels in the form of ``y``.
+        Labels in the form of ``y``; lists of label sequences are refused by scikit-learn's metrics,
+        for which :func:`structsolve.get_scorer` has others.
         """
         examples, labels, _ = self._decoded(X)
-        return self._targets.unpack(labels, examples)
+        return guarded(self._targets.unpack(labels, examples))
 
     def predict_with_risk(self, X: Any) -> tuple[Any, np.ndarray]:
         """Return the predictions, and the estimated risk of each.
@@ -309,6 +319,7 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
         _check_alphas([self.alpha], "alpha")
         alphas = [] if self.alphas is None else _check_alphas(self.alphas)
         effective_jobs(self.n_jobs)
+        check_class_weight(self.class_weight)
         if self.cv is not None and (not isinstance(self.cv, (int, np.integer)) or self.cv < 2):
             raise ValueError(f"cv is {self.cv!r}, expected None or an integer >= 2")
         check_types(self)

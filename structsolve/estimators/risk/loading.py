@@ -9,6 +9,7 @@ import numpy as np
 
 from ...examples.packing import csr_from_arrays
 from ...utils.arrays import check_finite
+from ..class_weight import weighed_loss
 from ..codec import check_metadata, part_of, revive_params
 from . import feature_maps
 from .estimator import ConditionalRiskMinimizer
@@ -45,6 +46,9 @@ def load(meta: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any) -> An
         )
     make = getattr(space, "targets_from_state", None) or partial(PartTargets.of_state, space)
     targets = make(model.loss, meta["targets"], part_of(arrays, "targets_"))
+    if model.class_weight is not None:
+        loss = weighed_loss(model.class_weight, model.loss, space, targets.examples)
+        targets = PartTargets(space, targets.examples, loss)
     smoother = KernelSmoother if model.kernel is not None else FeatureSmoother
     check_finite(part_of(arrays, "smoother_"))
     fitted = smoother.of_arrays(part_of(arrays, "smoother_"), bool(model.fit_intercept))

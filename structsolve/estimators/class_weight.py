@@ -1,0 +1,172 @@
+"""``class_weight`` of estimators: weights of examples, or of errors on nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from .. import registry
+from ..examples.packed import Examples
+from ..structure.base import NodeSpace
+from ..structure.losses import ClassWeights
+
+# Losses that a weight for each true class is a factor of.
+WEIGHED = {"hamming": False, "normalized-hamming": True}
+
+
+def check_class_weight(given: Any) -> None:
+    """Raise an error for what is no ``class_weight``.
+
+    Parameters
+    ----------
+    given : object
+
+    Raises
+    ------
+    TypeError, ValueError
+        Unless it is None, "balanced" or a mapping of classes to weights of at least 0.
+    """
+    if given is None or (isinstance(given, str) and given == "balanced"):
+        return
+    if isinstance(given, str):
+        raise ValueError(f"class_weight is {given!r}, expected None, 'balanced' or a dict")
+    if not isinstance(given, Mapping):
+        raise TypeError(f"class_weight is {given!r}, expected None, 'balanced' or a dict")
+    for name, weight in given.items():
+        number = isinstance(weight, (int, float, np.integer, np.floating))
+        if not number or not np.isfinite(weight) or weight < 0:
+            raise ValueError(
+                f"class_weight: the weight of class {name!r} is {weight!r}, expected a finite "
+                "number of at least 0"
+            )
+
+
+def class_weights(given: Any, space: Any, examples: Examples) -> np.ndarray:
+    """Return the weight of each class.
+
+    Parameters
+    ----------
+    given : "balanced" or mapping
+        As :func:`check_class_weight` lets it pass.  "balanced" is the weight of all nodes over the
+        number of classes times the weight of those of the class; it is 1 for a class with none.
+    space : Space
+    examples : Examples
+        Packed, with labels; weights of examples and of nodes count.
+
+    Returns
+    -------
+    ndarray of shape (K,)
+        In the order of ``space.classes_``.
+
+    Raises
+    ------
+    ValueError
+        When the labels are not one class a node, or a name is no class.
+    """
+    structure = space.structure
+    if not isinstance(space, NodeSpace):
+        raise ValueError(
+            f"class_weight is {given!r}, but labels of structure {structure.name!r} do not give "
+            "each node one class; weigh examples by fit(..., sample_weight=), or give a loss of "
+            "the structure"
+        )
+    K = len(space.classes_)
+    if given != "balanced":
+        known = space.classes_.tolist()
+        strange = [name for name in given if name not in known]
+        if strange:
+            raise ValueError(f"class_weight: unknown classes {strange}; known: {known}")
+        return np.array([float(given.get(name, 1.0)) for name in known])
+    sizes = np.diff(examples.label_offsets)
+    counts = examples.topology.get("node_weights")
+    counts = np.ones(int(sizes.sum())) if counts is None else np.array(counts, dtype=np.float64)
+    if examples.sample_weight is not None:
+        counts = counts * np.repeat(examples.sample_weight, sizes)
+    sums = np.bincount(examples.labels, weights=counts, minlength=K)
+    present = sums > 0
+    weights = np.ones(K)
+    weights[present] = sums.sum() / (present.sum() * sums[present])
+    return weights
+
+
+def weighed(
+    given: Any, loss: Any, surrogate: Any, space: Any, examples: Examples
+) -> tuple[Any, Examples]:
+    """Return the loss and the examples that training with ``class_weight`` takes.
+
+    Parameters
+    ----------
+    given : None, "balanced" or mapping
+    loss, surrogate : str or object
+        As the estimator has them.
+    space : Space
+    examples : Examples
+        Packed, with labels.
+
+    Returns
+    -------
+    loss : str or object
+        With several nodes a :class:`~structsolve.ClassWeights`.
+    examples : Examples
+        With one node these are weighed by their class, as scikit-learn does, for any loss.
+
+    Raises
+    ------
+    ValueError
+        Where weights of classes have no meaning; see also :func:`class_weights`.
+    """
+    if given is None:
+        return loss, examples
+    if isinstance(space, NodeSpace) and space.structure.single_node:
+        own = class_weights(given, space, examples)[examples.labels]
+        if examples.sample_weight is not None:
+            own = own * examples.sample_weight
+        if not own.any():
+            raise ValueError(
+                f"class_weight is {given!r}, under which no example of y weighs anything"
+            )
+        return loss, replace(examples, sample_weight=own)
+    if isinstance(surrogate, str):
+        surrogate = registry.default().make("surrogates", surrogate)
+    if not getattr(surrogate, "reads_loss", True):
+        raise ValueError(
+            f"class_weight is {given!r}, but surrogate {surrogate.name!r} does not depend on the "
+            "loss, and a label of several nodes has one likelihood; use surrogate='slack' or "
+            "'margin', or weigh examples by fit(..., sample_weight=)"
+        )
+    return weighed_loss(given, loss, space, examples), examples
+
+
+def weighed_loss(given: Any, loss: Any, space: Any, examples: Examples) -> Any:
+    """Return the loss under which errors on nodes count as their true classes weigh.
+
+    Parameters
+    ----------
+    given : None, "balanced" or mapping
+    loss : str or object
+    space : Space
+    examples : Examples
+        Packed, with labels.
+
+    Returns
+    -------
+    str or loss object
+        ``loss`` itself where ``given`` is None.
+
+    Raises
+    ------
+    ValueError
+        When the loss is no Hamming loss; see also :func:`class_weights`.
+    """
+    if given is None:
+        return loss
+    weights = class_weights(given, space, examples)
+    if not isinstance(loss, str) or loss not in WEIGHED:
+        raise ValueError(
+            f"class_weight is {given!r} and loss is {loss!r}, expected one of {list(WEIGHED)}; "
+            "put the weights into the loss, such as a CostMatrix, and leave class_weight out"
+        )
+    return ClassWeights(dict(zip(space.classes_.tolist(), weights.tolist())), WEIGHED[loss])

@@ -1,0 +1,67 @@
+"""Figures by name that print as a table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+FIGURES = ("precision", "recall", "f1")
+#: What averages are called in a table.
+AVERAGES = {name: f"{name} mean" for name in ("micro", "macro", "weighted", "samples")}
+AVERAGES["hierarchical"] = "hierarchical"
+
+
+class Report(dict):
+    """Figures of predictions: a dict whose text is a table.
+
+    Rows are the entries of ``per_class`` or ``per_type``, then the averages; other numbers stand
+    below.  ``dict(report)`` prints as any dict.
+
+    Examples
+    --------
+    >>> from structsolve.evaluation.metrics import span_f1
+    >>> print(span_f1([["B-NP", "I-NP", "O", "B-VP"]], [["B-NP", "I-NP", "O", "B-NP"]]))
+            precision    recall        f1   support
+    NP         0.5000    1.0000    0.6667         1
+    VP         0.0000    0.0000    0.0000         1
+    <BLANKLINE>
+    all        0.5000    0.5000    0.5000         2
+    <BLANKLINE>
+    predicted 2
+    correct 1
+    """
+
+    def __str__(self) -> str:
+        rows = {str(name): row for name, row in self._parts().items()}
+        means = {AVERAGES[name]: self[name] for name in AVERAGES if name in self}
+        if all(name in self for name in FIGURES):
+            means["all"] = self
+        width = max(map(len, (*rows, *means, "label")), default=0) + 2
+        blocks = []
+        if rows or means:
+            head = " " * width + "".join(f"{name:>10}" for name in (*FIGURES, "support"))
+            blocks.append([head, *(_line(name, row, width) for name, row in rows.items())])
+            blocks.append([_line(name, row, width) for name, row in means.items()])
+        blocks.append(
+            [
+                f"{name.replace('_', ' ')} {_number(value)}"
+                for name, value in self.items()
+                if isinstance(value, (int, float))
+                and not ("all" in means and name in (*FIGURES, "support"))
+            ]
+        )
+        return "\n\n".join("\n".join(block) for block in blocks if block)
+
+    __repr__ = __str__
+
+    def _parts(self) -> dict[Any, Any]:
+        parts: dict[Any, Any] = self.get("per_class", self.get("per_type", {}))
+        return parts
+
+
+def _line(name: str, row: dict[str, Any], width: int) -> str:
+    figures = "".join(f"{row[figure]:>10.4f}" for figure in FIGURES)
+    return f"{name:<{width}}{figures}{row['support']:>10}"
+
+
+def _number(value: float) -> str:
+    return str(value) if isinstance(value, int) else f"{value:.4f}"

@@ -1,0 +1,190 @@
+"""Scores of label sequences and label sets by name, for ``scoring`` and ``score(metric=)``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from structsolve import registry
+
+from .label_sets import SET_METRICS, SetScorer, final_model
+from .metrics import TOKEN_METRICS, make_span_scorer, make_token_scorer
+
+__all__ = ["get_scorer", "get_scorer_names"]
+
+_SPANS = ("span-f1", "span-precision", "span-recall")
+#: Metrics that come with structsolve: of label sequences, then those of label sets alone.
+OURS = tuple(dict.fromkeys([*TOKEN_METRICS, *_SPANS, *SET_METRICS]))
+
+
+def get_scorer(name: str) -> Callable[..., float]:
+    """Return a score of label sequences or label sets by its name.
+
+    scikit-learn's own names misread label sequences or refuse them; give one of these as
+    ``scoring`` to ``cross_val_score``, ``GridSearchCV`` and the like, or the name as ``metric`` to
+    ``score`` of an estimator.
+
+    Parameters
+    ----------
+    name : str
+        One of `get_scorer_names`.  Of sequences, by token ``"accuracy"``, ``"macro-f1"``,
+        ``"micro-f1"``, ``"weighted-f1"`` (and the same with ``precision`` or ``recall``); by
+        sequence ``"sequence-accuracy"``; by span, as conlleval counts, ``"span-f1"``,
+        ``"span-precision"``, ``"span-recall"``.  Of label sets those averages over labels,
+        ``"samples-f1"`` over examples, ``"exact-match"``, and of scores ``"average-precision"``,
+        ``"neg-coverage"``, ``"neg-ranking-loss"``; of hierarchies also ``"hierarchical-f1"``.
+
+    Returns
+    -------
+    callable
+        ``scorer(estimator, X, Y) -> float``, greater is better; it can be pickled.
+
+    Raises
+    ------
+    ValueError
+        For another name, with those that there are.
+
+    See Also
+    --------
+    structsolve.evaluation.metrics.make_token_scorer : With the classes that averages cover.
+    structsolve.evaluation.metrics.make_span_scorer : With a scheme of tags, or one type of span.
+
+    Examples
+    --------
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from structsolve import StructuredSVM, get_scorer, make_strips
+    >>> train, _ = make_strips(60, 1)
+    >>> model = StructuredSVM("chain", alpha=0.01, tol=0.01)
+    >>> scores = cross_val_score(
+    ...     model, train.pixels, train.labels, cv=3, scoring=get_scorer("macro-f1")
+    ... )
+    >>> bool(scores.min() > 0.6)
+    True
+    """
+    if not isinstance(name, str) or name not in get_scorer_names():
+        raise ValueError(
+            f"name is {name!r}, expected one of {', '.join(get_scorer_names())}. "
+            "Names of scikit-learn go to scoring as they are, for labels of one part or label sets"
+        )
+    scorer: Callable[..., float] = registry.default().make("metrics", name)
+    return scorer
+
+
+def make_scorer(name: str) -> Callable[..., float]:
+    """Return a scorer that comes with structsolve.
+
+    Parameters
+    ----------
+    name : str
+        One of ``OURS``.
+
+    Returns
+    -------
+    callable
+        What `get_scorer` returns for it.
+    """
+    of_sets = SetScorer(name) if name in SET_METRICS else None
+    if name in _SPANS:
+        return make_span_scorer(name.removeprefix("span-"))  # type: ignore[arg-type]
+    if name not in TOKEN_METRICS:
+        assert of_sets is not None
+        return of_sets
+    of_tokens = make_token_scorer(name)
+    return of_tokens if of_sets is None else ByLabels(of_tokens, of_sets)
+
+
+@dataclass(frozen=True)
+class ByLabels:
+    """A figure that label sequences and label sets have by the same name.
+
+    Parameters
+    ----------
+    of_tokens, of_sets : callable
+        Scorers of either.
+    """
+
+    of_tokens: Callable[..., float]
+    of_sets: Callable[..., float]
+
+    def __call__(self, estimator: Any, X: Any, y: Any, **given: Any) -> float:
+        """Score predictions.
+
+        Parameters
+        ----------
+        estimator : estimator
+        X, y : as for its ``fit``
+        **given
+            ``sample_weight``, where the figure takes it.
+
+        Returns
+        -------
+        float
+        """
+        model, _ = final_model(estimator)
+        structure = getattr(getattr(model, "space_", None), "structure", None)
+        sets = getattr(structure, "label_sets", False)
+        return (self.of_sets if sets else self.of_tokens)(estimator, X, y, **given)
+
+
+def get_scorer_names() -> list[str]:
+    """Return the names that `get_scorer` knows: of sequences, then of label sets, then of plugins.
+
+    Returns
+    -------
+    list of str
+
+    Examples
+    --------
+    >>> from structsolve.evaluation.scorers import get_scorer_names
+    >>> "span-f1" in get_scorer_names()
+    True
+    """
+    others = registry.default().names("metrics")
+    return [*OURS, *(name for name in others if name not in OURS)]
+
+
+def scorer_of(scoring: Any, plain: bool) -> Callable[..., float] | None:
+    """Return the scorer that ``scoring`` of an estimator means.
+
+    Parameters
+    ----------
+    scoring : str, callable or None
+        A name of :func:`get_scorer`, or scikit-learn's.
+    plain : bool
+        y is one label a row, or a matrix of 0 and 1: scikit-learn's names go first, and are
+        refused for all other y, which scikit-learn reads wrongly.
+
+    Returns
+    -------
+    callable or None
+        ``scorer(estimator, X, y) -> float``; None where the estimator's own ``score`` is meant.
+
+    Raises
+    ------
+    ValueError
+        For unknown names, and those that do not fit y.
+
+    Examples
+    --------
+    >>> scorer_of("f1_macro", plain=False)
+    Traceback (most recent call last):
+    ValueError: scoring is 'f1_macro', which does not fit labels such as these; expected None, a \
+callable, or one of accuracy, ...
+    """
+    if scoring is None or callable(scoring):
+        return scoring
+    from sklearn import metrics  # heavy
+
+    theirs = isinstance(scoring, str) and scoring in metrics.get_scorer_names()
+    if theirs and plain:
+        return metrics.get_scorer(scoring)
+    names = get_scorer_names()
+    if scoring in names:
+        return get_scorer(scoring)
+    wrong = ", which does not fit labels such as these" if theirs else ""
+    more = ", or a name of scikit-learn's" if plain else ""
+    raise ValueError(
+        f"scoring is {scoring!r}{wrong}; expected None, a callable, or one of "
+        f"{', '.join(names)}{more}"
+    )

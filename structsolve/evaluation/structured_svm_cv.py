@@ -1,0 +1,422 @@
+"""StructuredSVMCV, HierarchicalSVMCV: alpha chosen by cross-validation along a path."""
+
+from __future__ import annotations
+
+import inspect
+import numbers
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+from sklearn.exceptions import ConvergenceWarning
+
+from ..estimators.common import generator_of
+from ..estimators.fitting import take
+from ..estimators.hierarchical_svm import HierarchicalSVM
+from ..estimators.structured_svm import StructuredSVM
+from ..examples.packing import check_weights
+from ..potentials.mercer import PRECOMPUTED
+from ..utils.progress import Progress
+from ..utils.sparse import as_csr
+from .alpha_path import DECADES, best_of, given_alphas, has_fallen, largest_alpha
+from .scorers import scorer_of
+
+# What the estimators with a path do not take: they set it themselves.
+SET = ("alpha", "warm_start")
+
+
+def _with_settings_of(base: type) -> Callable[[Any], Any]:
+    """Let a constructor's ``**settings`` show as the keyword parameters of a base class."""
+
+    def told(init: Any) -> Any:
+        own = inspect.signature(init).parameters
+        more = [
+            p.replace(kind=p.KEYWORD_ONLY)
+            for name, p in inspect.signature(base.__init__).parameters.items()  # type: ignore[misc]
+            if name not in own and name not in SET
+        ]
+        named = [p for p in own.values() if p.kind is not p.VAR_KEYWORD]
+        init.__signature__ = inspect.Signature([*named, *more])
+        return init
+
+    return told
+
+
+class PathMixin:
+    """Chooses alpha by cross-validation, and trains with it."""
+
+    #: The estimator that it is, once alpha is known.
+    kind: ClassVar[type[StructuredSVM]]
+    alphas: Any
+    cv: Any
+    scoring: Any
+    patience: int | None
+    refit: bool
+    # Of the estimators that it is mixed into.
+    alpha: Any
+    warm_start: Any
+    n_jobs: int | None
+    random_state: Any
+    verbose: int
+    get_params: Any
+    _require_fitted: Any
+
+    def _set(self, alphas: Any, cv: Any, scoring: Any, patience: Any, refit: bool) -> None:
+        self.alphas = alphas
+        self.cv = cv
+        self.scoring = scoring
+        self.patience = patience
+        self.refit = refit
+        del self.alpha, self.warm_start
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Any:
+        """Choose alpha, then train with it on all examples.
+
+        Parameters
+        ----------
+        X, y : as for ``fit`` of the plain estimator
+        sample_weight : array of shape (n,), optional
+            Weights in training and, where ``scoring`` is None, in the scores.
+        groups : array of shape (n,), optional
+            For splitters that keep groups together, such as ``GroupKFold``.
+
+        Returns
+        -------
+        estimator
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            When a setting is none of those allowed, or a fold's score is not finite.
+        """
+        X, y = _indexed(X, "X"), _indexed(y, "y")
+        given, plain = given_alphas(self.alphas), self._plain(1.0)
+        self._check(plain)
+        scorer = scorer_of(self.scoring, _is_plain(plain, y))
+        rng = plain._generator()
+        seeds = generator_of(self.random_state)
+        data = plain._read(X, y, sample_weight, None, rng)
+        automatic = isinstance(given, int)
+        if isinstance(given, int):
+            largest = largest_alpha(_posed(plain, data), self.n_jobs or 1)
+            alphas: list[float] = np.geomspace(largest, largest * 10.0**-DECADES, given).tolist()
+        else:
+            alphas = given
+        folds = list(self._folds(X, y, sample_weight, groups, scorer, seeds))
+        self.scores_, self.passes_ = self._scores(folds, alphas, automatic)
+        self.alphas_ = np.array(alphas[: self.scores_.shape[1]])
+        self.alpha_ = float(self.alphas_[best_of(self.scores_)])
+        if self.refit:
+            plain.set_params(alpha=self.alpha_)._train(data, rng)
+            settings = plain.get_params(deep=False)
+            self.__dict__.update({k: v for k, v in vars(plain).items() if k not in settings})
+        return self
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model of the chosen alpha, which loads as the plain estimator.
+
+        Parameters
+        ----------
+        path : path
+        """
+        self._require_fitted()
+        plain = self._plain(self.alpha_)
+        given = plain.get_params(deep=False)
+        own = {"alphas_", "alpha_", "scores_", "passes_", *self.get_params(deep=False)}
+        plain.__dict__.update(
+            {k: v for k, v in vars(self).items() if k not in own and k not in given}
+        )
+        plain.save(path)
+
+    @property
+    def partial_fit(self) -> Any:
+        """There is none: folds need all examples at once."""
+        raise AttributeError(f"{type(self).__name__} has no partial_fit; use the plain estimator's")
+
+    @property
+    def path(self) -> Any:
+        """There is none: ``fit`` follows one, whose scores are ``scores_``."""
+        raise AttributeError(f"{type(self).__name__} has no path; use the plain estimator's")
+
+    # -- parts of fit ---------------------------------------------------------------------------
+
+    def _plain(self, alpha: float) -> Any:
+        """Return the plain estimator with these settings."""
+        names = set(inspect.signature(self.kind.__init__).parameters) - {"self", *SET}
+        return self.kind(
+            alpha=alpha, **{name: clone(getattr(self, name), safe=False) for name in names}
+        )
+
+    def _check_settings(self) -> None:
+        given_alphas(self.alphas)
+        if isinstance(self.cv, numbers.Integral) and (self.cv < 2 or isinstance(self.cv, bool)):
+            raise ValueError(f"cv is {self.cv!r}, expected an integer >= 2, a splitter or folds")
+        self._check(self._plain(1.0))
+
+    def _check(self, plain: Any) -> None:
+        plain._check_settings()
+        plain._check_combination(False)
+        if plain.kernel == PRECOMPUTED:
+            raise ValueError(
+                "kernel is 'precomputed', whose columns folds would have to choose too; give the "
+                "kernel by name or as a function"
+            )
+        patience = self.patience
+        whole = isinstance(patience, numbers.Integral) and not isinstance(patience, bool)
+        if patience is not None and not (whole and patience >= 1):
+            raise ValueError(f"patience is {patience!r}, expected None or an integer >= 1")
+
+    def _folds(
+        self, X: Any, y: Any, weights: Any, groups: Any, scorer: Any, seeds: np.random.Generator
+    ) -> Iterator[_Fold]:
+        from sklearn.model_selection import KFold, check_cv  # heavy
+
+        n = X.shape[0] if hasattr(X, "shape") else len(X)
+        if weights is not None:
+            weights = check_weights(weights, n)
+        cv = check_cv(self.cv, y, classifier=is_classifier(self) and _one_label_each(y))
+        if not hasattr(self.cv, "split") and hasattr(cv, "n_splits") and _rare(cv, y):
+            cv = KFold(cv.n_splits)
+        for train, test in cv.split(np.zeros(n), y, groups):
+            worker = self._plain(1.0).set_params(
+                n_jobs=1,
+                callbacks=None,
+                checkpoint=None,
+                verbose=max(0, int(self.verbose) - 1),
+                random_state=int(seeds.integers(2**31)),
+            )
+            learns = getattr(worker, "normalization", None) == "learned"
+            worker.set_params(warm_start=not (learns or getattr(worker, "sparse", False)))
+            yield _Fold(
+                worker,
+                (take(X, train), take(y, train), None if weights is None else weights[train]),
+                (take(X, test), take(y, test), None if weights is None else weights[test]),
+                scorer,
+            )
+
+    def _scores(
+        self, folds: list[_Fold], alphas: list[float], automatic: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return scores and passes of every fold along the path, a column for each alpha."""
+        from joblib import Parallel, delayed  # heavy
+
+        columns: list[list[tuple[float, int]]] = []
+        threads = Parallel(n_jobs=self.n_jobs, require="sharedmem")
+        progress = Progress(int(self.verbose), len(alphas), "alpha path")
+        with warnings.catch_warnings(), threads as parallel, progress:
+            # That of the model which is kept tells; scores may be those of fits cut short.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            for alpha in alphas:
+                columns.append(parallel(delayed(fold.score_at)(alpha) for fold in folds))
+                scores = np.array([[score for score, _ in column] for column in columns]).T
+                progress.update({"alpha": alpha, "score": float(scores[:, -1].mean())})
+                if automatic and self.patience and has_fallen(scores, int(self.patience)):
+                    break
+        return scores, np.array([[passes for _, passes in column] for column in columns]).T
+
+
+class _Fold:
+    """One split: a worker that goes along the path, from each solution to the next."""
+
+    def __init__(self, worker: Any, train: Any, test: Any, scorer: Any):
+        self.worker, self.train, self.test, self.scorer = worker, train, test, scorer
+        self.data: Any = None
+
+    def score_at(self, alpha: float) -> tuple[float, int]:
+        """Train with alpha; return the score of what was left out, and the passes it took."""
+        worker = self.worker.set_params(alpha=alpha)
+        rng = worker._generator()
+        if self.data is None:
+            X, y, weights = self.train
+            self.data, self.train = worker._read(X, y, weights, None, rng), None
+        worker._train(self.data, rng)
+        if worker.stop_reason_ == "interrupted":
+            raise KeyboardInterrupt
+        X, y, weights = self.test
+        if self.scorer is None:
+            score = worker.score(X, y, weights)
+        else:
+            score = self.scorer(worker, X, y)
+        if not (isinstance(score, numbers.Real) and np.isfinite(float(score))):
+            raise ValueError(
+                f"scoring returned {score!r} at alpha={alpha:g}, expected a finite number"
+            )
+        return float(score), int(worker.n_iter_)
+
+
+def _indexed(values: Any, what: str) -> Any:
+    """Return examples in a form that has rows to choose from."""
+    if hasattr(values, "tocsr"):
+        return as_csr(values, what)
+    if hasattr(values, "__array__") and not hasattr(values, "__len__"):
+        return np.asarray(values)
+    return values
+
+
+def _posed(plain: Any, data: Any) -> Any:
+    """Return the problem whose weights at strong regularisation tell where a path begins."""
+    if getattr(plain, "sparse", False):
+        raise ValueError(
+            "sparse=True keeps no vector of all weights, which automatic alphas are found by; list "
+            "them, such as alphas=[1e-4, 1e-5, 1e-6]"
+        )
+    if getattr(plain, "normalization", None) == "learned":
+        # The weights of the nodes that learning begins near to.
+        return clone(plain).set_params(normalization="rho:2")._posed(replace(data))
+    return plain._posed(data)
+
+
+def _one_label_each(y: Any) -> bool:
+    """Tell whether the labels of examples are not sequences, sets or rows themselves."""
+    first = next(iter(y), None) if hasattr(y, "__iter__") else None
+    return isinstance(first, (str, bytes)) or not hasattr(first, "__len__")
+
+
+def _is_plain(estimator: Any, y: Any) -> bool:
+    """Tell whether y is what scikit-learn's scores know: a label a row, or rows of 0 and 1."""
+    structure = estimator._structure_for(y)
+    indicators = getattr(structure, "label_sets", False) and getattr(y, "ndim", 1) == 2
+    return bool(structure.single_node or indicators or getattr(y, "ndim", 1) == 2)
+
+
+def _rare(cv: Any, y: Any) -> bool:
+    """Tell whether classes are too small for stratified folds, none having a member for each."""
+    from sklearn.model_selection import StratifiedKFold  # heavy
+
+    if not isinstance(cv, StratifiedKFold):
+        return False
+    return bool(np.unique(np.asarray(y), return_counts=True)[1].max() < cv.n_splits)
+
+
+class StructuredSVMCV(PathMixin, StructuredSVM):
+    """:class:`StructuredSVM` whose ``alpha`` is chosen by cross-validation along a path.
+
+    Each fold goes from strong to weak regularisation, and from each solution to the next: "bcfw"
+    keeps its dual variables, "cutting-plane" its cuts, others their weights. Then the model is
+    trained on all examples with the alpha of the best mean score; of equal ones the largest.
+
+    Parameters
+    ----------
+    structure : str or Structure, default="chain"
+    alphas : {"path"}, int or sequence of float, default="path"
+        Values to try. "path": 15 over seven powers of ten; a number: so many. They begin where
+        the data say that weights are practically zero (:func:`~structsolve.evaluation.alpha_path.\
+largest_alpha`), which takes scales of features and hierarchies into account.
+    cv : int, splitter or iterable, optional
+        As for :func:`sklearn.model_selection.check_cv`: 5 folds by default, stratified where y is
+        one class a row.
+    scoring : str or callable, optional
+        ``score`` of the model by default; a name of :func:`~structsolve.get_scorer`; scikit-learn's
+        names where y is one label a row or a matrix of 0 and 1; or
+        ``scorer(estimator, X, y) -> float``.
+    patience : int or None, default=3
+        End a path of automatic values when so many in a row score below the best, the last by
+        more than a standard error; None tries all. Values that are listed are all tried.
+    refit : bool, default=True
+        False only scores: there is no model then.
+    surrogate, loss, class_weight, solver, oracle, max_iter, tol : as of StructuredSVM
+    fit_intercept, penalize_intercept : as there
+    scale_features, kernel, kernel_params, cache_size, early_stopping : as there
+    validation_fraction, n_iter_no_change : as there
+    callbacks, checkpoint : as there
+        Of the last training alone.
+    n_jobs : int or None, default=1
+        Threads that share the folds, and passes of the last training; the result does not depend
+        on it.
+    random_state : as there
+    verbose : int, default=0
+        1 shows the path and the last training, 2 every fit too.
+
+    Attributes
+    ----------
+    alpha_ : float
+        The value chosen.
+    alphas_ : ndarray of shape (n_alphas,)
+        Those tried, the largest first.
+    scores_ : ndarray of shape (n_folds, n_alphas)
+    passes_ : ndarray of int of shape (n_folds, n_alphas)
+        Passes that each fit took.
+    coef_, classes_, history_, ... : as of StructuredSVM
+
+    Examples
+    --------
+    >>> from structsolve import StructuredSVMCV, make_strips
+    >>> train, test = make_strips(n_train=60, n_test=40)
+    >>> model = StructuredSVMCV("chain", alphas=[1, 0.1, 0.01], cv=3, tol=0.01)
+    >>> model.fit(train.pixels, train.labels).alpha_ in model.alphas_
+    True
+    >>> model.scores_.shape, model.score(test.pixels, test.labels) > 0.7
+    ((3, 3), True)
+    """
+
+    kind = StructuredSVM
+
+    @_with_settings_of(StructuredSVM)
+    def __init__(
+        self,
+        structure: Any = "chain",
+        *,
+        alphas: Any = "path",
+        cv: Any = None,
+        scoring: Any = None,
+        patience: int | None = 3,
+        refit: bool = True,
+        **settings: Any,
+    ):
+        super().__init__(structure, **settings)
+        self._set(alphas, cv, scoring, patience, refit)
+
+
+class HierarchicalSVMCV(PathMixin, HierarchicalSVM):
+    """:class:`HierarchicalSVM` whose ``alpha`` is chosen as by :class:`StructuredSVMCV`.
+
+    Parameters
+    ----------
+    hierarchy : networkx.DiGraph, mapping or array of shape (m, 2)
+    alphas, cv, scoring, patience, refit : as of StructuredSVMCV
+    normalization, directional, slack, labels, close, structure_name : as of HierarchicalSVM
+        With normalization "learned" every fit begins anew.
+    loss, surrogate, solver, oracle, max_iter, tol, max_alternations : as there
+    sparse : bool, default=False
+        As there; ``alphas`` must then be a list.
+    fit_intercept, penalize_intercept : as there
+    scale_features, kernel, kernel_params, cache_size, early_stopping : as there
+    validation_fraction, n_iter_no_change : as there
+    callbacks, checkpoint, n_jobs, random_state, verbose : as of StructuredSVMCV
+
+    Attributes
+    ----------
+    alpha_, alphas_, scores_, passes_ : as of StructuredSVMCV
+    coef_, node_weights_, history_, ... : as of HierarchicalSVM
+
+    Examples
+    --------
+    >>> from structsolve import HierarchicalSVMCV
+    >>> animals = [("bird", "owl"), ("bird", "duck"), ("mammal", "cat")]
+    >>> X, y = [[1.0, 0.0], [1.0, 1.0], [-1.0, 0.0]] * 4, ["owl", "duck", "cat"] * 4
+    >>> model = HierarchicalSVMCV(animals, cv=2).fit(X, y)
+    >>> model.predict([[1.0, 2.0]]).tolist(), float(model.scores_.max())
+    (['duck'], 1.0)
+    """
+
+    kind = HierarchicalSVM
+
+    @_with_settings_of(HierarchicalSVM)
+    def __init__(
+        self,
+        hierarchy: Any = None,
+        *,
+        alphas: Any = "path",
+        cv: Any = None,
+        scoring: Any = None,
+        patience: int | None = 3,
+        refit: bool = True,
+        **settings: Any,
+    ):
+        super().__init__(hierarchy, **settings)
+        self._set(alphas, cv, scoring, patience, refit)

@@ -1,0 +1,143 @@
+"""Columns of node features brought to one scale for training, and the way back to raw features."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from .packed import Examples
+from .packing import is_sparse, refuse_infinite, sparsify
+
+KINDS = (False, True, "std", "max-abs")
+
+
+@dataclass
+class ColumnScaling:
+    """``x'_j = factors_j (x_j - shifts_j)`` of the columns of node features.
+
+    Parameters
+    ----------
+    factors : ndarray of float64 of shape (n_features,)
+        Above 0.
+    shifts : ndarray of float64 of shape (n_features,), optional
+        None where columns are not centred.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structsolve.potentials.weight_layout import Block, WeightLayout
+    >>> layout = WeightLayout([Block("node", "node", (2,))], n_features=1, intercept=True)
+    >>> scaling = ColumnScaling(np.array([0.5]), np.array([10.0]))
+    >>> w = np.zeros(layout.dim)
+    >>> layout.view(w, "node")[0] = [4.0, -4.0]          # x = 14 is 2 there, and scores 8
+    >>> layout.view(scaling.folded(layout, w), "node").tolist()
+    [[2.0, -2.0], [-20.0, 20.0]]
+    """
+
+    factors: np.ndarray
+    shifts: np.ndarray | None = None
+
+    def folded(self, layout: Any, w: np.ndarray) -> np.ndarray:
+        """Return the weights that score raw features as w scores scaled ones.
+
+        Parameters
+        ----------
+        layout : WeightLayout
+            With an intercept, where columns are centred.
+        w : ndarray of shape (dim,)
+
+        Returns
+        -------
+        ndarray of shape (dim,)
+            A new one.
+        """
+        w = w.copy()
+        rows = _rows(layout, w)
+        rows[: len(self.factors)] *= self.factors[:, None]
+        if self.shifts is not None:
+            rows[-1] -= self.shifts @ rows[:-1]
+        return w
+
+    def unfolded(self, layout: Any, w: np.ndarray) -> np.ndarray:
+        """Return the weights that score scaled features as w scores raw ones.
+
+        Parameters
+        ----------
+        layout : WeightLayout
+        w : ndarray of shape (dim,)
+
+        Returns
+        -------
+        ndarray of shape (dim,)
+            A new one.
+        """
+        w = w.copy()
+        rows = _rows(layout, w)
+        if self.shifts is not None:
+            rows[-1] += self.shifts @ rows[:-1]
+        rows[: len(self.factors)] /= self.factors[:, None]
+        return w
+
+
+def _rows(layout: Any, w: np.ndarray) -> np.ndarray:
+    """Return a view of the node block, a row for each feature and the intercept's last."""
+    part = w[layout.node_start :][: layout.node_rows * layout.node_size]
+    return part.reshape(layout.node_rows, layout.node_size)
+
+
+def scale_columns(examples: Examples, layout: Any, name: str, kind: bool | str) -> Examples:
+    """Return examples whose node features have columns of one scale, and know how it was made.
+
+    scikit-learn's StandardScaler and MaxAbsScaler do it, on all nodes; each counts as much as its
+    example.
+
+    Parameters
+    ----------
+    examples : Examples
+    layout : WeightLayout
+    name : str
+        Of the structure, for messages.
+    kind : {True, "std", "max-abs"}
+        Divide by the standard deviation, or by the largest magnitude.  True is "max-abs" for
+        sparse features and for dense ones that are mostly zeros, else "std".  "std" centres dense
+        columns where the layout has an intercept, which takes the shift up.
+
+    Returns
+    -------
+    Examples
+        Their ``scaling`` is a :class:`ColumnScaling`.
+
+    Raises
+    ------
+    ValueError
+        When nodes have no features; naming the example of one that is not finite.
+    """
+    from sklearn.preprocessing import MaxAbsScaler, StandardScaler  # heavy
+
+    nodes = sparsify(examples.nodes)
+    if nodes is None or layout.node is None:
+        raise ValueError(
+            f"scale_features is {kind!r}, but nodes of structure {name!r} have no features; leave "
+            "it False"
+        )
+    data = nodes.data if is_sparse(nodes) else nodes
+    if not np.isfinite(data).all():
+        refuse_infinite(nodes, examples.offsets, "X")
+    weights = None
+    if examples.sample_weight is not None:
+        weights = np.repeat(examples.sample_weight, np.diff(examples.offsets))
+    if kind == "std" or (kind is True and not is_sparse(nodes)):
+        centre = bool(layout.intercept) and not is_sparse(nodes)
+        scaler = StandardScaler(with_mean=centre)
+        with np.errstate(over="ignore", invalid="ignore"):
+            scaler.fit(nodes, sample_weight=weights)
+        shifts = scaler.mean_.astype(np.float64) if centre else None
+    else:
+        scaler, shifts = MaxAbsScaler(), None
+        scaler.fit(nodes if weights is None else nodes[weights > 0])
+    scales = np.asarray(scaler.scale_, dtype=np.float64)
+    return replace(
+        examples, nodes=scaler.transform(nodes), scaling=ColumnScaling(1 / scales, shifts)
+    )

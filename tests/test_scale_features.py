@@ -1,0 +1,203 @@
+"""scale_features: as if X had been scaled, and prediction without a scaler."""
+
+import warnings
+from dataclasses import replace
+
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+
+import structsolve
+from structsolve import HierarchicalSVM, StructuredSVM
+from structsolve.examples.scaling import scale_columns
+
+LEVELS = np.array([1e3, 1e-2, 1.0, 7.0])
+TIGHT = {"alpha": 0.1, "tol": 1e-5, "max_iter": 300}
+
+
+def rows(rng, n, sparse=False):
+    """Features of unequal scale; the last but one column is constant, the last zero."""
+    X = rng.normal(size=(n, 4)) * LEVELS + [5e3, 0, 0, 0]
+    X = np.column_stack([X, np.full(n, 3.0), np.zeros(n)])
+    if sparse:
+        X[rng.random(X.shape) < 0.6] = 0
+        return sp.csr_matrix(X)
+    return X
+
+
+def cases(rng, sparse):
+    """Estimator, all feature rows, X of scaled rows, y."""
+    n = 24
+    X = rows(rng, n, sparse)
+    y = rng.integers(3, size=n)
+    cuts = [0, 5, 6, 13, n]
+    spans = [slice(a, b) for a, b in zip(cuts, cuts[1:])]
+    tree = nx.DiGraph([(8, 0), (8, 9), (9, 1), (9, 2)])
+
+    def chains(R):
+        return [R[s] for s in spans]
+
+    def graphs(R):
+        return [(R[s], [(k, k + 1) for k in range(s.stop - s.start - 1)]) for s in spans]
+
+    labels = [y[s] for s in spans]
+    return {
+        "multiclass": (StructuredSVM("multiclass"), X, lambda R: R, y),
+        "ordinal": (StructuredSVM("ordinal"), X, lambda R: R, y),
+        "multilabel": (StructuredSVM("multilabel"), X, lambda R: R, rng.integers(2, size=(n, 3))),
+        "chain": (StructuredSVM("chain"), X, chains, labels),
+        "mrf": (StructuredSVM("mrf"), X, graphs, labels),
+        "hierarchy": (HierarchicalSVM(tree), X, lambda R: R, y),
+        "learned": (HierarchicalSVM(tree, normalization="learned"), X, lambda R: R, y),
+    }
+
+
+STRUCTURES = ["multiclass", "ordinal", "multilabel", "chain", "mrf", "hierarchy", "learned"]
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [*((name, True) for name in STRUCTURES), ("chain", "std"), ("multiclass", "max-abs")],
+)
+def test_as_if_x_were_scaled(name, kind, sparse):
+    rng = np.random.default_rng(3)
+    model, X, form, y = cases(rng, sparse)[name]
+    model.set_params(**TIGHT)
+    if name == "learned":
+        model.set_params(tol=1e-3)
+    if kind == "std" or (kind is True and not sparse):
+        scaler = StandardScaler(with_mean=not sparse)
+    else:
+        scaler = MaxAbsScaler()
+    scaled = scaler.fit_transform(X)
+    plain = clone(model).fit(form(scaled), y)
+    inside = clone(model).set_params(scale_features=kind).fit(form(X), y)
+    assert np.isclose(
+        inside.history_[-1]["primal"], plain.history_[-1]["primal"], rtol=2 * model.tol
+    )
+    new = rows(rng, 24, sparse)
+    for raw, given in ((X, scaled), (new, scaler.transform(new))):
+        scores = inside.decision_function(form(raw)), plain.decision_function(form(given))
+        for a, b in zip(*scores):
+            np.testing.assert_allclose(a, b, atol=0.05 if name == "learned" else 5e-3)
+    same = [
+        np.array_equal(a, b) for a, b in zip(inside.predict(form(X)), plain.predict(form(scaled)))
+    ]
+    assert np.mean(same) > 0.95
+
+
+def test_without_an_intercept_nothing_is_centred():
+    rng = np.random.default_rng(0)
+    X, y = rows(rng, 20), rng.integers(2, size=20)
+    scaled = StandardScaler(with_mean=False).fit_transform(X)
+    model = StructuredSVM("multiclass", fit_intercept=False, scale_features="std", **TIGHT)
+    plain = clone(model).set_params(scale_features=False).fit(scaled, y)
+    np.testing.assert_allclose(
+        model.fit(X, y).decision_function(X), plain.decision_function(scaled), atol=1e-3
+    )
+
+
+@pytest.mark.parametrize("kind", ["std", "max-abs"])
+def test_weights_of_examples_are_copies(kind):
+    rng = np.random.default_rng(1)
+    X, y = rows(rng, 20), rng.integers(2, size=20)
+    weight = rng.integers(3, size=20)
+    model = StructuredSVM("multiclass", scale_features=kind, **TIGHT)
+    copies = clone(model).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    weighted = model.fit(X, y, sample_weight=weight)
+    np.testing.assert_allclose(
+        weighted.decision_function(X), copies.decision_function(X), atol=1e-3
+    )
+
+
+@pytest.mark.parametrize("solver", ["bcfw", "sgd", "cutting-plane"])
+def test_warm_starts_go_on_as_on_scaled_features(solver):
+    rng = np.random.default_rng(2)
+    X, y = rows(rng, 40), rng.integers(3, size=40)
+    scaled = StandardScaler().fit_transform(X)
+    model = StructuredSVM("multiclass", alpha=0.1, tol=1e-4, max_iter=20, solver=solver)
+    model.set_params(warm_start=True)
+    plain, inside = clone(model), clone(model).set_params(scale_features=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        for _ in range(2):
+            plain.fit(scaled, y)._run = None  # weights, not dual variables
+            inside.fit(X, y)._run = None
+            primal = [r["primal"] for r in plain.history_]
+            np.testing.assert_allclose([r["primal"] for r in inside.history_], primal, rtol=1e-4)
+    np.testing.assert_allclose(
+        inside.decision_function(X), plain.decision_function(scaled), atol=1e-3
+    )
+
+
+def test_path():
+    rng = np.random.default_rng(2)
+    X, y = rows(rng, 40), rng.integers(3, size=40)
+    base = StructuredSVM("multiclass", scale_features=True, **TIGHT)
+    for model in base.path(X, y, [1.0, 0.1]):
+        alone = clone(base).set_params(alpha=model.alpha).fit(X, y)
+        np.testing.assert_allclose(
+            model.decision_function(X), alone.decision_function(X), atol=2e-3
+        )
+
+
+def test_files_checkpoints_and_validation(tmp_path):
+    rng = np.random.default_rng(4)
+    X, y = rows(rng, 40), rng.integers(3, size=40)
+    settings = {"scale_features": True, "alpha": 0.01, "early_stopping": True, "tol": 1e-5}
+
+    def die(record):
+        if record["pass"] == 2:
+            raise RuntimeError("power cut")
+
+    path = tmp_path / "run.ckpt"
+    with pytest.raises(RuntimeError):
+        StructuredSVM("multiclass", callbacks=[die], checkpoint=path, **settings).fit(X, y)
+    model = StructuredSVM("multiclass", checkpoint=path, **settings).fit(X, y)
+    whole = StructuredSVM("multiclass", **settings).fit(X, y)
+    np.testing.assert_array_equal(model.coef_["node"], whole.coef_["node"])
+    assert max(r.get("validation_score", 0) for r in whole.history_) > 0
+    whole.save(tmp_path / "model")
+    loaded = structsolve.load(tmp_path / "model")
+    assert loaded.scale_features is True
+    np.testing.assert_array_equal(loaded.predict(X), whole.predict(X))
+
+
+def test_refusals():
+    X, y = np.array([[1.0, 1e3], [2.0, -1e3], [0.0, 0.0]]), [0, 1, 0]
+    with pytest.raises(ValueError, match="scale_features is 'min', expected one of"):
+        StructuredSVM("multiclass", scale_features="min").fit(X, y)
+    with pytest.raises(ValueError, match="kernel model has no weights"):
+        StructuredSVM("multiclass", scale_features=True, kernel="rbf").fit(X, y)
+    with pytest.raises(ValueError, match="all examples at once"):
+        StructuredSVM("multiclass", scale_features=True, solver="sgd").partial_fit(X, y)
+    with pytest.raises(ValueError, match="sparse=True does not take"):
+        tree = nx.DiGraph([("r", 0), ("r", 1)])
+        HierarchicalSVM(tree, sparse=True, scale_features=True).fit(X, y)
+    for number, kind in ((np.nan, "NaN"), (np.inf, "infinity")):
+        bad = X.copy()
+        bad[1, 0] = number
+        for form in (np.asarray, sp.csr_matrix):
+            with pytest.raises(ValueError, match=f"{kind}.*1"):
+                StructuredSVM("multiclass", scale_features=True).fit(form(bad), y)
+    with pytest.raises(ValueError, match="found 1e.183"):
+        StructuredSVM("multiclass", scale_features="std").fit(X * 1e180, y)
+    space, examples = structsolve.get_structure("multiclass").make_space(X, y)
+    with pytest.raises(ValueError, match="nodes of structure 'mine' have no features"):
+        scale_columns(replace(examples, nodes=None), space.layout, "mine", True)
+
+
+def test_the_warning_names_the_option():
+    rng = np.random.default_rng(5)
+    X, y = rows(rng, 60), rng.integers(3, size=60)
+    model = StructuredSVM("multiclass", alpha=1e-6, max_iter=2, tol=1e-9)
+    with pytest.warns(ConvergenceWarning, match="or set scale_features=True"):
+        model.fit(X, y)
+    with pytest.warns(ConvergenceWarning) as caught:
+        model.set_params(scale_features=True).fit(X, y)
+    assert "scale_features" not in str(caught[0].message)

@@ -1,0 +1,163 @@
+"""Scores of label sequences through scikit-learn: ours by name, its own never silently wrong."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from sklearn import metrics
+from sklearn.model_selection import (
+    GridSearchCV,
+    cross_val_predict,
+    cross_val_score,
+    cross_validate,
+    train_test_split,
+)
+
+from structsolve import ConditionalRiskMinimizer, LatentSVM, StructuredSVM, get_scorer
+from structsolve.estimators.label_list import LabelList, guarded
+from structsolve.evaluation.label_sets import SET_METRICS
+from structsolve.evaluation.metrics import TOKEN_METRICS, hamming_loss, span_f1, token_report
+from structsolve.evaluation.scorers import get_scorer_names
+
+rng = np.random.default_rng(0)
+EQUAL = [rng.normal(size=(3, 2)) for _ in range(12)]
+RAGGED = [rng.normal(size=(2 + i % 3, 2)) for i in range(12)]
+SENTENCE = 'structsolve.get_scorer\\("macro-f1"\\)'
+
+
+def noise(X, classes):
+    labels = np.random.default_rng(1)
+    return [[classes[k] for k in labels.integers(len(classes), size=len(x))] for x in X]
+
+
+def chain():
+    return StructuredSVM("chain", alpha=0.1, tol=0.1)
+
+
+CLASSES = ([0, 1], [0, 1, 2], ["O", "B-A"])
+
+
+@pytest.mark.parametrize("X", [EQUAL, RAGGED], ids=["equal", "ragged"])
+@pytest.mark.parametrize("classes", CLASSES, ids=str)
+@pytest.mark.parametrize("scoring", ["f1_macro", "accuracy", "neg_mean_squared_error"])
+def test_metrics_of_scikit_learn_are_refused_with_the_name_of_the_right_one(X, classes, scoring):
+    Y = noise(X, classes)
+    with pytest.raises(ValueError, match=SENTENCE):
+        cross_val_score(chain(), X, Y, scoring=scoring, cv=3, error_score="raise")
+    with pytest.raises(ValueError, match=SENTENCE):
+        GridSearchCV(chain(), {"alpha": [1.0]}, scoring=scoring, cv=3, error_score="raise").fit(
+            X, Y
+        )
+
+
+def test_by_default_a_refused_metric_gives_nan_and_the_sentence():
+    with pytest.warns(UserWarning, match=SENTENCE):
+        scores = cross_val_score(chain(), EQUAL, noise(EQUAL, [0, 1]), scoring="f1_macro", cv=3)
+    assert np.isnan(scores).all()
+
+
+@pytest.mark.parametrize("X", [EQUAL, RAGGED], ids=["equal", "ragged"])
+def test_every_metric_of_two_label_lists_is_refused(X):
+    Y = noise(X, [0, 1])
+    answers = chain().fit(X, Y).predict(X)
+    for metric in (
+        metrics.accuracy_score,
+        metrics.balanced_accuracy_score,
+        metrics.classification_report,
+        metrics.cohen_kappa_score,
+        metrics.confusion_matrix,
+        metrics.f1_score,
+        metrics.hamming_loss,
+        metrics.jaccard_score,
+        metrics.matthews_corrcoef,
+        metrics.mean_absolute_error,
+        metrics.multilabel_confusion_matrix,
+        metrics.precision_recall_fscore_support,
+        metrics.r2_score,
+        metrics.zero_one_loss,
+    ):
+        # A few make an array of y_true before they ask for any length: NumPy refuses ragged ones.
+        of_arrays = metric in (
+            metrics.balanced_accuracy_score,
+            metrics.cohen_kappa_score,
+            metrics.confusion_matrix,
+        )
+        sentence = "inhomogeneous" if of_arrays and X is RAGGED else SENTENCE
+        with pytest.raises(ValueError, match=sentence):
+            metric(Y, answers)
+        with pytest.raises(ValueError, match=f"{SENTENCE}|inhomogeneous"):
+            metric(answers, Y)
+
+
+@pytest.mark.parametrize("X", [EQUAL, RAGGED], ids=["equal", "ragged"])
+def test_names_work_as_scoring(X):
+    Y = noise(X, ["O", "B-A", "I-A"])
+    of_sets = {*SET_METRICS} - {*TOKEN_METRICS}
+    names = [name for name in get_scorer_names() if name not in of_sets]
+    scores = cross_validate(
+        chain(),
+        X,
+        Y,
+        cv=3,
+        error_score="raise",
+        return_estimator=True,
+        return_indices=True,
+        scoring={name: get_scorer(name) for name in names},
+    )
+    for fold, (model, rows) in enumerate(zip(scores["estimator"], scores["indices"]["test"])):
+        true, answers = [Y[i] for i in rows], model.predict([X[i] for i in rows])
+        report = token_report(true, answers)
+        expected = {
+            "accuracy": 1 - hamming_loss(true, answers),
+            "macro-f1": report["macro"]["f1"],
+            "weighted-recall": report["weighted"]["recall"],
+            "sequence-accuracy": np.mean([list(a) == b for a, b in zip(answers, true)]),
+            "span-f1": span_f1(true, answers)["f1"],
+            "span-recall": span_f1(true, answers)["recall"],
+        }
+        for name, value in expected.items():
+            assert scores[f"test_{name}"][fold] == pytest.approx(value)
+    search = GridSearchCV(chain(), {"alpha": [1.0, 0.1]}, scoring=get_scorer("span-f1"), cv=3)
+    assert 0 <= search.fit(X, Y).best_score_ <= 1
+
+
+def test_unknown_names_are_refused_with_those_there_are():
+    for name in ("f1_macro", "f1", 3):
+        with pytest.raises(ValueError, match="accuracy, sequence-accuracy, macro-f1.*span-recall"):
+            get_scorer(name)
+
+
+def test_answers_stay_lists_in_all_else():
+    Y = noise(EQUAL, [0, 1])
+    answers = chain().fit(EQUAL, Y).predict(EQUAL)
+    assert isinstance(answers, list) and len(answers) == 12 and len(list(iter(answers))) == 12
+    assert np.asarray(answers).shape == (12, 3) and np.asarray(answers).dtype.kind == "i"
+    assert type(answers[:2]) is list and type(answers + []) is list
+    for other in (copy.copy(answers), copy.deepcopy(answers), pickle.loads(pickle.dumps(answers))):
+        assert type(other) is LabelList and np.array_equal(other, answers)
+    # Splitters and estimators take them for labels, and a metric of one's own sees a list.
+    train, test = train_test_split(answers, random_state=0)
+    assert len(train) + len(test) == 12
+    own = metrics.make_scorer(lambda true, predicted: float(len(predicted)))
+    assert cross_val_score(chain(), EQUAL, answers, scoring=own, cv=3).tolist() == [4, 4, 4]
+    assert cross_val_predict(chain(), EQUAL, answers, cv=3).shape == (12, 3)
+
+
+def test_other_estimators_guard_their_answers_too():
+    Y = noise(EQUAL, [0, 1])
+    for model in (ConditionalRiskMinimizer("chain"), LatentSVM("chain", alpha=0.1, tol=0.1)):
+        model.fit(EQUAL, Y)
+        with pytest.raises(ValueError, match=SENTENCE):
+            metrics.f1_score(Y, model.predict(EQUAL), average="macro")
+
+
+def test_labels_of_one_part_and_label_sets_are_as_they_were():
+    for answers in (["a", "b"], np.eye(2), [1, 2], []):
+        assert guarded(answers) is answers
+    X = rng.normal(size=(30, 2))
+    Y = (X > 0).astype(int)
+    scores = cross_val_score(StructuredSVM("multilabel"), X, Y, scoring="f1_macro", cv=3)
+    assert scores.min() > 0.6
+    scores = cross_val_score(StructuredSVM("multiclass"), X, Y[:, 0], scoring="accuracy", cv=3)
+    assert scores.min() > 0.6

@@ -1,0 +1,160 @@
+"""Metrics of label sets and hierarchies: by hand, through models, by name, from plugins."""
+
+import pickle
+from types import ModuleType
+
+import networkx as nx
+import numpy as np
+import pytest
+from checks import refused
+from reference.hierarchies import random_dag
+from sklearn import metrics
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import structsolve
+from structsolve import Named, StructuredSVM, get_scorer, hookimpl, registry
+from structsolve.evaluation.label_sets import SET_METRICS, hierarchical_scores, label_set_report
+from structsolve.evaluation.scorers import OURS, get_scorer_names
+from structsolve.plugins.dag import DagStructure
+
+ANIMALS = nx.DiGraph([("animal", "dog"), ("animal", "cat"), ("thing", "chair"), ("pet", "dog")])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_hierarchical_figures_against_sets(seed):
+    rng = np.random.default_rng(seed)
+    hierarchy = random_dag(rng, 7)
+    graph = nx.DiGraph()
+    graph.add_nodes_from(range(7))
+    graph.add_edges_from(hierarchy.edges.tolist())
+    truth, guess = rng.integers(0, 2, (2, 5, 7)) * rng.integers(0, 2, (2, 5, 7))
+    lonely = len(hierarchy.roots) == 1
+    both = guessed = there = 0
+    for rows in zip(truth, guess):
+        a, b = (
+            set().union(*({v, *nx.ancestors(graph, v)} for v in np.flatnonzero(row)))
+            - (set(hierarchy.roots.tolist()) if lonely else set())
+            for row in rows
+        )
+        both, guessed, there = both + len(a & b), guessed + len(b), there + len(a)
+    scores = hierarchical_scores(truth, guess, hierarchy)
+    assert scores["precision"] == (both / guessed if guessed else 0)
+    assert scores["recall"] == (both / there if there else 0)
+    assert scores["f1"] == pytest.approx(2 * both / (guessed + there) if guessed + there else 0)
+    doubled = hierarchical_scores(truth[[0, 0, 1]], guess[[0, 0, 1]], hierarchy)
+    weighted = hierarchical_scores(truth[:2], guess[:2], hierarchy, [2.0, 1.0])
+    for name in ("precision", "recall", "f1"):
+        assert doubled[name] == pytest.approx(weighted[name])
+
+
+def test_reports():
+    truth, guess = np.array([[1, 1, 0, 0, 0, 0]]), np.array([[1, 0, 1, 0, 0, 0]])
+    nodes = StructuredSVM(DagStructure(ANIMALS, close=True)).structure.hierarchy.nodes
+    report = label_set_report(truth, guess, nodes, ANIMALS)
+    assert report["exact_match"] == 0 and report["accuracy"] == pytest.approx(4 / 6)
+    assert report["hierarchical"]["f1"] == pytest.approx(2 * 1 / 4 * 4 / 5)  # pet is above dog
+    lines = str(report).splitlines()
+    assert [line.split()[0] for line in lines[1:7]] == [*map(str, nodes)]
+    assert [line.split()[0] for line in lines[8:13]] == [
+        "micro", "macro", "weighted", "samples", "hierarchical",
+    ]  # fmt: skip
+    for average in ("micro", "macro", "weighted", "samples"):
+        expected = metrics.f1_score(truth, guess, average=average, zero_division=0)
+        assert report[average]["f1"] == pytest.approx(expected)
+    refused("y_true has shape .*6 nodes", hierarchical_scores, [[1]], [[1]], ANIMALS)
+
+
+def data(seed=0, n=60):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    return X, (X + rng.normal(size=(n, 3)) > 0.5).astype(int)
+
+
+def test_scores_by_name():
+    X, Y = data()
+    model = StructuredSVM("multilabel", alpha=0.05).fit(X, Y)
+    guess, scores = model.predict(X), model.decision_function(X)
+    expected = {
+        "accuracy": model.score(X, Y),
+        "exact-match": metrics.accuracy_score(Y, guess),
+        "micro-f1": metrics.f1_score(Y, guess, average="micro"),
+        "samples-recall": metrics.recall_score(Y, guess, average="samples", zero_division=0),
+        "average-precision": metrics.label_ranking_average_precision_score(Y, scores),
+        "neg-coverage": -metrics.coverage_error(Y, scores),
+        "neg-ranking-loss": -metrics.label_ranking_loss(Y, scores),
+    }
+    weight = np.arange(len(X)) % 3 + 1
+    twice = np.repeat(np.arange(len(X)), weight)
+    for name in SET_METRICS:
+        if name.startswith("hierarchical-"):
+            refused("needs a hierarchy", model.score, X, Y, metric=name)
+            continue
+        value = model.score(X, Y, metric=name)
+        assert value == pytest.approx(expected.get(name, value))
+        assert value == pickle.loads(pickle.dumps(get_scorer(name)))(model, X, Y)
+        weighted = model.score(X, Y, sample_weight=weight, metric=name)
+        assert weighted == pytest.approx(model.score(X[twice], Y[twice], metric=name))
+    refused("unknown metric 'f2'; known: ", model.score, X, Y, metric="f2")
+    refused("metric is 3", model.score, X, Y, metric=3, error=TypeError)
+    lines = make_pipeline(StandardScaler(), StructuredSVM("multilabel", alpha=0.05))
+    values = cross_val_score(lines, X, Y, cv=3, scoring=get_scorer("macro-f1"), error_score="raise")
+    plain = cross_val_score(lines, X, Y, cv=3, scoring="f1_macro")
+    np.testing.assert_allclose(values, plain)
+    chain = StructuredSVM("chain", max_iter=1, tol=9).fit([X[:2]], [["a", "b"]])
+    refused(
+        "'samples-f1' is of label sets", chain.score, [X[:2]], [["a", "b"]], metric="samples-f1"
+    )
+    assert chain.score([X[:2]], [["a", "b"]], metric="accuracy") == chain.score(
+        [X[:2]], [["a", "b"]]
+    )
+
+
+@pytest.mark.parametrize("labels", ["closed", "single-leaf"])
+def test_hierarchies_by_name(labels):
+    X, _ = data()
+    names = np.array(["dog", "cat", "chair"])
+    y = names[X.argmax(axis=1)]
+    model = StructuredSVM(DagStructure(ANIMALS, labels=labels, close=True), alpha=0.01)
+    given = y if labels == "single-leaf" else [[name] for name in y]
+    model.fit(X, given)
+    space = model.space_
+    guess = model.predict(X)
+    column = {name: k for k, name in enumerate(space.hierarchy.nodes.tolist())}
+    truth = np.zeros((len(X), len(column)), int)
+    truth[np.arange(len(X)), [column[name] for name in y]] = 1
+    if labels == "single-leaf":
+        rows, guess = guess, np.zeros_like(truth)
+        guess[np.arange(len(X)), [column[name] for name in rows]] = 1
+    scores = hierarchical_scores(truth, guess, space.hierarchy)
+    for figure in ("precision", "recall", "f1"):
+        assert model.score(X, given, metric=f"hierarchical-{figure}") == pytest.approx(
+            scores[figure]
+        )
+    if labels == "closed":
+        assert model.score(X, given, metric="average-precision") > 0.5
+        assert model.score(X, given, metric="micro-f1") == pytest.approx(
+            metrics.f1_score(space.hierarchy.close(truth.astype(np.int32)), guess, average="micro")
+        )
+
+
+def test_plugins_bring_metrics():
+    plugin = ModuleType("share")
+
+    @hookimpl
+    def structsolve_metrics():
+        return [Named("share", lambda part=1.0: lambda model, X, y: part, "a constant")]
+
+    plugin.structsolve_metrics = structsolve_metrics
+    registry.default().register(plugin, "share")
+    try:
+        assert get_scorer_names() == [*OURS, "share"]
+        X, Y = data()
+        model = StructuredSVM("multilabel", alpha=0.05, max_iter=2, tol=9).fit(X, Y)
+        assert model.score(X, Y, metric="share") == 1.0 == get_scorer("share")(model, X, Y)
+        assert model.score(X, Y, metric="share:part=.25") == 0.25
+        (listed,) = [p for p in structsolve.list_plugins() if p["name"] == "share"]
+        assert listed["metrics"] == ["share"]
+    finally:
+        registry.default().unregister(plugin)

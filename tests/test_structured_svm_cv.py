@@ -1,0 +1,298 @@
+"""StructuredSVMCV and HierarchicalSVMCV: the path, its folds, scores, files, conventions."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from data import chains
+from sklearn.base import clone
+from sklearn.datasets import dump_svmlight_file
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import structsolve
+from structsolve import HierarchicalSVM, HierarchicalSVMCV, StructuredSVM, StructuredSVMCV
+from structsolve.cli.main import main
+from structsolve.evaluation.alpha_path import best_of, given_alphas, has_fallen, largest_alpha
+from structsolve.evaluation.scorers import scorer_of
+
+ALPHAS = [1.0, 0.1, 0.01]
+TREE = [("r", "a"), ("r", "s"), ("s", "b"), ("s", "c")]
+
+
+def flat(n=60, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(3, size=n)
+    return np.eye(3)[y] + rng.normal(size=(n, 3)), np.array(list("abc"))[y]
+
+
+EXPECTED = {
+    "check_sample_weight_equivalence_on_dense_data": "repeated rows fall into other folds",
+    "check_sample_weight_equivalence_on_sparse_data": "repeated rows fall into other folds",
+}
+
+
+@parametrize_with_checks(
+    [StructuredSVMCV("multiclass", alphas=[0.1], cv=2, max_iter=5)],
+    expected_failed_checks=lambda estimator: EXPECTED,
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize(
+    ("structure", "solver"),
+    [("chain", "bcfw"), ("multiclass", "bcfw"), ("multiclass", "cutting-plane")],
+)
+def test_scores_are_those_of_cold_fits(structure, solver):
+    X, y = chains(15, noise=2) if structure == "chain" else flat()
+    settings = {"solver": solver, "max_iter": 3000}
+    settings["tol"] = 1e-6 if solver == "bcfw" and structure == "multiclass" else 1e-3
+    model = StructuredSVMCV(structure, alphas=ALPHAS[::-1], cv=3, **settings).fit(X, y)
+    plain = StructuredSVM(structure, **settings)
+    grid = GridSearchCV(plain, {"alpha": ALPHAS}, cv=3).fit(X, y)
+    assert model.alphas_.tolist() == ALPHAS
+    results = [grid.cv_results_[f"split{k}_test_score"] for k in range(3)]
+    np.testing.assert_allclose(model.scores_, results, atol=0.03)
+    assert model.passes_.shape == (3, 3) and model.passes_.min() >= 1
+    again = clone(plain).set_params(alpha=model.alpha_).fit(X, y)
+    for name, rows in again.coef_.items():
+        np.testing.assert_array_equal(model.coef_[name], rows)
+    assert model.score(X, y) == again.score(X, y)
+
+
+@pytest.mark.parametrize("seed", [0, None, "state"])
+def test_threads_change_nothing(seed):
+    X, y = chains(12, noise=2)
+    fits = []
+    for jobs in (1, 3):
+        state = np.random.RandomState(5) if seed == "state" else seed
+        model = StructuredSVMCV("chain", alphas=3, cv=3, tol=0.1, n_jobs=jobs, random_state=state)
+        fits.append(model.fit(X, y))
+    np.testing.assert_array_equal(fits[0].alphas_, fits[1].alphas_)
+    if seed is not None:
+        np.testing.assert_array_equal(fits[0].scores_, fits[1].scores_)
+        np.testing.assert_array_equal(fits[0].passes_, fits[1].passes_)
+        np.testing.assert_array_equal(fits[0].flat_weights(), fits[1].flat_weights())
+
+
+def test_the_path_begins_where_weights_gain_a_hundredth_at_most():
+    X, Y = chains(12, noise=1)
+    rows, classes = flat(30)
+    cases = [(StructuredSVM("chain", surrogate=s), X, Y) for s in ("margin", "crf")]
+    cases += [(StructuredSVM("multiclass", loss="zero-one"), rows, classes)]
+    cases += [(StructuredSVM("multiclass", scale_features=True), rows * [1, 100, 0.01], classes)]
+    cases += [(HierarchicalSVM(TREE), rows, classes)]
+    free = {"solver": "cutting-plane", "penalize_intercept": False, "fit_intercept": True}
+    for model, given, y in cases:
+        model.set_params(tol=1e-4, max_iter=500)
+        data = model._read(given, y, None, None, model._generator())
+        problem = model._posed(data)
+        largest = largest_alpha(problem)
+        start = problem.primal(np.zeros(problem.dim), 1.0)[0]
+        primal = model.set_params(alpha=largest).fit(given, y).history_[-1]["primal"]
+        assert 0.985 * start <= primal <= start
+        smaller = model.set_params(alpha=largest / 100).fit(given, y).history_[-1]["primal"]
+        assert smaller < 0.95 * start
+    model = StructuredSVM("multiclass", **free)
+    data = model._read(rows, classes, None, None, model._generator())
+    assert largest_alpha(model._posed(data)) > 0
+
+
+def test_without_a_gradient_the_path_begins_at_one():
+    X, y = flat(20)
+    kernel = StructuredSVMCV("multiclass", kernel="rbf", alphas=2, cv=2, tol=0.01).fit(X, y)
+    assert kernel.alphas_[0] == 1.0
+    zero = StructuredSVMCV("multiclass", fit_intercept=False, alphas=2, cv=2).fit(0 * X, y)
+    assert zero.alphas_[0] == 1.0
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_automatic_paths_end_when_scores_fall():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 30)), rng.integers(2, size=40)
+    X[:, 0] += 2.0 * y
+    model = StructuredSVMCV("multiclass", cv=4, tol=0.01, max_iter=10).fit(X, y)
+    full = clone(model).set_params(patience=None).fit(X, y)
+    count = len(model.alphas_)
+    assert 4 <= count < 15 == len(full.alphas_)
+    np.testing.assert_array_equal(model.scores_, full.scores_[:, :count])
+    assert has_fallen(model.scores_, 3) and not has_fallen(model.scores_[:, :-1], 3)
+    listed = clone(model).set_params(alphas=full.alphas_).fit(X, y)
+    assert len(listed.alphas_) == 15
+
+
+def test_best_of_takes_the_strongest_of_equals():
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        scores = rng.integers(4, size=(rng.integers(1, 5), rng.integers(1, 9))) / 4
+        best, mean = best_of(scores), scores.mean(axis=0)
+        assert np.isclose(mean[best], mean.max()) and (mean[:best] < mean.max() - 1e-9).all()
+        fallen = has_fallen(scores, 2)
+        lost = scores[:, [best]] - scores
+        expected = scores.shape[1] - best > 2 and lost[:, -2:].mean(axis=0).min() > 1e-9
+        if expected and len(scores) > 1:
+            expected = lost[:, -1].mean() > lost[:, -1].std(ddof=1) / len(scores) ** 0.5
+        assert fallen == expected
+
+
+def test_groups_weights_and_splitters():
+    X, y = flat(40)
+    groups = np.arange(40) % 4
+    model = StructuredSVMCV("multiclass", alphas=ALPHAS, cv=GroupKFold(4)).fit(X, y, groups=groups)
+    for fold, (train, test) in enumerate(GroupKFold(4).split(X, y, groups)):
+        plain = StructuredSVM("multiclass", alpha=1.0).fit(X[train], y[train])
+        assert plain.score(X[test], y[test]) == pytest.approx(model.scores_[fold, 0], abs=0.11)
+    weight = np.where(np.arange(40) < 30, 1.0, 0.0)
+    split = [(np.arange(20), np.arange(20, 40))]
+    half = StructuredSVMCV("multiclass", alphas=[0.1], cv=split).fit(X, y, sample_weight=weight)
+    plain = StructuredSVM("multiclass", alpha=0.1).fit(X[:20], y[:20])
+    assert half.scores_[0, 0] == pytest.approx(plain.score(X[20:30], y[20:30]), abs=0.11)
+    with pytest.raises(ValueError, match="sample_weight"):
+        half.fit(X, y, sample_weight=weight[:3])
+
+
+def test_scorers():
+    X, y = flat(30)
+    X_chain, Y = chains(20, noise=2)
+    model = StructuredSVMCV("multiclass", alphas=[0.1], cv=2, scoring="f1_macro").fit(X, y)
+    wanted = GridSearchCV(StructuredSVM("multiclass"), {"alpha": [0.1]}, cv=2, scoring="f1_macro")
+    assert model.scores_.mean() == pytest.approx(wanted.fit(X, y).best_score_, abs=0.05)
+    tokens = StructuredSVMCV("chain", alphas=[0.1], cv=2, scoring="macro-f1").fit(X_chain, Y)
+    plain = StructuredSVM("chain", alpha=0.1)
+    train, test = next(KFold(2).split(X_chain))
+    plain.fit([X_chain[i] for i in train], [Y[i] for i in train])
+    score = scorer_of("macro-f1", False)(plain, [X_chain[i] for i in test], [Y[i] for i in test])
+    assert tokens.scores_[0, 0] == pytest.approx(score, abs=0.05)
+    assert callable(scorer_of("span-recall", False)) and scorer_of(None, True) is None
+    for name, plain_y, message in (
+        ("f1_macro", False, "does not fit labels such as these"),
+        ("f2", True, "or a name of scikit-learn's"),
+        (3, False, "scoring is 3"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            scorer_of(name, plain_y)
+    with pytest.raises(ValueError, match="does not fit"):
+        StructuredSVMCV("chain", scoring="f1_macro").fit(X_chain, Y)
+    with pytest.raises(ValueError, match="scoring returned nan at alpha=0.1"):
+        StructuredSVMCV("multiclass", alphas=[0.1], scoring=lambda *given: np.nan).fit(X, y)
+
+
+def test_files_pickles_and_settings(tmp_path):
+    X, Y = chains(20, noise=2)
+    model = StructuredSVMCV("chain", alphas=ALPHAS, cv=2, scale_features="std").fit(X, Y)
+    model.save(tmp_path / "model")
+    loaded = structsolve.load(tmp_path / "model")
+    assert type(loaded) is StructuredSVM and loaded.alpha == model.alpha_
+    assert loaded.scale_features == "std"
+    copied = pickle.loads(pickle.dumps(model))
+    for other in (loaded, copied):
+        assert all(np.array_equal(a, b) for a, b in zip(other.predict(X), model.predict(X)))
+    assert np.array_equal(copied.scores_, model.scores_)
+    params = model.get_params()
+    assert set(StructuredSVM().get_params()) - set(params) == {"alpha", "warm_start"}
+    assert "alphas=[1.0, 0.1, 0.01]" in repr(model) and "kernel" not in repr(model)
+    assert clone(model).get_params()["scale_features"] == "std"
+    with pytest.raises(TypeError, match="alfas"):
+        StructuredSVMCV("chain", alfas=3)
+    for name in ("path", "partial_fit"):
+        assert not hasattr(model, name)
+
+
+def test_only_scores_without_refit():
+    X, y = flat(20)
+    model = StructuredSVMCV("multiclass", alphas=ALPHAS, cv=2, refit=False).fit(X, y)
+    assert model.alpha_ in ALPHAS
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+
+
+def test_early_stopping_and_what_is_told(tmp_path, capsys):
+    X, y = flat(40)
+    settings = {"early_stopping": True, "max_iter": 15, "tol": 1e-6}
+    calls = []
+    model = StructuredSVMCV(
+        "multiclass",
+        alphas=[1e-4, 1e-5],
+        cv=2,
+        verbose=1,
+        callbacks=[lambda record: calls.append(record["pass"])],
+        checkpoint=tmp_path / "run",
+        **settings,
+    ).fit(X, y)
+    assert calls == [record["pass"] for record in model.history_]
+    assert (tmp_path / "run").exists() and "alpha path pass 2/2" in capsys.readouterr().err
+    plain = StructuredSVM("multiclass", alpha=model.alpha_, **settings).fit(X, y)
+    np.testing.assert_array_equal(model.coef_["node"], plain.coef_["node"])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        StructuredSVMCV("multiclass", alphas=[1e-7], cv=3, max_iter=1).fit(X, y)
+    told = [w for w in caught if issubclass(w.category, ConvergenceWarning)]
+    assert len(told) == 1  # that of the model which is kept
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"max_iter": 10},
+        {"normalization": "learned", "max_alternations": 2, "max_iter": 20},
+        {"sparse": True},
+    ],
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_hierarchies(settings, tmp_path):
+    X, y = flat(30)
+    alphas = [0.01, 0.001] if settings.get("sparse") else 3
+    model = HierarchicalSVMCV(TREE, alphas=alphas, cv=3, tol=0.01, **settings).fit(X, y)
+    assert model.scores_.shape[0] == 3 and model.scores_.max() > 0.5
+    model.save(tmp_path / "model")
+    loaded = structsolve.load(tmp_path / "model")
+    assert type(loaded) is HierarchicalSVM and loaded.alpha == model.alpha_
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    np.testing.assert_allclose(loaded.node_weights_, model.node_weights_)
+
+
+@pytest.mark.parametrize("given", [["path"], ["0.1", "0.01"]])
+def test_the_shell(given, tmp_path, capsys):
+    X, y = flat(40)
+    data, model = tmp_path / "train.svm", tmp_path / "model"
+    dump_svmlight_file(X, np.array(list(map(ord, y))), str(data), zero_based=False)
+    options = ["--cv", "2", "--tol", "0.1", "--max-iter", "10", "--scale-features"]
+    assert main(["fit", str(data), "--model", str(model), "--alphas", *given, *options]) == 0
+    loaded = structsolve.load(model)
+    assert type(loaded) is StructuredSVM and loaded.scale_features is True
+    assert loaded.alpha in (0.1, 0.01) or given == ["path"]
+    capsys.readouterr()
+
+
+def test_label_sets_and_rare_classes():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(24, 3))
+    sets = (X + rng.normal(size=X.shape) > 0).astype(int)
+    for scoring in (None, "f1_micro"):
+        model = StructuredSVMCV("multilabel", alphas=[0.1, 0.01], cv=3, scoring=scoring)
+        assert model.fit(X, sets).scores_.shape == (3, 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        few = StructuredSVMCV("multiclass", alphas=[0.1], cv=3).fit(X, np.arange(24) % 12)
+    assert few.scores_.shape == (3, 1)
+
+
+def test_refusals():
+    X, y = flat(12)
+    for alphas in ("way", 0, True, [], [0.1, -1], [np.inf], ["a"], None):
+        with pytest.raises(ValueError, match="alphas is"):
+            StructuredSVMCV("multiclass", alphas=alphas).fit(X, y)
+    assert given_alphas((0.1, 1, 0.1)) == [1.0, 0.1] and given_alphas(np.int64(4)) == 4
+    for patience in (0, 1.5, True):
+        with pytest.raises(ValueError, match="patience is"):
+            StructuredSVMCV("multiclass", patience=patience).fit(X, y)
+    with pytest.raises(ValueError, match="precomputed"):
+        StructuredSVMCV("multiclass", kernel="precomputed").fit(X @ X.T, y)
+    with pytest.raises(ValueError, match="list them"):
+        HierarchicalSVMCV(TREE, sparse=True).fit(X, y)
+    with pytest.raises(ValueError, match="max_iter is 0"):
+        StructuredSVMCV("multiclass", max_iter=0).fit(X, y)
