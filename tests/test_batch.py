@@ -1,6 +1,7 @@
 """structsolve.batch: surrogates, labels and marginals where scores are given."""
 
 import copy
+import itertools
 import pickle
 
 import numpy as np
@@ -19,6 +20,7 @@ from structsolve.batch import (
     score_space,
     value_and_gradient,
 )
+from structsolve.batch.answers import best_labels
 from structsolve.batch.binding import binding_of
 from structsolve.lp import ask_oracle
 from structsolve.structure import calls
@@ -520,3 +522,25 @@ def test_other_bad_arguments():
         samples(ranking, Scores(np.zeros((1, 2, 2)), examples=ranking.pack_sizes(1)))
     with pytest.raises(ValueError, match="no plugin gives the projection 'entropy'"):
         marginals(flow, Scores(np.zeros((1, 5)), examples=flow.pack_sizes(1)))
+
+
+def test_best_labels_are_refused_where_all_are_forbidden_and_only_there():
+    rng = np.random.default_rng(0)
+    space, refused = score_space("chain", 2), 0
+    for _ in range(300):
+        node = np.where(rng.random((3, 2)) < 0.3, -np.inf, rng.integers(0, 3, (3, 2)))
+        table = np.where(rng.random((2, 2)) < 0.4, -np.inf, rng.integers(0, 3, (2, 2)))
+        examples = space.pack_sizes([3])
+        scores = Scores(node, shared={"transition": table}, examples=examples)
+        best = max(
+            node[0, a] + table[a, b] + node[1, b] + table[b, c] + node[2, c]
+            for a, b, c in itertools.product(range(2), repeat=3)
+        )
+        if best == -np.inf:
+            refused += 1
+            with pytest.raises(ValueError, match="example 0: every label is forbidden"):
+                best_labels(space, scores)
+        else:
+            a, b, c = best_labels(space, scores)
+            assert node[0, a] + table[a, b] + node[1, b] + table[b, c] + node[2, c] == best
+    assert 30 < refused < 270

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import threading
 
 import numpy as np
 import pytest
@@ -33,8 +32,12 @@ from structsolve.solvers.driver import drive  # noqa: E402
 
 @pytest.fixture(scope="module")
 def client():
+    # A busy machine takes its time to start a worker again; others are not given up for that.
+    waits = ("deploy.lost-worker-timeout", "comm.timeouts.connect", "comm.timeouts.tcp")
+    patient = {f"distributed.{name}": "20 minutes" for name in (*waits, "scheduler.worker-ttl")}
     options = {"threads_per_worker": 1, "processes": True, "dashboard_address": None}
     with (
+        dask.config.set(patient),
         distributed.LocalCluster(n_workers=3, memory_limit=0, **options) as processes,
         distributed.Client(processes) as one,
     ):
@@ -83,20 +86,51 @@ def test_it_agrees_with_one_machine(client):
 
 
 class Killer:
-    """A callback that ends a worker at once: before some rounds, and in the middle of others."""
+    """A callback that ends a worker: before some rounds, and in the middle of others.
 
-    def __init__(self, client, before=(), within=()):
-        self.client, self.before, self.within, self.timers = client, before, within, []
+    Which one that is in the middle of a round depends on who is the first to end its part of it.
+    """
+
+    def __init__(self, client, before, within, folder):
+        self.client, self.before, self.within = client, before, within
+        self.folder, self.killed = folder, []
 
     def __call__(self, record):
-        if record["pass"] in (*self.before, *self.within):
+        number = record["pass"]
+        if number not in (*self.before, *self.within):
+            return
+        self.client.wait_for_workers(3)  # one that died before is there again
+        if number in self.before:
             pids = self.client.run(os.getpid)
-            pid = pids[sorted(pids)[record["pass"] % len(pids)]]
-            delay = 0.05 if record["pass"] in self.within else 0.0
-            self.timers.append(threading.Timer(delay, os.kill, (pid, signal.SIGKILL)))
-            self.timers[-1].start()
-            if not delay:
-                self.timers[-1].join()
+            os.kill(pids[sorted(pids)[number % len(pids)]], signal.SIGKILL)
+            (self.folder / f"{number}").touch()
+        else:
+            self.client.run(dies_in_its_next_round(str(self.folder / f"{number}")))
+        self.killed.append(number)
+
+
+def dies_in_its_next_round(path):
+    """Return what workers are to run; the first to make the file at this path dies."""
+
+    def arm():
+        import os
+        import signal
+
+        from structsolve.dask.shard import Shard
+
+        step = Shard.step
+
+        def last(self, order):
+            answer = step(self, order)
+            try:
+                os.close(os.open(path, os.O_CREAT | os.O_EXCL))
+            except FileExistsError:
+                return answer
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        Shard.step = last
+
+    return arm
 
 
 def in_process(X, Y, n_shards, rounds, alpha=0.01, pieces=6):
@@ -131,15 +165,18 @@ def test_neither_workers_nor_their_death_change_a_bit(
 ):
     X, Y = chains()
     expected = in_process(X, Y, n_shards, rounds)
-    killer = Killer(client, before, within)
+    folder = tmp_path / "killed"
+    folder.mkdir()
+    killer = Killer(client, before, within, folder)
     path = tmp_path / "run" if checkpoint else None
     model = svm(client=client, n_shards=n_shards, max_iter=rounds, tol=0.0, checkpoint=path)
     model.set_params(callbacks=[killer]).fit(lazily(X), lazily(Y))
-    assert len(killer.timers) == len(before) + len(within)
+    assert sorted(killer.killed) == sorted((*before, *within))
+    assert sorted(os.listdir(folder)) == [f"{number}" for number in sorted(killer.killed)]
     assert np.array_equal(model.to_local().flat_weights(), expected.w)
     for name in ("primal", "dual", "oracle_calls"):
         assert [r[name] for r in model.history_] == [r[name] for r in expected.history]
-    client.wait_for_workers(3, timeout=60)
+    client.wait_for_workers(3)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -8,9 +8,12 @@ torch = pytest.importorskip("torch", reason="needs the extra [torch]")
 import torch_cases  # noqa: E402
 from torch_cases import CASES, GIBBS  # noqa: E402
 
+from structsolve import registry  # noqa: E402
 from structsolve.plugins.dependency import DependencyStructure  # noqa: E402
+from structsolve.surrogates import MaxMin, MicroF1  # noqa: E402
 from structsolve.torch import StructuredLoss, decode  # noqa: E402
 
+COUNTED = ("chain", "tree", "mrf", "multiclass", "multilabel", "closed", "thresholds", "grid")
 SURROGATES = {"crf": torch_cases.crf, "margin": torch_cases.margin}
 
 
@@ -55,23 +58,47 @@ def test_best_labels_score_most(name):
                 assert float(case.score(i, row)) == pytest.approx(best)
 
 
+def is_derivative(layer, case):
+    """Hold a layer's gradients by every block against differences."""
+    names = list(case.scores)
+
+    def value(*tensors):
+        return layer(dict(zip(names, tensors)), case.labels, **case.given)
+
+    return torch.autograd.gradcheck(value, tuple(case.scores.values()), atol=1e-5, rtol=1e-5)
+
+
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("surrogate", ["crf", "margin", "probloss", "slack", "max-min"])
+@pytest.mark.parametrize("surrogate", registry.default().names("surrogates"))
 def test_gradients_are_derivatives(name, surrogate):
     case = CASES[name](np.random.default_rng(3))
-    if surrogate == "crf" and name not in GIBBS:
-        with pytest.raises(ValueError, match="needs exact marginals"):
-            StructuredLoss(case.structure, surrogate)(case.scores, case.labels, **case.given)
-        return
+    refused = {
+        "crf": None if name in GIBBS else "needs exact marginals",
+        "micro-f1": None if name in COUNTED else "counts the labels of nodes or of a set",
+    }.get(surrogate)
+    if surrogate == "micro-f1" and name in COUNTED and name not in ("multilabel", "closed"):
+        surrogate = MicroF1(background=0)
+    elif surrogate == "max-min":  # as exact as differences are
+        surrogate = MaxMin(tol=1e-10, max_iter=500)
     for reduction in ("mean", "none"):
         layer = StructuredLoss(case.structure, surrogate, reduction=reduction)
-        names = list(case.scores)
+        if refused is not None:
+            with pytest.raises(ValueError, match=refused):
+                layer(case.scores, case.labels, **case.given)
+            return
+        assert is_derivative(layer, case)
 
-        def value(*tensors, names=names, layer=layer, case=case):
-            return layer(dict(zip(names, tensors)), case.labels, **case.given)
 
-        tol = {"max-min": 1e-3}.get(surrogate, 1e-5)
-        assert torch.autograd.gradcheck(value, tuple(case.scores.values()), atol=tol, rtol=tol)
+@pytest.mark.parametrize("name", ["chain", "projective", "mrf", "matching", "flow"])
+@pytest.mark.parametrize("backend", ["lp", "cvxpy:CLARABEL"])
+def test_linear_programs_give_the_same_losses(name, backend):
+    case = CASES[name](np.random.default_rng(4))
+    native = StructuredLoss(case.structure, reduction="none")
+    layer = StructuredLoss(case.structure, reduction="none", oracle=backend)
+    values, expected = (one(case.scores, case.labels, **case.given) for one in (layer, native))
+    torch.testing.assert_close(values, expected)
+    for mine, other in zip(gradients(values.sum(), case), gradients(expected.sum(), case)):
+        torch.testing.assert_close(mine, other)
 
 
 @pytest.mark.parametrize("projective", [False, True])

@@ -57,6 +57,14 @@ REFUSED = {
         lambda: CHAIN({"node": X, "pair": torch.zeros(3, 3)}, Y),
         "found the block 'pair', expected some of .*'transition'",
     ),
+    "no label is allowed": (
+        lambda: decode("chain", at(X, (1, 2), -torch.inf)),
+        "example 1: every label is forbidden .*allow at least one",
+    ),
+    "no perturbed label is allowed": (
+        lambda: PerturbedArgmax("multiclass", n_samples=2)(torch.full((1, 3), -torch.inf)),
+        "example 0: every label is forbidden",
+    ),
     "no node scores": (lambda: CHAIN({"transition": torch.zeros(3, 3)}, Y), "expected a block"),
     "one sentence": (lambda: CHAIN(X[0], Y[0]), "expected .*lengths= for a packed one"),
     "too few rows": (lambda: CHAIN(X[0], Y[0], [2, 3]), "found 4 .*expected 5 rows"),
@@ -214,7 +222,7 @@ def test_batches_of_all_widths_share_a_space():
     for n in (3, 5, 4):
         scores = torch.zeros(2, n + 1, n)
         assert layer(scores, torch.zeros(2, n, dtype=torch.long) + torch.arange(n)).item() > 0
-    assert len(layer._kinds) == 1
+    assert len(layer._batches._kinds) == 1
 
 
 def test_gradients_descend():

@@ -59,6 +59,38 @@ def argmax(
     return labels, values, bounds
 
 
+def best_labels(
+    space: Any, scores: Scores, *, oracle: Any = None, n_jobs: int | None = None
+) -> np.ndarray:
+    """Return the labels of :func:`argmax`; refuse an example all of whose labels score -inf.
+
+    For layers, whose callers see neither values nor bounds.
+
+    Parameters
+    ----------
+    space, scores, oracle, n_jobs
+        As of :func:`argmax`.
+
+    Returns
+    -------
+    ndarray of int32 of shape (size of all labels,)
+
+    Raises
+    ------
+    ValueError, TypeError
+        As of :func:`argmax`; where every label of an example is forbidden.
+    """
+    labels, _, bounds = argmax(space, scores, oracle=oracle, n_jobs=n_jobs)
+    # By the bound: an oracle that is not exact may miss labels that are allowed.
+    forbidden = np.flatnonzero(bounds == -np.inf)
+    if forbidden.size:
+        raise ValueError(
+            f"example {forbidden[0]}: every label is forbidden (its score is -inf), so there is no "
+            "best one; allow at least one label"
+        )
+    return labels
+
+
 def marginals(
     space: Any, scores: Scores, projection: str = "entropy", *, n_jobs: int | None = None
 ) -> tuple[Scores, np.ndarray]:

@@ -226,7 +226,7 @@ def _joined(values: list[Any]) -> Any:
     first = values[0]
     if isinstance(first, Sequences):
         lengths = np.concatenate([np.diff(v.offsets) for v in values])
-        return Sequences(_joined([v.features for v in values]), lengths)
+        return Sequences(_joined([v.features for v in values]), lengths, empty=True)
     if sp.issparse(first):
         return sp.vstack(values, format="csr")
     if isinstance(first, np.ndarray):

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import registry
 from ..estimators.common import score_sums
+from ..estimators.fitting import description_of
 from ..estimators.structured_svm import StructuredSVM
 from ..potentials.model import LinearModel
 from ..solvers import CuttingPlane
@@ -363,9 +364,9 @@ class DaskStructuredSVM(BaseEstimator):
     def _fingerprint(self, solver: Solver, digest: str) -> str:
         described = {
             "shards": digest,
-            "surrogate": repr(self.surrogate),
-            "loss": repr(self.loss),
-            "solver": [solver.name, repr(solver)],
+            "surrogate": description_of(self.surrogate),
+            "loss": description_of(self.loss),
+            "solver": [solver.name, description_of(solver)],
             "alpha": repr(float(self.alpha)),
             "random_state": self._seed(),
         }

@@ -8,9 +8,11 @@ import numpy as np
 import torch
 from torch.autograd.function import once_differentiable
 
-from ..batch import argmax, encode
+from ..batch import encode
+from ..batch.answers import best_labels
+from ..batch.padded import check_reduction
 from .layer import Given, Layer
-from .loss import check_reduction, truths
+from .loss import truths
 
 
 class _Decision(Layer):
@@ -53,7 +55,7 @@ class _Decision(Layer):
             Shared blocks have one array for each example.
         """
         scores = given.scores_of(tensors)
-        labels, _, _ = argmax(given.space, scores, oracle=self.oracle, n_jobs=self.n_jobs)
+        labels = best_labels(given.space, scores, oracle=self.oracle, n_jobs=self.n_jobs)
         return given.tensors_of(encode(given.space, given.scores, labels))
 
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import torch
 
-from ..batch import argmax, samples
+from ..batch import samples
+from ..batch.answers import best_labels
 from .layer import Layer
 
 
@@ -47,7 +48,7 @@ def decode(
     Raises
     ------
     ValueError, TypeError
-        As of :class:`StructuredLoss`.
+        As of :class:`StructuredLoss`; where every label of an example is forbidden.
 
     Examples
     --------
@@ -59,7 +60,7 @@ def decode(
     """
     layer = structure if isinstance(structure, Layer) else Layer(structure, classes, n_jobs)
     given = layer.read(scores, lengths, examples, **graphs)
-    flat, _, _ = argmax(given.space, given.scores, oracle=oracle, n_jobs=layer.n_jobs)
+    flat = best_labels(given.space, given.scores, oracle=oracle, n_jobs=layer.n_jobs)
     return given.labels(flat)
 
 

@@ -9,9 +9,8 @@ import torch
 from torch.autograd.function import once_differentiable
 
 from ..batch import value_and_gradient
+from ..batch.padded import check_reduction
 from .layer import Given, Layer
-
-_REDUCTIONS = ("mean", "sum", "none")
 
 
 class StructuredLoss(Layer):
@@ -173,21 +172,6 @@ def truths(labels: Any, given: Given) -> np.ndarray:
     if labels.dtype.kind not in "iub":
         raise ValueError(f"labels: found {labels.dtype}, expected integers, the numbers of classes")
     return given.places.labels(labels).astype(np.int32)
-
-
-def check_reduction(reduction: Any) -> None:
-    """Refuse what is no reduction.
-
-    Parameters
-    ----------
-    reduction : {"mean", "sum", "none"}
-
-    Raises
-    ------
-    ValueError
-    """
-    if reduction not in _REDUCTIONS:
-        raise ValueError(f"reduction is {reduction!r}, expected one of {_REDUCTIONS}")
 
 
 class _Value(torch.autograd.Function):

@@ -1,0 +1,336 @@
+"""Padded and packed batches of scores: which space they are of, and where their rows lie."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..examples.packed import Examples
+from .places import Places, Tables
+from .scores import Scores
+from .spaces import score_space
+
+#: Batches whose places are kept, per structure: of the same shapes and lengths.
+KEPT = 64
+_REDUCTIONS = ("mean", "sum", "none")
+
+
+@dataclass
+class Batch:
+    """Where the scores of one batch lie in arrays as networks have them.
+
+    Parameters
+    ----------
+    space : Space
+    places : Places
+    names : tuple of str
+        The space's block of each array.
+    """
+
+    space: Any
+    places: Places
+    names: tuple[str, ...]
+
+    def scores(self, arrays: Any) -> Scores:
+        """Return arrays as native code reads them.
+
+        Parameters
+        ----------
+        arrays : sequence of ndarray
+            In the order of ``names``; shared blocks may have one array for each example.
+
+        Returns
+        -------
+        Scores
+        """
+        layout, places = self.space.layout, self.places
+        answer: Any = Scores(None, {}, None, places.examples, places.first, places.edge_first)
+        for name, array in zip(self.names, arrays):
+            kind = layout.block(name).kind
+            if kind == "node":
+                answer.node = places.rows(array, layout.node.shape)
+            elif kind == "edge":
+                answer.edge = array.reshape(-1, *layout.edge.shape)
+            else:
+                answer.shared[name] = array
+        axes = {
+            name: array.ndim - len(layout.block(name).shape)
+            for name, array in answer.shared.items()
+        }
+        if any(axes.values()):  # where one block differs from example to example all do
+            for name, more in axes.items():
+                if not more:
+                    own = answer.shared[name]
+                    repeated = np.broadcast_to(own, (places.examples.n, *own.shape))
+                    answer.shared[name] = np.ascontiguousarray(repeated)
+        return answer
+
+    def arrays(self, answer: Any, shapes: Any) -> list[np.ndarray]:
+        """Return what has the form of the scores in the form of the arrays.
+
+        Parameters
+        ----------
+        answer : Scores
+            Gradients, or marginals with shared blocks for each example.
+        shapes : sequence of tuple of int
+            Of the arrays that were given, in the order of ``names``.
+
+        Returns
+        -------
+        list of ndarray
+        """
+        arrays = []
+        for name, shape in zip(self.names, shapes):
+            kind = self.space.layout.block(name).kind
+            if kind == "node":
+                arrays.append(self.places.pad(answer.node, tuple(shape)))
+            elif kind == "shared":
+                arrays.append(answer.shared[name])
+            else:
+                arrays.append(answer.edge.reshape(tuple(shape)))
+        return arrays
+
+
+class Batches:
+    """A structure's batches: its spaces by the number of classes, and the places of the last ones.
+
+    Parameters
+    ----------
+    structure : Structure
+    classes : int or sequence, optional
+        How many classes there are, or their names; by default as many as the last axis of the node
+        scores has.
+    """
+
+    def __init__(self, structure: Any, classes: Any = None):
+        self.structure, self.classes = structure, classes
+        self._kinds: dict[Any, _Kind] = {}
+        self._has_none = False
+
+    def read(
+        self, shapes: dict[str, tuple[int, ...]], lengths: Any, examples: Any, **graphs: Any
+    ) -> Batch:
+        """Check the shapes of a batch of scores.
+
+        Parameters
+        ----------
+        shapes : dict of str to tuple of int
+            Of each block's array; ``"node"`` and ``"edge"`` stand for the space's own names.
+        lengths : array or list of int, or None
+        examples : Examples or None
+        **graphs : object
+            What else the structure's ``pack_sizes()`` needs.
+
+        Returns
+        -------
+        Batch
+
+        Raises
+        ------
+        ValueError, TypeError
+            When they do not fit.
+        """
+        kind = self._kind(shapes)
+        layout, known = kind.space.layout, kind.blocks
+        by_name = {}
+        for name, shape in shapes.items():
+            own = known.get(name)
+            if own is None:
+                raise ValueError(
+                    f"scores: found the block {name!r}, expected some of {kind.names} of structure "
+                    f"{self.structure.name!r}"
+                )
+            by_name[own] = shape
+        node = by_name.get(layout.node.name)
+        if node is None:
+            raise ValueError(f"scores: found {list(shapes)}, expected a block {layout.node.name!r}")
+        edge = by_name.get(layout.edge.name) if layout.edge is not None else None
+        places = kind.places(node, edge, lengths, examples, graphs)
+        return Batch(kind.space, places, tuple(by_name))
+
+    def layout(self, shapes: dict[str, tuple[int, ...]]) -> Any:
+        """Return the layout of the space that takes scores of these shapes.
+
+        Parameters
+        ----------
+        shapes : dict of str to tuple of int
+
+        Returns
+        -------
+        WeightLayout
+        """
+        return self._kind(shapes).space.layout
+
+    def _kind(self, shapes: dict[str, tuple[int, ...]]) -> _Kind:
+        """Return the space for these blocks, kept by the number of classes."""
+        node = shapes.get("node", next(iter(shapes.values()), ()))
+        # Of structures that have no classes, the last axis is as long as the batch needs.
+        told = self.classes is not None or self._has_none
+        classes = node[-1] if len(node) > 1 and not told else self.classes
+        key = (classes if not told else None, "edge" in shapes)
+        if key not in self._kinds:
+            space, self._has_none = _space_of(self.structure, classes, key[1], told)
+            if self._has_none:
+                key = (None, key[1])
+            self._kinds[key] = _Kind(space)
+        return self._kinds[key]
+
+
+def _space_of(structure: Any, classes: Any, edge: bool, told: bool) -> tuple[Any, bool]:
+    """Return a space of so many classes, or of a structure that has none; which of them it is."""
+    try:
+        return score_space(structure, classes, edge=edge), told and classes is None
+    except (TypeError, ValueError) as error:
+        if told:
+            raise
+        try:
+            return score_space(structure, edge=edge), True
+        except (TypeError, ValueError):
+            if str(error).startswith("classes"):
+                raise  # there are none, and something else is wrong
+            raise error from None
+
+
+class _Kind:
+    """A space and the places of its last batches."""
+
+    def __init__(self, space: Any):
+        self.space, self.tables = space, Tables(space)
+        layout = space.layout
+        self.blocks = {block.name: block.name for block in layout.blocks}
+        self.names = list(self.blocks)
+        for kind in ("node", "edge"):
+            block = getattr(layout, kind)
+            if block is not None:
+                self.blocks.setdefault(kind, block.name)
+        try:  # does a structure take the number of examples, or their sizes?
+            space.pack_sizes(1)
+            self.one_row = True
+        except (TypeError, ValueError):
+            self.one_row = False
+        self._kept: OrderedDict[Any, tuple[Any, Places]] = OrderedDict()
+
+    def places(
+        self,
+        node: tuple[int, ...],
+        edge: tuple[int, ...] | None,
+        lengths: Any,
+        examples: Any,
+        graphs: dict[str, Any],
+    ) -> Places:
+        """Return where rows lie, as it was for the last batch of these shapes and lengths."""
+        lead = self._lead(node, self.space.layout.node, "node")
+        edge_lead = None
+        if edge is not None:
+            edge_lead = self._lead(edge, self.space.layout.edge, "edge")
+        sizes = None if lengths is None else _sizes(lengths)
+        key: Any = (lead, edge_lead, None if sizes is None else (sizes.shape, sizes.tobytes()))
+        if examples is not None:
+            key = (*key, id(examples))
+        if not graphs and key in self._kept:
+            self._kept.move_to_end(key)
+            return self._kept[key][1]
+        places = self._make(lead, edge_lead, sizes, examples, graphs)
+        if not graphs:
+            self._kept[key] = examples, places  # held, so that no other gets its id
+            if len(self._kept) > KEPT:
+                self._kept.popitem(last=False)
+        return places
+
+    def _lead(self, shape: tuple[int, ...], block: Any, kind: str) -> tuple[int, ...]:
+        """Return the axes before those of one row."""
+        row = () if block.shape == (1,) else tuple(block.shape)
+        if self.one_row and kind == "node" and not row:
+            row = shape[1:]  # (examples,) and (examples, 1) are the same
+            if row not in ((), (1,)):
+                raise ValueError(
+                    f"scores: {block.name!r} has shape {shape}, expected one number each"
+                )
+        if len(shape) <= len(row) or shape[len(shape) - len(row) :] != row or 0 in shape:
+            raise ValueError(
+                f"scores: the block {block.name!r} has shape {shape}, expected axes of examples "
+                f"before those of one row, {row}"
+            )
+        return shape[: len(shape) - len(row)]
+
+    def _make(
+        self,
+        lead: tuple[int, ...],
+        edge_lead: tuple[int, ...] | None,
+        sizes: np.ndarray | None,
+        examples: Any,
+        graphs: dict[str, Any],
+    ) -> Places:
+        space, packed, table_sizes = self.space, False, None
+        if self.one_row:
+            if len(lead) > 1:
+                raise ValueError(
+                    f"scores: found the axes {lead} before those of one row, expected the number "
+                    f"of examples: structure {space.structure.name!r} has one row for each"
+                )
+            if sizes is not None:
+                raise ValueError(
+                    f"lengths: structure {space.structure.name!r} has one row of scores for each "
+                    "example, expected none"
+                )
+        else:
+            packed = len(lead) == 1
+        if examples is not None:
+            if not isinstance(examples, Examples):
+                raise TypeError(f"examples is a {type(examples).__name__}, expected Examples")
+            if sizes is not None or graphs:
+                raise ValueError("examples tell sizes and graphs: expected no lengths beside them")
+        elif self.one_row:
+            examples = space.pack_sizes(lead[0], **graphs)
+        elif packed and sizes is None:
+            raise ValueError(
+                f"scores: found one axis, {lead[0]} rows, before those of one row; expected "
+                "(examples, longest) for a padded batch, or lengths= for a packed one"
+            )
+        else:
+            examples, table_sizes = self._examples(lead, sizes, graphs)
+        return Places(space, examples, lead, packed, edge_lead, self.tables, table_sizes)
+
+    def _examples(self, lead: tuple[int, ...], sizes: Any, graphs: dict[str, Any]) -> Any:
+        """Return examples of sizes, and these where they tell all about an example."""
+        if sizes is not None:
+            each = [tuple(s) if np.ndim(s) else s for s in sizes.tolist()]
+            return self.space.pack_sizes(each, **graphs), None if graphs else each
+        # As large as there is room: a table has a size for each axis, or one for all.
+        options: list[Any] = [lead[1]] if len(lead) == 2 else [lead[1:], lead[-1]]
+        for size in options:
+            try:
+                each = [size] * lead[0]
+                return self.space.pack_sizes(each, **graphs), None if graphs else each
+            except ValueError:
+                if size is options[-1]:
+                    raise
+
+
+def _sizes(lengths: Any) -> np.ndarray:
+    """Return lengths as integers."""
+    sizes = np.asarray(lengths)
+    if sizes.dtype.kind not in "iu" or sizes.ndim not in (1, 2):
+        raise ValueError(
+            f"lengths: found {sizes.dtype} of shape {sizes.shape}, expected an integer per example "
+            "(lengths = mask.sum(1) of a mask)"
+        )
+    return sizes.astype(np.int64)
+
+
+def check_reduction(reduction: Any) -> None:
+    """Refuse what is no reduction.
+
+    Parameters
+    ----------
+    reduction : {"mean", "sum", "none"}
+
+    Raises
+    ------
+    ValueError
+    """
+    if reduction not in _REDUCTIONS:
+        raise ValueError(f"reduction is {reduction!r}, expected one of {_REDUCTIONS}")

@@ -1,0 +1,182 @@
+"""Best labels and marginals of a batch of scores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ..batch import marginals, marginals_vjp
+from ..batch.answers import best_labels
+from .host import Function, Given, call
+
+
+def decode(
+    structure: Any,
+    scores: Any,
+    lengths: Any = None,
+    examples: Any = None,
+    *,
+    classes: Any = None,
+    oracle: Any = None,
+    n_jobs: int | None = None,
+    **graphs: Any,
+) -> jax.Array:
+    """Return the best label of every example.
+
+    Parameters
+    ----------
+    structure : str, Structure or function
+        A function of this package lends its structure, classes and what it keeps by shape.
+    scores : array or dict of str to array
+        As of :class:`StructuredLoss`, as are lengths, examples and graphs.
+    lengths : array of int, optional
+    examples : Examples, optional
+    classes : int or sequence, optional
+    oracle : str or structsolve.lp.Backend, optional
+        A solver of linear programs in place of the structure's own oracle.
+    n_jobs : int, optional
+        Threads.
+    **graphs : object
+        What else the structure needs.
+
+    Returns
+    -------
+    array of int32
+        Of the shape that labels have, -1 beyond the end of an example.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As of :class:`StructuredLoss`; for a packed batch whose lengths are traced.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from structsolve.jax import decode
+    >>> scores = jnp.array([[[0.0, 1.0], [2.0, 0.0], [0.0, 0.0]]])
+    >>> decode("chain", {"node": scores, "transition": -3 * jnp.eye(2)}, jnp.array([2])).tolist()
+    [[1, 0, -1]]
+    """
+    function = (
+        structure if isinstance(structure, Function) else Function(structure, classes, n_jobs)
+    )
+    given = function.given(scores, lengths, examples, graphs)
+
+    def host(lengths: Any, *arrays: Any) -> Any:
+        batch = given.batch(lengths)
+        flat = best_labels(batch.space, batch.scores(arrays), oracle=oracle, n_jobs=function.n_jobs)
+        return batch.places.pad_labels(flat)
+
+    traced = isinstance(given.lengths, jax.core.Tracer)
+    places = given.batch(None if traced else given.lengths).places
+    labels = jax.ShapeDtypeStruct(places.label_shape, jnp.int32)
+    answer: jax.Array = call(host, labels, given.lengths, *given.arrays)
+    return answer
+
+
+class Marginals(Function):
+    """Marginals of a structure, with their derivative.
+
+    Parameters
+    ----------
+    structure : str or Structure
+    projection : {"entropy", "euclidean"} or str, default="entropy"
+        "entropy": the probabilities of parts under ``p(y) ~ exp(score of y)``.  "euclidean":
+        SparseMAP (Niculae et al. 2018), most of which are 0.
+    classes : int or sequence, optional
+        As of :class:`StructuredLoss`.
+    n_jobs : int, optional
+        Threads.
+
+    Notes
+    -----
+    Backward it multiplies by the Jacobian: for "entropy", the covariance of parts, by a second pass
+    of sums; for "euclidean" by the active set.  It has no second derivatives.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from structsolve.jax import Marginals
+    >>> tables = {"node": jnp.zeros((1, 2, 2)), "transition": jnp.array([[0.0, 0.0], [0.0, 2.0]])}
+    >>> Marginals("chain")(tables)["node"][0, 0].round(2).tolist()
+    [0.1899999976158142, 0.8100000023841858]
+    """
+
+    def __init__(
+        self,
+        structure: Any,
+        projection: str = "entropy",
+        classes: Any = None,
+        n_jobs: int | None = None,
+    ):
+        super().__init__(structure, classes, n_jobs)
+        self.projection = projection
+
+    def __call__(
+        self, scores: Any, lengths: Any = None, examples: Any = None, **graphs: Any
+    ) -> Any:
+        """Return the marginals of a batch.
+
+        Parameters
+        ----------
+        scores : array or dict of str to array
+            As of :class:`StructuredLoss`, as are the others.
+        lengths : array of int, optional
+        examples : Examples, optional
+        **graphs : object
+
+        Returns
+        -------
+        array or dict of str to array
+            As the scores are: of the same shapes, but shared blocks have one array for each
+            example.  0 beyond the end of an example.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As of :class:`StructuredLoss`; where the structure has no such projection.
+        """
+        given = self.given(scores, lengths, examples, graphs)
+        return given.in_form(self._function(given)(given.arrays, given.lengths))
+
+    def _function(self, given: Given) -> Any:
+        like, shared = given.like(), given.shared
+        out = tuple(
+            jax.ShapeDtypeStruct((given.n, *a.shape), a.dtype) if each else a
+            for a, each in zip(like, shared)
+        )
+
+        def value(arrays: Any, lengths: Any) -> Any:
+            def host(lengths: Any, *arrays: Any) -> Any:
+                batch = given.batch(lengths)
+                scores = batch.scores(arrays)
+                answer, _ = marginals(batch.space, scores, self.projection, n_jobs=self.n_jobs)
+                return tuple(batch.arrays(answer, [a.shape for a in arrays]))
+
+            return call(host, out, lengths, *arrays)
+
+        def forward(arrays: Any, lengths: Any) -> Any:
+            return value(arrays, lengths), (arrays, lengths)
+
+        def backward(kept: Any, directions: Any) -> Any:
+            arrays, lengths = kept
+
+            def host(lengths: Any, *both: Any) -> Any:
+                arrays, directions = both[: len(like)], both[len(like) :]
+                batch = given.batch(lengths)
+                answer = marginals_vjp(
+                    batch.space,
+                    batch.scores(arrays),
+                    batch.scores(directions),
+                    self.projection,
+                    n_jobs=self.n_jobs,
+                )
+                return tuple(batch.arrays(answer, [a.shape for a in arrays]))
+
+            return call(host, like, lengths, *arrays, *directions), None
+
+        function = jax.custom_vjp(value)
+        function.defvjp(forward, backward)
+        return function
