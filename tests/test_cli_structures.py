@@ -501,7 +501,12 @@ def test_the_chosen_alpha_is_told(capsys, data):
 @pytest.mark.parametrize(
     "options, message",
     [
-        (["--alphas", "1"], "--alphas is for conditional risk; give --estimator risk"),
+        (["--alphas", "path", "1"], "--alphas: path stands alone"),
+        (["--estimator", "risk", "--alphas", "path"], "not with --estimator risk"),
+        (
+            ["--estimator", "risk", "--scale-features"],
+            "--scale-features: --est",
+        ),
         (["--joint-kernel"], "--joint-kernel is for conditional risk"),
         (["--feature-map", "rff:3"], "--feature-map is for conditional risk"),
         (["--estimator", "risk", "--joint-kernel"], "--joint-kernel is for hierarchies; give"),

@@ -10,13 +10,15 @@ from scipy import sparse
 
 import structsolve
 from structsolve import registry
-from structsolve.cli.formats import guess, read_with_plugin
+from structsolve.cli.formats import guess, read_with_plugin, reads, settings
+from structsolve.cli.missing import fill_values, filled
 from structsolve.features.token_features import conll_features
 from structsolve.features.vectorizer import SequenceVectorizer
 from structsolve.io import FORMATS, guess_format, read_examples
 from structsolve.io.conll import read_conll, split_labels
 from structsolve.io.conllu import read_conllu
 from structsolve.io.crfsuite import parse_attribute, read_crfsuite
+from structsolve.io.select import parse_rows
 from structsolve.io.svmlight import read_svmlight
 
 
@@ -105,6 +107,12 @@ class Recipe:
         Parameters of the plugin's reader, of a format that a plugin reads.
     pictures : bool
         Whether examples are pictures.
+    missing : {"mean", "zero"}, optional
+        What missing values of features become: the means of columns in training, or 0.
+    fill : list of float, optional
+        The values that they become.
+    selecting : dict, optional
+        Which examples of a file to read, of the parameters of readers; not saved.
     """
 
     format: str
@@ -124,6 +132,9 @@ class Recipe:
     named: bool = False
     reader: dict[str, Any] | None = None
     pictures: bool = False
+    missing: str | None = None
+    fill: list[float] | None = None
+    selecting: dict[str, Any] | None = None
 
     def metadata(self) -> dict[str, Any]:
         """Return the settings that are not at their defaults, for JSON.
@@ -135,10 +146,13 @@ class Recipe:
         """
         kept = {f.name: f.default for f in fields(self)}
         own = {k: v for k, v in asdict(self).items() if k == "format" or v != kept[k]}
+        own.pop("selecting", None)
         return {"shell": own}
 
     @classmethod
-    def of_model(cls, model: Any, path: str, format: str | None) -> Recipe:
+    def of_model(
+        cls, model: Any, path: str, format: str | None, given: dict[str, Any] | None = None
+    ) -> Recipe:
         """Return the recipe saved with a model, or a plain one for a model that Python code saved.
 
         Parameters
@@ -149,6 +163,8 @@ class Recipe:
             The file to read.
         format : str or None
             None guesses it.
+        given : dict, optional
+            Parameters of the reader, in place of those of training.
 
         Returns
         -------
@@ -185,7 +201,10 @@ class Recipe:
                 f"{path}: found {chosen} data; this model was trained on {trained}, and knows no "
                 "names of features to match"
             )
+        # What a reader learnt is for the files that it reads.
+        kept = recipe.reader if chosen == recipe.format else None
         recipe.format = chosen
+        recipe.reader, recipe.selecting = settings(chosen, given, kept)
         if recipe.n_features is None:
             recipe.n_features = getattr(model, "n_features_in_", None)
         return recipe
@@ -209,6 +228,8 @@ class Recipe:
         data = self._read(path, fit=True)
         if data.y is None:
             raise ValueError(f"{path}: found no labels; expected some to learn from")
+        self.fill = fill_values(data.X, self.missing)
+        data.X = filled(path, data.X, self.fill)
         return self._flatten(data)
 
     def read(self, path: str) -> Data:
@@ -227,15 +248,38 @@ class Recipe:
         ValueError
             For malformed files, and columns or labels other than in training.
         """
-        return self._flatten(self._read(path, fit=False))
+        data = self._read(path, fit=False)
+        data.X = filled(path, data.X, self.fill)
+        return self._flatten(data)
 
     def _read(self, path: str, fit: bool) -> Data:
+        if reads(self.format) is not None:
+            params = {**(self.reader or {}), **(self.selecting or {})}
+            X, y, learned = read_with_plugin(self.format, params, path, fit)
+            self.reader = learned if fit else self.reader
+            self._check_pictures(path, X)
+            return Data(X, y)
+        data = self._read_named(path, fit)
+        rows = (self.selecting or {}).get("rows")
+        if rows and not (data.X.shape[0] if hasattr(data.X, "shape") else len(data.X)):
+            raise ValueError(f"{path}: found no examples left by rows={rows}")
+        return data
+
+    def _check_pictures(self, path: str, X: Any) -> None:
+        if self.pictures and self.format == "npz" and not isinstance(X, list):
+            raise ValueError(
+                f"{path}: `shapes` is missing, the height and width of each picture; write the "
+                "file by structsolve.io.npz.write_npz"
+            )
+
+    def _read_named(self, path: str, fit: bool) -> Data:
         if self.format == "conll":
             return self._conll(path, fit)
         if self.format == "conllu":
             return self._conllu(path, fit)
         if self.format == "crfsuite":
-            X, y, weights = read_crfsuite(path, return_weights=True)
+            parts = read_crfsuite(path, return_weights=True)
+            X, y, weights = (part if part is None else part[self._rows] for part in parts)
             return Data(self._vectorize(X, fit), y, weights)
         if self.format == "svmlight" and self.label_sets:
             return self._label_sets(path, fit)
@@ -243,24 +287,22 @@ class Recipe:
             X, y = read_examples(
                 path, "svmlight", n_features=self.n_features, zero_based=self.zero_based
             )
+            X, y = X[self._rows], None if y is None else y[self._rows]
             if fit:
                 self.n_features = (X[0] if isinstance(X, list) else X).shape[1]
             return Data(X, y)
-        if self.format not in FORMATS:
-            X, y, learned = read_with_plugin(self.format, self.reader, path, fit)
-            self.reader = learned if fit else self.reader
-            return Data(X, y)
         X, y = read_examples(path, self.format)
-        if self.pictures and self.format == "npz" and not isinstance(X, list):
-            raise ValueError(
-                f"{path}: `shapes` is missing, the height and width of each picture; write the "
-                "file by structsolve.io.npz.write_npz"
-            )
-        return Data(X, y)
+        return Data(X[self._rows], y if y is None else y[self._rows])
+
+    @property
+    def _rows(self) -> slice:
+        return parse_rows((self.selecting or {}).get("rows"))
 
     def _conllu(self, path: str, fit: bool) -> Data:
         """Read trees; the structure's own featurizer makes arcs of their words."""
         sentences, heads = read_conllu(path)
+        sentences = sentences[self._rows]
+        heads = None if heads is None else heads[self._rows]
         structure: Any = structsolve.get_structure(self.structure) if self.structure else None
         if getattr(structure, "file_format", None) != "conllu":
             raise ValueError(
@@ -281,6 +323,7 @@ class Recipe:
             multilabel=True,
             sequences=False,
         )
+        X, sets = X[self._rows], sets[self._rows]
         numbers = np.array([label for labels in sets for label in labels])
         rows = np.repeat(np.arange(len(sets)), [len(labels) for labels in sets])
         if fit:
@@ -305,6 +348,7 @@ class Recipe:
 
     def _conll(self, path: str, fit: bool) -> Data:
         sentences, _ = read_conll(path, label_column=None, comment=self.comment)
+        sentences = sentences[self._rows]
         width = len(sentences[0][0])
         if fit:
             self.columns = width - 1

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import structsolve
-from structsolve.cli.output import relative_gap
+from structsolve.cli.messages import relative_gap
 from structsolve.evaluation.plotting import plot_convergence, plot_sequences
 
 #: Chances that the machine sticks, counts on, and skips a number.

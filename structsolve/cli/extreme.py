@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 import structsolve
-from structsolve.cli import output
-from structsolve.cli.options import UsageError, check_folder
+from structsolve.cli import messages
+from structsolve.cli.options import UsageError, check_folder, verbosity
 from structsolve.io._text import atomic_write
 
 # What `predict` prints at a time, and `score` compares.
@@ -98,23 +98,23 @@ def fit(args: argparse.Namespace) -> None:
         checkpoint=args.checkpoint,
         n_jobs=args.n_jobs,
         random_state=args.random_state,
-        verbose=int(args.verbose),
+        verbose=verbosity(args),
     )
     start = time.perf_counter()
     X, y, zero_based = read_extreme(
         args.data, args.n_features, args.zero_based or None, args.labels, return_zero_based=True
     )
     text = f"{X.shape[0]} rows, {X.shape[1]} features, {len(np.unique(y))} classes"
-    output.say("read", text, start)
+    messages.say("read", text, start)
     start = time.perf_counter()
     model.fit(X, y)
-    passes = output.passes_text(model.history_)
-    output.say("trained", f"{model.solver_.name}: {passes}, {model.stop_reason_}", start)
+    passes = messages.passes_text(model.history_)
+    messages.say("trained", f"{model.solver_.name}: {passes}, {model.stop_reason_}", start)
     model.metadata_ = {"shell": {"format": "extreme", "zero_based": zero_based}}
     model.save(args.model, dtype="float16" if args.float16 else None)
     if args.history:
-        output.write_history(args.history, model.history_)
-    output.say("saved", file_text(model, args.model))
+        messages.write_history(args.history, model.history_)
+    messages.say("saved", file_text(model, args.model))
 
 
 def predict(model: Any, args: argparse.Namespace) -> None:
@@ -253,8 +253,8 @@ def prune(args: argparse.Namespace) -> None:
         mb=args.mb, error=args.error, dtype=dtype, **held_out
     )
     model.save(args.out)
-    output.say("read", before)
-    output.say("saved", file_text(model, args.out))
+    messages.say("read", before)
+    messages.say("saved", file_text(model, args.out))
 
 
 def is_extreme(model: Any) -> bool:

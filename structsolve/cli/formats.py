@@ -1,7 +1,9 @@
 # The formats that the shell reads: those of structsolve.io, and those of plugins.
 from __future__ import annotations
 
+import inspect
 import json
+import os
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,8 @@ import numpy as np
 from structsolve import registry
 from structsolve.cli.options import UsageError
 from structsolve.io import FORMATS, guess_format
+from structsolve.io._text import open_binary
+from structsolve.io.select import parse_rows, parse_where
 
 
 def check_format(name: str | None) -> None:
@@ -32,8 +36,32 @@ def check_format(name: str | None) -> None:
         raise UsageError(f"--format: {', '.join(FORMATS)}, or a plugin's; {error}") from None
 
 
+# Parameters of readers that choose examples of one file; models do not keep them.
+SELECTING = ("split", "where", "rows")
+
+
+def _readers() -> dict[str, Any]:
+    known = registry.default()
+    return {name: known.find("readers", name).factory for name in known.names("readers")}
+
+
+def reads(name: str) -> Any:
+    """Return what makes readers of a format.
+
+    Parameters
+    ----------
+    name : str
+
+    Returns
+    -------
+    callable or None
+        None where the shell reads the format by itself.
+    """
+    return _readers().get(name) if name not in FORMATS or name == "npz" else None
+
+
 def guess(path: str) -> str:
-    """Name the format of a file by its ending; the longest ending that is known decides.
+    """Name the format of a file by its contents; then the longest ending that is known decides.
 
     Parameters
     ----------
@@ -46,10 +74,13 @@ def guess(path: str) -> str:
     Raises
     ------
     ValueError
-        For an unknown ending.
+        For an unknown ending, and contents that nobody knows.
     """
-    known = registry.default()
-    readers = {name: known.find("readers", name).factory for name in known.names("readers")}
+    readers = _readers()
+    if os.path.isdir(path):
+        for one, factory in readers.items():
+            if getattr(factory, "folders", False):
+                return one
     stem = path.lower().removesuffix(".gz")
     fitting = [
         (len(ending), name)
@@ -57,11 +88,70 @@ def guess(path: str) -> str:
         for ending in getattr(factory, "endings", ())
         if stem.endswith(ending)
     ]
-    if not fitting:
-        return guess_format(path)
-    length, name = max(fitting)
+    length, name = max(fitting, default=(0, ""))
     ours = (len(e) for endings in FORMATS.values() for e in endings if stem.endswith(e))
-    return guess_format(path) if max(ours, default=0) >= length else name
+    named = max(ours, default=0)
+    # A text may be anything: then, and where the ending is unknown, the contents decide first.
+    if stem.endswith(".txt") or not (length or named):
+        head = _head(path)
+        for one, factory in readers.items():
+            if head and getattr(factory, "sniff", lambda *_: False)(path, head):
+                return one
+    return name if length > named else guess_format(path)
+
+
+def _head(path: str) -> bytes:
+    """How a file begins; nothing where it cannot be read twice."""
+    if not os.path.isfile(path):
+        return b""
+    try:
+        with open_binary(path) as handle:
+            return handle.read(4096)
+    except (OSError, EOFError, ValueError):  # whoever reads it says what is wrong
+        return b""
+
+
+def settings(
+    format: str, given: dict[str, Any] | None, kept: dict[str, Any] | None = None
+) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+    """Return the parameters of a format's reader, and those that choose examples.
+
+    Parameters
+    ----------
+    format : str
+    given : dict, optional
+        By the options of a command; None is not given.
+    kept : dict, optional
+        Of training.
+
+    Returns
+    -------
+    params : dict or None
+        None where the shell reads the format by itself.
+    selecting : dict
+
+    Raises
+    ------
+    UsageError
+        For what the format does not take.
+    """
+    given = {key: value for key, value in (given or {}).items() if value is not None}
+    factory = reads(format)
+    known = _parameters(factory)
+    for key in given:
+        if key not in known and key != "rows":
+            takes = ", ".join({**dict.fromkeys(known), "rows": None})
+            raise UsageError(f"option {key}: {format} data have none; they take {takes}")
+    selecting = {key: given.pop(key) for key in SELECTING if key in given}
+    parse_rows(selecting.get("rows"))
+    if selecting.get("where") is not None:
+        parse_where(selecting["where"])
+    return None if factory is None else {**(kept or {}), **given}, selecting
+
+
+def _parameters(factory: Any) -> list[str]:
+    """Names of the parameters of a reader."""
+    return [] if factory is None else [*inspect.signature(factory).parameters]
 
 
 def read_with_plugin(
@@ -92,22 +182,27 @@ def read_with_plugin(
     TypeError
         When the reader returns something else than X and y, or learns what JSON cannot hold.
     """
-    reader = registry.default().make("readers", name, **(params or {}))
+    params = dict(params or {})
+    late = None if "rows" in _parameters(reads(name)) else params.pop("rows", None)
+    reader = registry.default().make("readers", name, **params)
     with registry.default().blame("structsolve_readers"):
         answer = (reader.fit if fit else reader.read)(path)
         if not isinstance(answer, tuple) or len(answer) != 2:
             raise TypeError(f"the reader of {name!r} returned {answer!r}, expected (X, y)")
         learned = reader.get_params(deep=False)
+        learned = {key: value for key, value in learned.items() if key not in SELECTING}
         try:
             learned = json.loads(json.dumps(learned))
         except TypeError as error:
             raise TypeError(f"the reader of {name!r} has parameters {learned}: {error}") from None
-    return _arrays(answer[0]), answer[1], learned
+    X, y = _arrays(answer[0]), answer[1]
+    rows = parse_rows(late)
+    return X[rows], y if y is None else y[rows], learned
 
 
 def _arrays(X: Any) -> Any:
     """Rows of numbers as a matrix, lists of such rows as matrices; all else as it is."""
-    if not isinstance(X, list) or not X:
+    if not isinstance(X, list) or not X or isinstance(X[0], tuple):  # graphs are tuples
         return X
     if not hasattr(X[0], "shape") and np.ndim(X[0]) == 1:
         return np.asarray(X)

@@ -2,12 +2,15 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+from collections.abc import Sequence
 from typing import Any
 
 import structsolve
 from structsolve import registry
-from structsolve.cli.options import UsageError, kernel_params
+from structsolve.cli.options import UsageError, class_weight, kernel_params, verbosity
 from structsolve.io.graphs import read_hierarchy, read_network
+from structsolve.structure.ask import loss_names
 
 # What files hold that structures are made of: names of options, and of parameters.
 FILES = ("hierarchy", "network")
@@ -15,6 +18,7 @@ FILES = ("hierarchy", "network")
 # Options of margin estimators alone, with their defaults.
 MARGIN_ONLY = {"surrogate": "margin", "solver": "bcfw", "max_iter": 100, "tol": 1e-3}
 MARGIN_ONLY |= {"oracle": None, "normalization": None, "checkpoint": None, "history": None}
+MARGIN_ONLY |= {"scale_features": False}
 MARGIN_ONLY |= {"early_stopping": False, "cache_size": 200, "n_hidden": None}
 
 
@@ -34,20 +38,104 @@ def _structure_with(param: str, args: argparse.Namespace) -> str:
     return str(name)
 
 
-def check_options(args: argparse.Namespace) -> None:
-    """Refuse options that do not go together, before data are read.
+def file_format(args: argparse.Namespace) -> str | None:
+    """Return the format that the structure asks for.
 
     Parameters
     ----------
     args : Namespace
         Options of ``fit``.
 
+    Returns
+    -------
+    str or None
+        None where it takes any.
+    """
+    if args.structure is None:
+        return None
+    factory = registry.default().factory_of("structures", args.structure)
+    return getattr(factory, "file_format", None)
+
+
+def brings_structure(args: argparse.Namespace, brings: Sequence[str]) -> bool:
+    """Return whether the structure is made of what its data bring, such as a hierarchy.
+
+    Parameters
+    ----------
+    args : Namespace
+        Options of ``fit``.
+    brings : sequence of str
+        What the format's reader finds in data.
+
+    Returns
+    -------
+    bool
+    """
+    return any(
+        param in brings and getattr(args, param) is None for param in _file_params(args.structure)
+    )
+
+
+def check_model(args: argparse.Namespace, structure: Any) -> None:
+    """Refuse names and numbers that the estimator does not take, before data are read.
+
+    Parameters
+    ----------
+    args : Namespace
+        Options of ``fit``.
+    structure : Structure or str
+        A name where the data decide.
+
+    Raises
+    ------
+    ValueError
+        As the estimator raises it.
+    """
+    known = registry.default()
+    if not isinstance(structure, str):
+        structure.check_params()
+    if args.loss is not None:
+        _check_loss(args.loss, structure)
+    if isinstance(structure, str) and (args.normalization is not None or args.joint_kernel):
+        return  # what these are made of is in the data
+    model = make_model(args, structure)
+    model._check_settings()
+    model._kernel()
+    if args.estimator == "margin":
+        known.find("solvers", args.solver)
+        known.make("surrogates", args.surrogate)
+    if args.oracle is not None:
+        known.find("lp_backends", known.split("lp_backends", args.oracle)[0])
+
+
+def _check_loss(loss: str, structure: Any) -> None:
+    """Refuse a loss that neither a plugin names nor the structure on examples of its own."""
+    known = {*registry.default().loss_names(), *registry.default().names("losses"), "auto"}
+    if not isinstance(structure, str):
+        # Examples of its own may not fit its parameters, or there may be none.
+        with contextlib.suppress(NotImplementedError, ValueError):
+            space, _ = structure.make_space(*structure.sample(0))
+            known |= {*loss_names(space)}
+    if loss.partition(":")[0] not in known:
+        raise UsageError(f"--loss {loss!r}: unknown; expected one of {sorted(known - {'auto'})}")
+
+
+def check_options(args: argparse.Namespace, brings: Sequence[str] = ()) -> None:
+    """Refuse options that do not go together, before data are read.
+
+    Parameters
+    ----------
+    args : Namespace
+        Options of ``fit``.
+    brings : sequence of str
+        What the format's reader finds in data, such as "hierarchy".
+
     Raises
     ------
     UsageError
         It names the options.
     """
-    if args.hierarchy is None:
+    if args.hierarchy is None and not brings_structure(args, brings):
         text = " is for hierarchies; give --hierarchy FILE with it"
         _refuse(args, text, normalization=None, labels=None, close=False)
     for param in FILES:
@@ -56,24 +144,34 @@ def check_options(args: argparse.Namespace) -> None:
             names = registry.default().names("structures")
             known = " or ".join(name for name in names if param in _file_params(name))
             raise UsageError(f"--{param} is for structure {known}; found {args.structure}")
-        if file is None and takes:
+        if file is None and takes and param not in brings:
             raise UsageError(f"structure {args.structure} needs --{param} FILE")
     if args.hierarchy is not None and args.network is not None:
         raise UsageError("--hierarchy and --network: expected one of them")
+    if args.class_weight is not None and (args.n_hidden is not None or args.normalization):
+        other = "--n-hidden" if args.n_hidden is not None else "--normalization"
+        raise UsageError(f"--class-weight: not with {other}; give a --loss or weigh examples")
+    class_weight(args.class_weight)
+    if args.window < 0:
+        raise UsageError(f"--window {args.window}: expected 0 or more tokens on either side")
     if args.n_hidden is not None:
         if args.normalization is not None:
             raise UsageError("--n-hidden and --normalization: expected one of them")
         text = ": --n-hidden trains a LatentSVM, which has none"
         _refuse(args, text, kernel=None, kernel_param=None, cache_size=200, early_stopping=False)
-    if args.estimator != "risk":
-        text = " is for conditional risk; give --estimator risk with it"
-        _refuse(args, text, alphas=None, cv=None, feature_map=None, joint_kernel=False)
-        return
+        _refuse(args, text, alphas=None, scale_features=False)
     if args.alphas is not None and args.alpha is not None:
         raise UsageError("--alpha and --alphas: expected one of them")
     if args.cv is not None and args.alphas is None:
         raise UsageError("--cv chooses among --alphas; found none")
-    if args.joint_kernel and args.hierarchy is None:
+    path = "path" in (args.alphas or ())
+    if path and (len(args.alphas) > 1 or args.estimator == "risk"):
+        raise UsageError("--alphas: path stands alone, and not with --estimator risk")
+    if args.estimator != "risk":
+        text = " is for conditional risk; give --estimator risk with it"
+        _refuse(args, text, feature_map=None, joint_kernel=False)
+        return
+    if args.joint_kernel and args.hierarchy is None and not brings_structure(args, brings):
         raise UsageError("--joint-kernel is for hierarchies; give --hierarchy FILE with it")
     _refuse(args, ": --estimator risk has none, it solves one linear system", **MARGIN_ONLY)
 
@@ -85,23 +183,25 @@ def _refuse(args: argparse.Namespace, text: str, **defaults: Any) -> None:
             raise UsageError(f"--{name.replace('_', '-')}{text}")
 
 
-def make_structure(args: argparse.Namespace) -> Any:
+def make_structure(args: argparse.Namespace, hierarchy: Any = None) -> Any:
     """Make the structure that the options name; a hierarchy's labels may still change.
 
     Parameters
     ----------
     args : Namespace
         Options of ``fit``.
+    hierarchy : dict, optional
+        That the data brought, where the options name no file.
 
     Returns
     -------
     Structure or None
         None where the data decide.
     """
-    if args.hierarchy is not None:
+    if args.hierarchy is not None or hierarchy is not None:
         return structsolve.get_structure(
             _structure_with("hierarchy", args),
-            hierarchy=read_hierarchy(args.hierarchy),
+            hierarchy=read_hierarchy(args.hierarchy) if hierarchy is None else hierarchy,
             labels=args.labels or "single-leaf",
             close=args.close,
         )
@@ -123,7 +223,8 @@ def settle_labels(structure: Any, y: Any, args: argparse.Namespace) -> None:
     args : Namespace
         Options of ``fit``.
     """
-    if args.hierarchy is not None and args.labels is None and getattr(y, "ndim", 1) == 2:
+    sets = args.labels is None and getattr(y, "ndim", 1) == 2
+    if sets and hasattr(structure, "hierarchy"):
         structure.labels = "closed"
 
 
@@ -182,6 +283,7 @@ def make_model(args: argparse.Namespace, structure: Any) -> Any:
         return structsolve.ConditionalRiskMinimizer(
             structure,
             loss=args.loss or "hamming",
+            class_weight=class_weight(args.class_weight),
             alpha=1e-2 if args.alpha is None else args.alpha,
             alphas=args.alphas,
             cv=args.cv,
@@ -203,7 +305,7 @@ def make_model(args: argparse.Namespace, structure: Any) -> Any:
         "checkpoint": args.checkpoint,
         "n_jobs": args.n_jobs,
         "random_state": args.random_state,
-        "verbose": int(args.verbose),
+        "verbose": verbosity(args),
     }
     if args.n_hidden is not None:
         return structsolve.LatentSVM(
@@ -214,10 +316,19 @@ def make_model(args: argparse.Namespace, structure: Any) -> Any:
         "kernel_params": kernel_params(args.kernel_param),
         "cache_size": args.cache_size,
         "early_stopping": args.early_stopping,
+        "scale_features": args.scale_features,
     }
+    plain: Any = structsolve.StructuredSVM
+    hierarchical: Any = structsolve.HierarchicalSVM
+    if args.alphas is not None:
+        plain, hierarchical = structsolve.StructuredSVMCV, structsolve.HierarchicalSVMCV
+        del common["alpha"]
+        common["cv"] = args.cv
+        common["alphas"] = "path" if args.alphas == ["path"] else args.alphas
     if args.normalization is None:
-        return structsolve.StructuredSVM(structure, loss=args.loss or "hamming", **common)
-    return structsolve.HierarchicalSVM(
+        weights = class_weight(args.class_weight)
+        return plain(structure, loss=args.loss or "hamming", class_weight=weights, **common)
+    return hierarchical(
         structure.hierarchy,
         normalization=args.normalization,
         labels=structure.labels,

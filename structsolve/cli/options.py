@@ -3,8 +3,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from collections.abc import Sequence
 from typing import Any
+
+from structsolve.io import FORMATS
+from structsolve.registry.names import value_of
 
 
 class UsageError(ValueError):
@@ -40,6 +44,114 @@ def kernel_params(given: Sequence[str] | None) -> dict[str, Any] | None:
             with contextlib.suppress(ValueError):
                 params[name] = kind(text)
     return params
+
+
+def class_weight(given: Sequence[str] | None) -> Any:
+    """Read ``--class-weight``: "balanced", or ``class=weight`` pairs.
+
+    Parameters
+    ----------
+    given : sequence of str, optional
+
+    Returns
+    -------
+    None, "balanced" or dict
+        Classes that look like whole numbers are such.
+
+    Raises
+    ------
+    UsageError
+        For what is no such pair, and for a class that comes twice.
+    """
+    if not given:
+        return None
+    if list(given) == ["balanced"]:
+        return "balanced"
+    weights: dict[Any, float] = {}
+    for pair in given:
+        word, _, text = pair.rpartition("=")
+        name: Any = word
+        with contextlib.suppress(ValueError):
+            name = int(word)
+        try:
+            weight = float(text)
+        except ValueError:
+            weight = -1.0
+        if not word or not weight >= 0:
+            raise UsageError(
+                f"--class-weight {pair!r}: expected CLASS=WEIGHT, such as rare=5, or balanced alone"
+            )
+        if name in weights:
+            raise UsageError(f"--class-weight {pair!r}: {word} is given twice")
+        weights[name] = weight
+    return weights
+
+
+def data_options(group: Any) -> None:
+    """Add the options that say what a data file holds.
+
+    Parameters
+    ----------
+    group : ArgumentParser, or a group of one
+    """
+    group.add_argument(
+        "--format",
+        metavar="NAME",
+        help=f"{', '.join(FORMATS)}, or a plugin's; default: guessed from contents and ending",
+    )
+    group.add_argument("--target", metavar="NAME", help="the labels: an array, columns, or a file")
+    group.add_argument("--split", metavar="NAME", help="train, test, ... of a file with several")
+    group.add_argument("--where", metavar="NAME=VALUE", help="examples with this value, or !=")
+    group.add_argument("--rows", metavar="N or A:B", help="these of the examples, from 0")
+    group.add_argument(
+        "--option", metavar="NAME=VALUE", action="append", help="others of the format's reader"
+    )
+
+
+def reader_options(args: Any) -> dict[str, Any]:
+    """Collect what a command says about its data.
+
+    Parameters
+    ----------
+    args : Namespace
+        With ``target``, ``split``, ``where``, ``rows`` and ``option``.
+
+    Returns
+    -------
+    dict
+        Parameters of a reader by name; None where nothing is said.
+
+    Raises
+    ------
+    UsageError
+        For an option that is no ``NAME=VALUE``, and for one that comes twice.
+    """
+    given = {name: getattr(args, name) for name in ("target", "split", "where", "rows")}
+    for text in args.option or ():
+        name, equals, word = text.partition("=")
+        if not equals or not name.isidentifier() or not word:
+            raise UsageError(f"--option {text!r}: expected NAME=VALUE, such as group=3")
+        if given.get(name) is not None:
+            raise UsageError(f"--option {text!r}: {name} is given twice")
+        given[name] = value_of(word)
+    return given
+
+
+def verbosity(args: Any) -> int:
+    """Return the estimator's ``verbose``: terminals get a bar, unless ``--quiet`` says no.
+
+    Parameters
+    ----------
+    args : Namespace
+        With ``verbose`` and ``quiet``.
+
+    Returns
+    -------
+    int
+    """
+    if args.quiet:
+        return 0
+    return int(args.verbose or (sys.stderr is not None and sys.stderr.isatty()))
 
 
 def check_folder(*paths: str | None) -> None:

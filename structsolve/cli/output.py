@@ -2,15 +2,13 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import json
-import math
-import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import compress, pairwise
 from typing import Any
 
-from structsolve.io._text import atomic_write
+from structsolve.cli.messages import one_line, plain
+from structsolve.evaluation.report import AVERAGES, FIGURES
 from structsolve.io.conll import conll_block
 from structsolve.structure.ask import pack
 
@@ -23,9 +21,9 @@ KINDS = (
     "lp_backends",
     "readers",
     "rival_indexes",
+    "metrics",
 )
 GIVES = ("oracle", "power", "parts", "projection", "loss", "max_min")
-FIGURES = ("precision", "recall", "f1")
 
 
 def predictions(model: Any, data: Any) -> list[list[Any]]:
@@ -205,36 +203,6 @@ def labels_text(model: Any, data: Any, args: argparse.Namespace) -> Iterator[str
             yield f"{label}{''.join(cells)}\n"
 
 
-def label_set_report(truth: Any, guess: Any, names: Any) -> dict[str, Any]:
-    """Compute the figures of each label of indicator matrices, and the share of equal entries.
-
-    Parameters
-    ----------
-    truth, guess : ndarray of shape (n_examples, n_labels)
-    names : sequence
-        The label of each column.
-
-    Returns
-    -------
-    dict
-        As `token_report` returns it.
-    """
-    from sklearn.metrics import precision_recall_fscore_support  # heavy
-
-    figures = precision_recall_fscore_support(truth, guess, zero_division=0)
-    rows = [
-        dict(zip((*FIGURES, "support"), (*map(float, row[:3]), int(row[3])), strict=True))
-        for row in zip(*figures, strict=True)
-    ]
-    macro = {name: sum(row[name] for row in rows) / len(rows) for name in FIGURES}
-    return {
-        "per_class": {str(name): row for name, row in zip(names, rows, strict=True)},
-        "macro": {**macro, "support": int(truth.sum())},
-        "accuracy": float((truth == guess).mean()),
-        "support": int(truth.size),
-    }
-
-
 def one_label(model: Any, label: Any) -> str:
     """Return one label that is no sequence as one line.
 
@@ -316,7 +284,8 @@ def report_text(report: Mapping[str, Any], args: argparse.Namespace) -> str:
     Parameters
     ----------
     report : mapping
-        As `token_report` returns it, maybe with ``sequence_error`` and ``spans``.
+        As `token_report` or `label_set_report` returns it, maybe with ``sequence_error``,
+        ``spans`` and ``hierarchical``.
     args : Namespace
         With ``json`` and ``scheme``.
 
@@ -325,15 +294,17 @@ def report_text(report: Mapping[str, Any], args: argparse.Namespace) -> str:
     str
     """
     if args.json:
-        return json.dumps(report, indent=2, default=_plain)
+        return json.dumps(report, indent=2, default=plain)
     rows = {str(label): row for label, row in report["per_class"].items()}
-    rows["macro mean"] = report["macro"]
+    rows |= {title: report[name] for name, title in AVERAGES.items() if name in report}
     width = max(14, *(len(label) + 2 for label in rows))
     lines = ["label".ljust(width) + "".join(f"{name:>10}" for name in (*FIGURES, "support"))]
     for label, row in rows.items():
         figures = "".join(f"{row[name]:>10.4f}" for name in FIGURES)
         lines.append(f"{label:<{width}}{figures}{row['support']:>10}")
     lines += ["", f"accuracy {report['accuracy']:.4f} of {report['support']} labels"]
+    if "exact_match" in report:
+        lines.append(f"sets without an error {report['exact_match']:.4f}")
     if "sequence_error" in report:
         lines.append(f"sequences with an error {report['sequence_error']:.4f}")
     if "spans" in report:
@@ -380,136 +351,3 @@ def plugins_text(plugins: Iterable[Mapping[str, Any]]) -> str:
         table += [("", "", "", line) for line in rest]
     widths = [max(len(row[c]) for row in table) for c in range(3)]
     return "\n".join("  ".join([*map(str.ljust, row, widths), row[3]]).rstrip() for row in table)
-
-
-def write_history(path: str, history: Sequence[Mapping[str, Any]]) -> None:
-    """Write ``history_`` as JSON, or as CSV with a column per key.
-
-    Parameters
-    ----------
-    path : str
-        JSON if it ends in ``.json``.
-    history : sequence of mappings
-    """
-    with atomic_write(path) as handle:
-        if path.endswith(".json"):
-            json.dump(list(history), handle, indent=1, default=_plain)
-        else:
-            keys = list(dict.fromkeys(key for one in history for key in one))
-            writer = csv.DictWriter(handle, keys, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(history)
-
-
-def say(what: str, text: str, start: float | None = None) -> None:
-    """Print what was done, and the seconds since it began.
-
-    Parameters
-    ----------
-    what : str
-        A word.
-    text : str
-    start : float, optional
-        Of ``time.perf_counter``.
-    """
-    seconds = "" if start is None else f"  ({time.perf_counter() - start:.1f} s)"
-    print(f"{what:<10}{text}{seconds}", flush=True)
-
-
-def size_text(data: Any) -> str:
-    """Return how much data there is.
-
-    Parameters
-    ----------
-    data : Data
-
-    Returns
-    -------
-    str
-    """
-    if data.sentences is not None:
-        words = sum(map(len, data.sentences))
-        return f"{len(data.sentences)} sentences, {words} words, {data.X.features.shape[0]} arcs"
-    blocks = data.X if data.sequences else [data.X]
-    if isinstance(blocks[0], tuple):
-        parts = [f"{len(blocks)} graphs"]
-        blocks = [block[0] for block in blocks]
-        rows = sum(block.shape[0] for block in blocks)
-        return ", ".join([*parts, f"{rows} nodes", f"{blocks[0].shape[1]} features"])
-    parts, rows = [], sum(math.prod(block.shape[:-1]) for block in blocks)
-    pictures = blocks[0].ndim == 3
-    if data.sequences:
-        parts.append(f"{len(blocks)} {'pictures' if pictures else 'sequences'}")
-    parts.append(f"{rows} {'pixels' if pictures else 'rows'}")
-    return ", ".join([*parts, f"{blocks[0].shape[-1]} features"])
-
-
-def passes_text(history: Sequence[Mapping[str, Any]]) -> str:
-    """Return how training ended: passes, objectives and gap.
-
-    Parameters
-    ----------
-    history : sequence of mappings
-
-    Returns
-    -------
-    str
-    """
-    last = history[-1] if history else {}
-    parts = [f"{len(history)} passes"]
-    for name in ("primal", "dual"):
-        if last.get(name) is not None and math.isfinite(last[name]):
-            parts.append(f"{name} {last[name]:.6g}")
-    share = relative_gap(last)
-    if share is not None:
-        parts.append(f"gap {'' if last.get('certified', True) else '~'}{100 * share:.2g} %")
-    return ", ".join(parts)
-
-
-def relative_gap(record: Mapping[str, Any]) -> float | None:
-    """Return the gap of a pass relative to its primal objective.
-
-    Parameters
-    ----------
-    record : mapping
-        An entry of ``history_``.
-
-    Returns
-    -------
-    float or None
-        None where either is unknown.
-
-    Examples
-    --------
-    >>> relative_gap({"primal": 4.0, "gap": 1.0}), relative_gap({"primal": 4.0, "gap": None})
-    (0.25, None)
-    """
-    gap, primal = record.get("gap"), record.get("primal")
-    if gap is None or not primal or not math.isfinite(gap / primal):
-        return None
-    return gap / abs(primal)
-
-
-def one_line(error: object) -> str:
-    """Return an error as one line, with its type where the message may not be enough.
-
-    Parameters
-    ----------
-    error : object
-        An exception or a text.
-
-    Returns
-    -------
-    str
-    """
-    if isinstance(error, OSError) and error.filename is not None and error.strerror:
-        return f"{error.filename}: {error.strerror}"
-    text = " ".join(str(error).split())
-    told = ValueError | TypeError | ImportError | Warning
-    if isinstance(error, Exception) and not isinstance(error, told):
-        text = f"{type(error).__name__}: {text} (-v shows the traceback)"
-    return text or type(error).__name__
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if hasattr(value, "item") else str(value)

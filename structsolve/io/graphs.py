@@ -16,9 +16,9 @@ def read_hierarchy(path: PathLike) -> dict[Any, list[Any]]:
 
     A file that ends in ``.json`` holds ``{"node": ["child", ...]}``, or pairs ``["node", "child"]``
     in a list; ``.gml`` and ``.graphml`` a directed graph of networkx, whose edges lead to children.
-    Any other file has a line for each edge: parent and child, with a tab or blanks between; a name
-    alone is a node without edges, and what follows ``#`` is skipped.  Where all names are whole
-    numbers, they are taken as numbers.
+    Any other file has a line for each edge: parent and child, with a tab or blanks between, or
+    several children with tabs between; a name alone is a node without edges, and what follows ``#``
+    is skipped.  Where all names are whole numbers, they are taken as numbers.
 
     Parameters
     ----------
@@ -195,9 +195,7 @@ def _of_lines(path: PathLike) -> dict[str, list[str]]:
         names = [name.strip() for name in text.split("\t")] if "\t" in text else text.split()
         if not text:
             continue
-        if len(names) > 2 or not all(names):
+        if not all(names) or (len(names) > 2 and "\t" not in text):
             raise bad_line(path, number, f"{len(names)} names", "a parent and a child, or one node")
-        below = children.setdefault(names[0], [])
-        if len(names) == 2:
-            below.append(names[1])
+        children.setdefault(names[0], []).extend(names[1:])
     return children

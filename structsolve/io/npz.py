@@ -17,6 +17,7 @@ from structsolve.utils.sparse import as_csr, csr_of
 
 _CSR = ("X_data", "X_indices", "X_indptr", "X_shape")
 _GRAPHS = ("parents", "edges", "edge_offsets", "edge_features")
+_OTHERS = ("offsets", "shapes", "classes")
 
 
 def write_npz(path: PathLike, X: Any, y: Any = None, compress: bool = True) -> None:
@@ -108,6 +109,27 @@ def read_npz(path: PathLike):
     ValueError
         For broken archives and arrays that do not fit together; it names the array.
     """
+    return arrange(path, load_arrays(path, (*_CSR, *_GRAPHS, "X", "y", *_OTHERS)))
+
+
+def load_arrays(path: PathLike, wanted: Sequence[str] | None = None) -> dict[str, np.ndarray]:
+    """Read arrays of an archive, without X and y made of them.
+
+    Parameters
+    ----------
+    path : path-like
+    wanted : sequence of str, optional
+        Names; by default all arrays but those of objects.
+
+    Returns
+    -------
+    dict of str to ndarray
+
+    Raises
+    ------
+    ValueError
+        For broken archives; it names the file.
+    """
     try:
         with open(path, "rb") as handle:
             if not zipfile.is_zipfile(handle):
@@ -117,16 +139,53 @@ def read_npz(path: PathLike):
                     _check_size(members, member)
             handle.seek(0)
             archive = np.load(handle, allow_pickle=False)
-            wanted = (*_CSR, *_GRAPHS, "X", "y", "offsets", "shapes", "classes")
-            arrays = {name: archive[name] for name in archive if name in wanted}
-            listed = ", ".join(archive) or "nothing"
+            if wanted is None:
+                return _all_arrays(archive)
+            if not {"X", "X_indptr"} & {*archive}:
+                raise _no_features(path, ", ".join(archive) or "nothing")
+            return {name: archive[name] for name in archive if name in wanted}
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise ValueError(
             f"{path}: found a broken archive ({error}); expected a whole .npz file; it was cut "
             "short?"
         ) from error
     except ValueError as error:
+        if str(path) in str(error):
+            raise
         raise ValueError(f"{path}: not a readable .npz file: {error}") from error
+
+
+def _all_arrays(archive: Any) -> dict[str, np.ndarray]:
+    """All arrays; those of objects, which nobody asked for, are left out."""
+    arrays = {}
+    for name in archive:
+        try:
+            arrays[name] = archive[name]
+        except ValueError as error:
+            if "Object arrays" not in str(error) or name.lower()[:1] in ("x", "y"):
+                raise
+    return arrays
+
+
+def arrange(path: PathLike, arrays: dict[str, Any]):
+    """Make X and y of the arrays that `write_npz` writes.
+
+    Parameters
+    ----------
+    path : path-like
+        For messages.
+    arrays : dict of str to ndarray
+
+    Returns
+    -------
+    X, y
+        As of `read_npz`.
+
+    Raises
+    ------
+    ValueError
+        For arrays that do not fit together; it names the array.
+    """
 
     def check(ok: Any, what: str, expected: str) -> None:
         if not ok:
@@ -137,8 +196,8 @@ def read_npz(path: PathLike):
         check(X.ndim == 2, f"X of shape {X.shape}", "two dimensions")
         check(X.dtype.kind in "biuf", f"X of type {X.dtype}", "numbers")
     else:
-        known = all(name in arrays for name in _CSR[1:])
-        check(known, f"the arrays {listed}", f"'X', or '{', '.join(_CSR)}'")
+        if not all(name in arrays for name in _CSR[1:]):
+            raise _no_features(path, ", ".join(arrays) or "nothing")
         X = _csr(arrays, check)
     rows = X.shape[0]
     check(rows and X.shape[1], f"X of shape {X.shape}", "at least one row and one column")
@@ -175,6 +234,10 @@ def read_npz(path: PathLike):
     if graphs:
         X = _graphs(X, offsets, arrays, check)
     return X, None if y is None else [y[a:b] for a, b in pairs]
+
+
+def _no_features(path: PathLike, listed: str) -> ValueError:
+    return ValueError(f"{path}: found the arrays {listed}; expected 'X', or '{', '.join(_CSR)}'")
 
 
 def _of_graphs(X: Sequence[Any]) -> tuple[dict[str, Any], list[Any]]:

@@ -14,6 +14,10 @@ class Reader(Params):
     :meth:`fit` puts into them: model files hold them (values that JSON knows), and the reader that
     reads data for the model is made from them.
 
+    The shell's options ``--target``, ``--split``, ``--where`` and ``--rows`` are parameters of
+    these names, where a reader has them, and ``--option NAME=VALUE`` any other; ``split``,
+    ``where`` and ``rows`` choose examples of one file, and are not kept with the model.
+
     Examples
     --------
     >>> from structsolve.io.reader import Reader
@@ -30,6 +34,26 @@ class Reader(Params):
 
     #: Endings of files from which the shell guesses the format, in lower case.
     endings: tuple[str, ...] = ()
+    #: Whether a path is a folder; the shell gives folders to the first format that says so.
+    folders: bool = False
+    #: Parameters of structures that :meth:`fit` reads from the data: "hierarchy".
+    brings: tuple[str, ...] = ()
+
+    @classmethod
+    def sniff(cls, path: str, head: bytes) -> bool:
+        """Return whether a file looks like this format, whatever its ending.
+
+        Parameters
+        ----------
+        path : str
+        head : bytes
+            How the file begins, unpacked where it is a gzip file.
+
+        Returns
+        -------
+        bool
+        """
+        return False
 
     def fit(self, path: str) -> tuple[Any, Any]:
         """Read training data, and keep in parameters what reading others takes.

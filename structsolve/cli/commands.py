@@ -1,0 +1,286 @@
+# What the commands of the shell do: fit, predict, score, plugins, demo, bench.
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from typing import Any
+
+import structsolve
+from structsolve.cli import extreme, messages, output
+from structsolve.cli.formats import check_format, guess, reads, settings
+from structsolve.cli.options import UsageError, check_folder, reader_options
+from structsolve.evaluation.report import FIGURES
+from structsolve.io._text import atomic_write
+
+
+def demo(args: argparse.Namespace) -> None:
+    """Train on real images, with structure and without.
+
+    Parameters
+    ----------
+    args : Namespace
+        Options of ``demo``.
+    """
+    from structsolve.cli.demo import run_demo  # heavy
+
+    run_demo(args.output, seed=args.seed, quick=args.quick)
+
+
+def bench(args: argparse.Namespace) -> None:
+    """Time training and decoding on made-up sequences.
+
+    Parameters
+    ----------
+    args : Namespace
+        Options of ``bench``.
+    """
+    from structsolve.cli.bench import run_bench  # heavy
+
+    options = {
+        name: value
+        for name, value in vars(args).items()
+        if name not in ("run", "verbose", "quiet", "without_plugin")
+    }
+    run_bench(**options)
+
+
+def fit(args: argparse.Namespace) -> None:
+    """Train a model on a file and save it.
+
+    Parameters
+    ----------
+    args : Namespace
+        Options of ``fit``.
+
+    Raises
+    ------
+    ValueError
+        For malformed data, and options that do not fit.
+    """
+    # Heavy: scikit-learn, and all plugins.
+    from structsolve.cli.data import Recipe
+    from structsolve.cli.models import (
+        brings_structure,
+        check_model,
+        check_options,
+        file_format,
+        make_model,
+        make_structure,
+        settle_labels,
+    )
+
+    check_format(args.format)
+    format = args.format or file_format(args) or guess(args.data)
+    params, selecting = settings(format, reader_options(args))
+    brings = getattr(reads(format), "brings", ())
+    check_options(args, brings)
+    # The data may bring what the structure is made of.
+    late = brings_structure(args, brings)
+    chosen = None if late else make_structure(args)
+    check_model(args, "multiclass" if chosen is None else chosen)
+    if format != "conll" and args.features is not None:
+        raise UsageError(f"--features is for conll data; found {format}")
+    if args.history and not args.history.endswith((".csv", ".json")):
+        raise UsageError(f"--history: found {args.history!r}; expected an ending .csv or .json")
+    check_folder(args.model, args.history, args.checkpoint)
+    recipe = Recipe(
+        format,
+        features=(args.features or "template") if format == "conll" else None,
+        window=args.window,
+        label_column=args.label_column,
+        comment=args.comment,
+        zero_based=args.zero_based,
+        flat=getattr(chosen, "single_node", False),
+        label_sets=getattr(chosen, "label_sets", False),
+        structure=args.structure if format == "conllu" else None,
+        named=args.hierarchy is not None,
+        pictures=getattr(chosen, "label_axes", 1) == 2,
+        reader=params,
+        missing=args.missing,
+        selecting=selecting,
+    )
+    start = time.perf_counter()
+    data = recipe.fit(args.data)
+    if late:
+        brought = (recipe.reader or {}).get("hierarchy")
+        if brought is None:
+            raise UsageError(
+                f"structure {args.structure} needs --hierarchy FILE; {args.data} brings none"
+            )
+        chosen = make_structure(args, brought)
+    if chosen is None:
+        shape: tuple[int, ...] = getattr(data.y, "shape", ())
+        if len(shape) == 2:
+            raise UsageError(
+                f"{args.data}: found {shape[1]} labels a row; expected --structure multilabel, "
+                "or another that takes several"
+            )
+        chosen = "chain" if data.sequences else "multiclass"
+    settle_labels(chosen, data.y, args)
+    recipe.label_sets = getattr(chosen, "label_sets", False)
+    messages.say("read", messages.size_text(data), start)
+
+    options: dict[str, Any] = {}
+    validation = args.validation or (args.data if args.validation_split else None)
+    if validation:
+        if args.estimator == "risk" or args.normalization == "learned" or args.alphas is not None:
+            raise UsageError("--validation: found an estimator that trains without; use score")
+        recipe.selecting = {"split": args.validation_split} if args.validation_split else {}
+        held_out = recipe.read(validation)
+        if held_out.y is None:
+            raise ValueError(f"{validation}: found no labels; expected some to validate with")
+        options["validation"] = held_out.X, held_out.y
+    if args.estimator == "risk" and data.weights is not None:
+        if any(weight != 1 for weight in data.weights):
+            raise UsageError(f"{args.data}: found weights, which --estimator risk does not take")
+    elif data.weights is not None:
+        options["sample_weight"] = data.weights
+    start = time.perf_counter()
+    model = make_model(args, chosen).fit(data.X, data.y, **options)
+    name = getattr(chosen, "name", chosen)
+    if args.estimator == "risk":
+        losses = getattr(model, "cv_losses_", None)
+        told = "" if losses is None else f", held-out loss {losses.min():.4g}"
+        messages.say("trained", f"{name}, conditional risk: alpha {model.alpha_:g}{told}", start)
+    else:
+        messages.say(
+            "trained",
+            f"{name}, {args.surrogate}, {args.solver}: {messages.passes_text(model.history_)}, "
+            f"{model.stop_reason_}",
+            start,
+        )
+    model.metadata_ = recipe.metadata()
+    model.save(args.model)
+    if args.history:
+        messages.write_history(args.history, model.history_)
+    if validation:
+        score = model.score(*options["validation"])
+        messages.say("validated", f"score {score:.4f} on {validation}")
+    messages.say("saved", args.model)
+
+
+def predict(args: argparse.Namespace) -> None:
+    """Label a file with a saved model.
+
+    Parameters
+    ----------
+    args : Namespace
+        Options of ``predict``.
+
+    Raises
+    ------
+    ValueError
+        For malformed data, and options that do not fit.
+    """
+    model = _load(args)
+    if extreme.is_extreme(model):
+        extreme.predict(model, args)
+        return
+    if args.top is not None:
+        raise UsageError(f"--top: a {type(model).__name__} has none; --kbest K gives the K best")
+    recipe = _recipe(model, args)
+    for option, given, method in (
+        ("--kbest", args.kbest is not None, "predict_kbest"),
+        ("--marginals", args.marginals, "predict_marginals"),
+    ):
+        if given and not hasattr(model, method):
+            raise UsageError(f"{option}: a {type(model).__name__} has none")
+    if args.kbest is not None and args.kbest < 1:
+        raise UsageError(f"--kbest: found {args.kbest}; expected at least 1")
+    if args.columns and recipe.format != "conll":
+        raise UsageError(f"--columns is for conll data; found {recipe.format}")
+    data = recipe.read(args.data)
+    if args.kbest:
+        blocks = output.kbest_text(model, data, args.kbest)
+    else:
+        blocks = output.labels_text(model, data, args)
+    if args.output is None:
+        sys.stdout.writelines(blocks)
+        return
+    with atomic_write(args.output) as handle:
+        handle.writelines(blocks)
+
+
+def score(args: argparse.Namespace) -> None:
+    """Compare a saved model's predictions with a file's labels.
+
+    Parameters
+    ----------
+    args : Namespace
+        Options of ``score``.
+
+    Raises
+    ------
+    ValueError
+        For malformed data, and options that do not fit.
+    """
+    from structsolve.evaluation.label_sets import label_set_report  # heavy
+    from structsolve.evaluation.metrics import sequence_error, span_f1, token_report  # heavy
+    from structsolve.evaluation.scorers import get_scorer  # heavy
+
+    model = _load(args)
+    if extreme.is_extreme(model):
+        extreme.score(model, args)
+        return
+    data = _recipe(model, args).read(args.data)
+    if data.y is None:
+        raise ValueError(f"{args.data}: found no labels; expected some to compare with")
+    if getattr(model.space_.structure, "label_sets", False):
+        truth = output.as_matrix(model, data)
+        hierarchy = getattr(model.space_, "hierarchy", None)
+        report = label_set_report(truth, model.predict(data.X), model.classes_, hierarchy)
+        print(output.report_text(report, args))
+        return
+    if output.is_continuous(model):
+        print(output.mean_loss_text(model, data, args))
+        return
+    guess = output.predictions(model, data)
+    if data.sentences is not None:
+        print(output.trees_text(output.as_lists(data.y), guess, args))
+        return
+    whole = data.sequences or getattr(model.space_.structure, "label_rows", False)
+    truth = output.as_lists(data.y if whole else data.split(data.y))
+    truth, guess = output.without_void(model, data, truth, guess)
+    report = token_report(truth, guess)
+    if whole or data.lengths:
+        report["sequence_error"] = sequence_error(truth, guess)
+    if getattr(model.space_, "single", False):
+        figures = {name: f"hierarchical-{name}" for name in FIGURES}
+        report["hierarchical"] = {
+            **{name: get_scorer(full)(model, data.X, data.y) for name, full in figures.items()},
+            "support": len(truth),
+        }
+    names = [str(name) for name in report["per_class"]]
+    if all(name == "O" or name[1:2] == "-" for name in names) and len(names) > 1:
+        report["spans"] = span_f1(truth, guess, scheme=args.scheme)
+    print(output.report_text(report, args))
+
+
+def plugins(args: argparse.Namespace) -> None:
+    """List what is installed.
+
+    Parameters
+    ----------
+    args : Namespace
+        Options of ``plugins``.
+    """
+    print(output.plugins_text(structsolve.list_plugins()))
+
+
+def _load(args: argparse.Namespace) -> Any:
+    check_format(args.format)
+    model = structsolve.load(args.model, mmap=True)
+    if args.n_jobs is not None:
+        model.set_params(n_jobs=args.n_jobs)
+    if args.oracle is not None:
+        if "oracle" not in model.get_params():
+            raise UsageError(f"--oracle: a {type(model).__name__} has none")
+        model.set_params(oracle=args.oracle)
+    return model
+
+
+def _recipe(model: Any, args: argparse.Namespace) -> Any:
+    from structsolve.cli.data import Recipe  # heavy
+
+    return Recipe.of_model(model, args.data, args.format, reader_options(args))

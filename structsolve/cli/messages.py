@@ -1,0 +1,155 @@
+# What the shell says while it works: sizes, passes, times, errors; and the file of the passes.
+from __future__ import annotations
+
+import csv
+import json
+import math
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from structsolve.io._text import atomic_write
+
+
+def write_history(path: str, history: Sequence[Mapping[str, Any]]) -> None:
+    """Write ``history_`` as JSON, or as CSV with a column per key.
+
+    Parameters
+    ----------
+    path : str
+        JSON if it ends in ``.json``.
+    history : sequence of mappings
+    """
+    with atomic_write(path) as handle:
+        if path.endswith(".json"):
+            json.dump(list(history), handle, indent=1, default=plain)
+        else:
+            keys = list(dict.fromkeys(key for one in history for key in one))
+            writer = csv.DictWriter(handle, keys, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(history)
+
+
+def say(what: str, text: str, start: float | None = None) -> None:
+    """Print what was done, and the seconds since it began.
+
+    Parameters
+    ----------
+    what : str
+        A word.
+    text : str
+    start : float, optional
+        Of ``time.perf_counter``.
+    """
+    seconds = "" if start is None else f"  ({time.perf_counter() - start:.1f} s)"
+    print(f"{what:<10}{text}{seconds}", flush=True)
+
+
+def size_text(data: Any) -> str:
+    """Return how much data there is.
+
+    Parameters
+    ----------
+    data : Data
+
+    Returns
+    -------
+    str
+    """
+    if data.sentences is not None:
+        words = sum(map(len, data.sentences))
+        return f"{len(data.sentences)} sentences, {words} words, {data.X.features.shape[0]} arcs"
+    blocks = data.X if data.sequences else [data.X]
+    if isinstance(blocks[0], tuple):
+        parts = [f"{len(blocks)} graphs"]
+        blocks = [block[0] for block in blocks]
+        rows = sum(block.shape[0] for block in blocks)
+        return ", ".join([*parts, f"{rows} nodes", f"{blocks[0].shape[1]} features"])
+    parts, rows = [], sum(math.prod(block.shape[:-1]) for block in blocks)
+    pictures = blocks[0].ndim == 3
+    if data.sequences:
+        parts.append(f"{len(blocks)} {'pictures' if pictures else 'sequences'}")
+    parts.append(f"{rows} {'pixels' if pictures else 'rows'}")
+    return ", ".join([*parts, f"{blocks[0].shape[-1]} features"])
+
+
+def passes_text(history: Sequence[Mapping[str, Any]]) -> str:
+    """Return how training ended: passes, objectives and gap.
+
+    Parameters
+    ----------
+    history : sequence of mappings
+
+    Returns
+    -------
+    str
+    """
+    last = history[-1] if history else {}
+    parts = [f"{len(history)} passes"]
+    for name in ("primal", "dual"):
+        if last.get(name) is not None and math.isfinite(last[name]):
+            parts.append(f"{name} {last[name]:.6g}")
+    share = relative_gap(last)
+    if share is not None:
+        parts.append(f"gap {'' if last.get('certified', True) else '~'}{100 * share:.2g} %")
+    return ", ".join(parts)
+
+
+def relative_gap(record: Mapping[str, Any]) -> float | None:
+    """Return the gap of a pass relative to its primal objective.
+
+    Parameters
+    ----------
+    record : mapping
+        An entry of ``history_``.
+
+    Returns
+    -------
+    float or None
+        None where either is unknown.
+
+    Examples
+    --------
+    >>> relative_gap({"primal": 4.0, "gap": 1.0}), relative_gap({"primal": 4.0, "gap": None})
+    (0.25, None)
+    """
+    gap, primal = record.get("gap"), record.get("primal")
+    if gap is None or not primal or not math.isfinite(gap / primal):
+        return None
+    return gap / abs(primal)
+
+
+def one_line(error: object) -> str:
+    """Return an error as one line, with its type where the message may not be enough.
+
+    Parameters
+    ----------
+    error : object
+        An exception or a text.
+
+    Returns
+    -------
+    str
+    """
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    text = " ".join(str(error).split())
+    told = ValueError | TypeError | ImportError | Warning
+    if isinstance(error, Exception) and not isinstance(error, told):
+        text = f"{type(error).__name__}: {text} (-v shows the traceback)"
+    return text or type(error).__name__
+
+
+def plain(value: Any) -> Any:
+    """Return a value that JSON does not know as one that it does.
+
+    Parameters
+    ----------
+    value : object
+
+    Returns
+    -------
+    int, float, bool or str
+        Of a NumPy number the number, of anything else what it prints.
+    """
+    return value.item() if hasattr(value, "item") else str(value)

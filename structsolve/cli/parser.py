@@ -1,0 +1,210 @@
+# What the shell understands: its commands and their options; cheap, so that --help is.
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import structsolve
+from structsolve.cli import commands, convert, extreme, solve
+from structsolve.cli.options import UsageError, data_options
+
+ORACLE = "lp, ilp or cvxpy:SOLVER in place of the structure's own decoder"
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise a UsageError, instead of printing the usage and leaving.
+
+        Parameters
+        ----------
+        message : str
+        """
+        raise UsageError(f"{message} (see {self.prog} --help)")
+
+
+def _alpha(text: str) -> float | str:
+    return text if text == "path" else float(text)
+
+
+def make_parser() -> Parser:
+    """Make the parser of the command line; cheap, so that --help is.
+
+    Returns
+    -------
+    Parser
+    """
+    common = Parser(add_help=False)
+    common.add_argument(
+        "-v",
+        "--verbose",
+        action="store_true",
+        default=argparse.SUPPRESS,
+        help="show progress, and the traceback of an error",
+    )
+    common.add_argument(
+        "-q",
+        "--quiet",
+        action="store_true",
+        default=argparse.SUPPRESS,
+        help="no progress bar, which terminals get",
+    )
+    common.add_argument(
+        "--without-plugin",
+        metavar="NAME",
+        action="append",
+        default=argparse.SUPPRESS,
+        help="leave out an installed plugin, by its name or distribution; may be repeated",
+    )
+    parser = Parser(
+        prog="structsolve",
+        description="Train and run predictors of sequences, classes and other structures.",
+        parents=[common],
+    )
+    parser.set_defaults(verbose=False, quiet=False)
+    parser.add_argument("--version", action=_Version, help="print the version and exit")
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    def command(name: str, run: Any, text: str) -> Any:
+        sub = subparsers.add_parser(name, help=text, description=text, parents=[common])
+        sub.set_defaults(run=run)
+        return sub
+
+    sub = command("demo", commands.demo, "Train on real images, against a model without structure.")
+    sub.add_argument("--output", default="structsolve-demo", metavar="DIR")
+    sub.add_argument("--seed", type=int, default=0)
+    sub.add_argument("--quick", action="store_true", help="less data, a few seconds")
+
+    sub = command("fit", commands.fit, "Train a model on a file and save it.")
+    sub.add_argument("data", help="training data; '-' is standard input")
+    sub.add_argument("--model", required=True, metavar="FILE", help="where to save the model")
+    group = sub.add_argument_group("model")
+    group.add_argument(
+        "--structure",
+        metavar="NAME[:KEY=VALUE,...]",
+        help="default: chain for sequences, else multiclass",
+    )
+    group.add_argument("--hierarchy", metavar="FILE", help="of labels: .json, .gml, or edge lines")
+    group.add_argument("--labels", choices=("closed", "leaf-union", "single-leaf"), help="of it")
+    group.add_argument("--close", action="store_true", help="add ancestors that labels lack")
+    group.add_argument(
+        "--normalization", metavar="RULE", help="HierarchicalSVM: rho:2, maxmin, ..."
+    )
+    group.add_argument(
+        "--n-hidden", type=int, metavar="N", help="LatentSVM: N hidden states in every class"
+    )
+    group.add_argument("--network", metavar="FILE", help="with demands: .json, .gml, .graphml")
+    group.add_argument(
+        "--estimator", choices=("margin", "risk"), default="margin", help="risk: ECRM, kernel ridge"
+    )
+    group.add_argument("--loss", help="default: hamming")
+    group.add_argument(
+        "--class-weight", nargs="+", metavar="CLASS=WEIGHT", help="weights of classes; or: balanced"
+    )
+    group.add_argument("--surrogate", default="margin")
+    group.add_argument("--solver", default="bcfw")
+    group.add_argument("--oracle", help=ORACLE)
+    group.add_argument("--alpha", type=float, help="regularisation, 1/(C n); default: 1e-3")
+    group.add_argument(
+        "--alphas", type=_alpha, nargs="+", metavar="A", help="the best of these; or: path"
+    )
+    group.add_argument("--cv", type=int, metavar="K", help="the best of --alphas by K folds")
+    group.add_argument(
+        "--scale-features",
+        nargs="?",
+        const=True,
+        default=False,
+        choices=("std", "max-abs"),
+        help="train on scaled columns; prediction takes raw ones",
+    )
+    group.add_argument("--max-iter", type=int, default=100, help="passes over the data")
+    group.add_argument("--tol", type=float, default=1e-3, help="stop at this relative gap")
+    group.add_argument("--no-intercept", action="store_true", help="no bias for each label")
+    group.add_argument("--kernel", metavar="NAME", help="rbf, poly, ...: compares nodes")
+    group.add_argument(
+        "--kernel-param", metavar="NAME=VALUE", action="append", help="gamma=0.1; once for each"
+    )
+    group.add_argument("--cache-size", type=float, default=200, help="MB of the kernel matrix")
+    group.add_argument(
+        "--feature-map", metavar="NAME:N", help="risk: N features for the kernel, nystroem or rff"
+    )
+    group.add_argument(
+        "--joint-kernel", action="store_true", help="risk: neighbours in --hierarchy learn together"
+    )
+    group.add_argument("--early-stopping", action="store_true")
+    group.add_argument("--validation", metavar="FILE", help="data to score, and to stop early on")
+    group.add_argument("--validation-split", metavar="NAME", help="of --validation, or of the data")
+    group.add_argument("--checkpoint", metavar="FILE", help="state from which a run continues")
+    group.add_argument("--history", metavar="FILE", help="the passes, as .csv or .json")
+    group.add_argument("--n-jobs", type=int, default=1)
+    group.add_argument("--random-state", type=int, default=0)
+    group = sub.add_argument_group("data")
+    data_options(group)
+    group.add_argument(
+        "--missing", choices=("mean", "zero"), help="what missing features become; default: refused"
+    )
+    group.add_argument("--label-column", type=int, default=-1, help="of conll data")
+    group.add_argument("--comment", metavar="PREFIX", help="lines to skip before a sentence")
+    group.add_argument(
+        "--features",
+        choices=("template", "columns", "attrs"),
+        help="of conll data: the chunking template (default), each column as it is, or columns "
+        "that are CRFsuite attributes, name[:value]",
+    )
+    group.add_argument("--window", type=int, default=2, help="of the template")
+    group.add_argument("--zero-based", action="store_true", help="svmlight columns count from 0")
+
+    extreme.add_commands(command)
+    solve.add_commands(command)
+    convert.add_commands(command)
+
+    sub = command("predict", commands.predict, "Label a file with a saved model.")
+    sub.add_argument("model")
+    sub.add_argument("data", help="with or without labels; '-' is standard input")
+    sub.add_argument("--output", metavar="FILE", help="default: standard output")
+    what = sub.add_mutually_exclusive_group()
+    what.add_argument("--marginals", action="store_true", help="add label:probability columns")
+    what.add_argument("--kbest", type=int, metavar="K", help="the K best labelings and scores")
+    what.add_argument("--top", type=int, metavar="K", help="of very many classes: the K best")
+    what.add_argument("--columns", action="store_true", help="repeat the columns of conll data")
+    data_options(sub)
+    sub.add_argument("--oracle", help=ORACLE + "; default: that of training")
+    sub.add_argument("--n-jobs", type=int)
+
+    sub = command(
+        "score", commands.score, "Compare a saved model's predictions with a file's labels."
+    )
+    sub.add_argument("model")
+    sub.add_argument("data")
+    sub.add_argument("--scheme", default="conll", help="of the spans: conll, IOB2, IOBES, ...")
+    sub.add_argument("--json", action="store_true", help="print JSON")
+    data_options(sub)
+    sub.add_argument("--oracle", help=ORACLE + "; default: that of training")
+    sub.add_argument("--n-jobs", type=int)
+
+    command("plugins", commands.plugins, "List what is installed, and where it comes from.")
+
+    sub = command("bench", commands.bench, "Time training and decoding on made-up sequences.")
+    for name, default in (
+        ("words", 2000),
+        ("length", 8),
+        ("features", 128),
+        ("states", 26),
+        ("passes", 5),
+        ("n-jobs", 1),
+        ("seed", 0),
+    ):
+        sub.add_argument(f"--{name}", type=int, default=default)
+    sub.add_argument("--dense", action="store_true", help="dense features instead of CSR")
+    return parser
+
+
+class _Version(argparse.Action):
+    def __init__(self, option_strings: Sequence[str], dest: str, **options: Any) -> None:
+        super().__init__(option_strings, dest, nargs=0, default=argparse.SUPPRESS, **options)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        print(f"structsolve {structsolve.__version__}")
+        parser.exit()

@@ -1,0 +1,137 @@
+# `decode` of the shell: the best labels of a model that a file holds whole, without training.
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+import numpy as np
+
+from structsolve import registry
+from structsolve.cli.options import UsageError
+from structsolve.io._text import atomic_write, bad_line, text_lines
+
+
+def add_commands(command: Any) -> None:
+    """Add the parser of `decode`.
+
+    Parameters
+    ----------
+    command : callable
+        Makes a parser of a name, the function that runs it, and a text.
+    """
+    sub = command("decode", decode, "Find the best labels of a model that a file holds whole.")
+    sub.add_argument("data", help="UAI model, .npz of energies or costs, text of costs")
+    sub.add_argument("--evidence", metavar="FILE", help="of a UAI model: what was observed")
+    sub.add_argument("--target", metavar="NAME", help="the array of costs in an archive")
+    sub.add_argument("--oracle", default="auto", help="of graphs: exact, trws, lp, ilp, ...")
+    sub.add_argument("--max-iter", type=int, default=100, help="of message passing")
+    sub.add_argument("--maximize", action="store_true", help="costs are scores")
+    sub.add_argument("--output", metavar="FILE", help="of the labels; default: standard output")
+    sub.add_argument("--json", action="store_true", help="labels, value and bound as JSON")
+
+
+def decode(args: argparse.Namespace) -> None:
+    """Print the best labels, their value, and the bound that no labels pass.
+
+    Parameters
+    ----------
+    args : Namespace
+        Options of ``decode``.
+
+    Raises
+    ------
+    ValueError
+        For malformed files, and options that do not fit.
+    """
+    is_uai = args.data.lower().removesuffix(".gz").endswith(".uai")
+    if args.evidence is not None and not is_uai:
+        raise UsageError(f"--evidence is for UAI models (.uai); found {args.data}")
+    if is_uai:
+        labels, value, bound = _of_uai(args)
+    elif args.data.lower().endswith(".npz"):
+        labels, value, bound = _of_arrays(args)
+    else:
+        labels, value, bound = _assigned(_costs_of_text(args.data), args)
+    proven = abs(bound - value) <= 1e-9 * max(1.0, abs(value))
+    numbers = [int(label) for label in labels]
+    if args.json:
+        answer = {"labels": numbers, "value": value, "bound": bound, "proven": proven}
+        text = json.dumps(answer) + "\n"
+    else:
+        text = "".join(f"{label}\n" for label in numbers)
+    if args.output is None:
+        print(text, end="")
+    else:
+        with atomic_write(args.output) as handle:
+            handle.write(text)
+        print(f"value {value:.10g}, bound {bound:.10g}{', proven' if proven else ''}")
+
+
+def _solver(kind: str) -> Any:
+    """What a structure's plugin solves such instances by."""
+    known = registry.default()
+    for name in known.names("structures"):
+        factory: Any = known.find("structures", name).factory
+        if kind in getattr(factory, "instances", ()):
+            return factory.solve_instance
+    raise UsageError(f"no plugin brings a structure that solves instances of kind {kind!r}")
+
+
+def _of_uai(args: argparse.Namespace) -> tuple[Any, float, float]:
+    from structsolve.io.uai import read_uai  # heavy
+
+    model = read_uai(args.data, args.evidence)
+    labels, value, bound = _solver("graph")(
+        model.unary, model.ends, model.pair, oracle=args.oracle, max_iter=args.max_iter
+    )
+    return labels[: model.n_variables], value + model.constant, bound + model.constant
+
+
+def _of_arrays(args: argparse.Namespace) -> tuple[Any, float, float]:
+    """Energies ``unary``, ``edges``, ``weights`` of a Potts model, or a matrix of costs."""
+    from structsolve.io.npz import load_arrays  # heavy
+
+    arrays = load_arrays(args.data)
+    if {"unary", "edges"} <= {*arrays} and args.target is None:
+        sign = 1.0 if args.maximize else -1.0
+        unary, edges = sign * arrays["unary"].astype(np.float64), arrays["edges"]
+        states = unary.shape[1] if unary.ndim == 2 else 0
+        weights = arrays.get("weights", np.ones(len(edges))).astype(np.float64)
+        # Costs are paid by neighbours that differ, scores given to those that agree.
+        table = np.eye(states) if args.maximize else np.eye(states) - 1.0
+        labels, value, bound = _solver("graph")(
+            unary, edges, table, weights=weights, oracle=args.oracle, max_iter=args.max_iter
+        )
+        return labels, sign * value, sign * bound
+    matrices = [name for name, array in arrays.items() if array.ndim == 2]
+    target = args.target or (matrices[0] if len(matrices) == 1 else None)
+    if target not in matrices:
+        raise ValueError(
+            f"{args.data}: found {f'no matrix {target!r}' if target else 'no unary and edges'}; "
+            f"--target names one of {', '.join(matrices) or 'none'}"
+        )
+    return _assigned(arrays[target], args)
+
+
+def _assigned(costs: Any, args: argparse.Namespace) -> tuple[Any, float, float]:
+    return _solver("assignment")(costs, maximize=args.maximize)
+
+
+def _costs_of_text(path: str) -> np.ndarray:
+    """Numbers of rows and columns of equal count n, then the costs (OR-Library), or rows."""
+    rows: list[list[float]] = []
+    for number, line in text_lines(path):
+        words = line.replace(",", " ").split()
+        try:
+            if words:
+                rows.append([float(word) for word in words])
+        except ValueError:
+            raise bad_line(path, number, repr(line[:40]), "numbers") from None
+    flat = np.array([value for row in rows for value in row])
+    if len(rows) > 1 and len(rows[0]) == 1 and flat[0] > 0 and len(flat) == 1 + flat[0] ** 2:
+        n = int(flat[0])
+        return flat[1:].reshape(n, n)
+    if not rows or any(len(row) != len(rows[0]) for row in rows):
+        raise ValueError(f"{path}: expected a matrix of costs, or n and then n times n costs")
+    return np.array(rows)

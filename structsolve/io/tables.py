@@ -1,0 +1,368 @@
+# Tables: comma- or tab-separated values, with names of columns or without.
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from structsolve.io._text import PathLike, bad_line, no_examples, reads_file, text_lines
+from structsolve.io.reader import Reader
+from structsolve.io.select import choose, parse_where
+
+# Names of columns that hold labels, where none is asked for; else it is the last column.
+TARGETS = ("class", "label", "target", "response", "ranking", "y")
+MISSING = ("", "?", "na", "nan", "null")
+DELIMITERS = ",\t;"
+
+
+class TableReader(Reader):
+    """Reads tables of examples, one a line: features, and one or more columns of labels.
+
+    Columns that are not numbers become one column of 0 and 1 for each value that training data
+    have.  Labels such as ``a>b>c`` are rankings, and become rows of ranks.  Missing values
+    (nothing, ``?``, ``NA``) are NaN.
+
+    Parameters
+    ----------
+    target : str, optional
+        Name of the column of labels, or its number from 0 (negative: from the end); several
+        between commas make a matrix.  By default a column called class, label, target, response
+        ranking or y, else the last.
+    drop : list, str or int, optional
+        Names or numbers of columns that are no features.
+    group : str or int, optional
+        The column whose value neighbours share: they are a sequence.
+    header : bool, optional
+        Whether the first line has names; by default where it has no numbers and the second has.
+    delimiter : str, optional
+        By default the one of comma, tab and semicolon that the first line has most of.
+    where : str, optional
+        ``NAME=VALUE``: the examples in which a column has this value, or ``NAME!=VALUE``.
+    rows : str or int, optional
+        ``N`` or ``A:B``, of the examples that are left.
+    columns : list, optional
+        Of training data: names or numbers of the features, with their values where these are no
+        numbers; :meth:`fit` finds them.
+    labels : list of str, optional
+        Of rankings: the labels in the order of the columns of ranks; :meth:`fit` finds them.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "animals.csv"
+    >>> _ = path.write_text("legs,colour,class\\n2,red,bird\\n4,grey,cat\\n")
+    >>> reader = TableReader()
+    >>> X, y = reader.fit(str(path))
+    >>> X.tolist(), y.tolist()
+    ([[2.0, 0.0, 1.0], [4.0, 1.0, 0.0]], ['bird', 'cat'])
+    >>> reader.columns
+    [['legs', None], ['colour', ['grey', 'red']]]
+    """
+
+    endings = (".csv", ".tsv", ".data")
+
+    def __init__(
+        self,
+        target: str | int | None = None,
+        drop: Any = None,
+        group: str | int | None = None,
+        header: bool | None = None,
+        delimiter: str | None = None,
+        where: str | None = None,
+        rows: str | int | None = None,
+        columns: list[Any] | None = None,
+        labels: list[str] | None = None,
+    ):
+        self.target = target
+        self.drop = drop
+        self.group = group
+        self.header = header
+        self.delimiter = delimiter
+        self.where = where
+        self.rows = rows
+        self.columns = columns
+        self.labels = labels
+
+    @classmethod
+    def sniff(cls, path: str, head: bytes) -> bool:
+        """Return whether a text begins with a line of commas and no blanks.
+
+        Parameters
+        ----------
+        path : str
+        head : bytes
+            How the file begins.
+
+        Returns
+        -------
+        bool
+        """
+        lines = [line for line in head.split(b"\n")[:3] if line.strip()]
+        commas = {line.count(b",") for line in lines}
+        # Tokens of CoNLL files may be commas, with blanks beside them.
+        return len(commas) == 1 and 0 not in commas and not any(len(x.split()) > 1 for x in lines)
+
+    def fit(self, path: str) -> tuple[Any, Any]:
+        """Read training data, and keep the columns and their values.
+
+        Parameters
+        ----------
+        path : str
+
+        Returns
+        -------
+        X, y
+
+        Raises
+        ------
+        ValueError
+            For malformed files; it names the line.
+        """
+        return _read(path, self, True)
+
+    def read(self, path: str) -> tuple[Any, Any]:
+        """Read data for a fitted model, with the columns of training.
+
+        Parameters
+        ----------
+        path : str
+
+        Returns
+        -------
+        X, y
+            ``y`` is None where the file has no column of labels.
+
+        Raises
+        ------
+        ValueError
+            For malformed files; it names the line.
+        """
+        return _read(path, self, False)
+
+
+@reads_file
+def _read(path: str, reader: TableReader, fit: bool) -> tuple[Any, Any]:
+    header = reader.header
+    if header is None and not fit and reader.columns:
+        header = isinstance(reader.columns[0][0], str)  # as the training data had it
+    table = _Table(path, reader.delimiter, header)
+    alone = fit and header is None and len(table.rows) == 1
+    if alone and not any(map(_is_number, table.rows[0])):
+        raise ValueError(
+            f"{path}: found one line, of words alone; expected rows below a header, or header=False"
+        )
+    width = len(table.names)
+    targets = _targets(path, reader.target, table, fit, reader.columns)
+    dropped = {table.column(name, "drop") for name in _listed(reader.drop)}
+    group = None if reader.group is None else table.column(reader.group, "group")
+    others = dropped | {*targets} | ({group} if group is not None else set())
+    # Rows are chosen before numbers are read: a part of a large file is quick.
+    starts = _starts(table, group)
+    values = {}
+    if reader.where is not None:
+        name = parse_where(reader.where)[0]
+        cells = table.cells(table.column(name, "where"))
+        values[name] = np.array([cells[i] for i in starts[:-1]])
+    kept = choose(path, reader.where, reader.rows, len(starts) - 1, values)
+    spans = [range(starts[i], starts[i + 1]) for i in kept.tolist()]
+    rows = np.concatenate([np.arange(span.start, span.stop) for span in spans])
+    if fit:
+        reader.columns = [
+            [table.names[j], _values_of(table, j, rows)] for j in range(width) if j not in others
+        ]
+    assert reader.columns is not None
+    places = _places(path, reader.columns, table, others)
+    X = np.concatenate(
+        [_features(path, table, j, known, rows) for j, known in places], axis=1, dtype=np.float64
+    )
+    y = _labels(path, table, targets, rows, reader, fit) if targets else None
+    if group is None:
+        return X, y
+    cuts = np.cumsum([len(span) for span in spans])[:-1]
+    return np.split(X, cuts), None if y is None else np.split(y, cuts)
+
+
+class _Table:
+    """The cells of a file, the names of its columns (or numbers), and the number of each line."""
+
+    def __init__(self, path: PathLike, delimiter: str | None, header: bool | None) -> None:
+        self.path = path
+        numbers: list[int] = []
+
+        def lines() -> Iterator[str]:
+            for number, line in text_lines(path):
+                if line.strip():
+                    numbers.append(number)
+                    yield line
+
+        source = lines()
+        first = next(source, None)
+        if first is None:
+            raise no_examples(path, "a line for each example")
+        if delimiter is None:
+            delimiter = max(DELIMITERS, key=first.count)
+        if len(delimiter) != 1:
+            raise ValueError(f"delimiter: found {delimiter!r}; expected one character")
+
+        def all_lines() -> Iterator[str]:
+            yield first
+            yield from source
+
+        self.rows: list[list[str]] = []
+        self.lines: list[int] = []
+        reader = csv.reader(all_lines(), delimiter=delimiter)
+        for row in reader:
+            self.rows.append([cell.strip() for cell in row])
+            self.lines.append(numbers[reader.line_num - 1])
+            width = len(self.rows[0])
+            if len(row) != width:
+                expected = f"{width}, as the first line has"
+                raise bad_line(path, self.lines[-1], f"{len(row)} cells", expected)
+        if all(not row[-1] for row in self.rows):  # each line ends with a delimiter
+            self.rows = [row[:-1] for row in self.rows]
+        if header is None:
+            header = len(self.rows) > 1 and _is_header(*self.rows[:2])
+        self.named = bool(header)
+        self.names: list[Any] = self.rows.pop(0) if header else list(range(len(self.rows[0])))
+        if header:
+            del self.lines[0]
+        if len(set(self.names)) < len(self.names):
+            twice = next(name for name in self.names if self.names.count(name) > 1)
+            raise bad_line(path, numbers[0], f"the name {twice!r} twice", "names that differ")
+        if not self.rows or not self.names:
+            raise no_examples(path, "a line for each example")
+
+    def cells(self, column: int) -> list[str]:
+        return [row[column] for row in self.rows]
+
+    def column(self, name: Any, what: str) -> int:
+        """The place of a column, by its name or its number."""
+        if name in self.names and (self.named or int(name) >= 0):
+            return self.names.index(name)
+        try:
+            place = int(name)
+        except (TypeError, ValueError):
+            place = len(self.names)
+        if not -len(self.names) <= place < len(self.names):
+            raise ValueError(
+                f"{self.path}: {what}: found no column {name!r}; expected one of "
+                f"{', '.join(map(str, self.names))}"
+            )
+        return place % len(self.names)
+
+
+def _is_header(first: Sequence[str], second: Sequence[str]) -> bool:
+    return not any(map(_is_number, first)) and any(map(_is_number, second))
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _listed(given: Any) -> list[Any]:
+    if given is None:
+        return []
+    return list(given) if isinstance(given, (list, tuple)) else str(given).split(",")
+
+
+def _targets(
+    path: PathLike, target: Any, table: _Table, fit: bool, columns: list[Any] | None
+) -> list[int]:
+    """Columns of labels; none where a file for a fitted model has not got them."""
+    if target is not None:
+        try:
+            return [table.column(name, "target") for name in _listed(target)]
+        except ValueError:
+            if fit:
+                raise
+            return []
+    for name in TARGETS:
+        places = [j for j, n in enumerate(table.names) if str(n).lower() == name]
+        if len(places) == 1:
+            return places
+    if not fit and columns is not None and len(table.names) == len(columns):
+        return []
+    return [len(table.names) - 1]
+
+
+def _places(
+    path: PathLike, columns: list[Any], table: _Table, others: set[int]
+) -> list[tuple[int, list[str] | None]]:
+    """Where the features of training are in this table."""
+    if table.named and isinstance(columns[0][0] if columns else "", str):
+        return [(table.column(name, "features"), known) for name, known in columns]
+    free = [j for j in range(len(table.names)) if j not in others]
+    if len(free) != len(columns) or not columns:
+        raise ValueError(
+            f"{path}: found {len(free)} columns of features; expected {len(columns) or 'some'}"
+        )
+    return [(j, known) for j, (_, known) in zip(free, columns, strict=True)]
+
+
+def _values_of(table: _Table, column: int, rows: np.ndarray) -> list[str] | None:
+    """The values of a column that is not of numbers, else None."""
+    values = {cell for i in rows.tolist() if (cell := table.rows[i][column]).lower() not in MISSING}
+    return None if all(map(_is_number, values)) else sorted(values)
+
+
+def _features(
+    path: PathLike, table: _Table, column: int, known: list[str] | None, rows: np.ndarray
+) -> np.ndarray:
+    cells = [table.rows[i][column] for i in rows.tolist()]
+    if known is not None:
+        return np.array([[cell == value for value in known] for cell in cells], dtype=np.float64)
+    numbers = np.empty((len(cells), 1))
+    for i, cell in enumerate(cells):
+        try:
+            numbers[i] = np.nan if cell.lower() in MISSING else float(cell)
+        except ValueError:
+            line = table.lines[rows[i]]
+            name = table.names[column]
+            raise bad_line(path, line, repr(cell), f"a number in column {name}") from None
+    return numbers
+
+
+def _starts(table: _Table, group: int | None) -> list[int]:
+    """The first row of each example, and the end."""
+    count = len(table.rows)
+    if group is None:
+        return list(range(count + 1))
+    cells = table.cells(group)
+    return [0, *(i for i in range(1, count) if cells[i] != cells[i - 1]), count]
+
+
+def _labels(
+    path: PathLike,
+    table: _Table,
+    targets: list[int],
+    rows: np.ndarray,
+    reader: TableReader,
+    fit: bool,
+) -> np.ndarray:
+    cells = [[table.rows[i][j] for j in targets] for i in rows.tolist()]
+    for i, row in zip(rows.tolist(), cells, strict=True):
+        if any(not cell for cell in row):
+            raise bad_line(path, table.lines[i], "no label", "one on each line")
+    if len(targets) == 1 and all(">" in row[0] for row in cells):
+        orders = [[label.strip() for label in row[0].split(">")] for row in cells]
+        if fit or reader.labels is None:
+            reader.labels = sorted(orders[0])
+        for i, order in zip(rows.tolist(), orders, strict=True):
+            if sorted(order) != reader.labels:
+                expected = f"all of {', '.join(reader.labels)}, each once"
+                raise bad_line(path, table.lines[i], ">".join(order), expected)
+        return np.array([[order.index(label) for label in reader.labels] for order in orders])
+    labels = np.array(cells)
+    for kind in (int, float):
+        try:
+            labels = labels.astype(kind)
+            break
+        except ValueError:
+            continue
+    return labels[:, 0] if len(targets) == 1 else labels
