@@ -18,6 +18,8 @@ from .utils.version import __version__
 # Where each public name lives; modules are imported when a name is first used.
 _HOMES = {
     "StructuredSVM": "estimators.structured_svm",
+    "StructuredSVMCV": "evaluation.structured_svm_cv",
+    "HierarchicalSVMCV": "evaluation.structured_svm_cv",
     "HierarchicalSVM": "estimators.hierarchical_svm",
     "LatentSVM": "estimators.latent_svm",
     "ConditionalRiskMinimizer": "estimators.risk",
@@ -40,6 +42,7 @@ _HOMES = {
     "Problem": "solvers.problem",
     "Named": "hookspecs",
     "hookimpl": "hookspecs",
+    "get_scorer": "evaluation.scorers",
     "get_structure": "registry",
     "list_plugins": "registry",
     "load": "estimators.load",
@@ -58,6 +61,8 @@ if TYPE_CHECKING:
     from .estimators.load import load
     from .estimators.risk import ConditionalRiskMinimizer
     from .estimators.structured_svm import StructuredSVM
+    from .evaluation.scorers import get_scorer
+    from .evaluation.structured_svm_cv import HierarchicalSVMCV, StructuredSVMCV
     from .examples.packed import Examples, Sequences, from_padded
     from .features.node_transformer import NodeTransformer
     from .features.vectorizer import SequenceVectorizer
@@ -94,7 +99,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES])
+    return sorted({*globals(), *_HOMES})
 
 
 def get_include() -> str:

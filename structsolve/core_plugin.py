@@ -5,17 +5,23 @@ from __future__ import annotations
 from functools import partial
 
 from . import surrogates
+from .evaluation.scorers import OURS, make_scorer
 from .extreme.graph import GraphRivals
 from .extreme.lsh import LSHRivals
 from .extreme.rivals import CertifiedRivals, ExactRivals, RandomRivals
 from .hookspecs import Named, hookimpl
+from .io.archives import ArchiveReader
+from .io.arff import ArffReader
+from .io.fasta import FastaReader
+from .io.pictures import PictureReader
+from .io.tables import TableReader
 from .lp import Cvxpy, Highs
 from .projections.choose import node_closed_form
 from .search.angular import Angular
 from .search.exact import Counting
 from .search.hull import ConvexHull
 from .search.scalar import Binary, Bisecting, SarawagiGupta
-from .solvers import BCFW, GBCFW, SDCA, SGD, CuttingPlane
+from .solvers import BCFW, GBCFW, LBFGS, SDCA, SGD, CuttingPlane
 from .structure.functions import FunctionStructure
 from .structure.losses import ClassWeights, CostMatrix
 from .structure.path_cost import PathCost
@@ -148,6 +154,7 @@ def structsolve_solvers():
         Named("gbcfw", GBCFW, "block-coordinate Frank-Wolfe for crf, sparsemap, max-min"),
         Named("sdca", SDCA, "stochastic dual coordinate ascent for crf and sparsemap"),
         Named("cutting-plane", CuttingPlane, "one-slack or n-slack cutting planes (BMRM)"),
+        Named("lbfgs", LBFGS, "quasi-Newton steps for smooth surrogates; L1, elastic net"),
         Named("sgd", SGD, "stochastic subgradient (Pegasos) with averaging"),
     ]
 
@@ -160,4 +167,20 @@ def structsolve_rival_indexes():
         Named("random", RandomRivals, "random:K, the best of K uniform draws"),
         Named("lsh", LSHRivals, "lsh:BITS,CANDIDATES, by SimpleLSH"),
         Named("graph", GraphRivals, "graph:NEIGHBORS,WALK, a small-world graph by nmslib"),
+    ]
+
+
+@hookimpl
+def structsolve_metrics():
+    return [Named(name, partial(make_scorer, name)) for name in OURS]
+
+
+@hookimpl
+def structsolve_readers():
+    return [
+        Named("npz", ArchiveReader, "NumPy archives: splits, sparse labels, rankings, ..."),
+        Named("csv", TableReader, "tables, one example a line"),
+        Named("arff", ArffReader, "Weka's tables, label sets with XML (Mulan), hierarchies"),
+        Named("fasta", FastaReader, "proteins and genes, labels in a second file"),
+        Named("pictures", PictureReader, "a folder of pictures, label pictures in a second one"),
     ]

@@ -440,3 +440,24 @@ def structsolve_rival_indexes() -> Sequence[Named]:
             return [Named("my-index", MyIndex, "my-index:TREES, a forest of projections")]
     """
     return []
+
+
+@hookspec
+def structsolve_metrics() -> Sequence[Named]:
+    """Return metrics by name, for ``score(X, y, metric=)`` and :func:`structsolve.get_scorer`.
+
+    Returns
+    -------
+    sequence of Named
+        Factories take the arguments behind ``name:``, if any, and make a scorer as scikit-learn
+        has them: ``scorer(estimator, X, y) -> float``, greater is better.
+
+    Examples
+    --------
+    ::
+
+        @hookimpl
+        def structsolve_metrics():
+            return [Named("first-right", lambda: first_right, "share of first labels")]
+    """
+    return []

@@ -196,11 +196,20 @@ def test_errors_name_the_example(data, what, answer, message):
     [
         ("much", r"example \d: loss\(y_true, y_pred\) returned 'much', expected a number"),
         (np.nan, r"example \d: loss\(\) .* returned nan, expected a finite number"),
+        (-1.0, r"example 0: loss.* returned -1 for the true label, expected at least 0, and 0"),
+        (2.0, r"example 0: loss.* returned 2 for the true label, expected at least 0, and 0 for"),
     ],
 )
 def test_errors_of_the_loss(data, answer, message):
     with pytest.raises(ValueError, match=message):
         StructuredSVM(make(loss=lambda a, b: answer)).fit(*data)
+
+
+def test_losses_below_0_are_refused_but_for_rounding(data):
+    below = StructuredSVM(make(loss=lambda a, b: subset_loss(a, b) - 9.0 * (a != b)), alpha=0.05)
+    refused(r"example \d: loss.* returned -\d.* for a label, expected at least 0", below.fit, *data)
+    rounded = make(loss=lambda a, b: subset_loss(a, b) - 1e-15)
+    assert StructuredSVM(rounded, alpha=0.05, tol=0.01).fit(*data).stop_reason_ == "converged"
 
 
 @pytest.mark.parametrize(
@@ -211,6 +220,8 @@ def test_errors_of_the_loss(data, answer, message):
         ({"dim": 0}, ValueError, "dim is 0, expected an integer >= 1"),
         ({"dim": 5}, ValueError, r"example 0: features\(x, y\) returned 3 numbers, expected dim=5"),
         ({"features": lambda x, y: []}, ValueError, "example 0: features.* returned 0 numbers"),
+        ({"features": lambda x, y: None}, ValueError, "example 0: features.* a NoneType of shape"),
+        ({"features": lambda x, y: np.eye(2)}, ValueError, r"example 0: .* shape \(2, 2\), expe"),
     ],
 )
 def test_wrong_parameters(data, changes, error, message):
@@ -223,7 +234,8 @@ def test_wrong_data(data):
     model = StructuredSVM(make())
     refused("X has 8 examples and y has 7", model.fit, X, Y[:7])
     refused("X is empty", model.fit, [], [])
-    refused("X is a generator, expected a list", model.fit, (x for x in X), Y)
+    given = model.fit((x for x in X), Y).flat_weights()
+    assert np.array_equal(given, model.fit(X, Y).flat_weights())
     with pytest.raises(ValueError, match="unknown loss 'f1' .*'functions'.*known: .*hamming"):
         model.set_params(loss="f1").fit(X, Y)
 

@@ -116,7 +116,7 @@ def get_structure(structure: Any = "chain", **params: Any) -> Any:
     --------
     >>> import structsolve
     >>> structsolve.get_structure("chain", start_end=False)
-    ChainStructure(start_end=False, transitions=True)
+    ChainStructure(start_end=False, transitions=True, forbidden=None, empty=False)
     """
     if isinstance(structure, str):
         return default().make("structures", structure, **params)
@@ -140,12 +140,31 @@ def is_single_node(structure: Any) -> bool:
     bool
         False for unknown names.
     """
+    return _has(structure, "single_node")
+
+
+def holds_label_sets(structure: Any) -> bool:
+    """Tell whether labels of a structure are rows of an indicator matrix.
+
+    Parameters
+    ----------
+    structure : str or Structure
+
+    Returns
+    -------
+    bool
+        False for unknown names.
+    """
+    return _has(structure, "label_sets")
+
+
+def _has(structure: Any, name: str) -> bool:
     if isinstance(structure, str):
         try:
             structure = get_structure(structure)
         except (ValueError, TypeError, RuntimeError):
             return False
-    return bool(getattr(structure, "single_node", False))
+    return bool(getattr(structure, name, False))
 
 
 def list_plugins() -> list[dict[str, Any]]:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import inspect
 import multiprocessing
+import re
 from typing import Any
 
 from ..hookspecs import Named
 from .distributions import DISABLED
 from .plugin import Plugin, one
+
+# Commas between arguments: those in brackets are of lists.
+_COMMA = re.compile(r",(?![^\[]*\])")
 
 
 class Names:
@@ -469,10 +473,12 @@ def arguments_of(what: str, text: str, rest: str) -> tuple[list[Any], dict[str, 
     >>> from structsolve.registry.names import arguments_of
     >>> arguments_of("structure", "mrf:oracle=trws", "oracle=trws,directed=true")
     ([], {'oracle': 'trws', 'directed': True})
+    >>> arguments_of("structure", "grid:void=[-1,255]", "void=[-1,255]")
+    ([], {'void': [-1, 255]})
     """
     arguments: list[Any] = []
     params: dict[str, Any] = {}
-    for part in rest.split(","):
+    for part in _COMMA.split(rest):
         key, equals, word = part.partition("=")
         key, word = key.strip(), word.strip()
         if not equals and not params and key:
@@ -496,8 +502,11 @@ def value_of(text: str) -> Any:
 
     Returns
     -------
-    int, float, bool, None or str
+    int, float, bool, None, str, or list of these
+        A list is between brackets.
     """
+    if text.startswith("[") and text.endswith("]"):
+        return [value_of(word.strip()) for word in text[1:-1].split(",") if word.strip()]
     for kind in (int, float):
         try:
             return kind(text)

@@ -16,6 +16,7 @@ LISTS = (
     "searches",
     "readers",
     "rival_indexes",
+    "metrics",
 )
 # Kinds whose one is not the plural without its last letter.
 _ONE = {"losses": "loss", "searches": "search", "rival_indexes": "rival index"}

@@ -103,6 +103,16 @@ class Structure(Params):
         """
         raise NotImplementedError(f"{type(self).__name__} does not implement make_space()")
 
+    def check_params(self) -> None:
+        """Refuse parameters that do not fit, as :meth:`make_space` does; no data are needed.
+
+        The shell calls it before it reads data.  By default nothing is refused.
+
+        Raises
+        ------
+        ValueError, TypeError
+        """
+
     def space_from_state(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> Space:
         """Rebuild a space.
 
@@ -652,7 +662,7 @@ class NodeSpace(Space):
         """
         length = int(examples.offsets[i + 1] - examples.offsets[i])
         grid = np.indices((len(self.classes_),) * length, dtype=np.int32)
-        labels = np.ascontiguousarray(grid.reshape(length, -1).T)
+        labels = np.ascontiguousarray(grid.reshape(length, len(self.classes_) ** length).T)
         if type(self).contains is Space.contains:
             return labels
         return labels[[self.contains(label, examples, i) for label in labels]]
@@ -663,7 +673,8 @@ class NodeSpace(Space):
         Parameters
         ----------
         allowed : sequence
-            For each example None, or for each of its nodes a list of labels, or None for all.
+            For each example None, or for each of its nodes a list of labels, a boolean for each
+            class, or None for all.
         examples : Examples
 
         Returns
@@ -700,7 +711,16 @@ class NodeSpace(Space):
                         f"example {i}, node {v}: allowed is {names!r}, expected a list of labels"
                     )
                 else:
-                    picked = np.isin(self.classes_, np.asarray(list(names)))
+                    named = np.asarray(list(names))
+                    if named.dtype == bool and self.classes_.dtype != bool:
+                        if named.shape != self.classes_.shape:
+                            raise ValueError(
+                                f"example {i}, node {v}: allowed has {named.size} booleans, "
+                                f"expected one for each of the {len(self.classes_)} classes"
+                            )
+                        picked = named
+                    else:
+                        picked = np.isin(self.classes_, named)
                     if not picked.any():
                         raise ValueError(
                             f"example {i}, node {v}: allowed is {list(names)!r}, none of which is "
@@ -711,13 +731,13 @@ class NodeSpace(Space):
         return mask
 
     def transition_masks(
-        self, examples: Examples, allowed: Any, forbidden: Any, pair: str
+        self, examples: Examples | None, allowed: Any, forbidden: Any, pair: str
     ) -> dict[str, Any]:
         """Return masks of nodes, and of one ``"transition"`` table that all edges share.
 
         Parameters
         ----------
-        examples : Examples
+        examples : Examples, or None without ``allowed``
         allowed : list, optional
             As for :meth:`allowed_mask`.
         forbidden : list of pairs of labels, optional
@@ -735,7 +755,7 @@ class NodeSpace(Space):
             When a constraint does not fit the examples or the structure.
         """
         masks = {}
-        if allowed is not None:
+        if allowed is not None and examples is not None:
             masks["node"] = self.allowed_mask(allowed, examples)
         if forbidden is not None:
             if not self.structure.transitions:

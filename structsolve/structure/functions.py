@@ -111,6 +111,12 @@ class FunctionStructure(Structure):
             raise ValueError(f"FunctionStructure: dim is {self.dim!r}, expected an integer >= 1")
         objects, labels = _pairs(X, Y)
         vector = _call("features(x, y)", 0, self.features, objects[0], labels[0])
+        if not packing.is_sparse(vector) and np.ndim(vector) != 1:
+            raise ValueError(
+                f"example 0: features(x, y) returned a {type(vector).__name__} of shape "
+                f"{np.shape(vector)}, expected one vector: an array of shape (dim,), or a sparse "
+                "row or column"
+            )
         dim = int(np.prod(vector.shape if packing.is_sparse(vector) else np.shape(vector)))
         if dim < 1 or self.dim not in (None, dim):
             raise ValueError(
@@ -118,7 +124,10 @@ class FunctionStructure(Structure):
                 f"{'at least one' if self.dim is None else f'dim={self.dim}'}"
             )
         space = FunctionSpace(self, dim)
-        return space, space._examples(objects, labels)
+        examples = space._examples(objects, labels)
+        # Training may never ask for the loss of a true label: it is 0 by definition.
+        space._loss(examples, 0, (examples.labels[0], examples.labels[0]))
+        return space, examples
 
     def space_from_state(
         self, state: dict[str, Any], arrays: dict[str, np.ndarray]
@@ -303,11 +312,19 @@ class FunctionSpace(Space):
         truth, y = self.unpack(np.array(numbers), examples)
         value = _call("loss(y_true, y_pred)", i, self.structure.loss, truth, y)
         try:
-            return float(value)
+            loss = float(value)
         except (TypeError, ValueError):
             raise ValueError(
                 f"example {i}: loss(y_true, y_pred) returned {value!r}, expected a number"
             ) from None
+        # Losses such as 1 - F1 miss 0 by rounding.
+        if loss < -1e-9 or (numbers[0] == numbers[1] and loss > 1e-9):
+            of = "the true label" if numbers[0] == numbers[1] else "a label"
+            raise ValueError(
+                f"example {i}: loss(y_true, y_pred) returned {loss:g} for {of}, expected at least "
+                "0, and 0 for the true label"
+            )
+        return loss
 
     def _features(self, examples: Examples, i: int, number: int) -> tuple[Any, Any]:
         x, y = examples.topology["objects"][i], examples.topology["table"].objects[number]

@@ -100,7 +100,39 @@ class ClassWeights(Params):
     >>> from structsolve import ClassWeights
     >>> ClassWeights({"rare": 3.0}).cost(np.array(["common", "rare"])).tolist()
     [[0.0, 1.0], [3.0, 0.0]]
+    >>> ClassWeights.balanced([["rare", "common"], ["common", "common"]]).weights
+    {'common': 0.6666666666666666, 'rare': 2.0}
     """
+
+    @classmethod
+    def balanced(cls, Y: Any, normalized: bool = False) -> ClassWeights:
+        """Return weights under which all classes of the labels weigh the same.
+
+        Each is the number of nodes over the number of classes times how often the class occurs, as
+        scikit-learn's ``class_weight="balanced"`` has it.  With ``surrogate="slack"`` weights are
+        factors of an error, as there; with "margin" they are the margins that are asked for.
+
+        Parameters
+        ----------
+        Y : sequence of labels, or of label sequences
+            Those of training.
+        normalized : bool, default=False
+
+        Returns
+        -------
+        ClassWeights
+
+        Raises
+        ------
+        ValueError
+            When there are no labels.
+        """
+        flat = [np.asarray(labels).ravel() for labels in Y]
+        if not sum(map(len, flat)):
+            raise ValueError("ClassWeights.balanced: found no labels in Y")
+        names, counts = np.unique(np.concatenate(flat), return_counts=True)
+        weights = counts.sum() / (len(names) * counts)
+        return cls(dict(zip(names.tolist(), weights.tolist())), normalized)
 
     def __init__(self, weights: dict[Any, float], normalized: bool = False):
         self.weights = weights

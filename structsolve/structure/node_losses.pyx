@@ -125,7 +125,7 @@ cdef class NodeLoss(Loss):
         cdef double total = 0
         for v in range(n):
             total += self.cost[truth[v] * self.n_states + label[v]]
-        return total / n if self.normalised else total
+        return total / max(n, 1) if self.normalised else total
 
     cdef double augment(self, Py_ssize_t i, const int* truth, double scale,
                         double* theta) except? -1 nogil:
@@ -133,7 +133,7 @@ cdef class NodeLoss(Loss):
         cdef double* row = theta + self.shared_size
         cdef const double* cost
         if self.normalised:
-            scale /= n
+            scale /= max(n, 1)
         if self.hamming:
             # Subtracting from the true state is one operation per node instead of K.  A label that
             # training did not see has no state.
@@ -159,7 +159,7 @@ cdef class NodeLoss(Loss):
         cdef const double* line
         cdef double weight
         if self.normalised:
-            scale /= n
+            scale /= max(n, 1)
         if self.node_costs.ones_off_diagonal:
             # A = 1 1' - I, and the marginals of a node sum to 1.
             for v in range(n * self.stride):

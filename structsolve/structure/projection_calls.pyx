@@ -203,8 +203,10 @@ def sample(Projection projection not None, Py_ssize_t i, theta, uniforms, room=N
     size = projection.layout.sizes(i)[1]
     if uniforms.shape[1] != size:
         raise ValueError(f"uniforms: found {uniforms.shape[1]} columns, expected {size}")
-    if not uniforms.size:
+    if not len(uniforms):
         raise ValueError("uniforms is empty: expected at least one row")
+    if not size:    # the only label has no entries
+        return np.zeros(uniforms.shape, dtype=np.int32)
     cdef const double[::1] given = checked_array(
         np.ascontiguousarray(uniforms).ravel(), np.float64, "uniforms")
     if not (uniforms.min() >= 0 and uniforms.max() < 1):

@@ -19,6 +19,8 @@ class Projected(Params):
     """
 
     name = "projected"
+    #: Whether it depends on the task loss.
+    reads_loss = True
     #: Distance in which G is strongly concave, for solvers that use it.
     concave = ""
 
@@ -85,6 +87,7 @@ class CRF(Projected):
     """
 
     name = "crf"
+    reads_loss = False
     concave = "entropy"
 
     def _projection(self, task: Any) -> Any:
@@ -128,6 +131,7 @@ class SparseMAP(Projected):
     """
 
     name = "sparsemap"
+    reads_loss = False
     concave = "euclidean"
 
     def __init__(self, max_iter: int = 100, tol: float = 1e-9):

@@ -19,8 +19,10 @@ from typing import Any
 from .base import BATCH, Fault, generator
 from .targets import TARGETS
 
-#: Seconds that a case may take; the process is killed afterwards.
+#: Seconds of processor time that a case may take; the process is killed afterwards.
 LIMIT = 20
+#: Seconds on the clock, for what waits for ever; other work on the machine counts as well.
+WAIT = 600
 # Case, passed, refused, faults.
 _NUMBERS = struct.Struct("qqqq")
 _TEXT = 1000
@@ -117,16 +119,19 @@ def _child(target: str, cases: range, state: Any, errors: Any) -> None:
         if "asan" not in os.environ.get("LD_PRELOAD", ""):
             resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        for number in (signal.SIGPROF, signal.SIGALRM):
+            signal.signal(number, signal.SIG_DFL)
 
         def note(tally: Tally, case: int, text: str) -> None:
             _NUMBERS.pack_into(state, 0, case, tally.refused, tally.others, tally.cases)
             state[_NUMBERS.size :] = text.encode()[:_TEXT].ljust(_TEXT, b"\0")
-            signal.setitimer(signal.ITIMER_REAL, LIMIT)
+            signal.setitimer(signal.ITIMER_PROF, LIMIT)
+            signal.setitimer(signal.ITIMER_REAL, WAIT)
 
         tally = run_cases(target, cases, note)
         note(tally, cases.stop - 1, "")
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        for timer in (signal.ITIMER_PROF, signal.ITIMER_REAL):
+            signal.setitimer(timer, 0)
         for line in tally.lines:
             print("FAULT", line.replace("\n", " ")[:700], file=sys.__stderr__, flush=True)
         status = 0
