@@ -20,11 +20,13 @@ OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 # The files that the shell sessions of the README and of docs/cli.rst speak of.
 TRAIN = "He PRP B-NP\nreckons VBZ B-VP\nthe DT B-NP\ndeficit NN I-NP\n\nIt PRP B-NP\nran VBD B-VP\n"
 NEW = "He PRP\nran VBD\nthe DT\ndeficit NN\n"
+COSTS = "3\n4 1 3\n2 0 5\n3 2 2\n"
+TABLE = "legs,colour,class\n2,red,bird\n4,grey,cat\n?,grey,cat\n"
 ANIMALS = "1 11    # birds: owls\n1 12    # ducks\n2 21    # mammals: cats\n2 22    # dogs\n"
 LEAVES = "11 1:1 2:1\n12 1:1 2:-1\n21 1:-1 2:1\n22 1:-1 2:-1\n"
 
 # Folders that need what an extra installs.
-EXTRAS = {"torch": "torch", "dask": "dask"}
+EXTRAS = {"torch": "torch", "jax": "jax", "dask": "dask"}
 
 
 def is_installed(name):

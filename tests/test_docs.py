@@ -14,10 +14,12 @@ from pathlib import Path
 import pytest
 from doc_code import (
     ANIMALS,
+    COSTS,
     LEAVES,
     NEW,
     OPTIONS,
     ROOT,
+    TABLE,
     TRAIN,
     directives,
     in_this_process,
@@ -31,7 +33,8 @@ import structsolve.registry
 from structsolve import hookspecs
 
 DOCS = ROOT / "docs"
-PAGES = sorted(DOCS.glob("*.rst"))
+PAGES = sorted([*DOCS.glob("*.rst"), *DOCS.glob("theory/*.rst")])
+SESSIONS = [page for page in PAGES if page.stem != "tutorial"]  # see tests/test_tutorial.py
 RING = DOCS / "examples" / "ring_native"
 
 pytestmark = pytest.mark.skipif(not DOCS.exists(), reason="installed without the checkout")
@@ -59,7 +62,7 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", SESSIONS, ids=lambda page: page.stem)
 def test_sessions_of_python(page, folder):
     failed, _ = doctest.testfile(str(page), module_relative=False, optionflags=OPTIONS)
     assert not failed
@@ -78,7 +81,7 @@ def test_first_example_of_the_index(folder):
 
 def test_sessions_of_the_shell(folder, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    page, files = DOCS / "cli.rst", (TRAIN, NEW, ANIMALS, LEAVES)
+    page, files = DOCS / "cli.rst", (TRAIN, NEW, TABLE, ANIMALS, LEAVES, COSTS)
     for (_, name, text), content in zip(directives(page, "text"), files, strict=True):
         assert text == content, name
         (folder / name).write_text(text)
@@ -97,18 +100,6 @@ def test_example_of_words_in_the_middle(capsys):
     runpy.run_path(str(DOCS / "examples" / "middle_word.py"))
     first, fifth, often = map(float, re.findall(r"0\.\d{3}", capsys.readouterr().out)[:3])
     assert often + 0.01 < first < fifth
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(
-    "script", sorted((DOCS / "gallery").glob("*.py")), ids=lambda script: script.stem
-)
-def test_pictures_of_the_gallery(script, folder):
-    if "skimage" in script.read_text(encoding="utf-8"):
-        pytest.importorskip("skimage")  # of the docs' extra, with which CI builds these pages
-    runpy.run_path(str(script))["figure"].savefig("picture.png", dpi=30)
-    page = (DOCS / "gallery.rst").read_text()
-    assert f"gallery/{script.name}" in page and f"generated/gallery/{script.stem}.png" in page
 
 
 @pytest.mark.slow
@@ -181,14 +172,16 @@ def test_every_option_of_the_shell_is_described():
 
 
 def documented():
-    """Names with an entry in docs/api.rst, fully qualified."""
-    module, names = "structsolve", []
-    for line in (DOCS / "api.rst").read_text(encoding="utf-8").splitlines():
-        if match := re.match(r"\.\. currentmodule:: (\S+)", line):
-            module = match[1]
-        elif match := re.match(r"\.\. auto(?:class|exception|function|data):: (\S+)", line):
-            own = match[1].startswith("structsolve.")
-            names.append(match[1] if own else f"{module}.{match[1]}")
+    """Names with an entry in the reference, fully qualified."""
+    names = []
+    for page in [DOCS / "api.rst", *sorted((DOCS / "api").glob("*.rst"))]:
+        module = "structsolve"
+        for line in page.read_text(encoding="utf-8").splitlines():
+            if match := re.match(r"\.\. currentmodule:: (\S+)", line):
+                module = match[1]
+            elif match := re.match(r"\.\. auto(?:class|exception|function|data):: (\S+)", line):
+                own = match[1].startswith("structsolve.")
+                names.append(match[1] if own else f"{module}.{match[1]}")
     return list(filter(is_installed, names))
 
 

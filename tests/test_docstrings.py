@@ -8,6 +8,7 @@ as the reference lists them.
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,16 @@ def sources(suffix):
                 yield path
 
 
+def classes(tree):
+    """The classes of a module, those inside of others too, without a look at expressions."""
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            yield node
+        if isinstance(getattr(node, "body", None), list):
+            yield from classes(node)
+
+
+@cache  # not at import: every process imports this, few read all sources
 def documented_methods():
     """By the name of each class of ours: its bases, and the methods that it documents itself."""
     known = {}
@@ -43,11 +54,10 @@ def documented_methods():
 
     for folder in FOLDERS:
         for path in folder.rglob("*.py"):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                if isinstance(node, ast.ClassDef):
-                    bases = [ast.unparse(base).rpartition(".")[2] for base in node.bases]
-                    own = {f.name for f in node.body if is_function(f) and ast.get_docstring(f)}
-                    add(node.name, bases, own)
+            for node in classes(ast.parse(path.read_text(encoding="utf-8"))):
+                bases = [ast.unparse(base).rpartition(".")[2] for base in node.bases]
+                own = {f.name for f in node.body if is_function(f) and ast.get_docstring(f)}
+                add(node.name, bases, own)
         for path in folder.rglob("*.pyx"):
             pieces = COMPILED_CLASS.split(path.read_text(encoding="utf-8"))
             for name, base, body in zip(pieces[1::3], pieces[2::3], pieces[3::3]):
@@ -125,15 +135,14 @@ def faults(tree, known):
     yield from visit(tree, "", [])
 
 
-KNOWN = documented_methods()
-
-
 @pytest.mark.parametrize(
     "path", list(sources(".py")), ids=lambda path: path.relative_to(ROOT).as_posix()
 )
 def test_docstrings_name_all_parameters(path):
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    lacking = [f"line {line}: {name}: {lack}" for line, name, lack in faults(tree, KNOWN)]
+    lacking = [
+        f"line {line}: {name}: {lack}" for line, name, lack in faults(tree, documented_methods())
+    ]
     assert lacking == []
 
 
@@ -191,5 +200,6 @@ def test_faults_are_recognised():
 
 
 def test_bases_are_looked_up_in_compiled_classes():
-    assert inherited(KNOWN, ["StructuredSVM"], "predict")
-    assert KNOWN["Oracle"][0] == {"Operator"} and not inherited(KNOWN, ["Oracle"], "nonsense")
+    known = documented_methods()
+    assert inherited(known, ["StructuredSVM"], "predict")
+    assert known["Oracle"][0] == {"Operator"} and not inherited(known, ["Oracle"], "nonsense")

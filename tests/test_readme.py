@@ -21,6 +21,13 @@ def test_two_commands_stand_at_the_top():
     assert README.read_text(encoding="utf-8").index(commands[1]) < first_heading_below
 
 
+def test_it_is_short_and_has_one_picture_and_a_table_of_peers():
+    text = README.read_text(encoding="utf-8")
+    assert text.count("\n") < 200 and text.count("\n![") == 1
+    assert (ROOT / re.search(r"\n!\[.*\]\((.*)\)", text)[1]).is_file()
+    assert "| task | structsolve | peer |" in text
+
+
 def test_ci_runs_the_test_command_from_between_the_markers():
     text = README.read_text(encoding="utf-8")
     marked = re.search(r"<!-- test-command -->\n```sh\n(.*)\n```\n<!-- /test-command -->", text)
@@ -38,22 +45,16 @@ def test_python_snippets(line, code, tmp_path, monkeypatch):
         pytest.importorskip("torch", reason="needs the extra [torch]")
     space = {"__name__": "readme"}
     exec(compile("\n" * (line - 1) + code, str(README), "exec"), space)
-    if "matcher" in space:
-        weights = abs(space["matcher"].coef_["weights"])
-        assert weights[:2].min() > 3 * weights[2:].max()
-    if "strokes" in space:
-        label = space["model"].predict([space["photo"]])[0]
-        sky, tower = label[:35, 90:], label[35:95, 40:75]
-        assert sky.mean() < 0.1 and tower.mean() > 0.9
+    if "FunctionStructure" in space:
+        weights = abs(space["model"].coef_["weights"])
+        assert weights[:2].min() > 3 * weights[2]
 
 
 def test_first_block_in_the_folder_that_the_first_command_leaves(tmp_path):
     _, code = next(fenced(README, "python"))
     # Python started in the checkout imports structsolve from there; files are written elsewhere.
     program = f"import structsolve, os\nos.chdir({str(tmp_path)!r})\n{code}"
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=300
-    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 

@@ -1,4 +1,10 @@
-"""What follows what: the transition table of a chain."""
+"""
+What did my chain learn?
+========================
+
+Weights are tables with names: what follows what, as a chain learnt it from strips of digits that
+count on.
+"""
 
 from matplotlib.figure import Figure
 

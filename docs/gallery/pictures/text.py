@@ -1,4 +1,10 @@
-"""Ink and paper on a photographed page: a minimum cut, beside the threshold that it starts from."""
+"""
+Ink and paper
+=============
+
+Two labels that like to agree with their neighbours: the best labeling is one minimum cut, for
+scores of one's own (:doc:`/graphs`).
+"""
 
 import numpy as np
 from matplotlib.figure import Figure

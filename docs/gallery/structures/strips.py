@@ -1,4 +1,9 @@
-"""Strips of spoilt digits, read one by one and as a chain."""
+"""
+Sequences: reading digits that count on
+=======================================
+
+Strips of spoilt digits, read one by one and as a chain (:doc:`/quickstart`).
+"""
 
 from structsolve import StructuredSVM, get_structure, make_strips
 from structsolve.evaluation.plotting import plot_sequences

@@ -1,4 +1,11 @@
-"""How the default solver and the algorithm as first published close the gap."""
+"""
+Certificates: watch the gap close
+=================================
+
+The default solver and the algorithm as first published, over passes that call the oracle. Every
+point of the objective has a lower bound below it: the optimum is between them, and training stops
+where they are near enough (:doc:`/solvers`).
+"""
 
 import warnings
 

@@ -1,4 +1,10 @@
-"""Depth from two pictures: how far each pixel of a motorcycle moved from one view to the other."""
+"""
+Depth from two views
+====================
+
+How far each pixel of a motorcycle moved from one view to the other. TRW-S says how far its labeling
+can be from the best one. White: where the true disparity is not known (:doc:`/graphs`).
+"""
 
 import numpy as np
 from matplotlib.figure import Figure

@@ -1,4 +1,9 @@
-"""A silhouette under noise: weights are learned on its right half, and label the left one."""
+"""
+A silhouette under noise
+========================
+
+Weights are learned on the right half of a picture, and label its left one (:doc:`/pictures`).
+"""
 
 import numpy as np
 from matplotlib.figure import Figure

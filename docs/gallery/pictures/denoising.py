@@ -1,4 +1,10 @@
-"""A photograph under noise: grey levels that change little between neighbours, or jump."""
+"""
+A photograph under noise
+========================
+
+Thirty-two grey levels, and a price for the step between neighbours that does not grow beyond six
+levels (:doc:`/graphs`).
+"""
 
 import numpy as np
 from matplotlib.figure import Figure

@@ -1,4 +1,9 @@
-"""The five layers of a training step, and what goes from each to the next."""
+"""The five layers of a training step, and what goes from each to the next.
+
+Run from anywhere; writes `layers.png` beside itself, where it is kept.
+"""
+
+from pathlib import Path
 
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
@@ -42,3 +47,4 @@ axes.add_patch(
     )
 )
 axes.text(5.8, -1.15, "new weights w; the cut's parts p go back through Φ'", ha="center", size=8)
+figure.savefig(Path(__file__).with_suffix(".png"), dpi=120)

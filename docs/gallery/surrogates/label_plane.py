@@ -1,4 +1,11 @@
-"""All labels of a short sequence in the plane, and the search for the slack-rescaled maximum."""
+"""
+Slack rescaling in the label plane
+==================================
+
+Every label of one sequence as a point: how far it beats the truth (h), and what it costs (g). Slack
+rescaling wants the largest (1 + h) g; an oracle that weighs the two returns corners of the hull
+alone. The convex hull search begins at a guess and goes along psi's tangents (:doc:`/surrogates`).
+"""
 
 import numpy as np
 

@@ -1,4 +1,11 @@
-"""What belongs to what, from a few strokes on the picture itself: all other pixels are void."""
+"""
+A few strokes on a picture
+==========================
+
+One picture, labelled where the strokes are: the others are void pixels, which count for nothing in
+training and get labels in prediction. Neighbours of like colours like to agree, as far as training
+says (:doc:`/pictures`).
+"""
 
 import numpy as np
 from matplotlib.figure import Figure

@@ -1,0 +1,91 @@
+"""Draw choosing.png, the chart of docs/choosing.rst: `python docs/pictures/choosing.py`."""
+
+from pathlib import Path
+
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyBboxPatch
+
+INK, LINE = "#333333", "#bbbbbb"
+# For each question its color and its answers: (what is so, what to take).
+QUESTIONS = {
+    "What does y hold?": (
+        "#0072b2",
+        [
+            ("one class a row", '"multiclass"'),
+            ("… of many thousands", "ExtremeSVM"),
+            ("… with an order", '"ordinal"'),
+            ("… under a hierarchy", "HierarchicalSVM"),
+            ("a set of labels", '"multilabel"'),
+            ("… that include others", '"dag"'),
+            ("labels of a sequence", '"chain"'),
+            ("… of a tree", '"tree"'),
+            ("… of a picture", '"grid"'),
+            ("… of a graph", '"mrf"'),
+            ("… known in part", "LatentSVM"),
+            ("heads of words", '"dependency"'),
+            ("ranks, partners", '"permutation"'),
+            ("flows, paths", '"flow"'),
+            ("anything you can search", '"functions"'),
+        ],
+    ),
+    "What shall be good?": (
+        "#d55e00",
+        [
+            ("labels: begin here", '"margin"'),
+            ("… noisy, many near ties", '"max-min"'),
+            ("… scores from a network", '"probloss"'),
+            ("… losses of many sizes", '"beta", "slack"'),
+            ("F1 of label sets", '"micro-f1"'),
+            ("probabilities, samples", '"crf"'),
+            ("… most of them zero", '"sparsemap"'),
+            ("least cost, no surrogate", "Conditional…"),
+        ],
+    ),
+    "How is it found?": (
+        "#009e73",
+        [
+            ("nearly always", '"bcfw"'),
+            ("crf (by itself)", '"gbcfw"'),
+            ("… by few weights", '"lbfgs"'),
+            ("sparsemap, crf", '"sdca"'),
+            ("a good model soon", '"sgd"'),
+            ("few weights, threads", '"cutting-plane"'),
+            ("many machines", "DaskStructuredSVM"),
+        ],
+    ),
+}
+
+
+def draw():
+    """Return the figure."""
+    figure = Figure(figsize=(11, 5.2))
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set_xlim(0, 33)
+    axes.set_ylim(-15.8, 0.7)
+    axes.axis("off")
+    for column, (question, (color, answers)) in enumerate(QUESTIONS.items()):
+        left = 0.3 + 11 * column
+        heading(axes, left, 0, f"{column + 1}. {question}", color)
+        axes.plot([left + 0.2, left + 0.2], [-0.55, -len(answers)], color=LINE, lw=1)
+        for row, (when, name) in enumerate(answers, 1):
+            inset = 0.5 if when.startswith("…") else 0.0
+            axes.plot([left + 0.2, left + 0.5 + inset], [-row, -row], color=LINE, lw=1)
+            axes.text(left + 0.6 + inset, -row, when, size=9, color=INK, va="center")
+            where = {"ha": "center", "va": "center", "family": "monospace"}
+            axes.text(left + 8.4, -row, name, size=9, color=INK, **where)
+            style = {"facecolor": color, "alpha": 0.14, "edgecolor": "none"}
+            box = FancyBboxPatch((left + 6.4, -row - 0.3), 4, 0.6, "round,pad=0.05", **style)
+            axes.add_patch(box)
+    heading(axes, 22.3, -9, "Then: how strong?", "#cc79a7")
+    advice = "alpha, by StructuredSVMCV or path: values\nwith a factor of ten between them"
+    axes.text(22.9, -10.4, advice, size=9, color=INK, va="center")
+    return figure
+
+
+def heading(axes, left, height, text, color):
+    """Write a question in its color."""
+    axes.text(left, height, text, weight="bold", size=12, color=color, va="center")
+
+
+if __name__ == "__main__":
+    draw().savefig(Path(__file__).with_suffix(".png"), dpi=82)
