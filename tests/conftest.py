@@ -3,6 +3,7 @@
 ``STRUCTSOLVE_HYPOTHESIS=random pytest`` draws others.
 """
 
+import gc
 import os
 import sys
 
@@ -15,6 +16,12 @@ from structsolve import registry
 settings.register_profile("structsolve", deadline=None, derandomize=True)
 settings.register_profile("random", deadline=None)
 settings.load_profile(os.environ.get("STRUCTSOLVE_HYPOTHESIS", "structsolve"))
+
+
+def pytest_collection_finish():
+    """Thousands of collected tests stay: the garbage collector need not look at them again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

@@ -118,6 +118,7 @@ def test_spaces_that_list_fewer_labels_have_no_free_nodes():
         def enumerate_labels(self, examples, i):
             return super().enumerate_labels(examples, i)[:-1]
 
+    space, _ = get_structure("chain").make_space([[[0.0]]], [["a"]])
     space.__class__ = Fewer
     assert not free_nodes(space)
     space.free_nodes = True

@@ -4,9 +4,12 @@ import json
 import shutil
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+
+import structsolve
 
 HEAVY = set(
     ["sklearn", "scipy", "pandas", "matplotlib", "cvxpy", "highspy", "networkx", "joblib", "torch"]
@@ -39,6 +42,12 @@ def test_nothing_heavy_is_imported(code, tmp_path):
     assert not loaded_after(code, tmp_path) & HEAVY
 
 
+def test_a_name_is_listed_once_before_and_after_its_use():
+    assert structsolve.StructuredSVM is not None
+    listed = dir(structsolve)
+    assert "StructuredSVM" in listed and len(listed) == len(set(listed))
+
+
 def test_training_imports_neither_plots_nor_modelling_languages(tmp_path):
     code = (
         "from structsolve import StructuredSVM\n"
@@ -69,3 +78,11 @@ def test_public_names_can_be_imported():
         assert getattr(structsolve, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         structsolve.nonsense  # noqa: B018
+
+
+def test_one_version():
+    citation = Path(__file__).resolve().parent.parent / "CITATION.cff"
+    if not citation.exists():
+        pytest.skip("not in a checkout")
+    assert metadata.version("structsolve-learn") == structsolve.__version__
+    assert f"\nversion: {structsolve.__version__}\n" in citation.read_text(encoding="utf-8")

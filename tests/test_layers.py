@@ -25,6 +25,8 @@ STATEMENT = re.compile(
 
 # What may be imported where it is used: it takes long to import, or need not be installed.
 HEAVY = {
+    "arff",
+    "PIL",
     "clarabel",
     "cvxpy",
     "dask",

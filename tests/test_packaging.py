@@ -157,7 +157,7 @@ def test_wheel_holds_modules_and_their_interface_but_no_generated_sources(wheel)
     for name in tracked():
         if name.startswith(("structsolve/", "plugins/")):
             placed = name if name.startswith("structsolve/") else f"structsolve/{name}"
-            assert not name.endswith((".py", ".pxd", ".h")) or placed in names, name
+            assert not name.endswith((".py", ".pyi", ".pxd", ".h")) or placed in names, name
             assert not name.endswith(".pyx") or placed[:-4] in compiled, name
 
 

@@ -44,7 +44,7 @@ def test_native_calls_cover_their_range(sizes, a, z):
 
 @pytest.mark.parametrize("jobs", [1, 2, 4])
 def test_the_exception_of_any_thread_is_raised(jobs):
-    started = threading.Barrier(jobs, timeout=20)
+    started = threading.Barrier(jobs, timeout=600)
     first = threading.local()
 
     def work(begin, end, scratch):
@@ -76,7 +76,7 @@ def test_calls_within_calls_and_in_child_processes():
     if hasattr(os, "fork"):
         # The child has none of the threads that its parent keeps.
         with multiprocessing.get_context("fork").Pool(1) as pool:
-            assert pool.apply_async(_sum_in_threads).get(timeout=60) == whole[0]
+            assert pool.apply_async(_sum_in_threads).get(timeout=600) == whole[0]
 
 
 def _sum_in_threads():

@@ -103,7 +103,8 @@ def test_the_core_names_structures_only_as_defaults():
         "estimators/structured_svm.py": {"chain"},
         "estimators/latent_svm.py": {"chain"},
         "estimators/risk/estimator.py": {"multiclass"},
-        "cli/main.py": {"chain", "multiclass"},
+        "evaluation/structured_svm_cv.py": {"chain"},
+        "cli/commands.py": {"chain", "multiclass"},
         "cli/demo.py": {"chain", "multiclass"},
         "cli/bench.py": {"chain"},
         # A class among its rivals: what surrogates for several classes are evaluated on.
