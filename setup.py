@@ -14,7 +14,8 @@ from setuptools import Extension, find_packages, setup
 PACKAGE_DIR = {"structsolve": "structsolve", "structsolve.plugins": "plugins"}
 
 DEBUG = bool(os.environ.get("STRUCTSOLVE_DEBUG"))  # bounds checks in every loop
-OPTIMIZE = os.environ.get("STRUCTSOLVE_OPTIMIZE", "-O1" if DEBUG else "-O3")
+COVERAGE = bool(os.environ.get("STRUCTSOLVE_COVERAGE"))  # lines are traced: many times slower
+OPTIMIZE = os.environ.get("STRUCTSOLVE_OPTIMIZE", "-O1" if DEBUG or COVERAGE else "-O3")
 SANITIZE = os.environ.get("STRUCTSOLVE_SANITIZE")  # for example "address"
 
 # Cython's own code for memoryviews, compiled once instead of into every module.
@@ -37,12 +38,14 @@ DIRECTIVES = {
     # Operators live as long as a fit; what users hold and copy (structsolve/search) asks for it.
     "auto_pickle": False,
     # Less to compile: a second per four modules is half a minute of the whole build.
-    "emit_code_comments": DEBUG,
+    "emit_code_comments": DEBUG or COVERAGE,  # by which lines of C are found again
+    "linetrace": COVERAGE,
     "optimize.unpack_method_calls": False,
 }
 
 # Python's own functions convert integers: no loop does, and every module held that code.
 MACROS = [("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION"), ("CYTHON_USE_PYLONG_INTERNALS", "0")]
+MACROS += [("CYTHON_TRACE_NOGIL", "1")] if COVERAGE else []
 
 
 def compile_args(glue: bool) -> list[str]:
@@ -150,7 +153,7 @@ def translated(modules: list[Extension]) -> list[Extension]:
         modules,
         compiler_directives=DIRECTIVES,
         shared_utility_qualified_name=SHARED,
-        build_dir="build/cython",
+        build_dir=None if COVERAGE else "build/cython",  # Cython.Coverage looks beside the .pyx
         include_path=[stage_pxd()],
         nthreads=0 if sys.platform == "win32" else (os.cpu_count() or 1),
     )

@@ -229,11 +229,13 @@ def sparse_classes(
     return x[:n], y[:n], x[n:], y[n:]
 
 
-def multilabel(name: str, most: int | None = None) -> tuple[Any, np.ndarray, Any, np.ndarray]:
+def multilabel(
+    name: str, most: int | None = None, scale: bool = True
+) -> tuple[Any, np.ndarray, Any, np.ndarray]:
     """A multi-label set as X_train, Y_train, X_test, Y_test; `most` keeps the most frequent labels.
 
-    Dense features are scaled to mean 0 and deviation 1 on the training rows, sparse ones (all
-    counts of words here) to rows of unit length; a set without a split is cut in half.
+    With `scale` dense features get mean 0 and deviation 1 on the training rows, sparse ones (all
+    counts of words here) rows of unit length; a set without a split is cut in half.
     """
     with np.load(data_path(f"ml-{name}", "data.npz"), allow_pickle=False) as data:
         parts = dict(data)
@@ -253,11 +255,11 @@ def multilabel(name: str, most: int | None = None) -> tuple[Any, np.ndarray, Any
         half = x.shape[0] // 2
         arrays = [x[:half], y[:half], x[half:], y[half:]]
     x, y, xt, yt = arrays
-    if sp.issparse(x):
+    if scale and sp.issparse(x):
         from sklearn.preprocessing import normalize
 
         x, xt = normalize(x), normalize(xt)
-    else:
+    elif scale:
         mean, deviation = x.mean(axis=0), np.maximum(x.std(axis=0), 1e-9)
         x, xt = (x - mean) / deviation, (xt - mean) / deviation
     if most is not None:

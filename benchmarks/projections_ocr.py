@@ -69,11 +69,18 @@ def gaps(structsolve: Any, words: Words, C: float, passes: int) -> None:
         print(f"<!-- {name}: done -->", flush=True)
     print(table(["relative gap after pass", *map(str, shown), "primal", "dual"], rows), flush=True)
     with picture("projections_ocr", f"OCR, one fold, C = {C:g}") as ax:
-        for name, relative in curves.items():
-            ax.semilogy(np.arange(1, len(relative) + 1), relative, label=name)
+        inset = ax.inset_axes((0.57, 0.45, 0.41, 0.25))  # where curves lie on each other
+        styles = ["-", "-", "-", "--", "-.", ":", "--", "-"]
+        for (name, relative), style in zip(curves.items(), styles, strict=True):
+            places = np.arange(1, len(relative) + 1)
+            ax.semilogy(places, relative, style, label=name)
+            inset.plot(places, relative / np.array(curves["M3N"]), style)
+        inset.set_title("as a share of M3N's", fontsize=8)
+        inset.set_ylim(0.5, 1.1)
+        inset.tick_params(labelsize=7)
         ax.set_xlabel("pass")
         ax.set_ylabel("relative duality gap")
-        ax.legend()
+        ax.legend(loc="lower left", fontsize=8)
 
 
 def pass_times(model: Any, x: Any, y: Any) -> list[float]:
