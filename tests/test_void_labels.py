@@ -132,7 +132,9 @@ def test_void_everywhere():
     model = StructuredSVM(structure, tol=0.1).fit(X, [[0, 1]] * 2)
     assert model.score(X, [model.predict(X)[0], [-1, -1]]) == 1  # counts for nothing
     refused("all labels are void", model.score, X, [[-1, -1]] * 2)
-    refused("void is 255, which takes edges out", MRFStructure(RING, "per-edge", void=255).check_params)
+    refused(
+        "void is 255, which takes edges out", MRFStructure(RING, "per-edge", void=255).check_params
+    )
     refused("void is <object", MRFStructure(void=object()).check_params)
 
 
