@@ -56,6 +56,7 @@ BAD_CHAINS = [
     (replaced(X, 2, X[2][:, :4]), Y, "example 2: found 4 features, expected 6"),
     (replaced(X, 2, X[2].astype(object)), replaced(Y, 2, [[1]] * len(Y[2])), "example 2"),
     (replaced(X, 2, np.full(X[2].shape, "a")), Y, "example 2: dtype .* is not numeric"),
+    (replaced(X, 2, X[2].astype(str)), Y, "example 2: dtype .* is not numeric"),
     (replaced(X, 2, X[2] * 1j), Y, "example 2: Complex data not supported"),
     (replaced(X, 0, X[0][0]), Y, r"example 0: found 1 dimension"),
     ([], [], "X is empty"),

@@ -36,8 +36,10 @@ def _checked_dense(x: Any, where: str, ndim: int) -> np.ndarray:
         x = np.asarray(x)
     except ValueError as error:
         raise ValueError(f"{where}: not an array ({error})") from None
-    if x.dtype == object or x.dtype.kind in "USOMmV":
+    if x.dtype.kind in "OUSMmV":
         try:
+            if x.dtype.kind != "O":  # strings that could be read as numbers are words all the same
+                raise ValueError("text, dates or records")
             x = np.asarray(x, dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise type(error)(
