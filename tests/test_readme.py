@@ -3,9 +3,12 @@
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from doc_code import NEW, ROOT, TRAIN, fenced, in_a_shell, in_this_process, run_session
+
+import structsolve
 
 README = ROOT / "README.md"
 
@@ -51,6 +54,8 @@ def test_python_snippets(line, code, tmp_path, monkeypatch):
 
 
 def test_first_block_in_the_folder_that_the_first_command_leaves(tmp_path):
+    if not Path(structsolve.__file__).is_relative_to(ROOT):
+        pytest.skip("the command leaves an editable install; this one is a wheel")
     _, code = next(fenced(README, "python"))
     # Python started in the checkout imports structsolve from there; files are written elsewhere.
     program = f"import structsolve, os\nos.chdir({str(tmp_path)!r})\n{code}"
