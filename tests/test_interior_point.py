@@ -112,7 +112,7 @@ def test_gaps_close_in_few_passes_at_any_alpha(alpha):
 
 
 def test_one_class_and_no_features_that_tell():
-    one = StructuredSVM(THRESHOLDS, solver=InteriorPoint()).fit([[1.0], [2.0]], [4, 4])
+    one = StructuredSVM(THRESHOLDS, solver="interior-point").fit([[1.0], [2.0]], [4, 4])
     assert one.predict([[0.0]]).tolist() == [4] and one.history_[-1]["gap"] == 0
     X, y = np.zeros((6, 2)), [0, 1, 2] * 2
     assert StructuredSVM(THRESHOLDS, loss="absolute", tol=1e-6).fit(X, y).stop_reason_ == (
