@@ -38,7 +38,11 @@ def test_surrogates_of_other_structures_and_losses_pass():
 
 @pytest.mark.parametrize("solver", registry.default().names("solvers"))
 def test_solvers_pass(solver):
-    check_solver(solver, surrogate="crf" if solver in ("gbcfw", "lbfgs", "sdca") else "margin")
+    check_solver(
+        solver,
+        "multiclass" if solver == "interior-point" else "chain",
+        surrogate="crf" if solver in ("gbcfw", "lbfgs", "sdca") else "margin",
+    )
 
 
 @pytest.mark.parametrize("loss", ["hamming", "zero-one", structsolve.ClassWeights({0: 2.0})])
