@@ -477,6 +477,8 @@ def test_projectivize():
     [
         ([0, 1, 4], "example 1, word 3: found head 4, expected 0 .the root. to 3"),
         ([0, -1, 1], "example 1, word 2: found head -1"),
+        ([0, 2**32 + 1, 1], "example 1, word 2: found head 4294967297"),
+        ([0, np.nan, 1], "y, example 1: Input y contains NaN"),
         ([2, 1, 0], "example 1, word 1: its heads lead back to it"),
         ([2, 2, 0], "example 1, word 2: its heads lead back to it .head 2."),
         ([0, 0, 1], "example 1, word 2: it is a second child of the root, expected one"),

@@ -15,6 +15,7 @@ cdef struct Chart:
     double* left_t
     double* arc_right
     double* arc_left_t
+    double* joined
 
 
 # Bytes of one chart for sentences of at most n words.

@@ -13,6 +13,9 @@ from structsolve.plugins.dependency._semiring cimport (
 )
 
 
+cdef enum:
+    SQUARES = 7
+
 cdef struct Span:
     int i, j, kind
 
@@ -23,8 +26,8 @@ cdef enum SpanKind:
 
 
 cdef Py_ssize_t chart_bytes(Py_ssize_t n) noexcept nogil:
-    # Six squares; trace() keeps at most two spans for each word.
-    return 6 * (n + 1) * (n + 1) * sizeof(double) + (2 * n + 8) * sizeof(Span) + 64
+    # Seven squares; trace() keeps at most two spans for each word.
+    return SQUARES * (n + 1) * (n + 1) * sizeof(double) + (2 * n + 8) * sizeof(Span) + 64
 
 
 cdef Chart chart_in(Semiring kind, Py_ssize_t n, bint single, char* memory) noexcept nogil:
@@ -38,6 +41,7 @@ cdef Chart chart_in(Semiring kind, Py_ssize_t n, bint single, char* memory) noex
     chart.left_t = chart.left + square
     chart.arc_right = chart.left_t + square
     chart.arc_left_t = chart.arc_right + square
+    chart.joined = chart.arc_left_t + square
     return chart
 
 
@@ -50,6 +54,7 @@ cdef double fill(const Chart* chart, const double* table) noexcept nogil:
         chart.left[j * w + j] = chart.left_t[j * w + j] = one(kind)
         for i in range(j - 1, chart.first - 1, -1):
             joined = fold(kind, j - i, chart.right + i * w + i, chart.left_t + j * w + i + 1)
+            chart.joined[i * w + j] = joined
             chart.arc_right[i * w + j] = times(kind, joined, table[(j - 1) * w + i])
             chart.arc_left_t[j * w + i] = (
                 times(kind, joined, table[(i - 1) * w + j]) if i else zero(kind))
@@ -69,7 +74,7 @@ cdef double fill(const Chart* chart, const double* table) noexcept nogil:
 
 cdef void trace(const Chart* chart, const double* uniforms, int* heads) noexcept nogil:
     cdef Py_ssize_t n = chart.n, w = chart.width, size = 0, i, j, k, drawn = 0
-    cdef Span* stack = <Span*>(chart.right + 6 * w * w)
+    cdef Span* stack = <Span*>(chart.right + SQUARES * w * w)
     cdef double uniform = 0
     cdef Span span
     if chart.single:
@@ -144,7 +149,7 @@ cdef void spread(const Chart* chart, double total, double* table, char* memory) 
     cdef Semiring kind = chart.kind
     cdef Chart mass = chart_in(kind, n, chart.single, memory)
     cdef double own, joined
-    memset(mass.right, 0, 6 * w * w * sizeof(double))
+    memset(mass.right, 0, (SQUARES - 1) * w * w * sizeof(double))  # joined has no mass
     memset(table, 0, n * w * sizeof(double))
     if chart.single:
         _share(kind, n, 1, total, chart.arc_right + 1, chart.arc_left_t + 1, mass.arc_right + 1,
@@ -170,6 +175,6 @@ cdef void spread(const Chart* chart, double total, double* table, char* memory) 
             if i:
                 table[(i - 1) * w + j] = mass.arc_left_t[j * w + i]
                 joined += mass.arc_left_t[j * w + i]
-            own = fold(kind, j - i, chart.right + i * w + i, chart.left_t + j * w + i + 1)
-            _share(kind, j - i, joined, own, chart.right + i * w + i, chart.left_t + j * w + i + 1,
-                   mass.right + i * w + i, mass.left_t + j * w + i + 1)
+            _share(kind, j - i, joined, chart.joined[i * w + j], chart.right + i * w + i,
+                   chart.left_t + j * w + i + 1, mass.right + i * w + i,
+                   mass.left_t + j * w + i + 1)

@@ -16,6 +16,7 @@ the root does not count in a pivot, until only one word is left.
 
 from libc.math cimport INFINITY, exp, log
 from libc.string cimport memcpy
+from structsolve.simd.loops cimport ss_loops
 
 from structsolve.plugins.dependency._semiring cimport (
     LOGS, WEIGHTS, Semiring, fold, log_plus, times, zero,
@@ -224,10 +225,8 @@ cdef Task prepare(Py_ssize_t n, const double* table, bint single, bint try_weigh
             task.matrix[m * n + h] = row[h + 1] - top
     if try_weights and (widest * n <= WHOLE_SPREAD if missing else widest <= SPREAD):
         task.lone = single
-        for m in range(n * n):
-            task.matrix[m] = exp(task.matrix[m])
-        for m in range(n):
-            task.exits[m] = exp(task.exits[m])
+        # The exits lie behind the matrix; the last vector reaches into what is written later.
+        ss_loops(n).exp_rows(1, task.matrix, n * n + n, n * n + n, 0, task.matrix)
         return task
     task.kind, task.lone = LOGS, False
     if single:

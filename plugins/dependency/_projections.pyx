@@ -1,10 +1,11 @@
 """Marginals of arcs under ``p(y) ~ exp <theta, mu(y)>`` over trees, and samples of trees."""
 
 cimport cython
-from libc.math cimport INFINITY, exp, log
+from libc.math cimport INFINITY, log
 from libc.string cimport memcpy
 from structsolve.operators cimport Projection
 from structsolve.part_layout cimport PartLayout
+from structsolve.simd.loops cimport ss_loop_table, ss_loops
 
 from structsolve.plugins.dependency._eisner cimport (
     Chart, chart_bytes, chart_in, fill, spread, trace,
@@ -60,6 +61,7 @@ cdef class DependencyProjection(Projection):
         # the chart's kind.
         cdef Py_ssize_t m, h, width = n + 1
         cdef double top, scale = 0
+        cdef const ss_loop_table* loops = ss_loops(width)
         if n <= MOST_WORDS:
             for m in range(n):
                 top = -INFINITY
@@ -67,8 +69,9 @@ cdef class DependencyProjection(Projection):
                     top = table[m * width + h] if table[m * width + h] > top else top
                 if top == -INFINITY:
                     return top
-                for h in range(width):
-                    scaled[m * width + h] = exp(table[m * width + h] - top)
+                # The last vector of a row reaches into the next one, that of the last row into the
+                # 64 bytes behind the tables.
+                loops.exp_rows(1, table + m * width, width, width, top, scaled + m * width)
                 scale += top
             chart[0] = chart_in(WEIGHTS, n, self.single, work)
             total[0] = fill(chart, scaled)

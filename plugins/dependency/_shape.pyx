@@ -204,6 +204,7 @@ cdef class DependencyParts(Parts):
 
 cdef enum Fault:
     NONE
+    UNKNOWN
     CYCLE
     ROOTS
     CROSSING
@@ -212,6 +213,10 @@ cdef enum Fault:
 cdef Fault _first_fault(Py_ssize_t n, const int* heads, bint single, bint projective, int* seen,
                         Py_ssize_t* word) noexcept nogil:
     cdef Py_ssize_t m, v, low, high, other_low, other_high, roots = 0
+    for m in range(n):
+        if not 0 <= heads[m] <= n:
+            word[0] = m
+            return UNKNOWN
     for m in range(n):
         seen[m] = -1
         if heads[m] == 0:
@@ -258,23 +263,23 @@ def first_fault(const int[::1] heads not None, const int64_t[::1] offsets not No
     Returns
     -------
     None, or tuple (sentence, word, fault)
-        The fault is "cycle", "roots" or "crossing"; words count from 0.
+        The fault is "unknown" for a head that is no word of the sentence, "cycle", "roots" or
+        "crossing"; words count from 0.
 
     Raises
     ------
     ValueError
         When heads and offsets do not fit each other.
     """
-    cdef Py_ssize_t i, m, n, word = 0
+    cdef Py_ssize_t i, n, most = 0, word = 0
     cdef Fault fault = NONE
     check_offsets(offsets, heads.shape[0], 1, "heads")
-    sizes = np.diff(offsets)
-    if not sizes.size:
+    for i in range(offsets.shape[0] - 1):
+        n = offsets[i + 1] - offsets[i]
+        most = n if n > most else most
+    if not most:
         return None
-    limit = np.repeat(sizes, sizes)
-    if ((np.asarray(heads) < 0) | (np.asarray(heads) > limit)).any():
-        raise ValueError("heads: expected 0 to the number of words")
-    cdef int[::1] seen = np.empty(int(sizes.max()), dtype=np.int32)
+    cdef int[::1] seen = np.empty(most, dtype=np.int32)
     with nogil:
         for i in range(offsets.shape[0] - 1):
             n = offsets[i + 1] - offsets[i]
@@ -283,4 +288,5 @@ def first_fault(const int[::1] heads not None, const int64_t[::1] offsets not No
                 break
     if fault == NONE:
         return None
-    return i, word, {CYCLE: "cycle", ROOTS: "roots", CROSSING: "crossing"}[fault]
+    kinds = {UNKNOWN: "unknown", CYCLE: "cycle", ROOTS: "roots", CROSSING: "crossing"}
+    return i, word, kinds[fault]

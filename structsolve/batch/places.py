@@ -157,7 +157,10 @@ class Places:
         """
         if self.index is None:
             return rows.reshape(shape)
-        padded = np.zeros((prod(self.lead), *rows.shape[1:]), rows.dtype)
+        inner = rows.shape[1:]
+        if prod(inner) == 1:  # numbers are placed in a third of the time of rows of one
+            rows, inner = rows.reshape(-1), ()
+        padded = np.zeros((prod(self.lead), *inner), rows.dtype)
         padded[self.index] = rows
         return padded.reshape(shape)
 
