@@ -12,10 +12,18 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.class_weight import compute_class_weight
 
 import structsolve
-from structsolve import ClassWeights, ConditionalRiskMinimizer, StructuredSVM, StructuredSVMCV
+from structsolve import (
+    ClassWeights,
+    ConditionalRiskMinimizer,
+    HierarchicalSVM,
+    HierarchicalSVMCV,
+    StructuredSVM,
+    StructuredSVMCV,
+)
 from structsolve.cli.main import main
 from structsolve.cli.options import class_weight
 from structsolve.estimators.class_weight import class_weights
+from structsolve.estimators.fitting import hold_out
 from structsolve.plugins.mrf import MRFStructure, WeightedLabels
 from structsolve.structure.ask import learn_space
 
@@ -109,6 +117,77 @@ def test_cross_validation_takes_them():
     ).fit(X, y)
     plain = StructuredSVM("multiclass", class_weight="balanced", alpha=0.1, max_iter=20).fit(X, y)
     assert np.array_equal(model.flat_weights(), plain.flat_weights())
+
+
+TREE = [("animal", "bird"), ("bird", "owl"), ("bird", "duck"), ("animal", "cat"), ("thing", "car")]
+LEAVES = np.array(["owl", "duck", "cat"])[np.arange(len(y)) % 7 % 3]  # and no car
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"normalization": "none", "loss": "hamming"},
+        {"normalization": "learned", "max_alternations": 3},
+        {"sparse": True},
+        {"early_stopping": True, "validation_fraction": 0.3},
+        {"kernel": "rbf"},
+        {"solver": "cutting-plane", "fit_intercept": True, "penalize_intercept": False},
+    ],
+    ids=lambda settings: " ".join(settings) or "default",
+)
+@pytest.mark.parametrize("given", ["balanced", {"owl": 3.0, "cat": 0.5, "car": 9.0}], ids=str)
+def test_leaves_of_hierarchies_weigh_as_examples(given, settings, tmp_path):
+    settings = {"alpha": 0.1, "max_iter": 20, "tol": 1e-4, **settings}
+    model = HierarchicalSVM(TREE, class_weight=given, **settings).fit(X, LEAVES)
+    trained = LEAVES
+    if "early_stopping" in settings:  # the rows that are held out do not count
+        trained = hold_out(X, LEAVES, None, 0.3, np.random.default_rng(0))[1]
+    table = dict(zip(*np.unique(trained, return_counts=True)))
+    own = {name: len(trained) / (len(table) * n) for name, n in table.items()}
+    own = own if given == "balanced" else {"duck": 1.0, **given}
+    weights = np.array([own.get(name, 1.0) for name in LEAVES])
+    expected = HierarchicalSVM(TREE, **settings).fit(X, LEAVES, sample_weight=weights)
+    if "sparse" not in settings:
+        primal = (each.history_[-1]["primal"] for each in (model, expected))
+        np.testing.assert_allclose(*primal, rtol=1e-9)
+        scores = (each.decision_function(X[:5]) for each in (model, expected))
+        np.testing.assert_allclose(*scores, atol=1e-9)
+    assert model.predict(X).tolist() == expected.predict(X).tolist()
+    assert clone(model).class_weight == given
+    model.save(tmp_path / "leaves")
+    assert structsolve.load(tmp_path / "leaves").class_weight == given
+
+
+def test_streams_and_folds_of_hierarchies_take_them():
+    given = {"owl": 3.0}
+    own = np.where(LEAVES == "owl", 3.0, 1.0)
+    stream, expected = (
+        HierarchicalSVM(TREE, class_weight=weights, solver="sgd", alpha=0.1)
+        for weights in (given, None)
+    )
+    for _ in range(2):
+        stream.partial_fit(X, LEAVES)
+        expected.partial_fit(X, LEAVES, sample_weight=own)
+    assert np.array_equal(stream.flat_weights(), expected.flat_weights())
+    folds = HierarchicalSVMCV(TREE, class_weight=given, alphas=[0.1], cv=2, max_iter=20)
+    plain = HierarchicalSVM(TREE, class_weight=given, alpha=0.1, max_iter=20).fit(X, LEAVES)
+    assert np.array_equal(folds.fit(X, LEAVES).flat_weights(), plain.flat_weights())
+
+
+def test_leaves_that_cannot_weigh():
+    sets = [[name] for name in LEAVES]
+    model = HierarchicalSVM(TREE, class_weight={}, close=True)
+    refused("labels are sets of nodes", model.fit, X, sets)
+    refused(
+        r"unknown classes \['bird'\]; known: \['car', 'cat', 'duck', 'owl'\]",
+        HierarchicalSVM(TREE, class_weight={"bird": 2}).fit, X, LEAVES,
+    )  # fmt: skip
+    refused(
+        "no example of y weighs anything",
+        HierarchicalSVM(TREE, class_weight=dict.fromkeys(LEAVES.tolist(), 0)).fit, X, LEAVES,
+    )  # fmt: skip
+    refused("class_weight is 'even'", HierarchicalSVM(TREE, class_weight="even").fit, X, LEAVES)
 
 
 @pytest.mark.parametrize("structure", ["chain", "multiclass"])

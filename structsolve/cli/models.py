@@ -148,9 +148,8 @@ def check_options(args: argparse.Namespace, brings: Sequence[str] = ()) -> None:
             raise UsageError(f"structure {args.structure} needs --{param} FILE")
     if args.hierarchy is not None and args.network is not None:
         raise UsageError("--hierarchy and --network: expected one of them")
-    if args.class_weight is not None and (args.n_hidden is not None or args.normalization):
-        other = "--n-hidden" if args.n_hidden is not None else "--normalization"
-        raise UsageError(f"--class-weight: not with {other}; give a --loss or weigh examples")
+    if args.class_weight is not None and args.n_hidden is not None:
+        raise UsageError("--class-weight: not with --n-hidden; give a --loss or weigh examples")
     class_weight(args.class_weight)
     if args.window < 0:
         raise UsageError(f"--window {args.window}: expected 0 or more tokens on either side")
@@ -325,9 +324,9 @@ def make_model(args: argparse.Namespace, structure: Any) -> Any:
         del common["alpha"]
         common["cv"] = args.cv
         common["alphas"] = "path" if args.alphas == ["path"] else args.alphas
+    common["class_weight"] = class_weight(args.class_weight)
     if args.normalization is None:
-        weights = class_weight(args.class_weight)
-        return plain(structure, loss=args.loss or "hamming", class_weight=weights, **common)
+        return plain(structure, loss=args.loss or "hamming", **common)
     return hierarchical(
         structure.hierarchy,
         normalization=args.normalization,

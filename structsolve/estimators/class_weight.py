@@ -73,23 +73,73 @@ def class_weights(given: Any, space: Any, examples: Examples) -> np.ndarray:
             "each node one class; weigh examples by fit(..., sample_weight=), or give a loss of "
             "the structure"
         )
-    K = len(space.classes_)
-    if given != "balanced":
-        known = space.classes_.tolist()
-        strange = [name for name in given if name not in known]
-        if strange:
-            raise ValueError(f"class_weight: unknown classes {strange}; known: {known}")
-        return np.array([float(given.get(name, 1.0)) for name in known])
     sizes = np.diff(examples.label_offsets)
     counts = examples.topology.get("node_weights")
     counts = np.ones(int(sizes.sum())) if counts is None else np.array(counts, dtype=np.float64)
     if examples.sample_weight is not None:
         counts = counts * np.repeat(examples.sample_weight, sizes)
-    sums = np.bincount(examples.labels, weights=counts, minlength=K)
+    return _of_classes(given, space.classes_, space.classes_, examples.labels, counts)
+
+
+def _of_classes(
+    given: Any, known: np.ndarray, names: np.ndarray, labels: np.ndarray, counts: Any
+) -> np.ndarray:
+    """Return the weights of the classes with these names, whose labels count so much."""
+    if given != "balanced":
+        every = known.tolist()
+        strange = [name for name in given if name not in every]
+        if strange:
+            raise ValueError(f"class_weight: unknown classes {strange}; known: {every}")
+        return np.array([float(given.get(name, 1.0)) for name in names.tolist()])
+    sums = np.bincount(labels, weights=counts, minlength=len(names))
     present = sums > 0
-    weights = np.ones(K)
+    weights = np.ones(len(names))
     weights[present] = sums.sum() / (present.sum() * sums[present])
     return weights
+
+
+def _weighed_examples(given: Any, own: np.ndarray, examples: Examples) -> Examples:
+    """Return examples whose weights are multiplied by their own."""
+    if examples.sample_weight is not None:
+        own = own * examples.sample_weight
+    if not own.any():
+        raise ValueError(f"class_weight is {given!r}, under which no example of y weighs anything")
+    return replace(examples, sample_weight=own)
+
+
+def weighed_leaves(given: Any, space: Any, examples: Examples) -> Examples:
+    """Return examples of one leaf each, weighed by their leaves.
+
+    Parameters
+    ----------
+    given : None, "balanced" or mapping
+        "balanced" is the weight of all examples over the number of leaves that occur times the
+        weight of those of the leaf.
+    space : Space
+        Of a hierarchy; labels are columns of its nodes where it is ``single``.
+    examples : Examples
+        Packed, with labels.
+
+    Returns
+    -------
+    Examples
+
+    Raises
+    ------
+    ValueError
+        When labels are sets, or a name is no leaf.
+    """
+    if given is None:
+        return examples
+    if not space.single:
+        raise ValueError(
+            f"class_weight is {given!r}, but labels are sets of nodes, not one leaf each; weigh "
+            "examples by fit(..., sample_weight=), or give loss=ClassWeights({node: weight})"
+        )
+    used, labels = np.unique(examples.labels, return_inverse=True)
+    names = space.hierarchy.nodes[used]
+    weights = _of_classes(given, space.classes_, names, labels, examples.sample_weight)
+    return _weighed_examples(given, weights[labels], examples)
 
 
 def weighed(
@@ -122,13 +172,7 @@ def weighed(
         return loss, examples
     if isinstance(space, NodeSpace) and space.structure.single_node:
         own = class_weights(given, space, examples)[examples.labels]
-        if examples.sample_weight is not None:
-            own = own * examples.sample_weight
-        if not own.any():
-            raise ValueError(
-                f"class_weight is {given!r}, under which no example of y weighs anything"
-            )
-        return loss, replace(examples, sample_weight=own)
+        return loss, _weighed_examples(given, own, examples)
     if isinstance(surrogate, str):
         surrogate = registry.default().make("surrogates", surrogate)
     if not getattr(surrogate, "reads_loss", True):

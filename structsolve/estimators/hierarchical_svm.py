@@ -16,6 +16,7 @@ from ..solvers.choose import choose_solver
 from ..solvers.driver import Outcome
 from ..solvers.problem import Problem
 from ..structure.path_cost import PathCost
+from .class_weight import weighed_leaves
 from .fitting import TrainingData, fingerprint_of
 from .hierarchy.alternation import Alternation, alternate, first_weights
 from .hierarchy.sparse_fit import SparseFitting
@@ -56,6 +57,9 @@ class HierarchicalSVM(SparseFitting):
         for single leaves is "hamming" without normalization, and else ``sqrt(sum of a)`` over the
         nodes that only one of two leaves has, where "learned" takes the weights of "rho:2"; for
         sets it is "hamming" without normalization and "leaf" otherwise.
+    class_weight : {"balanced"}, dict or None, default=None
+        Weights of single leaves by name, 1 for those left out: factors of the weights of their
+        examples. "balanced": all leaves that occur weigh the same.
     surrogate : str or object, default="margin"
         As of :class:`StructuredSVM`, like all further ones that say no more.
     solver : str or Solver, default="auto"
@@ -150,6 +154,7 @@ class HierarchicalSVM(SparseFitting):
         close: bool = False,
         structure_name: str | None = None,
         loss: Any = "auto",
+        class_weight: Any = None,
         surrogate: Any = "margin",
         solver: Any = "auto",
         oracle: Any = None,
@@ -182,6 +187,7 @@ class HierarchicalSVM(SparseFitting):
         self.close = close
         self.structure_name = structure_name
         self.loss = loss
+        self.class_weight = class_weight
         self.surrogate = surrogate
         self.solver = solver
         self.oracle = oracle
@@ -314,6 +320,7 @@ class HierarchicalSVM(SparseFitting):
         weights = node_weights(space.hierarchy, self.normalization, self.directional, self.slack)
         self.log_node_weights_ = weights.log
         scale = None if self.normalization == "none" else weights.sqrt
+        examples = weighed_leaves(self.class_weight, space, examples)
         return self._scaled(space, examples, scale, weights.values, kernel, dense, gram)
 
     def _scaled(
@@ -376,7 +383,8 @@ class HierarchicalSVM(SparseFitting):
                 )
 
     def _train_learned(self, data: TrainingData, rng: np.random.Generator) -> HierarchicalSVM:
-        space, examples = data.space, data.examples
+        space = data.space
+        examples = weighed_leaves(self.class_weight, space, data.examples)
         hierarchy, solver = space.hierarchy, self._solver()
 
         def make(scale: np.ndarray) -> Problem:

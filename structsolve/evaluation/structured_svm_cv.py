@@ -381,7 +381,7 @@ class HierarchicalSVMCV(PathMixin, HierarchicalSVM):
     alphas, cv, scoring, patience, refit : as of StructuredSVMCV
     normalization, directional, slack, labels, close, structure_name : as of HierarchicalSVM
         With normalization "learned" every fit begins anew.
-    loss, surrogate, solver, oracle, max_iter, tol, max_alternations : as there
+    loss, class_weight, surrogate, solver, oracle, max_iter, tol, max_alternations : as there
     sparse : bool, default=False
         As there; ``alphas`` must then be a list.
     fit_intercept, penalize_intercept : as there

@@ -8,6 +8,7 @@ import numpy as np
 
 from ...examples.packing import packed_bytes
 from ...solvers.checkpoint import Checkpoint
+from ..class_weight import weighed_leaves
 from ..fitting import TrainingData, fingerprint_of_examples
 from ..structured_svm import StructuredSVM
 from .sparse_model import require_finite, train
@@ -27,6 +28,7 @@ class SparseFitting(StructuredSVM):
         if not space.single or not space.hierarchy.forest:
             given = "a node with several parents" if space.single else "label sets"
             raise ValueError(f"sparse=True: found {given}, expected one leaf per example of a tree")
+        examples = weighed_leaves(self.class_weight, space, examples)
         require_finite(examples)
         weights = node_weights(space.hierarchy, self.normalization, self.directional, self.slack)
         stopped = False
