@@ -30,6 +30,7 @@ _HOMES = {
     "NodeTransformer": "features.node_transformer",
     "CostMatrix": "structure.losses",
     "ClassWeights": "structure.losses",
+    "WeightedLabels": "structure.weighted_labels",
     "TaskLoss": "structure.task_loss",
     "FunctionStructure": "structure.functions",
     "Structure": "structure.base",
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
     from .structure.functions import FunctionStructure
     from .structure.losses import ClassWeights, CostMatrix
     from .structure.task_loss import TaskLoss
+    from .structure.weighted_labels import WeightedLabels
 
     Layout = WeightLayout
 

@@ -19,12 +19,13 @@ from structsolve import (
     HierarchicalSVMCV,
     StructuredSVM,
     StructuredSVMCV,
+    WeightedLabels,
 )
 from structsolve.cli.main import main
 from structsolve.cli.options import class_weight
 from structsolve.estimators.class_weight import class_weights
 from structsolve.estimators.fitting import hold_out
-from structsolve.plugins.mrf import MRFStructure, WeightedLabels
+from structsolve.plugins.mrf import MRFStructure
 from structsolve.structure.ask import learn_space
 
 warnings.simplefilter("ignore", ConvergenceWarning)

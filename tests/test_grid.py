@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 import structsolve
-from structsolve import LatentSVM, StructuredSVM
+from structsolve import LatentSVM, StructuredSVM, WeightedLabels
 from structsolve.plugins.grid import GridStructure
 from structsolve.plugins.grid.contrast import (
     CONTRASTS,
@@ -18,7 +18,7 @@ from structsolve.plugins.grid.contrast import (
     n_columns,
 )
 from structsolve.plugins.grid.space import n_edges
-from structsolve.plugins.mrf import MRFStructure, WeightedLabels, grid_edges
+from structsolve.plugins.mrf import MRFStructure, grid_edges
 from structsolve.structure.ask import make_layout
 from structsolve.testing import check_structure
 from structsolve.utils import memory

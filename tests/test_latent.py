@@ -8,14 +8,22 @@ import pytest
 from checks import refused
 from random_cases import random_cases
 
-from structsolve import ClassWeights, CostMatrix, LatentSVM, StructuredSVM, TaskLoss, get_structure
+from structsolve import (
+    ClassWeights,
+    CostMatrix,
+    LatentSVM,
+    StructuredSVM,
+    TaskLoss,
+    WeightedLabels,
+    get_structure,
+)
 from structsolve.estimators.latent.carry import shifted_duals
 from structsolve.estimators.latent.initial import first_states
 from structsolve.estimators.latent.losses import SetLoss
 from structsolve.estimators.latent.rounds import Completer
 from structsolve.estimators.latent.sets import Sets, sets_of, split
 from structsolve.estimators.latent.states import with_classes
-from structsolve.plugins.mrf import MRFStructure, WeightedLabels
+from structsolve.plugins.mrf import MRFStructure
 from structsolve.potentials.calls import score
 from structsolve.solvers import BCFW, SGD, CuttingPlane, WeightBounds
 from structsolve.solvers.base import Start

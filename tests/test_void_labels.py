@@ -6,11 +6,11 @@ from checks import LOSS, refused, same
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from structsolve import ClassWeights, CostMatrix, StructuredSVM
-from structsolve.plugins.mrf import MRFStructure, WeightedLabels
-from structsolve.plugins.mrf._losses import CountedZeroOne, WeightedNodeLoss
+from structsolve import ClassWeights, CostMatrix, StructuredSVM, WeightedLabels
+from structsolve.plugins.mrf import MRFStructure
 from structsolve.plugins.mrf.node_labels import read_labels
 from structsolve.structure import calls
+from structsolve.structure._weighted_losses import CountedZeroOne, WeightedNodeLoss
 from structsolve.structure.ask import ask_loss, make_layout, pack
 from structsolve.structure.node_losses import NodeLoss
 from structsolve.testing import check_structure

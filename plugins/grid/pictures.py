@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from structsolve.plugins.mrf import WeightedLabels
-from structsolve.plugins.mrf.node_labels import node_weights
+from structsolve.structure.weighted_labels import WeightedLabels, node_weights
 from structsolve.utils.memory import refuse_too_large
 
 

@@ -56,7 +56,7 @@ class GridStructure(Structure):
     -----
     X is a list of arrays of shape (height, width, features), of any sizes, or one array of shape
     (n, height, width, features).  Y is a list of label pictures of shape (height, width), or one
-    array; entries of a list may be :class:`~structsolve.plugins.mrf.WeightedLabels`.  Predictions
+    array; entries of a list may be :class:`~structsolve.WeightedLabels`.  Predictions
     are label pictures, one array where X is.  Where all pictures of a call have the same size they
     share one graph in memory.
 

@@ -3,7 +3,6 @@
 from structsolve.hookspecs import Named, hookimpl
 from structsolve.plugins.mrf.decode import Decoding, decode
 from structsolve.plugins.mrf.graphs import grid_edges
-from structsolve.plugins.mrf.node_labels import WeightedLabels
 from structsolve.plugins.mrf.reparametrization import (
     ArcConsistency,
     arc_consistent,
@@ -16,7 +15,6 @@ __all__ = [
     "Decoding",
     "MRFSpace",
     "MRFStructure",
-    "WeightedLabels",
     "arc_consistent",
     "decode",
     "grid_edges",

@@ -8,13 +8,11 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from structsolve.examples.packed import Examples
-from structsolve.plugins.mrf._losses import CountedZeroOne, WeightedNodeLoss
 from structsolve.plugins.mrf._projections import ForestSumProduct
 from structsolve.plugins.mrf._shape import GraphParts, GraphShape
 from structsolve.plugins.mrf.decoders import make_oracle, make_power
 from structsolve.plugins.mrf.polytope import GraphPolytopes
 from structsolve.structure.ask import make_layout
-from structsolve.structure.node_losses import NodeLoss
 from structsolve.utils.memory import refuse_too_large
 
 #: Powers of graphs; binding one gives None for graphs without it.
@@ -165,28 +163,6 @@ def bind_parts(space: GraphSpace, layout: Any) -> Any:
     structsolve.operators.Parts
     """
     return GraphParts(space.graphs(layout), layout)
-
-
-def bind_node_loss(bind: Any, layout: Any) -> Any:
-    """Return a loss over nodes that weigh as ``topology["node_weights"]`` of the examples says.
-
-    Parameters
-    ----------
-    bind : callable
-        Binds the loss where all weigh the same, which is the case without such an array.
-    layout : PartLayout
-
-    Returns
-    -------
-    structsolve.operators.Loss
-    """
-    loss = bind(layout)
-    weights = layout.examples.topology.get("node_weights")
-    if weights is None:
-        return loss
-    if isinstance(loss, NodeLoss):
-        return WeightedNodeLoss(loss.node_costs, weights, layout)
-    return CountedZeroOne(weights, layout)
 
 
 def bind_entropy(space: GraphSpace, layout: Any) -> Any:

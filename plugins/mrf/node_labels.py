@@ -2,50 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from structsolve.examples import labels
+from structsolve.structure.weighted_labels import split_weights
 
 UNKNOWN = "which is no class: name it, void={}, where it means that the label is unknown"
-
-
-@dataclass(frozen=True, eq=False)
-class WeightedLabels:
-    """Labels of one example with a weight per node, as an entry of y.
-
-    The losses count an error at a node as often as its weight says: in training, and in scores.
-    Weights of true classes are :class:`~structsolve.ClassWeights`; those of whole examples
-    ``sample_weight``.
-
-    Parameters
-    ----------
-    labels : sequence or array
-        As without weights.
-    weights : array of the same shape
-        Finite, at least 0.  A node of weight 0 keeps its label as the truth, and errors there cost
-        nothing; a void node has no truth.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from structsolve import StructuredSVM
-    >>> from structsolve.plugins.mrf import MRFStructure, WeightedLabels
-    >>> X = [np.array([[1.0], [2.0], [-1.0]])]
-    >>> model = StructuredSVM(MRFStructure([]), alpha=0.01).fit(X, [["on", "on", "off"]])
-    >>> round(model.score(X, [["on", "off", "off"]]), 4)
-    0.6667
-    >>> round(model.score(X, [WeightedLabels(["on", "off", "off"], [5.0, 1.0, 1.0])]), 4)
-    0.8571
-    """
-
-    labels: Any
-    weights: Any
-
-    def __len__(self) -> int:
-        return len(self.labels)
 
 
 class NodeLabels(NamedTuple):
@@ -107,7 +71,7 @@ def read_labels(
 
     Parameters
     ----------
-    Y : sequence of n label sequences or WeightedLabels
+    Y : sequence of n label sequences or :class:`~structsolve.WeightedLabels`
     offsets : ndarray of int64 of shape (n + 1,)
         First node of each example.
     void : label or sequence of labels, optional
@@ -127,10 +91,7 @@ def read_labels(
         Naming the example and the node.
     """
     names, name = void_names(void), where or _node
-    if any(isinstance(y, WeightedLabels) for y in _listed(Y)):
-        Y, weights = _split(Y, offsets)
-    else:
-        weights = None
+    Y, weights = split_weights(Y, offsets)
     _refuse_missing(Y, names, name)
     counted, sizes = None, offsets
     if names and len(_listed(Y)) == len(offsets) - 1:
@@ -244,58 +205,3 @@ def _refuse_minus_one(flat: np.ndarray, offsets: np.ndarray, classes: Any, name:
         f"{name(i, row - int(offsets[i]))}: y holds -1, {UNKNOWN.format(-1)}; void=() says that it "
         "is a class"
     )
-
-
-def node_weights(y: WeightedLabels, i: int) -> np.ndarray:
-    """Return the weights of the nodes of one example as an array of numbers.
-
-    Parameters
-    ----------
-    y : WeightedLabels
-    i : int
-        The example, for messages.
-
-    Returns
-    -------
-    ndarray of float64
-        Of any shape.
-
-    Raises
-    ------
-    ValueError
-        When they are no numbers.
-    """
-    try:
-        return np.asarray(y.weights, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"y, example {i}: weights are no numbers ({error}), expected one finite number of at "
-            "least 0 per node"
-        ) from None
-
-
-def _split(Y: Any, offsets: np.ndarray) -> tuple[list[Any], np.ndarray]:
-    """Labels, and the weights of all nodes."""
-    parts, weights = [], []
-    for i, y in enumerate(Y):
-        size = int(offsets[i + 1] - offsets[i]) if i < len(offsets) - 1 else len(y)
-        if not isinstance(y, WeightedLabels):
-            parts.append(y)
-            weights.append(np.ones(size))
-            continue
-        given = node_weights(y, i)
-        if given.shape != (size,):
-            raise ValueError(
-                f"y, example {i}: found weights of shape {given.shape}, expected ({size},): one "
-                "per node"
-            )
-        wrong = np.flatnonzero(~(np.isfinite(given) & (given >= 0)))
-        if wrong.size:
-            v = int(wrong[0])
-            raise ValueError(
-                f"y, example {i}, node {v}: the weight is {given[v]}, expected a finite number of "
-                "at least 0"
-            )
-        parts.append(y.labels)
-        weights.append(given)
-    return parts, np.concatenate(weights)

@@ -14,7 +14,6 @@ from structsolve.plugins.mrf.graph_operators import (
     NO_POWERS,
     POWERS,
     bind_entropy,
-    bind_node_loss,
     bind_oracle,
     bind_parts,
     bind_power,
@@ -25,7 +24,6 @@ from structsolve.plugins.mrf.graphs import (
     check_edges,
     check_states,
     drop_nodes,
-    graph_identity,
     stack_graphs,
 )
 from structsolve.plugins.mrf.node_labels import (
@@ -37,6 +35,7 @@ from structsolve.plugins.mrf.node_labels import (
 from structsolve.plugins.mrf.unread import unread_pairs
 from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import NodeSpace, Structure
+from structsolve.structure.weighted_labels import weigh_nodes
 
 TABLES = ("shared", "per-edge", "features")
 
@@ -130,7 +129,7 @@ class MRFStructure(Structure):
     in the order of ``graph.nodes``, edges in that of ``graph.edges``.  With ``edges=`` it is a list
     of node features (or an array of shape (n, nodes, n_features)), or of pairs ``(node_features,
     edge_features)``.  Y is a list of label sequences, strings or integers, one label per node;
-    entries may be :class:`~structsolve.plugins.mrf.WeightedLabels`.
+    entries may be :class:`~structsolve.WeightedLabels`.
 
     Examples
     --------
@@ -504,10 +503,7 @@ class MRFSpace(NodeSpace):
         elif counted is not None:
             weights = np.where(counted, 1.0 if weights is None else weights, 0.0)
         examples.labels = encoded
-        if weights is not None:
-            examples.topology["node_weights"] = weights
-            identity = examples.topology.get("identity", ""), weights.tobytes()
-            examples.topology["identity"] = graph_identity(*identity)
+        weigh_nodes(examples, weights)
         return examples
 
     def encode(
@@ -641,11 +637,6 @@ class MRFSpace(NodeSpace):
     def make_power(self, name: str) -> Any:
         """Return what binds a power of the oracle."""
         return partial(bind_power, self, name) if name in POWERS else None
-
-    def make_loss(self, loss: Any) -> Any:
-        """Return what binds a loss, in which nodes may weigh differently."""
-        bind = super().make_loss(loss)
-        return None if bind is None else partial(bind_node_loss, bind)
 
     def make_projection(self, regularizer: str) -> Any:
         """Return what binds a projection."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from ..examples.stacking import pieces
 from ..potentials.weight_layout import WeightLayout
 from ..utils.params import Params
 from .node_losses import make_node_loss
+from .weighted_labels import bind_weighted, split_weights, weigh_nodes
 
 
 class ConePair(NamedTuple):
@@ -579,6 +581,7 @@ class NodeSpace(Space):
         Parameters
         ----------
         X, Y : data as users give it; Y None at prediction
+            Where labels are sequences, they may be :class:`~structsolve.WeightedLabels`.
         unseen : {"error", "extra"}
 
         Returns
@@ -587,8 +590,12 @@ class NodeSpace(Space):
         """
         examples = self.stack(X)
         if Y is not None:
+            weights = None
+            if not self.structure.single_node:
+                Y, weights = split_weights(Y, examples.offsets)
             flat = self.flatten(Y, examples.offsets)
             examples.labels = self.encode(flat, examples.offsets, unseen)
+            weigh_nodes(examples, weights)
         return examples
 
     def unpack(self, flat: np.ndarray, examples: Examples) -> Any:
@@ -631,8 +638,8 @@ class NodeSpace(Space):
         -------
         callable or None
         """
-        bind: Callable[[Any], Any] | None = make_node_loss(self, loss)
-        return bind
+        bind = make_node_loss(self, loss)
+        return None if bind is None else partial(bind_weighted, bind)
 
     def unpack_scores(self, flat: np.ndarray, examples: Examples) -> Any:
         """Return the rows of all nodes, one array per example.

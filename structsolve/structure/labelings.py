@@ -10,6 +10,7 @@ from ..examples import labels
 from ..examples.packed import Examples
 from ..potentials.weight_layout import Block, WeightLayout
 from .base import NodeSpace, Structure
+from .weighted_labels import split_weights, weigh_nodes
 
 
 class LabelingStructure(Structure):
@@ -58,7 +59,7 @@ class LabelingStructure(Structure):
         Parameters
         ----------
         X : list, as the structure's notes say
-        Y : list of label sequences
+        Y : list of label sequences, or of :class:`~structsolve.WeightedLabels`
         classes : sequence, optional
             All classes, where Y may lack some.
         fit_intercept : bool
@@ -76,11 +77,13 @@ class LabelingStructure(Structure):
             For features and labels that do not fit each other, or the structure.
         """
         examples = self.stack(X)
+        Y, weights = split_weights(Y, examples.offsets)
         flat = labels.flatten(Y, examples.offsets)
         n_edge = None if examples.edges is None else examples.edges.shape[1]
         names = labels.learn_classes(flat, classes)
         space = self.space_type(self, names, examples.nodes.shape[1], n_edge, fit_intercept)
         examples.labels = space.encode(flat, examples.offsets)
+        weigh_nodes(examples, weights)
         return space, examples
 
     def score_space(self, classes: Any = None, edge: bool = False) -> LabelingSpace:

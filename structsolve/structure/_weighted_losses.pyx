@@ -4,9 +4,9 @@ import numpy as np
 
 cimport cython
 from libc.stdint cimport int64_t
-from structsolve.operators cimport Loss
-from structsolve.part_layout cimport PartLayout
-from structsolve.structure.node_losses cimport NodeCosts, check_states
+from ..operators cimport Loss
+from ..part_layout cimport PartLayout
+from .node_losses cimport NodeCosts, check_states
 
 
 def _weights_of(PartLayout layout not None, weights):
