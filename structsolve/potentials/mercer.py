@@ -23,6 +23,9 @@ ASYMMETRIC = 1e-5
 # that are computed together decide the last bits of each other.  It is small, because with a short
 # cache most rows of a block are not used; if it were smaller, calls would cost more than values.
 BLOCK_BYTES = 1 << 17
+# Rows of a Gaussian kernel are computed one by one for at most so many features, none of them
+# larger than the other number.
+FEW_FEATURES, SQUARABLE = 64, 1e100
 # Nodes of neighbouring examples whose Gram blocks are computed in one call.
 TOGETHER = 128
 
@@ -127,6 +130,28 @@ class Kernel:
         if is_sparse(X):
             return np.ascontiguousarray(X.toarray(), np.float64) if dense else X.astype(np.float64)
         return np.ascontiguousarray(X, dtype=np.float64)
+
+    def gaussian(self, X: Any) -> float | None:
+        """Return gamma of a Gaussian kernel whose rows are quickest computed one by one.
+
+        Parameters
+        ----------
+        X : ndarray or CSR of shape (n_nodes, n_features)
+            As :meth:`rows` returns it.
+
+        Returns
+        -------
+        float or None
+            None for other kernels, sparse and many features, and values whose squares overflow.
+        """
+        gamma = self.params.get("gamma")
+        if self.kernel != "rbf" or self.params.keys() - {"gamma"} or is_sparse(X):
+            return None
+        if not 0 < X.shape[1] <= FEW_FEATURES or not np.abs(X).max(initial=0) <= SQUARABLE:
+            return None
+        if gamma is None:
+            return 1.0 / X.shape[1]
+        return float(gamma) if isinstance(gamma, (int, float)) and 0 <= gamma < np.inf else None
 
     def matrix(
         self,

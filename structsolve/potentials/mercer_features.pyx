@@ -16,7 +16,13 @@ cdef extern from "structsolve/simd/mercer_columns.h" nogil:
     void ss_add_kernel_row(Py_ssize_t n, const double* k, double bias, Py_ssize_t m,
                            const int* cols, const double* coefs, double* F,
                            Py_ssize_t stride) noexcept nogil
+    void ss_distances(Py_ssize_t n_padded, Py_ssize_t n_features, const double* columns,
+                      const double* squares, Py_ssize_t i, double scale,
+                      double* out) noexcept nogil
+    void ss_squares(Py_ssize_t n_padded, Py_ssize_t n_features, const double* columns,
+                    double* squares) noexcept nogil
 
+from ..simd.loops cimport ss_loops
 from ..utils.arrays import check_blocks
 from ..examples.packing import packed_bytes
 from . import mercer as settings
@@ -61,13 +67,27 @@ cdef class MercerRows(FeatureRows):
             self.matrix = &given[0, 0] if n else NULL
             return
         self.block_rows = max(1, min(n, settings.BLOCK_BYTES // (8 * max(n, 1))))
+        self.row_stride = n
+        gamma = kernel.gaussian(X)
+        if gamma is not None:
+            self._keep_columns(gamma)
         n_blocks = (n + self.block_rows - 1) // self.block_rows
-        block_bytes = 8 * self.block_rows * n
+        block_bytes = 8 * self.block_rows * self.row_stride
         self.n_slots = max(1, min(n_blocks, kernel.cache_bytes // max(block_bytes, 1)))
-        self.pool = np.empty(max(1, self.n_slots * self.block_rows * n))
+        self.pool = np.empty(max(1, self.n_slots * self.block_rows * self.row_stride))
         self.slot_of_block = np.full(max(n_blocks, 1), -1, dtype=np.int64)
         self.block_of_slot = np.full(self.n_slots, -1, dtype=np.int64)
         self.last_use = np.zeros(self.n_slots, dtype=np.int64)
+
+    def _keep_columns(self, double gamma):
+        """Compute rows one by one here: a call of the kernel would cost more than they do."""
+        cdef Py_ssize_t n = self.n_rows, n_features = self.X.shape[1]
+        self.block_rows, self.row_stride, self.scale = 1, max(8 * ((n + 7) // 8), 8), -gamma
+        self.gaussian = True
+        columns = np.zeros((n_features, self.row_stride))
+        columns[:n_features, :n] = self.X.T
+        self.columns, self.squares = columns, np.empty(self.row_stride)
+        ss_squares(self.row_stride, n_features, &self.columns[0, 0], &self.squares[0])
 
     @property
     def weights_size(self):
@@ -80,7 +100,9 @@ cdef class MercerRows(FeatureRows):
         total = packed_bytes(self.X)
         if self.matrix == NULL:
             used = int((np.asarray(self.block_of_slot) >= 0).sum())
-            total += 8 * used * self.block_rows * self.n_rows
+            total += 8 * used * self.block_rows * self.row_stride
+        if self.gaussian:
+            total += self.columns.nbytes + self.squares.nbytes
         return total
 
     @property
@@ -264,6 +286,9 @@ cdef class MercerRows(FeatureRows):
         """
         check_blocks(np.asarray(offsets), np.asarray(starts), out.shape[0], self.n_rows)
         cdef Py_ssize_t n = offsets.shape[0] - 1, first = 0, last, i, a, z
+        if self.gaussian and np.array_equal(offsets, np.arange(n + 1)):
+            np.asarray(out)[:n] = 1 + self.bias     # one node each, at distance 0 of itself
+            return
         offsets_array, starts_array, flat = map(np.asarray, (offsets, starts, out))
         while first < n:
             last = first + 1
@@ -292,22 +317,47 @@ cdef class MercerRows(FeatureRows):
         block = row // self.block_rows
         slot = self.slot_of_block[block]
         if slot < 0:
-            with gil:
-                slot = self._compute(block)
+            if self.gaussian:
+                slot = self._compute_gaussian(block)
+            else:
+                with gil:
+                    slot = self._compute(block)
         self.clock += 1
         self.last_use[slot] = self.clock
-        return &self.pool[(slot * self.block_rows + row - block * self.block_rows) * self.n_rows]
+        return &self.pool[(slot * self.block_rows + row - block * self.block_rows)
+                          * self.row_stride]
+
+    cdef Py_ssize_t _free_slot(self) noexcept nogil:
+        """Empty the slot least recently used, where none is free, and return it."""
+        cdef Py_ssize_t slot = 0, other
+        if self.n_filled < self.n_slots:
+            self.n_filled += 1
+            return self.n_filled - 1
+        for other in range(1, self.n_slots):
+            if self.last_use[other] < self.last_use[slot]:
+                slot = other
+        if self.block_of_slot[slot] >= 0:
+            self.slot_of_block[self.block_of_slot[slot]] = -1
+            self.block_of_slot[slot] = -1
+        return slot
+
+    cdef Py_ssize_t _compute_gaussian(self, Py_ssize_t row) noexcept nogil:
+        cdef Py_ssize_t slot = self._free_slot()
+        cdef double* out = &self.pool[slot * self.row_stride]
+        ss_distances(self.row_stride, self.columns.shape[0], &self.columns[0, 0], &self.squares[0],
+                     row, self.scale, out)
+        ss_loops(8).exp_rows(1, out, self.row_stride, self.n_rows, 0, out)
+        self.computed += 1
+        self.slot_of_block[row], self.block_of_slot[slot] = slot, row
+        return slot
 
     cdef Py_ssize_t _compute(self, Py_ssize_t block) noexcept:
         """Compute a block of rows into the slot least recently used; check() raises errors."""
-        cdef Py_ssize_t slot = int(np.argmin(self.last_use)), size = self.block_rows * self.n_rows
+        cdef Py_ssize_t slot = self._free_slot(), size = self.block_rows * self.n_rows
         first = block * self.block_rows
         last = min(first + self.block_rows, self.n_rows)
         target = np.asarray(self.pool)[slot * size:(slot + 1) * size]
         target = target.reshape(self.block_rows, self.n_rows)
-        if self.block_of_slot[slot] >= 0:
-            self.slot_of_block[self.block_of_slot[slot]] = -1
-            self.block_of_slot[slot] = -1
         while self.error is None:
             try:
                 target[:last - first] = self.kernel.matrix(

@@ -46,4 +46,48 @@ SS_WIDE static void ss_add_kernel_row(ptrdiff_t n, const double *SS_RESTRICT k, 
   }
 }
 
+/* out[j] = scale * |x - x_j|^2 over the n rows x_j, x being row i of them: columns holds the rows'
+   features, one after the other, n_padded apart; squares |x_j|^2, as ss_squares sums them, so that
+   a row is at distance 0 of itself.  Every value is one sum in the order of the features. */
+SS_WIDE static void ss_distances(ptrdiff_t n_padded, ptrdiff_t n_features,
+                                 const double *SS_RESTRICT columns,
+                                 const double *SS_RESTRICT squares, ptrdiff_t i, double scale,
+                                 double *SS_RESTRICT out) {
+  enum { TOGETHER = 512 };
+  const double own = squares[i];
+  for (ptrdiff_t from = 0; from < n_padded; from += TOGETHER) {
+    const ptrdiff_t size = n_padded - from < TOGETHER ? n_padded - from : TOGETHER;
+    double *SS_RESTRICT sums = out + from;
+    ptrdiff_t f = 0;
+    for (ptrdiff_t j = 0; j < size; j++) sums[j] = 0;
+    for (; f + 4 <= n_features; f += 4) {
+      const double *SS_RESTRICT p = columns + f * n_padded + from;
+      const double *SS_RESTRICT q = p + n_padded, *SS_RESTRICT r = q + n_padded;
+      const double *SS_RESTRICT s = r + n_padded;
+      const double a = columns[f * n_padded + i], b = columns[(f + 1) * n_padded + i];
+      const double c = columns[(f + 2) * n_padded + i], d = columns[(f + 3) * n_padded + i];
+      for (ptrdiff_t j = 0; j < size; j++)
+        sums[j] = (((sums[j] + a * p[j]) + b * q[j]) + c * r[j]) + d * s[j];
+    }
+    for (; f < n_features; f++) {
+      const double *SS_RESTRICT p = columns + f * n_padded + from;
+      const double a = columns[f * n_padded + i];
+      for (ptrdiff_t j = 0; j < size; j++) sums[j] += a * p[j];
+    }
+    for (ptrdiff_t j = 0; j < size; j++) {
+      const double distance = (own + squares[from + j]) - 2 * sums[j];
+      sums[j] = scale * (distance > 0 ? distance : 0);
+    }
+  }
+}
+
+SS_WIDE static void ss_squares(ptrdiff_t n_padded, ptrdiff_t n_features,
+                               const double *SS_RESTRICT columns, double *SS_RESTRICT squares) {
+  for (ptrdiff_t j = 0; j < n_padded; j++) squares[j] = 0;
+  for (ptrdiff_t f = 0; f < n_features; f++) {
+    const double *SS_RESTRICT p = columns + f * n_padded;
+    for (ptrdiff_t j = 0; j < n_padded; j++) squares[j] += p[j] * p[j];
+  }
+}
+
 #endif
