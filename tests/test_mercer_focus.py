@@ -83,7 +83,7 @@ def test_greedy_steps_maximise_the_dual_of_the_chosen(n, K, seed):
 
     before, _, dual = state()
     assert problem.potentials.focus(chosen, loop.w)
-    steps = loop.greedy(chosen, 1e-10, 20000)
+    steps, gap = loop.greedy(chosen, 1e-10, 20000)
     problem.potentials.unfocus(loop.w)
     weights, scores, after = state()
     others = np.setdiff1d(np.arange(n), chosen)

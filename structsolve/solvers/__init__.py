@@ -11,6 +11,7 @@ from .gbcfw import GBCFW, SDCA
 from .interior_point import InteriorPoint
 from .lbfgs import LBFGS
 from .sgd import SGD
+from .smo import SMO
 from .super_modular import SuperModular
 from .weight_constraints import LinearConstraint, WeightBounds
 
@@ -20,6 +21,7 @@ __all__ = [
     "LBFGS",
     "SDCA",
     "SGD",
+    "SMO",
     "CuttingPlane",
     "InteriorPoint",
     "LinearConstraint",

@@ -16,6 +16,7 @@ from ..potentials.mercer_features cimport MercerRows
 from ..algorithms.simplex_projection cimport simplex_threshold
 from ..surrogates.base cimport Surrogate
 from ._loop cimport DualLoop
+from ._pairs cimport PairTables
 
 from ..utils.arrays import aligned_zeros, check_counts, check_finite, check_numbers
 
@@ -35,15 +36,6 @@ cdef extern from "structsolve/simd/prefetch.h" nogil:
     void SS_PREFETCH(const void* address)
 
 
-cdef extern from "structsolve/simd/greedy_rows.h" nogil:
-    enum: SS_STRIP
-    double ss_best_rows(Py_ssize_t ld, Py_ssize_t labels, const double* score, const double* bar,
-                        const double* weight, const double* curvature, const double* inverse,
-                        const double* share, Py_ssize_t* rows, double* gains) noexcept nogil
-    void ss_add_kernel_row(Py_ssize_t n, const double* k, double bias, Py_ssize_t m,
-                           const int* cols, const double* coefs, double* F,
-                           Py_ssize_t stride) noexcept nogil
-
 cdef double SMALLEST = 1e-15     # weights of the truth below it are rounding
 # Labels are kept that would have weight if they scored more by this share of the curvature.
 cdef double MARGIN = 0.05
@@ -51,8 +43,9 @@ cdef double MARGIN = 0.05
 # falls, and over-relaxed steps converge faster.
 cdef double FULL_STEP = 1.2
 cdef double CHEAP_STEP = 1.7
-# Rows that gain this share of the best one's rise move with it.
-cdef double NEAR_BEST = 0.7
+# Examples are awake where a label without weight would get some if it scored more by this share of
+# the largest loss.
+cdef double NEARLY = 0.1
 # Padded labels per kept label from which single columns are read instead of whole rows.
 cdef Py_ssize_t GATHER_BELOW = 6
 
@@ -183,107 +176,77 @@ cdef class SimplexLoop(DualLoop):
                     self.coef_buffer[m] = block.share * (1 - rest)
                     self._add(i, m + 1)
 
-    def greedy(self, const int64_t[::1] chosen not None, double least, Py_ssize_t most):
-        """Take the steps that gain most, wherever they are, among some examples of a kernel model.
+    def greedy(self, const int64_t[::1] chosen not None, double least, Py_ssize_t most,
+               double goal=0.0):
+        """Take the steps of one or two examples that gain most, wherever they are (kernel models).
 
-        A step moves weight between two labels of one example (Platt 1998); the example is the one
-        where the dual rises most (Fan, Chen, Lin 2005).  Every step changes the scores of all
-        chosen examples, so to look at them all costs little more.
+        Every step changes the scores of all chosen examples, so to look at them all costs little
+        more; see :class:`PairTables`.
 
         Parameters
         ----------
         chosen : ndarray of int64
-            Examples, those that the potentials were told to look at alone.
+            All examples, or those that the potentials were told to look at alone.
         least : float
             Rise of the dual that ends it.
         most : int
             Steps at most.
+        goal : float, default=0
+            Sum of the chosen examples' gaps, with their weights, that ends it.
 
         Returns
         -------
-        int
+        steps : int
             Steps taken.
+        gap : float
+            That sum behind the last of them.  ``moved`` tells then which examples have weight on
+            several labels, or could soon have.
         """
-        cdef MercerRows rows = self.potentials.nodes
-        cdef Py_ssize_t size = chosen.shape[0], K = self.n_labels, ld
-        cdef Py_ssize_t p, k, i, g, steps = 0, high, low
-        cdef double* F = &self.w_view[0] + self.potentials.node_start + rows.n_rows * rows.stride
-        cdef double best, d, change, total
-        cdef double[2] coefs
-        cdef int[2] cols
-        cdef int truth
         check_numbers(chosen, self.n, "chosen")
-        if rows.inner_size != size or not np.array_equal(rows.inner_rows, chosen):
-            raise ValueError("chosen: expected the examples that the potentials look at alone")
-        ld = (size + SS_STRIP - 1) // SS_STRIP * SS_STRIP
-        table = np.zeros((3, K, ld))
-        per_row = np.zeros((3, ld))
-        gains = np.zeros((size, self.potentials.node_size + 8))
-        cdef double[:, ::1] score = table[0], bar = table[1], weight = table[2], b = gains
-        cdef double[::1] inverse = per_row[0], share = per_row[1]
-        cdef double[::1] curvature = per_row[2], rises = np.zeros(ld // SS_STRIP)
-        cdef Py_ssize_t[::1] tops = np.zeros(ld // SS_STRIP, dtype=np.intp)
+        cdef MercerRows rows = self.potentials.nodes
+        cdef PairTables tables = PairTables(rows, chosen, self.n_labels)
+        cdef Py_ssize_t p, k, i, K = self.n_labels, steps
+        cdef double* F = &self.w_view[0] + self.potentials.node_start + rows.n_rows * rows.stride
+        cdef double gap, x, total
+        cdef int truth
+        cdef bint changed
+        gains = np.zeros((max(chosen.shape[0], 1), self.potentials.node_size + 8))
+        cdef double[:, ::1] b = gains
         with nogil:
-            for p in range(size):
+            for p in range(chosen.shape[0]):
                 i = chosen[p]
                 self.surrogate.simplex(i, self.truth(i), &b[p, 0], &truth)
                 self._dense_weights(i)
-                if self.blocks[i].share > 0 and self.blocks[i].norm > 0:
-                    curvature[p] = 2 * self.blocks[i].share * self.blocks[i].norm
-                    inverse[p] = 1 / curvature[p]
-                    share[p] = self.weights[i]
+                tables.place(p, self.blocks[i].share, self.blocks[i].norm)
                 for k in range(K):
-                    score[k, p] = F[k * rows.column_stride + p] + b[p, k]
-                    weight[k, p] = self.dense_buffer[k]
-                    bar[k, p] = 0 if weight[k, p] > 0 else INFINITY
+                    tables.score[k, p] = F[k * rows.column_stride + p] + b[p, k]
+                    tables.mass[k, p] = self.dense_buffer[k] * self.blocks[i].share
                     self.dense_buffer[k] = 0
-        cdef const double[:, ::1] old = table[2].copy()
+        cdef const double[:, ::1] old = np.array(tables.mass)
         with nogil:
-            while steps < most:
-                best = ss_best_rows(ld, K, &score[0, 0], &bar[0, 0], &weight[0, 0], &curvature[0],
-                                    &inverse[0], &share[0], &tops[0], &rises[0])
-                if best <= least:
-                    break
-                for g in range(ld // SS_STRIP):
-                    if rises[g] < NEAR_BEST * best:
-                        continue
-                    p = tops[g]
-                    high = low = -1
-                    for k in range(K):
-                        if high < 0 or score[k, p] > score[high, p]:
-                            high = k
-                        if weight[k, p] > 0 and (low < 0 or score[k, p] < score[low, p]):
-                            low = k
-                    if not score[high, p] > score[low, p]:
-                        continue            # a step of this round did it
-                    d = (score[high, p] - score[low, p]) * inverse[p]
-                    if d >= weight[low, p]:
-                        d = weight[low, p]
-                        weight[low, p] = 0
-                        bar[low, p] = INFINITY
-                    else:
-                        weight[low, p] -= d
-                    weight[high, p] += d
-                    bar[high, p] = 0
-                    d *= self.blocks[chosen[p]].share
-                    cols[0], cols[1] = <int>high, <int>low
-                    coefs[0], coefs[1] = -d, d
-                    ss_add_kernel_row(size, &rows.inner[p, 0], rows.bias, 2, cols, coefs,
-                                      &score[0, 0], ld)
-                    steps += 1
-            for p in range(size):
+            steps = tables.run(most, least / self.alpha, goal / self.alpha)
+            gap = self.alpha * tables.gap()
+            for p in range(chosen.shape[0]):
                 i = chosen[p]
                 total = 0
+                changed = False
+                x = 0
                 for k in range(K):
-                    F[k * rows.column_stride + p] = score[k, p] - b[p, k]
-                    change = weight[k, p] - old[k, p]
-                    if change != 0:
-                        total += change * b[p, k]
-                        self.w_view[self.potentials.node_start + i * rows.stride + k] -= (
-                            self.blocks[i].share * change)
-                self.b_total += self.weights[i] * total
-                self._store(i, &weight[0, p], ld, &b[p, 0])
-        return steps
+                    x = b[p, k] if b[p, k] > x else x
+                self.moved_view[i] = tables.awake(p, NEARLY * x)
+                for k in range(K):
+                    F[k * rows.column_stride + p] = tables.score[k, p] - b[p, k]
+                    x = tables.mass[k, p] - old[k, p]
+                    if x != 0:
+                        changed = True
+                        total += x * b[p, k]
+                        self.w_view[self.potentials.node_start + i * rows.stride + k] -= x
+                if changed:
+                    self.b_total += self.alpha * total
+                    for k in range(K):
+                        self.dense_buffer[k] = tables.mass[k, p] / self.blocks[i].share
+                    self._store(i, &b[p, 0])
+        return steps, gap
 
     cdef void _dense_weights(self, Py_ssize_t i) noexcept nogil:
         """Write the weights of all labels to dense_buffer."""
@@ -295,24 +258,22 @@ cdef class SimplexLoop(DualLoop):
             rest -= block.entries[j].weight
         self.dense_buffer[block.truth] = rest if rest > SMALLEST else 0
 
-    cdef int _store(self, Py_ssize_t i, const double* weight, Py_ssize_t stride,
-                    const double* b) except -1 nogil:
-        """Take over the weights of all labels; those that were kept stay."""
+    cdef int _store(self, Py_ssize_t i, const double* b) except -1 nogil:
+        """Take over the weights of all labels from dense_buffer, and clear it; those kept stay."""
         cdef Block* block = &self.blocks[i]
         cdef Py_ssize_t j, k
         cdef Entry* entry
+        self.dense_buffer[block.truth] = 0
         for j in range(block.count):
-            block.entries[j].weight = weight[block.entries[j].y * stride]
-            self.dense_buffer[block.entries[j].y] = 1
+            block.entries[j].weight = self.dense_buffer[block.entries[j].y]
+            self.dense_buffer[block.entries[j].y] = 0
         for k in range(self.n_labels):
-            if weight[k * stride] > 0 and k != block.truth and self.dense_buffer[k] == 0:
+            if self.dense_buffer[k] > 0:
                 self._reserve(i, block.count + 1)
                 entry = &block.entries[block.count]
-                entry.y, entry.b, entry.weight = <int>k, b[k], weight[k * stride]
+                entry.y, entry.b, entry.weight = <int>k, b[k], self.dense_buffer[k]
                 block.count += 1
-                self.dense_buffer[k] = 1
-        for j in range(block.count):
-            self.dense_buffer[block.entries[j].y] = 0
+                self.dense_buffer[k] = 0
         return 0
 
     def to_arrays(self):

@@ -29,13 +29,6 @@ WINDOW = (1.5, 8)
 # Share of the mean gap below which a cheap visit makes no step; exact steps are cheaper.
 SMALL_GAIN = 0.01
 SMALL_GAIN_EXACT = 0.003
-# Kernel models of at most so many labels take the steps that gain most, until as many as there are
-# examples would gain less than this share of the mean gap, or for so many passes; the steps of a
-# call are few, for Ctrl-C.
-GREEDY_LABELS = 32
-GREEDY = 3e-4
-GREEDY_CALL = 10_000
-GREEDY_PASSES = 30
 SAMPLINGS = ("permutation", "uniform", "gap")
 
 
@@ -179,10 +172,19 @@ class BCFW(Solver):
             )
 
 
-def _exact_steps(steps: str, problem: Problem, constrained: bool) -> bool:
-    """Tell whether a run takes exact steps; refuse them where they do not exist."""
+def simplex_duals(problem: Problem) -> bool:
+    """Tell whether dual variables are points of a simplex of labels that share no parts.
+
+    Parameters
+    ----------
+    problem : Problem
+
+    Returns
+    -------
+    bool
+    """
     potentials = problem.potentials
-    can = (
+    return bool(
         problem.surrogate.has_simplex
         and potentials.max_nodes <= 1
         and not potentials.shared_size
@@ -190,6 +192,11 @@ def _exact_steps(steps: str, problem: Problem, constrained: bool) -> bool:
         # The step is a projection onto the simplex where the features of all labels have one norm.
         and potentials.node_scale is None
     )
+
+
+def _exact_steps(steps: str, problem: Problem, constrained: bool) -> bool:
+    """Tell whether a run takes exact steps; refuse them where they do not exist."""
+    can = simplex_duals(problem)
     if steps == "exact" and constrained:
         raise ValueError(
             "BCFW: steps is 'exact', which constraints leave no room for: w is projected after a "
@@ -278,7 +285,7 @@ class BCFWRun(Run):
         if solver.cached_passes:
             gain = (self.dual - self.last_dual) / self.given.problem.n
             small = (SMALL_GAIN_EXACT if self.exact else SMALL_GAIN) * estimate
-            cached = self._cached_passes(solver.cached_gain * gain, small, estimate)
+            cached = self._cached_passes(solver.cached_gain * gain, small)
         return self._passed(estimate, calls, {"cached_passes": cached, "cuts": self.loop.count})
 
     def _passed(self, estimate: float, calls: int, more: dict[str, Any]) -> dict[str, Any]:
@@ -315,7 +322,7 @@ class BCFWRun(Run):
         share = share + 0.1 * share.mean() + 1e-300
         return rng.choice(n, n, p=share / share.sum())
 
-    def _cached_passes(self, enough: float, min_gain: float, estimate: float) -> int:
+    def _cached_passes(self, enough: float, min_gain: float) -> int:
         """Make cheap passes while one raises the dual by ``enough`` a visit; return how many."""
         chosen = np.arange(self.given.problem.n)
         before = self.dual
@@ -324,10 +331,6 @@ class BCFWRun(Run):
             while done < self.solver.cached_passes:
                 if done == 1:
                     stack.enter_context(self._focus(chosen))
-                    if self.focused and self.exact and self.loop.n_labels <= GREEDY_LABELS:
-                        done += self._greedy(chosen, GREEDY * estimate)
-                        before = self.dual
-                        continue
                 self._pass(self.given.rng.permutation(chosen), 0, min_gain)
                 done += 1
                 last, before = before, self.dual
@@ -335,20 +338,6 @@ class BCFWRun(Run):
                     break
                 chosen = np.flatnonzero(self.loop.moved.view(bool))
         return done
-
-    def _greedy(self, chosen: np.ndarray, rise: float) -> int:
-        """Take the best steps on chosen examples until ``len(chosen)`` of them gain less than this.
-
-        It returns for how many passes they count.  It is quick to come near the optimum; the last
-        digits are for cyclic, over-relaxed passes.
-        """
-        n = len(chosen)
-        steps, last = 0, GREEDY_CALL
-        while last == GREEDY_CALL and steps < GREEDY_PASSES * n:
-            last = self.loop.greedy(chosen, rise / n, GREEDY_CALL)
-            steps += last
-        self.visits += steps
-        return max(-(-steps // n), 1)
 
     @contextmanager
     def _focus(self, chosen: np.ndarray) -> Iterator[None]:

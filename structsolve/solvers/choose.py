@@ -6,15 +6,19 @@ from ..utils.params import check_types
 from .base import Solver
 from .bcfw import BCFW
 from .gbcfw import GBCFW, has_segments
-from .interior_point import InteriorPoint, suits
+from .interior_point import InteriorPoint
+from .interior_point import suits as suits_interior_point
 from .problem import Problem
+from .smo import SMO
+from .smo import suits as suits_smo
 
 
 def choose_solver(solver: Solver, problem: Problem) -> Solver:
     """Return the solver that runs: ``BCFW(steps="auto")`` leaves smooth surrogates to GBCFW.
 
     With all other settings as they are by default, it leaves thresholds of ordered classes to
-    :class:`InteriorPoint`, where rows and weights are few.
+    :class:`InteriorPoint`, where rows and weights are few, and kernel models of rows with one of a
+    few classes to :class:`SMO`.
 
     Parameters
     ----------
@@ -45,8 +49,11 @@ def choose_solver(solver: Solver, problem: Problem) -> Solver:
     check_types(solver, f"{type(solver).__name__}: ")
     if not isinstance(solver, BCFW) or solver.steps != "auto":
         return solver
-    if suits(problem) and solver.get_params() == BCFW().get_params():
-        return InteriorPoint()
+    if solver.get_params() == BCFW().get_params():
+        if suits_interior_point(problem):
+            return InteriorPoint()
+        if suits_smo(problem):
+            return SMO()
     surrogate = problem.surrogate
     if not (has_segments(surrogate) and surrogate.projection.gibbs):
         return solver

@@ -1,0 +1,138 @@
+/* Which rows of a kernel model should move next: those where a step on the dual gains most.
+ *
+ * Three versions of each loop, chosen like those of loops_tables.h.  They round every operation, and
+ * of equal gains they take the first row: all give the same answers, to the last bit. */
+#ifndef STRUCTSOLVE_PAIR_ROWS_H
+#define STRUCTSOLVE_PAIR_ROWS_H
+
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Columns are padded to a multiple of it, on every machine. */
+enum { SS_STRIP = 8 };
+/* Two rows whose determinant is a smaller share of the product of their curvatures are one
+   direction, up to rounding. */
+#define SS_SAME_ROW 1e-10
+
+/* The step of a row that moves mass from one label to another: slope, curvature, its inverse, and
+   how far the step may go either way. */
+typedef struct {
+  double slope, curvature, inverse, least, most;
+} ss_move;
+
+/* A row has one number per label, a label one column of `ld` rows, a multiple of SS_STRIP: the score
+ * (loss added), and the mass, its weight times the row's share u / alpha.  Rows behind the last have
+ * no mass. */
+typedef struct {
+  /* The row whose best step gains most, and that gain over alpha.  The step moves mass y from the
+   * lowest label that has some to the highest; it gains y (high - low - y curvature / 2), with
+   * y = (high - low) * inverse or all that mass. */
+  ptrdiff_t (*best_row)(ptrdiff_t ld, ptrdiff_t labels, const double *score, const double *mass,
+                        const double *curvature, const double *inverse, double *gain);
+  /* The row among the first n whose step between two labels gains most together with step a, of the
+   * row whose kernel values are k; both steps go to x and y.  high, low and their masses are the
+   * columns of the labels. */
+  ptrdiff_t (*best_partner)(ptrdiff_t n, const double *k, double bias, const double *high,
+                            const double *low, const double *high_mass, const double *low_mass,
+                            const double *curvature, const double *inverse, const ss_move *a,
+                            double *gain, double *x, double *y);
+  /* The sum over rows of what their labels with mass score below the best one, times the mass. */
+  double (*mass_gap)(ptrdiff_t ld, ptrdiff_t labels, const double *score, const double *mass);
+} ss_pair_table;
+
+/* The largest of the gains kept lane by lane; the first row that has it. */
+static ptrdiff_t ss_first_of_lanes(int lanes, const double *gains, const double *rows) {
+  int top = 0;
+  for (int j = 1; j < lanes; j++)
+    if (gains[j] > gains[top] || (gains[j] == gains[top] && rows[j] + j < rows[top] + top)) top = j;
+  return top;
+}
+
+#define NAME(f) ss_plain_##f
+#define VEC double
+#define WHICH int
+#define LANES 1
+#define LOAD(p) (*(p))
+#define STORE(p, v) (*(p) = (v))
+#define SET1(x) ((double)(x))
+#define ADD(a, b) ((a) + (b))
+#define SUB(a, b) ((a) - (b))
+#define MUL(a, b) ((a) * (b))
+#define DIV(a, b) ((a) / (b))
+#define LESS(a, b) ((a) < (b))
+#define BOTH(m, n) ((m) & (n))
+#define PICK(m, a, b) ((m) ? (a) : (b))
+#include "pair_rows_impl.h"
+
+#if defined(__GNUC__) && (defined(__x86_64__) || defined(__i386__)) && !defined(STRUCTSOLVE_PLAIN)
+#define SS_PAIRS_X86 1
+#include <immintrin.h>
+
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx2")
+#endif
+#define NAME(f) ss_avx2_##f
+#define VEC __m256d
+#define WHICH __m256d
+#define LANES 4
+#define LOAD(p) _mm256_loadu_pd(p)
+#define STORE(p, v) _mm256_storeu_pd(p, v)
+#define SET1(x) _mm256_set1_pd(x)
+#define ADD(a, b) _mm256_add_pd(a, b)
+#define SUB(a, b) _mm256_sub_pd(a, b)
+#define MUL(a, b) _mm256_mul_pd(a, b)
+#define DIV(a, b) _mm256_div_pd(a, b)
+#define LESS(a, b) _mm256_cmp_pd(a, b, _CMP_LT_OQ)
+#define BOTH(m, n) _mm256_and_pd(m, n)
+#define PICK(m, a, b) _mm256_blendv_pd(b, a, m)
+#include "pair_rows_impl.h"
+#if defined(__clang__)
+#pragma clang attribute pop
+#pragma clang attribute push(__attribute__((target("avx512f"))), apply_to = function)
+#else
+#pragma GCC pop_options
+#pragma GCC push_options
+#pragma GCC target("avx512f")
+#endif
+#define NAME(f) ss_avx512_##f
+#define VEC __m512d
+#define WHICH __mmask8
+#define LANES 8
+#define LOAD(p) _mm512_loadu_pd(p)
+#define STORE(p, v) _mm512_storeu_pd(p, v)
+#define SET1(x) _mm512_set1_pd(x)
+#define ADD(a, b) _mm512_add_pd(a, b)
+#define SUB(a, b) _mm512_sub_pd(a, b)
+#define MUL(a, b) _mm512_mul_pd(a, b)
+#define DIV(a, b) _mm512_div_pd(a, b)
+#define LESS(a, b) _mm512_cmp_pd_mask(a, b, _CMP_LT_OQ)
+#define BOTH(m, n) ((__mmask8)((m) & (n)))
+#define PICK(m, a, b) _mm512_mask_blend_pd(m, b, a)
+#include "pair_rows_impl.h"
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+#endif
+
+/* The loops for this processor, or those that STRUCTSOLVE_SIMD asks for. */
+static const ss_pair_table *ss_pair_loops(void) {
+  const ss_pair_table *table = &ss_plain_pairs;
+#ifdef SS_PAIRS_X86
+  const char *wish = getenv("STRUCTSOLVE_SIMD");
+  if (wish && strcmp(wish, "plain") == 0) return table;
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx2")) table = &ss_avx2_pairs;
+  if (wish && strcmp(wish, "avx2") == 0) return table;
+  if (__builtin_cpu_supports("avx512f")) table = &ss_avx512_pairs;
+#endif
+  return table;
+}
+
+#endif

@@ -1,0 +1,130 @@
+/* The loops of pair_rows.h, for the vectors whose macros are defined.  No include guard. */
+
+static ptrdiff_t NAME(best_row)(ptrdiff_t ld, ptrdiff_t labels, const double *score,
+                                const double *mass, const double *curvature,
+                                const double *inverse, double *gain) {
+  const VEC zero = SET1(0), half = SET1(0.5);
+  VEC best = zero, place = zero;
+  double gains[LANES], rows[LANES];
+  for (ptrdiff_t v = 0; v < ld; v += LANES) {
+    VEC high = SET1(-INFINITY), low = SET1(INFINITY), left = zero;
+    for (ptrdiff_t k = 0; k < labels; k++) {
+      const VEC t = LOAD(score + k * ld + v), x = LOAD(mass + k * ld + v);
+      const WHICH lower = BOTH(LESS(zero, x), LESS(t, low));
+      left = PICK(lower, x, left);
+      low = PICK(lower, t, low);
+      high = PICK(LESS(high, t), t, high);
+    }
+    {
+      const VEC d = SUB(high, low), slope = PICK(LESS(zero, d), d, zero);
+      const VEC whole = MUL(slope, LOAD(inverse + v));
+      const VEC y = PICK(LESS(whole, left), whole, left);
+      const VEC rise = MUL(y, SUB(slope, MUL(MUL(half, y), LOAD(curvature + v))));
+      const WHICH more = LESS(best, rise);
+      place = PICK(more, SET1(v), place);
+      best = PICK(more, rise, best);
+    }
+  }
+  STORE(gains, best);
+  STORE(rows, place);
+  {
+    const ptrdiff_t top = ss_first_of_lanes(LANES, gains, rows);
+    *gain = gains[top];
+    return (ptrdiff_t)rows[top] + top;
+  }
+}
+
+static inline VEC NAME(clip)(VEC x, VEC least, VEC most) {
+  const VEC y = PICK(LESS(x, most), x, most);
+  return PICK(LESS(y, least), least, y);
+}
+
+/* The best point of the plane of two steps, brought back into the rectangle one coordinate after the
+   other. */
+static ptrdiff_t NAME(best_partner)(ptrdiff_t n, const double *k, double bias, const double *high,
+                                    const double *low, const double *high_mass,
+                                    const double *low_mass, const double *curvature,
+                                    const double *inverse, const ss_move *a, double *gain,
+                                    double *x, double *y) {
+  const VEC zero = SET1(0), half = SET1(0.5), two = SET1(2), constant = SET1(bias);
+  const VEC same = SET1(SS_SAME_ROW), pull = SET1(a->slope), bend = SET1(a->curvature);
+  const VEC back = SET1(a->inverse), from = SET1(a->least), to = SET1(a->most);
+  VEC best = zero, place = zero, ours = zero, theirs = zero;
+  double gains[LANES], rows[LANES], first[LANES], second[LANES], tail[LANES];
+  for (ptrdiff_t v = 0; v < n; v += LANES) {
+    const VEC slope = SUB(LOAD(high + v), LOAD(low + v)), curve = LOAD(curvature + v);
+    const VEC least = SUB(zero, LOAD(high_mass + v)), most = LOAD(low_mass + v);
+    VEC values;
+    if (v + LANES <= n) {
+      values = LOAD(k + v);
+    } else {
+      memset(tail, 0, sizeof tail);
+      memcpy(tail, k + v, sizeof(double) * (size_t)(n - v));
+      values = LOAD(tail);
+    }
+    {
+      const VEC cross = MUL(two, ADD(values, constant)), product = MUL(bend, curve);
+      const VEC det = SUB(product, MUL(cross, cross));
+      const VEC free = DIV(SUB(MUL(curve, pull), MUL(cross, slope)), det);
+      const VEC start = NAME(clip)(free, from, to);
+      const VEC other = NAME(clip)(MUL(SUB(slope, MUL(cross, start)), LOAD(inverse + v)), least,
+                                   most);
+      const VEC mine = NAME(clip)(MUL(SUB(pull, MUL(cross, other)), back), from, to);
+      const VEC mixed = MUL(MUL(two, MUL(cross, other)), mine);
+      const VEC squares = ADD(MUL(MUL(bend, mine), mine), MUL(MUL(curve, other), other));
+      const VEC linear = ADD(MUL(pull, mine), MUL(slope, other));
+      const VEC rise = PICK(LESS(MUL(same, product), det),
+                            SUB(linear, MUL(half, ADD(mixed, squares))), zero);
+      const WHICH more = LESS(best, rise);
+      place = PICK(more, SET1(v), place);
+      best = PICK(more, rise, best);
+      ours = PICK(more, mine, ours);
+      theirs = PICK(more, other, theirs);
+    }
+  }
+  STORE(gains, best);
+  STORE(rows, place);
+  STORE(first, ours);
+  STORE(second, theirs);
+  {
+    const ptrdiff_t top = ss_first_of_lanes(LANES, gains, rows);
+    *gain = gains[top];
+    *x = first[top];
+    *y = second[top];
+    return (ptrdiff_t)rows[top] + top;
+  }
+}
+
+static double NAME(mass_gap)(ptrdiff_t ld, ptrdiff_t labels, const double *score,
+                             const double *mass) {
+  double sums[LANES], total = 0;
+  for (ptrdiff_t v = 0; v < ld; v += LANES) {
+    VEC high = SET1(-INFINITY), sum = SET1(0);
+    for (ptrdiff_t k = 0; k < labels; k++) {
+      const VEC t = LOAD(score + k * ld + v);
+      high = PICK(LESS(high, t), t, high);
+    }
+    for (ptrdiff_t k = 0; k < labels; k++)
+      sum = ADD(sum, MUL(LOAD(mass + k * ld + v), SUB(high, LOAD(score + k * ld + v))));
+    STORE(sums, sum);
+    for (int j = 0; j < LANES; j++) total += sums[j];
+  }
+  return total;
+}
+
+static const ss_pair_table NAME(pairs) = {NAME(best_row), NAME(best_partner), NAME(mass_gap)};
+
+#undef NAME
+#undef VEC
+#undef WHICH
+#undef LANES
+#undef LOAD
+#undef STORE
+#undef SET1
+#undef ADD
+#undef SUB
+#undef MUL
+#undef DIV
+#undef LESS
+#undef BOTH
+#undef PICK
