@@ -197,6 +197,20 @@ def test_every_pass_is_certified_and_the_dual_rises():
     assert model.n_iter_ == len(history)
 
 
+@pytest.mark.parametrize("alpha", [1e-8, 1e-3, 1.0, 1e8])
+def test_rows_that_are_the_same_move_against_each_other_as_far_as_they_may(alpha):
+    y = np.array([0, 1, 0, 1, 1, 1, 0])
+    model = StructuredSVM("multiclass", kernel="rbf", alpha=alpha, tol=1e-6)
+    last = model.fit(np.zeros((7, 2)), y).history_[-1]
+    assert model.stop_reason_ == "converged"
+    # One score difference d for all: 3 rows lose 1 + d, 4 rows 1 - d, and the kernel is 2.
+    objective = min(
+        alpha * d**2 / 8 + (3 * max(0, 1 + d) + 4 * max(0, 1 - d)) / 7
+        for d in np.linspace(0, 1, 100_001)
+    )
+    assert last["primal"] == pytest.approx(objective, rel=1e-5)
+
+
 def test_looking_at_rows_alone_does_not_change_the_optimum(monkeypatch):
     X, y = classes(200, seed=5)
     model = StructuredSVM("multiclass", kernel="rbf", alpha=1e-4, tol=1e-5)

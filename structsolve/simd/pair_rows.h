@@ -12,9 +12,9 @@
 
 /* Columns are padded to a multiple of it, on every machine. */
 enum { SS_STRIP = 8 };
-/* Two rows whose determinant is a smaller share of the product of their curvatures are one
-   direction, up to rounding. */
-#define SS_SAME_ROW 1e-10
+/* Determinants are at least this share of the product of two curvatures: rows that are the same, up
+   to rounding, move against each other as far as they may. */
+#define SS_SAME_ROW 1e-12
 
 /* The step of a row that moves mass from one label to another: slope, curvature, its inverse, and
    how far the step may go either way. */

@@ -64,8 +64,9 @@ static ptrdiff_t NAME(best_partner)(ptrdiff_t n, const double *k, double bias, c
     }
     {
       const VEC cross = MUL(two, ADD(values, constant)), product = MUL(bend, curve);
-      const VEC det = SUB(product, MUL(cross, cross));
-      const VEC free = DIV(SUB(MUL(curve, pull), MUL(cross, slope)), det);
+      const VEC det = SUB(product, MUL(cross, cross)), flat = MUL(same, product);
+      const VEC free = DIV(SUB(MUL(curve, pull), MUL(cross, slope)),
+                           PICK(LESS(flat, det), det, flat));
       const VEC start = NAME(clip)(free, from, to);
       const VEC other = NAME(clip)(MUL(SUB(slope, MUL(cross, start)), LOAD(inverse + v)), least,
                                    most);
@@ -73,8 +74,7 @@ static ptrdiff_t NAME(best_partner)(ptrdiff_t n, const double *k, double bias, c
       const VEC mixed = MUL(MUL(two, MUL(cross, other)), mine);
       const VEC squares = ADD(MUL(MUL(bend, mine), mine), MUL(MUL(curve, other), other));
       const VEC linear = ADD(MUL(pull, mine), MUL(slope, other));
-      const VEC rise = PICK(LESS(MUL(same, product), det),
-                            SUB(linear, MUL(half, ADD(mixed, squares))), zero);
+      const VEC rise = PICK(LESS(zero, product), SUB(linear, MUL(half, ADD(mixed, squares))), zero);
       const WHICH more = LESS(best, rise);
       place = PICK(more, SET1(v), place);
       best = PICK(more, rise, best);
