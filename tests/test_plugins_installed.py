@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from c_interface import broken, public, recorded, write
+from programs import Programs
 
 import structsolve
 from structsolve import abi
@@ -43,18 +44,8 @@ class Environment:
         ]
         lines = [f"import site; site.addsitedir({path!r})" for path in seen]
         (own / "parent.pth").write_text("\n".join(lines) + "\n", encoding="utf-8")
-
-    def run(self, code, **environ):
-        """Run code; return what it printed."""
-        done = subprocess.run(
-            [self.python, "-c", code],
-            capture_output=True,
-            text=True,
-            cwd=self.folder,
-            env={**os.environ, "PYTHONPATH": "", **environ},
-        )
-        assert done.returncode == 0, done.stderr[-3000:]
-        return done.stdout
+        self.programs = Programs(self.python, folder, PYTHONPATH="")
+        self.run = self.programs.run
 
     def install(self, *folders, against):
         """Install packages from copies, without network or build isolation.
@@ -93,8 +84,9 @@ if not (Path(structsolve.get_include()) / "structsolve" / "operators.pxd").exist
 def plain(tmp_path_factory):
     """An environment with structsolve alone."""
     environment = Environment(tmp_path_factory.mktemp("plain"))
-    assert "structsolve" in environment.run("import structsolve; print(structsolve.__file__)")
-    return environment
+    with environment.programs:
+        assert "structsolve" in environment.run("import structsolve; print(structsolve.__file__)")
+        yield environment
 
 
 def write_former(folder):
@@ -131,7 +123,8 @@ def full(tmp_path_factory):
         EXAMPLES / "fastchain",
         against=dict.fromkeys(("structsolve-native", "structsolve-gentle"), folder),
     )
-    return environment
+    with environment.programs:
+        yield environment
 
 
 def test_they_are_listed_with_their_distributions(full):
@@ -304,18 +297,19 @@ def test_a_stale_plugin_is_refused(tmp_path):
     number.write_text(re.sub('NUMBER "[^"]*"', 'NUMBER "older"', text, count=1), encoding="utf-8")
     native, pure = (PACKAGES / f"structsolve-{name}" for name in ("native", "pure"))
     environment.install(native, pure, against={native.name: tmp_path})
-    out = environment.run(
-        "import sys, structsolve\n"
-        "for p in structsolve.list_plugins():\n"
-        "    print(p['name'], p['status'], p['error'])\n"
-        "print('imported' if 'structsolve_quota' in sys.modules else 'left alone')\n"
-        "X, Y = structsolve.get_structure('ring').sample(0)\n"
-        "structsolve.StructuredSVM('ring').fit(X, Y)\n"
-        "try:\n"
-        "    structsolve.get_structure('quota')\n"
-        "except ValueError as error:\n"
-        "    print(error)\n"
-    )
+    with environment.programs:
+        out = environment.run(
+            "import sys, structsolve\n"
+            "for p in structsolve.list_plugins():\n"
+            "    print(p['name'], p['status'], p['error'])\n"
+            "print('imported' if 'structsolve_quota' in sys.modules else 'left alone')\n"
+            "X, Y = structsolve.get_structure('ring').sample(0)\n"
+            "structsolve.StructuredSVM('ring').fit(X, Y)\n"
+            "try:\n"
+            "    structsolve.get_structure('quota')\n"
+            "except ValueError as error:\n"
+            "    print(error)\n"
+        )
     complaint = (
         rf"compiled against structsolve C API older, this structsolve provides {ABI}; rebuild or "
         "upgrade the plugin"
