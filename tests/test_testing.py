@@ -17,11 +17,15 @@ from wrong_structures import (
 )
 
 from structsolve import StructuredSVM, TaskLoss
+from structsolve.lp import ask_oracle
 from structsolve.plugins.chain.space import ChainStructure
 from structsolve.solvers import BCFW
 from structsolve.solvers.bcfw import BCFWRun
 from structsolve.structure import calls
+from structsolve.structure.ask import make_layout
 from structsolve.testing import BrokenPromise, SlowOperator, check_structure
+from structsolve.testing._case import Case
+from structsolve.testing._operators import check_threads
 
 
 class EdgeChain(ChainStructure):
@@ -222,3 +226,31 @@ def test_wrong_losses_of_a_space_are_told(losses, text):
     refused(
         f"losses breaks a promise: .*{message}", check_structure, structure, error=BrokenPromise
     )
+
+
+class OneLong(ChainStructure):
+    """Chains of which one is a hundred times as long as the others."""
+
+    def sample(self, random_state, n=4, size=3):
+        X, Y = super().sample(random_state, n, 2)
+        X[2], Y[2] = np.tile(X[2][:1], (200, 1)), np.resize(Y[2][:1], 200)
+        return X, Y
+
+
+def test_threads_are_as_long_at_work_for_every_example(monkeypatch):
+    """Else that of the longest runs alone, and is asked again until the kit gives up."""
+    case = Case(OneLong(), 0, 0, 3)
+    case.oracle = ask_oracle(case.space)(make_layout(case.space, case.examples))
+    sizes = [case.layout.theta_size(*case.sizes(i)) for i in range(case.n)]
+    case.padding = [np.zeros(size, dtype=bool) for size in sizes]
+    repeated = []
+    ask = Case.repeat_argmax
+
+    def counting(self, i, theta, label, value, repeats):
+        repeated.append((i, repeats))
+        return ask(self, i, theta, label, value, repeats)
+
+    monkeypatch.setattr(Case, "repeat_argmax", counting)
+    check_threads(case)
+    last = dict(repeated[-4:])
+    assert last.keys() == {0, 1, 2, 3} and 10 * last[2] < min(last[i] for i in (0, 1, 3))
