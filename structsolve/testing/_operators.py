@@ -24,7 +24,7 @@ from ._losses import losses_of
 PAIRS = 12
 IN_THREADS = ("random",)
 # Seconds that a thread computes, and the most calls in a row.
-OVERLAP, MOST_REPEATS = 8e-3, 200_000
+OVERLAP, MOST_REPEATS = 6e-3, 200_000
 # Threads that must have been at work at a time, on the average, and the most rounds to get there.
 AT_ONCE, MOST_ROUNDS = 1.5, 8
 
@@ -321,9 +321,10 @@ def check_threads(case: Case) -> None:
 def _seconds_of_call(
     case: Case, i: int, theta: np.ndarray, label: np.ndarray, value: float
 ) -> float:
-    """Return the seconds of this thread that a call takes; of others an eighth (oracles that sleep).
+    """Return the seconds of this thread that a call takes, or an eighth of all, if they are more.
 
-    A call that does not give this answer, even alone, is left to the threads.
+    All counts for oracles that sleep.  A call that does not give this answer, even alone, is left
+    to the threads.
     """
     repeats = 3
     while True:
