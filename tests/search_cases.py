@@ -99,10 +99,10 @@ def rounding(h, g, psi):
     return 1e-8 * max(1e-12, abs(float(psi.value(np.abs(h).max(), g.max()))))
 
 
-def near(found, expected, rel=0.0, abs=0.0):
-    """What ``found == pytest.approx(expected, rel, abs)`` tells of two numbers, much sooner."""
+def near(told, expected, rel=0.0, abs=0.0):
+    """What ``told == pytest.approx(expected, rel, abs)`` tells of two numbers, much sooner."""
     allowed = max(rel * math.fabs(expected), abs) if math.isfinite(expected) else -1.0
-    return found == expected or math.fabs(found - expected) <= allowed
+    return told == expected or math.fabs(told - expected) <= allowed
 
 
 def check_found(told, h, g, labels, psi, exact=(), hull=True, cones=False, tol=0.0):

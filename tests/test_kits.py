@@ -36,7 +36,8 @@ def test_surrogates_of_other_structures_and_losses_pass():
     check_surrogate(Margin(), PyChainStructure(), n_cases=1, size=2)
 
 
-@pytest.mark.parametrize("solver", registry.default().names("solvers"))
+# Pair steps are for kernel models, of which the kit has none: tests/test_smo.py.
+@pytest.mark.parametrize("solver", sorted({*registry.default().names("solvers")} - {"smo"}))
 def test_solvers_pass(solver):
     check_solver(
         solver,
