@@ -62,7 +62,8 @@ static ptrdiff_t ss_first_of_lanes(int lanes, const double *gains, const double 
 #define MUL(a, b) ((a) * (b))
 #define DIV(a, b) ((a) / (b))
 #define LESS(a, b) ((a) < (b))
-#define BOTH(m, n) ((m) & (n))
+#define LESSER(a, b) ((a) < (b) ? (a) : (b))
+#define LARGER(a, b) ((a) > (b) ? (a) : (b))
 #define PICK(m, a, b) ((m) ? (a) : (b))
 #include "pair_rows_impl.h"
 
@@ -88,7 +89,8 @@ static ptrdiff_t ss_first_of_lanes(int lanes, const double *gains, const double 
 #define MUL(a, b) _mm256_mul_pd(a, b)
 #define DIV(a, b) _mm256_div_pd(a, b)
 #define LESS(a, b) _mm256_cmp_pd(a, b, _CMP_LT_OQ)
-#define BOTH(m, n) _mm256_and_pd(m, n)
+#define LESSER(a, b) _mm256_min_pd(a, b)
+#define LARGER(a, b) _mm256_max_pd(a, b)
 #define PICK(m, a, b) _mm256_blendv_pd(b, a, m)
 #include "pair_rows_impl.h"
 #if defined(__clang__)
@@ -111,7 +113,8 @@ static ptrdiff_t ss_first_of_lanes(int lanes, const double *gains, const double 
 #define MUL(a, b) _mm512_mul_pd(a, b)
 #define DIV(a, b) _mm512_div_pd(a, b)
 #define LESS(a, b) _mm512_cmp_pd_mask(a, b, _CMP_LT_OQ)
-#define BOTH(m, n) ((__mmask8)((m) & (n)))
+#define LESSER(a, b) _mm512_min_pd(a, b)
+#define LARGER(a, b) _mm512_max_pd(a, b)
 #define PICK(m, a, b) _mm512_mask_blend_pd(m, b, a)
 #include "pair_rows_impl.h"
 #if defined(__clang__)

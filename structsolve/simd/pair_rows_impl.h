@@ -3,22 +3,21 @@
 static ptrdiff_t NAME(best_row)(ptrdiff_t ld, ptrdiff_t labels, const double *score,
                                 const double *mass, const double *curvature,
                                 const double *inverse, double *gain) {
-  const VEC zero = SET1(0), half = SET1(0.5);
+  const VEC zero = SET1(0), half = SET1(0.5), none = SET1(INFINITY);
   VEC best = zero, place = zero;
   double gains[LANES], rows[LANES];
   for (ptrdiff_t v = 0; v < ld; v += LANES) {
-    VEC high = SET1(-INFINITY), low = SET1(INFINITY), left = zero;
+    VEC high = SET1(-INFINITY), low = none, left = zero;
     for (ptrdiff_t k = 0; k < labels; k++) {
       const VEC t = LOAD(score + k * ld + v), x = LOAD(mass + k * ld + v);
-      const WHICH lower = BOTH(LESS(zero, x), LESS(t, low));
-      left = PICK(lower, x, left);
-      low = PICK(lower, t, low);
-      high = PICK(LESS(high, t), t, high);
+      const VEC held = PICK(LESS(zero, x), t, none);
+      left = PICK(LESS(held, low), x, left);
+      low = LESSER(held, low);
+      high = LARGER(t, high);
     }
     {
-      const VEC d = SUB(high, low), slope = PICK(LESS(zero, d), d, zero);
-      const VEC whole = MUL(slope, LOAD(inverse + v));
-      const VEC y = PICK(LESS(whole, left), whole, left);
+      const VEC slope = LARGER(SUB(high, low), zero);
+      const VEC y = LESSER(MUL(slope, LOAD(inverse + v)), left);
       const VEC rise = MUL(y, SUB(slope, MUL(MUL(half, y), LOAD(curvature + v))));
       const WHICH more = LESS(best, rise);
       place = PICK(more, SET1(v), place);
@@ -35,8 +34,7 @@ static ptrdiff_t NAME(best_row)(ptrdiff_t ld, ptrdiff_t labels, const double *sc
 }
 
 static inline VEC NAME(clip)(VEC x, VEC least, VEC most) {
-  const VEC y = PICK(LESS(x, most), x, most);
-  return PICK(LESS(y, least), least, y);
+  return LARGER(least, LESSER(x, most));
 }
 
 /* The best point of the plane of two steps, brought back into the rectangle one coordinate after the
@@ -66,7 +64,7 @@ static ptrdiff_t NAME(best_partner)(ptrdiff_t n, const double *k, double bias, c
       const VEC cross = MUL(two, ADD(values, constant)), product = MUL(bend, curve);
       const VEC det = SUB(product, MUL(cross, cross)), flat = MUL(same, product);
       const VEC free = DIV(SUB(MUL(curve, pull), MUL(cross, slope)),
-                           PICK(LESS(flat, det), det, flat));
+                           LARGER(det, flat));
       const VEC start = NAME(clip)(free, from, to);
       const VEC other = NAME(clip)(MUL(SUB(slope, MUL(cross, start)), LOAD(inverse + v)), least,
                                    most);
@@ -102,7 +100,7 @@ static double NAME(mass_gap)(ptrdiff_t ld, ptrdiff_t labels, const double *score
     VEC high = SET1(-INFINITY), sum = SET1(0);
     for (ptrdiff_t k = 0; k < labels; k++) {
       const VEC t = LOAD(score + k * ld + v);
-      high = PICK(LESS(high, t), t, high);
+      high = LARGER(t, high);
     }
     for (ptrdiff_t k = 0; k < labels; k++)
       sum = ADD(sum, MUL(LOAD(mass + k * ld + v), SUB(high, LOAD(score + k * ld + v))));
@@ -126,5 +124,6 @@ static const ss_pair_table NAME(pairs) = {NAME(best_row), NAME(best_partner), NA
 #undef MUL
 #undef DIV
 #undef LESS
-#undef BOTH
+#undef LESSER
+#undef LARGER
 #undef PICK
