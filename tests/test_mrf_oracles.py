@@ -50,11 +50,11 @@ class Graph(Enumerated):
         self.size = self.layout.theta_size(n, m)
         self.n, self.m = n, m
         self.matrix = np.zeros((len(self.labels), self.size))
-        for row, label in zip(self.matrix, self.labels):
-            views = self.views(row)
-            views["node"][np.arange(n), label] = 1
-            for e, (u, v) in enumerate(self.edges):
-                views["pair"][e, label[u], label[v]] = 1
+        place, every = self.views(np.arange(self.size)), np.arange(len(self.labels))
+        for v in range(n):
+            self.matrix[every, place["node"][v, self.labels[:, v]]] = 1
+        for e, (u, v) in enumerate(self.edges):
+            self.matrix[every, place["pair"][e, self.labels[:, u], self.labels[:, v]]] = 1
         self.unused = ~self.matrix.any(axis=0)
 
     def power(self, name):

@@ -53,14 +53,18 @@ def optimum(problem, alpha, u=None, penalized=None, A=None, b=None):
     size = problem[0][0].shape[1]
     inside = np.ones(size, bool) if penalized is None else np.asarray(penalized, bool)
     w, xi = cp.Variable(size), cp.Variable(len(problem))
-    cuts = [losses - differences @ w <= xi[i] for i, (differences, losses) in enumerate(problem)]
+    # One constraint of many rows: cvxpy takes its time for each.
+    ends = np.cumsum([len(losses) for _, losses in problem])
+    every = np.concatenate([differences for differences, _ in problem])
+    example = np.repeat(np.arange(len(problem)), np.diff(ends, prepend=0))
+    cut = np.concatenate([losses for _, losses in problem]) - every @ w <= xi[example]
     rows = [] if A is None else [np.asarray(A, float) @ w <= np.asarray(b, float)]
     norm = cp.sum_squares(w[np.flatnonzero(inside)]) if inside.any() else 0
-    task = cp.Problem(cp.Minimize(alpha / 2 * norm + u @ xi), cuts + rows)
+    task = cp.Problem(cp.Minimize(alpha / 2 * norm + u @ xi), [cut, *rows])
     task.solve(solver=cp.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
     if task.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
         raise ValueError(f"no optimum: {task.status}")
-    duals = [np.maximum(np.atleast_1d(cut.dual_value), 0) for cut in cuts]
+    duals = np.split(np.maximum(np.atleast_1d(cut.dual_value), 0), ends[:-1])
     nu = np.maximum(np.atleast_1d(rows[0].dual_value), 0) if rows else np.zeros(0)
     # w as the duals see it: alpha w = sum of duals times differences - A' nu.
     slope = sum(dual @ differences for dual, (differences, _) in zip(duals, problem, strict=True))
