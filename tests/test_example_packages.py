@@ -1,12 +1,12 @@
 """The packages of docs/examples in plain Python: installed as users do, checked, trained, saved."""
 
 import importlib.util
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from programs import Programs
 
 EXAMPLES = Path(__file__).parents[1] / "docs" / "examples"
 PACKAGES = ("segments", "grid_paths")
@@ -28,17 +28,11 @@ def run(tmp_path_factory):
                 (folder / package / path.name).write_bytes(path.read_bytes())
     install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
     install += ["--no-build-isolation", "--disable-pip-version-check", "--target", "site"]
-    environment = os.environ | {"PYTHONPATH": str(folder / "site")}
-
-    def execute(*command):
-        done = subprocess.run(
-            command, cwd=folder, env=environment, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr[-3000:]
-        return done.stdout
-
-    execute(*install, *(f"./{package}" for package in PACKAGES))
-    return lambda program: execute(sys.executable, "-c", program)
+    install += [f"./{package}" for package in PACKAGES]
+    done = subprocess.run(install, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    with Programs(sys.executable, folder, PYTHONPATH=str(folder / "site")) as programs:
+        yield programs.run
 
 
 @pytest.mark.parametrize("package", PACKAGES)
