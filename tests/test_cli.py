@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from checks import refused
 from data import data_file, needs_data
 
 import structsolve
@@ -386,6 +387,14 @@ def test_demo_images_are_apart():
     assert {len(x) for x in train.labels} <= set(range(5, 11))
     steps = np.concatenate([np.diff(y) % 10 for y in train.labels + test.labels])
     assert set(steps.tolist()) == {0, 1, 2}
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 2.5, "a"])
+def test_numbers_of_strips_that_are_none(wrong):
+    from structsolve.cli.demo import make_strips
+
+    refused("n_train is .*, expected an integer of at least 1", make_strips, wrong, 1)
+    refused("n_test is .*, expected an integer of at least 1", make_strips, 1, wrong)
 
 
 @needs_data

@@ -263,6 +263,7 @@ def test_svmlight_sequences_and_columns_of_test_data(tmp_path):
         ("1 qid:1 1:1\n1 1:1\n", "line 2: found no qid; expected a qid on all lines"),
         ("1 qid:x 1:1\n", "line 1: found 'qid:x'; expected qid:integer"),
         ("1 7:1\n", "line 1: found '7:1'; expected at most 6 columns"),
+        ("1 1:1\n1 99999999999:3\n", "line 2: found '99999999999:3'; expected columns up to 21"),
         ("1 qid:1 1:1\n1 qid:2 1:1\n1 qid:1 1:1\n", "qid 1 in 2 separate places"),
         (gzip.compress(b"1 1:1\n" * 9999)[:-20], r"line \d+: found broken gzip"),
         (b"1 1:1\n\xff\n", "line 2: found byte 0xff"),

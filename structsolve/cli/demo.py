@@ -7,6 +7,7 @@ blot.  A classifier that sees one digit at a time must guess; a chain also learn
 
 from __future__ import annotations
 
+import numbers
 import os
 import time
 from dataclasses import dataclass
@@ -49,12 +50,17 @@ def make_strips(n_train: int, n_test: int, seed: int = 0) -> tuple[Strips, Strip
     Parameters
     ----------
     n_train, n_test : int
-        Number of strips.
+        Number of strips, at least 1.
     seed : int, default=0
 
     Returns
     -------
     train, test : Strips
+
+    Raises
+    ------
+    ValueError
+        For other numbers of strips.
 
     Examples
     --------
@@ -64,6 +70,9 @@ def make_strips(n_train: int, n_test: int, seed: int = 0) -> tuple[Strips, Strip
     """
     from sklearn.datasets import load_digits  # heavy
 
+    for name, n in (("n_train", n_train), ("n_test", n_test)):
+        if not isinstance(n, numbers.Integral) or n < 1:
+            raise ValueError(f"{name} is {n!r}, expected an integer of at least 1")
     digits = load_digits()
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(digits.target))

@@ -22,6 +22,8 @@ from structsolve.io._text import (
 )
 
 _PAIR = re.compile(r"(\d+):(\S+)")
+# scikit-learn's parser counts in 32 bits.
+MOST_COLUMNS = 2**31 - 1
 
 
 @reads_file
@@ -151,6 +153,8 @@ def _find_fault(path: PathLike, n_features: int | None, zero_based: bool, multil
                 raise bad_line(path, number, repr(field), expected)
             if column <= previous:
                 raise bad_line(path, number, repr(field), f"a column after {previous}")
+            if column > MOST_COLUMNS:
+                raise bad_line(path, number, repr(field), f"columns up to {MOST_COLUMNS}")
             if n_features is not None and column - least >= n_features:
                 raise bad_line(path, number, repr(field), f"at most {n_features} columns")
             previous = column
