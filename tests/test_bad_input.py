@@ -11,6 +11,7 @@ from structsolve import (
     ClassWeights,
     ConditionalRiskMinimizer,
     CostMatrix,
+    ExtremeSVM,
     HierarchicalSVM,
     Sequences,
     StructuredSVM,
@@ -59,6 +60,7 @@ BAD_CHAINS = [
     (replaced(X, 2, X[2].astype(str)), Y, "example 2: dtype .* is not numeric"),
     (replaced(X, 2, X[2] * 1j), Y, "example 2: Complex data not supported"),
     (replaced(X, 0, X[0][0]), Y, r"example 0: found 1 dimension"),
+    (replaced(X, 1, sp.coo_array(X[1][0])), Y, r"example 1: found a sparse array of 1 dimension"),
     ([], [], "X is empty"),
     ("text", Y, "X is a str"),
     ([[{"word": "a"}]] * 6, Y, "vectorise them with structsolve.SequenceVectorizer"),
@@ -142,6 +144,20 @@ def test_bad_containers():
     refused("at least 1", Sequences, np.zeros((4, 2)), [4, 0])
     refused("example 1: length 5 is outside", from_padded, np.zeros((2, 3, 1)), [1, 5])
     refused("expected 3", from_padded, np.zeros((2, 3)), [1, 1])
+
+
+@pytest.mark.parametrize(
+    ("model", "labels"),
+    [
+        (StructuredSVM("multiclass"), [0, 1, 0]),
+        (ConditionalRiskMinimizer("multiclass"), [0, 1, 0]),
+        (HierarchicalSVM({"a": ["b", "c"]}), ["b", "c", "b"]),
+        (ExtremeSVM(), [0, 1, 0]),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_sparse_rows_of_one_dimension(model, labels):
+    refused("X: found a sparse array of 1 dimension", model.fit, sp.coo_array(np.ones(3)), labels)
 
 
 def test_one_class_only():

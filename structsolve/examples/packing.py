@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..utils.sparse import as_csr, csr_of, refuse_broken
+from ..utils.sparse import as_csr, csr_of, refuse_broken, refuse_flat
 from .packed import Sequences
 from .stacking import dense_to_csr, stack_csr, stack_dense
 
@@ -275,6 +275,8 @@ def _checked_rows(X: Any, n_features: int | None, what: str, min_rows: int) -> l
                     "numbers; vectorise them with structsolve.SequenceVectorizer"
                 )
             x = _checked_dense(x, f"{what}, example {i}", 2)
+        else:
+            refuse_flat(x, f"{what}, example {i}")
         n_rows, n_columns = x.shape
         if n_rows < min_rows:
             raise ValueError(_too_few(i, n_rows, what, min_rows))
@@ -423,6 +425,8 @@ def single_rows(
         if hasattr(X, "iloc"):
             X = X.to_numpy()
         X = _checked_dense(X, "X", 2)
+    else:
+        refuse_flat(X)
     if X.shape[0] == 0:
         raise ValueError("X: found array with 0 sample(s), expected a minimum of 1 is required")
     if X.shape[1] == 0:

@@ -89,6 +89,27 @@ def csr_of(
     return sp.csr_matrix((data, indices, indptr), shape=tuple(sizes))
 
 
+def refuse_flat(X: Any, what: str = "X") -> None:
+    """Raise ValueError where a sparse array has another number of dimensions than two.
+
+    Parameters
+    ----------
+    X : scipy.sparse matrix or array
+    what : str
+        Name of the argument in errors.
+
+    Raises
+    ------
+    ValueError
+        Naming the shape.
+    """
+    if len(X.shape) != 2:
+        raise ValueError(
+            f"{what}: found a sparse array of {len(X.shape)} dimension(s), shape {X.shape}, "
+            "expected 2: one row per node, one column per feature"
+        )
+
+
 def refuse_broken(X: Any, what: str = "X") -> None:
     """Raise ValueError where the arrays of a sparse matrix do not fit together.
 
@@ -103,11 +124,7 @@ def refuse_broken(X: Any, what: str = "X") -> None:
     ValueError
         Naming the array, the row where it is wrong, and what was expected.
     """
-    if len(X.shape) != 2:
-        raise ValueError(
-            f"{what}: found a sparse array of {len(X.shape)} dimension(s), shape {X.shape}, "
-            "expected 2: one row per node, one column per feature"
-        )
+    refuse_flat(X, what)
     kind = getattr(X, "format", None)
     check = _CHECKS.get(str(kind))
     # Formats of plain Python objects (lil, dok) check their own indices when they are converted.
