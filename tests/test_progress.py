@@ -223,7 +223,7 @@ def test_on_a_real_terminal():
         "with Progress(1, 3, 'bcfw') as bar:\n"
         "    for _ in range(3): bar.update({'primal': 2.0, 'gap': 0.5})"
     )
-    root = str(Path(progress.__file__).parents[1])
+    root = str(Path(progress.__file__).parents[2])  # of the package itself
     paths = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
     leader, follower = os.openpty()
     with subprocess.Popen(
