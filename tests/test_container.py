@@ -476,7 +476,7 @@ while True:
 
 @posix
 def test_killed_at_any_moment(path):
-    root = str(Path(container.__file__).parents[1])
+    root = str(Path(container.__file__).parents[2])  # of the package itself
     paths = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
     rng = np.random.default_rng(0)
     for _ in range(8):
