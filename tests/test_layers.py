@@ -332,3 +332,21 @@ cdef int run(Plan* at, int n)
     for name in ("a.pyx", "a.pxd"):
         (tmp_path / name).write_text(compiled)
         assert list(empty_names(tmp_path / name)) == [1, 2, 3, 4, 8]
+
+
+def counted_from_the_end(text):
+    """Indices like x[-1], in code that says no index wraps around: what they read is anything."""
+    wraps = re.search(r"(?m)^# cython:.*wraparound=True", text)
+    return [] if wraps else re.findall(r"[\w)\]]+\[-\d+\]", re.sub(r'"""[\s\S]*?"""|#.*', "", text))
+
+
+def test_compiled_code_counts_no_index_from_the_end():
+    for folder in FOLDERS.values():
+        for path in folder.rglob("*.pyx"):
+            assert not counted_from_the_end(path.read_text(encoding="utf-8")), path
+
+
+def test_indices_from_the_end_are_recognised():
+    assert counted_from_the_end("x = ends[-1] + f(y)[-2]  # z[-1]") == ["ends[-1]", "y)[-2]"]
+    assert not counted_from_the_end("# cython: wraparound=True\nx = ends[-1]")
+    assert not counted_from_the_end('"""\n>>> x[-1]\n"""\ny = x[n - 1], [-1], x[:-1]')

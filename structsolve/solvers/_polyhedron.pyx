@@ -71,7 +71,7 @@ cdef class Polyhedron:
         blocks = np.concatenate([[0], np.cumsum(sizes**2)]).astype(np.int64)
         products = (A @ A.T).tocoo()
         k = owner[order][products.row]
-        gram = np.zeros(blocks[-1] + 1)
+        gram = np.zeros(blocks[count] + 1)
         gram[blocks[k] + (products.row - first[k]) * sizes[k] + products.col - first[k]] = (
             products.data)
         self.gram_at, self.gram = blocks[:-1], gram
