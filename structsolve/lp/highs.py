@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,24 @@ HARMLESS = frozenset(
     + ("simplex_dual_edge_weight_strategy", "simplex_primal_edge_weight_strategy")
     + ("log_file", "log_to_console", "output_flag", "mip_heuristic_effort", "mip_detect_symmetry")
 )
+
+
+@cache
+def _model_class() -> Any:
+    import highspy  # heavy
+
+    class Model(highspy.Highs):
+        """A model that is silent from the first: HiGHS 1.16 prints a banner when it is made."""
+
+        def __init__(self, verbose: bool):
+            self._verbose = verbose
+            super().__init__()
+
+        def enableCallbacks(self) -> None:
+            self.setOptionValue("output_flag", self._verbose)
+            super().enableCallbacks()
+
+    return Model
 
 
 class _HighsProgram(Program):
@@ -226,7 +245,7 @@ class Highs(SettingsBackend):
             import highspy  # heavy
         except ImportError as error:  # another library of the process brings a HiGHS of its own
             raise ValueError(f"HiGHS cannot be loaded in this process: {error}") from error
-        highs = highspy.Highs()
+        highs = _model_class()(bool(self.verbose))
         options: dict[str, Any] = {"output_flag": bool(self.verbose), "threads": self.threads}
         if self.tolerance is not None:
             options |= {"primal_feasibility_tolerance": float(self.tolerance)}
