@@ -140,17 +140,9 @@ cdef class FeatureRows:
                                   &out[starts[i]] + (v - offsets[i]) * (offsets[i + 1] - offsets[i]))
 
     cdef void score(self, Py_ssize_t row, const double* W, double* out) noexcept nogil:
-        cdef Py_ssize_t t
-        cdef const double* last = W + self.n_cols * self.stride
         cdef Row x = self._row(row)
-        if self.intercept != 0:
-            for t in range(self.stride):
-                out[t] = self.intercept * last[t]
-        else:
-            for t in range(self.stride):
-                out[t] = 0
         self.loops.score[<int>self.storage](x.n, x.index, x.values, W, self.stride, self.stride,
-                                              out)
+                                            self.intercept, W + self.n_cols * self.stride, out)
 
     cdef void scatter(self, Py_ssize_t row, Py_ssize_t m, const int* cols, const double* coefs,
                       double* W) noexcept nogil:

@@ -12,10 +12,11 @@
 #include <stdint.h>
 
 typedef struct {
-  /* out[t] += sum_j value[j] W[index[j], t], one function per storage, in the order of
-   * potentials/features.pxd */
+  /* out[t] = constant last[t] + sum_j value[j] W[index[j], t], one function per storage, in the
+   * order of potentials/features.pxd; `last` is not read where the constant is 0 */
   void (*score[5])(ptrdiff_t n, const int32_t *index, const void *values, const double *W,
-                   ptrdiff_t stride, ptrdiff_t width, double *out);
+                   ptrdiff_t stride, ptrdiff_t width, double constant, const double *last,
+                   double *out);
   /* next[t] = add[t] + max_s previous[s] + T[s, t] */
   void (*maxplus)(ptrdiff_t K, const double *previous, const double *T, ptrdiff_t stride,
                   ptrdiff_t width, const double *add, double *next);

@@ -17,9 +17,10 @@
 #define SS_SCORE(SUFFIX, T, VALUE, ROW)                                                            \
   static inline __attribute__((always_inline)) void NAME(score_tile_##SUFFIX)(                     \
       const int NV, ptrdiff_t n, const int32_t *index, const T *value, const double *W,            \
-      ptrdiff_t stride, double *out) {                                                             \
+      ptrdiff_t stride, double constant, const double *last, double *out) {                        \
     VEC acc[MAX_TILE];                                                                             \
-    for (int k = 0; k < NV; k++) acc[k] = LOAD(out + k * LANES);                                   \
+    for (int k = 0; k < NV; k++)                                                                   \
+      acc[k] = constant != 0 ? MUL(SET1(constant), LOAD(last + k * LANES)) : SET1(0);              \
     for (ptrdiff_t j = 0; j < n; j++) {                                                            \
       const double *row = W + (ptrdiff_t)(ROW) * stride;                                           \
       const VEC x = SET1((double)(VALUE));                                                         \
@@ -49,11 +50,13 @@
   }                                                                                                \
   static void NAME(score_##SUFFIX)(ptrdiff_t n, const int32_t *index, const void *values,          \
                                    const double *W, ptrdiff_t stride, ptrdiff_t width,             \
-                                   double *out) {                                                  \
+                                   double constant, const double *last, double *out) {             \
     const T *value = (const T *)values;                                                            \
     ptrdiff_t c = 0;                                                                               \
     if (width >= WIDE) {                                                                           \
       ptrdiff_t first = 0;                                                                         \
+      for (; c < width; c += LANES)                                                                \
+        STORE(out + c, constant != 0 ? MUL(SET1(constant), LOAD(last + c)) : SET1(0));             \
       for (; first + 4 <= n; first += 4)                                                           \
         NAME(score_rows_##SUFFIX)(4, first, index, value, W, stride, width, out);                  \
       for (; first < n; first++)                                                                   \
@@ -61,8 +64,10 @@
       return;                                                                                      \
     }                                                                                              \
     for (; c + MAX_TILE * LANES <= width; c += MAX_TILE * LANES)                                   \
-      NAME(score_tile_##SUFFIX)(MAX_TILE, n, index, value, W + c, stride, out + c);                \
-    SS_TILES(NAME(score_tile_##SUFFIX), n, index, value, W + c, stride, out + c)                   \
+      NAME(score_tile_##SUFFIX)(MAX_TILE, n, index, value, W + c, stride, constant, last + c,      \
+                                out + c);                                                          \
+    SS_TILES(NAME(score_tile_##SUFFIX), n, index, value, W + c, stride, constant, last + c,        \
+             out + c)                                                                              \
   }
 
 SS_SCORE(csr_f64, double, value[j], index[j])
@@ -75,9 +80,10 @@ SS_SCORE(one, double, 1, index[j]) /* a product with one is exact: the same sums
 /* All values are one: no multiplication. */
 static inline __attribute__((always_inline)) void NAME(score_tile_ones)(
     const int NV, ptrdiff_t n, const int32_t *index, const double *W, ptrdiff_t stride,
-    double *out) {
+    double constant, const double *last, double *out) {
   VEC acc[MAX_TILE];
-  for (int k = 0; k < NV; k++) acc[k] = LOAD(out + k * LANES);
+  for (int k = 0; k < NV; k++)
+    acc[k] = constant != 0 ? MUL(SET1(constant), LOAD(last + k * LANES)) : SET1(0);
   for (ptrdiff_t j = 0; j < n; j++) {
     const double *row = W + (ptrdiff_t)index[j] * stride;
     for (int k = 0; k < NV; k++) acc[k] = ADD(acc[k], LOAD(row + k * LANES));
@@ -86,15 +92,16 @@ static inline __attribute__((always_inline)) void NAME(score_tile_ones)(
 }
 
 static void NAME(score_csr_ones)(ptrdiff_t n, const int32_t *index, const void *values,
-                                 const double *W, ptrdiff_t stride, ptrdiff_t width, double *out) {
+                                 const double *W, ptrdiff_t stride, ptrdiff_t width,
+                                 double constant, const double *last, double *out) {
   ptrdiff_t c = 0;
   if (width >= WIDE) {
-    NAME(score_one)(n, index, values, W, stride, width, out);
+    NAME(score_one)(n, index, values, W, stride, width, constant, last, out);
     return;
   }
   for (; c + MAX_TILE * LANES <= width; c += MAX_TILE * LANES)
-    NAME(score_tile_ones)(MAX_TILE, n, index, W + c, stride, out + c);
-  SS_TILES(NAME(score_tile_ones), n, index, W + c, stride, out + c)
+    NAME(score_tile_ones)(MAX_TILE, n, index, W + c, stride, constant, last + c, out + c);
+  SS_TILES(NAME(score_tile_ones), n, index, W + c, stride, constant, last + c, out + c)
 }
 
 /* Two accumulators a vector hide the latency of max and of the fused multiplication. */

@@ -11,18 +11,37 @@
 
 /* ---- plain C: any width, any compiler ---- */
 
+/* Up to four columns stay in registers: what is added to memory waits for what was stored there
+ * last. */
 #define SS_PLAIN_SCORE(SUFFIX, T, VALUE, ROW)                                                      \
-  static void ss_plain_score_##SUFFIX(ptrdiff_t n, const int32_t *index, const void *values,       \
-                                      const double *W, ptrdiff_t stride, ptrdiff_t width,          \
-                                      double *out) {                                               \
-    const T *value = (const T *)values;                                                            \
+  static inline __attribute__((always_inline)) void ss_plain_score_tile_##SUFFIX(                  \
+      const int columns, ptrdiff_t n, const int32_t *index, const T *value, const double *W,       \
+      ptrdiff_t stride, double constant, const double *last, double *out) {                        \
+    double acc[4];                                                                                 \
+    for (int t = 0; t < columns; t++) acc[t] = constant != 0 ? constant * last[t] : 0;             \
     for (ptrdiff_t j = 0; j < n; j++) {                                                            \
       const double *row = W + (ptrdiff_t)(ROW) * stride;                                           \
       const double x = (double)(VALUE);                                                            \
-      for (ptrdiff_t t = 0; t < width; t++) out[t] += x * row[t];                                  \
+      for (int t = 0; t < columns; t++) acc[t] += x * row[t];                                      \
     }                                                                                              \
+    for (int t = 0; t < columns; t++) out[t] = acc[t];                                             \
     (void)index;                                                                                   \
     (void)value;                                                                                   \
+  }                                                                                                \
+  static void ss_plain_score_##SUFFIX(ptrdiff_t n, const int32_t *index, const void *values,       \
+                                      const double *W, ptrdiff_t stride, ptrdiff_t width,          \
+                                      double constant, const double *last, double *out) {          \
+    const T *value = (const T *)values;                                                            \
+    ptrdiff_t c = 0;                                                                               \
+    for (; c + 4 <= width; c += 4)                                                                 \
+      ss_plain_score_tile_##SUFFIX(4, n, index, value, W + c, stride, constant, last + c, out + c); \
+    W += c, last += c, out += c;                                                                   \
+    if (width - c == 3)                                                                            \
+      ss_plain_score_tile_##SUFFIX(3, n, index, value, W, stride, constant, last, out);            \
+    else if (width - c == 2)                                                                       \
+      ss_plain_score_tile_##SUFFIX(2, n, index, value, W, stride, constant, last, out);            \
+    else if (width - c == 1)                                                                       \
+      ss_plain_score_tile_##SUFFIX(1, n, index, value, W, stride, constant, last, out);            \
   }
 SS_PLAIN_SCORE(csr_f64, double, value[j], index[j])
 SS_PLAIN_SCORE(csr_f32, float, value[j], index[j])

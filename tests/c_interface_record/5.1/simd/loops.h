@@ -6,7 +6,8 @@
 typedef struct {
   
   void (*score[5])(ptrdiff_t n, const int32_t *index, const void *values, const double *W,
-                   ptrdiff_t stride, ptrdiff_t width, double *out);
+                   ptrdiff_t stride, ptrdiff_t width, double constant, const double *last,
+                   double *out);
   
   void (*maxplus)(ptrdiff_t K, const double *previous, const double *T, ptrdiff_t stride,
                   ptrdiff_t width, const double *add, double *next);

@@ -1,7 +1,7 @@
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int32_t
 from structsolve.abi_number cimport structsolve_abi_marker
-ctypedef void (*ss_score_loop)(ptrdiff_t n, const int32_t* index, const void* values, const double* W, ptrdiff_t stride, ptrdiff_t width, double* out) noexcept nogil
+ctypedef void (*ss_score_loop)(ptrdiff_t n, const int32_t* index, const void* values, const double* W, ptrdiff_t stride, ptrdiff_t width, double constant, const double* last, double* out) noexcept nogil
 cdef extern from "structsolve/simd/loops.h" nogil:
     ctypedef struct ss_loop_table:
         ss_score_loop* score
