@@ -1,6 +1,7 @@
 # The best labeling of a super-modular model by one minimum cut.
 from structsolve.algorithms.minimum_cut cimport CutGraph
 
+from structsolve.plugins.mrf._model cimport Model
 from structsolve.plugins.mrf._shape cimport GraphShape
 
 
@@ -35,3 +36,5 @@ cdef class CutNetworks:
                          Obstacle* obstacle, char* work) noexcept nogil
     cdef bint _solve_many(self, Py_ssize_t i, const double* theta, int* label, double* slack,
                           Obstacle* obstacle, char* work) noexcept nogil
+    cdef double _shared_pairs(self, Model model, const double* table,
+                              const int* label) noexcept nogil

@@ -88,6 +88,18 @@ cdef inline bint _two(const double* t, Py_ssize_t row, bint symmetric, double re
     return True
 
 
+cdef inline void _begin(Cut* cut, Py_ssize_t e, double ahead, double back,
+                        double flow) noexcept nogil:
+    # Edge e with what is left of its capacities after a flow that was kept.
+    cdef double* at_u = cut.terminal + cut.graph.ends[2 * e]
+    cdef double* at_v = cut.terminal + cut.graph.ends[2 * e + 1]
+    flow = flow if flow < ahead else ahead
+    flow = flow if flow > -back else -back
+    cut.residual[2 * e], cut.residual[2 * e + 1] = ahead - flow, back + flow
+    at_u[0] -= flow
+    at_v[0] += flow
+
+
 cdef class CutNetworks:
     """The networks of graphs, in which minimum cuts are best labelings.
 
@@ -181,11 +193,34 @@ cdef class CutNetworks:
             if label[v] >= self.shape.skip:
                 total += row[label[v] - self.shape.skip]
             row += self.shape.node_step
-        for e in range(model.m):
-            total += table[self.shape.cell(label, model.ends + 2 * e)]
-            table += self.shape.edge_step
+        if self.plain and self.shape.edge_step == 0:
+            total += self._shared_pairs(model, table, label)
+        else:
+            for e in range(model.m):
+                total += table[self.shape.cell(label, model.ends + 2 * e)]
+                table += self.shape.edge_step
         value[0], bound[0] = total, total + slack
         return True
+
+    cdef double _shared_pairs(self, Model model, const double* table,
+                              const int* label) noexcept nogil:
+        # The score of all pairs of two states: how often each cell occurs, times its entry.
+        cdef Py_ssize_t e, first = 0, second = 0, both = 0
+        cdef int s, t
+        for e in range(model.m):
+            s, t = label[model.ends[2 * e]], label[model.ends[2 * e + 1]]
+            first += s
+            second += t
+            both += s & t
+        cdef Py_ssize_t[4] counts
+        counts[0], counts[1] = model.m - first - second + both, second - both
+        counts[2], counts[3] = first - both, both
+        cdef double total = 0
+        for e in range(4):
+            if counts[e]:       # an entry that does not occur may be -inf
+                total += counts[e] * _entry(table, self.shape.row, self.shape.symmetric, e >> 1,
+                                            e & 1)
+        return total
 
     cdef bint _solve_two(self, Py_ssize_t i, const double* theta, int* label, double* slack,
                          Obstacle* obstacle, char* work) noexcept nogil:
@@ -218,11 +253,15 @@ cdef class CutNetworks:
                         obstacle):
                 return False
             slack[0] *= m
-            for e in range(m):
-                residual[2 * e], residual[2 * e + 1] = edge.first, edge.second
             for v in range(model.n):
                 terminal[v] += leaving[v] * edge.u + (
                     model.near_at[v + 1] - model.near_at[v] - leaving[v]) * edge.v
+            if flow == NULL:
+                for e in range(m):
+                    residual[2 * e], residual[2 * e + 1] = edge.first, edge.second
+            else:
+                for e in range(m):
+                    _begin(&cut, e, edge.first, edge.second, flow[e])
         else:
             for e in range(m):
                 obstacle.edge = e
@@ -233,15 +272,9 @@ cdef class CutNetworks:
                 terminal[model.ends[2 * e]] += edge.u
                 terminal[model.ends[2 * e + 1]] += edge.v
                 table += self.shape.edge_step
-        if flow != NULL:
-            for e in range(m):
-                sent = flow[e]
-                sent = sent if sent < residual[2 * e] else residual[2 * e]
-                sent = sent if sent > -residual[2 * e + 1] else -residual[2 * e + 1]
-                residual[2 * e] -= sent
-                residual[2 * e + 1] += sent
-                terminal[model.ends[2 * e]] -= sent
-                terminal[model.ends[2 * e + 1]] += sent
+            if flow != NULL:
+                for e in range(m):
+                    _begin(&cut, e, residual[2 * e], residual[2 * e + 1], flow[e])
         if not possible or solve_cut(&cut) == INFINITY:
             memset(label, 0, model.n * sizeof(int))
             return True
