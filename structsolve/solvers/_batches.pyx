@@ -18,6 +18,9 @@ cdef class BatchLoop(Shared):
     it with the visits.  The outcome depends on the batches and on no number of threads.
     """
 
+    def __cinit__(self, *args, **kwargs):
+        self.taken = None
+
     def reserve(self, Py_ssize_t n, Py_ssize_t threads, Py_ssize_t batch):
         """Make room for so many examples, threads, and visits of a batch.
 
