@@ -223,7 +223,7 @@ def gradients(Sheet scores not None, Sheet out not None, Surrogate surrogate not
         shared.fenchel = surrogate
     shared.labels = &labels[0] if labels.shape[0] else NULL
     shared.weights = NULL if weights is None else &weights[0]
-    shared.values = &values[0]
+    shared.values = &values[0] if values.shape[0] else NULL
     _over_ranges(shared, bounds, n_jobs, rooms, surrogate.work_bytes, surrogate.max_entries)
     for i in range(scores.layout.n):
         if not isfinite(values[i]):

@@ -137,7 +137,7 @@ def decode(LinearPotentials potentials not None, Oracle oracle not None,
     cdef Masks mask = Masks(potentials.layout, masks) if masks else None
     cdef PartLayout layout = _bound(potentials, oracle, w, mask)
     cdef Py_ssize_t total = layout.label_offsets[layout.n]
-    labels = np.zeros(max(total, 1), dtype=np.int32)
+    labels = np.zeros(total + 1, dtype=np.int32)  # the last examples may be empty
     scores = np.empty(layout.n)
     if np.shape(bounds) not in ((), (layout.n,)):
         raise ValueError(f"bounds: found shape {np.shape(bounds)}, expected ({layout.n},)")

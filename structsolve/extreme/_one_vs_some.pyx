@@ -126,6 +126,10 @@ cdef class Space:
     cdef int32_t[::1] order
     cdef double[::1] square, a
 
+    def __cinit__(self, *args, **kwargs):
+        self.number = self.order = self.index = None
+        self.w = None
+
     def __init__(self, Py_ssize_t n_features, Py_ssize_t entries, Py_ssize_t pairs):
         self.number = np.full(n_features, -1, dtype=np.int32)
         self.feature = np.empty(min(n_features, entries), dtype=np.int32)
@@ -300,7 +304,8 @@ cdef class Machines:
             raise ValueError(f"first is {first}, last {last}: expected a range of {self.n_classes}")
         self.check_room(first, last, space, room)
         sizes, intercepts = np.zeros(last - first, np.int64), np.zeros(last - first, np.float32)
-        features, weights = np.empty(room, np.int32), np.empty(room, np.float32)
+        # One more: a class after the last weight has none.
+        features, weights = np.empty(room + 1, np.int32), np.empty(room + 1, np.float32)
         figures = np.zeros((last - first, 3))
         cdef int64_t[::1] sizes_view = sizes
         cdef float[::1] intercepts_view = intercepts, weights_view = weights

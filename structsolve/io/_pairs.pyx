@@ -217,8 +217,9 @@ def parse(
     cdef Py_ssize_t most = text.count(b"\n"), pairs = text.count(b":")
     row_ends = np.empty(most, np.int64)
     lines = np.empty(most, np.int64)
-    columns = np.empty(pairs, np.int32)
-    values = np.empty(pairs, np.float32)
+    # One more: a pair that is none may come after the last.
+    columns = np.empty(pairs + 1, np.int32)
+    values = np.empty(pairs + 1, np.float32)
     label_ends = np.empty(most, np.int64)
     labels = np.empty(most + text.count(b","), np.int64)
     cdef int64_t[::1] rows_ = row_ends, lines_ = lines, label_ends_ = label_ends, labels_ = labels

@@ -266,10 +266,15 @@ cdef class BiCriteriaSurrogate(Surrogate):
             self._keep(view, &outcome)
         return 0
 
+    cdef inline int* _labels_kept(self, Py_ssize_t i) noexcept nogil:
+        # Those of the last examples may be empty, and so may all be.
+        return (&self.label_view[0] + MEMORY * self.layout.label_offsets[i]
+                if self.label_view.shape[0] else NULL)
+
     cdef int _recall(self, View* view) except -1 nogil:
         # The labels of the last search are points from the start.
         cdef Py_ssize_t size = self.layout.label_size(view.i)
-        cdef const int* held = &self.label_view[MEMORY * self.layout.label_offsets[view.i]]
+        cdef const int* held = self._labels_kept(view.i)
         cdef int j
         cdef Point point
         for j in range(self.held_view[view.i]):
@@ -297,7 +302,7 @@ cdef class BiCriteriaSurrogate(Surrogate):
                 if kept[k] == wanted:
                     break
             else:
-                memcpy(&self.label_view[MEMORY * self.layout.label_offsets[view.i]] + n * size,
+                memcpy(self._labels_kept(view.i) + n * size,
                        self.plane.label_of(view, point.slot), size * sizeof(int))
                 kept[n] = wanted
                 n += 1
