@@ -31,13 +31,14 @@ cdef extern from "structsolve/extreme/softmax_loops.h" nogil:
     float ss_softmax(Py_ssize_t n, float* x)
     float ss_clipped(const float* x, float most)
     uint64_t ss_draw(uint64_t seed, uint64_t row, uint64_t purpose)
+    int32_t ss_place(int32_t c, int32_t head, int32_t base, int32_t block, Py_ssize_t j)
     void ss_fetch(const void* address)
     void ss_wait(ss_barrier* barrier, long threads)
 
 
 cdef struct Gradient:
     # Gradient of one row of a batch, by the scores of its classes.
-    float* part         # of the head and the block, `width` entries; part[-1] is written and lost
+    float* part         # of the head and the block, `width` entries; SS_LANES before it are lost
     int32_t* ids        # the classes of the rounded gradient
     float* rounded
     Py_ssize_t n_rounded
@@ -272,7 +273,7 @@ cdef class SoftmaxWeights:
     cdef void take(self, Gradient* taken, int64_t i, uint64_t seed) noexcept nogil:
         """Take the gradient of a row by its scores."""
         cdef Py_ssize_t k, j, width = self.width, head = self.head, block = self.block
-        cdef int32_t y = self.labels[i], c, base = <int32_t>head
+        cdef int32_t y = self.labels[i], base = <int32_t>head
         cdef float* part = taken.part
         cdef float a, scale = self.scale, more = 0, own = 0, log_sum, target
         cdef const float* weight
@@ -286,8 +287,13 @@ cdef class SoftmaxWeights:
         for k in range(self.indptr[i], self.indptr[i + 1]):
             if k + 3 < self.indptr[i + 1]:          # tables lie anywhere in memory
                 table = &self.tables[self.indices[k + 3]]
-                ss_fetch(table.slots)
-                ss_fetch(table.dense)
+                if table.dense != NULL:
+                    ss_fetch(table.dense)
+                else:                               # all lines of the cache: not one after another
+                    j = 0
+                    while j < table.capacity:
+                        ss_fetch(table.slots + j)
+                        j += 8
             table, a = &self.tables[self.indices[k]], self.data[k]
             if table.dense != NULL:
                 ss_add(head, a, table.dense, part)
@@ -297,10 +303,8 @@ cdef class SoftmaxWeights:
                 continue
             taken.read += table.capacity
             for j in range(table.capacity):
-                c = table.slots[j].c            # -1 where it is free
-                if c >= head:
-                    c = c - base + <int32_t>head if base <= c < base + block else -1
-                part[c] += a * table.slots[j].w
+                part[ss_place(table.slots[j].c, <int32_t>head, base, <int32_t>block, j)] += (
+                    a * table.slots[j].w)
         for j in range(head):
             part[j] = scale * part[j] + self.intercept[j]
         for j in range(head, head + (block if self.blocks else 0)):

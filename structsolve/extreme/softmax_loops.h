@@ -67,6 +67,16 @@ SS_CLONES static float ss_softmax(ptrdiff_t n, float *x) {
   return most + logf(total);
 }
 
+/* Where class c has its score, of the head or of the block from `base` on; of others, and of free
+ * slots (-1), a place before the first, one after the other: sums in one would wait for it.  Without
+ * branches, which no processor can foresee here. */
+static inline int32_t ss_place(int32_t c, int32_t head, int32_t base, int32_t block, ptrdiff_t j) {
+  const int32_t in_head = -((uint32_t)c < (uint32_t)head);
+  const int32_t in_block = -((uint32_t)c - (uint32_t)base < (uint32_t)block);
+  const int32_t lost = -1 - (int32_t)(j & (SS_LANES - 1));
+  return (in_head & c) | (in_block & (c - base + head)) | (~(in_head | in_block) & lost);
+}
+
 /* Sum of min(x, most) over SS_LANES entries. */
 static inline float ss_clipped(const float *x, float most) {
   float sum = 0;
