@@ -335,9 +335,10 @@ cdef int run(Plan* at, int n)
 
 
 def counted_from_the_end(text):
-    """Indices like x[-1], in code that says no index wraps around: what they read is anything."""
+    """Indices like x[-1] and x[:-2], in code where none wraps around: they read anything."""
     wraps = re.search(r"(?m)^# cython:.*wraparound=True", text)
-    return [] if wraps else re.findall(r"[\w)\]]+\[-\d+\]", re.sub(r'"""[\s\S]*?"""|#.*', "", text))
+    code = re.sub(r'"""[\s\S]*?"""|#.*', "", text)
+    return [] if wraps else re.findall(r"[\w)\]]+\[(?:[^]\[]*:)?-\d+\]", code)
 
 
 def test_compiled_code_counts_no_index_from_the_end():
@@ -347,6 +348,6 @@ def test_compiled_code_counts_no_index_from_the_end():
 
 
 def test_indices_from_the_end_are_recognised():
-    assert counted_from_the_end("x = ends[-1] + f(y)[-2]  # z[-1]") == ["ends[-1]", "y)[-2]"]
+    assert counted_from_the_end("x = ends[-1] + f(y)[:-2]  # z[-1]") == ["ends[-1]", "y)[:-2]"]
     assert not counted_from_the_end("# cython: wraparound=True\nx = ends[-1]")
-    assert not counted_from_the_end('"""\n>>> x[-1]\n"""\ny = x[n - 1], [-1], x[:-1]')
+    assert not counted_from_the_end('"""\n>>> x[-1]\n"""\ny = x[n - 1], [-1], x[:n]')

@@ -93,7 +93,7 @@ def ascend(WeightedModel model not None, int max_iter, bint expands, bint transf
             if expands:
                 expand(&model.model, &label_view[0], <char*>&work[0])
             value = climb(&model.model, &label_view[0], <char*>&work[0])
-    return label, value, max(bound, value), spare[:-1] if transform else None
+    return label, value, max(bound, value), spare[:len(spare) - 1] if transform else None
 
 
 cdef void _node(const Model* model, Py_ssize_t v, const double[:, :, ::1] phi,

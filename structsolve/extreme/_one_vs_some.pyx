@@ -592,7 +592,7 @@ def pair_lists(const int32_t[::1] y not None, const int32_t[:, ::1] rivals not N
             rows = np.empty(begin[n_classes], np.int32)
             rows_view = rows
             last[:] = -1
-            begin[1:] = begin[:-1]
+            begin[1:] = begin[:n_classes]
             begin[0] = 0
         with nogil:
             for i in range(n):

@@ -74,7 +74,7 @@ cdef class Polyhedron:
         gram = np.zeros(blocks[count] + 1)
         gram[blocks[k] + (products.row - first[k]) * sizes[k] + products.col - first[k]] = (
             products.data)
-        self.gram_at, self.gram = blocks[:-1], gram
+        self.gram_at, self.gram = blocks[:count], gram
         self.indptr, self.indices = A.indptr.astype(np.int64), A.indices.astype(np.int64)
         self.data = np.append(A.data, 0.0)
         self.c = np.append(np.asarray(c, dtype=np.float64)[order], 0.0)

@@ -285,7 +285,7 @@ cdef class LeafSearch:
         LeafSearch
         """
         cdef LeafSearch made = LeafSearch.__new__(LeafSearch)
-        made._keep(self.n_inner, self.kind, self.own, *self._kept[:-1])
+        made._keep(self.n_inner, self.kind, self.own, *self._kept[:len(self._kept) - 1])
         return made
 
     def _best_range(self, FeatureLists weights not None, rows, places, work, labels, scores,
