@@ -244,11 +244,13 @@ def test_which_problems_are_handed_over():
     assert choose_solver(BCFW(), linear).name == "bcfw"
     many = structsolve.get_structure("multiclass").make_space(X, np.arange(40).astype(str))
     assert choose_solver(BCFW(), structsolve.Problem(*many, kernel=kernel)).name == "bcfw"
-    with pytest.raises(ValueError, match="'smo' is for kernel models .* found kernel=None"):
+    with pytest.raises(ValueError, match="'smo' needs a Mercer kernel.* found kernel=None"):
         SMO().start(Start(linear, 1.0, np.random.default_rng(0)))
     words = [X[:20], X[20:]], [y[:20], y[20:]]
-    with pytest.raises(ValueError, match="found labels that share parts.*'chain'"):
+    with pytest.raises(ValueError, match="share no parts.*found a kernel, 'chain' and 'margin'"):
         StructuredSVM("chain", kernel="rbf", solver=SMO()).fit(*words)
+    with pytest.raises(ValueError, match="'multiclass' and 'crf'; use solver='bcfw'"):
+        StructuredSVM("multiclass", kernel="rbf", surrogate="crf", solver="smo").fit(X, y)
 
 
 def test_steps_only_look_at_all_examples_or_those_in_focus():

@@ -78,12 +78,11 @@ class SMO(Solver):
         """
         super().check(problem)
         if problem.potentials.has_weights or not simplex_duals(problem):
-            no_kernel = problem.potentials.has_weights
-            reason = "kernel=None" if no_kernel else "labels that share parts, or another loss"
             raise ValueError(
-                f"solver {self.name!r} is for kernel models of structures whose labels share no "
-                f"parts, such as 'multiclass', and a loss that decomposes; found {reason} "
-                f"({problem.space.structure.name!r}, {type(problem.loss).__name__}); use "
+                f"solver {self.name!r} needs a Mercer kernel, a structure whose labels share no "
+                "parts ('multiclass'), the surrogate 'margin' and no node_scale; found "
+                f"{'kernel=None' if problem.potentials.has_weights else 'a kernel'}, "
+                f"{problem.space.structure.name!r} and {problem.surrogate_name!r}; use "
                 "solver='bcfw'"
             )
 
