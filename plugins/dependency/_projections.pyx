@@ -13,6 +13,7 @@ from structsolve.plugins.dependency._eisner cimport (
 from structsolve.plugins.dependency._eisner_derivative cimport spread_along
 from structsolve.plugins.dependency._matrix_tree cimport arc_marginals, draw_tree, elimination_bytes
 from structsolve.plugins.dependency._semiring cimport LOGS, WEIGHTS
+from structsolve.plugins.dependency._span_sums cimport span_bytes, span_marginals
 from structsolve.plugins.dependency._tree_derivative cimport arc_derivative, derivative_bytes
 from structsolve.plugins.dependency._shape cimport ArcShape, arc_shape
 
@@ -50,53 +51,76 @@ cdef class DependencyProjection(Projection):
         self.n_states = n + 1
         self.gibbs = self.has_samples = self.has_derivative = True
         self.table_bytes = n * (n + 1) * sizeof(double)
-        self.main_bytes = 2 * chart_bytes(n) if projective else (
+        self.main_bytes = max(2 * chart_bytes(n), span_bytes(n)) if projective else (
             elimination_bytes(n) + (n + 1) * sizeof(double))
         self.main_bytes += 63 - (self.main_bytes + 63) % 64
         self.work_bytes = self.main_bytes + 2 * self.table_bytes + 64
+
+    cdef double weights(self, Py_ssize_t n, const double* table, double* weights) noexcept nogil:
+        # Weights of the arcs of each word, the largest 1; returns the log of what was divided out.
+        cdef Py_ssize_t m, width = n + 1
+        cdef double low, top, scale = 0
+        cdef const ss_loop_table* loops = ss_loops(8)
+        for m in range(n):
+            loops.range(1, table + m * width, width, width, -INFINITY, &low, &top)
+            if top == -INFINITY:
+                return top
+            # The last vector of a row reaches into the next one, that of the last row into the
+            # 64 bytes behind the tables.
+            loops.exp_rows(1, table + m * width, width, width, top, weights + m * width)
+            scale += top
+        return scale
 
     cdef double chart(self, Py_ssize_t n, const double* table, double* scaled, Chart* chart,
                       double* total, char* work) noexcept nogil:
         # Fill a chart of weights where these do not underflow, else of logs; `total` is a number of
         # the chart's kind.
-        cdef Py_ssize_t m, h, width = n + 1
-        cdef double top, scale = 0
-        cdef const ss_loop_table* loops = ss_loops(width)
+        cdef double scale
         if n <= MOST_WORDS:
-            for m in range(n):
-                top = -INFINITY
-                for h in range(width):
-                    top = table[m * width + h] if table[m * width + h] > top else top
-                if top == -INFINITY:
-                    return top
-                # The last vector of a row reaches into the next one, that of the last row into the
-                # 64 bytes behind the tables.
-                loops.exp_rows(1, table + m * width, width, width, top, scaled + m * width)
-                scale += top
+            scale = self.weights(n, table, scaled)
+            if scale == -INFINITY:
+                return scale
             chart[0] = chart_in(WEIGHTS, n, self.single, work)
             total[0] = fill(chart, scaled)
             if total[0] >= LEAST:
                 return scale + log(total[0])
+        return self.chart_of_logs(n, table, chart, total, work)
+
+    cdef double chart_of_logs(self, Py_ssize_t n, const double* table, Chart* chart, double* total,
+                              char* work) noexcept nogil:
         chart[0] = chart_in(LOGS, n, self.single, work)
         total[0] = fill(chart, table)
         return total[0]
+
+    cdef double spans(self, Py_ssize_t n, const double* table, double* arcs,
+                      char* work) noexcept nogil:
+        # Marginals of the arcs of projective trees; returns the log of the sum over all.
+        cdef double scale, total = 0
+        cdef Chart chart
+        if n <= MOST_WORDS:
+            scale = self.weights(n, table, arcs)
+            if scale == -INFINITY:
+                return scale
+            total = span_marginals(n, self.single, arcs, LEAST, arcs, work)
+            if total >= LEAST:
+                return scale + log(total)
+        scale = self.chart_of_logs(n, table, &chart, &total, work)
+        if scale > -INFINITY:
+            spread(&chart, total, arcs, work + chart_bytes(n))
+        return scale
 
     cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
                      double* bound, char* work) except -1 nogil:
         cdef Py_ssize_t n = self.shape.n_words(i)
         cdef double* table = <double*>(work + self.main_bytes)
         cdef double* arcs = <double*>(work + self.main_bytes + self.table_bytes)
-        cdef double total = 0
-        cdef Chart chart
         self.shape.load(i, theta, table)
         if self.projective:
-            value[0] = self.chart(n, table, arcs, &chart, &total, work)
+            value[0] = self.spans(n, table, arcs, work)
         else:
             value[0] = arc_marginals(n, table, self.single, arcs, work)
         if value[0] == -INFINITY:
             return self.shape.impossible(i)
-        if self.projective:
-            spread(&chart, total, arcs, work + chart_bytes(n))
         self.shape.store(i, arcs, marginals)
         bound[0] = value[0]
         return 0

@@ -1,0 +1,126 @@
+/* Sums over projective trees in weights, all spans of a length at a time (spans_impl.h): versions
+ * by the width of vectors, 8 lanes (AVX-512), 4 (AVX2 and FMA) and 2 (any processor).  They differ
+ * by rounding only.  The recursion is that of _eisner.pyx. */
+#ifndef STRUCTSOLVE_DEPENDENCY_SPANS_H
+#define STRUCTSOLVE_DEPENDENCY_SPANS_H
+
+#include <stddef.h>
+#include <string.h>
+
+#if defined(__GNUC__)
+#define DEP_INLINE inline __attribute__((always_inline))
+#else
+#define DEP_INLINE inline
+#endif
+
+/* Squares, [length of the span, its left end], of n + 1 rows of `width`: a vector that begins at
+ * the last span of a row ends in it, and so does one that begins `length` later. */
+typedef struct {
+  ptrdiff_t n, width;
+  double *right, *left;               /* complete spans, headed by their left, or right, end */
+  double *arc_right, *arc_left;       /* spans whose ends are joined by an arc to the right, left */
+  double *weight_right, *weight_left; /* of these arcs; marginals in the end */
+  /* What a unit more of each is worth: the derivatives of the log of the sum over all trees. */
+  double *of_right, *of_left, *of_arc_right, *of_arc_left;
+} dep_spans;
+
+enum { DEP_SQUARES = 10, DEP_LANES = 8 };
+
+static ptrdiff_t dep_width(ptrdiff_t n) { return (n + 2 * DEP_LANES) / DEP_LANES * DEP_LANES; }
+
+static size_t dep_bytes(ptrdiff_t n) {
+  return (size_t)(DEP_SQUARES * (n + 1) * dep_width(n)) * sizeof(double) + 64;
+}
+
+typedef void (*dep_pass)(const dep_spans *s);
+
+#if defined(__GNUC__) && (defined(__x86_64__) || defined(__i386__)) && !defined(STRUCTSOLVE_PLAIN)
+#define DEP_X86 1
+#include <immintrin.h>
+
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx2,fma")
+#endif
+#define NAME(f) dep_##f##_4
+#define VEC __m256d
+#define LANES 4
+#define LOAD(p) _mm256_loadu_pd(p)
+#define STORE(p, x) _mm256_storeu_pd(p, x)
+#define SET1(x) _mm256_set1_pd(x)
+#define ADD(a, b) _mm256_add_pd(a, b)
+#define MUL(a, b) _mm256_mul_pd(a, b)
+#define MULADD(a, b, c) _mm256_fmadd_pd(a, b, c)
+#include "spans_impl.h"
+#if defined(__clang__)
+#pragma clang attribute pop
+#pragma clang attribute push(__attribute__((target("avx512f"))), apply_to = function)
+#else
+#pragma GCC pop_options
+#pragma GCC push_options
+#pragma GCC target("avx512f")
+#endif
+#define NAME(f) dep_##f##_8
+#define VEC __m512d
+#define LANES 8
+#define LOAD(p) _mm512_loadu_pd(p)
+#define STORE(p, x) _mm512_storeu_pd(p, x)
+#define SET1(x) _mm512_set1_pd(x)
+#define ADD(a, b) _mm512_add_pd(a, b)
+#define MUL(a, b) _mm512_mul_pd(a, b)
+#define MULADD(a, b, c) _mm512_fmadd_pd(a, b, c)
+#include "spans_impl.h"
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+#endif
+
+/* Two lanes in plain C, which compilers turn into the vectors that every processor has. */
+typedef struct {
+  double x[2];
+} dep_two;
+static DEP_INLINE dep_two dep_load(const double *p) {
+  dep_two y;
+  memcpy(y.x, p, sizeof y.x);
+  return y;
+}
+static DEP_INLINE void dep_store(double *p, dep_two y) { memcpy(p, y.x, sizeof y.x); }
+static DEP_INLINE dep_two dep_set1(double a) {
+  const dep_two y = {{a, a}};
+  return y;
+}
+static DEP_INLINE dep_two dep_plus(dep_two a, dep_two b) {
+  const dep_two y = {{a.x[0] + b.x[0], a.x[1] + b.x[1]}};
+  return y;
+}
+static DEP_INLINE dep_two dep_times(dep_two a, dep_two b) {
+  const dep_two y = {{a.x[0] * b.x[0], a.x[1] * b.x[1]}};
+  return y;
+}
+#define NAME(f) dep_##f##_2
+#define VEC dep_two
+#define LANES 2
+#define LOAD(p) dep_load(p)
+#define STORE(p, x) dep_store(p, x)
+#define SET1(x) dep_set1(x)
+#define ADD(a, b) dep_plus(a, b)
+#define MUL(a, b) dep_times(a, b)
+#define MULADD(a, b, c) dep_plus(dep_times(a, b), c)
+#include "spans_impl.h"
+
+/* The passes for the processor's vectors, by the name of its loops (simd/loops.h). */
+static void dep_passes_of(const char *name, dep_pass *inside, dep_pass *outside) {
+  *inside = dep_inside_2;
+  *outside = dep_outside_2;
+#ifdef DEP_X86
+  if (!strcmp(name, "avx2")) *inside = dep_inside_4, *outside = dep_outside_4;
+  if (!strcmp(name, "avx512")) *inside = dep_inside_8, *outside = dep_outside_8;
+#endif
+  (void)name;
+}
+
+#endif

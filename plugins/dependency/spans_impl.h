@@ -1,0 +1,83 @@
+/* Inside and outside sums over the spans of projective trees, see spans.h, which defines NAME(f),
+ * VEC, LANES, LOAD, STORE, SET1, ADD, MUL and MULADD before each inclusion.
+ *
+ * A row of a square holds the spans of one length, one lane for each left end: the spans of a row
+ * need none of each other, and the two parts of each lie in two rows, side by side for all of them.
+ * Lanes behind the end of the sentence read and write such lanes alone. */
+
+/* NV vectors of spans of length d, from lane c on. */
+static DEP_INLINE void NAME(inside_tile)(const int NV, ptrdiff_t d, ptrdiff_t c,
+                                         const dep_spans *s) {
+  const ptrdiff_t W = s->width, here = d * W + c;
+  VEC joined[2], right[2], left[2];
+  for (int k = 0; k < NV; k++) {
+    joined[k] = LOAD(s->left + here - W + 1 + k * LANES);
+    right[k] = left[k] = SET1(0);
+  }
+  for (ptrdiff_t w = 1; w < d; w++) {
+    const ptrdiff_t first = w * W + c, second = here - w * W + w;
+    for (int k = 0; k < NV; k++) {
+      const ptrdiff_t a = first + k * LANES, b = second + k * LANES;
+      joined[k] = MULADD(LOAD(s->right + a), LOAD(s->left + b - W + 1), joined[k]);
+      right[k] = MULADD(LOAD(s->arc_right + a), LOAD(s->right + b), right[k]);
+      left[k] = MULADD(LOAD(s->left + a), LOAD(s->arc_left + b), left[k]);
+    }
+  }
+  for (int k = 0; k < NV; k++) {
+    const ptrdiff_t a = here + k * LANES;
+    const VEC r = MUL(joined[k], LOAD(s->weight_right + a));
+    const VEC l = MUL(joined[k], LOAD(s->weight_left + a));
+    STORE(s->arc_right + a, r);
+    STORE(s->arc_left + a, l);
+    STORE(s->right + a, ADD(right[k], r));
+    STORE(s->left + a, ADD(left[k], l));
+  }
+}
+
+static DEP_INLINE void NAME(add)(double *out, VEC a, VEC b) { STORE(out, MULADD(a, b, LOAD(out))); }
+
+/* The same spans once all longer ones are done: marginals of their arcs, in place of the weights,
+ * and what their parts are worth. */
+static DEP_INLINE void NAME(outside_tile)(ptrdiff_t d, ptrdiff_t c, const dep_spans *s) {
+  const ptrdiff_t W = s->width, here = d * W + c;
+  const VEC right = LOAD(s->of_right + here), left = LOAD(s->of_left + here);
+  const VEC r = ADD(LOAD(s->of_arc_right + here), right);
+  const VEC l = ADD(LOAD(s->of_arc_left + here), left);
+  const VEC joined =
+      MULADD(r, LOAD(s->weight_right + here), MUL(l, LOAD(s->weight_left + here)));
+  STORE(s->weight_right + here, MUL(r, LOAD(s->arc_right + here)));
+  STORE(s->weight_left + here, MUL(l, LOAD(s->arc_left + here)));
+  STORE(s->of_left + here - W + 1, ADD(joined, LOAD(s->of_left + here - W + 1)));
+  for (ptrdiff_t w = 1; w < d; w++) {
+    const ptrdiff_t a = w * W + c, b = here - w * W + w;
+    NAME(add)(s->of_arc_right + a, right, LOAD(s->right + b));
+    NAME(add)(s->of_right + b, right, LOAD(s->arc_right + a));
+    NAME(add)(s->of_left + a, left, LOAD(s->arc_left + b));
+    NAME(add)(s->of_arc_left + b, left, LOAD(s->left + a));
+    NAME(add)(s->of_right + a, joined, LOAD(s->left + b - W + 1));
+    NAME(add)(s->of_left + b - W + 1, joined, LOAD(s->right + a));
+  }
+}
+
+static void NAME(inside)(const dep_spans *s) {
+  for (ptrdiff_t d = 1; d <= s->n; d++) {
+    ptrdiff_t c = 0;
+    for (; c + LANES <= s->n - d; c += 2 * LANES) NAME(inside_tile)(2, d, c, s);
+    if (c <= s->n - d) NAME(inside_tile)(1, d, c, s);
+  }
+}
+
+static void NAME(outside)(const dep_spans *s) {
+  for (ptrdiff_t d = s->n; d >= 1; d--)
+    for (ptrdiff_t c = 0; c <= s->n - d; c += LANES) NAME(outside_tile)(d, c, s);
+}
+
+#undef NAME
+#undef VEC
+#undef LANES
+#undef LOAD
+#undef STORE
+#undef SET1
+#undef ADD
+#undef MUL
+#undef MULADD

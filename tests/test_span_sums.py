@@ -1,0 +1,114 @@
+"""Marginals of projective trees by vectors: every version against sums over trees without an arc.
+
+Run as a script, this file computes with the version that STRUCTSOLVE_SIMD asks for and writes the
+results to the file named on the command line.
+"""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+VERSIONS = ["plain", "avx2", "avx512"]
+SIZES = [*range(1, 11), 15, 16, 17, 24, 33]  # around whole vectors
+KINDS = ["plain", "barred", "steep"]
+
+
+def tables(n, kind):
+    """Scores [head or root, word]."""
+    rng = np.random.default_rng(n)
+    scores = rng.normal(size=(n + 1, n))
+    if kind == "steep":
+        scores *= 8
+    if kind == "barred":
+        # A tree stays: every word hangs on the one before.
+        barred = rng.random(scores.shape) < 0.4
+        barred[np.arange(n), np.arange(n)] = False
+        scores[barred] = -np.inf
+    return scores
+
+
+def compute():
+    """Log-partitions and marginals by name."""
+    from structsolve import get_structure
+    from structsolve.batch import Scores, marginals, score_space
+
+    results = {}
+    for single in (False, True):
+        space = score_space(get_structure("dependency", projective=True, single_root=single))
+        for n in SIZES:
+            arcs = ~np.eye(n + 1, n, -1, dtype=bool).T  # [word, head] without a word's own
+            for kind in KINDS:
+                node = tables(n, kind).T[arcs]
+                given = Scores(node, examples=space.pack_sizes([n]))
+                answer, value = marginals(space, given)
+                table = np.zeros((n, n + 1))
+                table[arcs] = answer.node.ravel()
+                results[f"{single} {n} {kind}"] = table.T
+                results[f"{single} {n} {kind} value"] = value
+    return results
+
+
+def log_sum_of_trees(scores, single):
+    """Return the log of the sum over all trees, by spans and their logs one at a time."""
+    n = scores.shape[1]
+    right = np.full((n + 1, n + 1), -np.inf)  # [left end, right end]
+    left, arc_right, arc_left = right.copy(), right.copy(), right.copy()
+    add, first = np.logaddexp.reduce, int(single)
+    for i in range(n + 1):
+        right[i, i] = left[i, i] = 0
+    for d in range(1, n + 1):
+        for i in range(first, n + 1 - d):
+            j = i + d
+            joined = add(right[i, i:j] + left[i + 1 : j + 1, j])
+            arc_right[i, j] = joined + scores[i, j - 1]
+            arc_left[i, j] = joined + scores[j, i - 1] if i else -np.inf
+            right[i, j] = add(arc_right[i, i + 1 : j + 1] + right[i + 1 : j + 1, j])
+            left[i, j] = add(left[i, i:j] + arc_left[i:j, j])
+    return add(left[1, 1:] + scores[0] + right[1:, n]) if single else right[0, n]
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """Results of every version this processor has, each from a separate process."""
+    folder = tmp_path_factory.mktemp("spans")
+    files = {version: folder / f"{version}.npz" for version in VERSIONS}
+    for version, path in files.items():
+        env = {**os.environ, "STRUCTSOLVE_SIMD": version}
+        subprocess.run([sys.executable, __file__, str(path)], env=env, check=True)
+    return {version: dict(np.load(path)) for version, path in files.items()}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("single", [False, True])
+def test_every_arc_weighs_what_trees_lose_without_it(results, version, single):
+    for n in SIZES:
+        for kind in KINDS:
+            scores, ours = tables(n, kind), results[version][f"{single} {n} {kind}"]
+            total = log_sum_of_trees(scores, single)
+            value = results[version][f"{single} {n} {kind} value"]
+            assert value == pytest.approx(total, rel=1e-13, abs=1e-12), f"{n} {kind}"
+            np.testing.assert_allclose(ours.sum(axis=0), 1, rtol=1e-13, err_msg=f"{n} {kind}")
+            assert (ours[scores == -np.inf] == 0).all()
+            # Every arc of short sentences, some of long ones.
+            for arc in range(0, scores.size, 1 if n < 8 else 37):
+                head, word = divmod(arc, n)
+                if head != word + 1 and scores[head, word] > -np.inf:
+                    without = scores.copy()
+                    without[head, word] = -np.inf
+                    share = -np.expm1(log_sum_of_trees(without, single) - total)
+                    assert ours[head, word] == pytest.approx(share, rel=1e-11, abs=1e-12)
+
+
+@pytest.mark.parametrize("version", VERSIONS[:-1])
+def test_versions_agree(results, version):
+    for name, ours in results[version].items():
+        np.testing.assert_allclose(
+            ours, results["avx512"][name], rtol=1e-12, atol=1e-300, err_msg=name
+        )
+
+
+if __name__ == "__main__":
+    np.savez(sys.argv[1], **compute())
