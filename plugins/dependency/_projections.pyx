@@ -13,12 +13,15 @@ from structsolve.plugins.dependency._eisner cimport (
 from structsolve.plugins.dependency._eisner_derivative cimport spread_along
 from structsolve.plugins.dependency._matrix_tree cimport arc_marginals, draw_tree, elimination_bytes
 from structsolve.plugins.dependency._semiring cimport LOGS, WEIGHTS
-from structsolve.plugins.dependency._span_sums cimport span_bytes, span_marginals
+from structsolve.plugins.dependency._span_sums cimport (
+    most_span_words, span_bytes, span_marginals,
+)
 from structsolve.plugins.dependency._tree_derivative cimport arc_derivative, derivative_bytes
 from structsolve.plugins.dependency._shape cimport ArcShape, arc_shape
 
 # Weights are used in place of logs where the sum over at most 6.75^n trees of weight up to 1 is so
-# large that spans which underflow, 1e-308 times 6.75^n, do not matter.
+# large that spans which underflow, 1e-308 times 6.75^n, do not matter.  Outside sums stay below
+# 6.75^n / LEAST, 1e283 for the most words.
 cdef double LEAST = 1e-100
 
 cdef enum:
@@ -97,14 +100,16 @@ cdef class DependencyProjection(Projection):
         # Marginals of the arcs of projective trees; returns the log of the sum over all.
         cdef double scale, total = 0
         cdef Chart chart
-        if n <= MOST_WORDS:
+        if n <= min(MOST_WORDS, most_span_words()):
             scale = self.weights(n, table, arcs)
             if scale == -INFINITY:
                 return scale
             total = span_marginals(n, self.single, arcs, LEAST, arcs, work)
             if total >= LEAST:
                 return scale + log(total)
-        scale = self.chart_of_logs(n, table, &chart, &total, work)
+            scale = self.chart_of_logs(n, table, &chart, &total, work)
+        else:
+            scale = self.chart(n, table, arcs, &chart, &total, work)
         if scale > -INFINITY:
             spread(&chart, total, arcs, work + chart_bytes(n))
         return scale

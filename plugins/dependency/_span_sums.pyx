@@ -25,11 +25,15 @@ cdef extern from "spans.h" nogil:
     Py_ssize_t DEP_SQUARES
     Py_ssize_t dep_width(Py_ssize_t)
     size_t dep_bytes(Py_ssize_t)
-    void dep_passes_of(const char*, dep_pass*, dep_pass*)
+    Py_ssize_t dep_passes_of(const char*, dep_pass*, dep_pass*)
 
 cdef dep_pass _inside
 cdef dep_pass _outside
-dep_passes_of(ss_loops(8).name, &_inside, &_outside)
+cdef Py_ssize_t _most = dep_passes_of(ss_loops(8).name, &_inside, &_outside)
+
+
+cdef Py_ssize_t most_span_words() noexcept nogil:
+    return _most
 
 
 cdef Py_ssize_t span_bytes(Py_ssize_t n) noexcept nogil:

@@ -1,5 +1,5 @@
 /* Inside and outside sums over the spans of projective trees, see spans.h, which defines NAME(f),
- * VEC, LANES, LOAD, STORE, SET1, ADD, MUL and MULADD before each inclusion.
+ * VEC, LANES, TILE, LOAD, STORE, SET1, ADD, MUL and MULADD before each inclusion.
  *
  * A row of a square holds the spans of one length, one lane for each left end: the spans of a row
  * need none of each other, and the two parts of each lie in two rows, side by side for all of them.
@@ -9,7 +9,7 @@
 static DEP_INLINE void NAME(inside_tile)(const int NV, ptrdiff_t d, ptrdiff_t c,
                                          const dep_spans *s) {
   const ptrdiff_t W = s->width, here = d * W + c;
-  VEC joined[2], right[2], left[2];
+  VEC joined[4], right[4], left[4];
   for (int k = 0; k < NV; k++) {
     joined[k] = LOAD(s->left + here - W + 1 + k * LANES);
     right[k] = left[k] = SET1(0);
@@ -38,40 +38,58 @@ static DEP_INLINE void NAME(add)(double *out, VEC a, VEC b) { STORE(out, MULADD(
 
 /* The same spans once all longer ones are done: marginals of their arcs, in place of the weights,
  * and what their parts are worth. */
-static DEP_INLINE void NAME(outside_tile)(ptrdiff_t d, ptrdiff_t c, const dep_spans *s) {
+static DEP_INLINE void NAME(outside_tile)(const int NV, ptrdiff_t d, ptrdiff_t c,
+                                          const dep_spans *s) {
   const ptrdiff_t W = s->width, here = d * W + c;
-  const VEC right = LOAD(s->of_right + here), left = LOAD(s->of_left + here);
-  const VEC r = ADD(LOAD(s->of_arc_right + here), right);
-  const VEC l = ADD(LOAD(s->of_arc_left + here), left);
-  const VEC joined =
-      MULADD(r, LOAD(s->weight_right + here), MUL(l, LOAD(s->weight_left + here)));
-  STORE(s->weight_right + here, MUL(r, LOAD(s->arc_right + here)));
-  STORE(s->weight_left + here, MUL(l, LOAD(s->arc_left + here)));
-  STORE(s->of_left + here - W + 1, ADD(joined, LOAD(s->of_left + here - W + 1)));
-  for (ptrdiff_t w = 1; w < d; w++) {
-    const ptrdiff_t a = w * W + c, b = here - w * W + w;
-    NAME(add)(s->of_arc_right + a, right, LOAD(s->right + b));
-    NAME(add)(s->of_right + b, right, LOAD(s->arc_right + a));
-    NAME(add)(s->of_left + a, left, LOAD(s->arc_left + b));
-    NAME(add)(s->of_arc_left + b, left, LOAD(s->left + a));
-    NAME(add)(s->of_right + a, joined, LOAD(s->left + b - W + 1));
-    NAME(add)(s->of_left + b - W + 1, joined, LOAD(s->right + a));
+  VEC right[4], left[4], joined[4];
+  for (int k = 0; k < NV; k++) {
+    const ptrdiff_t a = here + k * LANES;
+    right[k] = LOAD(s->of_right + a), left[k] = LOAD(s->of_left + a);
+    const VEC r = ADD(LOAD(s->of_arc_right + a), right[k]);
+    const VEC l = ADD(LOAD(s->of_arc_left + a), left[k]);
+    joined[k] = MULADD(r, LOAD(s->weight_right + a), MUL(l, LOAD(s->weight_left + a)));
+    STORE(s->weight_right + a, MUL(r, LOAD(s->arc_right + a)));
+    STORE(s->weight_left + a, MUL(l, LOAD(s->arc_left + a)));
+    STORE(s->of_left + a - W + 1, ADD(joined[k], LOAD(s->of_left + a - W + 1)));
   }
+  for (ptrdiff_t w = 1; w < d; w++)
+    for (int k = 0; k < NV; k++) {
+      const ptrdiff_t a = w * W + c + k * LANES, b = here + w - w * W + k * LANES;
+      NAME(add)(s->of_arc_right + a, right[k], LOAD(s->right + b));
+      NAME(add)(s->of_right + b, right[k], LOAD(s->arc_right + a));
+      NAME(add)(s->of_left + a, left[k], LOAD(s->arc_left + b));
+      NAME(add)(s->of_arc_left + b, left[k], LOAD(s->left + a));
+      NAME(add)(s->of_right + a, joined[k], LOAD(s->left + b - W + 1));
+      NAME(add)(s->of_left + b - W + 1, joined[k], LOAD(s->right + a));
+    }
 }
 
+/* Left ends from the last on, so that what spans of a few of them need of each other is close by in
+ * memory; for the way back from the first on.  Whole lines of the cache as far as spans go. */
+#define DEP_TILES(FUNCTION)                                                                        \
+  if (c + 2 * LANES <= s->n - d)                                                                   \
+    NAME(FUNCTION)(TILE, d, c, s);                                                                 \
+  else if (c + LANES <= s->n - d && TILE > 1)                                                      \
+    NAME(FUNCTION)(2, d, c, s);                                                                    \
+  else                                                                                             \
+    NAME(FUNCTION)(1, d, c, s);
+
 static void NAME(inside)(const dep_spans *s) {
-  for (ptrdiff_t d = 1; d <= s->n; d++) {
-    ptrdiff_t c = 0;
-    for (; c + LANES <= s->n - d; c += 2 * LANES) NAME(inside_tile)(2, d, c, s);
-    if (c <= s->n - d) NAME(inside_tile)(1, d, c, s);
-  }
+  for (ptrdiff_t c = (s->n - 1) / (TILE * LANES) * (TILE * LANES); c >= 0; c -= TILE * LANES)
+    for (ptrdiff_t d = 1; d <= s->n - c; d++) {
+      DEP_TILES(inside_tile)
+    }
 }
 
 static void NAME(outside)(const dep_spans *s) {
-  for (ptrdiff_t d = s->n; d >= 1; d--)
-    for (ptrdiff_t c = 0; c <= s->n - d; c += LANES) NAME(outside_tile)(d, c, s);
+  for (ptrdiff_t c = 0; c < s->n; c += TILE * LANES)
+    for (ptrdiff_t d = s->n - c; d >= 1; d--) {
+      DEP_TILES(outside_tile)
+    }
 }
 
+#undef DEP_TILES
+#undef TILE
 #undef NAME
 #undef VEC
 #undef LANES
