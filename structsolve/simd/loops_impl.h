@@ -1,5 +1,5 @@
 /* The vector loops, written once and compiled for each instruction set by loops_tables.h,
- * which defines NAME(f), VEC, LANES, LOAD, STORE and the arithmetic before each inclusion.
+ * which defines NAME(f), VEC, LANES, MAX_TILE, OUTER_ROWS and the arithmetic before each inclusion.
  *
  * A tile is NV vectors of columns kept in registers while the rows stream by: the state axis
  * is contiguous and innermost, so one broadcast of a feature or of a previous score serves all
@@ -200,46 +200,54 @@ SS_ROWS(dots, 0, MULADD, SS_SUM)
 #undef SS_ROWS
 
 static inline __attribute__((always_inline)) void NAME(outer_tile)(
-    const int NV, ptrdiff_t n, const double *a, const double *b, const double *E,
+    const int NR, const int NV, ptrdiff_t n, const double *a, const double *b, const double *E,
     ptrdiff_t stride, double *out) {
-  /* Two rows of the result at a time share the loads of b. */
-  VEC x[4], y[4];
-  for (int k = 0; k < NV; k++) x[k] = y[k] = SET1(0);
-  for (ptrdiff_t v = 0; v < n; v++) {
-    const VEC p = SET1(a[v * stride]), q = SET1(a[v * stride + 1]);
-    for (int k = 0; k < NV; k++) {
-      const VEC row = LOAD(b + v * stride + k * LANES);
-      x[k] = MULADD(p, row, x[k]);
-      y[k] = MULADD(q, row, y[k]);
+  /* Some rows of the result at a time share the loads of b. */
+  VEC sum[OUTER_ROWS][4];
+  for (int r = 0; r < NR; r++)
+    for (int k = 0; k < NV; k++) sum[r][k] = SET1(0);
+  for (ptrdiff_t v = 0; v < n; v++, a += stride, b += stride) {
+    VEC row[4];
+    for (int k = 0; k < NV; k++) row[k] = LOAD(b + k * LANES);
+    for (int r = 0; r < NR; r++) {
+      const VEC x = SET1(a[r]);
+      for (int k = 0; k < NV; k++) sum[r][k] = MULADD(x, row[k], sum[r][k]);
     }
   }
-  for (int k = 0; k < NV; k++) {
-    STORE(out + k * LANES, MUL(x[k], LOAD(E + k * LANES)));
-    STORE(out + stride + k * LANES, MUL(y[k], LOAD(E + stride + k * LANES)));
-  }
+  for (int r = 0; r < NR; r++)
+    for (int k = 0; k < NV; k++) {
+      const ptrdiff_t j = r * stride + k * LANES;
+      STORE(out + j, MUL(sum[r][k], LOAD(E + j)));
+    }
 }
 
 static void NAME(outer)(ptrdiff_t n, ptrdiff_t K, const double *a, const double *b,
                         const double *E, ptrdiff_t stride, ptrdiff_t width, double *out) {
-  for (ptrdiff_t s = 0; s < K; s += 2) {
-    ptrdiff_t c = 0;
-    if (s + 1 == K) {
-      for (; c < width; c += LANES) {
-        VEC x = SET1(0);
-        for (ptrdiff_t v = 0; v < n; v++)
-          x = MULADD(SET1(a[v * stride + s]), LOAD(b + v * stride + c), x);
-        STORE(out + s * stride + c, MUL(x, LOAD(E + s * stride + c)));
-      }
-      return;
-    }
-    SS_TILES(NAME(outer_tile), n, a + s, b + c, E + s * stride + c, stride, out + s * stride + c)
+  ptrdiff_t s = 0;
+#define SS_OUTER_ROWS(NR)                                                                          \
+  for (; s + NR <= K; s += NR) {                                                                   \
+    ptrdiff_t c = 0;                                                                               \
+    SS_OUTER(NR, 4)                                                                                \
+    SS_OUTER(NR, 2)                                                                                \
+    SS_OUTER(NR, 1)                                                                                \
   }
+#define SS_OUTER(NR, NV)                                                                           \
+  for (; c + NV * LANES <= width; c += NV * LANES)                                                 \
+    NAME(outer_tile)(NR, NV, n, a + s, b + c, E + s * stride + c, stride, out + s * stride + c);
+  SS_OUTER_ROWS(OUTER_ROWS)
+  SS_OUTER_ROWS(2)
+  SS_OUTER_ROWS(1)
+#undef SS_OUTER_ROWS
+#undef SS_OUTER
 }
 
 /* exp(y) = 2^n exp(r), |r| <= log(2) / 2, by Taylor's series to r^13: right to one ulp, for y up
- * to 709.  What comes out for y < -708, -inf included, is thrown away at the end. */
-static inline __attribute__((always_inline)) void NAME(exp_tile)(const int NV, const double *x,
+ * to 709.  What comes out for y < -708, -inf included, is thrown away at the end; with `part` also
+ * what comes out from `columns` on. */
+static inline __attribute__((always_inline)) void NAME(exp_tile)(const int NV, const int part,
+                                                                 ptrdiff_t columns, const double *x,
                                                                  double shift, double *out) {
+  static const double lanes[8] = {0, 1, 2, 3, 4, 5, 6, 7};
   static const double inverse_factorials[12] = {
       1.0 / 6227020800.0, 1.0 / 479001600.0, 1.0 / 39916800.0, 1.0 / 3628800.0,
       1.0 / 362880.0,     1.0 / 40320.0,     1.0 / 5040.0,     1.0 / 720.0,
@@ -260,18 +268,33 @@ static inline __attribute__((always_inline)) void NAME(exp_tile)(const int NV, c
     p[k] = MULADD(MULADD(p[k], r[k], SET1(1)), r[k], SET1(1));
     /* The low bits of n + 2^52 + 1023 are the exponent of 2^n. */
     p[k] = MUL(p[k], HIGH_BITS(ADD(n[k], SET1(4503599627371519.0))));
-    STORE(out + k * LANES, ZERO_IF_LESS(y[k], SET1(-708), p[k]));
+    p[k] = ZERO_IF_LESS(y[k], SET1(-708), p[k]);
+    if (part)
+      p[k] = ZERO_IF_LESS(SET1((double)(columns - 1 - k * LANES)), LOAD(lanes), p[k]);
+    STORE(out + k * LANES, p[k]);
   }
 }
 
 static void NAME(exp_rows)(ptrdiff_t rows, const double *x, ptrdiff_t stride, ptrdiff_t columns,
                            double shift, double *out) {
-  for (ptrdiff_t r = 0; r < rows; r++, x += stride, out += stride) {
+  ptrdiff_t end = 0; /* of the columns that are written with the numbers */
+  for (ptrdiff_t r = 0; r < rows; r++) {
+    const double *from = x + r * stride;
+    double *to = out + r * stride;
     ptrdiff_t t = 0;
-    for (; t + LANES < columns; t += 2 * LANES) NAME(exp_tile)(2, x + t, shift, out + t);
-    for (; t < columns; t += LANES) NAME(exp_tile)(1, x + t, shift, out + t);
-    for (t = columns; t < stride; t++) out[t] = 0;
+    for (; t + 2 * LANES <= columns; t += 2 * LANES)
+      NAME(exp_tile)(2, 0, 0, from + t, shift, to + t);
+    if (t < columns && t + 2 * LANES <= stride) {
+      NAME(exp_tile)(2, 1, columns - t, from + t, shift, to + t);
+      t += 2 * LANES;
+    }
+    for (; t < columns; t += LANES) NAME(exp_tile)(1, 1, columns - t, from + t, shift, to + t);
+    end = t;
   }
+  /* Not above: this becomes a call, which takes the constants out of their registers. */
+  if (end < stride)
+    for (ptrdiff_t r = 0; r < rows; r++)
+      for (ptrdiff_t t = end; t < stride; t++) out[r * stride + t] = 0;
 }
 
 static void NAME(range)(ptrdiff_t rows, const double *x, ptrdiff_t stride, ptrdiff_t columns,
@@ -366,6 +389,7 @@ static const ss_loop_table NAME(table) = {
 #undef VEC
 #undef LANES
 #undef MAX_TILE
+#undef OUTER_ROWS
 #undef LOAD
 #undef STORE
 #undef SET1

@@ -205,6 +205,7 @@ static inline double ss_avx2_fold(__m256d v, int op) {
 #define VEC __m256d
 #define LANES 4
 #define MAX_TILE 8
+#define OUTER_ROWS 2
 #define LOAD(p) _mm256_loadu_pd(p)
 #define STORE(p, v) _mm256_storeu_pd(p, v)
 #define SET1(x) _mm256_set1_pd(x)
@@ -254,6 +255,7 @@ static inline double ss_avx512_fold(__m512d v, int op) {
 #define VEC __m512d
 #define LANES 8
 #define MAX_TILE 8
+#define OUTER_ROWS 4
 #define LOAD(p) _mm512_loadu_pd(p)
 #define STORE(p, v) _mm512_storeu_pd(p, v)
 #define SET1(x) _mm512_set1_pd(x)
