@@ -5,10 +5,20 @@ from structsolve.simd.loops cimport ss_loop_table
 from structsolve.plugins.chain._shape cimport ChainShape
 
 
+cdef extern from "passes.h" nogil:
+    ctypedef int (*chain_forward)(Py_ssize_t, Py_ssize_t, Py_ssize_t, const double*, const double*,
+                                  double*, double*) noexcept nogil
+    ctypedef int (*chain_backward)(Py_ssize_t, Py_ssize_t, Py_ssize_t, const double*,
+                                   const double*, double*, double*) noexcept nogil
+
+
 cdef class ChainMessages:
     cdef readonly ChainShape shape
     cdef readonly Py_ssize_t work_bytes
     cdef const ss_loop_table* loops
+    cdef bint whole                 # passes are made at once, not row by row
+    cdef chain_forward go_forward
+    cdef chain_backward go_backward
 
     # Marginals of p(y) ~ exp <theta, mu(y)>; value <- the log-partition.
     cdef int marginals(self, Py_ssize_t i, const double* theta, const Marginals* out,
@@ -37,6 +47,7 @@ cdef class ChainMessages:
 
     cdef void _node_scores(self, Py_ssize_t i, const double* theta, double* psi) noexcept nogil
     cdef bint _shared_table(self, const double* x, double* table, double* shift) noexcept nogil
+    cdef void _turn(self, double* table) noexcept nogil
     cdef void _ones(self, double* table) noexcept nogil
     cdef bint _backward(self, Py_ssize_t i, const Marginals* out, char* work) noexcept nogil
     cdef int _log_form(self, Py_ssize_t i, const double* theta, const Marginals* out,

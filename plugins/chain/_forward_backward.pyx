@@ -15,9 +15,13 @@ cdef extern from *:
     """
     const uint64_t CACHE_TAG
 
+cdef extern from "passes.h" nogil:
+    int chain_passes_of(const char*, chain_forward*, chain_backward*)
+
 
 cdef struct Cache:
-    # Exponentials of the shared table, kept in the work memory from one example to the next.
+    # Exponentials of the shared table, and with rows for columns, kept in the work memory from one
+    # example to the next.
     uint64_t tag
     double shift, check
 
@@ -37,8 +41,12 @@ cdef class ChainMessages:
     def __init__(self, ChainShape shape not None):
         self.shape = shape
         self.loops = shape.loops
-        # Node rows, forward rows, two rows; the table, its exponentials, the tag of both.
-        rows = 2 * shape.max_nodes + 2 + 2 * shape.K
+        # Whole passes, where one table serves all edges.
+        self.whole = shape.edge_size == 0 and chain_passes_of(
+            self.loops.name, &self.go_forward, &self.go_backward)
+        # Node rows, forward rows, two rows; exponentials of the table in both directions, the table,
+        # the tag of them.
+        rows = 2 * shape.max_nodes + 2 + 3 * shape.K
         self.work_bytes = 8 * shape.stride * rows + sizeof(Cache) + 64
 
     cdef double* messages(self, char* work) noexcept nogil:
@@ -79,21 +87,32 @@ cdef class ChainMessages:
         # the same bit by bit.  The work memory may have had other uses in between: the scores are
         # compared, and a check sum covers the exponentials.
         cdef Py_ssize_t size = self.shape.K * self.shape.stride
-        cdef double* copy = table + size
+        cdef double* copy = table + 2 * size
         cdef Cache* cache = <Cache*>(copy + size)
         if (cache.tag == CACHE_TAG and memcmp(copy, x, size * sizeof(double)) == 0
-                and cache.check == self.loops.total(size, table) + cache.shift):
+                and cache.check == self.loops.total(2 * size, table) + cache.shift):
             shift[0] = cache.shift
             return True
         cache.tag = 0
         if not exponentials(self.loops, self.shape.K, x, self.shape.stride, self.shape.K,
                              table, shift):
             return False
+        self._turn(table)
         memcpy(copy, x, size * sizeof(double))
         cache.shift = shift[0]
-        cache.check = self.loops.total(size, table) + shift[0]
+        cache.check = self.loops.total(2 * size, table) + shift[0]
         cache.tag = CACHE_TAG
         return True
+
+    cdef void _turn(self, double* table) noexcept nogil:
+        # Behind the table the same with rows for columns.
+        cdef Py_ssize_t K = self.shape.K, stride = self.shape.stride, s, t
+        cdef double* turned = table + K * stride
+        for s in range(K):
+            for t in range(K):
+                turned[s * stride + t] = table[t * stride + s]
+            for t in range(K, stride):
+                turned[s * stride + t] = 0
 
     cdef int forward(self, Py_ssize_t i, const double* theta, double* edge, double* value,
                      char* work) except -1 nogil:
@@ -119,7 +138,11 @@ cdef class ChainMessages:
             elif not self._shared_table(theta + self.shape.transition, table, &shift):
                 return 0
             total += (L - 1) * shift
-        for v in range(1, L):
+        if self.whole:
+            if not self.go_forward(L, K, stride, table, psi, alpha, &total):
+                return 0
+            alpha += (L - 1) * stride
+        for v in range(L if self.whole else 1, L):
             if self.shape.edge_size:
                 if edge != NULL:
                     table = edge + (v - 1) * size
@@ -148,6 +171,7 @@ cdef class ChainMessages:
         for s in range(self.shape.K):
             for t in range(self.shape.stride):
                 table[s * self.shape.stride + t] = t < self.shape.K
+        self._turn(table)
 
     cdef bint _backward(self, Py_ssize_t i, const Marginals* out, char* work) noexcept nogil:
         # Backward pass over what forward() left; node scores become backward messages.
@@ -167,7 +191,13 @@ cdef class ChainMessages:
         self.loops.range(1, ahead, stride, K, 0, &low, &top)
         if not rescale(ahead, stride, low, top, &ignored):
             return False
-        for v in range(L - 2, -1, -1):
+        if self.whole:
+            if not self.go_backward(L, K, stride, table + size, first, <double*>work, out.nodes):
+                return False
+            for v in range(L - 1 if out.edges != NULL else 0):
+                self.loops.outer(1, K, first + v * stride, <double*>work + (v + 1) * stride, table,
+                                 stride, stride, out.edges + v * size)
+        for v in range(-1 if self.whole else L - 2, -1, -1):
             alpha -= stride
             nodes -= stride
             if self.shape.edge_size:
@@ -233,7 +263,7 @@ cdef class ChainMessages:
         cdef double* now
         cdef double total = 0, top
         # The table of exponentials is written over.
-        (<Cache*>(table + 2 * K * stride)).tag = 0
+        (<Cache*>(table + 3 * K * stride)).tag = 0
         self._node_scores(i, theta, psi)
         memcpy(alpha, psi, stride * sizeof(double))
         for v in range(L):
