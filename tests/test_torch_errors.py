@@ -209,6 +209,42 @@ def test_backward_twice_and_after_a_change():
         (values @ torch.arange(3.0, dtype=torch.double)).backward()
 
 
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_gradients_that_were_taken_are_computed_again(reduction):
+    scores, labels, lengths = case()
+    own = scores.detach().clone().requires_grad_()
+    table = torch.eye(4, dtype=torch.double, requires_grad=True)
+    blocks = {"node": own, "transition": table}
+    loss = StructuredLoss("chain", "crf", reduction=reduction)(blocks, labels, lengths).sum()
+    loss.backward(retain_graph=True)
+    once = own.grad.clone(), table.grad.clone()
+    loss.backward(retain_graph=True)  # added to what was taken
+    for tensor, gradient in zip((own, table), once):
+        assert gradient.abs().max() > 0
+        torch.testing.assert_close(tensor.grad, 2 * gradient)
+    with torch.no_grad():
+        own += 1
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+
+
+def test_leaves_keep_gradients_without_a_copy(monkeypatch):
+    from structsolve.torch import layer as layers
+
+    scores, labels, lengths = case()
+    own, made = scores.detach().clone().requires_grad_(), []
+    tensors_of = layers.Given.tensors_of
+
+    def noted(self, answer):
+        tensors = tensors_of(self, answer)
+        made.extend(tensor.data_ptr() for tensor in tensors)
+        return tensors
+
+    monkeypatch.setattr(layers.Given, "tensors_of", noted)
+    StructuredLoss("chain", "crf")(own, labels, lengths).backward()
+    assert [own.grad.data_ptr()] == made
+
+
 def test_layers_are_copied_and_pickled():
     scores, labels, lengths = case()
     layer = StructuredLoss("chain", "crf")

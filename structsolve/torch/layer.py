@@ -68,7 +68,7 @@ class Given:
         arrays = self.batch.arrays(answer, [like.shape for like in self.tensors])
         for array, like in zip(arrays, self.tensors):
             tensor = torch.from_numpy(array)
-            same = like.device.type == "cpu" and tensor.dtype == like.dtype
+            same = like.is_cpu and tensor.dtype == like.dtype
             tensors.append(tensor if same else tensor.to(like.device, like.dtype))
         return tensors
 
@@ -256,8 +256,7 @@ def as_array(tensor: torch.Tensor, name: str) -> np.ndarray:
     if not isinstance(tensor, torch.Tensor) or not tensor.is_floating_point():
         kind = tensor.dtype if isinstance(tensor, torch.Tensor) else type(tensor).__name__
         raise TypeError(f"scores: the block {name!r} is {kind}, expected a tensor of floats")
-    tensor = tensor.detach()
-    if tensor.dtype not in _DOUBLES or tensor.device.type != "cpu":
-        tensor = tensor.to("cpu", tensor.dtype if tensor.dtype in _DOUBLES else torch.float32)
-    array: np.ndarray = tensor.contiguous().numpy()
+    if tensor.dtype not in _DOUBLES:
+        tensor = tensor.float()
+    array: np.ndarray = tensor.contiguous().numpy(force=True)
     return array

@@ -39,7 +39,8 @@ class StructuredLoss(Layer):
     -----
     The layer takes the gradient along with the value, in one pass of native code on the CPU: where
     tensors lie elsewhere they are copied there and the gradient back.  Everything inside is double
-    precision.  It has no second derivatives.
+    precision.  It has no second derivatives.  Whoever goes back twice through one graph
+    (``retain_graph=True``) has the gradient computed again: the first is given away.
 
     Examples
     --------
@@ -187,9 +188,8 @@ class _Value(torch.autograd.Function):
         values, gradient = layer.value(given, labels, weights)
         if any(ctx.needs_input_grad):
             ctx.gradients = given.tensors_of(gradient)
-            if layer.reduction == "none":
-                ctx.layer, ctx.given, ctx.labels = layer, given, labels
-                ctx.save_for_backward(*tensors)  # they must not change until then
+            ctx.layer, ctx.given, ctx.labels, ctx.weights = layer, given, labels, weights
+            ctx.save_for_backward(*tensors)  # they must not change until they are read again
         like = tensors[0]
         if layer.reduction == "none":
             return torch.from_numpy(values).to(like.device, like.dtype)
@@ -199,16 +199,21 @@ class _Value(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, factor: torch.Tensor) -> Any:
-        gradients = ctx.gradients
+        # Torch keeps a gradient that nobody else holds without a copy: it is given away, and
+        # computed again for who goes back once more.
+        gradients, ctx.gradients = ctx.gradients, None
+        weights = ctx.weights
         if factor.ndim:
             first = factor[0]
             if bool((factor == first).all()):
                 factor = first
             else:  # shared blocks have the sum over examples: each with its own factor
-                assert ctx.saved_tensors is not None
-                weights = factor.detach().cpu().double().numpy()
-                _, gradient = ctx.layer.value(ctx.given, ctx.labels, weights)
-                return None, None, None, *ctx.given.tensors_of(gradient)
+                weights, factor = factor.detach().cpu().double().numpy(), torch.ones(())
+                gradients = None
+        if gradients is None:
+            assert ctx.saved_tensors is not None
+            _, gradient = ctx.layer.value(ctx.given, ctx.labels, weights)
+            gradients = ctx.given.tensors_of(gradient)
         if factor.device.type == "cpu":
             factor = float(factor)
             if factor == 1:  # as backward() of the loss itself has it
