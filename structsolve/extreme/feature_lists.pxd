@@ -2,14 +2,8 @@
 # cimport the nogil functions; not part of the C interface.
 from libc.stdint cimport int32_t, int64_t
 
-
-cdef struct FeatureList:
-    const int32_t* classes  # rising; NULL: a weight for each class
-    const void* weights     # float, or 16 bits each
-    bint half
-    Py_ssize_t size         # weights that are read
-    Py_ssize_t kept         # weights that are not left at zero
-    float low, high         # bounds of all classes' weights; those not in the list have 0
+from ._strips cimport Strips
+from .list_loops cimport FeatureList
 
 
 cdef class Space:
@@ -26,6 +20,7 @@ cdef class Space:
     cdef Py_ssize_t room, longest
     cdef float* gain
     cdef int32_t* queue
+    cdef Strips strips
 
 
 cdef class FeatureLists:
@@ -45,19 +40,17 @@ cdef class FeatureLists:
     # Adds to `score`, which starts as the intercept; returns the weights read.
     cdef int64_t scan(self, Py_ssize_t nnz, const int32_t* columns, const float* values,
                       float* score) noexcept nogil
-    # The k best classes of a row but `exclude`, best first, -1 for missing ones; weights read.
+    # The k best classes of row number `row` but `exclude`, best first, -1 for missing ones; or the
+    # row joins those that the strips score later.  Returns the weights read, or to be read.
     # The space is one for at least k classes and nnz features.  See top() for epsilon and bound.
     cdef int64_t best_of(self, Py_ssize_t nnz, const int32_t* columns, const float* values,
-                         Py_ssize_t k, int32_t exclude, double epsilon, Space space, int32_t* ids,
-                         float* scores, double* bound) noexcept nogil
+                         Py_ssize_t k, int32_t exclude, double epsilon, Space space, Strips strips,
+                         Py_ssize_t row, int32_t* ids, float* scores,
+                         double* bound) noexcept nogil
+    cdef void best_touched(self, Py_ssize_t nnz, const int32_t* columns, const float* values,
+                           Py_ssize_t k, int32_t exclude, Space space, int32_t* ids,
+                           float* scores) noexcept nogil
     cdef int64_t best_early(self, Py_ssize_t nnz, const int32_t* columns, const float* values,
                             Py_ssize_t k, int32_t exclude, double epsilon, Space space,
                             int32_t* ids, float* scores, double* bound) noexcept nogil
     cdef void clear(self, Space space) noexcept nogil
-
-
-# The half-precision number of these bits.
-cdef float from_half(unsigned short bits) noexcept nogil
-# score[j] += x * weight for classes[j], by a search in the list.
-cdef void add_chosen(const FeatureList* own, float x, Py_ssize_t n, const int32_t* classes,
-                     float* score) noexcept nogil

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 class Space:
-    def __init__(self, lists: FeatureLists, k: int, longest: int) -> None: ...
+    def __init__(self, lists: FeatureLists, k: int, longest: int, n_rows: int) -> None: ...
 
 class FeatureLists:
     @property

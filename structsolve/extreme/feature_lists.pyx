@@ -5,20 +5,18 @@ from functools import partial
 import numpy as np
 import scipy.sparse as sp
 
-cimport cython
 from libc.math cimport INFINITY, fabs, fmax, fmin
-from libc.stdint cimport uint16_t, uint32_t
 from libc.string cimport memcpy, memset
 
 from ..utils.arrays import check_finite, check_numbers
 from ..utils.parallel import over_examples
 from ..utils.sparse import refuse_broken
+from ._strips cimport Strips
+from .best_classes cimport better, offer, offer_range, sorted_heap
+from .list_loops cimport FeatureList, add_chosen, add_list
 
-# Weights of a row that are worth a list of the classes they touch: one of so many classes.
 cdef enum:
-    SPARSE = 8
-    BLOCK = 64      # classes that are looked at together for one above the worst kept
-    PART = 16       # and, where a block has one, so many of it
+    SPARSE = 64     # one weight of so many classes is worth a list of the classes that have one
     ENOUGH = 4      # weights of a row, by class, from which a scan that may end early is worth it
     SPARE = 16      # candidates beside the k best
     LOOK_UP = 16    # weights that are read in the time that one is looked up
@@ -27,150 +25,6 @@ cdef enum:
 
 # Half of the distance from 1 to the next float32.
 cdef double UNIT = 5.9604644775390625e-08
-
-
-cdef float from_half(unsigned short bits) noexcept nogil:
-    # Float32 has all half-precision numbers: the exponent's bias differs, and small ones are
-    # multiples of 2^-24 there.
-    cdef uint32_t low = bits & 0x7FFF, sign = <uint32_t>(bits & 0x8000) << 16, whole
-    cdef float x
-    if low < 0x400:
-        x = low * <float>5.9604644775390625e-08
-        return -x if sign else x
-    whole = ((low << 13) + (<uint32_t>112 << 23)) | sign
-    memcpy(&x, &whole, 4)
-    return x
-
-
-cdef inline void add_floats(Py_ssize_t size, const int32_t* classes, const float* weights,
-                            float x, float* score) noexcept nogil:
-    cdef Py_ssize_t j
-    for j in range(size):
-        score[classes[j]] += x * weights[j]
-
-
-cdef inline void add_dense(Py_ssize_t size, const float* weights, float x,
-                           float* score) noexcept nogil:
-    cdef Py_ssize_t j
-    for j in range(size):
-        score[j] += x * weights[j]
-
-
-cdef inline void add_halves(Py_ssize_t size, const int32_t* classes, const uint16_t* weights,
-                            float x, float* score) noexcept nogil:
-    cdef Py_ssize_t j
-    for j in range(size):
-        score[classes[j]] += x * from_half(weights[j])
-
-
-cdef inline void add_list(const FeatureList* own, float x, float* score) noexcept nogil:
-    if own.classes == NULL:
-        add_dense(own.size, <const float*>own.weights, x, score)
-    elif own.half:
-        add_halves(own.size, own.classes, <const uint16_t*>own.weights, x, score)
-    else:
-        add_floats(own.size, own.classes, <const float*>own.weights, x, score)
-
-
-cdef void add_chosen(const FeatureList* own, float x, Py_ssize_t n, const int32_t* classes,
-                     float* score) noexcept nogil:
-    cdef Py_ssize_t j, first, left, middle
-    if own.size == 0:
-        return
-    if own.classes == NULL:
-        for j in range(n):
-            score[j] += x * (<const float*>own.weights)[classes[j]]
-        return
-    for j in range(n):
-        first, left = 0, own.size
-        while left > 1:         # without a branch to foretell: searches of several classes overlap
-            middle = left // 2
-            first += middle if own.classes[first + middle] <= classes[j] else 0
-            left -= middle
-        if own.classes[first] == classes[j]:
-            score[j] += x * (from_half((<const uint16_t*>own.weights)[first]) if own.half
-                             else (<const float*>own.weights)[first])
-
-
-cdef inline bint better(float score, int32_t c, float other, int32_t d) noexcept nogil:
-    return score > other or (score == other and c < d)
-
-
-cdef inline void sink(float* best, int32_t* ids, Py_ssize_t size, Py_ssize_t j, float score,
-                      int32_t c) noexcept nogil:
-    # Put an entry at or below place j of a heap that has the worst at its root.
-    cdef Py_ssize_t child = 2 * j + 1
-    while child < size:
-        if child + 1 < size and better(best[child], ids[child], best[child + 1], ids[child + 1]):
-            child += 1
-        if not better(score, c, best[child], ids[child]):
-            break
-        best[j], ids[j] = best[child], ids[child]
-        j, child = child, 2 * child + 1
-    best[j], ids[j] = score, c
-
-
-cdef inline Py_ssize_t offer(float* best, int32_t* ids, Py_ssize_t size, Py_ssize_t k,
-                             float score, int32_t c) noexcept nogil:
-    """Keep a class if it is among the k best so far; return how many are kept."""
-    cdef Py_ssize_t j, up
-    if size == k:
-        if better(score, c, best[0], ids[0]):
-            sink(best, ids, size, 0, score, c)
-        return size
-    j = size
-    while j > 0:
-        up = (j - 1) // 2
-        if not better(best[up], ids[up], score, c):
-            break
-        best[j], ids[j] = best[up], ids[up]
-        j = up
-    best[j], ids[j] = score, c
-    return size + 1
-
-
-cdef inline bint none_above(const float* score, int n, float worst) noexcept nogil:
-    # Of a number that compilers know: then it is a few instructions, without a branch.
-    cdef int c, above = 0
-    for c in range(n):
-        above |= score[c] > worst
-    return not above
-
-
-cdef Py_ssize_t best_of_all(const float* score, Py_ssize_t C, int32_t exclude, Py_ssize_t k,
-                            float* best, int32_t* ids) noexcept nogil:
-    cdef Py_ssize_t c = 0, last, size = 0
-    while c < C and size < k:
-        if c != exclude:
-            size = offer(best, ids, size, k, score[c], <int32_t>c)
-        c += 1
-    # A class that comes later wins no tie, so that those behind the worst one are passed over:
-    # most of them in blocks, the others in parts of a block.
-    while c < C:
-        if c + BLOCK <= C and none_above(score + c, BLOCK, best[0]):
-            c += BLOCK
-            continue
-        last = c + BLOCK if c + BLOCK < C else C
-        while c < last:
-            if c + PART <= last and none_above(score + c, PART, best[0]):
-                c += PART
-                continue
-            for c in range(c, c + PART if c + PART < last else last):
-                if c != exclude:
-                    offer(best, ids, size, k, score[c], <int32_t>c)
-            c += 1
-    return size
-
-
-cdef inline Py_ssize_t sorted_heap(float* best, int32_t* ids, Py_ssize_t size, float* scores,
-                                   int32_t* classes) noexcept nogil:
-    # Empty a heap, the worst first, into arrays that are not the heap's.
-    cdef Py_ssize_t left = size
-    while left > 0:
-        left -= 1
-        classes[left], scores[left] = ids[0], best[0]
-        sink(best, ids, left, 0, best[left], ids[left])
-    return size
 
 
 cdef inline void settle(const float* gain, int32_t* queue, Py_ssize_t size,
@@ -198,9 +52,12 @@ cdef class Space:
         Most classes that are asked for.
     longest : int
         Most features of a row.
+    n_rows : int
+        Rows that are asked for in all.
     """
 
-    def __init__(self, FeatureLists lists not None, Py_ssize_t k, Py_ssize_t longest):
+    def __init__(self, FeatureLists lists not None, Py_ssize_t k, Py_ssize_t longest,
+                 Py_ssize_t n_rows):
         C = lists.n_classes
         self.room, self.longest = min(k, C) + SPARE + 1, longest
         self._kept = (
@@ -219,6 +76,7 @@ cdef class Space:
         self.best, self.partial = &best[0, 0], &best[1, 0]
         self.ids, self.candidates = &ids[0, 0], &ids[1, 0]
         self.gain, self.queue = &gain[0], &queue[0]
+        self.strips = Strips(min(k, C), longest, n_rows)
 
 
 cdef class FeatureLists:
@@ -284,14 +142,16 @@ cdef class FeatureLists:
             memcpy(space.score, self._bias, self.n_classes * sizeof(float))
 
     cdef int64_t best_of(self, Py_ssize_t nnz, const int32_t* columns, const float* values,
-                         Py_ssize_t k, int32_t exclude, double epsilon, Space space, int32_t* ids,
-                         float* scores, double* bound) noexcept nogil:
-        cdef Py_ssize_t C = self.n_classes, room = k if k < C else C, size, j, n_touched = 0, e
+                         Py_ssize_t k, int32_t exclude, double epsilon, Space space, Strips strips,
+                         Py_ssize_t row, int32_t* ids, float* scores,
+                         double* bound) noexcept nogil:
+        cdef Py_ssize_t j, C = self.n_classes
         cdef int64_t entries = 0, lost = 0
         cdef FeatureList own
-        cdef int32_t c
         for j in range(nnz):
-            entries += self.list_of(columns[j]).kept
+            own = self.list_of(columns[j])
+            entries += own.kept
+            strips.put(j, &own, <float>(self.factor * values[j]))
         bound[0] = 0
         if entries >= ENOUGH * C and k + SPARE + 2 < C:
             lost = self.best_early(nnz, columns, values, k, exclude, epsilon, space, ids, scores,
@@ -299,38 +159,45 @@ cdef class FeatureLists:
             if bound[0] >= 0:
                 return lost
             bound[0] = 0
+        elif SPARSE * entries < C:
+            self.best_touched(nnz, columns, values, k, exclude, space, ids, scores)
+            return entries
+        strips.join(nnz, row, exclude)
+        return entries + lost
+
+    cdef void best_touched(self, Py_ssize_t nnz, const int32_t* columns, const float* values,
+                           Py_ssize_t k, int32_t exclude, Space space, int32_t* ids,
+                           float* scores) noexcept nogil:
+        # The classes of the lists, then the others in the order of the intercept.
+        cdef Py_ssize_t C = self.n_classes, room = k if k < C else C, size = 0, j, e
+        cdef Py_ssize_t n_touched = 0
+        cdef FeatureList own
+        cdef int32_t c
         self.scan(nnz, columns, values, space.score)
-        if SPARSE * entries >= C:
-            size = best_of_all(space.score, C, exclude, room, space.best, space.ids)
-            self.clear(space)
-        else:
-            # The classes of the lists, then the others in the order of the intercept.
-            size = 0
-            for j in range(nnz):
-                own = self.list_of(columns[j])
-                for e in range(own.size):
-                    c = own.classes[e]
-                    if not space.mark[c]:
-                        space.mark[c] = 1
-                        space.touched[n_touched] = c
-                        n_touched += 1
-                        if c != exclude:
-                            size = offer(space.best, space.ids, size, room, space.score[c], c)
-            for j in range(C):
-                c = self._order[j] if self._order != NULL else <int32_t>j
-                if space.mark[c] or c == exclude:
-                    continue
-                if size == room and not better(space.score[c], c, space.best[0], space.ids[0]):
-                    break
-                size = offer(space.best, space.ids, size, room, space.score[c], c)
-            for j in range(n_touched):
-                c = space.touched[j]
-                space.mark[c] = 0
-                space.score[c] = self._bias[c] if self._bias != NULL else 0
+        for j in range(nnz):
+            own = self.list_of(columns[j])
+            for e in range(own.size):
+                c = own.classes[e]
+                if not space.mark[c]:
+                    space.mark[c] = 1
+                    space.touched[n_touched] = c
+                    n_touched += 1
+                    if c != exclude:
+                        size = offer(space.best, space.ids, size, room, space.score[c], c)
+        for j in range(C):
+            c = self._order[j] if self._order != NULL else <int32_t>j
+            if space.mark[c] or c == exclude:
+                continue
+            if size == room and not better(space.score[c], c, space.best[0], space.ids[0]):
+                break
+            size = offer(space.best, space.ids, size, room, space.score[c], c)
+        for j in range(n_touched):
+            c = space.touched[j]
+            space.mark[c] = 0
+            space.score[c] = self._bias[c] if self._bias != NULL else 0
         for j in range(size, k):
             ids[j], scores[j] = -1, -INFINITY
         sorted_heap(space.best, space.ids, size, scores, ids)
-        return entries + lost
 
     cdef int64_t best_early(self, Py_ssize_t nnz, const int32_t* columns, const float* values,
                             Py_ssize_t k, int32_t exclude, double epsilon, Space space,
@@ -377,8 +244,8 @@ cdef class FeatureLists:
             open -= fabs(x) * (<double>own.high - own.low)
             if open > target and size > 0:
                 continue
-            kept = best_of_all(space.score, self.n_classes, exclude, n_candidates + 1, space.best,
-                               space.ids)
+            kept = offer_range(space.score, 0, self.n_classes, exclude, n_candidates + 1, 0,
+                               space.best, space.ids)
             sorted_heap(space.best, space.ids, kept, space.partial, space.candidates)
             excess = space.partial[n_candidates] + above + rounding
             if size > 0 and excess > space.partial[k - 1] + epsilon:
@@ -415,14 +282,21 @@ cdef class FeatureLists:
         cdef float[:, ::1] scores = scores_out
         cdef double[::1] bounds = bounds_out
         cdef bint all_classes = leave is None
-        cdef Py_ssize_t i, size = k
+        cdef Py_ssize_t i, nnz, size = k
         cdef int64_t entries = 0
+        cdef Strips strips = space.strips
         with nogil:
             for i in range(first, last):
+                nnz = start[i + 1] - start[i]
+                if not strips.fits(nnz):
+                    strips.run(self.n_classes, self._bias, space.score)
+                    strips.give(size, &ids[0, 0], &scores[0, 0])
                 entries += self.best_of(
-                    start[i + 1] - start[i], &column[0] + start[i], &value[0] + start[i], size,
-                    -1 if all_classes else leave[i], epsilon, space, &ids[i, 0], &scores[i, 0],
-                    &bounds[i])
+                    nnz, &column[0] + start[i], &value[0] + start[i], size,
+                    -1 if all_classes else leave[i], epsilon, space, strips, i, &ids[i, 0],
+                    &scores[i, 0], &bounds[i])
+            strips.run(self.n_classes, self._bias, space.score)
+            strips.give(size, &ids[0, 0], &scores[0, 0])
         return entries
 
     def top(self, X, k, epsilon=0.0, exclude=None, n_jobs=1):
@@ -476,7 +350,7 @@ cdef class FeatureLists:
         bounds, entries = np.zeros(n), 0
         if n:
             work = partial(self._top_range, rows, k, exclude, epsilon, ids, scores, bounds)
-            make = partial(Space, self, k, int(np.diff(rows[0]).max()))
+            make = partial(Space, self, k, int(np.diff(rows[0]).max()), n)
             entries = sum(over_examples(work, rows[0] + np.arange(n + 1), n_jobs, make))
         return ids, scores, bounds, entries
 

@@ -1,7 +1,8 @@
 # Weights that grow in training; not part of the C interface.
 from libc.stdint cimport int32_t
 
-from .feature_lists cimport FeatureList, FeatureLists
+from .feature_lists cimport FeatureLists
+from .list_loops cimport FeatureList
 
 
 cdef struct Row:

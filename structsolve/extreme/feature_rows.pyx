@@ -8,8 +8,9 @@ from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memmove
 
 from ..utils.arrays import check_numbers
-from .feature_lists cimport FeatureList, FeatureLists
+from .feature_lists cimport FeatureLists
 from .feature_lists import checked_rows, flat
+from .list_loops cimport FeatureList
 from .postings cimport Postings
 
 # Entries of rows that are sorted by feature at a time, by add_rows: 16 MB.

@@ -1,6 +1,7 @@
 from libc.stdint cimport int32_t, int64_t
 
-from .feature_lists cimport FeatureList, FeatureLists
+from .feature_lists cimport FeatureLists
+from .list_loops cimport FeatureList
 
 
 cdef class Postings(FeatureLists):

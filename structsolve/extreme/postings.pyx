@@ -7,8 +7,9 @@ from libc.math cimport fabs
 from libc.stdint cimport uint16_t
 
 from ..utils.sparse import as_csr
-from .feature_lists cimport FeatureList, FeatureLists, from_half
+from .feature_lists cimport FeatureLists
 from .feature_lists import flat
+from .list_loops cimport FeatureList, from_half
 
 
 cdef class Postings(FeatureLists):

@@ -10,11 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__ELF__)
-#define SS_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define SS_CLONES
-#endif
+#include "structsolve/simd/clones.h"
 
 #ifdef __GNUC__
 #define ss_fetch(address) __builtin_prefetch(address)

@@ -60,7 +60,7 @@ def sound() -> dict[Any, list[Any]]:
         ],
         _lsh.packed: [rng.normal(size=(C, 70)).astype(np.float32)],
         _lsh.nearest: [codes[y], codes, y, ids],
-        ScanSpace: [Postings(*lists, C), 2, D],
+        ScanSpace: [Postings(*lists, C), 2, D, N],
         Postings: [*lists, C, np.zeros(C, np.float32)],
         (Postings, "top"): [X, 2, 0.1, y, 1],
         (Postings, "scores"): [X, ids],
