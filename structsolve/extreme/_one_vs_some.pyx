@@ -15,9 +15,17 @@ import numpy as np
 
 from libc.math cimport exp, fabs, INFINITY, log, log1p
 from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.string cimport memcpy
 
 from ..utils.arrays import check_numbers, check_offsets
 from .feature_lists import checked_rows, flat
+
+cdef extern from "structsolve/simd/prefetch.h" nogil:
+    void SS_PREFETCH(const void* address)
+
+cdef enum:
+    AHEAD = 2       # pairs whose rows are fetched before it is their turn
+    LINE = 16       # numbers of 4 bytes in a line of the cache
 
 LOSSES = ("squared-hinge", "logistic")
 
@@ -132,11 +140,12 @@ cdef class Space:
 
     def __init__(self, Py_ssize_t n_features, Py_ssize_t entries, Py_ssize_t pairs):
         self.number = np.full(n_features, -1, dtype=np.int32)
-        self.feature = np.empty(min(n_features, entries), dtype=np.int32)
+        # One more: a feature is written first, and then kept where it is new.
+        self.feature = np.empty(min(n_features, entries) + 1, dtype=np.int32)
         self.w = np.zeros(min(n_features, entries))
         self.centre = np.zeros(min(n_features, entries))
-        self.index = np.empty(entries, dtype=np.int32)
-        self.value = np.empty(entries, dtype=np.float32)
+        self.index = np.empty(entries + 1, dtype=np.int32)
+        self.value = np.empty(entries + 1, dtype=np.float32)
         self.begin = np.zeros(pairs + 1, dtype=np.int64)
         self.order = np.empty(pairs, dtype=np.int32)
         self.square, self.a = np.empty(pairs), np.empty(pairs)
@@ -205,6 +214,7 @@ cdef class Machines:
     cdef const int64_t[::1] centre_start
     cdef const int32_t[::1] centre_feature
     cdef const float[::1] centre_value, later
+    cdef double[::1] square     # of the length of each row, with the bias
     cdef double bias, accuracy, prior
     cdef bint added
     cdef int64_t passes, n_features, n_classes
@@ -252,6 +262,18 @@ cdef class Machines:
         self.bias, self.accuracy, self.passes, self.seed = bias, accuracy, passes, seed
         self.n_features, self.n_classes = d, len(begin) - 1
         self.prior, self.added = prior, later is not None
+        self.square = np.empty(n)
+        self.measure()
+
+    cdef void measure(self) noexcept:
+        cdef int64_t i, k
+        cdef double square
+        with nogil:
+            for i in range(self.square.shape[0]):
+                square = self.bias * self.bias
+                for k in range(self.indptr[i], self.indptr[i + 1]):
+                    square += <double>self.data[k] * self.data[k]
+                self.square[i] = square
 
     def entries(self):
         """Non-zeros in the rows of each class's pairs.
@@ -347,26 +369,41 @@ cdef class Machines:
     cdef int64_t gather(self, int64_t c, Space space) noexcept nogil:
         """Lay out the rows of a class by new numbers; return how many features they have."""
         cdef int32_t* number = &space.number[0]
-        cdef int64_t t, k, i, m = self.begin[c + 1] - self.begin[c], used = 0, place = 0
-        cdef int32_t f
-        cdef double square
+        cdef int32_t* feature = &space.feature[0]
+        cdef int32_t* index = &space.index[0]
+        cdef const int32_t* indices = &self.indices[0]
+        cdef int64_t t, k, i, m = self.begin[c + 1] - self.begin[c], used = 0, place = 0, size
+        cdef int32_t f, own
+        cdef bint new
         for t in range(m):
+            if t + AHEAD < m:
+                self.fetch(self.rows[self.begin[c] + t + AHEAD])
             i = self.rows[self.begin[c] + t]
-            square = self.bias * self.bias
+            size = self.indptr[i + 1] - self.indptr[i]
+            if size > 0:
+                memcpy(&space.value[place], &self.data[self.indptr[i]], size * sizeof(float))
+            # Without a branch: whether a feature is new is hard to foretell.
             for k in range(self.indptr[i], self.indptr[i + 1]):
-                f = self.indices[k]
-                if number[f] < 0:
-                    number[f] = <int32_t>used
-                    space.feature[used] = f
-                    used += 1
-                space.index[place] = number[f]
-                space.value[place] = self.data[k]
-                square += <double>self.data[k] * self.data[k]
+                f = indices[k]
+                own = number[f]
+                new = own < 0
+                own = <int32_t>used if new else own
+                number[f] = index[place] = own
+                feature[used] = f
+                used += new
                 place += 1
             space.begin[t + 1] = place
-            space.square[t] = square
+            space.square[t] = self.square[i]
             space.order[t] = <int32_t>t
         return used
+
+    cdef inline void fetch(self, int64_t i) noexcept nogil:
+        """Have a row brought into the cache."""
+        cdef int64_t k = self.indptr[i]
+        while k < self.indptr[i + 1]:
+            SS_PREFETCH(&self.indices[k])
+            SS_PREFETCH(&self.data[k])
+            k += LINE
 
     cdef int64_t solve(
         self, int64_t c, Space space, float keep, int32_t* features, float* weights,
