@@ -41,8 +41,9 @@ cdef class ChainMessages:
     def __init__(self, ChainShape shape not None):
         self.shape = shape
         self.loops = shape.loops
-        # Whole passes, where one table serves all edges.
-        self.whole = shape.edge_size == 0 and chain_passes_of(
+        # Whole passes, where one table serves all edges.  Rows of four gain a fifth at most, and keep
+        # their roundings, by which solvers' visits of very small problems go one way or the other.
+        self.whole = shape.edge_size == 0 and shape.stride >= 8 and chain_passes_of(
             self.loops.name, &self.go_forward, &self.go_backward)
         # Node rows, forward rows, two rows; exponentials of the table in both directions, the table,
         # the tag of them.
