@@ -85,7 +85,7 @@ def test_conll_without_labels_and_with_tabs(tmp_path):
         ("", "found no examples; expected lines of columns"),
         ("\n \n", "found no examples"),
         ("a b C\nd E\n", r"line 2: found 2 columns \('d E'\); expected 3, as on line 1"),
-        ("a b C\n\n# note\n", r"line 3: found 2 columns .*is it a comment"),
+        ("a b C\n\n# note\n", r"line 3: found 2 columns .*is it a comment.*comment='#'"),
         ("a\n", "line 1: found 1 column .*enough of them for label column 1"),
         (b"a b\nc \xff\n", r"line 2: found byte 0xff at position 3; expected UTF-8"),
         (b"a b\nc \0\n", "line 2: found a NUL character; expected text"),

@@ -79,7 +79,11 @@ def read_conll(
         elif rows or not comment or not line.startswith(comment):
             if len(fields) != width:
                 if width:
-                    hint = " (is it a comment? then say so)" if line.startswith("#") else ""
+                    hint = ""
+                    if line.startswith("#"):
+                        hint = " (is it a comment? then give comment='#', --comment '#'"
+                        trees = "; for trees read_conllu, --structure dependency"
+                        hint += (trees if ".conllu" in str(path) else "") + ")"
                     expected = f"{width}, as on line {first}{hint}"
                     raise bad_line(path, number, _count(fields), expected)
                 width, first = len(fields), number
