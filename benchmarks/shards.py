@@ -32,10 +32,11 @@ def shuffled() -> tuple[list[Any], list[Any]]:
 def local_run(X: list[Any], Y: list[Any], C: float, shards: int, solver: Any) -> Any:
     """Train over shards in this process; the outcome, seconds of CPU."""
     from structsolve import Problem, get_structure
+    from structsolve.dask.consensus import ShardedConsensusRun
     from structsolve.dask.cuts import ShardedCuttingPlaneRun
     from structsolve.dask.engine import LocalEngine
     from structsolve.dask.problem import RemoteProblem
-    from structsolve.dask.shard import Shard
+    from structsolve.dask.shard import RemoteShard
     from structsolve.solvers.base import Start
     from structsolve.solvers.driver import drive
 
@@ -43,13 +44,13 @@ def local_run(X: list[Any], Y: list[Any], C: float, shards: int, solver: Any) ->
     parts = []
     for k, picks in enumerate(np.array_split(np.arange(len(X)), shards)):
         own = space.pack([X[i] for i in picks], [Y[i] for i in picks])
-        parts.append(Shard(Problem(space, own), k, float(len(X)), float(len(picks)), 0))
+        parts.append(RemoteShard(Problem(space, own), k, float(len(X)), float(len(picks)), 0))
     engine = LocalEngine(parts)
     problem: Any = RemoteProblem(engine, space, engine.ask("facts").each)
     start = Start(problem, 1 / (C * len(X)), np.random.default_rng(0), 1, None, TOL)
     cutting = solver.name == "cutting-plane"
     with Clock() as clock:
-        run = ShardedCuttingPlaneRun(solver, start) if cutting else solver.start(start)
+        run = (ShardedCuttingPlaneRun if cutting else ShardedConsensusRun)(solver, start)
         outcome = drive(run, 300, TOL)
     return outcome, clock.cpu
 

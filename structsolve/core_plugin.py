@@ -21,7 +21,17 @@ from .search.angular import Angular
 from .search.exact import Counting
 from .search.hull import ConvexHull
 from .search.scalar import Binary, Bisecting, SarawagiGupta
-from .solvers import BCFW, GBCFW, LBFGS, SDCA, SGD, SMO, CuttingPlane, InteriorPoint
+from .solvers import (
+    BCFW,
+    GBCFW,
+    LBFGS,
+    SDCA,
+    SGD,
+    SMO,
+    ConsensusADMM,
+    CuttingPlane,
+    InteriorPoint,
+)
 from .structure.functions import FunctionStructure
 from .structure.losses import ClassWeights, CostMatrix
 from .structure.path_cost import PathCost
@@ -155,6 +165,7 @@ def structsolve_solvers():
         Named("sdca", SDCA, "stochastic dual coordinate ascent for crf and sparsemap"),
         Named("cutting-plane", CuttingPlane, "one-slack or n-slack cutting planes (BMRM)"),
         Named("interior-point", InteriorPoint, "Newton systems for classes of few features"),
+        Named("admm", ConsensusADMM, "rounds over shards of the examples, one thread each"),
         Named("smo", SMO, "pair steps of kernel models of classes, where they gain most"),
         Named("lbfgs", LBFGS, "quasi-Newton steps for smooth surrogates; L1, elastic net"),
         Named("sgd", SGD, "stochastic subgradient (Pegasos) with averaging"),

@@ -24,6 +24,7 @@ from structsolve.dask import (  # noqa: E402
     fit_vectorizer,
     plugins,
 )
+from structsolve.dask.consensus import ShardedConsensusRun  # noqa: E402
 from structsolve.dask.engine import LocalEngine  # noqa: E402
 from structsolve.dask.problem import RemoteProblem  # noqa: E402
 from structsolve.solvers.base import Start  # noqa: E402
@@ -116,9 +117,9 @@ def dies_in_its_next_round(path):
         import os
         import signal
 
-        from structsolve.dask.shard import Shard
+        from structsolve.dask.shard import RemoteShard
 
-        step = Shard.step
+        step = RemoteShard.step
 
         def last(self, order):
             answer = step(self, order)
@@ -128,7 +129,7 @@ def dies_in_its_next_round(path):
                 return answer
             os.kill(os.getpid(), signal.SIGKILL)
 
-        Shard.step = last
+        RemoteShard.step = last
 
     return arm
 
@@ -151,7 +152,8 @@ def in_process(X, Y, n_shards, rounds, alpha=0.01, pieces=6):
     totals = [(float(len(X)), fact["weight"]) for fact in facts]
     engine = LocalEngine([data.build(own, k, totals[k], made) for k, own in enumerate(raw)])
     problem = RemoteProblem(engine, space, engine.ask("facts").each)
-    run = ConsensusADMM().start(Start(problem, alpha, np.random.default_rng(0), 1, None, 0.0))
+    start = Start(problem, alpha, np.random.default_rng(0), 1, None, 0.0)
+    run = ShardedConsensusRun(ConsensusADMM(), start)
     return drive(run, rounds, 0.0)
 
 

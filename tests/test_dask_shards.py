@@ -8,14 +8,16 @@ import pytest
 import structsolve
 from structsolve import Problem
 from structsolve.dask import ConsensusADMM
+from structsolve.dask.consensus import ShardedConsensusRun
 from structsolve.dask.cuts import ShardedCuttingPlaneRun
 from structsolve.dask.engine import LocalEngine
 from structsolve.dask.problem import RemoteProblem
-from structsolve.dask.shard import Order, Shard
+from structsolve.dask.shard import RemoteShard
 from structsolve.solvers import BCFW, CuttingPlane, LinearConstraint
 from structsolve.solvers.base import Start
 from structsolve.solvers.driver import drive
 from structsolve.solvers.passes import subgradient
+from structsolve.solvers.shard import Order
 
 STRUCTURES = ("multiclass", "chain", "multilabel", "tree", "ordinal", "permutation", "mrf")
 ALPHA = 0.05
@@ -43,7 +45,7 @@ def sharded(name, n_shards, n=18, seed=0, weights=None, **settings):
         own = space.pack(rows(X, picks), rows(Y, picks))
         own.sample_weight = weights[picks]
         problem = Problem(space, own, **settings)
-        shards.append(Shard(problem, k, weights.sum(), weights[picks].sum(), seed=3))
+        shards.append(RemoteShard(problem, k, weights.sum(), weights[picks].sum(), seed=3))
     engine = LocalEngine(shards)
     return whole, RemoteProblem(engine, space, engine.ask("facts").each, penalize)
 
@@ -89,7 +91,7 @@ def test_sums_over_shards_are_those_of_all_examples(name):
 def test_consensus_reaches_the_optimum_with_valid_bounds(name, n_shards):
     whole, remote = sharded(name, n_shards)
     best = optimum(whole)
-    outcome = drive(ConsensusADMM(certify_every=2).start(start(remote)), 400, 1e-3)
+    outcome = drive(ShardedConsensusRun(ConsensusADMM(certify_every=2), start(remote)), 400, 1e-3)
     assert outcome.reason == "converged"
     for record in outcome.history:
         assert record["dual"] <= best["primal"] * (1 + 1e-9)
@@ -109,10 +111,11 @@ def test_the_penalty_follows_the_scale_of_the_features(scale):
         shards = []
         for k in range(4):
             own = space.pack(X[k::4] * factor, Y[k::4])
-            shards.append(Shard(Problem(space, own), k, 60.0, 15.0, seed=0))
+            shards.append(RemoteShard(Problem(space, own), k, 60.0, 15.0, seed=0))
         engine = LocalEngine(shards)
         remote = RemoteProblem(engine, space, engine.ask("facts").each)
-        run = ConsensusADMM(certify_every=1, penalty=4.0).start(start(remote, ALPHA * factor**2))
+        solver = ConsensusADMM(certify_every=1, penalty=4.0)
+        run = ShardedConsensusRun(solver, start(remote, ALPHA * factor**2))
         lengths.append(len(drive(run, 200, 1e-2).history))
     assert abs(lengths[0] - lengths[1]) <= 2
 
@@ -139,7 +142,7 @@ def test_a_shard_that_lags_behind_says_so_and_catches_up_to_the_last_bit():
 
 def test_a_checkpoint_continues_to_the_last_bit(tmp_path):
     def run():
-        return ConsensusADMM().start(start(sharded("chain", 3)[1]))
+        return ShardedConsensusRun(ConsensusADMM(), start(sharded("chain", 3)[1]))
 
     path = tmp_path / "run"
     whole = drive(run(), 9, 0.0)
@@ -147,7 +150,7 @@ def test_a_checkpoint_continues_to_the_last_bit(tmp_path):
     rest = drive(run(), 9, 0.0, checkpoint=path, fingerprint="a")
     assert np.array_equal(whole.w, rest.w)
     assert [r["dual"] for r in whole.history] == [r["dual"] for r in rest.history]
-    other = ConsensusADMM().start(start(sharded("chain", 2)[1]))
+    other = ShardedConsensusRun(ConsensusADMM(), start(sharded("chain", 2)[1]))
     with pytest.raises(ValueError, match="3 shards, expected 2"):
         drive(other, 9, 0.0, checkpoint=path, fingerprint="a")
 
@@ -187,7 +190,7 @@ def test_constraints_hold_over_shards():
 def test_wrong_settings_are_refused(solver, settings, words):
     _, remote = sharded("chain", 2, **settings)
     with pytest.raises(ValueError, match=words):
-        solver.start(start(remote))
+        ShardedConsensusRun(solver, start(remote))
 
 
 def test_cuts_of_single_examples_are_refused():

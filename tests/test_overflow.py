@@ -8,7 +8,7 @@ from structsolve import StructuredSVM
 from structsolve.solvers import CuttingPlane, qp
 
 X, Y = np.random.default_rng(0).normal(size=(12, 2)), np.arange(12) % 3
-SOLVERS = ("bcfw", "cutting-plane", "sgd", "gbcfw", "sdca")
+SOLVERS = ("bcfw", "admm", "cutting-plane", "sgd", "gbcfw", "sdca")
 
 
 @pytest.mark.parametrize("dense", [True, False])

@@ -14,7 +14,7 @@ from checks import refused
 from solver_cases import begin
 
 from structsolve import Problem, get_structure
-from structsolve.solvers import BCFW, GBCFW, SDCA, SGD, CuttingPlane
+from structsolve.solvers import BCFW, GBCFW, SDCA, SGD, ConsensusADMM, CuttingPlane
 from structsolve.solvers.base import relative_gap
 from structsolve.surrogates import Slack
 
@@ -38,6 +38,7 @@ SOLVERS = {
     "gbcfw-harmonic": GBCFW(step="harmonic", certify_every=1),
     "gbcfw-last": GBCFW(averaging=False, certify_every=1),
     "sdca": SDCA(certify_every=1),
+    "admm": ConsensusADMM(certify_every=1),
     "one-slack": CuttingPlane("one"),
     "one-slack-plain": CuttingPlane("one", step=1.0),
     "n-slack": CuttingPlane("n"),

@@ -4,7 +4,7 @@ It takes solvers and estimators from below, and hands estimators of Dask collect
 Dask and distributed (the extra ``[distributed]``) are imported where they are used.
 """
 
-from .consensus import ConsensusADMM
+from ..solvers import ConsensusADMM
 from .estimator import DaskStructuredSVM
 from .vectorizer import fit_vectorizer
 

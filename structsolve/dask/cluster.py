@@ -6,8 +6,8 @@ import pickle
 from dataclasses import replace
 from typing import Any
 
-from .engine import GROUP, grouped
-from .shard import Answer, Order, Shard, add
+from ..solvers.shard import GROUP, Answer, Order, add, grouped
+from .shard import RemoteShard
 
 # Times in a row that shards may be found behind in one round: each time a worker has been lost.
 MOST_LOSSES = 100
@@ -131,7 +131,7 @@ def refuse_too_large(client: Any, needed: int) -> None:
 
 
 class DaskEngine:
-    """An :class:`~structsolve.dask.engine.Engine` whose shards are futures on workers.
+    """A :class:`~structsolve.dask.engine.RemoteEngine` whose shards are futures on workers.
 
     Arguments go to the scheduler once a round, and from worker to worker: what a task needs can be
     made again wherever it runs.  A shard changes where it lies.  When its worker dies, Dask builds
@@ -142,7 +142,7 @@ class DaskEngine:
     ----------
     client : distributed.Client
     shards : list of Future
-        Each of a :class:`~structsolve.dask.shard.Shard`, in the order of their numbers.
+        Each of a :class:`~structsolve.dask.shard.RemoteShard`, in the order of their numbers.
     """
 
     def __init__(self, client: Any, shards: list[Any]):
@@ -152,7 +152,7 @@ class DaskEngine:
         self._locate()
 
     def ask(self, method: str, *args: Any) -> Answer:
-        """Call a method of every shard; see :meth:`Engine.ask`.
+        """Call a method of every shard; see :meth:`RemoteEngine.ask`.
 
         Parameters
         ----------
@@ -276,7 +276,7 @@ def _sent(value: Any) -> Any:
     return value
 
 
-def _called(shard: Shard, method: str, args: tuple[Any, ...]) -> Answer:
+def _called(shard: RemoteShard, method: str, args: tuple[Any, ...]) -> Answer:
     answer = getattr(shard, method)(*args)
     # Answers may be views of what the shard changes in its next round.
     return replace(answer, sums=tuple(_copied(term) for term in answer.sums))
@@ -290,10 +290,10 @@ def _added(answers: list[Answer]) -> Answer:
     return add(answers)
 
 
-def _state(shard: Shard) -> tuple[dict[str, Any], dict[str, Any]]:
+def _state(shard: RemoteShard) -> tuple[dict[str, Any], dict[str, Any]]:
     meta, arrays = shard.state()
     return meta, {name: array.copy() for name, array in arrays.items()}
 
 
-def _replayed(shard: Shard, base: Any, orders: tuple[Order, ...]) -> int:
+def _replayed(shard: RemoteShard, base: Any, orders: tuple[Order, ...]) -> int:
     return shard.replay(list(orders), base)

@@ -10,7 +10,7 @@ from .. import registry
 from ..examples.packed import Sequences
 from ..solvers.problem import Problem
 from ..structure.ask import learn_space, pack
-from .shard import Shard
+from .shard import RemoteShard
 
 
 def partitions(X: Any, name: str) -> list[Any]:
@@ -339,7 +339,7 @@ def widen(data: tuple[Any, Any, Any], classes: Any, settings: dict[str, Any]) ->
 
 def build(
     data: tuple[Any, Any, Any], number: int, totals: tuple[float, float], made: dict[str, Any]
-) -> Shard:
+) -> RemoteShard:
     """Return a shard.
 
     Parameters
@@ -355,7 +355,7 @@ def build(
 
     Returns
     -------
-    Shard
+    RemoteShard
 
     Raises
     ------
@@ -377,4 +377,4 @@ def build(
         )
     except ValueError as error:
         raise ValueError(f"shard {number}: {error}") from error
-    return Shard(problem, number, totals[0], totals[1], made["seed"])
+    return RemoteShard(problem, number, totals[0], totals[1], made["seed"])

@@ -16,14 +16,14 @@ from ..estimators.common import score_sums
 from ..estimators.fitting import description_of
 from ..estimators.structured_svm import StructuredSVM
 from ..potentials.model import LinearModel
-from ..solvers import CuttingPlane
+from ..solvers import ConsensusADMM, CuttingPlane
 from ..solvers.base import Solver, Start
 from ..solvers.driver import drive
 from ..structure.ask import make_layout, pack
 from ..utils.params import check_types
 from . import data
 from .cluster import DaskEngine, find_client, gathered, refuse_too_large, workers_of
-from .consensus import ConsensusADMM
+from .consensus import ShardedConsensusRun
 from .cuts import ShardedCuttingPlaneRun
 from .plugins import check_workers
 from .problem import RemoteProblem
@@ -46,8 +46,9 @@ class DaskStructuredSVM(BaseEstimator):
     surrogate : str or object, default="margin"
     loss : str or object, default="hamming"
     solver : str, ConsensusADMM or CuttingPlane, default="auto"
-        "admm" (:class:`ConsensusADMM`), or "cutting-plane" for constraints on the weights, free
-        intercepts, surrogates without a dual and hundreds of shards: "auto" chooses so.
+        "admm" (:class:`~structsolve.solvers.ConsensusADMM`), or "cutting-plane" for constraints on
+        the weights, free intercepts, surrogates without a dual and hundreds of shards: "auto"
+        chooses so.
     oracle : str or structsolve.lp.Backend, optional
         Solve linear programs in place of the structure's own oracle.
     n_shards : int, default=16
@@ -185,10 +186,10 @@ class DaskStructuredSVM(BaseEstimator):
         seed = np.random.default_rng(self._seed())
         start = Start(problem, float(self.alpha), seed, self.n_jobs or 1, None, float(self.tol))  # type: ignore[arg-type]
         run: Any
-        if isinstance(solver, CuttingPlane):
-            run = ShardedCuttingPlaneRun(solver, start)
+        if isinstance(solver, ConsensusADMM):
+            run = ShardedConsensusRun(solver, start)
         else:
-            run = solver.start(start)
+            run = ShardedCuttingPlaneRun(solver, start)
         outcome = drive(
             run,
             int(self.max_iter),
@@ -283,9 +284,13 @@ class DaskStructuredSVM(BaseEstimator):
             "its orders from it"
         )
 
-    def _solver(self) -> Solver | None:
+    def _solver(self) -> ConsensusADMM | CuttingPlane | None:
         """Return the solver that was named; None for "auto"."""
-        named = {"auto": None, "admm": ConsensusADMM(), "cutting-plane": CuttingPlane()}
+        named: dict[str, Any] = {
+            "auto": None,
+            "admm": ConsensusADMM(),
+            "cutting-plane": CuttingPlane(),
+        }
         if isinstance(self.solver, str) and self.solver in named:
             return named[self.solver]
         if isinstance(self.solver, (ConsensusADMM, CuttingPlane)):
@@ -296,7 +301,7 @@ class DaskStructuredSVM(BaseEstimator):
             "CuttingPlane"
         )
 
-    def _choose(self, problem: RemoteProblem) -> Solver:
+    def _choose(self, problem: RemoteProblem) -> ConsensusADMM | CuttingPlane:
         surrogate = problem.surrogate
         duals = surrogate.affine and problem.penalty is None
         return ConsensusADMM() if duals and self.n_shards < MANY_SHARDS else CuttingPlane()

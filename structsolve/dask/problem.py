@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..solvers.problem import penalty_of
+from ..solvers.shard import Answer
 from ..structure.base import Space
-from .engine import Engine
-from .shard import Answer
+from .engine import RemoteEngine
 
 
 class RemoteSurrogate:
@@ -62,10 +62,10 @@ class RemoteProblem:
 
     Parameters
     ----------
-    engine : Engine
+    engine : RemoteEngine
     space : Space
     facts : list of dict
-        What each shard says of itself (:meth:`structsolve.dask.shard.Shard.facts`).
+        What each shard says of itself (:meth:`structsolve.dask.shard.RemoteShard.facts`).
     penalize_intercept : bool, default=True
 
     Attributes
@@ -83,7 +83,7 @@ class RemoteProblem:
 
     def __init__(
         self,
-        engine: Engine,
+        engine: RemoteEngine,
         space: Space,
         facts: list[dict[str, Any]],
         penalize_intercept: bool = True,

@@ -6,6 +6,7 @@ dual and gap.
 
 from .bcfw import BCFW
 from .choose import choose_solver
+from .consensus import ConsensusADMM
 from .cutting_plane import CuttingPlane
 from .gbcfw import GBCFW, SDCA
 from .interior_point import InteriorPoint
@@ -22,6 +23,7 @@ __all__ = [
     "SDCA",
     "SGD",
     "SMO",
+    "ConsensusADMM",
     "CuttingPlane",
     "InteriorPoint",
     "LinearConstraint",

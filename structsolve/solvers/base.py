@@ -11,7 +11,7 @@ import numpy as np
 from ..utils.arrays import check_finite
 from ..utils.parallel import effective_jobs
 from ..utils.params import Params
-from .problem import Problem
+from .problem import ROUNDING, Problem
 
 # Examples per call into native code; an interrupt takes effect between calls.
 EXAMPLES_PER_CALL = 5_000
@@ -106,6 +106,20 @@ class Run:
             None where nothing is known to contradict the bounds.
         """
         return None
+
+    def _contradicted(self, known: np.ndarray) -> str | None:
+        """Tell where values of H_i that kept cuts prove at ``best_w`` exceed their bounds."""
+        if self.best_bounds is None:
+            return None
+        more = known - self.best_bounds
+        i = int(np.argmax(more))
+        # Scores are sums of larger numbers: cuts of labels with the same score differ by rounding.
+        if more[i] <= 1e3 * ROUNDING * (known.max() + abs(self.best_primal)):
+            return None
+        return (
+            f"example {i}: a label that the oracle returned earlier makes the surrogate "
+            f"{known[i]:g}, above the bound of its last answer, {self.best_bounds[i]:g}"
+        )
 
     def step(self) -> dict[str, Any]:
         """Make one pass over the data.

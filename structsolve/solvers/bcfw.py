@@ -21,7 +21,7 @@ from .base import (
     rng_state,
     set_rng_state,
 )
-from .problem import ROUNDING, Problem
+from .problem import Problem
 from .weight_constraints import assemble
 
 # The average begins anew after pass b, then whenever the passes have become a-fold and b more.
@@ -411,16 +411,7 @@ class BCFWRun(Run):
         """Tell what kept cuts prove of the best weights, if it is more than the oracle's bounds."""
         if self.best_bounds is None or not hasattr(self.loop, "known_values"):
             return None
-        known = self.loop.known_values(self.best_w)
-        more = known - self.best_bounds
-        i = int(np.argmax(more))
-        # Scores are sums of larger numbers: cuts of labels with the same score differ by rounding.
-        if more[i] <= 1e3 * ROUNDING * (known.max() + abs(self.best_primal)):
-            return None
-        return (
-            f"example {i}: a label that the oracle returned earlier makes the surrogate "
-            f"{known[i]:g}, above the bound of its last answer, {self.best_bounds[i]:g}"
-        )
+        return self._contradicted(self.loop.known_values(self.best_w))
 
     def weights(self) -> np.ndarray:
         """Return a copy of the best weights so far."""

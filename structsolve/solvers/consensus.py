@@ -1,0 +1,308 @@
+"""Consensus ADMM over shards, each of which runs block-coordinate Frank-Wolfe on its examples.
+
+Here the shards are parts of one problem, and threads share them; ``structsolve.dask`` has shards on
+many machines.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .base import Run, Solver, Start, checked_weights
+from .passes import subgradient
+from .problem import Problem
+from .shard import Answer, Order
+from .shard_engine import Engine, ThreadEngine
+
+# The average begins anew after round b, then whenever the rounds have become a-fold and b more.
+WINDOW = (1.5, 8)
+# A gap of so many tolerances is looked at after every round.
+NEAR = 4
+# Curvature of the loss in a typical direction, as a share of |g|^2 / b of its cut at w = 0.
+TYPICAL = 0.004
+# Least rho in units of alpha / K, with K itself: weaker penalties let shards drift apart.
+LEAST = 8.0
+
+
+class ConsensusADMM(Solver):
+    """Consensus ADMM over shards (Boyd et al. 2011, section 7), with a certified gap.
+
+    Every shard k has weights of its own that a penalty draws to the consensus z.  A round sends z
+    out; the shard minimises ``rho/2 |w - z + y_k|^2 + sum_i u_i H_i(w)`` over its examples by one
+    pass of block-coordinate steps, which start from its dual variables, and answers with
+    ``own_k = (1/rho) sum_i u_i Phi_i' p_i``: one vector down and one up.  As
+    ``w_k = z - y_k + own_k``, the sums of ``own_k`` and of ``y_k`` are all that z needs,
+
+        ``z+ = rho / (alpha + K rho) sum_k (w_k + y_k)``.
+
+    Dual variables of the shards are feasible for the problem of all examples: the dual at
+    ``sum_k rho own_k / alpha`` is a bound after every round, and one pass at z gives the primal.
+
+    In round 0 each shard trains for itself for ``first_passes`` (``rho = alpha / K``); z then is
+    the mean of their models.
+
+    In one process, shards are threads' work: with ``n_jobs=4`` four shards run at a time, and wait
+    for each other once a round.
+
+    Parameters
+    ----------
+    n_shards : int, default=4
+        Parts into which the examples are drawn at random, in one process: at least the number of
+        threads that are to work.  The answer depends on it within ``tol``, and on no ``n_jobs``.
+        On a Dask cluster the estimator's ``n_shards`` counts.
+    penalty : float, optional
+        rho in units of ``alpha / K``.  By default the geometric mean of the curvatures of
+        regulariser and loss, ``rho = sqrt(alpha L / K)``, with L a fixed share of ``|g|^2 / b`` of
+        the mean surrogate's cut at w = 0, which scales as w does; at least 8 and the number of
+        shards.
+    relax : float, default=1.9
+        Over-relaxation, from 1 to less than 2.
+    passes : int, default=1
+        Passes with oracle calls that a shard makes in a round.
+    first_passes : int, default=5
+        ... and in round 0.
+    certify_every : int, default=3
+        Rounds between two certificates; near the tolerance each round has one.
+
+    Notes
+    -----
+    Rounds grow with the number of shards and, more so, where alpha is small, or where most weights
+    are of features that few shards have: with words as features :class:`BCFW` is quicker.
+    ``docs/solvers`` has figures.  The intercept has to be penalised, and weights have no
+    constraints: for those, :class:`CuttingPlane`.
+
+    Examples
+    --------
+    >>> from structsolve import StructuredSVM, make_strips
+    >>> from structsolve.solvers import ConsensusADMM
+    >>> train, _ = make_strips(200, 10)
+    >>> model = StructuredSVM("chain", solver=ConsensusADMM(n_shards=2), alpha=0.1, n_jobs=2)
+    >>> model.fit(train.pixels, train.labels).stop_reason_
+    'converged'
+    """
+
+    name = "admm"
+    needs_dual = True
+    needs_weights = True
+
+    def __init__(
+        self,
+        n_shards: int = 4,
+        penalty: float | None = None,
+        relax: float = 1.9,
+        passes: int = 1,
+        first_passes: int = 5,
+        certify_every: int = 3,
+    ):
+        self.n_shards = n_shards
+        self.penalty = penalty
+        self.relax = relax
+        self.passes = passes
+        self.first_passes = first_passes
+        self.certify_every = certify_every
+
+    def start(self, start: Start) -> ConsensusRun:
+        """Begin an optimisation over shards in this process; see :meth:`Solver.start`."""
+        self.check(start.problem)
+        return ConsensusRun(self, start)
+
+    def check(self, problem: Problem) -> None:
+        """Raise ValueError for wrong parameters and a problem that this solver cannot take."""
+        for name in ("n_shards", "passes", "first_passes", "certify_every"):
+            self.check_integer(name, 1)
+        if self.penalty is not None and not 0 < self.penalty < np.inf:
+            raise ValueError(f"ConsensusADMM: penalty is {self.penalty!r}, expected > 0")
+        if not 1 <= self.relax < 2:
+            raise ValueError(f"ConsensusADMM: relax is {self.relax!r}, expected 1 <= relax < 2")
+        super().check(problem)
+
+
+class ConsensusRun(Run):
+    """One optimisation by :class:`ConsensusADMM`.
+
+    Parameters
+    ----------
+    solver : ConsensusADMM
+    start : Start
+    engine : Engine, optional
+        By default threads of this process.
+    """
+
+    def __init__(self, solver: ConsensusADMM, start: Start, engine: Engine | None = None):
+        problem = start.problem
+        self.solver, self.given = solver, start
+        self.engine = ThreadEngine(start, solver.n_shards) if engine is None else engine
+        self.shards = self.engine.n_shards
+        self.curvature = 0.0
+        if solver.penalty is None:
+            g, b = self._first_cut()
+            self.curvature = TYPICAL * float(g @ g) / max(b, 1e-300)
+        self.fresh = False
+        self._set_penalty()
+        dim = problem.dim
+        self.z, self.y_sum, self.average = np.zeros(dim), np.zeros(dim), np.zeros(dim)
+        self.dual_w = np.zeros(dim)
+        self.rounds = self.window_start = self.next_certificate = 0
+        self.mass = 0.0
+        self.best_w, self.best_primal, self.best_dual = np.zeros(dim), np.inf, 0.0
+
+    def _set_penalty(self) -> None:
+        """Set rho for the present alpha."""
+        alpha, factor = self.given.alpha, self.solver.penalty
+        self.first_rho = alpha / self.shards
+        if factor is None:
+            factor = float(np.sqrt(self.curvature * self.shards / alpha))
+            factor = max(factor, LEAST, self.shards)
+        self.rho = factor * self.first_rho
+
+    def _first_cut(self) -> tuple[np.ndarray, float]:
+        """Return the cut of the mean surrogate at w = 0."""
+        problem = self.given.problem
+        g, b, _, _ = subgradient(problem, np.zeros(problem.dim), self.given.n_jobs)
+        return g, b
+
+    def step(self) -> dict[str, Any]:
+        """Make a round, and a certificate where it is time; see :meth:`Run.step`."""
+        solver, first = self.solver, self.rounds == 0
+        rho = self.first_rho if first else self.rho
+        passes = solver.first_passes if first else solver.passes
+        order = Order(self.rounds, self.z, rho, passes, solver.relax, self.fresh)
+        answer = self.engine.step(order)
+        self._take(answer, rho)
+        self.fresh = first
+        self.rounds += 1
+        record = {
+            "primal": None,
+            "dual": self.best_dual,
+            "gap": None,
+            "certified": False,
+            "oracle_calls": sum(one["oracle_calls"] for one in answer.each),
+            "cached_passes": max(one["cached_passes"] for one in answer.each),
+            "cuts": sum(one["cuts"] for one in answer.each),
+        }
+        if self.rounds >= self.next_certificate:
+            certificate = self.certify()
+            certificate["oracle_calls"] += record["oracle_calls"]
+            record.update(certificate)
+        else:
+            # The primal can only have fallen since.
+            record["primal"], record["gap"] = self.best_primal, self.best_primal - self.best_dual
+        return record
+
+    def _take(self, answer: Answer, rho: float) -> None:
+        """Move the consensus; note the dual."""
+        alpha, K = self.given.alpha, self.shards
+        own, b = answer.sums[0], float(answer.sums[1])
+        self.dual_w = own * (rho / alpha)
+        dual = b - 0.5 * alpha * float(self.dual_w @ self.dual_w)
+        self.best_dual = max(self.best_dual, dual)
+        if self.rounds == 0:
+            # The shards begin round 1 with the y of their own dual variables.
+            self.z, self.y_sum = self.dual_w, own * (rho / self.rho)
+            return
+        relax = self.solver.relax
+        reached = relax * (own - self.y_sum) + K * self.z
+        z = (reached + self.y_sum) * (rho / (alpha + K * rho))
+        self.y_sum = self.y_sum + reached - K * z
+        self.z = z
+        if self.rounds >= WINDOW[0] * self.window_start + WINDOW[1]:
+            self.window_start, self.mass = self.rounds, 0.0
+            self.average = np.zeros_like(z)
+        self.average = self.average + self.rounds * z
+        self.mass += self.rounds
+
+    def certify(self) -> dict[str, Any]:
+        """Return the certificate of the better of the consensus and its average."""
+        candidates = [self.z.copy()]
+        if self.mass > 0 and self.rounds > self.window_start + 2:
+            candidates.append(self.average / self.mass)
+        spent = self._keep_best(candidates)
+        gap = self.best_primal - self.best_dual
+        near = gap <= NEAR * self.given.tol * abs(self.best_primal)
+        self.next_certificate = self.rounds + (1 if near else self.solver.certify_every)
+        return {
+            "primal": self.best_primal,
+            "dual": self.best_dual,
+            "gap": gap,
+            "certified": True,
+            "oracle_calls": spent,
+        }
+
+    def weights(self) -> np.ndarray:
+        """Return a copy of the best weights so far."""
+        return self.best_w.copy() if np.isfinite(self.best_primal) else self.z.copy()
+
+    def memory(self) -> dict[str, int]:
+        """Return the bytes of the examples, of all shards' dual variables and weights, and here."""
+        shards: Any = self.engine
+        return {
+            "examples": self.given.problem.potentials.nbytes,
+            "shards": sum(shard.nbytes for shard in shards.shards),
+            "weights": 5 * self.z.nbytes,
+        }
+
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return everything a checkpoint needs, the shards' state too."""
+        shards = self.engine.states()
+        meta = {
+            "alpha": self.given.alpha,
+            "rho": self.rho,
+            "rounds": self.rounds,
+            "fresh": self.fresh,
+            "window_start": self.window_start,
+            "next_certificate": self.next_certificate,
+            "mass": self.mass,
+            "best_primal": self.best_primal,
+            "best_dual": self.best_dual,
+            "shards": [one for one, _ in shards],
+        }
+        arrays = {f"shard{k}_{n}": a for k, (_, own) in enumerate(shards) for n, a in own.items()}
+        arrays |= {"z": self.z, "y_sum": self.y_sum, "average": self.average}
+        return meta, arrays | {"best_w": self.best_w}
+
+    def restore(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        """Continue from a checkpoint."""
+        if len(meta["shards"]) != self.shards:
+            raise ValueError(f"it has {len(meta['shards'])} shards, expected {self.shards}")
+        names = ("z", "y_sum", "average", "best_w")
+        self.z, self.y_sum, self.average, self.best_w = checked_weights(self, arrays, names)
+        self.rho, self.given.alpha = meta["rho"], meta["alpha"]
+        self.rounds, self.window_start = meta["rounds"], meta["window_start"]
+        self.fresh = meta["fresh"]
+        self.next_certificate, self.mass = meta["next_certificate"], meta["mass"]
+        self.best_primal, self.best_dual = meta["best_primal"], meta["best_dual"]
+        states = []
+        for k, one in enumerate(meta["shards"]):
+            prefix = f"shard{k}_"
+            own = {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
+            states.append((one, own))
+        self.engine.restore(states)
+
+    def continue_at(self, alpha: float) -> None:
+        """Go on with another alpha from the same dual variables (a path over alpha).
+
+        Parameters
+        ----------
+        alpha : float
+        """
+        self.dual_w = self.dual_w * (self.given.alpha / alpha)
+        self.given.alpha = alpha
+        self._set_penalty()
+        # The consensus stays; every y is that of its shard's dual variables.
+        self.y_sum = self.dual_w * (alpha / self.rho)
+        self.fresh = self.rounds > 0
+        self.best_primal, self.best_dual = np.inf, 0.0
+        self.window_start, self.mass = self.rounds, 0.0
+        self.average = np.zeros_like(self.z)
+        self.next_certificate = self.rounds
+
+    def contradiction(self) -> str | None:
+        """Tell what kept cuts prove of the best weights; see :meth:`Run.contradiction`."""
+        if self.best_bounds is None:
+            return None
+        shards: Any = self.engine
+        loops = [shard.loop for shard in shards.shards if shard.loop is not None]
+        known = np.max([loop.known_values(self.best_w) for loop in loops], axis=0)
+        return self._contradicted(known)

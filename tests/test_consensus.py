@@ -1,0 +1,165 @@
+"""Consensus ADMM over shards of one problem: certificates, threads, checkpoints, alpha paths."""
+
+import threading
+
+import numpy as np
+import pytest
+from checks import refused
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference.objectives import primal
+from solver_cases import begin, follow, make_case, through_file
+
+import structsolve
+from structsolve import Problem, StructuredSVM, make_strips
+from structsolve.solvers import BCFW, ConsensusADMM
+from structsolve.solvers.base import relative_gap
+
+STRUCTURES = ("multiclass", "chain", "multilabel", "tree", "ordinal", "permutation", "mrf", "grid")
+
+
+def problem_of(name, n=18, seed=0, **settings):
+    structure = structsolve.get_structure(name)
+    X, Y = structure.sample(seed, n=n)
+    return Problem(*structure.make_space(X, Y), **settings)
+
+
+@settings(max_examples=60)
+@given(
+    kind=st.sampled_from(["chain", "ties", "edges", "classes"]),
+    loss=st.sampled_from(["hamming", "zero-one", "costs"]),
+    n=st.integers(1, 9),
+    n_shards=st.integers(1, 10),
+    alpha=st.sampled_from([1.0, 0.1, 0.01]),
+    seed=st.integers(0, 1000),
+)
+def test_every_record_holds_against_the_optimum(kind, loss, n, n_shards, alpha, seed):
+    weights = np.random.default_rng(seed).integers(0, 3, n).astype(float)
+    weights[0] = 1.0
+    case = make_case(kind, seed, n, loss, weights)
+    best = case.optimum(alpha)
+    run = begin(ConsensusADMM(n_shards, certify_every=1), case.problem, alpha, seed)
+    assert run.shards == min(n, n_shards)
+    for record in follow(run, 1e-4, 60):
+        assert record["dual"] <= best.value * (1 + 1e-7) + 1e-12
+        assert record["primal"] >= best.value * (1 - 1e-7)
+        assert record["gap"] == pytest.approx(record["primal"] - record["dual"], abs=1e-15)
+    value = primal(case.flat(run.weights()), case.written, alpha, case.problem.weights, None)
+    assert value == pytest.approx(record["primal"], rel=1e-9)
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_it_comes_to_the_optimum_of_bcfw(name):
+    problem = problem_of(name)
+    best = follow(begin(BCFW(), problem, 0.05), 1e-6)[-1]
+    run = begin(ConsensusADMM(), problem, 0.05, tol=1e-3)
+    last = follow(run, 1e-3, 400)[-1]
+    assert relative_gap(last) <= 1e-3 and relative_gap(best) <= 1e-6
+    assert best["dual"] * (1 - 1e-9) <= last["primal"] <= best["primal"] * (1 + 1.1e-3)
+    assert run.contradiction() is None
+
+
+@pytest.mark.parametrize("name", ["chain", "multilabel", "mrf"])
+def test_threads_change_no_bit(name):
+    outcomes = []
+    for n_jobs in (1, 2, 3, 8):
+        run = begin(ConsensusADMM(n_shards=5), problem_of(name), 0.05, n_jobs=n_jobs)
+        records = [run.step() for _ in range(7)]
+        outcomes.append((run.weights().tobytes(), [(r["primal"], r["dual"]) for r in records]))
+    assert all(outcome == outcomes[0] for outcome in outcomes[1:])
+
+
+def test_shards_go_side_by_side():
+    """Two oracles of two shards are under way at once: each waits until it has seen the other."""
+    together = threading.Barrier(2, timeout=60)
+
+    def oracle(w, x, y=None):
+        if threads:
+            together.wait()
+        scores = w.reshape(2, -1) @ x
+        return int(np.argmax(scores + (0 if y is None else np.arange(2) != y)))
+
+    structure = structsolve.get_structure(
+        "functions",
+        features=lambda x, y: np.outer(np.arange(2) == y, x).ravel(),
+        oracle=oracle,
+        loss=lambda y, z: float(y != z),
+        dim=4,
+    )
+    threads = False
+    problem = Problem(*structure.make_space(np.eye(2), [0, 1]))
+    run = begin(ConsensusADMM(2, penalty=8.0, certify_every=99), problem, 0.1, n_jobs=2)
+    run.next_certificate, threads = 99, True
+    run.step()
+    assert together.n_waiting == 0 and not together.broken
+
+
+@pytest.mark.parametrize("cut", [1, 2, 5])
+def test_a_checkpoint_continues_to_the_last_bit(cut, tmp_path):
+    solver, alpha = ConsensusADMM(n_shards=3), 0.05
+    whole = begin(solver, problem_of("chain"), alpha)
+    expected = [whole.step() for _ in range(9)]
+    first = begin(solver, problem_of("chain"), alpha)
+    first_records = [first.step() for _ in range(cut)]
+    # Another seed draws other shards: those of the file count.
+    rest = through_file(first, begin(solver, problem_of("chain"), alpha, seed=7), tmp_path / "run")
+    records = first_records + [rest.step() for _ in range(9 - cut)]
+    assert records == expected
+    assert np.array_equal(rest.weights(), whole.weights())
+    with pytest.raises(ValueError, match="3 shards, expected 2"):
+        through_file(first, begin(ConsensusADMM(2), problem_of("chain"), alpha), tmp_path / "run")
+
+
+@pytest.mark.parametrize("alphas", [(0.5, 0.05), (0.05, 0.5)])
+def test_another_alpha_goes_on_from_the_same_duals(alphas):
+    problem = problem_of("chain")
+    run = begin(ConsensusADMM(certify_every=1), problem, alphas[0], tol=1e-3)
+    old = follow(run, 1e-3, 200)[-1]
+    run.continue_at(alphas[1])
+    warm = follow(run, 1e-3, 400)
+    cold = follow(begin(BCFW(), problem, alphas[1]), 1e-6)[-1]
+    assert relative_gap(warm[-1]) <= 1e-3
+    for record in warm:
+        assert record["dual"] <= cold["primal"] * (1 + 1e-9)
+        assert record["primal"] >= cold["dual"] * (1 - 1e-9)
+    # With a larger alpha the old variables lower the dual by less: it is above the old one at once.
+    if alphas[1] > alphas[0]:
+        assert warm[0]["dual"] > old["dual"] > 0
+
+
+def test_estimators_take_it_by_name_with_a_warm_start():
+    train, test = make_strips(120, 60)
+    model = StructuredSVM("chain", solver="admm", alpha=0.1, tol=0.01, n_jobs=2, warm_start=True)
+    model.fit(train.pixels, train.labels)
+    assert model.stop_reason_ == "converged" and model.solver_.name == "admm"
+    assert {"examples", "shards", "weights"} == model.memory_.keys()
+    assert min(model.memory_.values()) > 0
+    plain = StructuredSVM("chain", alpha=0.1, tol=1e-4).fit(train.pixels, train.labels)
+    last = plain.history_[-1]
+    assert model.history_[-1]["primal"] <= last["primal"] * 1.011
+    model.set_params(alpha=0.02).fit(train.pixels, train.labels)
+    assert model.stop_reason_ == "converged"
+    assert model.score(test.pixels, test.labels) > 0.7
+
+
+@pytest.mark.parametrize(
+    "settings, words",
+    [
+        ({"n_shards": 0}, "n_shards is 0, expected an integer >= 1"),
+        ({"penalty": -1.0}, "penalty is -1.0, expected > 0"),
+        ({"relax": 2.0}, "relax is 2.0, expected 1 <= relax < 2"),
+        ({"certify_every": 0}, "certify_every is 0"),
+    ],
+)
+def test_wrong_settings_are_refused(settings, words):
+    refused(words, begin, ConsensusADMM(**settings), problem_of("chain"), 0.1)
+
+
+def test_what_it_cannot_train_is_refused():
+    for more, words in (
+        ({"surrogate": "probloss"}, "affine in the margin"),
+        ({"penalize_intercept": False}, "cannot leave the intercept unpenalised"),
+    ):
+        refused(words, begin, ConsensusADMM(), problem_of("chain", **more), 0.1)
+    model = StructuredSVM("multiclass", solver="admm", kernel="rbf")
+    refused("moves weights of features", model.fit, [[0.0], [1.0]], [0, 1])
