@@ -105,7 +105,7 @@ def test_bad_input_at_prediction():
         ({"random_state": "x"}, "random_state is 'x'"),
         ({"structure": "chian"}, r"unknown structure 'chian'; known: \["),
         ({"loss": "haming"}, r"unknown loss 'haming' .* known: \["),
-        ({"solver": "adam"}, r"unknown solver 'adam'; known: \['bcfw'"),
+        ({"solver": "adam"}, r"unknown solver 'adam'; known: \['admm', 'bcfw'"),
         ({"surrogate": "hinge"}, r"unknown surrogate 'hinge'; known: \["),
         ({"validation_fraction": 1.0}, "validation_fraction is 1.0"),
         ({"early_stopping": True, "n_iter_no_change": 0}, "n_iter_no_change is 0"),
