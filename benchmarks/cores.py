@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import os
+import pickle
 import time
 import warnings
 from collections.abc import Callable
@@ -137,6 +138,8 @@ def train(problem: Any, alpha: float, passes: Any, kind: Any, jobs: int) -> dict
     from structsolve.solvers import BCFW, ConsensusADMM
     from structsolve.solvers.base import Start, relative_gap
 
+    # Bound anew: linear programs start from the bases of the last ones.
+    problem = pickle.loads(pickle.dumps(problem))
     shards = kind == "admm"
     solver = ConsensusADMM() if shards else BCFW(batch=kind, certify_every=10**9)
     tol = GOAL if shards else 0.0

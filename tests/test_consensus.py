@@ -106,6 +106,9 @@ def test_a_checkpoint_continues_to_the_last_bit(cut, tmp_path):
     records = first_records + [rest.step() for _ in range(9 - cut)]
     assert records == expected
     assert np.array_equal(rest.weights(), whole.weights())
+    for other in (rest, whole):
+        other.continue_at(2 * alpha)
+    assert rest.step() == whole.step()
     with pytest.raises(ValueError, match="3 shards, expected 2"):
         through_file(first, begin(ConsensusADMM(2), problem_of("chain"), alpha), tmp_path / "run")
 
@@ -125,6 +128,41 @@ def test_another_alpha_goes_on_from_the_same_duals(alphas):
     # With a larger alpha the old variables lower the dual by less: it is above the old one at once.
     if alphas[1] > alphas[0]:
         assert warm[0]["dual"] > old["dual"] > 0
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("after", [1, 9, 23, 41, 65, 100])
+def test_a_round_that_was_broken_off_harms_no_later_one(after, n_jobs):
+    """Ctrl-C ends a run; warm starts go on with it."""
+    calls, alpha = [0, 10**9], 0.05
+
+    def oracle(w, x, y=None):
+        calls[0] += 1
+        if calls[0] == calls[1]:
+            raise KeyboardInterrupt
+        scores = w.reshape(3, -1) @ x
+        return int(np.argmax(scores + (0 if y is None else np.arange(3) != y)))
+
+    structure = structsolve.get_structure(
+        "functions",
+        features=lambda x, y: np.outer(np.arange(3) == y, x).ravel(),
+        oracle=oracle,
+        loss=lambda y, z: float(y != z),
+        dim=6,
+    )
+    rng = np.random.default_rng(0)
+    problem = Problem(*structure.make_space(rng.normal(size=(12, 2)), rng.integers(0, 3, 12)))
+    best = follow(begin(BCFW(), problem, alpha), 1e-6)[-1]
+    run = begin(ConsensusADMM(3, certify_every=1), problem, alpha, n_jobs=n_jobs)
+    calls[:] = 0, after
+    with pytest.raises(KeyboardInterrupt):
+        follow(run, 0.0, 50)
+    calls[1] = 10**9
+    records = follow(run, 1e-3, 400)
+    assert relative_gap(records[-1]) <= 1e-3
+    for record in records:
+        assert record["dual"] <= best["primal"] * (1 + 1e-9)
+        assert record["primal"] >= best["dual"] * (1 - 1e-9)
 
 
 def test_estimators_take_it_by_name_with_a_warm_start():

@@ -139,14 +139,18 @@ class ConsensusRun(Run):
         if solver.penalty is None:
             g, b = self._first_cut()
             self.curvature = TYPICAL * float(g @ g) / max(b, 1e-300)
-        self.fresh = False
         self._set_penalty()
-        dim = problem.dim
+        self.best_w, self.best_primal, self.best_dual = np.zeros(problem.dim), np.inf, 0.0
+        self._begin()
+
+    def _begin(self) -> None:
+        """Begin with shards that have made no round."""
+        dim = self.given.problem.dim
         self.z, self.y_sum, self.average = np.zeros(dim), np.zeros(dim), np.zeros(dim)
         self.dual_w = np.zeros(dim)
         self.rounds = self.window_start = self.next_certificate = 0
         self.mass = 0.0
-        self.best_w, self.best_primal, self.best_dual = np.zeros(dim), np.inf, 0.0
+        self.fresh = self.torn = False
 
     def _set_penalty(self) -> None:
         """Set rho for the present alpha."""
@@ -165,11 +169,15 @@ class ConsensusRun(Run):
 
     def step(self) -> dict[str, Any]:
         """Make a round, and a certificate where it is time; see :meth:`Run.step`."""
+        if self.torn:
+            self._mend()
         solver, first = self.solver, self.rounds == 0
         rho = self.first_rho if first else self.rho
         passes = solver.first_passes if first else solver.passes
         order = Order(self.rounds, self.z, rho, passes, solver.relax, self.fresh)
+        self.torn = True
         answer = self.engine.step(order)
+        self.torn = False
         self._take(answer, rho)
         self.fresh = first
         self.rounds += 1
@@ -190,6 +198,11 @@ class ConsensusRun(Run):
             # The primal can only have fallen since.
             record["primal"], record["gap"] = self.best_primal, self.best_primal - self.best_dual
         return record
+
+    def _mend(self) -> None:
+        """Begin anew: a round was broken off, which some shards have made and some have not."""
+        self.engine = ThreadEngine(self.given, self.solver.n_shards)
+        self._begin()
 
     def _take(self, answer: Answer, rho: float) -> None:
         """Move the consensus; note the dual."""
@@ -260,14 +273,15 @@ class ConsensusRun(Run):
         }
         arrays = {f"shard{k}_{n}": a for k, (_, own) in enumerate(shards) for n, a in own.items()}
         arrays |= {"z": self.z, "y_sum": self.y_sum, "average": self.average}
-        return meta, arrays | {"best_w": self.best_w}
+        return meta, arrays | {"dual_w": self.dual_w, "best_w": self.best_w}
 
     def restore(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         """Continue from a checkpoint."""
         if len(meta["shards"]) != self.shards:
             raise ValueError(f"it has {len(meta['shards'])} shards, expected {self.shards}")
-        names = ("z", "y_sum", "average", "best_w")
-        self.z, self.y_sum, self.average, self.best_w = checked_weights(self, arrays, names)
+        names = ("z", "y_sum", "average", "dual_w", "best_w")
+        copies = checked_weights(self, arrays, names)
+        self.z, self.y_sum, self.average, self.dual_w, self.best_w = copies
         self.rho, self.given.alpha = meta["rho"], meta["alpha"]
         self.rounds, self.window_start = meta["rounds"], meta["window_start"]
         self.fresh = meta["fresh"]
@@ -287,6 +301,8 @@ class ConsensusRun(Run):
         ----------
         alpha : float
         """
+        if self.torn:
+            self._mend()
         self.dual_w = self.dual_w * (self.given.alpha / alpha)
         self.given.alpha = alpha
         self._set_penalty()
