@@ -1,9 +1,9 @@
 """Training on several cores: wall time to a gap of 1 %, in threads.
 
 Each task is trained by BCFW one example at a time (batch=1, one thread), and on one, two and four
-threads in batches of 16, and by consensus ADMM over four shards.  Passes at fixed weights, which
-certify the gap, are not counted for BCFW; ADMM's rounds are, with their certificates.  Where the
-oracle is nearly all of a pass, some passes are timed instead.  Best of --repeat runs, interleaved.
+threads by BCFW in batches of 16 and by consensus ADMM over two and four shards.  Passes at fixed
+weights, which certify the gap, are not counted for BCFW; ADMM's are.  Where the oracle is nearly
+all of a pass, some passes are timed instead.  Best of --repeat runs, interleaved.
 A run on a shared machine does not have the cores that it asks for: "cores had" is CPU over wall
 seconds of the process, threads that spin included, and "free" what four spinning processes got
 just before.
@@ -133,15 +133,18 @@ def free_cores(seconds: float = 0.2) -> float:
     return total / seconds
 
 
-def train(problem: Any, alpha: float, passes: Any, kind: Any, jobs: int) -> dict[str, Any]:
-    """Seconds of the passes to the gap, or of so many passes; kind is a batch, or "admm"."""
+def train(problem: Any, alpha: float, passes: Any, kind: int, jobs: int) -> dict[str, Any]:
+    """Seconds of the passes to the gap, or of so many passes.
+
+    kind is a batch of BCFW, or the shards of ADMM, negative.
+    """
     from structsolve.solvers import BCFW, ConsensusADMM
     from structsolve.solvers.base import Start, relative_gap
 
     # Bound anew: linear programs start from the bases of the last ones.
     problem = pickle.loads(pickle.dumps(problem))
-    shards = kind == "admm"
-    solver = ConsensusADMM() if shards else BCFW(batch=kind, certify_every=10**9)
+    shards = kind < 0
+    solver = ConsensusADMM(n_shards=-kind) if shards else BCFW(batch=kind, certify_every=10**9)
     tol = GOAL if shards else 0.0
     run = solver.start(Start(problem, alpha, np.random.default_rng(0), jobs, None, tol))
     wall = cpu = 0.0
@@ -177,9 +180,9 @@ def main() -> None:
     rows = []
     for name in args.only:
         problem, alpha, passes = TASKS[name]()
-        settings: list[Any] = [(1, 1)] + [(args.batch, jobs) for jobs in args.threads]
+        settings = [(1, 1)] + [(args.batch, jobs) for jobs in args.threads]
         if passes is None:
-            settings += [("admm", jobs) for jobs in args.threads]
+            settings += [(-n, jobs) for n in (2, 4) for jobs in args.threads if jobs <= n]
         best: dict[Any, Any] = {}
         for _ in range(args.repeat):
             for setting in settings:
@@ -194,7 +197,7 @@ def main() -> None:
             gain = f"{best[1, 1]['wall'] / one['wall']:.2f}x"
             bits = {best[k, j]["w"].tobytes() for k, j in settings if k == kind}
             same = "-" if kind == 1 else "yes" if len(bits) == 1 else "NO"
-            how = "ADMM" if kind == "admm" else f"batch={kind}"
+            how = f"batch={kind}" if kind > 0 else f"ADMM, {-kind} shards"
             rows.append([name, how, jobs, one["passes"], one["wall"], gain, one["free"]])
             rows[-1] += [one["had"], same]
             print(*rows[-1], flush=True)
