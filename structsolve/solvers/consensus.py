@@ -208,22 +208,27 @@ class ConsensusRun(Run):
         """Move the consensus; note the dual."""
         alpha, K = self.given.alpha, self.shards
         own, b = answer.sums[0], float(answer.sums[1])
-        self.dual_w = own * (rho / alpha)
-        dual = b - 0.5 * alpha * float(self.dual_w @ self.dual_w)
+        if self.rounds > 0:
+            # The sum of all relax w_k + (1 - relax) z + y_k, where w_k = z - y_k + own_k.
+            relax, share = self.solver.relax, rho / (alpha + K * rho)
+            self.y_sum *= 1 - relax
+            self.y_sum += relax * own
+            self.y_sum += K * self.z
+            # Not in place: shards have the last z.
+            self.z = self.y_sum * share
+            self.y_sum *= 1 - K * share
+        own *= rho / alpha
+        self.dual_w = own
+        dual = b - 0.5 * alpha * float(own @ own)
         self.best_dual = max(self.best_dual, dual)
         if self.rounds == 0:
             # The shards begin round 1 with the y of their own dual variables.
-            self.z, self.y_sum = self.dual_w, own * (rho / self.rho)
+            self.z, self.y_sum = own, own * (alpha / self.rho)
             return
-        relax = self.solver.relax
-        reached = relax * (own - self.y_sum) + K * self.z
-        z = (reached + self.y_sum) * (rho / (alpha + K * rho))
-        self.y_sum = self.y_sum + reached - K * z
-        self.z = z
         if self.rounds >= WINDOW[0] * self.window_start + WINDOW[1]:
             self.window_start, self.mass = self.rounds, 0.0
-            self.average = np.zeros_like(z)
-        self.average = self.average + self.rounds * z
+            self.average[:] = 0
+        self.average += self.rounds * self.z
         self.mass += self.rounds
 
     def certify(self) -> dict[str, Any]:

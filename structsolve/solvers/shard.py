@@ -186,28 +186,32 @@ class Shard:
         return Answer((self.own, self.loop.b_total, self.estimate), [told])
 
     def _step(self, order: Order) -> None:
-        z, rho = order.z, order.rho
+        # In place: vectors may be as long as memory is wide, and a round has little else to do.
+        z, rho, relax = order.z, order.rho, order.relax
         if self.loop is None:
             self.loop = self._new_loop(rho)
             self.own, self.y = np.zeros_like(z), np.zeros_like(z)
         elif order.fresh:
             self.loop.rescale(rho)
-            self.own = self.loop.w.copy()
-            self.y = self.own.copy()
+            self.own[:] = self.y[:] = self.loop.w
         else:
-            reached = self.z - self.y + self.own
-            self.y = self.y + order.relax * reached + (1 - order.relax) * self.z - z
+            # y += relax w + (1 - relax) z - z+, where w = z - y + own.
+            self.y *= 1 - relax
+            self.y += relax * self.own
+            self.y += self.z
+            self.y -= z
             if self.round % RESYNCHRONISE == 0:
                 self.loop.resynchronise()
-                self.own = self.loop.w.copy()
-        self.z = z
-        base = z - self.y
-        self.loop.w[:] = base + self.own
+                self.own[:] = self.loop.w
+        self.z, w = z, self.loop.w
+        np.subtract(z, self.y, out=w)
+        w += self.own
         rng = np.random.default_rng([self.seed, self.number, self.round])
         self.calls = self.cached = 0
         for _ in range(order.passes):
             self._pass(rng)
-        self.own = self.loop.w - base
+        np.subtract(w, z, out=self.own)
+        self.own += self.y
 
     def _new_loop(self, rho: float) -> BlockLoop:
         p = self.problem
