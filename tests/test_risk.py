@@ -538,3 +538,23 @@ def test_models_pickle(structure, loss):
     assert [np.asarray(a).tolist() for a in predicted] == [np.asarray(a).tolist() for a in expected]
     np.testing.assert_array_equal(same, risks)
     assert again.score(X, y) == model.score(X, y)
+
+
+def test_labels_of_many_parts_are_encoded_whole():
+    """More than 64 parts a label, for which memory is made at first."""
+    from structsolve.estimators.risk._decode import encoded
+    from structsolve.structure.ask import ask_parts
+    from structsolve.structure.calls import encode
+
+    rng = np.random.default_rng(0)
+    lengths = (200, 1, 130, 77)
+    X = [rng.normal(size=(n, 2)) for n in lengths]
+    Y = [rng.integers(0, 3, n) for n in lengths]
+    space, examples = structsolve.get_structure("chain").make_space(X, Y)
+    parts = ask_parts(space)(make_layout(space, examples))
+    data, indices, indptr = encoded(parts, examples.labels)
+    assert indptr[-1] > 64 * len(X) and len(data) == len(indices) == indptr[-1]
+    for i in range(len(X)):
+        index, value = encode(parts, i, examples.label(i))
+        assert np.array_equal(indices[indptr[i] : indptr[i + 1]], index)
+        assert np.array_equal(data[indptr[i] : indptr[i + 1]], value)
