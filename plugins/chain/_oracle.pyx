@@ -125,10 +125,11 @@ cdef class Viterbi:
     cdef double best(self, Py_ssize_t i, const double* theta, Pairs pairs, double* alpha,
                      int* label) noexcept nogil:
         cdef Py_ssize_t L = chain_length(self.shape, i)
-        cdef const double* last = self.forward(i, theta, pairs, alpha)
+        cdef const double* last
         cdef double top
         if L == 0:
             return 0
+        last = self.forward(i, theta, pairs, alpha)
         label[L - 1] = <int>self.loops.first_best(self.shape.K, last, &top)
         self.backtrace(theta, pairs, alpha, L - 1, label)
         return top
