@@ -89,8 +89,9 @@ def flatten_rows(Y: Any, n: int) -> np.ndarray:
     if y.dtype.kind not in "biufUS" or _is_mixed(Y, y):
         given = Y if _is_mixed(Y, y) else y.tolist()
         types = sorted({type(label).__name__ for label in given})
+        hint = "; weights of rows are fit's sample_weight" if "WeightedLabels" in types else ""
         raise ValueError(
-            f"y: Unknown label type: found {types}, expected all strings or all integers"
+            f"y: Unknown label type: found {types}, expected all strings or all integers{hint}"
         )
     check_classification_targets(y)
     if len(y) != n:
