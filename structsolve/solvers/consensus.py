@@ -23,7 +23,7 @@ NEAR = 4
 # Curvature of the loss in a typical direction, as a share of |g|^2 / b of its cut at w = 0.
 TYPICAL = 0.004
 # Least rho in units of alpha / K, with K itself: weaker penalties let shards drift apart.
-LEAST = 8.0
+LEAST = 12.0
 
 
 class ConsensusADMM(Solver):
@@ -55,7 +55,7 @@ class ConsensusADMM(Solver):
     penalty : float, optional
         rho in units of ``alpha / K``.  By default the geometric mean of the curvatures of
         regulariser and loss, ``rho = sqrt(alpha L / K)``, with L a fixed share of ``|g|^2 / b`` of
-        the mean surrogate's cut at w = 0, which scales as w does; at least 8 and the number of
+        the mean surrogate's cut at w = 0, which scales as w does; at least 12 and the number of
         shards.
     relax : float, default=1.9
         Over-relaxation, from 1 to less than 2.
