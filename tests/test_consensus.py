@@ -113,6 +113,20 @@ def test_a_checkpoint_continues_to_the_last_bit(cut, tmp_path):
         through_file(first, begin(ConsensusADMM(2), problem_of("chain"), alpha), tmp_path / "run")
 
 
+@pytest.mark.parametrize("name", ["chain", "multiclass", "tree"])
+@pytest.mark.parametrize("most", [2, 10])
+def test_certificates_come_as_the_gap_falls(name, most):
+    """Few of them, and the end is noticed soon after the round that reaches the tolerance."""
+    problem, tol = problem_of(name), 1e-3
+    each = follow(begin(ConsensusADMM(certify_every=1), problem, 0.02, tol=tol), tol, 400)
+    some = follow(begin(ConsensusADMM(certify_every=most), problem, 0.02, tol=tol), tol, 400)
+    assert relative_gap(some[-1]) <= tol and some[-1]["certified"]
+    rounds = [k for k, record in enumerate(some) if record["certified"]]
+    assert rounds[0] == 0 and max(np.diff(rounds)) <= most
+    assert len(rounds) <= 0.6 * len(each)
+    assert len(some) <= 1.15 * len(each) + 2
+
+
 @pytest.mark.parametrize("alphas", [(0.5, 0.05), (0.05, 0.5)])
 def test_another_alpha_goes_on_from_the_same_duals(alphas):
     problem = problem_of("chain")

@@ -18,8 +18,10 @@ from .shard_engine import Engine, ThreadEngine
 
 # The average begins anew after round b, then whenever the rounds have become a-fold and b more.
 WINDOW = (1.5, 8)
-# A gap of so many tolerances is looked at after every round.
-NEAR = 4
+# The next certificate comes after this share of the rounds that the gap still needs.
+SHARE = 0.5
+# Rounds to it while there was only one.
+SOON = 3
 # Curvature of the loss in a typical direction, as a share of |g|^2 / b of its cut at w = 0.
 TYPICAL = 0.004
 # Least rho in units of alpha / K, with K itself: weaker penalties let shards drift apart.
@@ -63,8 +65,9 @@ class ConsensusADMM(Solver):
         Passes with oracle calls that a shard makes in a round.
     first_passes : int, default=5
         ... and in round 0.
-    certify_every : int, default=3
-        Rounds between two certificates; near the tolerance each round has one.
+    certify_every : int, default=10
+        Most rounds between two certificates: the next comes half way to the round in which the
+        gap, as it fell between the last two, would reach the tolerance.
 
     Notes
     -----
@@ -94,7 +97,7 @@ class ConsensusADMM(Solver):
         relax: float = 1.9,
         passes: int = 1,
         first_passes: int = 5,
-        certify_every: int = 3,
+        certify_every: int = 10,
     ):
         self.n_shards = n_shards
         self.penalty = penalty
@@ -149,6 +152,7 @@ class ConsensusRun(Run):
         self.z, self.y_sum, self.average = np.zeros(dim), np.zeros(dim), np.zeros(dim)
         self.dual_w = np.zeros(dim)
         self.rounds = self.window_start = self.next_certificate = 0
+        self.certified = (0, np.inf)
         self.mass = 0.0
         self.fresh = self.torn = False
 
@@ -238,8 +242,7 @@ class ConsensusRun(Run):
             candidates.append(self.average / self.mass)
         spent = self._keep_best(candidates)
         gap = self.best_primal - self.best_dual
-        near = gap <= NEAR * self.given.tol * abs(self.best_primal)
-        self.next_certificate = self.rounds + (1 if near else self.solver.certify_every)
+        self.next_certificate = self.rounds + self._rounds_ahead(gap)
         return {
             "primal": self.best_primal,
             "dual": self.best_dual,
@@ -247,6 +250,20 @@ class ConsensusRun(Run):
             "certified": True,
             "oracle_calls": spent,
         }
+
+    def _rounds_ahead(self, gap: float) -> int:
+        """Return the rounds to the next certificate, and note this one."""
+        (before, wide), self.certified = self.certified, (self.rounds, gap)
+        most = self.solver.certify_every
+        enough = self.given.tol * abs(self.best_primal)
+        if gap <= enough:
+            return 1
+        if not np.isfinite(wide):
+            return min(SOON, most)
+        # As much as the gap fell a round, in its logarithm.
+        fall = np.log(wide / gap) / max(self.rounds - before, 1)
+        left = np.log(gap / enough) / fall if enough > 0 and fall > 0 else np.inf
+        return int(min(max(SHARE * left, 1), most))
 
     def weights(self) -> np.ndarray:
         """Return a copy of the best weights so far."""
@@ -271,6 +288,7 @@ class ConsensusRun(Run):
             "fresh": self.fresh,
             "window_start": self.window_start,
             "next_certificate": self.next_certificate,
+            "certified": self.certified,
             "mass": self.mass,
             "best_primal": self.best_primal,
             "best_dual": self.best_dual,
@@ -290,7 +308,8 @@ class ConsensusRun(Run):
         self.rho, self.given.alpha = meta["rho"], meta["alpha"]
         self.rounds, self.window_start = meta["rounds"], meta["window_start"]
         self.fresh = meta["fresh"]
-        self.next_certificate, self.mass = meta["next_certificate"], meta["mass"]
+        self.next_certificate, self.certified = meta["next_certificate"], tuple(meta["certified"])
+        self.mass = meta["mass"]
         self.best_primal, self.best_dual = meta["best_primal"], meta["best_dual"]
         states = []
         for k, one in enumerate(meta["shards"]):
@@ -317,7 +336,7 @@ class ConsensusRun(Run):
         self.best_primal, self.best_dual = np.inf, 0.0
         self.window_start, self.mass = self.rounds, 0.0
         self.average = np.zeros_like(self.z)
-        self.next_certificate = self.rounds
+        self.next_certificate, self.certified = self.rounds, (self.rounds, np.inf)
 
     def contradiction(self) -> str | None:
         """Tell what kept cuts prove of the best weights; see :meth:`Run.contradiction`."""

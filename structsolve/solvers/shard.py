@@ -229,14 +229,13 @@ class Shard:
         self.calls += calls
         dual = self._dual()
         gain, small = (dual - before) / n, SMALL_GAIN * self.estimate
-        order = rng.permutation(self.picks)
         for _ in range(200):
+            order = rng.permutation(np.flatnonzero(self.loop.moved.view(bool)))
             self._run(order, 0, ANY_AGE, small)
             self.cached += 1
             before, dual = dual, self._dual()
             if dual - before <= 0.5 * gain * len(order):
                 break
-            order = rng.permutation(np.flatnonzero(self.loop.moved.view(bool)))
 
     def _run(
         self, order: np.ndarray, calls: int, max_age: int, min_gain: float
