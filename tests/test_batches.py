@@ -1,5 +1,9 @@
 """BCFW(batch=): visits of a batch at one w, in threads; the answer is that of one thread."""
 
+import threading
+import time
+from collections import Counter
+
 import numpy as np
 import pytest
 from checks import refused, same_run, stopped_after
@@ -280,6 +284,45 @@ def test_what_a_visit_raises_comes_out_and_the_state_is_whole(error, told, jobs)
     history = follow(run, 1e-4)
     check_rising(history)
     assert history[-1]["gap"] <= 1e-4 * history[-1]["primal"]
+
+
+class Slow(Failing):
+    """The margin in Python, in a millisecond that others may use; it notes the threads."""
+
+    name = "slow"
+
+    def cut(self, task, i, theta, truth):
+        self.threads.append(threading.get_ident())
+        time.sleep(1e-3)
+        return super().cut(task, i, theta, truth)
+
+
+def test_long_visits_are_shared_whatever_has_been_timed():
+    X, Y = chains(48)
+    surrogate = Slow()
+    surrogate.threads = []
+    problem = Problem(*get_structure("chain").make_space(X, Y), surrogate=surrogate)
+    run = begin(BCFW(batch=8, cached_passes=0, certify_every=99), problem, ALPHA, n_jobs=4)
+    # Six batches a pass; the sixteen that are timed end in the third.
+    for _ in range(8):
+        surrogate.threads.clear()
+        run.step()
+        counts = Counter(surrogate.threads)
+        # Work that sleeps needs no core: helpers take their pieces even where the machine is full.
+        assert sum(counts.values()) == 48 and counts.most_common(1)[0][1] <= 32
+
+
+@pytest.mark.parametrize("batch", [2, 7])
+def test_short_visits_have_the_same_outcome_whoever_makes_them(batch):
+    """More batches than are timed, and than the clock is believed for."""
+    case = make_case("chain", n=400)
+    ends = []
+    for jobs in (1, 3):
+        run = begin(BCFW(batch=batch), case.problem, ALPHA, n_jobs=jobs)
+        for _ in range(12):
+            run.step()
+        ends.append((run.loop.w.tobytes(), run.dual))
+    assert ends[0] == ends[1]
 
 
 def test_a_team_is_of_one_loop():

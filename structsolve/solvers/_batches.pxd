@@ -3,6 +3,13 @@ from libc.stdint cimport int64_t
 from ._team cimport Shared, Team
 
 
+# What batches of one kind have cost: by the threads of a team [1], by one thread alone [0].
+cdef struct Trial:
+    Py_ssize_t batches
+    double[2] seconds
+    double[2] visits
+
+
 cdef class BatchLoop(Shared):
     cdef Py_ssize_t* examples       # of each slot: those of a batch, and of the one before
     cdef Py_ssize_t* sizes
@@ -11,6 +18,8 @@ cdef class BatchLoop(Shared):
     cdef char[::1] taken            # 1 for the examples of the slots
     cdef bint damped                # other steps may come between a proposal and its own
     cdef object slot_owners
+    cdef Trial[2] trials            # visits that call the oracle, cheap ones
+    cdef bint cheap                 # the present ones are
 
     # What the loops give.  Visit example i at the present w, which stays; any thread.
     cdef int propose(self, Py_ssize_t slot, Py_ssize_t i, Py_ssize_t thread) except -1 nogil
@@ -28,6 +37,7 @@ cdef class BatchLoop(Shared):
 
     # Visit all of `order`.
     cdef int visit_all(self, const int64_t[::1] order, Py_ssize_t batch, Team team) except -1
+    cdef bint _alone(self, Trial* trial) noexcept nogil
     cdef Py_ssize_t _batch(self, const int64_t* order, Py_ssize_t most, Team team) except -1 nogil
 
 

@@ -2,12 +2,21 @@
 
 import numpy as np
 
-from ._team cimport MOST_PIECES, Shared, Team
+from ._team cimport MOST_PIECES, Shared, Team, ss_seconds
 
 from ..utils.arrays import aligned_zeros
 
 # Visits between a fetch and its use.
 cdef Py_ssize_t AHEAD = 2
+
+cdef enum:
+    # Batches that tell what threads bring: every second one is made by one thread alone.
+    TRIALS = 16
+    # ... and so many later all are asked again.
+    PERIOD = 2000
+
+# Seconds of a visit that are many beside what it takes to share it.
+cdef double LONG = 2e-4
 
 
 cdef class BatchLoop(Shared):
@@ -16,6 +25,9 @@ cdef class BatchLoop(Shared):
     A batch has three parts: threads share the visits at the w that it begins with; one thread takes
     the steps; what is left to do for each example then waits for the next batch, where threads share
     it with the visits.  The outcome depends on the batches and on no number of threads.
+
+    So a thread may as well work alone where others would only take the cache lines from it: some
+    batches are timed both ways, and the others are made in the quicker one.
     """
 
     def __cinit__(self, *args, **kwargs):
@@ -43,7 +55,10 @@ cdef class BatchLoop(Shared):
         self.now, self.last = 0, batch
 
     cdef int visit_all(self, const int64_t[::1] order, Py_ssize_t batch, Team team) except -1:
-        cdef Py_ssize_t k = 0
+        cdef Py_ssize_t k = 0, n
+        cdef Trial* trial = &self.trials[self.cheap]
+        cdef bint alone
+        cdef double begun
         if team is not None and team.work is not self:
             raise ValueError("the team was made for another loop")
         self.damped = batch > 1
@@ -52,12 +67,36 @@ cdef class BatchLoop(Shared):
                 while k < order.shape[0]:
                     if batch == 1 and k + AHEAD < order.shape[0]:
                         self.expect(order[k + AHEAD])
-                    k += self._batch(&order[k], min(batch, order.shape[0] - k), team)
+                    n = min(batch, order.shape[0] - k)
+                    if team is None or team.size == 1:
+                        k += self._batch(&order[k], n, None)
+                        continue
+                    alone, begun = self._alone(trial), ss_seconds()
+                    n = self._batch(&order[k], n, None) if alone else (
+                        self._batch(&order[k], n, team))
+                    trial.seconds[not alone] += ss_seconds() - begun
+                    trial.visits[not alone] += n
+                    trial.batches += 1
+                    k += n
                 self._batch(NULL, 0, team)
         except BaseException:
             self._break_off()
             raise
         return 0
+
+    cdef bint _alone(self, Trial* trial) noexcept nogil:
+        """Is one thread to make the next batch alone?"""
+        cdef Py_ssize_t way
+        if trial.batches >= PERIOD:
+            trial.batches = 0
+            for way in range(2):
+                trial.seconds[way] = trial.visits[way] = 0
+        # Long visits are shared whatever the clock says: trials of them alone would cost.
+        if trial.seconds[1] >= LONG * trial.visits[1]:
+            return False
+        if trial.batches < TRIALS:
+            return trial.batches & 1
+        return (trial.seconds[0] * trial.visits[1]) < (trial.seconds[1] * trial.visits[0])
 
     cdef Py_ssize_t _batch(self, const int64_t* order, Py_ssize_t most,
                            Team team) except -1 nogil:

@@ -77,6 +77,7 @@ cdef class BlockLoop(VisitLoop):
         self.settings.inner_tol, self.settings.min_gain = inner_tol, min_gain
         self.settings.averaging = averaging
         self.gap_total = self.calls_total = 0
+        self.cheap = max_calls == 0
         self.visit_all(order, batch, team)
         return self.gap_total, self.calls_total
 

@@ -7,6 +7,7 @@ cdef extern from "structsolve/solvers/team.h" nogil:
     int64_t ss_add(int64_t* place, int64_t value) noexcept nogil
     bint ss_swap(int64_t* place, int64_t old, int64_t fresh) noexcept nogil
     void ss_relax() noexcept nogil
+    double ss_seconds() noexcept nogil
 
 cdef enum:
     MOST_PIECES = 0x7fff    # of a batch; the numbers of two share a word with that of the batch

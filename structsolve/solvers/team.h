@@ -1,8 +1,20 @@
-/* Integers that threads share: loads, stores, sums and exchanges, each in one order for all. */
+/* Integers that threads share: loads, stores, sums and exchanges, each in one order for all; a clock. */
 #ifndef SS_TEAM_H
 #define SS_TEAM_H
 
 #include <stdint.h>
+#include <time.h>
+
+/* A clock, in seconds. */
+static inline double ss_seconds(void) {
+  struct timespec now;
+#if defined(CLOCK_MONOTONIC)
+  clock_gettime(CLOCK_MONOTONIC, &now);
+#else
+  timespec_get(&now, TIME_UTC);
+#endif
+  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
 
 #if defined(_MSC_VER) && !defined(__clang__)
 #include <intrin.h>
