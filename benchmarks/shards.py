@@ -61,7 +61,7 @@ def simulated(X: list[Any], Y: list[Any], cuts: bool) -> None:
 
     rows = []
     for C, shards, asked in CASES:
-        outcome, cpu = local_run(X, Y, C, shards, ConsensusADMM())
+        outcome, cpu = local_run(X, Y, C, shards, ConsensusADMM(metric="auto"))
         last = outcome.history[-1]
         rows.append([f"ADMM, C={C:g}", shards, len(outcome.history), asked or "-", cpu])
         rows[-1] += [last["primal"], last["gap"] / last["primal"]]

@@ -15,6 +15,7 @@ from structsolve import Problem, StructuredSVM, make_strips
 from structsolve.solvers import BCFW, ConsensusADMM
 from structsolve.solvers.base import relative_gap
 
+METRICS = ("identity", "spectral")
 STRUCTURES = ("multiclass", "chain", "multilabel", "tree", "ordinal", "permutation", "mrf", "grid")
 
 
@@ -32,13 +33,15 @@ def problem_of(name, n=18, seed=0, **settings):
     n_shards=st.integers(1, 10),
     alpha=st.sampled_from([1.0, 0.1, 0.01]),
     seed=st.integers(0, 1000),
+    metric=st.sampled_from(METRICS),
 )
-def test_every_record_holds_against_the_optimum(kind, loss, n, n_shards, alpha, seed):
+def test_every_record_holds_against_the_optimum(kind, loss, n, n_shards, alpha, seed, metric):
     weights = np.random.default_rng(seed).integers(0, 3, n).astype(float)
     weights[0] = 1.0
     case = make_case(kind, seed, n, loss, weights)
     best = case.optimum(alpha)
-    run = begin(ConsensusADMM(n_shards, certify_every=1), case.problem, alpha, seed)
+    solver = ConsensusADMM(n_shards, certify_every=1, metric=metric)
+    run = begin(solver, case.problem, alpha, seed)
     assert run.shards == min(n, n_shards)
     for record in follow(run, 1e-4, 60):
         assert record["dual"] <= best.value * (1 + 1e-7) + 1e-12
@@ -48,22 +51,26 @@ def test_every_record_holds_against_the_optimum(kind, loss, n, n_shards, alpha, 
     assert value == pytest.approx(record["primal"], rel=1e-9)
 
 
+@pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("name", STRUCTURES)
-def test_it_comes_to_the_optimum_of_bcfw(name):
+def test_it_comes_to_the_optimum_of_bcfw(name, metric):
     problem = problem_of(name)
     best = follow(begin(BCFW(), problem, 0.05), 1e-6)[-1]
-    run = begin(ConsensusADMM(), problem, 0.05, tol=1e-3)
+    run = begin(ConsensusADMM(metric=metric), problem, 0.05, tol=1e-3)
     last = follow(run, 1e-3, 400)[-1]
     assert relative_gap(last) <= 1e-3 and relative_gap(best) <= 1e-6
     assert best["dual"] * (1 - 1e-9) <= last["primal"] <= best["primal"] * (1 + 1.1e-3)
     assert run.contradiction() is None
+    assert last["metric"] == metric and (run.metric is not None) == (metric == "spectral")
 
 
+@pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("name", ["chain", "multilabel", "mrf"])
-def test_threads_change_no_bit(name):
+def test_threads_change_no_bit(name, metric):
     outcomes = []
     for n_jobs in (1, 2, 3, 8):
-        run = begin(ConsensusADMM(n_shards=5), problem_of(name), 0.05, n_jobs=n_jobs)
+        solver = ConsensusADMM(n_shards=5, metric=metric)
+        run = begin(solver, problem_of(name), 0.05, n_jobs=n_jobs)
         records = [run.step() for _ in range(7)]
         outcomes.append((run.weights().tobytes(), [(r["primal"], r["dual"]) for r in records]))
     assert all(outcome == outcomes[0] for outcome in outcomes[1:])
@@ -94,9 +101,10 @@ def test_shards_go_side_by_side():
     assert together.n_waiting == 0 and not together.broken
 
 
+@pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("cut", [1, 2, 5])
-def test_a_checkpoint_continues_to_the_last_bit(cut, tmp_path):
-    solver, alpha = ConsensusADMM(n_shards=3), 0.05
+def test_a_checkpoint_continues_to_the_last_bit(cut, metric, tmp_path):
+    solver, alpha = ConsensusADMM(n_shards=3, metric=metric), 0.05
     whole = begin(solver, problem_of("chain"), alpha)
     expected = [whole.step() for _ in range(9)]
     first = begin(solver, problem_of("chain"), alpha)
@@ -127,10 +135,11 @@ def test_certificates_come_as_the_gap_falls(name, most):
     assert len(some) <= 1.15 * len(each) + 2
 
 
+@pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("alphas", [(0.5, 0.05), (0.05, 0.5)])
-def test_another_alpha_goes_on_from_the_same_duals(alphas):
+def test_another_alpha_goes_on_from_the_same_duals(alphas, metric):
     problem = problem_of("chain")
-    run = begin(ConsensusADMM(certify_every=1), problem, alphas[0], tol=1e-3)
+    run = begin(ConsensusADMM(certify_every=1, metric=metric), problem, alphas[0], tol=1e-3)
     old = follow(run, 1e-3, 200)[-1]
     run.continue_at(alphas[1])
     warm = follow(run, 1e-3, 400)
@@ -201,6 +210,7 @@ def test_estimators_take_it_by_name_with_a_warm_start():
         ({"penalty": -1.0}, "penalty is -1.0, expected > 0"),
         ({"relax": 2.0}, "relax is 2.0, expected 1 <= relax < 2"),
         ({"certify_every": 0}, "certify_every is 0"),
+        ({"metric": "euclid"}, r"metric is 'euclid', expected one of \('identity', 'spectral'"),
     ],
 )
 def test_wrong_settings_are_refused(settings, words):

@@ -134,7 +134,7 @@ def dies_in_its_next_round(path):
     return arm
 
 
-def in_process(X, Y, n_shards, rounds, alpha=0.01, pieces=6):
+def in_process(X, Y, n_shards, rounds, alpha=0.01, pieces=6, metric="auto"):
     """The same training without a cluster."""
     bounds = np.linspace(0, len(X), pieces + 1).astype(int)
     parts = [(X[a:b], Y[a:b], None) for a, b in zip(bounds, bounds[1:])]
@@ -153,26 +153,32 @@ def in_process(X, Y, n_shards, rounds, alpha=0.01, pieces=6):
     engine = LocalEngine([data.build(own, k, totals[k], made) for k, own in enumerate(raw)])
     problem = RemoteProblem(engine, space, engine.ask("facts").each)
     start = Start(problem, alpha, np.random.default_rng(0), 1, None, 0.0)
-    run = ShardedConsensusRun(ConsensusADMM(), start)
+    run = ShardedConsensusRun(ConsensusADMM(metric=metric), start)
     return drive(run, rounds, 0.0)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
-    "n_shards, rounds, before, within, checkpoint",
-    [(5, 8, (1, 5), (3,), False), (5, 5, (2,), (), True), (35, 3, (), (), False)],
+    "n_shards, rounds, before, within, checkpoint, metric",
+    [
+        (5, 8, (1, 5), (3,), False, "auto"),
+        (5, 5, (2,), (), True, "spectral"),
+        (5, 5, (1,), (3,), False, "spectral"),
+        (35, 3, (), (), False, "auto"),
+    ],
 )
 def test_neither_workers_nor_their_death_change_a_bit(
-    client, n_shards, rounds, before, within, checkpoint, tmp_path
+    client, n_shards, rounds, before, within, checkpoint, metric, tmp_path
 ):
     X, Y = chains()
-    expected = in_process(X, Y, n_shards, rounds)
+    expected = in_process(X, Y, n_shards, rounds, metric=metric)
     folder = tmp_path / "killed"
     folder.mkdir()
     killer = Killer(client, before, within, folder)
     path = tmp_path / "run" if checkpoint else None
     model = svm(client=client, n_shards=n_shards, max_iter=rounds, tol=0.0, checkpoint=path)
-    model.set_params(callbacks=[killer]).fit(lazily(X), lazily(Y))
+    solver = "admm" if metric == "auto" else ConsensusADMM(metric=metric)
+    model.set_params(callbacks=[killer], solver=solver).fit(lazily(X), lazily(Y))
     assert sorted(killer.killed) == sorted((*before, *within))
     assert sorted(os.listdir(folder)) == [f"{number}" for number in sorted(killer.killed)]
     assert np.array_equal(model.to_local().flat_weights(), expected.w)

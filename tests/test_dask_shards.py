@@ -16,8 +16,9 @@ from structsolve.dask.shard import RemoteShard
 from structsolve.solvers import BCFW, CuttingPlane, LinearConstraint
 from structsolve.solvers.base import Start
 from structsolve.solvers.driver import drive
+from structsolve.solvers.metric import Moments, SpectralMetric
 from structsolve.solvers.passes import subgradient
-from structsolve.solvers.shard import Order
+from structsolve.solvers.shard import Order, Shard
 
 STRUCTURES = ("multiclass", "chain", "multilabel", "tree", "ordinal", "permutation", "mrf")
 ALPHA = 0.05
@@ -88,10 +89,12 @@ def test_sums_over_shards_are_those_of_all_examples(name):
 
 @pytest.mark.parametrize("name", STRUCTURES)
 @pytest.mark.parametrize("n_shards", [1, 4])
-def test_consensus_reaches_the_optimum_with_valid_bounds(name, n_shards):
+@pytest.mark.parametrize("metric", ["identity", "spectral"])
+def test_consensus_reaches_the_optimum_with_valid_bounds(name, n_shards, metric):
     whole, remote = sharded(name, n_shards)
     best = optimum(whole)
-    outcome = drive(ShardedConsensusRun(ConsensusADMM(certify_every=2), start(remote)), 400, 1e-3)
+    solver = ConsensusADMM(certify_every=2, metric=metric)
+    outcome = drive(ShardedConsensusRun(solver, start(remote)), 400, 1e-3)
     assert outcome.reason == "converged"
     for record in outcome.history:
         assert record["dual"] <= best["primal"] * (1 + 1e-9)
@@ -120,12 +123,18 @@ def test_the_penalty_follows_the_scale_of_the_features(scale):
     assert abs(lengths[0] - lengths[1]) <= 2
 
 
-def test_a_shard_that_lags_behind_says_so_and_catches_up_to_the_last_bit():
+@pytest.mark.parametrize("metric", [False, True])
+def test_a_shard_that_lags_behind_says_so_and_catches_up_to_the_last_bit(metric):
     _, remote = sharded("chain", 3)
+    layout = remote.space.layout
+    made = None
+    if metric:
+        made = SpectralMetric.of_moments(layout, Moments(*remote.engine.ask("moments").sums))
     shard = remote.engine.shards[1]
     fresh = pickle.loads(pickle.dumps(shard))
     rng = np.random.default_rng(0)
     orders = [Order(t, rng.normal(size=remote.dim), 0.5 + t, 1, 1.6, t == 1) for t in range(12)]
+    orders[0].metric = made
     answers = [shard.step(order) for order in orders]
     again = shard.step(orders[-1])
     assert np.array_equal(again.sums[0], answers[-1].sums[0])
@@ -138,11 +147,14 @@ def test_a_shard_that_lags_behind_says_so_and_catches_up_to_the_last_bit():
     for mine, theirs in zip(answer.sums, answers[-1].sums):
         assert np.array_equal(mine, theirs)
     assert moved.nbytes > 0
+    # Turned rows are counted where there are some.
+    assert (shard.nbytes > shard.problem.potentials.nbytes + Shard.nbytes.fget(shard)) == metric
 
 
-def test_a_checkpoint_continues_to_the_last_bit(tmp_path):
+@pytest.mark.parametrize("metric", ["identity", "spectral"])
+def test_a_checkpoint_continues_to_the_last_bit(metric, tmp_path):
     def run():
-        return ShardedConsensusRun(ConsensusADMM(), start(sharded("chain", 3)[1]))
+        return ShardedConsensusRun(ConsensusADMM(metric=metric), start(sharded("chain", 3)[1]))
 
     path = tmp_path / "run"
     whole = drive(run(), 9, 0.0)

@@ -39,6 +39,7 @@ SOLVERS = {
     "gbcfw-last": GBCFW(averaging=False, certify_every=1),
     "sdca": SDCA(certify_every=1),
     "admm": ConsensusADMM(certify_every=1),
+    "admm-spectral": ConsensusADMM(metric="spectral", certify_every=1),
     "one-slack": CuttingPlane("one"),
     "one-slack-plain": CuttingPlane("one", step=1.0),
     "n-slack": CuttingPlane("n"),

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..solvers.base import Start
 from ..solvers.consensus import ConsensusADMM, ConsensusRun
+from ..solvers.metric import Moments
 
 
 class ShardedConsensusRun(ConsensusRun):
@@ -37,6 +38,10 @@ class ShardedConsensusRun(ConsensusRun):
         g, b = problem.engine.ask("cut", np.zeros(problem.dim), self.given.n_jobs).sums[:2]
         return g, float(b)
 
+    def _moments(self) -> Moments:
+        problem: Any = self.given.problem
+        return Moments(*problem.engine.ask("moments").sums)
+
     def _keep_best(self, candidates: Iterable[np.ndarray]) -> int:
         problem: Any = self.given.problem
         candidates, self.present = list(candidates), np.inf
@@ -56,4 +61,4 @@ class ShardedConsensusRun(ConsensusRun):
         dict of str to int
         """
         problem: Any = self.given.problem
-        return {"shards": problem.nbytes, "weights": 5 * self.z.nbytes}
+        return {"shards": problem.nbytes, "weights": 6 * self.z.nbytes}

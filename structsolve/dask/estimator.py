@@ -46,9 +46,10 @@ class DaskStructuredSVM(BaseEstimator):
     surrogate : str or object, default="margin"
     loss : str or object, default="hamming"
     solver : str, ConsensusADMM or CuttingPlane, default="auto"
-        "admm" (:class:`~structsolve.solvers.ConsensusADMM`), or "cutting-plane" for constraints on
-        the weights, free intercepts, surrogates without a dual and hundreds of shards: "auto"
-        chooses so.
+        "admm" (``ConsensusADMM(metric="auto")``, see
+        :class:`~structsolve.solvers.ConsensusADMM`), or "cutting-plane" for constraints on the
+        weights, free intercepts, surrogates without a dual and hundreds of shards: "auto" chooses
+        so.
     oracle : str or structsolve.lp.Backend, optional
         Solve linear programs in place of the structure's own oracle.
     n_shards : int, default=16
@@ -288,7 +289,7 @@ class DaskStructuredSVM(BaseEstimator):
         """Return the solver that was named; None for "auto"."""
         named: dict[str, Any] = {
             "auto": None,
-            "admm": ConsensusADMM(),
+            "admm": ConsensusADMM(metric="auto"),
             "cutting-plane": CuttingPlane(),
         }
         if isinstance(self.solver, str) and self.solver in named:
@@ -304,7 +305,11 @@ class DaskStructuredSVM(BaseEstimator):
     def _choose(self, problem: RemoteProblem) -> ConsensusADMM | CuttingPlane:
         surrogate = problem.surrogate
         duals = surrogate.affine and problem.penalty is None
-        return ConsensusADMM() if duals and self.n_shards < MANY_SHARDS else CuttingPlane()
+        return (
+            ConsensusADMM(metric="auto")
+            if duals and self.n_shards < MANY_SHARDS
+            else CuttingPlane()
+        )
 
     def _distribute(
         self, client: Any, parts: list[Any], solver: Solver | None

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..estimators.fitting import fingerprint_of
+from ..solvers.metric import moments
 from ..solvers.passes import subgradient
 from ..solvers.problem import Problem
 from ..solvers.shard import Answer, Order, Shard
@@ -121,6 +122,16 @@ class RemoteShard(Shard):
         bounds = self.problem.checked_bounds(w, bounds)
         return Answer((g, b, float(self.problem.weights @ bounds)), [self._told(calls)])
 
+    def moments(self) -> Answer:
+        """Return the shard's share of the moments of the node features.
+
+        Returns
+        -------
+        Answer
+            Sums: as of :func:`structsolve.solvers.metric.moments`.
+        """
+        return Answer(moments(self.problem), [self._told(0)])
+
     def missed(self, w: np.ndarray, n_jobs: int = 1) -> Answer:
         """Return the shard's share of what searches may have missed at w.
 
@@ -190,7 +201,9 @@ class RemoteShard(Shard):
     @property
     def nbytes(self) -> int:
         """Bytes of the packed examples, the dual variables and the weights."""
-        return int(self.problem.potentials.nbytes + super().nbytes)
+        own, turned = self.problem.potentials, self.potentials
+        features = own.nbytes + (0 if turned is own else turned.nbytes)
+        return int(features + super().nbytes)
 
     def __sizeof__(self) -> int:
         # What dask.sizeof reads.

@@ -10,6 +10,7 @@ import numpy as np
 from ._bcfw import BlockLoop
 from .base import pieces
 from .bcfw import SMALL_GAIN
+from .metric import SpectralMetric
 from .problem import Problem
 
 # Rounds between two computations of a shard's share of w from its dual variables.
@@ -18,6 +19,7 @@ MAX_AGE = 10
 ANY_AGE = np.iinfo(np.int32).max
 # More answers than these are added up in groups first: a tree of sums.
 GROUP = 32
+PAYS = 0.5
 
 
 @dataclass
@@ -99,6 +101,8 @@ class Order:
         Over-relaxation with which y follows.
     fresh : bool
         Begin again with the y that belongs to the shard's dual variables.
+    metric : SpectralMetric, optional
+        Coordinates of z and of all vectors from now on; given in round 0.
     """
 
     round: int
@@ -107,6 +111,7 @@ class Order:
     passes: int
     relax: float
     fresh: bool
+    metric: SpectralMetric | None = None
 
 
 class Shard:
@@ -154,6 +159,8 @@ class Shard:
         self.seed, self.max_cuts = seed, max_cuts
         self.round = 0
         self.loop: Any = None
+        self.metric: SpectralMetric | None = None
+        self.potentials = problem.potentials
         self.y = self.own = self.z = np.zeros(0)
         self.estimate, self.calls, self.cached = 0.0, 0, 0
 
@@ -189,6 +196,7 @@ class Shard:
         # In place: vectors may be as long as memory is wide, and a round has little else to do.
         z, rho, relax = order.z, order.rho, order.relax
         if self.loop is None:
+            self.metric = order.metric
             self.loop = self._new_loop(rho)
             self.own, self.y = np.zeros_like(z), np.zeros_like(z)
         elif order.fresh:
@@ -215,7 +223,8 @@ class Shard:
 
     def _new_loop(self, rho: float) -> BlockLoop:
         p = self.problem
-        return BlockLoop(p.potentials, p.surrogate, p.labels, p.weights, rho, self.max_cuts)
+        self.potentials = p.potentials if self.metric is None else self.metric.potentials(p)
+        return BlockLoop(self.potentials, p.surrogate, p.labels, p.weights, rho, self.max_cuts)
 
     def _dual(self) -> float:
         w = self.loop.w
@@ -234,7 +243,7 @@ class Shard:
             self._run(order, 0, ANY_AGE, small)
             self.cached += 1
             before, dual = dual, self._dual()
-            if dual - before <= 0.5 * gain * len(order):
+            if dual - before <= PAYS * gain * len(order):
                 break
 
     def _run(
@@ -274,6 +283,8 @@ class Shard:
         }
         arrays = {f"cuts_{name}": array for name, array in self.loop.to_arrays().items()}
         arrays |= {"w": self.loop.w, "average": self.loop.average, "gaps": self.loop.gaps}
+        if self.metric is not None:
+            arrays["turn"] = self.metric.turn
         return meta, arrays | {"y": self.y, "own": self.own, "z": self.z}
 
     def restore(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
@@ -289,6 +300,11 @@ class Shard:
             return
         self.estimate = meta["estimate"]
         self.calls, self.cached = meta["calls"], meta["cached"]
+        turn = arrays.get("turn")
+        if turn is None:
+            self.metric = None
+        elif self.metric is None or not np.array_equal(turn, self.metric.turn):
+            self.metric = SpectralMetric(self.problem.space.layout, turn)
         self.loop = self._new_loop(meta["loop"]["alpha"])
         cuts = {k.removeprefix("cuts_"): v for k, v in arrays.items() if k.startswith("cuts_")}
         self.loop.restore(meta["loop"], cuts, arrays["w"], arrays["average"], arrays["gaps"])

@@ -86,6 +86,8 @@ class ThreadEngine:
         Answer
         """
         each = np.arange(self.n_shards + 1)
+        if order.metric is not None:
+            order.metric.potentials(self.given.problem)  # for all shards, before threads ask
 
         def steps(first: int, last: int, _: None) -> list[Answer]:
             return [self.shards[k].step(order) for k in range(first, last)]
@@ -114,5 +116,6 @@ class ThreadEngine:
         states : list of tuple of dict
         """
         for shard, (meta, arrays) in zip(self.shards, states):
+            shard.metric = self.shards[0].metric
             shard.restore(meta, arrays)
             shard.seed, shard.picks = meta["seed"], arrays["picks"]
