@@ -81,6 +81,16 @@ def make_case(kind="chain", seed=0, n=8, loss="hamming", weights=None, penalize=
     return case
 
 
+def narrow():
+    """Few features of very different variance, in rows of one of five classes."""
+    rng = np.random.default_rng(0)
+    spread = np.geomspace(5, 0.2, 8)
+    X = rng.normal(size=(400, 8)) * spread
+    scores = (X / spread) @ rng.normal(size=(8, 5))
+    y = np.argmax(scores + 1.5 * rng.normal(size=scores.shape), axis=1)
+    return Problem(*structsolve.get_structure("multiclass").make_space(X, y))
+
+
 def begin(solver, problem, alpha, seed=0, tol=1e-8, n_jobs=1, w=None):
     return solver.start(Start(problem, alpha, np.random.default_rng(seed), n_jobs, w, tol))
 

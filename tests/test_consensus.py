@@ -8,7 +8,7 @@ from checks import refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference.objectives import primal
-from solver_cases import begin, follow, make_case, through_file
+from solver_cases import begin, follow, make_case, narrow, through_file
 
 import structsolve
 from structsolve import Problem, StructuredSVM, make_strips
@@ -133,6 +133,56 @@ def test_certificates_come_as_the_gap_falls(name, most):
     assert rounds[0] == 0 and max(np.diff(rounds)) <= most
     assert len(rounds) <= 0.6 * len(each)
     assert len(some) <= 1.15 * len(each) + 2
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_the_penalty_grows_where_shards_stay_apart(metric):
+    problem, alpha = narrow(), 1e-3
+    best = follow(begin(BCFW(), problem, alpha), 1e-5)[-1]
+    assert relative_gap(best) <= 1e-5
+    run = begin(ConsensusADMM(certify_every=1, metric=metric), problem, alpha, tol=1e-2)
+    first = run.rho
+    history = follow(run, 1e-2, 300)
+    # As it was at first they are 75 in the spectral metric, and above 300.
+    assert len(history) <= 120 and run.rho > 2 * first
+    for record in history:
+        assert record["dual"] <= best["primal"] * (1 + 1e-9)
+        assert record["primal"] >= best["dual"] * (1 - 1e-9)
+    fixed = begin(ConsensusADMM(penalty=12.0, metric=metric), problem, alpha)
+    first = fixed.rho
+    for _ in range(30):
+        fixed.step()
+    assert fixed.rho == first
+    # What was learned holds for another alpha too.
+    run.continue_at(2 * alpha)
+    cold = begin(ConsensusADMM(metric=metric), problem, 2 * alpha)
+    assert run.rho == pytest.approx(run.stronger * cold.rho) and run.stronger > 2
+
+
+def test_the_penalty_falls_where_the_consensus_is_slow():
+    problem = narrow()
+    run = begin(ConsensusADMM(certify_every=1), problem, 1e-2, tol=1e-3)
+    run.stronger = 256.0
+    run._set_penalty()
+    first = run.rho
+    history = follow(run, 1e-2, 300)
+    stiff = ConsensusADMM(certify_every=1, penalty=run.shards * first / 1e-2)
+    fixed = begin(stiff, problem, 1e-2)
+    assert fixed.rho == pytest.approx(first)
+    assert run.rho <= first / 4 and len(history) <= 0.7 * len(follow(fixed, 1e-2, 600))
+
+
+@pytest.mark.parametrize("cut", [20, 28])
+def test_a_checkpoint_knows_how_the_penalty_has_changed(cut, tmp_path):
+    problem, alpha, rounds = narrow(), 1e-3, 32
+    whole = begin(ConsensusADMM(), problem, alpha)
+    expected = [whole.step() for _ in range(rounds)]
+    first = begin(ConsensusADMM(), problem, alpha)
+    records = [first.step() for _ in range(cut)]
+    assert (first.stronger, whole.stronger) == (1.0 if cut == 20 else 2.0, 2.0)
+    rest = through_file(first, begin(ConsensusADMM(), problem, alpha), tmp_path / "run")
+    assert records + [rest.step() for _ in range(rounds - cut)] == expected
+    assert np.array_equal(rest.weights(), whole.weights())
 
 
 @pytest.mark.parametrize("metric", METRICS)

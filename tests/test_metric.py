@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from checks import refused
-from solver_cases import begin, follow, make_case
+from solver_cases import begin, follow, make_case, narrow
 
 import structsolve
 from structsolve import Problem
@@ -141,12 +141,7 @@ def test_auto_takes_it_where_alpha_is_small_and_rows_are_not_sparse():
 
 def test_fewer_rounds_where_features_vary_differently():
     """At one penalty, a certificate each round, to the same tolerance."""
-    rng = np.random.default_rng(0)
-    spread = np.geomspace(5, 0.2, 8)
-    X = rng.normal(size=(400, 8)) * spread
-    scores = (X / spread) @ rng.normal(size=(8, 5))
-    y = np.argmax(scores + 1.5 * rng.normal(size=scores.shape), axis=1)
-    problem = Problem(*structsolve.get_structure("multiclass").make_space(X, y))
+    problem = narrow()
     rounds = {}
     for metric in ("identity", "spectral"):
         solver = ConsensusADMM(metric=metric, penalty=50.0, certify_every=1)

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..solvers.base import Start
-from ..solvers.consensus import ConsensusADMM, ConsensusRun
+from ..solvers.consensus import ConsensusADMM
+from ..solvers.consensus_run import ConsensusRun
 from ..solvers.metric import Moments
 
 

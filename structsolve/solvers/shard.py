@@ -162,7 +162,7 @@ class Shard:
         self.metric: SpectralMetric | None = None
         self.potentials = problem.potentials
         self.y = self.own = self.z = np.zeros(0)
-        self.estimate, self.calls, self.cached = 0.0, 0, 0
+        self.estimate, self.spread, self.calls, self.cached = 0.0, 0.0, 0, 0
 
     # -- rounds -----------------------------------------------------------------------------------
 
@@ -176,7 +176,7 @@ class Shard:
         Returns
         -------
         Answer
-            Sums: ``own``, ``sum_i u_i b_i``, the gaps met.
+            Sums: ``own``, ``sum_i u_i b_i``, the gaps met, ``|w - z|^2``.
         """
         if self.round not in (order.round, order.round + 1):
             return Answer((), [{"number": self.number, "behind": self.round}])
@@ -190,7 +190,7 @@ class Shard:
             "cached_passes": self.cached,
             "cuts": self.loop.count,
         }
-        return Answer((self.own, self.loop.b_total, self.estimate), [told])
+        return Answer((self.own, self.loop.b_total, self.estimate, self.spread), [told])
 
     def _step(self, order: Order) -> None:
         # In place: vectors may be as long as memory is wide, and a round has little else to do.
@@ -219,6 +219,7 @@ class Shard:
         for _ in range(order.passes):
             self._pass(rng)
         np.subtract(w, z, out=self.own)
+        self.spread = float(self.own @ self.own)
         self.own += self.y
 
     def _new_loop(self, rho: float) -> BlockLoop:
@@ -278,6 +279,7 @@ class Shard:
         meta |= {
             "loop": self.loop.counters(),
             "estimate": self.estimate,
+            "spread": self.spread,
             "calls": self.calls,
             "cached": self.cached,
         }
@@ -298,7 +300,7 @@ class Shard:
         if not arrays:
             self.loop = None
             return
-        self.estimate = meta["estimate"]
+        self.estimate, self.spread = meta["estimate"], meta["spread"]
         self.calls, self.cached = meta["calls"], meta["cached"]
         turn = arrays.get("turn")
         if turn is None:

@@ -1,0 +1,331 @@
+"""The rounds of consensus ADMM: consensus, averages, dual, penalty, certificates, checkpoints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .base import Run, Start, checked_weights
+from .metric import Moments, SpectralMetric, choose_metric, moments
+from .passes import subgradient
+from .shard import Answer, Order
+from .shard_engine import Engine, ThreadEngine
+
+# Averages weigh round r by r to this power: about the last seventh of the rounds counts.
+DECAY = 6
+# The next certificate comes after this share of the rounds that the gap still needs.
+SHARE = 0.5
+# Rounds to it while there was only one.
+SOON = 3
+# Curvature of the loss in a typical direction, as a share of |g|^2 / b of its cut at w = 0.
+TYPICAL = 0.004
+# Least rho in units of alpha / K, with K itself: weaker penalties let shards drift apart.
+LEAST = 12.0
+# In the spectral metric weaker penalties serve.
+WEAKER = 0.75
+# The penalty is changed where the shards' distance from the consensus, as a multiple of how far
+# that moves in a round, is below or above these ...
+BALANCED = (0.6, 1.5)
+# ... by this factor, ...
+CHANGE = 2.0
+# ... not before so many rounds at one penalty, the last of which count by this share.
+SETTLED, RECENT = 8, 0.25
+
+
+class ConsensusRun(Run):
+    """One optimisation by :class:`~structsolve.solvers.ConsensusADMM`.
+
+    Parameters
+    ----------
+    solver : ConsensusADMM
+    start : Start
+    engine : Engine, optional
+        By default threads of this process.
+    """
+
+    def __init__(self, solver: Any, start: Start, engine: Engine | None = None):
+        problem = start.problem
+        self.solver, self.given = solver, start
+        self.engine = ThreadEngine(start, solver.n_shards) if engine is None else engine
+        self.shards = self.engine.n_shards
+        self.curvature = 0.0
+        if solver.penalty is None or solver.metric == "auto":
+            g, b = self._first_cut()
+            self.curvature = TYPICAL * float(g @ g) / max(b, 1e-300)
+        self.stronger = 1.0
+        bend = self.curvature / start.alpha
+        self.metric = choose_metric(solver.metric, problem, bend, self._moments)
+        self._set_penalty()
+        self.best_w, self.best_primal, self.best_dual = np.zeros(problem.dim), np.inf, 0.0
+        self._begin()
+
+    def _begin(self) -> None:
+        """Begin with shards that have made no round."""
+        dim = self.given.problem.dim
+        self.z, self.y_sum, self.average = np.zeros(dim), np.zeros(dim), np.zeros(dim)
+        self.dual_w, self.dual_average, self.b_average = np.zeros(dim), np.zeros(dim), 0.0
+        self.rounds = self.averaged_from = self.next_certificate = 0
+        self.certified = (0, np.inf)
+        self.imbalance, self.unchanged_from = 0.0, 0
+        self.fresh = self.torn = False
+
+    def _set_penalty(self) -> None:
+        """Set rho for the present alpha."""
+        alpha, factor = self.given.alpha, self.solver.penalty
+        self.first_rho = alpha / self.shards
+        if factor is None:
+            factor = float(np.sqrt(self.curvature * self.shards / alpha))
+            factor *= 1.0 if self.metric is None else WEAKER
+            factor = self.stronger * max(factor, LEAST, self.shards)
+        self.rho = factor * self.first_rho
+
+    def _first_cut(self) -> tuple[np.ndarray, float]:
+        """Return the cut of the mean surrogate at w = 0."""
+        problem = self.given.problem
+        g, b, _, _ = subgradient(problem, np.zeros(problem.dim), self.given.n_jobs)
+        return g, b
+
+    def _moments(self) -> Moments:
+        """Return the moments of all examples' node features."""
+        return moments(self.given.problem)
+
+    def _model(self, w: np.ndarray) -> np.ndarray:
+        """Return weights of the problem from those of the shards."""
+        return w.copy() if self.metric is None else self.metric.model(w)
+
+    def step(self) -> dict[str, Any]:
+        """Make a round, and a certificate where it is time; see :meth:`Run.step`."""
+        if self.torn:
+            self._mend()
+        solver, first = self.solver, self.rounds == 0
+        rho = self.first_rho if first else self.rho
+        passes = solver.first_passes if first else solver.passes
+        metric = self.metric if first else None
+        order = Order(self.rounds, self.z, rho, passes, solver.relax, self.fresh, metric)
+        self.torn = True
+        answer = self.engine.step(order)
+        self.torn = False
+        self._take(answer, rho)
+        self.fresh = first
+        self.rounds += 1
+        self._balance()
+        record = {
+            "primal": None,
+            "dual": self.best_dual,
+            "gap": None,
+            "certified": False,
+            "oracle_calls": sum(one["oracle_calls"] for one in answer.each),
+            "cached_passes": max(one["cached_passes"] for one in answer.each),
+            "cuts": sum(one["cuts"] for one in answer.each),
+            "metric": "identity" if self.metric is None else "spectral",
+        }
+        if self.rounds >= self.next_certificate:
+            certificate = self.certify()
+            certificate["oracle_calls"] += record["oracle_calls"]
+            record.update(certificate)
+        else:
+            # The primal can only have fallen since.
+            record["primal"], record["gap"] = self.best_primal, self.best_primal - self.best_dual
+        return record
+
+    def _mend(self) -> None:
+        """Begin anew: a round was broken off, which some shards have made and some have not."""
+        self.engine = ThreadEngine(self.given, self.solver.n_shards)
+        self._begin()
+
+    def _take(self, answer: Answer, rho: float) -> None:
+        """Move the consensus; note the dual."""
+        alpha, K = self.given.alpha, self.shards
+        own, b = answer.sums[0], float(answer.sums[1])
+        squares = 1.0 if self.metric is None else self.metric.squares
+        if self.rounds > 0:
+            old, apart = self.z, own - self.y_sum
+            # The sum of all relax w_k + (1 - relax) z + y_k, where w_k = z - y_k + own_k.
+            relax, share = self.solver.relax, rho / (alpha * squares + K * rho)
+            self.y_sum *= 1 - relax
+            self.y_sum += relax * own
+            self.y_sum += K * self.z
+            # Not in place: shards have the last z.
+            self.z = self.y_sum * share
+            self.y_sum *= 1 - K * share
+            self._note_imbalance(float(answer.sums[3]), apart, self.z - old)
+        own *= rho / alpha
+        self.dual_w = own
+        if self.rounds == 0:
+            self._note_dual(b)
+            # The shards begin round 1 with the y of their own dual variables.
+            self.z, self.y_sum = own, own * (alpha / self.rho)
+            return
+        # As sums of r^DECAY times what round r brought are to the sum of r^DECAY.
+        share = (DECAY + 1) / (self.rounds - self.averaged_from + DECAY)
+        self.average += share * (self.z - self.average)
+        self.dual_average += share * (own - self.dual_average)
+        self.b_average += share * (b - self.b_average)
+        self._note_dual(b)
+
+    def _note_imbalance(self, spread: float, apart: np.ndarray, moved: np.ndarray) -> None:
+        """Note how far shards are from the consensus, in units of how far it has moved.
+
+        ``spread`` and ``apart`` are the sums of ``|w_k - z|^2`` and ``w_k - z``, z the last one.
+        """
+        far = self.shards * float(moved @ moved)
+        from_new = spread - 2 * float(apart @ moved) + far
+        if 0 < far < np.inf and 0 < from_new < np.inf:
+            self.imbalance += RECENT * (0.5 * np.log(from_new / far) - self.imbalance)
+
+    def _balance(self) -> None:
+        """Change the penalty where shards stay far apart, or the consensus is slow."""
+        low, high = np.log(BALANCED)
+        settled = self.rounds >= self.unchanged_from + SETTLED
+        if self.solver.penalty is not None or not settled or low <= self.imbalance <= high:
+            return
+        self.stronger *= CHANGE if self.imbalance > high else 1 / CHANGE
+        self._change_penalty()
+
+    def _change_penalty(self) -> None:
+        """Set rho anew; the shards begin again from their dual variables."""
+        self._set_penalty()
+        # The consensus stays; every y is that of its shard's dual variables.
+        self.y_sum = self.dual_w * (self.given.alpha / self.rho)
+        self.fresh, self.unchanged_from, self.imbalance = self.rounds > 0, self.rounds, 0.0
+
+    def _note_dual(self, b: float) -> None:
+        """Note the best dual from the present dual variables to their average, both feasible."""
+        alpha, w = self.given.alpha, self.dual_w
+        scaled = self._over_squares(w)
+        dual = b - 0.5 * alpha * float(w @ scaled)
+        if self.rounds > self.averaged_from:
+            change = self.dual_average - w
+            slope = self.b_average - b - alpha * float(change @ scaled)
+            curvature = alpha * float(change @ self._over_squares(change))
+            if slope > 0:
+                share = min(1.0, slope / max(curvature, 1e-300))
+                dual += share * (slope - 0.5 * share * curvature)
+        self.best_dual = max(self.best_dual, dual)
+
+    def _over_squares(self, w: np.ndarray) -> np.ndarray:
+        """Return w as its product with itself measures it in the metric's dual."""
+        return w if self.metric is None else w / self.metric.squares
+
+    def certify(self) -> dict[str, Any]:
+        """Return the certificate of the better of the consensus and its average."""
+        candidates = [self._model(self.z)]
+        if self.rounds > self.averaged_from + 3:
+            candidates.append(self._model(self.average))
+        spent = self._keep_best(candidates)
+        gap = self.best_primal - self.best_dual
+        self.next_certificate = self.rounds + self._rounds_ahead(gap)
+        return {
+            "primal": self.best_primal,
+            "dual": self.best_dual,
+            "gap": gap,
+            "certified": True,
+            "oracle_calls": spent,
+        }
+
+    def _rounds_ahead(self, gap: float) -> int:
+        """Return the rounds to the next certificate, and note this one."""
+        (before, wide), self.certified = self.certified, (self.rounds, gap)
+        most = self.solver.certify_every
+        enough = self.given.tol * abs(self.best_primal)
+        if gap <= enough:
+            return 1
+        if not np.isfinite(wide):
+            return min(SOON, most)
+        # As much as the gap fell a round, in its logarithm.
+        fall = np.log(wide / gap) / max(self.rounds - before, 1)
+        left = np.log(gap / enough) / fall if enough > 0 and fall > 0 else np.inf
+        return int(min(max(SHARE * left, 1), most))
+
+    def weights(self) -> np.ndarray:
+        """Return a copy of the best weights so far."""
+        return self.best_w.copy() if np.isfinite(self.best_primal) else self._model(self.z)
+
+    def memory(self) -> dict[str, int]:
+        """Return the bytes of the examples, of all shards' dual variables and weights, and here."""
+        shards: Any = self.engine
+        turned = 0 if self.metric is None else self.metric.potentials(self.given.problem).nbytes
+        return {
+            "examples": self.given.problem.potentials.nbytes + turned,
+            "shards": sum(shard.nbytes for shard in shards.shards),
+            "weights": 6 * self.z.nbytes,
+        }
+
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return everything a checkpoint needs, the shards' state too."""
+        shards = self.engine.states()
+        meta = {
+            "alpha": self.given.alpha,
+            "rho": self.rho,
+            "rounds": self.rounds,
+            "fresh": self.fresh,
+            "averaged_from": self.averaged_from,
+            "next_certificate": self.next_certificate,
+            "certified": self.certified,
+            "b_average": self.b_average,
+            "imbalance": self.imbalance,
+            "unchanged_from": self.unchanged_from,
+            "stronger": self.stronger,
+            "best_primal": self.best_primal,
+            "best_dual": self.best_dual,
+            "shards": [one for one, _ in shards],
+        }
+        arrays = {f"shard{k}_{n}": a for k, (_, own) in enumerate(shards) for n, a in own.items()}
+        arrays |= {"z": self.z, "y_sum": self.y_sum, "average": self.average}
+        arrays["dual_average"] = self.dual_average
+        if self.metric is not None:
+            arrays["turn"] = self.metric.turn
+        return meta, arrays | {"dual_w": self.dual_w, "best_w": self.best_w}
+
+    def restore(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        """Continue from a checkpoint."""
+        if len(meta["shards"]) != self.shards:
+            raise ValueError(f"it has {len(meta['shards'])} shards, expected {self.shards}")
+        turn = arrays.get("turn")
+        layout = self.given.problem.space.layout
+        self.metric = None if turn is None else SpectralMetric(layout, turn)
+        names = ("z", "y_sum", "average", "dual_average", "dual_w", "best_w")
+        copies = checked_weights(self, arrays, names)
+        self.z, self.y_sum, self.average, self.dual_average, self.dual_w, self.best_w = copies
+        self.rho, self.given.alpha = meta["rho"], meta["alpha"]
+        self.rounds, self.averaged_from = meta["rounds"], meta["averaged_from"]
+        self.fresh = meta["fresh"]
+        self.next_certificate, self.certified = meta["next_certificate"], tuple(meta["certified"])
+        self.b_average, self.stronger = meta["b_average"], meta["stronger"]
+        self.imbalance, self.unchanged_from = meta["imbalance"], meta["unchanged_from"]
+        self.best_primal, self.best_dual = meta["best_primal"], meta["best_dual"]
+        states = []
+        for k, one in enumerate(meta["shards"]):
+            prefix = f"shard{k}_"
+            own = {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
+            states.append((one, own))
+        self.engine.restore(states)
+
+    def continue_at(self, alpha: float) -> None:
+        """Go on with another alpha from the same dual variables (a path over alpha).
+
+        Parameters
+        ----------
+        alpha : float
+        """
+        if self.torn:
+            self._mend()
+        self.dual_w = self.dual_w * (self.given.alpha / alpha)
+        self.given.alpha = alpha
+        self._change_penalty()
+        self.best_primal, self.best_dual = np.inf, 0.0
+        self.averaged_from = max(self.rounds - 1, 0)
+        self.average, self.dual_average = np.zeros_like(self.z), np.zeros_like(self.z)
+        self.b_average = 0.0
+        self.next_certificate, self.certified = self.rounds, (self.rounds, np.inf)
+
+    def contradiction(self) -> str | None:
+        """Tell what kept cuts prove of the best weights; see :meth:`Run.contradiction`."""
+        if self.best_bounds is None:
+            return None
+        shards: Any = self.engine
+        loops = [shard.loop for shard in shards.shards if shard.loop is not None]
+        w = self.best_w if self.metric is None else self.metric.turned(self.best_w)
+        known = np.max([loop.known_values(w) for loop in loops], axis=0)
+        return self._contradicted(known)
