@@ -131,7 +131,7 @@ def test_certificates_come_as_the_gap_falls(name, most):
     assert relative_gap(some[-1]) <= tol and some[-1]["certified"]
     rounds = [k for k, record in enumerate(some) if record["certified"]]
     assert rounds[0] == 0 and max(np.diff(rounds)) <= most
-    assert len(rounds) <= 0.6 * len(each)
+    assert len(rounds) <= 0.6 * len(some)
     assert len(some) <= 1.15 * len(each) + 2
 
 
@@ -172,14 +172,14 @@ def test_the_penalty_falls_where_the_consensus_is_slow():
     assert run.rho <= first / 4 and len(history) <= 0.7 * len(follow(fixed, 1e-2, 600))
 
 
-@pytest.mark.parametrize("cut", [20, 28])
+@pytest.mark.parametrize("cut", [12, 28])
 def test_a_checkpoint_knows_how_the_penalty_has_changed(cut, tmp_path):
     problem, alpha, rounds = narrow(), 1e-3, 32
     whole = begin(ConsensusADMM(), problem, alpha)
     expected = [whole.step() for _ in range(rounds)]
     first = begin(ConsensusADMM(), problem, alpha)
     records = [first.step() for _ in range(cut)]
-    assert (first.stronger, whole.stronger) == (1.0 if cut == 20 else 2.0, 2.0)
+    assert (first.stronger, whole.stronger) == (1.0 if cut == 12 else 3.0, 3.0)
     rest = through_file(first, begin(ConsensusADMM(), problem, alpha), tmp_path / "run")
     assert records + [rest.step() for _ in range(rounds - cut)] == expected
     assert np.array_equal(rest.weights(), whole.weights())

@@ -44,7 +44,7 @@ class ConsensusADMM(Solver):
         rho in units of ``alpha / K``.  By default the geometric mean of the curvatures of
         regulariser and loss, ``rho = sqrt(alpha L / K)``, with L a fixed share of ``|g|^2 / b`` of
         the mean surrogate's cut at w = 0, which scales as w does; at least 12 and the number of
-        shards; from round 8 on doubled or halved where the shards stay further from the consensus
+        shards; from round 16 on changed threefold where the shards stay further from the consensus
         than that moves, or much nearer (residual balancing, section 3.4.1).
     relax : float, default=1.9
         Over-relaxation, from 1 to less than 2.

@@ -25,12 +25,13 @@ LEAST = 12.0
 # In the spectral metric weaker penalties serve.
 WEAKER = 0.75
 # The penalty is changed where the shards' distance from the consensus, as a multiple of how far
-# that moves in a round, is below or above these ...
-BALANCED = (0.6, 1.5)
+# that moves in a round, is below or above these, and on its way outwards: it rises at first
+# whatever the penalty ...
+BALANCED = (0.6, 1.4)
 # ... by this factor, ...
-CHANGE = 2.0
-# ... not before so many rounds at one penalty, the last of which count by this share.
-SETTLED, RECENT = 8, 0.25
+CHANGE = 3.0
+# ... after so many rounds, and so many more at each penalty; the last one counts by this share.
+FIRST, SETTLED, RECENT = 16, 8, 0.25
 
 
 class ConsensusRun(Run):
@@ -67,7 +68,7 @@ class ConsensusRun(Run):
         self.dual_w, self.dual_average, self.b_average = np.zeros(dim), np.zeros(dim), 0.0
         self.rounds = self.averaged_from = self.next_certificate = 0
         self.certified = (0, np.inf)
-        self.imbalance, self.unchanged_from = 0.0, 0
+        self.imbalance, self.trend, self.unchanged_from = 0.0, 0.0, 0
         self.fresh = self.torn = False
 
     def _set_penalty(self) -> None:
@@ -172,15 +173,19 @@ class ConsensusRun(Run):
         far = self.shards * float(moved @ moved)
         from_new = spread - 2 * float(apart @ moved) + far
         if 0 < far < np.inf and 0 < from_new < np.inf:
-            self.imbalance += RECENT * (0.5 * np.log(from_new / far) - self.imbalance)
+            self.trend = 0.5 * float(np.log(from_new / far)) - self.imbalance
+            self.imbalance += RECENT * self.trend
 
     def _balance(self) -> None:
         """Change the penalty where shards stay far apart, or the consensus is slow."""
-        low, high = np.log(BALANCED)
-        settled = self.rounds >= self.unchanged_from + SETTLED
-        if self.solver.penalty is not None or not settled or low <= self.imbalance <= high:
+        least = FIRST if self.stronger == 1 else SETTLED
+        if self.solver.penalty is not None or self.rounds < self.unchanged_from + least:
             return
-        self.stronger *= CHANGE if self.imbalance > high else 1 / CHANGE
+        low, high = np.log(BALANCED)
+        above = self.imbalance > high
+        if low <= self.imbalance <= high or above != (self.trend > 0):
+            return
+        self.stronger *= CHANGE if above else 1 / CHANGE
         self._change_penalty()
 
     def _change_penalty(self) -> None:
