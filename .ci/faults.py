@@ -361,6 +361,8 @@ def main() -> int:
         if not options.only
         or any(fnmatch.fnmatch(name, p) for p in options.only for name in (fault.id, fault.file))
     ]
+    if not faults:
+        parser.error(f"no fault's id or file matches {options.only}; --list shows them")
     if options.list:
         gone = [fault for fault in faults if not fault.fits(ROOT)]
         for fault in faults:

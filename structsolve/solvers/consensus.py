@@ -57,7 +57,7 @@ class ConsensusADMM(Solver):
         gap, as it fell between the last two, would reach the tolerance.
     metric : {"identity", "spectral", "auto"}, default="identity"
         Coordinates in which shards agree. "spectral" turns node features to the eigenvectors of
-        their covariance and scales them (:class:`~structsolve.solvers.metric.SpectralMetric`):
+        their covariance and scales them (``structsolve.solvers.metric``):
         a fifth to a quarter fewer rounds where alpha is small, of dense rows, which take longer
         where features are sparse; at most 1024 features. "auto" is "spectral" where alpha is small
         and rows are not much sparser, which pays where rounds are messages between machines.
