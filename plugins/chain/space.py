@@ -124,16 +124,14 @@ class ChainSpace(LabelingSpace):
     def pack_sizes(self, sizes: Any, **topology: Any) -> Examples:
         """Return chains of given lengths, without features.
 
+        See :meth:`structsolve.Space.pack_sizes`.
+
         Parameters
         ----------
         sizes : sequence of int
             Lengths.
         **topology
             None.
-
-        Returns
-        -------
-        Examples
         """
         packing.no_topology(topology)
         least = 0 if self.structure.empty else 1

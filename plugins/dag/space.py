@@ -136,23 +136,8 @@ class DagStructure(Structure):
     ) -> tuple[DagSpace, Examples]:
         """Learn the space from training data, and pack these.
 
-        Parameters
-        ----------
-        X, Y : list or array
-            As users give them.
-        classes : sequence, optional
-            To be those of the hierarchy, where given.
-        fit_intercept : bool, default=True
-
-        Returns
-        -------
-        space : DagSpace
-        examples : Examples
-
-        Raises
-        ------
-        ValueError
-            When parameters or data are refused; data by example.
+        See :meth:`structsolve.Structure.make_space`. ``classes`` have to be those of the
+        hierarchy, where given.
         """
         self.check_params()
         nodes, offsets = packing.single_rows(X, compress=True)
@@ -316,24 +301,7 @@ class DagSpace(Space):
         return self._examples(None, packing.row_offsets(sizes, topology), None)
 
     def pack(self, X: Any, Y: Any = None, unseen: str = "error") -> Examples:
-        """Check X and Y and pack them.
-
-        Parameters
-        ----------
-        X, Y : list or array
-            As users give them; Y None to predict.
-        unseen : {"error", "extra"}
-            As of :meth:`Space.pack`.
-
-        Returns
-        -------
-        Examples
-
-        Raises
-        ------
-        ValueError
-            Naming the example.
-        """
+        """Check X and Y and pack them; see :meth:`structsolve.Space.pack`."""
         nodes, offsets = packing.single_rows(X, self.layout.n_features, compress=True)
         labels = None if Y is None else self.encode(Y, nodes.shape[0])
         examples = self._examples(nodes, offsets, labels)
@@ -380,23 +348,10 @@ class DagSpace(Space):
     def mask(
         self, examples: Examples, allowed: Any = None, forbidden: Any = None
     ) -> dict[str, Any]:
-        """Return the mask of labels that may not be on.
+        """Return the mask of labels that may not be on; see :meth:`structsolve.Space.mask`.
 
-        Parameters
-        ----------
-        examples : Examples
-        allowed : list, optional
-            Per row the labels that may be on, or None for all.
-        forbidden : None
-            Closed sets have no transitions to forbid.
-
-        Returns
-        -------
-        dict of str to ndarray
-
-        Raises
-        ------
-        ValueError
+        ``allowed``: per row the labels that may be on, or None for all. ``forbidden``: closed sets
+        have no transitions to forbid.
         """
         if forbidden is not None:
             raise ValueError("forbidden transitions: a hierarchy has none; use allowed")

@@ -81,23 +81,7 @@ class DependencyStructure(Structure):
     ) -> tuple[DependencySpace, Examples]:
         """Learn the space from training data, and pack these.
 
-        Parameters
-        ----------
-        X, Y : list or array
-            As users give them.
-        classes : sequence, optional
-            To be None: trees have none.
-        fit_intercept : bool, default=True
-
-        Returns
-        -------
-        space : DependencySpace
-        examples : Examples
-
-        Raises
-        ------
-        ValueError
-            When parameters or data are refused; data by example.
+        See :meth:`structsolve.Structure.make_space`. ``classes`` has to be None: trees have none.
         """
         self._check(classes)
         arcs = stack_arcs(X)
@@ -185,18 +169,9 @@ class DependencySpace(Space):
         super().__init__(structure, WeightLayout([block], n_features, 0, False))
 
     def pack(self, X: Any, Y: Any = None, unseen: str = "error") -> Examples:
-        """Check and stack arcs and trees.
+        """Check and stack arcs and trees; see :meth:`structsolve.Space.pack`.
 
-        Parameters
-        ----------
-        X, Y : list or array
-            As users give them; Y None to predict.
-        unseen : {"error", "extra"}
-            "extra", to score: any tree is accepted, also one that cannot be predicted.
-
-        Returns
-        -------
-        Examples
+        ``unseen``: "extra", to score: any tree is accepted, also one that cannot be predicted.
 
         Raises
         ------
@@ -210,6 +185,8 @@ class DependencySpace(Space):
     def pack_sizes(self, sizes: Any, **topology: Any) -> Examples:
         """Return sentences of given numbers of words, without features of their arcs.
 
+        See :meth:`structsolve.Space.pack_sizes`.
+
         Parameters
         ----------
         sizes : sequence of int
@@ -222,11 +199,6 @@ class DependencySpace(Space):
         -------
         Examples
             A sentence of n words has n rows of scores for each word, by rising head.
-
-        Raises
-        ------
-        ValueError
-            Naming the example.
         """
         packing.no_topology({*topology} - {"heads", "modifiers", "n_arcs"})
         words = np.diff(packing.size_offsets(sizes, "numbers of words"))

@@ -76,23 +76,7 @@ class FlowStructure(Structure):
     ) -> tuple[FlowSpace, Examples]:
         """Learn the space from training data, and pack these.
 
-        Parameters
-        ----------
-        X, Y : list or array
-            As users give them.
-        classes : sequence, optional
-            Ignored: flows have none.
-        fit_intercept : bool, default=True
-
-        Returns
-        -------
-        space : FlowSpace
-        examples : Examples
-
-        Raises
-        ------
-        ValueError
-            When parameters or data are refused; data by example.
+        See :meth:`structsolve.Structure.make_space`. ``classes`` are ignored: flows have none.
         """
         nodes, offsets = packing.single_rows(X, compress=True)
         space = FlowSpace(self, Network.of_graph(self.network), nodes.shape[1], fit_intercept)
@@ -141,24 +125,7 @@ class FlowSpace(Space):
         self.network = network
 
     def pack(self, X: Any, Y: Any = None, unseen: str = "error") -> Examples:
-        """Check X and Y and pack them.
-
-        Parameters
-        ----------
-        X, Y : list or array
-            As users give them; Y None to predict.
-        unseen : {"error", "extra"}
-            As of :meth:`Space.pack`.
-
-        Returns
-        -------
-        Examples
-
-        Raises
-        ------
-        ValueError
-            Naming the example.
-        """
+        """Check X and Y and pack them; see :meth:`structsolve.Space.pack`."""
         nodes, offsets = packing.single_rows(X, self.layout.n_features, compress=True)
         examples = self._examples(nodes, offsets, Y)
         return examples

@@ -124,23 +124,7 @@ class GridStructure(Structure):
     ) -> tuple[GridSpace, Examples]:
         """Learn classes, features and the scale of contrast, and pack the training data.
 
-        Parameters
-        ----------
-        X, Y : list or array
-            As users give them.
-        classes : sequence, optional
-            All classes, where Y may lack some.
-        fit_intercept : bool, default=True
-
-        Returns
-        -------
-        space : GridSpace
-        examples : Examples
-
-        Raises
-        ------
-        ValueError
-            When parameters or data are refused; data by example.
+        See :meth:`structsolve.Structure.make_space`.
         """
         self.check_params()
         pictures = read_pictures(X)
@@ -162,10 +146,6 @@ class GridStructure(Structure):
             How many classes pixels have, or their sorted names.
         edge : bool
             Each edge has a table of scores of its own: for ``by_direction=True``.
-
-        Returns
-        -------
-        GridSpace
         """
         self.check_params()
         needs_features(edge, self, "by_direction=True")
@@ -269,7 +249,7 @@ class GridSpace(MRFSpace):
         return examples
 
     def pack_sizes(self, sizes: Any, **topology: Any) -> Examples:
-        """Return pictures of given sizes, without features.
+        """Return pictures of given sizes, without features; see :meth:`MRFSpace.pack_sizes`.
 
         Parameters
         ----------
@@ -283,10 +263,6 @@ class GridSpace(MRFSpace):
         Examples
             Nodes are pixels, row by row; rows of scores of edges are in the order of
             :func:`~structsolve.plugins.mrf.grid_edges`.
-
-        Raises
-        ------
-        ValueError
         """
         packing.no_topology(topology)
         shapes = packing.size_pairs(sizes, "height and width")
@@ -375,22 +351,9 @@ class GridSpace(MRFSpace):
     ) -> dict[str, Any]:
         """Return masks from ``allowed`` labels per pixel and ``forbidden`` pairs of neighbours.
 
-        Parameters
-        ----------
-        examples : Examples
-        allowed : list, optional
-            Per picture None, an array of bool of shape (height, width, n_classes), or for each
-            pixel of each row a list of allowed labels, None for all.
-        forbidden : list of pairs of labels, optional
-            Needs one table for all edges.
-
-        Returns
-        -------
-        dict of str to ndarray
-
-        Raises
-        ------
-        ValueError
+        See :meth:`MRFSpace.mask`. ``allowed``: per picture None, an array of bool of shape (height,
+        width, n_classes), or for each pixel of each row a list of allowed labels, None for all.
+        ``forbidden``: needs one table for all edges.
         """
         if forbidden is not None and self.structure.tables != "shared":
             raise ValueError(

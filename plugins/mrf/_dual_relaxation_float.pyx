@@ -9,36 +9,10 @@ from libc.math cimport frexp, ldexp
 from structsolve.simd.loops cimport ss_loops
 
 from structsolve.plugins.mrf._dual_relaxation_passes cimport Split
+from structsolve.plugins.mrf._float_passes cimport (
+    MRF_PADDING, mrf_edge, mrf_lanes, mrf_pass, mrf_pass_of, mrf_passes,
+)
 from structsolve.plugins.mrf._table_kinds cimport MRF_GENERAL, mrf_table
-
-
-cdef extern from "passes.h" nogil:
-    float MRF_PADDING
-    ctypedef struct mrf_edge:
-        int u, v, table
-        float weight
-        Py_ssize_t message
-    ctypedef struct mrf_passes:
-        Py_ssize_t n
-        const int* states
-        const Py_ssize_t* near_at
-        const int* near
-        const mrf_edge* edges
-        const mrf_table* tables
-        const float* pair
-        const float* unary
-        const float* share
-        const Py_ssize_t* row_at
-        Py_ssize_t width
-        float* message
-        float* own
-        float* sent
-        float* guess
-        float* spare
-        int* trial
-    ctypedef double (*mrf_pass)(const mrf_passes* p, int forward) noexcept nogil
-    mrf_pass mrf_pass_of(int lanes)
-    int mrf_lanes(const char* name, int states)
 
 
 # A copy of a graph and its scores, nodes numbered in the order of passes; arrays lie behind it.

@@ -1,5 +1,36 @@
 # TRW-S whose passes are in single precision, and its bound in double precision.
 from structsolve.plugins.mrf._model cimport Model
+from structsolve.plugins.mrf._table_kinds cimport mrf_table
+
+
+cdef extern from "passes.h" nogil:
+    float MRF_PADDING
+    ctypedef struct mrf_edge:
+        int u, v, table
+        float weight
+        Py_ssize_t message
+    ctypedef struct mrf_passes:
+        Py_ssize_t n
+        const int* states
+        const Py_ssize_t* near_at
+        const int* near
+        const mrf_edge* edges
+        const mrf_table* tables
+        const float* pair
+        const float* unary
+        const float* share
+        const Py_ssize_t* row_at
+        Py_ssize_t width
+        float* message
+        float* own
+        float* sent
+        float* guess
+        float* spare
+        int* trial
+    ctypedef double (*mrf_pass)(const mrf_passes* p, int forward) noexcept nogil
+    mrf_pass mrf_pass_of(int lanes)
+    int mrf_lanes(const char* name, int states)
+
 
 # Bytes of `work` (8-byte aligned) for this model; only sizes are read, and whether edges share a
 # table.

@@ -22,34 +22,6 @@ from structsolve.plugins.mrf._trws cimport (
 )
 
 
-cdef extern from "passes.h" nogil:
-    float MRF_PADDING
-    ctypedef struct mrf_edge:
-        int u, v, table
-        float weight
-        Py_ssize_t message
-    ctypedef struct mrf_passes:
-        Py_ssize_t n
-        const int* states
-        const Py_ssize_t* near_at
-        const int* near
-        const mrf_edge* edges
-        const mrf_table* tables
-        const float* pair
-        const float* unary
-        const float* share
-        const Py_ssize_t* row_at
-        Py_ssize_t width
-        float* message
-        float* own
-        float* sent
-        float* guess
-        float* spare
-        int* trial
-    ctypedef double (*mrf_pass)(const mrf_passes* p, int forward) noexcept nogil
-    mrf_pass mrf_pass_of(int lanes)
-    int mrf_lanes(const char* name, int states)
-
 # All in units of the scores.  The bound has converged in single precision when it moves by less
 # than STALLED in PATIENCE iterations; if then it is CLOSE to the labeling, double precision goes on.
 cdef double STALLED = 1e-7

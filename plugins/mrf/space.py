@@ -220,23 +220,7 @@ class MRFStructure(Structure):
     ) -> tuple[MRFSpace, Examples]:
         """Learn the space from training data, and pack these.
 
-        Parameters
-        ----------
-        X, Y : list or array
-            As users give them.
-        classes : sequence, optional
-            All classes, where Y may lack some.
-        fit_intercept : bool, default=True
-
-        Returns
-        -------
-        space : MRFSpace
-        examples : Examples
-
-        Raises
-        ------
-        ValueError
-            When parameters or data are refused; data by example.
+        See :meth:`structsolve.Structure.make_space`.
         """
         self.check_params()
         examples = stack_graphs(X, self.edges is not None, self.tables == "features")
@@ -271,10 +255,6 @@ class MRFStructure(Structure):
             ``n_states``.
         edge : bool
             Each edge has a table of scores of its own: for ``tables="features"``.
-
-        Returns
-        -------
-        MRFSpace
 
         Raises
         ------
@@ -404,6 +384,8 @@ class MRFSpace(NodeSpace):
     def pack_sizes(self, sizes: Any, **topology: Any) -> Examples:
         """Return graphs of given numbers of nodes, without features.
 
+        See :meth:`structsolve.Space.pack_sizes`.
+
         Parameters
         ----------
         sizes : sequence of int
@@ -415,11 +397,6 @@ class MRFSpace(NodeSpace):
         -------
         Examples
             Rows of scores of edges are in the order of the edges.
-
-        Raises
-        ------
-        ValueError
-            Naming the example.
         """
         packing.no_topology({*topology} - ({"edges"} if self.edges_ is None else set()))
         nodes = np.diff(packing.size_offsets(sizes)).tolist()
@@ -459,16 +436,8 @@ class MRFSpace(NodeSpace):
     def pack(self, X: Any, Y: Any = None, unseen: str = "error") -> Examples:
         """Pack X and Y; see :meth:`structsolve.Space.pack`.
 
-        Parameters
-        ----------
-        X, Y : data as users give it; Y None at prediction
-        unseen : {"error", "extra"}
-            Void nodes are left out of the graphs with "error", for training; with "extra", for
-            scores, they weigh nothing.
-
-        Returns
-        -------
-        Examples
+        ``unseen``: void nodes are left out of the graphs with "error", for training; with "extra",
+        for scores, they weigh nothing.
         """
         examples = self.stack(X)
         return examples if Y is None else self.label(examples, self.read(Y, examples), unseen)
@@ -515,20 +484,9 @@ class MRFSpace(NodeSpace):
     ) -> np.ndarray:
         """Return flat labels as numbers of classes, each below the number of its node's states.
 
-        Parameters
-        ----------
-        flat : ndarray
-            Labels of all nodes, as users give them.
-        offsets : ndarray of int64 of shape (n + 1,)
-            First node of each example.
-        unseen : {"error", "extra"}
-            As of :meth:`Space.pack`.
-        counted : ndarray of bool, optional
-            False at void nodes, whose number is 0.
-
-        Returns
-        -------
-        ndarray of int32
+        See :meth:`NodeSpace.encode`. ``flat``: labels of all nodes, as users give them.
+        ``offsets``: first node of each example. ``counted``: False at void nodes, whose number is
+        0.
 
         Raises
         ------
@@ -588,21 +546,8 @@ class MRFSpace(NodeSpace):
     ) -> dict[str, Any]:
         """Return masks from ``allowed`` labels per node and ``forbidden`` pairs along edges.
 
-        Parameters
-        ----------
-        examples : Examples
-        allowed : list, optional
-            Per example a list with the allowed labels of each node, None for all.
-        forbidden : list of pairs of labels, optional
-            Needs ``tables="shared"``.
-
-        Returns
-        -------
-        dict of str to ndarray
-
-        Raises
-        ------
-        ValueError
+        See :meth:`structsolve.Space.mask`. ``allowed``: per example a list with the allowed labels
+        of each node, None for all. ``forbidden``: needs ``tables="shared"``.
         """
         masks: dict[str, Any] = {}
         if allowed is not None:

@@ -40,20 +40,8 @@ class MulticlassStructure(Structure):
     ) -> tuple[MulticlassSpace, Examples]:
         """Learn classes and the number of features, and pack the training data.
 
-        Parameters
-        ----------
-        X : array, CSR matrix or data frame of shape (n, n_features)
-        Y : array of shape (n,)
-        classes : sequence, optional
-            All classes, where Y may lack some.
-        fit_intercept : bool
-            Rows get a constant feature.
-
-        Returns
-        -------
-        space : MulticlassSpace
-        examples : Examples
-            X and Y, packed.
+        See :meth:`structsolve.Structure.make_space`. ``X``: array, CSR matrix or data frame of
+        shape (n, n_features). ``Y``: array of shape (n,).
 
         Raises
         ------

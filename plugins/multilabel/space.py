@@ -92,20 +92,9 @@ class MultilabelStructure(Structure):
     ) -> tuple[MultilabelSpace, Examples]:
         """Learn labels and their pairs, and pack the training data.
 
-        Parameters
-        ----------
-        X : array, CSR matrix or data frame of shape (n, n_features)
-        Y : array, sparse matrix or data frame of shape (n, L)
-        classes : sequence, optional
-            Names of the columns of Y.
-        fit_intercept : bool
-            Rows get a constant feature.
-
-        Returns
-        -------
-        space : MultilabelSpace
-        examples : Examples
-            X and Y, packed.
+        See :meth:`structsolve.Structure.make_space`. ``X``: array, CSR matrix or data frame of
+        shape (n, n_features). ``Y``: array, sparse matrix or data frame of shape (n, L).
+        ``classes``: names of the columns of Y.
 
         Raises
         ------
@@ -133,15 +122,13 @@ class MultilabelStructure(Structure):
     def score_space(self, classes: Any = None, edge: bool = False) -> MultilabelSpace:
         """Return a space of so many labels, or of these names, without features.
 
+        See :meth:`structsolve.Structure.score_space`.
+
         Parameters
         ----------
         classes : int or sequence
         edge : bool
             To be False: pairs of labels have shared scores.
-
-        Returns
-        -------
-        MultilabelSpace
 
         Raises
         ------
@@ -217,7 +204,7 @@ class MultilabelSpace(Space):
         self.classes_, self.edges_ = classes, edges
 
     def pack(self, X: Any, Y: Any = None, unseen: str = "error") -> Examples:
-        """Return packed rows; labels are indicators, L per row.
+        """Return packed rows; labels are indicators, L per row; see :meth:`structsolve.Space.pack`.
 
         Parameters
         ----------
@@ -226,10 +213,6 @@ class MultilabelSpace(Space):
             0 and 1.
         unseen : {"error", "extra"}
             The same here: an indicator matrix has no other labels.
-
-        Returns
-        -------
-        Examples
 
         Raises
         ------
@@ -259,18 +242,9 @@ class MultilabelSpace(Space):
     ) -> dict[str, Any]:
         """Return the mask of labels that may not be on (-inf), and of those that must be (inf).
 
-        Parameters
-        ----------
-        examples : Examples
-        allowed : list, optional
-            Per row the labels that may be on, or a dict of label to True (on) or False (off) for
-            those that are decided; None for all.
-        forbidden : None
-            Label sets have no transitions to forbid.
-
-        Returns
-        -------
-        dict of str to ndarray
+        See :meth:`structsolve.Space.mask`. ``allowed``: per row the labels that may be on, or a
+        dict of label to True (on) or False (off) for those that are decided; None for all.
+        ``forbidden``: label sets have no transitions to forbid.
 
         Raises
         ------

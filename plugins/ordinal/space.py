@@ -187,12 +187,7 @@ class ThresholdSpace(OrderedLabels):
     def mask(
         self, examples: Examples, allowed: Any = None, forbidden: Any = None
     ) -> dict[str, Any]:
-        """Refuse constraints.
-
-        Parameters
-        ----------
-        examples : Examples
-        allowed, forbidden : None
+        """Refuse constraints; see :meth:`structsolve.Space.mask`.
 
         Returns
         -------

@@ -95,7 +95,7 @@ class PermutationStructure(Structure):
     def make_space(
         self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True
     ) -> tuple[RankingSpace | MatchingSpace, Examples]:
-        """Learn sizes, and pack the training data.
+        """Learn sizes, and pack the training data; see :meth:`structsolve.Structure.make_space`.
 
         Parameters
         ----------
@@ -109,8 +109,6 @@ class PermutationStructure(Structure):
         Returns
         -------
         space : RankingSpace or MatchingSpace
-        examples : Examples
-            X and Y, packed.
 
         Raises
         ------
@@ -273,7 +271,7 @@ class RankingSpace(AssignmentSpace):
         return examples
 
     def pack(self, X: Any, Y: Any = None, unseen: str = "error") -> Examples:
-        """Return packed rows; a label has K ranks.
+        """Return packed rows; a label has K ranks; see :meth:`structsolve.Space.pack`.
 
         Parameters
         ----------
@@ -282,10 +280,6 @@ class RankingSpace(AssignmentSpace):
             Rankings.
         unseen : {"error", "extra"}
             The same here: there are no other ranks.
-
-        Returns
-        -------
-        Examples
 
         Raises
         ------
@@ -399,6 +393,8 @@ class MatchingSpace(AssignmentSpace):
     def pack_sizes(self, sizes: Any, **topology: Any) -> Examples:
         """Return tables of pairs of given sizes, without features.
 
+        See :meth:`structsolve.Space.pack_sizes`.
+
         Parameters
         ----------
         sizes : sequence of (int, int)
@@ -410,11 +406,6 @@ class MatchingSpace(AssignmentSpace):
         -------
         Examples
             A row of scores for each pair, forbidden ones too: row by row.
-
-        Raises
-        ------
-        ValueError
-            Naming the example.
         """
         packing.no_topology({*topology} - {"forbidden"})
         shapes = packing.size_pairs(sizes, "rows and columns")

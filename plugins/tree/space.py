@@ -61,6 +61,8 @@ class TreeSpace(LabelingSpace):
     def pack_sizes(self, sizes: Any, **topology: Any) -> Examples:
         """Return trees of given numbers of nodes, without features.
 
+        See :meth:`structsolve.Space.pack_sizes`.
+
         Parameters
         ----------
         sizes : sequence of int
@@ -73,11 +75,6 @@ class TreeSpace(LabelingSpace):
         -------
         Examples
             Rows of scores of edges are in the order of the nodes that have a parent.
-
-        Raises
-        ------
-        ValueError
-            Naming the example.
         """
         no_topology({*topology} - {"trees"})
         offsets, trees = size_offsets(sizes), topology.get("trees")

@@ -55,11 +55,6 @@ class ShardedConsensusRun(ConsensusRun):
         return problem.heard(answer)
 
     def memory(self) -> dict[str, int]:
-        """Return the bytes of all shards, and of the weights here.
-
-        Returns
-        -------
-        dict of str to int
-        """
+        """Return the bytes of all shards, and of the weights here; see :meth:`Run.memory`."""
         problem: Any = self.given.problem
         return {"shards": problem.nbytes, "weights": 6 * self.z.nbytes}

@@ -77,30 +77,16 @@ class ArchiveReader(Reader):
 
     @classmethod
     def sniff(cls, path: str, head: bytes) -> bool:
-        """Return whether a file starts as an archive does.
+        """Return whether a file starts as an archive does; see :meth:`Reader.sniff`.
 
-        Parameters
-        ----------
-        path : str
-        head : bytes
-            How the file begins.
-
-        Returns
-        -------
-        bool
+        ``head``: how the file begins.
         """
         return head.startswith(b"PK\x03\x04")
 
     def fit(self, path: str) -> tuple[Any, Any]:
         """Read training data; the hierarchy of labels, where there is one, is kept.
 
-        Parameters
-        ----------
-        path : str
-
-        Returns
-        -------
-        X, y
+        See :meth:`Reader.fit`.
 
         Raises
         ------
@@ -110,16 +96,7 @@ class ArchiveReader(Reader):
         return _read(path, self, True)
 
     def read(self, path: str) -> tuple[Any, Any]:
-        """Read data for a fitted model.
-
-        Parameters
-        ----------
-        path : str
-
-        Returns
-        -------
-        X, y
-            ``y`` is None where the file has no labels.
+        """Read data for a fitted model; see :meth:`Reader.read`.
 
         Raises
         ------

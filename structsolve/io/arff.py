@@ -86,15 +86,7 @@ class ArffReader(Reader):
     def sniff(cls, path: str, head: bytes) -> bool:
         """Return whether the first line that is no comment declares a relation.
 
-        Parameters
-        ----------
-        path : str
-        head : bytes
-            How the file begins.
-
-        Returns
-        -------
-        bool
+        See :meth:`Reader.sniff`. ``head``: how the file begins.
         """
         lines = (line.strip() for line in head.split(b"\n"))
         first = next((line for line in lines if line and not line.startswith(b"%")), b"")
@@ -103,13 +95,7 @@ class ArffReader(Reader):
     def fit(self, path: str) -> tuple[Any, Any]:
         """Read training data; the hierarchy and the names of labels are kept.
 
-        Parameters
-        ----------
-        path : str
-
-        Returns
-        -------
-        X, y
+        See :meth:`Reader.fit`.
 
         Raises
         ------
@@ -121,15 +107,7 @@ class ArffReader(Reader):
         return _read(path, self, True, _parser())
 
     def read(self, path: str) -> tuple[Any, Any]:
-        """Read data for a fitted model.
-
-        Parameters
-        ----------
-        path : str
-
-        Returns
-        -------
-        X, y
+        """Read data for a fitted model; see :meth:`Reader.read`.
 
         Raises
         ------

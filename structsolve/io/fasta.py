@@ -67,30 +67,14 @@ class FastaReader(Reader):
 
     @classmethod
     def sniff(cls, path: str, head: bytes) -> bool:
-        """Return whether a file starts with a header.
+        """Return whether a file starts with a header; see :meth:`Reader.sniff`.
 
-        Parameters
-        ----------
-        path : str
-        head : bytes
-            How the file begins.
-
-        Returns
-        -------
-        bool
+        ``head``: how the file begins.
         """
         return head.startswith(b">")
 
     def fit(self, path: str) -> tuple[Any, Any]:
-        """Read training data, and keep the letters.
-
-        Parameters
-        ----------
-        path : str
-
-        Returns
-        -------
-        X, y
+        """Read training data, and keep the letters; see :meth:`Reader.fit`.
 
         Raises
         ------
@@ -102,9 +86,7 @@ class FastaReader(Reader):
     def read(self, path: str) -> tuple[Any, Any]:
         """Read data for a fitted model; the files of labels and masks are those of training.
 
-        Parameters
-        ----------
-        path : str
+        See :meth:`Reader.read`.
 
         Returns
         -------

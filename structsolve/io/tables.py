@@ -89,15 +89,7 @@ class TableReader(Reader):
     def sniff(cls, path: str, head: bytes) -> bool:
         """Return whether a text begins with a line of commas and no blanks.
 
-        Parameters
-        ----------
-        path : str
-        head : bytes
-            How the file begins.
-
-        Returns
-        -------
-        bool
+        See :meth:`Reader.sniff`. ``head``: how the file begins.
         """
         lines = [line for line in head.split(b"\n")[:3] if line.strip()]
         commas = {line.count(b",") for line in lines}
@@ -105,15 +97,7 @@ class TableReader(Reader):
         return len(commas) == 1 and 0 not in commas and not any(len(x.split()) > 1 for x in lines)
 
     def fit(self, path: str) -> tuple[Any, Any]:
-        """Read training data, and keep the columns and their values.
-
-        Parameters
-        ----------
-        path : str
-
-        Returns
-        -------
-        X, y
+        """Read training data, and keep the columns and their values; see :meth:`Reader.fit`.
 
         Raises
         ------
@@ -123,11 +107,7 @@ class TableReader(Reader):
         return _read(path, self, True)
 
     def read(self, path: str) -> tuple[Any, Any]:
-        """Read data for a fitted model, with the columns of training.
-
-        Parameters
-        ----------
-        path : str
+        """Read data for a fitted model, with the columns of training; see :meth:`Reader.read`.
 
         Returns
         -------

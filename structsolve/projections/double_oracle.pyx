@@ -122,20 +122,14 @@ cdef class DoubleOracle(MaxMinGame):
     def memory_of_examples(self):
         """Return the labels that each example keeps for its next answer.
 
-        Returns
-        -------
-        dict of str to ndarray
+        See :meth:`MaxMinGame.memory_of_examples`.
         """
         if not self.warm_start:
             return {}
         return {"atoms": self.atoms, "losses": self.losses, "ages": self.ages, "sizes": self.sizes}
 
     def remember(self, arrays):
-        """Take over what ``memory_of_examples`` returned.
-
-        Parameters
-        ----------
-        arrays : dict of str to ndarray
+        """Take over what ``memory_of_examples`` returned; see :meth:`MaxMinGame.remember`.
 
         Raises
         ------

@@ -99,9 +99,7 @@ cdef class SaddleProx(MaxMinGame):
     def memory_of_examples(self):
         """Return where each example's last answer ended.
 
-        Returns
-        -------
-        dict of str to ndarray
+        See :meth:`MaxMinGame.memory_of_examples`.
         """
         return {"starts": self.starts, "steps": self.steps} if self.warm_start else {}
 

@@ -47,15 +47,8 @@ cdef class Counting(Search):
     cpdef Py_ssize_t extra_bytes(self, LabelPlane plane, object labels=None) except -1:
         """Return the bytes for labels, values and scratch of the counting oracle.
 
-        Parameters
-        ----------
-        plane : LabelPlane
-        labels : ndarray of int32
-            The true labels of all examples: the largest count of their losses decides.
-
-        Returns
-        -------
-        int
+        See :meth:`Search.extra_bytes`. The true ``labels`` of all examples have to be there: the
+        largest count of their losses decides.
 
         Raises
         ------

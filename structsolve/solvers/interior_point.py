@@ -66,12 +66,7 @@ class InteriorPoint(Solver):
         return InteriorPointRun(self, start)
 
     def check(self, problem: Problem) -> None:
-        """Raise ValueError for a problem that this solver cannot take.
-
-        Parameters
-        ----------
-        problem : Problem
-        """
+        """Raise ValueError for a problem that this solver cannot take; see :meth:`Solver.check`."""
         super().check(problem)
         if not _writes_out(problem):
             raise ValueError(

@@ -82,12 +82,7 @@ class LBFGS(Solver):
         return LBFGSRun(self, start)
 
     def check(self, problem: Any) -> None:
-        """Raise ValueError for a problem that this solver cannot take.
-
-        Parameters
-        ----------
-        problem : Problem
-        """
+        """Raise ValueError for a problem that this solver cannot take; see :meth:`Solver.check`."""
         super().check(problem)
         surrogate = problem.surrogate
         # The square of SparseMAP is that of node parts: it is not smooth in the others.

@@ -70,12 +70,7 @@ class SMO(Solver):
         return SMORun(self, start)
 
     def check(self, problem: Problem) -> None:
-        """Raise ValueError for a problem that this solver cannot take.
-
-        Parameters
-        ----------
-        problem : Problem
-        """
+        """Raise ValueError for a problem that this solver cannot take; see :meth:`Solver.check`."""
         super().check(problem)
         if problem.potentials.has_weights or not simplex_duals(problem):
             raise ValueError(

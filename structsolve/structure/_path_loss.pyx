@@ -146,17 +146,7 @@ cdef class PathLoss(Loss):
         self.decomposes = self.averaged = True
 
     def check_truths(self, labels):
-        """Refuse true labels that are no leaves.
-
-        Parameters
-        ----------
-        labels : ndarray of int32
-
-        Raises
-        ------
-        ValueError
-            Naming the example.
-        """
+        """Refuse true labels that are no leaves; see :meth:`Loss.check_truths`."""
         truths = np.asarray(labels)
         leaf = self.path_costs.is_leaf
         if truths.shape != (self.layout.n,):

@@ -71,17 +71,7 @@ cdef class WeightedNodeLoss(Loss):
         return self.node_costs.cost_matrix
 
     def check_truths(self, labels):
-        """Refuse true labels that have no row of costs.
-
-        Parameters
-        ----------
-        labels : ndarray of int32
-
-        Raises
-        ------
-        ValueError
-            Naming the example.
-        """
+        """Refuse true labels that have no row of costs; see :meth:`Loss.check_truths`."""
         check_states(self.node_costs, self.layout, labels)
 
     cdef double value(self, Py_ssize_t i, const int* truth, const int* label) except? -1 nogil:

@@ -578,15 +578,7 @@ class NodeSpace(Space):
     def pack(self, X: Any, Y: Any = None, unseen: str = "error") -> Examples:
         """Pack X and Y; see :meth:`Space.pack`.
 
-        Parameters
-        ----------
-        X, Y : data as users give it; Y None at prediction
-            Where labels are sequences, they may be :class:`~structsolve.WeightedLabels`.
-        unseen : {"error", "extra"}
-
-        Returns
-        -------
-        Examples
+        ``X``, ``Y``: where labels are sequences, they may be :class:`~structsolve.WeightedLabels`.
         """
         examples = self.stack(X)
         if Y is not None:
@@ -601,25 +593,15 @@ class NodeSpace(Space):
     def unpack(self, flat: np.ndarray, examples: Examples) -> Any:
         """Return the classes of all nodes, one array per example.
 
-        Parameters
-        ----------
-        flat : ndarray of int32 of shape (number of nodes,)
-        examples : Examples
-
-        Returns
-        -------
-        list of ndarray
+        See :meth:`structsolve.Space.unpack`. ``flat``: ndarray of int32 of shape (number of
+        nodes,).
         """
         return pieces(self.classes_[flat], examples.offsets)
 
     def unpack_one(self, label: np.ndarray, examples: Examples, i: int) -> Any:
         """Return the classes of one label; of a single node, its class.
 
-        Parameters
-        ----------
-        label : ndarray of int32
-        examples : Examples
-        i : int
+        See :meth:`structsolve.Space.unpack_one`.
 
         Returns
         -------
@@ -644,24 +626,15 @@ class NodeSpace(Space):
     def unpack_scores(self, flat: np.ndarray, examples: Examples) -> Any:
         """Return the rows of all nodes, one array per example.
 
-        Parameters
-        ----------
-        flat : ndarray of float64 of shape (number of nodes, K)
-        examples : Examples
-
-        Returns
-        -------
-        list of ndarray
+        See :meth:`structsolve.Space.unpack_scores`. ``flat``: ndarray of float64 of shape (number
+        of nodes, K).
         """
         return pieces(flat, examples.offsets)
 
     def enumerate_labels(self, examples: Examples, i: int) -> np.ndarray:
         """Return those of the ``K ** n_nodes`` labels of an example that the space contains.
 
-        Parameters
-        ----------
-        examples : Examples
-        i : int
+        See :meth:`structsolve.Space.enumerate_labels`.
 
         Returns
         -------

@@ -85,16 +85,8 @@ class FunctionStructure(Structure):
     ) -> tuple[FunctionSpace, Examples]:
         """Check the functions on the first example, and pack the data.
 
-        Parameters
-        ----------
-        X, Y : list of object
-        classes : sequence, optional
-        fit_intercept : bool
-            Both are not used.
-
-        Returns
-        -------
-        FunctionSpace, Examples
+        See :meth:`structsolve.Structure.make_space`. Neither ``classes`` nor ``fit_intercept`` is
+        used.
 
         Raises
         ------

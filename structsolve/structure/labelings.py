@@ -56,20 +56,8 @@ class LabelingStructure(Structure):
     ) -> tuple[LabelingSpace, Examples]:
         """Learn classes and numbers of features, and pack the training data.
 
-        Parameters
-        ----------
-        X : list, as the structure's notes say
-        Y : list of label sequences, or of :class:`~structsolve.WeightedLabels`
-        classes : sequence, optional
-            All classes, where Y may lack some.
-        fit_intercept : bool
-            Nodes get a constant feature.
-
-        Returns
-        -------
-        space : LabelingSpace
-        examples : Examples
-            X and Y, packed.
+        See :meth:`structsolve.Structure.make_space`. ``Y``: list of label sequences, or of
+        :class:`~structsolve.WeightedLabels`. ``fit_intercept``: nodes get a constant feature.
 
         Raises
         ------
@@ -95,10 +83,6 @@ class LabelingStructure(Structure):
             How many states nodes have, or the sorted names of the states.
         edge : bool
             Each edge has a table of scores of its own, beside the one that all share.
-
-        Returns
-        -------
-        LabelingSpace
         """
         names = labels.class_names(classes, self.name)
         return self.space_type(self, names, 0, 0 if edge else None, False)

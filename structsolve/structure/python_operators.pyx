@@ -203,14 +203,7 @@ cdef class PythonLoss(Loss):
     def check_truths(self, labels):
         """Refuse labels that training did not see, where the loss takes none.
 
-        Parameters
-        ----------
-        labels : ndarray of int32
-
-        Raises
-        ------
-        ValueError
-            Naming the example.
+        See :meth:`Loss.check_truths`.
         """
         if self.takes_unseen or not self.n_states:
             return
@@ -283,16 +276,7 @@ cdef class PythonAugmented(AugmentedOracle):
         self.adapter = adapt(self, space, layout)
 
     def knows(self, Loss loss not None):
-        """Tell whether ``loss`` is the space's own ``loss``.
-
-        Parameters
-        ----------
-        loss : Loss
-
-        Returns
-        -------
-        bool
-        """
+        """Tell whether ``loss`` is the space's own ``loss``; see :meth:`AugmentedOracle.knows`."""
         return isinstance(loss, PythonLoss) and (
             (<PythonLoss>loss).adapter.owner is self.adapter.space)
 

@@ -124,11 +124,7 @@ cdef class BiCriteriaSurrogate(Surrogate):
                 "searches": self.searches, "calls": self.calls}
 
     def remember(self, arrays):
-        """Take over what ``memory_of_examples`` returned.
-
-        Parameters
-        ----------
-        arrays : dict of str to ndarray
+        """Take over what ``memory_of_examples`` returned; see :meth:`Surrogate.remember`.
 
         Raises
         ------
