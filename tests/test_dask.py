@@ -21,6 +21,7 @@ from structsolve.dask import (  # noqa: E402
     DaskStructuredSVM,
     cluster,
     data,
+    estimator,
     fit_vectorizer,
     plugins,
 )
@@ -315,6 +316,24 @@ def test_shards_that_do_not_fit_are_refused(client, monkeypatch):
     cluster.refuse_too_large(client, 1000)
     workers["b"]["memory_limit"] = 0  # no limit
     cluster.refuse_too_large(client, 5000)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_rows_that_a_metric_makes_dense_are_counted(client, monkeypatch):
+    asked = []
+    monkeypatch.setattr(estimator, "refuse_too_large", lambda _, *rest: asked.append(rest))
+    X, Y = chains()
+    for metric in ("identity", "spectral"):
+        solver = ConsensusADMM(metric=metric)
+        svm(client=client, solver=solver, max_iter=1).fit(lazily(X), lazily(Y))
+    assert len(asked) == 3
+    needed, instead = asked[2]
+    dense = 8 * sum(map(len, X)) * X[0].shape[1]
+    assert needed > asked[1][0] and needed >= 2 * dense and "metric='identity'" in instead
+    workers = {"a": {"memory_limit": needed}}
+    monkeypatch.setattr(cluster, "workers_of", lambda client: workers)
+    with pytest.raises(MemoryError, match="more memory, or ConsensusADMM.metric='identity'"):
+        cluster.refuse_too_large(client, needed, instead)
 
 
 def test_tasks_that_kill_workers_are_told_as_memory():

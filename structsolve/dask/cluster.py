@@ -112,7 +112,7 @@ def gathered(client: Any, futures: list[Any], what: str) -> list[Any]:
         ) from error
 
 
-def refuse_too_large(client: Any, needed: int) -> None:
+def refuse_too_large(client: Any, needed: int, instead: str = "") -> None:
     """Raise MemoryError where shards cannot fit the memory of all workers.
 
     Parameters
@@ -120,13 +120,15 @@ def refuse_too_large(client: Any, needed: int) -> None:
     client : distributed.Client
     needed : int
         Bytes of the packed examples of all shards.
+    instead : str, default=""
+        What needs less, for the message.
     """
     limits = [worker.get("memory_limit") or 0 for worker in workers_of(client).values()]
     if all(limits) and ROOM * needed > sum(limits):
         raise MemoryError(
             f"the shards hold {needed / 1e9:.3g} GB of packed examples, and the memory_limit of "
             f"the {len(limits)} workers is {sum(limits) / 1e9:.3g} GB in all: use more workers, or "
-            "give them more memory"
+            f"give them more memory{instead}"
         )
 
 

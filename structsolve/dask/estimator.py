@@ -189,6 +189,10 @@ class DaskStructuredSVM(BaseEstimator):
         run: Any
         if isinstance(solver, ConsensusADMM):
             run = ShardedConsensusRun(solver, start)
+            if run.metric is not None:
+                turned = 8 * problem.n_nodes * problem.space.layout.n_features
+                instead = ", or ConsensusADMM(metric='identity'), which leaves features as they are"
+                refuse_too_large(client, problem.nbytes + turned, instead)
         else:
             run = ShardedCuttingPlaneRun(solver, start)
         outcome = drive(

@@ -72,6 +72,8 @@ class RemoteProblem:
     ----------
     n : int
         Examples of all shards.
+    n_nodes : int
+        ... and their nodes.
     dim : int
     violation : str or None
         What shards told of bounds that are none, with shard and example.
@@ -91,6 +93,7 @@ class RemoteProblem:
         self.engine, self.space = engine, space
         self.dim = space.layout.dim
         self.n = sum(fact["n"] for fact in facts)
+        self.n_nodes = sum(fact["nodes"] for fact in facts)
         self.nbytes = sum(fact["nbytes"] for fact in facts)
         self.penalty = penalty_of(space.layout, penalize_intercept)
         self.potentials = SimpleNamespace(has_weights=True, nbytes=self.nbytes)

@@ -171,13 +171,14 @@ class RemoteShard(Shard):
         Returns
         -------
         Answer
-            Each: ``n``, ``nbytes``, ``affine``, ``convex``, ``exact``, ``surrogate``,
+            Each: ``n``, ``nodes``, ``nbytes``, ``affine``, ``convex``, ``exact``, ``surrogate``,
             ``violation``, ``fingerprint``.
         """
         p = self.problem
         fact = {
             **self._told(0),
             "n": p.n,
+            "nodes": int(p.examples.offsets[-1]),
             "nbytes": self.nbytes,
             "affine": bool(p.surrogate.affine),
             "convex": bool(p.surrogate.convex),
