@@ -102,6 +102,17 @@ def test_directions_without_variance_stay_as_they_are():
     np.testing.assert_array_equal(nothing.squares, 1)
 
 
+def test_without_nodes_of_any_weight_it_is_the_regularisers_own():
+    X, Y = [np.eye(2), np.zeros((0, 2))], [["a", "b"], []]
+    structure = structsolve.get_structure("chain", empty=True)
+    space, examples = structure.make_space(X, Y)
+    examples.sample_weight = np.array([0.0, 1.0])
+    problem = Problem(space, examples)
+    np.testing.assert_array_equal(metric_of(problem).squares, 1)
+    history = follow(begin(ConsensusADMM(metric="spectral"), problem, 0.1), 1e-3, 20)
+    assert np.isfinite(history[-1]["primal"])
+
+
 @pytest.mark.parametrize("scale", [1e-160, 1e-30, 1e30])
 def test_the_scale_of_the_features_changes_nothing(scale):
     X = rows_of(200, 4)

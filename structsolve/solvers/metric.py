@@ -1,4 +1,4 @@
-"""SpectralMetric: the regulariser's metric bent so that directions of few features move as fast."""
+"""SpectralMetric: weights in units in which directions where features hardly vary move as fast."""
 
 from __future__ import annotations
 
@@ -107,8 +107,9 @@ class SpectralMetric:
         -------
         SpectralMetric
         """
-        mean = given.total / given.mass
-        covariance = given.second / given.mass - np.outer(mean, mean)
+        mass = given.mass or 1.0  # no node where only examples without any have weight
+        mean = given.total / mass
+        covariance = given.second / mass - np.outer(mean, mean)
         values, vectors = np.linalg.eigh(covariance)
         most = max(float(values[-1]), 0.0)
         if most == 0:
