@@ -114,6 +114,9 @@ def test_a_checkpoint_continues_to_the_last_bit(cut, metric, tmp_path):
     records = first_records + [rest.step() for _ in range(9 - cut)]
     assert records == expected
     assert np.array_equal(rest.weights(), whole.weights())
+    # Turned features are there once, whoever asks for their bytes.
+    assert rest.memory()["examples"] == whole.memory()["examples"]
+    assert metric == "identity" or rest.metric._made == (None, None)
     for other in (rest, whole):
         other.continue_at(2 * alpha)
     assert rest.step() == whole.step()

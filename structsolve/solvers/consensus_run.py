@@ -249,11 +249,11 @@ class ConsensusRun(Run):
 
     def memory(self) -> dict[str, int]:
         """Return the bytes of the examples, of all shards' dual variables and weights, and here."""
-        shards: Any = self.engine
-        turned = 0 if self.metric is None else self.metric.potentials(self.given.problem).nbytes
+        engine: Any = self.engine
+        own, scored = self.given.problem.potentials, engine.shards[0].potentials
         return {
-            "examples": self.given.problem.potentials.nbytes + turned,
-            "shards": sum(shard.nbytes for shard in shards.shards),
+            "examples": own.nbytes + (0 if scored is own else scored.nbytes),
+            "shards": sum(shard.nbytes for shard in engine.shards),
             "weights": 6 * self.z.nbytes,
         }
 
