@@ -19,6 +19,7 @@ from ..potentials.model import LinearModel
 from ..solvers import ConsensusADMM, CuttingPlane
 from ..solvers.base import Solver, Start
 from ..solvers.driver import drive
+from ..solvers.metric import turned_bytes
 from ..structure.ask import make_layout, pack
 from ..utils.params import check_types
 from . import data
@@ -190,9 +191,9 @@ class DaskStructuredSVM(BaseEstimator):
         if isinstance(solver, ConsensusADMM):
             run = ShardedConsensusRun(solver, start)
             if run.metric is not None:
-                turned = 8 * problem.n_nodes * problem.space.layout.n_features
+                needed = problem.nbytes + turned_bytes(problem.n_nodes, problem.space.layout)
                 instead = ", or ConsensusADMM(metric='identity'), which leaves features as they are"
-                refuse_too_large(client, problem.nbytes + turned, instead)
+                refuse_too_large(client, needed, instead)
         else:
             run = ShardedCuttingPlaneRun(solver, start)
         outcome = drive(

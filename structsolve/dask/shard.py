@@ -178,7 +178,7 @@ class RemoteShard(Shard):
         fact = {
             **self._told(0),
             "n": p.n,
-            "nodes": int(p.examples.offsets[-1]),
+            "nodes": p.n_nodes,
             "nbytes": self.nbytes,
             "affine": bool(p.surrogate.affine),
             "convex": bool(p.surrogate.convex),

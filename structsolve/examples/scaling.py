@@ -54,7 +54,7 @@ class ColumnScaling:
             A new one.
         """
         w = w.copy()
-        rows = _rows(layout, w)
+        rows = layout.node_block(w)
         rows[: len(self.factors)] *= self.factors[:, None]
         if self.shifts is not None:
             rows[-1] -= self.shifts @ rows[:-1]
@@ -74,17 +74,11 @@ class ColumnScaling:
             A new one.
         """
         w = w.copy()
-        rows = _rows(layout, w)
+        rows = layout.node_block(w)
         if self.shifts is not None:
             rows[-1] += self.shifts @ rows[:-1]
         rows[: len(self.factors)] /= self.factors[:, None]
         return w
-
-
-def _rows(layout: Any, w: np.ndarray) -> np.ndarray:
-    """Return a view of the node block, a row for each feature and the intercept's last."""
-    part = w[layout.node_start :][: layout.node_rows * layout.node_size]
-    return part.reshape(layout.node_rows, layout.node_size)
 
 
 def scale_columns(examples: Examples, layout: Any, name: str, kind: bool | str) -> Examples:

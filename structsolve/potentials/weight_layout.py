@@ -171,6 +171,21 @@ class WeightLayout:
         rows = {"shared": None, "node": self.node_rows, "edge": self.edge_rows}[block.kind]
         return _view(w, block, self.starts[name], rows)
 
+    def node_block(self, w: np.ndarray) -> np.ndarray:
+        """Return the node block of ``w`` with its padding, as a view.
+
+        Parameters
+        ----------
+        w : ndarray of shape (dim,)
+
+        Returns
+        -------
+        ndarray of shape (node_rows, node_size)
+            A row for each feature; the intercept's is the last one.
+        """
+        rows = w[self.node_start :][: self.node_rows * self.node_size]
+        return rows.reshape(self.node_rows, self.node_size)
+
     def block(self, name: str) -> Block:
         """Return the block of a name.
 

@@ -36,8 +36,6 @@ class Moments(NamedTuple):
 
     Parameters
     ----------
-    rows : int
-        Nodes.
     mass : float
         Sum of 1.
     total : ndarray of shape (n_features,)
@@ -46,7 +44,6 @@ class Moments(NamedTuple):
         Of ``x x'``.
     """
 
-    rows: int
     mass: float
     total: np.ndarray
     second: np.ndarray
@@ -139,17 +136,12 @@ class SpectralMetric:
         return made
 
     def _potentials(self, problem: Problem) -> LinearPotentials:
-        examples, old = problem.examples, problem.potentials
+        examples, name = problem.examples, problem.space.structure.name
         nodes = np.empty(examples.nodes.shape)
         for rows in _blocks(len(nodes)):
             nodes[rows] = examples.nodes[rows] @ self.turn
-        scale: Any = old.node_scale
-        block = self.layout.node
-        if scale is not None and block is not None:
-            scale = scale.reshape(*block.shape[:-1], -1)[..., : block.shape[-1]]
-        name = problem.space.structure.name
-        made_of = replace(examples, nodes=nodes)
-        return linear_potentials(self.layout, made_of, name, old.has_gram, scale)
+        turned, gram = replace(examples, nodes=nodes), problem.potentials.has_gram
+        return linear_potentials(self.layout, turned, name, gram, problem.node_scale)
 
     def model(self, w: np.ndarray) -> np.ndarray:
         """Return the weights of features as they are.
@@ -188,8 +180,7 @@ class SpectralMetric:
 
     def _rows(self, w: np.ndarray) -> np.ndarray:
         """Return a view of the node block's rows but the intercept's."""
-        n, size = self.layout.n_features, self.layout.node_size
-        return w[self.layout.node_start :][: n * size].reshape(n, size)
+        return self.layout.node_block(w)[: self.layout.n_features]
 
 
 def _suits(layout: WeightLayout) -> bool:
@@ -235,13 +226,26 @@ def choose_metric(
     SpectralMetric or None
     """
     layout = problem.space.layout
-    auto = kind == "auto" and _suits(layout) and bend >= WEAK
-    if not (auto or kind == "spectral"):
-        return None
-    given = ask()
-    if auto and 8 * given.rows * layout.n_features > DENSER * problem.potentials.nbytes:
-        return None
-    return SpectralMetric.of_moments(layout, given)
+    if kind == "auto" and _suits(layout) and bend >= WEAK:
+        pays = turned_bytes(problem.n_nodes, layout) <= DENSER * problem.potentials.nbytes
+    else:
+        pays = kind == "spectral"
+    return SpectralMetric.of_moments(layout, ask()) if pays else None
+
+
+def turned_bytes(n_nodes: int, layout: WeightLayout) -> int:
+    """Return the bytes of turned features, which are dense.
+
+    Parameters
+    ----------
+    n_nodes : int
+    layout : WeightLayout
+
+    Returns
+    -------
+    int
+    """
+    return 8 * n_nodes * layout.n_features
 
 
 def moments(problem: Problem) -> Moments:
@@ -265,7 +269,7 @@ def moments(problem: Problem) -> Moments:
         weighted = X * weights[rows, None]
         total += weighted.sum(axis=0)
         second += weighted.T @ X
-    return Moments(len(weights), float(weights.sum()), total, second)
+    return Moments(float(weights.sum()), total, second)
 
 
 def _blocks(n: int) -> list[slice]:

@@ -70,6 +70,10 @@ class Problem:
         The native surrogate.
     weights : ndarray of shape (n,)
         ``u_i``.
+    n, n_nodes : int
+        Examples, and their nodes.
+    node_scale : array or None
+        As given.
     dim : int
         Length of w.
     penalty : ndarray of shape (dim,) or None
@@ -148,7 +152,8 @@ class Problem:
             weights = weights / weights.max()
             total = weights.sum()
         self.weights = weights / total
-        self.n, self.dim = examples.n, self.potentials.dim
+        self.n, self.n_nodes = examples.n, int(examples.offsets[-1])
+        self.dim, self.node_scale = self.potentials.dim, node_scale
         self.violation: str | None = None
         self.penalty = penalty_of(space.layout, penalize_intercept)
 
@@ -212,10 +217,8 @@ class Problem:
         return self._times(w, inverse)
 
     def _times(self, w: np.ndarray, factors: np.ndarray) -> np.ndarray:
-        layout = self.potentials.layout
         scaled = w.copy()
-        rows = scaled[layout.node_start :][: layout.node_rows * layout.node_size]
-        rows.reshape(layout.node_rows, layout.node_size)[...] *= factors
+        self.potentials.layout.node_block(scaled)[...] *= factors
         return scaled
 
     def regulariser(self, w: np.ndarray, alpha: float) -> float:

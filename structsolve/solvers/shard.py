@@ -19,6 +19,7 @@ MAX_AGE = 10
 ANY_AGE = np.iinfo(np.int32).max
 # More answers than these are added up in groups first: a tree of sums.
 GROUP = 32
+# Cheap passes go on while a visit raises the dual by this share of what one of an oracle has.
 PAYS = 0.5
 
 
