@@ -101,9 +101,7 @@ def few_features() -> None:
                 start = Start(problem, 1e-3, np.random.default_rng(0), 1, None, TOL)
                 lengths.append(len(drive(solver.start(start), 1000, TOL).history))
             rows.append([shards, metric, *lengths])
-    print(
-        "400 rows of 8 features, 5 classes, alpha = .001: rounds with and without a fixed penalty"
-    )
+    print("400 rows of 8 features, 5 classes, alpha = .001: rounds, the penalty fixed or not")
     print(table(("shards", "metric", "fixed", "by residuals"), rows))
 
 
