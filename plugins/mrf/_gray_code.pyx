@@ -217,7 +217,7 @@ cdef struct Cube:
 
 
 cdef bint cube_fits(const Model* model) noexcept nogil:
-    cdef Py_ssize_t k
+    cdef Py_ssize_t e, k
     cdef double size = 0
     if model.unary_at[model.n] != 2 * model.n or model.n > CUBE:
         return False
@@ -226,8 +226,9 @@ cdef bint cube_fits(const Model* model) noexcept nogil:
             return False
     for k in range(2 * model.n):
         size += fabs(model.unary[k])
-    for k in range(4 * model.m):
-        size += fabs(model.pair[k])
+    for e in range(model.m):
+        for k in range(4):
+            size += fabs(model.pair[model.pair_at[e] + k])
     return size < INFINITY
 
 
@@ -251,7 +252,7 @@ cdef char* _start_cube(Cube* cube, const Model* model, char* work) noexcept nogi
         cube.a[v] = model.unary[2 * v + 1] - model.unary[2 * v]
     for e in range(model.m):
         v, w = model.ends[2 * e], model.ends[2 * e + 1]
-        p = model.pair + 4 * e
+        p = model.pair + model.pair_at[e]
         cube.offset += p[0]
         cube.a[v] += p[2] - p[0]
         cube.a[w] += p[1] - p[0]
