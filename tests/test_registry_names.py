@@ -180,7 +180,7 @@ def test_losses_with_arguments_have_names(install, reload):
     refused(
         "factor is .x., expected a number", StructuredSVM("chain", loss="Scaled:factor=x").fit, X, Y
     )
-    refused("unexpected keyword", StructuredSVM("chain", loss="Scaled:size=2").fit, X, Y)
+    refused("has no parameter .size.", StructuredSVM("chain", loss="Scaled:size=2").fit, X, Y)
 
 
 @pytest.mark.parametrize("name", ["two", "structsolve-two", "Structsolve.Two:two"])
@@ -232,7 +232,7 @@ def test_arguments_in_names():
         refused(
             f"^structure 'chain:{wrong}': found {shown}, expected one key=", get, f"chain:{wrong}"
         )
-    refused("'chain:length=3': .*unexpected keyword argument 'length'", get, "chain:length=3")
+    refused("'chain:length=3': .*has no parameter .length.", get, "chain:length=3")
     refused("name is 'a:b', expected one without a colon", Named, "a:b", dict)
 
 

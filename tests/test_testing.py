@@ -146,7 +146,11 @@ def _at_zero(self):
 
 
 def test_unknown_structure_lists_the_known_ones():
-    refused("unknown structure 'chian'; known: .*'chain'", check_structure, "chian")
+    refused(
+        r"unknown structure 'chian' .did you mean 'chain'\?.; known: .*'chain'",
+        check_structure,
+        "chian",
+    )
 
 
 def test_bounds_relaxations_and_cones_pass():

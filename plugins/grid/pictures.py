@@ -36,7 +36,8 @@ def read_pictures(X: Any, n_features: int | None = None) -> Pictures:
     Parameters
     ----------
     X : list of arrays of shape (height, width, features), or one array (n, height, width, features)
-        Numbers.  Sizes may differ, in a list or an array of objects.
+        Numbers, without the last axis where pictures are grey.  Sizes may differ, in a list or an
+        array of objects.
     n_features : int, optional
         Expected; those of the first picture by default.
 
@@ -51,14 +52,10 @@ def read_pictures(X: Any, n_features: int | None = None) -> Pictures:
         than memory.
     """
     stacked = isinstance(X, np.ndarray) and X.dtype != object
-    if stacked and X.ndim != 4:
-        advice = {
-            2: "one picture without features: X[None, ..., None]",
-            3: "one picture is X[None]; pictures with one number per pixel are X[..., None]",
-        }
+    if stacked and X.ndim not in (3, 4):
         raise ValueError(
-            f"X: found an array of shape {X.shape}, expected (n, height, width, features), or a "
-            f"list of pictures; {advice.get(X.ndim, 'one number per pixel is one feature')}"
+            f"X: found an array of shape {X.shape}, expected (n, height, width, features), (n, "
+            "height, width) of grey pictures, or a list of pictures; one picture alone: [x]"
         )
     if not isinstance(X, (list, tuple, np.ndarray)):
         raise ValueError(
@@ -212,11 +209,12 @@ def _picture(x: Any, i: int) -> np.ndarray:
             f"X, example {i}: no picture of real numbers ({error}), expected an array of shape "
             "(height, width, features)"
         ) from None
+    if picture.ndim == 2:
+        picture = picture[..., None]
     if picture.ndim != 3:
-        advice = "; one number per pixel is x[..., None]" if picture.ndim == 2 else ""
         raise ValueError(
-            f"X, example {i}: found the shape {picture.shape}, expected (height, width, features)"
-            f"{advice}"
+            f"X, example {i}: found the shape {picture.shape}, expected (height, width, features), "
+            "or (height, width) of a grey picture; one picture alone: [x]"
         )
     if 0 in picture.shape:
         raise ValueError(

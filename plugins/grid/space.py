@@ -55,10 +55,10 @@ class GridStructure(Structure):
     Notes
     -----
     X is a list of arrays of shape (height, width, features), of any sizes, or one array of shape
-    (n, height, width, features).  Y is a list of label pictures of shape (height, width), or one
-    array; entries of a list may be :class:`~structsolve.WeightedLabels`.  Predictions
-    are label pictures, one array where X is.  Where all pictures of a call have the same size they
-    share one graph in memory.
+    (n, height, width, features); grey pictures need no axis of features.  Y is a list of label
+    pictures of shape (height, width), or one array; entries of a list may be
+    :class:`~structsolve.WeightedLabels`.  Predictions are label pictures, one array where X is.
+    Where all pictures of a call have the same size they share one graph in memory.
 
     Edge features of several directions are columns side by side: the constant and the contrasts of
     horizontal edges first, then of vertical ones, of those down to the right, and to the left.

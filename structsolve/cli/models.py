@@ -11,6 +11,7 @@ from structsolve import registry
 from structsolve.cli.options import UsageError, class_weight, kernel_params, verbosity
 from structsolve.io.graphs import read_hierarchy, read_network
 from structsolve.structure.ask import loss_names
+from structsolve.utils.suggest import did_you_mean
 
 # What files hold that structures are made of: names of options, and of parameters.
 FILES = ("hierarchy", "network")
@@ -117,7 +118,10 @@ def _check_loss(loss: str, structure: Any) -> None:
             space, _ = structure.make_space(*structure.sample(0))
             known |= {*loss_names(space)}
     if loss.partition(":")[0] not in known:
-        raise UsageError(f"--loss {loss!r}: unknown; expected one of {sorted(known - {'auto'})}")
+        raise UsageError(
+            f"--loss {loss!r}: unknown{did_you_mean(loss, known)}; expected one of "
+            f"{sorted(known - {'auto'})}"
+        )
 
 
 def check_options(args: argparse.Namespace, brings: Sequence[str] = ()) -> None:

@@ -22,6 +22,7 @@ from ..solvers.driver import drive
 from ..solvers.metric import turned_bytes
 from ..structure.ask import make_layout, pack
 from ..utils.params import check_types
+from ..utils.suggest import names_parameters
 from . import data
 from .cluster import DaskEngine, find_client, gathered, refuse_too_large, workers_of
 from .consensus import ShardedConsensusRun
@@ -106,6 +107,7 @@ class DaskStructuredSVM(BaseEstimator):
     (1000,)
     """
 
+    @names_parameters
     def __init__(
         self,
         structure: Any = "chain",

@@ -15,6 +15,7 @@ from ..potentials.mercer import PRECOMPUTED, Kernel
 from ..solvers.checkpoint import Checkpoint
 from ..structure.loss_values import losses
 from ..utils.parallel import effective_jobs
+from ..utils.suggest import names_parameters
 from .operators import OperatorsMixin
 
 
@@ -37,6 +38,11 @@ class CommonMixin:
     """Plugins of a script, which go along with pickles, and names of features."""
 
     feature_names_in_: np.ndarray
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "__init__" in cls.__dict__:
+            cls.__init__ = names_parameters(cls.__init__)  # type: ignore[method-assign]
 
     def __sklearn_is_fitted__(self) -> bool:
         raise NotImplementedError

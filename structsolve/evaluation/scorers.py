@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from structsolve import registry
+from structsolve.utils.suggest import did_you_mean
 
 from .label_sets import SET_METRICS, SetScorer, final_model
 from .metrics import TOKEN_METRICS, make_span_scorer, make_token_scorer
@@ -64,7 +65,8 @@ def get_scorer(name: str) -> Callable[..., float]:
     """
     if not isinstance(name, str) or name not in get_scorer_names():
         raise ValueError(
-            f"name is {name!r}, expected one of {', '.join(get_scorer_names())}. "
+            f"name is {name!r}{did_you_mean(name, get_scorer_names())}, expected one of "
+            f"{', '.join(get_scorer_names())}. "
             "Names of scikit-learn go to scoring as they are, for labels of one part or label sets"
         )
     scorer: Callable[..., float] = registry.default().make("metrics", name)
@@ -182,7 +184,7 @@ callable, or one of accuracy, ...
     names = get_scorer_names()
     if scoring in names:
         return get_scorer(scoring)
-    wrong = ", which does not fit labels such as these" if theirs else ""
+    wrong = ", which does not fit labels such as these" if theirs else did_you_mean(scoring, names)
     more = ", or a name of scikit-learn's" if plain else ""
     raise ValueError(
         f"scoring is {scoring!r}{wrong}; expected None, a callable, or one of "

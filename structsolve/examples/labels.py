@@ -37,7 +37,8 @@ def flatten(Y: Any, offsets: np.ndarray) -> np.ndarray:
     if isinstance(Y, (str, bytes, dict)) or not hasattr(Y, "__len__"):
         raise ValueError(f"y is a {type(Y).__name__}, expected a list of label sequences")
     if len(Y) != n:
-        raise ValueError(f"X has {n} examples and y has {len(Y)}; both must be equally long")
+        alone = "; the labels of one sequence alone: [y]" if n == 1 else ""
+        raise ValueError(f"X has {n} examples and y has {len(Y)}; both must be equally long{alone}")
     if n and _are_plain(Y, offsets):
         return np.concatenate(Y)
     arrays = []
@@ -82,6 +83,8 @@ def flatten_rows(Y: Any, n: int) -> np.ndarray:
         raise ValueError(
             "This StructuredSVM estimator requires y to be passed, but the target y is None"
         )
+    if isinstance(Y, (str, bytes)):
+        raise ValueError(f"y is the {type(Y).__name__} {Y!r}, expected a list of one class per row")
     y = column_or_1d(Y, warn=True)
     if y.dtype == object:
         kinds = {isinstance(label, str) for label in y}
@@ -150,6 +153,11 @@ def _as_labels(given: Any, where: str) -> np.ndarray:
         raise ValueError(
             f"{where}: found lists of different lengths, expected a flat list of labels"
         ) from None
+    if isinstance(given, str):
+        raise ValueError(
+            f"{where} is the string {given!r}, expected a list of labels, one per node; "
+            "list(y) makes a label of each letter"
+        )
     if y.ndim != 1:
         raise ValueError(f"{where}: found {y.ndim} dimensions, expected a flat list of labels")
     mixed = _is_mixed(given, y)

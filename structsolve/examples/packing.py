@@ -274,6 +274,12 @@ def _checked_rows(X: Any, n_features: int | None, what: str, min_rows: int) -> l
                     f"{what}, example {i}: rows are of type {type(x[0]).__name__}, expected "
                     "numbers; vectorise them with structsolve.SequenceVectorizer"
                 )
+            if np.ndim(x) == 1 if isinstance(x, np.ndarray) else _is_row(x):
+                raise ValueError(
+                    f"{what}, example {i}: found {np.ndim(x)} dimension(s), shape {np.shape(x)}, "
+                    "expected 2: a matrix with one row per node. Pass a list of such matrices; one "
+                    "alone: [x]"
+                )
             x = _checked_dense(x, f"{what}, example {i}", 2)
         else:
             refuse_flat(x, f"{what}, example {i}")
@@ -284,6 +290,11 @@ def _checked_rows(X: Any, n_features: int | None, what: str, min_rows: int) -> l
         _expect_columns(n_columns, n_features, what, i)
         rows.append(x)
     return rows
+
+
+def _is_row(x: Any) -> bool:
+    """Tell whether x is a flat list of numbers."""
+    return isinstance(x, (list, tuple)) and bool(x) and all(isinstance(v, (int, float)) for v in x)
 
 
 def _with_width(X: Any, n_features: int | None) -> list[Any]:

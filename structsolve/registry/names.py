@@ -8,6 +8,7 @@ import re
 from typing import Any
 
 from ..hookspecs import Named
+from ..utils.suggest import did_you_mean
 from .distributions import DISABLED
 from .plugin import Plugin, one
 
@@ -101,8 +102,8 @@ class Names:
             )
         if not matches:
             raise ValueError(
-                f"unknown {one(kind)} {name!r}; known: {self.names(kind)}{self.broken_note()}"
-                f"{_worker_note()}"
+                f"unknown {one(kind)} {name!r}{did_you_mean(name, self.names(kind))}; known: "
+                f"{self.names(kind)}{self.broken_note()}{_worker_note()}"
             )
         return matches[0][1]
 
@@ -396,7 +397,8 @@ def create(kind: str, text: str, factory: Any, /, *arguments: Any, **params: Any
     except ValueError:
         raise
     except TypeError as error:
-        raise ValueError(f"{what}: {error}{_takes(factory, arguments, params)}") from error
+        known = "" if "known: " in str(error) else _takes(factory, arguments, params)
+        raise ValueError(f"{what}: {error}{known}") from error
     except Exception as error:
         raise RuntimeError(f"{what}: {type(error).__name__}: {error}") from error
     if made is None:
@@ -413,7 +415,9 @@ def _takes(factory: Any, arguments: tuple[Any, ...], params: dict[str, Any]) -> 
     try:
         signature.bind(*arguments, **params)
     except TypeError:
-        return f"; expected some of {list(signature.parameters)}"
+        known = list(signature.parameters)
+        near = "".join(did_you_mean(name, known) for name in params if name not in known)
+        return f"{near}; expected some of {known}"
     return ""
 
 

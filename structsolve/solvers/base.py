@@ -11,6 +11,7 @@ import numpy as np
 from ..utils.arrays import check_finite
 from ..utils.parallel import effective_jobs
 from ..utils.params import Params
+from ..utils.suggest import did_you_mean
 from .problem import ROUNDING, Problem
 
 # Examples per call into native code; an interrupt takes effect between calls.
@@ -239,7 +240,10 @@ class Solver(Params):
         """
         value = getattr(self, name)
         if value not in known:
-            raise ValueError(f"{type(self).__name__}: {name} is {value!r}, expected one of {known}")
+            raise ValueError(
+                f"{type(self).__name__}: {name} is {value!r}{did_you_mean(value, known)}, "
+                f"expected one of {known}"
+            )
 
     def check_integer(self, name: str, least: int) -> None:
         """Raise ValueError unless a parameter is an integer of at least ``least``.

@@ -26,6 +26,7 @@ from ..operators import (
 from ..part_layout import PartLayout
 from ..utils.masked import refuse_masked
 from ..utils.params import check_types
+from ..utils.suggest import did_you_mean
 from .base import Space
 from .losses import ClassWeights, CostMatrix
 from .task_loss import named_losses
@@ -386,8 +387,9 @@ def ask_loss(space: Space, loss: Any) -> Bind:
         if isinstance(loss, type) or name in registry.default().names("losses"):
             objects += f". {name} is a class: give an object, loss={name}(...)"
         raise ValueError(
-            f"unknown loss {loss!r} for structure {space.structure.name!r}; known: "
-            f"{loss_names(space)}{objects}{registry.default().broken_note()}"
+            f"unknown loss {loss!r} for structure {space.structure.name!r}"
+            f"{did_you_mean(loss, loss_names(space))}; known: {loss_names(space)}{objects}"
+            f"{registry.default().broken_note()}"
         )
     return made
 

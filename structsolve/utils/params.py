@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from .suggest import names_parameters, no_parameter
+
 # What constructors declare (``name: bool``, ``name: float | None``), in words for messages.
 _EXPECTED = {"bool": "True or False", "int": "an integer", "float": "a number", "str": "a string"}
 
@@ -114,6 +116,11 @@ class Params:
     objects (``structure__start_end``), without importing scikit-learn.
     """
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "__init__" in cls.__dict__:
+            cls.__init__ = names_parameters(cls.__init__)  # type: ignore[method-assign]
+
     @classmethod
     def _param_names(cls) -> list[str]:
         if cls.__init__ is object.__init__:
@@ -163,7 +170,7 @@ class Params:
         for key, value in params.items():
             name, _, inner = key.partition("__")
             if name not in known:
-                raise ValueError(f"{type(self).__name__} has no parameter {name!r}; known: {known}")
+                raise ValueError(no_parameter(type(self).__name__, name, known))
             if inner:
                 getattr(self, name).set_params(**{inner: value})
             else:

@@ -1,0 +1,111 @@
+"""Did you mean ...? The known name nearest to an unknown one, and what others call our settings."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
+from typing import Any
+
+#: Settings of other libraries, in ours.
+ELSEWHERE = {
+    "C": "alpha = 1 / (C n) for n examples",
+    "c2": "alpha = 2 c2 / n for n examples",
+    "lambda": "alpha",
+    "lam": "alpha",
+    "reg": "alpha",
+    "regularization": "alpha",
+    "epochs": "max_iter",
+    "max_epochs": "max_iter",
+    "max_iterations": "max_iter",
+    "n_iter": "max_iter",
+    "eps": "tol",
+    "inference_method": "oracle",
+    "model": "structure",
+}
+
+
+def did_you_mean(name: Any, known: Iterable[str]) -> str:
+    """Return ``" (did you mean 'x'?)"`` for the name nearest to an unknown one.
+
+    Parameters
+    ----------
+    name : object
+        What was found.
+    known : iterable of str
+
+    Returns
+    -------
+    str
+        Empty where no name is near.
+
+    Examples
+    --------
+    >>> did_you_mean("chian", ["chain", "tree"])
+    " (did you mean 'chain'?)"
+    >>> did_you_mean("span_F1", ["span-f1", "accuracy"]), did_you_mean("x", ["chain"])
+    (" (did you mean 'span-f1'?)", '')
+    """
+    folded = {_folded(one): one for one in known}
+    near = get_close_matches(_folded(name), folded, n=1, cutoff=0.7) if name else []
+    return f" (did you mean {folded[near[0]]!r}?)" if near else ""
+
+
+def no_parameter(owner: str, name: str, known: list[str]) -> str:
+    """Return the message on a parameter that an object does not have.
+
+    Parameters
+    ----------
+    owner : str
+        Whose parameter.
+    name : str
+    known : list of str
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> no_parameter("BCFW", "max_cut", ["max_age", "max_cuts"])
+    "BCFW has no parameter 'max_cut' (did you mean 'max_cuts'?); known: ['max_age', 'max_cuts']"
+    >>> no_parameter("StructuredSVM", "C", ["alpha"])
+    "StructuredSVM has no parameter 'C' (take alpha = 1 / (C n) for n examples); known: ['alpha']"
+    """
+    ours = ELSEWHERE.get(name, "")
+    meant = ours.split(" ")[0] in known
+    hint = f" (take {ours})" if meant else did_you_mean(name, known)
+    return f"{owner} has no parameter {name!r}{hint}; known: {known}"
+
+
+def names_parameters(init: Callable[..., None]) -> Callable[..., None]:
+    """Let a constructor's TypeError on an unknown parameter say which one was meant.
+
+    Parameters
+    ----------
+    init : function
+        An ``__init__``.
+
+    Returns
+    -------
+    function
+        The same, with the same signature.
+    """
+    parameters = list(inspect.signature(init).parameters.values())[1:]
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return init
+    known = [p.name for p in parameters]
+
+    @functools.wraps(init)
+    def checked(self: Any, *args: Any, **kwargs: Any) -> None:
+        for name in kwargs:
+            if name not in known:
+                raise TypeError(no_parameter(type(self).__name__, name, known))
+        init(self, *args, **kwargs)
+
+    return checked
+
+
+def _folded(name: Any) -> str:
+    return str(name).lower().replace("_", "-")
