@@ -183,6 +183,8 @@ def test_marginals_and_kbest(capsys, model, tagged):
     assert set(table) == {"B-NP", "B-VP", "I-NP", "I-VP", "O"}
     assert sum(map(float, table.values())) == pytest.approx(1, abs=1e-4)
     assert label == "B-NP"
+    assert main(["predict", str(model), str(tagged), "--marginals"]) == 0
+    assert "--marginals: the model was not trained to give prob" in capsys.readouterr().err
 
     text = works(capsys, "predict", model, tagged, "--kbest", 3)
     blocks = [block.split("\n") for block in text.strip().split("\n\n")]

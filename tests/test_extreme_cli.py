@@ -61,6 +61,18 @@ def rows(text):
     ]
 
 
+def test_files_called_as_commands(files, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "extreme").write_text("a\tX\nb\tY\n\nb\tY\na\tX\n")
+    works(capsys, "fit", "extreme", "--model", "fit", "--format", "conll")  # chains, of that file
+    assert works(capsys, "predict", "fit", "extreme").split() == ["X", "Y", "Y", "X"]
+    # Where data follow, it is the command of two words, whatever files there are.
+    works(capsys, "fit", "extreme", files.train, "--model", "m.ss")
+    assert type(structsolve.load("m.ss")).__name__ == "ExtremeSVM"
+    (tmp_path / "extreme").unlink()
+    fails(capsys, "fit", "extreme", "--model", "m.ss", match="required: DATA|required: data")
+
+
 def test_fit_predict_score(files, tmp_path, capsys):
     model = tmp_path / "m.ss"
     out = works(capsys, "fit", "extreme", files.train, "--model", model, "--history",

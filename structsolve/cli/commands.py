@@ -4,6 +4,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+import warnings
 from typing import Any
 
 import structsolve
@@ -186,6 +187,12 @@ def predict(args: argparse.Namespace) -> None:
     ):
         if given and not hasattr(model, method):
             raise UsageError(f"{option}: a {type(model).__name__} has none")
+    if args.marginals and not hasattr(model, "predict_proba"):
+        warnings.warn(
+            "--marginals: the model was not trained to give probabilities; what follows is the "
+            "distribution exp(score), whose scale says nothing. Train with --surrogate crf",
+            stacklevel=2,
+        )
     if args.kbest is not None and args.kbest < 1:
         raise UsageError(f"--kbest: found {args.kbest}; expected at least 1")
     if args.columns and recipe.format != "conll":

@@ -1,16 +1,17 @@
 # The shell: structsolve demo | fit | predict | score | decode | convert | prune | plugins | bench.
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import traceback
 import warnings
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 from structsolve import registry
 from structsolve.cli.messages import one_line
+from structsolve.cli.options import UsageError
 from structsolve.cli.parser import make_parser
 
 
@@ -32,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning  # type: ignore[assignment]
         try:
-            args = make_parser().parse_args(_joined(argv))
+            args = _parsed(argv)
             for name in getattr(args, "without_plugin", ()):
                 registry.switch_off(name)
             args.run(args)
@@ -53,12 +54,21 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 2
 
 
-def _joined(argv: list[str]) -> list[str]:
-    """Make one word of the command's two in ``fit extreme``."""
-    for i, pair in enumerate(pairwise(argv)):
-        if pair == ("fit", "extreme"):
-            return [*argv[:i], "fit extreme", *argv[i + 2 :]]
-    return argv
+def _parsed(argv: list[str]) -> Any:
+    """Return the options, with the two words of the command ``fit extreme`` as one."""
+    at = next((i for i in range(len(argv)) if _is_command(argv, i)), None)
+    if at is None or argv[at : at + 2] != ["fit", "extreme"]:
+        return make_parser().parse_args(argv)
+    joined = [*argv[:at], "fit extreme", *argv[at + 2 :]]
+    if os.path.exists("extreme"):  # the data of ``fit``, where no others follow
+        with contextlib.suppress(UsageError):
+            return make_parser().parse_args(joined)
+        return make_parser().parse_args(argv)
+    return make_parser().parse_args(joined)
+
+
+def _is_command(argv: list[str], i: int) -> bool:
+    return not argv[i].startswith("-") and argv[i - 1 : i] != ["--without-plugin"]
 
 
 def _show_warning(message: Any, category: Any, *_: Any) -> None:
