@@ -284,3 +284,11 @@ def problems(validate, thing, name):
 def test_first_lines_say_what_a_file_is_for(path):
     first = path.read_text(encoding="utf-8").lstrip()
     assert first.startswith(('"""', 'r"""', "# ")) or not first, f"{path}: no first words"
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.glob("theory/*.rst")), ids=lambda page: page.stem)
+def test_every_theory_page_has_its_figure(page):
+    figure = DOCS / "pictures" / f"theory_{page.stem}.png"
+    assert f"../pictures/{figure.name}" in page.read_text("utf-8") and figure.is_file()
+    drawn = runpy.run_path(str(DOCS / "pictures" / "theory.py"))["FIGURES"]
+    assert page.stem in [draw.__name__ for draw in drawn]
