@@ -1,6 +1,6 @@
 """Passes of cutting planes by the length of their step: 0.2, 1 (plain BMRM) and the default.
 
-The default begins with 0.2 and follows what the model's promises are worth.  Passes to a certified
+The default begins with 0.2 and adapts to the predicted and actual decrease.  Passes to a certified
 relative gap of 1e-3, 300 at most; the peer is the plain method in the same run.
 """
 

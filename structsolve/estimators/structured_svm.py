@@ -167,7 +167,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
     ['on', 'off']
     """
 
-    # Of those that lack the parameters.
+    # Defaults for subclasses whose constructors lack these parameters.
     scale_features: Any = False
     class_weight: Any = None
     _partial: Any

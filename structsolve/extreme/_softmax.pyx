@@ -285,7 +285,7 @@ cdef class SoftmaxWeights:
             more = logf(<float>self.blocks)
         taken.base = base
         for k in range(self.indptr[i], self.indptr[i + 1]):
-            if k + 3 < self.indptr[i + 1]:          # tables lie anywhere in memory
+            if k + 3 < self.indptr[i + 1]:          # tables are scattered in memory
                 table = &self.tables[self.indices[k + 3]]
                 if table.dense != NULL:
                     ss_fetch(table.dense)

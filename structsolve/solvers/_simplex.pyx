@@ -137,7 +137,7 @@ cdef class SimplexLoop(DualLoop):
         check_numbers(order, self.potentials.n, "order")
         with nogil:
             for k in range(size):
-                # Lists and rows lie anywhere in memory: prefetch them some visits ahead.
+                # Lists and rows are scattered in memory: prefetch them some visits ahead.
                 if k + 6 < size:
                     SS_PREFETCH(&self.blocks[order[k + 6]])
                 if k + 3 < size:

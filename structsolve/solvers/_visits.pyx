@@ -79,7 +79,7 @@ cdef class VisitLoop(DualLoop):
             self.visit_owners, self.n_visits = owners, self.n_slots
 
     cdef void expect(self, Py_ssize_t i) noexcept nogil:
-        """Fetch the features, the Gram block and the cuts of an example: they lie anywhere."""
+        """Fetch the features, the Gram block and the cuts of an example, which are scattered in memory."""
         cdef int64_t first, last
         cdef CutList* cuts = &self.cuts.lists[i]
         if self.potentials.nodes is not None:

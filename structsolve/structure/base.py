@@ -329,10 +329,10 @@ class Space:
         return True
 
     def check_labels(self, flat: np.ndarray, examples: Examples) -> None:
-        """Refuse encoded labels that are none of this space.
+        """Refuse encoded labels that are outside of this space.
 
-        Asked of true labels before training, and of every batch whose labels do not come from
-        ``pack()``: override it where that takes too long one by one.
+        Called with the true labels before training, and with every batch whose labels do not come
+        from ``pack()``. Override it where checking one by one is too slow.
 
         Parameters
         ----------
