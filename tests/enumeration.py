@@ -93,11 +93,13 @@ class Enumerated:
         assert bound == value
         np.testing.assert_allclose([value, scores[self.rows(label)]], scores.max(), **close)
         best = calls.max_marginals(self.max_marginals, self.number, theta, max(self.states))
-        having = [
-            scores[self.labels[:, v] == s].max(initial=NONE) for v, s in np.ndindex(best.shape)
-        ]
-        np.testing.assert_allclose(best.ravel(), having, **close)
+        np.testing.assert_allclose(best, self.best_of_states(scores, best.shape), **close)
         return label, value
+
+    def best_of_states(self, scores, shape):
+        """The best score for every state of every node."""
+        having = [scores[self.labels[:, v] == s].max(initial=NONE) for v, s in np.ndindex(shape)]
+        return np.reshape(having, shape)
 
     def check_kbest(self, theta, k, banned=()):
         """Labels that differ, the best first; where none is possible, some label."""
@@ -129,7 +131,9 @@ class Enumerated:
     def check_marginals(self, theta):
         scores = self.scores(theta)
         marginals, value, bound = calls.project(self.projection, self.number, theta)
-        assert bound == value == self.projection.log_partition(self.number, theta)
+        assert bound == value
+        if hasattr(self.projection, "log_partition"):
+            assert value == self.projection.log_partition(self.number, theta)
         scale, top = self.scale(theta), scores.max()
         weights = np.exp(scores - top)
         total = top + np.log(weights.sum())

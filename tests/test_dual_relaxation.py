@@ -5,8 +5,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from enumeration import NONE
+from graph_cases import Graph, random_graph
 from random_cases import random_cases
-from test_mrf_oracles import NONE, Graph, random_graph
 
 from structsolve import StructuredSVM
 from structsolve.plugins.mrf import MRFStructure, _relaxation, grid_edges

@@ -1,11 +1,10 @@
 """Decoders of labelings of graphs against enumeration, linear programs against each other."""
 
-import functools
-
 import numpy as np
 import pytest
 from checks import refused
-from enumeration import NONE, Enumerated
+from enumeration import NONE
+from graph_cases import KINDS, Graph, random_graph
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference.cones import in_cone
@@ -21,99 +20,10 @@ from structsolve.plugins.mrf._model import GraphModel
 from structsolve.plugins.mrf.elimination import eliminate
 from structsolve.plugins.mrf.programs import LocalPolytope
 from structsolve.structure import calls
-from structsolve.structure.ask import ask_parts, ask_power, make_layout
+from structsolve.structure.ask import ask_power, make_layout
 from structsolve.surrogates import Margin
 from structsolve.surrogates.calls import cut
 from structsolve.surrogates.task import Task
-
-KINDS = ["normal", "ties", "equal", "huge", "negative", "forbidden parts"]
-
-
-class Graph(Enumerated):
-    """Operators of one graph whose theta holds every score: node rows, then a table per edge."""
-
-    huge = 1e6
-
-    def __init__(self, states, edges, oracle):
-        self.states, self.edges = tuple(states), np.asarray(edges).reshape(-1, 2)
-        n, m = len(self.states), len(self.edges)
-        structure = MRFStructure(
-            edges=self.edges, tables="features", directed=True, n_states=self.states, oracle=oracle
-        )
-        X, Y = [(np.zeros((n, 1)), np.zeros((m, 1)))], [np.zeros(n, int)]
-        self.space, self.examples = structure.make_space(X, Y)
-        bound = make_layout(self.space, self.examples)
-        self.oracle = ask_oracle(self.space)(bound)
-        self.parts = ask_parts(self.space)(bound)
-        self.layout = self.space.layout
-        self.labels = self.space.enumerate_labels(self.examples, 0)
-        self.size = self.layout.theta_size(n, m)
-        self.n, self.m = n, m
-        self.matrix = np.zeros((len(self.labels), self.size))
-        place, every = self.views(np.arange(self.size)), np.arange(len(self.labels))
-        for v in range(n):
-            self.matrix[every, place["node"][v, self.labels[:, v]]] = 1
-        for e, (u, v) in enumerate(self.edges):
-            self.matrix[every, place["pair"][e, self.labels[:, u], self.labels[:, v]]] = 1
-        self.unused = ~self.matrix.any(axis=0)
-
-    def power(self, name):
-        return ask_power(self.space, name)(self.oracle.layout)
-
-    def views(self, theta):
-        return self.layout.theta_views(theta, self.n, self.m)
-
-    kbest = functools.cached_property(lambda self: self.power("kbest"))
-    max_marginals = functools.cached_property(lambda self: self.power("max-marginals"))
-
-    def close(self, theta):
-        return {"rtol": 0, "atol": 1e-11 * (1 + np.abs(theta[np.isfinite(theta)]).sum())}
-
-    def answer(self, theta):
-        """Value and bound of the oracle's label, which has that value."""
-        label, value, bound = calls.argmax(self.oracle, 0, theta)
-        reached = self.scores(theta)[self.rows(label)]
-        np.testing.assert_allclose(value, reached, **self.close(theta))
-        return value, bound
-
-    def local_polytope(self, theta):
-        """Maximum over the local polytope by scipy, one variable per part."""
-        used = np.flatnonzero(~self.unused)
-        column = np.full(self.size, -1)
-        column[used] = np.arange(len(used))
-        numbers = self.views(column.astype(float).copy())
-        rows, right = [], []
-
-        def row(entries, value):
-            rows.append(np.zeros(len(used)))
-            for j, a in entries:
-                rows[-1][int(j)] += a
-            right.append(value)
-
-        for v in range(self.n):
-            row([(numbers["node"][v, s], 1) for s in range(self.states[v])], 1)
-        for e, (u, v) in enumerate(self.edges):
-            S, T = range(self.states[u]), range(self.states[v])
-            for s in S:
-                row([(numbers["pair"][e, s, t], 1) for t in T] + [(numbers["node"][u, s], -1)], 0)
-            for t in T:
-                row([(numbers["pair"][e, s, t], 1) for s in S] + [(numbers["node"][v, t], -1)], 0)
-        cost = theta[used]
-        bounds = [(0, 0 if np.isneginf(c) else None) for c in cost]
-        cost = np.where(np.isneginf(cost), 0, cost)
-        answer = linprog(-cost, A_eq=np.array(rows), b_eq=right, bounds=bounds, method="highs")
-        return NONE if answer.status == 2 else -answer.fun
-
-
-def random_graph(rng, most=5, states=(2, 3), forest=False):
-    n = int(rng.integers(1, most + 1))
-    if forest:
-        edges = [(v, int(rng.integers(v))) for v in range(1, n) if rng.random() < 0.8]
-    else:
-        edges = np.argwhere(np.triu(rng.random((n, n)) < rng.choice([0.3, 0.7, 1.0]), 1)).tolist()
-        edges = [tuple(rng.permutation(e)) for e in edges]
-    order = rng.permutation(len(edges))
-    return rng.choice(states, n), np.array([edges[k] for k in order], dtype=int).reshape(-1, 2)
 
 
 @pytest.mark.parametrize("states", [(2,), (1, 2), (2, 3), (1, 2, 3, 4)], ids=str)

@@ -1,0 +1,270 @@
+"""Graphs whose tables lie in theta in every way that there is, and the scores of all labelings."""
+
+import functools
+
+import numpy as np
+from enumeration import NONE, Enumerated
+from scipy.optimize import linprog
+
+from structsolve.lp import ask_oracle
+from structsolve.plugins.mrf import MRFStructure
+from structsolve.structure import calls
+from structsolve.structure.ask import ask_parts, ask_power, make_layout
+
+KINDS = ["normal", "ties", "equal", "huge", "negative", "forbidden parts"]
+
+# States of nodes: two, some with less to choose, more.
+STATES = [(2,), (1, 2), (2, 3), (1, 2, 3, 4)]
+
+# Where tables lie: one for all edges, one per edge of the one graph, a row of theta per edge; and
+# whether examples have one graph, one each, or what is left of one without void nodes.
+LAYOUTS = [
+    (tables, directed, graphs)
+    for tables in ("shared", "per-edge", "features")
+    for directed in (False, True)
+    for graphs in ("one", "own", "void")
+    if tables != "per-edge" or graphs == "one"
+]
+
+
+def all_scores(states, edges, unary, pair):
+    """Score of every labeling, an axis per node: one node after the other is added.
+
+    ``pair[e]`` has a row per state of the first end of edge e.
+    """
+    total = np.zeros(())
+    between = {(int(u), int(v)): table for (u, v), table in zip(edges, pair)}
+    for v, K in enumerate(states):
+        columns = []
+        for s in range(K):
+            column = np.full((), unary[v][s])
+            for u in range(v):
+                more = np.zeros(states[u])
+                if (u, v) in between:
+                    more = between[u, v][: states[u], s]
+                elif (v, u) in between:
+                    more = between[v, u][s, : states[u]]
+                column = np.add.outer(column, more)
+            columns.append(total + column)
+        total = np.stack(columns, axis=-1)
+    return total
+
+
+def eliminated(states, edges, unary, pair):
+    """The best score of a narrow graph: nodes with few neighbours are maximised out one by one."""
+    factors = [((v,), np.asarray(unary[v][:K])) for v, K in enumerate(states)]
+    at = [{v} for v in range(len(states))]  # factors of each node, by number
+    for (u, v), table in zip(edges, pair):
+        for w in (u, v):
+            at[w].add(len(factors))
+        factors.append(((int(u), int(v)), table[: states[u], : states[v]]))
+    left, total = set(range(len(states))), 0.0
+    near = {v: {v} for v in left}
+    for u, v in edges:
+        near[int(u)].add(int(v))
+        near[int(v)].add(int(u))
+    while left:
+        v = next((v for v in left if len(near[v]) < 4), None)
+        v = min(left, key=lambda v: len(near[v])) if v is None else v
+        scope = sorted(near[v])
+        table = np.zeros([states[u] for u in scope])
+        for number in sorted(at[v]):
+            nodes, scores = factors[number]
+            order = np.argsort(nodes)
+            shape = [states[u] if u in nodes else 1 for u in scope]
+            table = table + np.transpose(scores, order).reshape(shape)
+            for u in nodes:
+                if u != v:
+                    at[u].remove(number)
+        table, scope = table.max(axis=scope.index(v)), [u for u in scope if u != v]
+        if scope:
+            for u in scope:
+                at[u].add(len(factors))
+            factors.append((tuple(scope), table))
+        else:
+            total += float(table)
+        left.remove(v)
+        for u in scope:
+            near[u] = (near[u] | set(scope)) - {v}
+    return total
+
+
+class Graph(Enumerated):
+    """Operators of one graph; by default theta holds every score: node rows, a table per edge.
+
+    Parameters
+    ----------
+    states : sequence of int
+    edges : array of shape (m, 2)
+    oracle : str
+    tables, directed, graphs
+        One of LAYOUTS: the graph is one of three examples.
+    """
+
+    huge = 1e6
+
+    def __init__(self, states, edges, oracle, tables="features", directed=True, graphs="one"):
+        self.states, self.edges = tuple(int(K) for K in states), np.reshape(edges, (-1, 2))
+        self.tables, self.swapped = tables, not directed and tables != "per-edge"
+        self.n, self.m = len(self.states), len(self.edges)
+        self.number = 0 if (tables, directed, graphs) == ("features", True, "one") else 1
+        self.space, self.examples = self._pack(oracle, tables, directed, graphs)
+        self.bound = make_layout(self.space, self.examples)
+        self.oracle = ask_oracle(self.space)(self.bound)
+        self.parts = ask_parts(self.space)(self.bound)
+        self.layout = self.space.layout
+        self.size = self.layout.theta_size(self.n, self.m)
+
+    def _pack(self, oracle, tables, directed, graphs):
+        """Pack three examples; those beside this one have other nodes where they may."""
+        rng, K = np.random.default_rng(self.n), max(self.states)
+        edges, states, several = self.edges, list(self.states), [self.edges] * 3
+        sizes, truths = [self.n] * 3, [np.zeros(self.n, int) for _ in range(3)]
+        if graphs == "own":
+            # The largest graph decides how all are solved: a larger one only among small ones.
+            more = self.n + 2 if K ** (self.n + 2) < 2**10 else max(self.n - 1, 1)
+            inside = edges[(edges < more).all(axis=1)].tolist()
+            sizes, several = [more, self.n, 1], [inside[::-1], edges, []]
+            truths = [np.zeros(size, int) for size in sizes]
+        elif graphs == "void":
+            # One more node anywhere, joined to some others, is void in this example.
+            at = int(rng.integers(self.n + 1))
+            place = np.delete(np.arange(self.n + 1), at)
+            joined = [(at, int(v)) for v in place if rng.random() < 0.5]
+            joined = joined[: None if self.m >= self.n else 1]  # a forest stays one
+            kept = place[edges].tolist()
+            cut = int(rng.integers(len(kept) + 1))
+            edges, states = kept[:cut] + joined + kept[cut:], [*states[:at], K, *states[at:]]
+            truths, several = [np.zeros(self.n + 1, int) for _ in range(3)], [edges] * 3
+            truths[1][at] = -1
+            sizes = [self.n + 1] * 3
+        if self.number == 0:
+            sizes, truths, several = sizes[:1], truths[:1], several[:1]
+        X = [
+            [np.zeros((size, 1))]
+            + [e] * (graphs == "own")
+            + [np.zeros((len(e), 1))] * (tables == "features")
+            for size, e in zip(sizes, several)
+        ]
+        structure = MRFStructure(
+            edges=None if graphs == "own" else edges,
+            tables=tables,
+            directed=directed,
+            n_states=K if graphs == "own" else states,
+            oracle=oracle,
+            void=-1 if graphs == "void" else None,
+        )
+        return structure.make_space([x[0] if len(x) == 1 else tuple(x) for x in X], truths)
+
+    @functools.cached_property
+    def labels(self):
+        return np.indices(self.states, dtype=np.int32).reshape(self.n, -1).T
+
+    @functools.cached_property
+    def matrix(self):
+        matrix = np.zeros((len(self.labels), self.size))
+        node, pair = self.places()
+        every = np.arange(len(self.labels))
+        for v in range(self.n):
+            matrix[every, node[v, self.labels[:, v]]] += 1
+        for e, (u, v) in enumerate(self.edges):
+            matrix[every, pair[e][self.labels[:, u], self.labels[:, v]]] += 1
+        return matrix
+
+    @functools.cached_property
+    def unused(self):
+        return ~self.matrix.any(axis=0)
+
+    def places(self):
+        """Which part of theta each state of a node has, and each pair of states of an edge."""
+        return self.scattered(np.arange(self.size))
+
+    def scattered(self, theta):
+        """Scores of nodes, and a table per edge, as theta has them."""
+        views = self.views(theta)
+        if not self.m:
+            return views["node"], []
+        K = max(self.states)
+        pair = views["pair"][..., :K, :K]
+        if self.swapped:
+            pair = np.where(np.tri(K, dtype=bool), np.swapaxes(pair, -1, -2), pair)
+        return views["node"], [pair] * self.m if pair.ndim == 2 else pair
+
+    def scores(self, theta):
+        return all_scores(self.states, self.edges, *self.scattered(theta)).ravel()
+
+    def best_of_states(self, scores, shape):
+        best, table = np.full(shape, NONE), scores.reshape(self.states)
+        for v, K in enumerate(self.states):
+            best[v, :K] = table.max(axis=tuple(np.delete(np.arange(self.n), v)))
+        return best
+
+    def power(self, name):
+        return ask_power(self.space, name)(self.bound)
+
+    def views(self, theta):
+        return self.layout.theta_views(theta, self.n, self.m)
+
+    kbest = functools.cached_property(lambda self: self.power("kbest"))
+    max_marginals = functools.cached_property(lambda self: self.power("max-marginals"))
+    projection = functools.cached_property(
+        lambda self: self.space.make_projection("entropy")(self.bound)
+    )
+
+    def close(self, theta):
+        return {"rtol": 0, "atol": 1e-11 * (1 + np.abs(theta[np.isfinite(theta)]).sum())}
+
+    def answer(self, theta):
+        """Value and bound of the oracle's label, which has that value."""
+        label, value, bound = calls.argmax(self.oracle, self.number, theta)
+        reached = self.scores(theta)[self.rows(label)]
+        np.testing.assert_allclose(value, reached, **self.close(theta))
+        return value, bound
+
+    def local_polytope(self, theta):
+        """Maximum over the local polytope by scipy."""
+        unary, pair = self.scattered(theta)
+        node_at = np.concatenate([[0], np.cumsum(self.states)]).astype(int)
+        cost, rows, right = (
+            [np.concatenate([unary[v][:K] for v, K in enumerate(self.states)])],
+            [],
+            [],
+        )
+        start = int(node_at[-1])
+
+        def row(entries, value):
+            rows.append(entries)
+            right.append(value)
+
+        for v, K in enumerate(self.states):
+            row([(node_at[v] + s, 1) for s in range(K)], 1)
+        for e, (u, v) in enumerate(self.edges):
+            S, T = self.states[u], self.states[v]
+            cost.append(np.ravel(pair[e][:S, :T]))
+            for s in range(S):
+                cells = [(start + s * T + t, 1) for t in range(T)]
+                row([*cells, (node_at[u] + s, -1)], 0)
+            for t in range(T):
+                cells = [(start + s * T + t, 1) for s in range(S)]
+                row([*cells, (node_at[v] + t, -1)], 0)
+            start += S * T
+        cost = np.concatenate(cost)
+        A = np.zeros((len(rows), start))
+        for k, entries in enumerate(rows):
+            for j, a in entries:
+                A[k, j] += a
+        bounds = [(0, 0 if np.isneginf(c) else None) for c in cost]
+        cost = np.where(np.isneginf(cost), 0, cost)
+        answer = linprog(-cost, A_eq=A, b_eq=right, bounds=bounds, method="highs")
+        return NONE if answer.status == 2 else -answer.fun
+
+
+def random_graph(rng, most=5, states=(2, 3), forest=False):
+    n = int(rng.integers(1, most + 1))
+    if forest:
+        edges = [(v, int(rng.integers(v))) for v in range(1, n) if rng.random() < 0.8]
+    else:
+        edges = np.argwhere(np.triu(rng.random((n, n)) < rng.choice([0.3, 0.7, 1.0]), 1)).tolist()
+        edges = [tuple(rng.permutation(e)) for e in edges]
+    order = rng.permutation(len(edges))
+    return rng.choice(states, n), np.array([edges[k] for k in order], dtype=int).reshape(-1, 2)
