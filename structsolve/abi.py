@@ -167,9 +167,15 @@ def _complaint(path: str) -> str | None:
     number = number_in_file(path)
     if number is None or fits(number, ours()):
         return None
-    # The same major the other way round: the plugin is the newer one.
-    newer = fits(ours(), number)
+    advice = "upgrade structsolve" if _newer(number, ours()) else "rebuild or upgrade the plugin"
     return (
         f"{Path(path).name} was compiled against structsolve C API {number}, this structsolve "
-        f"provides {ours()}; {'upgrade structsolve' if newer else 'rebuild or upgrade the plugin'}"
+        f"provides {ours()}; {advice}"
     )
+
+
+def _newer(number: str, provided: str) -> bool:
+    try:
+        return [*map(int, number.split("."))] > [*map(int, provided.split("."))]
+    except ValueError:
+        return False

@@ -258,6 +258,18 @@ def test_packages_are_looked_at_on_disk(package, tmp_path):
     assert abi.stale_modules("no_such_package_anywhere") == []
 
 
+@pytest.mark.parametrize("major, minor, newer", [
+    (0, 1, True), (1, 0, True), (1, -9, True), (-1, 9, False),
+])  # fmt: skip
+def test_the_older_one_is_to_be_upgraded(package, major, minor, newer):
+    ours = [int(part) for part in operators.ABI.split(".")]
+    number = f"{ours[0] + major}.{max(ours[1] + minor, 0)}"
+    binary(package / f"other{SUFFIX}", number)
+    (complaint,) = abi.stale_modules("an_outside_package.plugin")
+    expected = "upgrade structsolve" if newer else "rebuild or upgrade the plugin"
+    assert complaint.endswith(f"provides {operators.ABI}; {expected}")
+
+
 def test_builds_for_other_interpreters_do_not_count(package):
     binary(package / "old.cpython-27-pdp11.so", "0")
     assert abi.stale_modules("an_outside_package") == []

@@ -8,6 +8,7 @@ from wrong_kits import KITS
 
 import structsolve
 from structsolve import registry
+from structsolve.solvers import BCFW
 from structsolve.surrogates import Margin
 from structsolve.testing import (
     BrokenPromise,
@@ -44,6 +45,13 @@ def test_solvers_pass(solver):
         "multiclass" if solver == "interior-point" else "chain",
         surrogate="crf" if solver in ("gbcfw", "lbfgs", "sdca") else "margin",
     )
+
+
+def test_a_slow_solver_passes_where_it_is_given_time():
+    textbook = BCFW(max_steps=1, cached_passes=0, steps="frank-wolfe")
+    check_solver(textbook, "chain", tol=0.05)
+    refused(r"closes the gap in 20 passes.*tol=0.05, passes=20\)", check_solver, textbook, "chain",
+            tol=0.05, passes=20, error=BrokenPromise)  # fmt: skip
 
 
 @pytest.mark.parametrize("loss", ["hamming", "zero-one", structsolve.ClassWeights({0: 2.0})])

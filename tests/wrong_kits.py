@@ -320,7 +320,7 @@ def WeightsShared():
     return bent_run(BCFW, weights=weights)
 
 
-@wrong(check_solver, r"goes on from its state bit for bit", "chain")
+@wrong(check_solver, r"restore breaks a promise: it takes all of a state.*\(rng\)", "chain")
 def StateForgetsTheGenerator():
     def restore(run, old, meta, arrays):
         state = run.given.rng.bit_generator.state
@@ -386,10 +386,178 @@ def ExamplesScaled():
 @wrong(check_solver, r"closes the gap in \d+ passes", "multiclass")
 def NeverArrives():
     def stays(run, old):
-        primal, _ = run.given.problem.primal(np.zeros(run.given.problem.dim), run.given.alpha)
-        return {"primal": primal, "dual": 0.0, "gap": primal, "certified": True, "oracle_calls": 0}
+        problem = run.given.problem
+        primal, calls = problem.primal(np.zeros(problem.dim), run.given.alpha)
+        counts = {"certified": True, "oracle_calls": calls}
+        return {"primal": primal, "dual": 0.0, "gap": primal, **counts}
 
     return bent_run(BCFW, step=stays, certify=stays, weights=lambda run, old: 0 * old(run))
+
+
+@wrong(check_solver, r"state after pass \d+ breaks a promise.*bit for bit", "chain")
+def StateLosesATerm():
+    def state(run, old):
+        meta, arrays = old(run)
+        return {**meta, "b_total": 0.0}, arrays
+
+    return bent_run(BCFW, state=state)
+
+
+@wrong(check_solver, r"restore breaks a promise: it (takes all|has the weights)", "multiclass")
+def StateNotAllTaken():
+    def restore(run, old, meta, arrays):
+        old(run, {**meta, "window_start": 0, "passes": 0}, arrays)
+
+    return bent_run(BCFW, restore=restore)
+
+
+def loses_the_best(run, old):
+    meta, arrays = old(run)
+    return {**meta, "best_primal": np.inf}, arrays
+
+
+@wrong(check_solver, r"best weights and their primal are part of it|bit for bit", "multiclass")
+def StateLosesTheBestPrimal():
+    return bent_run(BCFW, state=loses_the_best)
+
+
+@wrong(check_solver, r"best weights and their primal are part of it|bit for bit", "chain")
+def StateLosesTheBestOfSteps():
+    return bent_run(SGD, state=loses_the_best)
+
+
+@wrong(check_solver, r"best weights and their primal are part of it|bit for bit", "chain")
+def StateLosesTheBestOfCuts():
+    return bent_run(CuttingPlane, state=loses_the_best)
+
+
+@wrong(check_solver, r"weights breaks a promise: it returns a copy", "multiclass")
+def WeightsAlive():
+    return bent_run(BCFW, weights=lambda run, old: run.best_w)
+
+
+@wrong(check_solver, r"weights breaks a promise: it returns a copy", "chain")
+def WeightsOfTheLoop():
+    return bent_run(BCFW, weights=lambda run, old: run.loop.w)
+
+
+@wrong(check_solver, r"step breaks a promise: it counts its oracle calls", "multiclass")
+def CallsNotCounted():
+    def none(run, old):
+        return {**old(run), "oracle_calls": 0}
+
+    return bent_run(BCFW, step=none, certify=none)
+
+
+@wrong(check_solver, r"step breaks a promise: it counts its oracle calls", "chain")
+def CallsOfCertificatesNotCounted():
+    return bent_run(CuttingPlane, step=lambda run, old: {**old(run), "oracle_calls": 1})
+
+
+@wrong(check_solver, r"says of some records that they are certified", "multiclass")
+def NeverCertified():
+    return bent_run(BCFW, step=lambda run, old: _uncertified(old(run)))
+
+
+def without_weights(start):
+    """What a run starts from, its examples alike."""
+    problem = start.problem
+    space, examples, *more = problem._made_of
+    alike = type(problem)(space, replace(examples, sample_weight=None), *more)
+    return replace(start, problem=alike)
+
+
+@wrong(check_solver, r"obeys sample_weight", "chain")
+def SampleWeightsIgnored():
+    class Alike(BCFW):
+        name = "alike"
+
+        def start(self, start):
+            return super().start(without_weights(start))
+
+    return Alike()
+
+
+@wrong(check_solver, r"obeys sample_weight", "multiclass")
+def SampleWeightsInThePrimalAlone():
+    class Steps(SGD):
+        name = "steps"
+
+        def start(self, start):
+            run = super().start(without_weights(start))
+            old = type(run)
+
+            def step(run):
+                record = old.step(run)
+                primal, calls = start.problem.primal(run.weights(), start.alpha)
+                told = {"dual": None, "gap": None, "certified": False}
+                calls += record["oracle_calls"]
+                return {**record, **told, "primal": primal, "oracle_calls": calls}
+
+            run.__class__ = type("StepsRun", (old,), {"step": step})
+            return run
+
+    return Steps()
+
+
+@wrong(check_solver, r"start breaks a promise: it refuses what it declares .*needs_dual", "chain")
+def CheckSkipped():
+    class Unchecked(BCFW):
+        name = "unchecked"
+
+        def check(self, problem):
+            pass
+
+    return Unchecked()
+
+
+@wrong(check_solver, r"refuses what it declares .*free_coordinates = False", "multiclass")
+def InterceptPenalisedAnyway():
+    class Unchecked(BCFW):
+        name = "unchecked"
+        needs_dual = False
+
+        def check(self, problem):
+            if not problem.surrogate.affine:
+                super().check(problem)
+
+    return Unchecked()
+
+
+@wrong(check_solver, r"refuses what it declares .*needs_(convex|weights) = True", "chain")
+def KernelsTaken():
+    class Unchecked(SGD):
+        name = "unchecked"
+
+        def check(self, problem):
+            pass
+
+        check_kernel = check
+
+    return Unchecked()
+
+
+def closed(run, old):
+    record = old(run)
+    primal, _ = run.given.problem.primal(run.weights(), run.given.alpha)
+    return {**record, "primal": primal, "dual": primal, "gap": 0.0, "certified": True}
+
+
+@wrong(check_solver, r"training by 'liar': step breaks a promise: it has a dual below", "chain")
+def DualIsThePrimal():
+    return bent_run(CuttingPlane, step=closed, certify=closed)
+
+
+@wrong(check_solver, r"(obeys sample_weight|comes near the optimum).*in \d+ passes", "chain")
+def StandsStill():
+    def stays(run, old):
+        primal, calls = run.given.problem.primal(run.weights(), run.given.alpha)
+        return {"primal": primal, "dual": None, "gap": None, "oracle_calls": calls}
+
+    def weights(run, old):
+        return np.zeros(run.given.problem.dim)
+
+    return bent_run(SGD, step=stays, certify=stays, weights=weights)
 
 
 # -- surrogates -----------------------------------------------------------------------------------
