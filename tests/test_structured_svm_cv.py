@@ -6,16 +6,17 @@ import warnings
 import numpy as np
 import pytest
 from data import chains
+from sklearn import datasets
 from sklearn.base import clone
 from sklearn.datasets import dump_svmlight_file
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.model_selection import GridSearchCV, GroupKFold, KFold
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, StratifiedKFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import structsolve
 from structsolve import HierarchicalSVM, HierarchicalSVMCV, StructuredSVM, StructuredSVMCV
 from structsolve.cli.main import main
-from structsolve.evaluation.alpha_path import best_of, given_alphas, has_fallen, largest_alpha
+from structsolve.evaluation.alpha_path import best_of, given_alphas, is_over, largest_alpha
 from structsolve.evaluation.scorers import scorer_of
 
 ALPHAS = [1.0, 0.1, 0.01]
@@ -51,9 +52,10 @@ def test_scores_are_those_of_cold_fits(structure, solver):
     X, y = chains(15, noise=2) if structure == "chain" else flat()
     settings = {"solver": solver, "max_iter": 3000}
     settings["tol"] = 1e-6 if solver == "bcfw" and structure == "multiclass" else 1e-3
-    model = StructuredSVMCV(structure, alphas=ALPHAS[::-1], cv=3, **settings).fit(X, y)
+    folds = KFold(3) if structure == "chain" else StratifiedKFold(3)
+    model = StructuredSVMCV(structure, alphas=ALPHAS[::-1], cv=folds, **settings).fit(X, y)
     plain = StructuredSVM(structure, **settings)
-    grid = GridSearchCV(plain, {"alpha": ALPHAS}, cv=3).fit(X, y)
+    grid = GridSearchCV(plain, {"alpha": ALPHAS}, cv=folds).fit(X, y)
     assert model.alphas_.tolist() == ALPHAS
     results = [grid.cv_results_[f"split{k}_test_score"] for k in range(3)]
     np.testing.assert_allclose(model.scores_, results, atol=0.03)
@@ -113,30 +115,178 @@ def test_without_a_gradient_the_path_begins_at_one():
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_automatic_paths_end_when_scores_fall():
     rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(40, 30)), rng.integers(2, size=40)
-    X[:, 0] += 2.0 * y
+    X, y = rng.normal(size=(160, 40)), rng.integers(3, size=160)
+    X[np.arange(160), y] += 2.0
     model = StructuredSVMCV("multiclass", cv=4, tol=0.01, max_iter=10).fit(X, y)
     full = clone(model).set_params(patience=None).fit(X, y)
     count = len(model.alphas_)
     assert 4 <= count < 15 == len(full.alphas_)
     np.testing.assert_array_equal(model.scores_, full.scores_[:, :count])
-    assert has_fallen(model.scores_, 3) and not has_fallen(model.scores_[:, :-1], 3)
+    assert model.alpha_ == full.alpha_
     listed = clone(model).set_params(alphas=full.alphas_).fit(X, y)
     assert len(listed.alphas_) == 15
 
 
-def test_best_of_takes_the_strongest_of_equals():
+def error_of(values):
+    return values.std(ddof=1) / len(values) ** 0.5 if len(values) > 1 else 0.0
+
+
+def test_the_best_and_the_end_of_random_paths():
     rng = np.random.default_rng(0)
-    for _ in range(300):
-        scores = rng.integers(4, size=(rng.integers(1, 5), rng.integers(1, 9))) / 4
+    ended = 0
+    for _ in range(2000):
+        shape = rng.integers(1, 5), rng.integers(1, 12)
+        scores = rng.integers(4, size=shape) / 4
+        objectives = 10.0 ** -np.sort(rng.integers(4, size=shape))
+        if rng.random() < 0.3:
+            scores[:, shape[1] // 2 :] = scores[:, [shape[1] // 2]]
         best, mean = best_of(scores), scores.mean(axis=0)
         assert np.isclose(mean[best], mean.max()) and (mean[:best] < mean.max() - 1e-9).all()
-        fallen = has_fallen(scores, 2)
         lost = scores[:, [best]] - scores
-        expected = scores.shape[1] - best > 2 and lost[:, -2:].mean(axis=0).min() > 1e-9
-        if expected and len(scores) > 1:
-            expected = lost[:, -1].mean() > lost[:, -1].std(ddof=1) / len(scores) ** 0.5
-        assert fallen == expected
+        risen = lost[:, 0].mean() > 2 * error_of(lost[:, 0]) + 1e-9
+        long, shares = 2 if risen else 4, objectives[:, -3:] / objectives[:, :1]
+        over = shape[1] - 1 - best >= long
+        if over:
+            falls = [lost[:, k].mean() > error_of(lost[:, k]) + 1e-9 for k in range(-long, 0)]
+            still = risen and (np.ptp(scores[:, -3:], axis=1) == 0).all() and shares.max() <= 0.01
+            over = still or all(falls) and shares.max() <= (0.9 if risen else 0.5)
+        assert is_over(scores, objectives, 2) == over
+        ended += over
+    assert ended > 100
+
+
+def test_no_dip_of_the_plateau_ends_a_path():
+    rng = np.random.default_rng(0)
+    drop = np.linspace(1, 0.92, 8)
+    for _ in range(200):
+        # Scores that fall in all folds alike, from the first or from a bump above it.
+        plateau = 0.8 + 0.05 * rng.random((3, 1)) - 0.01 * rng.random((3, 8)).cumsum(axis=1)
+        plateau[:, rng.integers(3)] += 0.02 * rng.integers(2)
+        ends = [is_over(plateau[:, :k], np.tile(drop[:k], (3, 1)), 3) for k in range(1, 9)]
+        assert not any(ends)
+    # Without a rise a long fall of rows that are fitted is an end, a short one is none.
+    fall = np.tile(0.9 - 0.05 * np.arange(8.0), (3, 1))
+    assert not is_over(fall[:, :6], np.tile(0.1 ** np.arange(6), (3, 1)), 3)
+    assert is_over(fall, np.tile(0.1 ** np.arange(8.0), (3, 1)), 3)
+    assert not is_over(fall, np.full((3, 8), np.nan), 3)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("name", ["digits", "wine", "iris"])
+def test_real_sets_choose_no_worse_than_a_grid_does(name):
+    """A sample of benchmarks/chosen_alpha.py."""
+    X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
+    order = np.random.default_rng(2).permutation(len(X))[:900]
+    train, test = np.split(order, [int(0.7 * len(order))])
+    X = (X - X[train].mean(axis=0)) / np.maximum(X[train].std(axis=0), 1e-9)
+    model = StructuredSVMCV("multiclass", cv=3, tol=0.01).fit(X[train], y[train])
+    assert len(model.alphas_) >= 8
+    plain, grid = StructuredSVM("multiclass", tol=0.01), np.geomspace(10, 1e-5, 13)
+    best = max(m.score(X[test], y[test]) for m in plain.path(X[train], y[train], grid))
+    error = max(best * (1 - best), 1 / len(test)) ** 0.5 / len(test) ** 0.5
+    assert model.score(X[test], y[test]) >= best - error
+
+
+def sorted_rows():
+    """Classes one after the other, as files often hold them."""
+    X, y = flat(90)
+    order = np.argsort(y, kind="stable")
+    return X[order], y[order]
+
+
+@pytest.mark.parametrize("structure", ["multiclass", "ordinal"])
+def test_folds_of_a_number_are_shuffled_and_stratified(structure):
+    X, y = sorted_rows()
+    if structure == "ordinal":
+        y = np.searchsorted(np.unique(y), y)
+    seen = []
+
+    def scorer(model, X_test, y_test):
+        seen.append(np.unique(y_test, return_counts=True)[1].tolist())
+        return float(len(seen) % 7)
+
+    settings = {"alphas": [0.1], "cv": 5, "scoring": scorer, "refit": False, "tol": 0.1}
+    StructuredSVMCV(structure, **settings).fit(X, y)
+    counts = np.unique(y, return_counts=True)[1]
+    for fold in seen:
+        assert np.abs(np.array(fold) - counts / 5).max() < 1
+    scores = [
+        StructuredSVMCV(structure, alphas=[0.1], cv=3, refit=False, random_state=seed).fit(X, y)
+        for seed in (0, 0, 1, 2)
+    ]
+    assert np.array_equal(scores[0].scores_, scores[1].scores_)
+    assert any(not np.array_equal(scores[0].scores_, other.scores_) for other in scores[2:])
+
+
+def test_ones_own_folds_stay_as_they_are():
+    X, y = sorted_rows()
+    tested = []
+
+    def scorer(model, X_test, y_test):
+        tested.append(X_test.tolist())
+        return 0.5
+
+    for cv in (KFold(3), list(KFold(3).split(X)), (fold for fold in KFold(3).split(X))):
+        tested.clear()
+        model = StructuredSVMCV("multiclass", alphas=[0.1], cv=cv, scoring=scorer, refit=False)
+        model.fit(X, y)
+        assert tested == [X[test].tolist() for _, test in KFold(3).split(X)]
+    halves = np.arange(90) < 45
+    masks = StructuredSVMCV("multiclass", alphas=[0.1], cv=[(halves[::-1], halves)], refit=False)
+    assert masks.fit(X[::-1], y[::-1]).scores_.shape == (1, 1)
+    for folds, message in (
+        ([([0, 1], [99])], "the test rows of fold 0 hold 99; expected places in X, 0 to 89"),
+        ([([0, -91], [2])], "the training rows of fold 0 hold -91"),
+        ([([0, 1], [2]), ([0, 1], [])], "the test rows of fold 1 are none"),
+        ([([0.5, 1], [2])], "the training rows of fold 0 are float64"),
+        ([([0, 1], [[2]])], "the test rows of fold 0 are int64 of shape"),
+        ([[0, 1, 2]], "fold 0 is .*; expected a pair"),
+        ([3], "fold 0 is 3; expected a pair"),
+        ([], "has no folds"),
+        (1, "cv is 1, expected"),
+        ("three", "cv is 'three', expected"),
+        (0.5, "cv is 0.5, expected"),
+        (True, "cv is True, expected"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            StructuredSVMCV("multiclass", alphas=[0.1], cv=folds).fit(X, y)
+
+
+def test_what_chose_is_told(caplog):
+    X, y = flat(60)
+    with caplog.at_level("INFO", logger="structsolve.solvers"):
+        model = StructuredSVMCV("multiclass", alphas=[0.1, 0.01], cv=3).fit(X, y)
+    assert model.scoring_ == "1 - mean loss (hamming)"
+    told = f"alpha {model.alpha_:.4g} of 2 tried, by 1 - mean loss (hamming): "
+    assert any(told in record.message for record in caplog.records)
+    named = StructuredSVMCV("multiclass", alphas=[0.1], cv=3, scoring="f1_macro").fit(X, y)
+    assert named.scoring_ == "f1_macro"
+    mine = StructuredSVMCV("multiclass", alphas=[0.1], cv=3, scoring=lambda *given: 1.0)
+    assert mine.fit(X, y).scoring_ == "<lambda>"
+
+
+@pytest.mark.parametrize(
+    ("alphas", "scores", "message"),
+    [
+        ([1, 0.1, 0.01], [0, 1, 2], "0.01, is the smallest of those tried; try smaller"),
+        ([1, 0.1, 0.01], [2, 1, 0], "1, is the largest of those tried; try larger"),
+        ([1, 0.1, 0.01], [0, 1, 0], None),
+        ([1], [0], None),
+        (3, [0, 1, 2], "is the smallest of those tried; try smaller"),
+        (3, [2, 1, 0], "weights that are practically zero predict best"),
+    ],
+)
+def test_a_best_alpha_at_an_end_is_told(alphas, scores, message):
+    X, y = flat(20)
+    given = iter(np.repeat(scores, 2))
+    model = StructuredSVMCV(
+        "multiclass", alphas=alphas, cv=2, refit=False, scoring=lambda *_: float(next(given))
+    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, y)
+    told = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
+    assert len(told) == (message is not None) and all(message in text for text in told)
 
 
 def test_groups_weights_and_splitters():
@@ -158,10 +308,12 @@ def test_groups_weights_and_splitters():
 def test_scorers():
     X, y = flat(30)
     X_chain, Y = chains(20, noise=2)
-    model = StructuredSVMCV("multiclass", alphas=[0.1], cv=2, scoring="f1_macro").fit(X, y)
-    wanted = GridSearchCV(StructuredSVM("multiclass"), {"alpha": [0.1]}, cv=2, scoring="f1_macro")
+    folds = StratifiedKFold(2)
+    model = StructuredSVMCV("multiclass", alphas=[0.1], cv=folds, scoring="f1_macro").fit(X, y)
+    plain = StructuredSVM("multiclass")
+    wanted = GridSearchCV(plain, {"alpha": [0.1]}, cv=folds, scoring="f1_macro")
     assert model.scores_.mean() == pytest.approx(wanted.fit(X, y).best_score_, abs=0.05)
-    tokens = StructuredSVMCV("chain", alphas=[0.1], cv=2, scoring="macro-f1").fit(X_chain, Y)
+    tokens = StructuredSVMCV("chain", alphas=[0.1], cv=KFold(2), scoring="macro-f1").fit(X_chain, Y)
     plain = StructuredSVM("chain", alpha=0.1)
     train, test = next(KFold(2).split(X_chain))
     plain.fit([X_chain[i] for i in train], [Y[i] for i in train])

@@ -108,16 +108,26 @@ def best_of(scores: np.ndarray) -> int:
     return int(np.argmax(scores.mean(axis=0).round(12)))
 
 
-def has_fallen(scores: np.ndarray, patience: int) -> bool:
-    """Tell whether the scores have passed their best for good.
+def is_over(scores: np.ndarray, objectives: np.ndarray, patience: int) -> bool:
+    """Tell whether smaller values of alpha are not worth their time.
+
+    While the weights are practically zero the scores move by chance, and no dip there is an end.
+    So nothing is over before training has gained a tenth of the objective; then the path is over
+    once the scores have fallen from a best that lies above the first by more than twice the
+    standard error over the folds.  Of a best that does not (class means predict as well as
+    anything), they must stay below it twice as long, with an objective of at most half the first.
+    It is over too once nothing moves any more: training rows are fitted to a hundredth of the
+    objective, and predictions stay as they are.
 
     Parameters
     ----------
     scores : ndarray of shape (n_folds, n_alphas)
-        Of the path up to here.
+        Of the path up to here, from the largest alpha.
+    objectives : ndarray of shape (n_folds, n_alphas)
+        Of training; NaN where they are not known.
     patience : int
-        How many values in a row must score below the best, the last by more than the standard
-        error of its difference to the best over the folds.
+        How many values in a row must score below the best by more than the standard error of the
+        difference, or leave the scores of all folds as they are.
 
     Returns
     -------
@@ -126,14 +136,100 @@ def has_fallen(scores: np.ndarray, patience: int) -> bool:
     Examples
     --------
     >>> import numpy as np
-    >>> path = np.array([[0.4, 0.9, 0.8, 0.7], [0.5, 0.8, 0.7, 0.6]])
-    >>> has_fallen(path, 2), has_fallen(path[:, :3], 2), has_fallen(path, 3)
-    (True, False, False)
+    >>> path = np.array([[0.4, 0.9, 0.8, 0.7], [0.4, 0.8, 0.7, 0.6], [0.4, 0.8, 0.7, 0.6]])
+    >>> objectives = np.tile([1.0, 0.5, 0.4, 0.3], (3, 1))
+    >>> [is_over(path[:, :k], objectives[:, :k], 2) for k in (1, 2, 3, 4)]
+    [False, False, False, True]
+    """
+    best, count = best_of(scores), scores.shape[1]
+    risen = _exceeds(scores[:, best] - scores[:, 0], 2)
+    long = patience if risen else 2 * patience
+    if count - 1 - best < long:
+        return False
+    shares = objectives[:, -1 - patience :] / objectives[:, :1]
+    below = all(_exceeds(scores[:, best] - scores[:, k], 1) for k in range(count - long, count))
+    if below and not (shares > 0.9).any() and (risen or (shares <= 0.5).all()):
+        return True
+    still = (scores[:, -1 - patience :] == scores[:, -1:]).all()
+    return bool(risen and still and (shares <= GAIN).all())
+
+
+def _exceeds(differences: np.ndarray, times: float) -> bool:
+    """Tell whether the mean over folds is above so many standard errors."""
+    return bool(differences.mean() > times * standard_error(differences) + 1e-9)
+
+
+def standard_error(scores: np.ndarray) -> float:
+    """Return the standard error of the mean of folds, 0 for one alone.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_folds,)
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> standard_error(np.array([0.0, 1.0]))
+    0.5
+    """
+    return float(scores.std(ddof=1) / np.sqrt(len(scores))) if len(scores) > 1 else 0.0
+
+
+def chosen_text(alphas: np.ndarray, scores: np.ndarray, scoring: str) -> str:
+    """Return a sentence that says which alpha was chosen, by what.
+
+    Parameters
+    ----------
+    alphas : ndarray of shape (n_alphas,)
+    scores : ndarray of shape (n_folds, n_alphas)
+    scoring : str
+        What the score is called.
+
+    Returns
+    -------
+    str
     """
     best = best_of(scores)
-    if scores.shape[1] - 1 - best < patience:
-        return False
-    mean = scores.mean(axis=0)
-    lost = scores[:, best] - scores[:, -1]
-    error = lost.std(ddof=1) / np.sqrt(len(lost)) if len(lost) > 1 else 0.0
-    return bool((mean[-patience:] < mean[best]).all() and lost.mean() > error)
+    mean, error = scores[:, best].mean(), standard_error(scores[:, best])
+    return (
+        f"alpha {alphas[best]:.4g} of {len(alphas)} tried, by {scoring}: "
+        f"{mean:.4f} +- {error:.4f} over {len(scores)} folds"
+    )
+
+
+def end_text(alphas: np.ndarray, best: int, from_zero: bool) -> str:
+    """Return what to do where the best alpha lies at an end of those tried.
+
+    Parameters
+    ----------
+    alphas : ndarray of shape (n_alphas,)
+        The largest first.
+    best : int
+        Place of the best.
+    from_zero : bool
+        They begin where the weights are practically zero.
+
+    Returns
+    -------
+    str
+        Empty where there is nothing to say.
+    """
+    if len(alphas) == 1 or best not in (0, len(alphas) - 1):
+        return ""
+    if best:
+        hint, which = f"try smaller ones too, such as {alphas[-1] / 10:.2g}", "smallest"
+    elif not from_zero:
+        hint, which = f"try larger ones too, such as {alphas[0] * 10:.2g}", "largest"
+    else:
+        hint, which = (
+            (
+                "weights that are practically zero predict best: the features tell next to nothing of "
+                "the labels, or the folds are too small to tell; look at scores_"
+            ),
+            "largest",
+        )
+    return f"the best alpha, {alphas[best]:.3g}, is the {which} of those tried; {hint}"

@@ -190,3 +190,26 @@ callable, or one of accuracy, ...
         f"scoring is {scoring!r}{wrong}; expected None, a callable, or one of "
         f"{', '.join(names)}{more}"
     )
+
+
+def name_of(scoring: Any, loss: Any) -> str:
+    """Return what a score that ``scoring`` means is called.
+
+    Parameters
+    ----------
+    scoring : str, callable or None
+    loss : str or loss object
+        Of the estimator, whose own ``score`` is one less the mean of it.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> name_of(None, "hamming"), name_of("micro-f1", "hamming")
+    ('1 - mean loss (hamming)', 'micro-f1')
+    """
+    if scoring is None:
+        return f"1 - mean loss ({loss if isinstance(loss, str) else type(loss).__name__})"
+    return scoring if isinstance(scoring, str) else getattr(scoring, "__name__", repr(scoring))

@@ -20,10 +20,19 @@ from ..estimators.hierarchical_svm import HierarchicalSVM
 from ..estimators.structured_svm import StructuredSVM
 from ..examples.packing import check_weights
 from ..potentials.mercer import PRECOMPUTED
-from ..utils.progress import Progress
+from ..utils.progress import Progress, stage
 from ..utils.sparse import as_csr
-from .alpha_path import DECADES, best_of, given_alphas, has_fallen, largest_alpha
-from .scorers import scorer_of
+from .alpha_path import (
+    DECADES,
+    best_of,
+    chosen_text,
+    end_text,
+    given_alphas,
+    is_over,
+    largest_alpha,
+)
+from .folds import given_folds, shuffled_folds
+from .scorers import name_of, scorer_of
 
 # What the estimators with a path do not take: they set it themselves.
 SET = ("alpha", "warm_start")
@@ -92,7 +101,13 @@ class PathMixin:
         Raises
         ------
         ValueError
-            When a setting is none of those allowed, or a fold's score is not finite.
+            When a setting is none of those allowed, a fold names rows that there are not, or its
+            score is not finite.
+
+        Warns
+        -----
+        UserWarning
+            When the best alpha is the largest or the smallest of those tried.
         """
         X, y = _indexed(X, "X"), _indexed(y, "y")
         given, plain = given_alphas(self.alphas), self._plain(1.0)
@@ -107,10 +122,16 @@ class PathMixin:
             alphas: list[float] = np.geomspace(largest, largest * 10.0**-DECADES, given).tolist()
         else:
             alphas = given
+        self.scoring_ = name_of(self.scoring, self.loss)
         folds = list(self._folds(X, y, sample_weight, groups, scorer, seeds))
         self.scores_, self.passes_ = self._scores(folds, alphas, automatic)
         self.alphas_ = np.array(alphas[: self.scores_.shape[1]])
-        self.alpha_ = float(self.alphas_[best_of(self.scores_)])
+        best = best_of(self.scores_)
+        self.alpha_ = float(self.alphas_[best])
+        told = chosen_text(self.alphas_, self.scores_, self.scoring_)
+        stage(int(self.verbose), "alpha path", told)
+        if text := end_text(self.alphas_, best, automatic and plain.kernel is None):
+            warnings.warn(text, stacklevel=2)
         if self.refit:
             plain.set_params(alpha=self.alpha_)._train(data, rng)
             settings = plain.get_params(deep=False)
@@ -127,7 +148,8 @@ class PathMixin:
         self._require_fitted()
         plain = self._plain(self.alpha_)
         given = plain.get_params(deep=False)
-        own = {"alphas_", "alpha_", "scores_", "passes_", *self.get_params(deep=False)}
+        own = {"alphas_", "alpha_", "scores_", "scoring_", "passes_"}
+        own |= set(self.get_params(deep=False))
         plain.__dict__.update(
             {k: v for k, v in vars(self).items() if k not in own and k not in given}
         )
@@ -154,8 +176,6 @@ class PathMixin:
 
     def _check_settings(self) -> None:
         given_alphas(self.alphas)
-        if isinstance(self.cv, numbers.Integral) and (self.cv < 2 or isinstance(self.cv, bool)):
-            raise ValueError(f"cv is {self.cv!r}, expected an integer >= 2, a splitter or folds")
         self._check(self._plain(1.0))
 
     def _check(self, plain: Any) -> None:
@@ -166,6 +186,8 @@ class PathMixin:
                 "kernel is 'precomputed', whose columns folds would have to choose too; give the "
                 "kernel by name or as a function"
             )
+        if isinstance(self.cv, numbers.Integral) and (self.cv < 2 or isinstance(self.cv, bool)):
+            raise ValueError(f"cv is {self.cv!r}, expected an integer >= 2, a splitter or folds")
         patience = self.patience
         whole = isinstance(patience, numbers.Integral) and not isinstance(patience, bool)
         if patience is not None and not (whole and patience >= 1):
@@ -174,15 +196,15 @@ class PathMixin:
     def _folds(
         self, X: Any, y: Any, weights: Any, groups: Any, scorer: Any, seeds: np.random.Generator
     ) -> Iterator[_Fold]:
-        from sklearn.model_selection import KFold, check_cv  # heavy
-
         n = X.shape[0] if hasattr(X, "shape") else len(X)
         if weights is not None:
             weights = check_weights(weights, n)
-        cv = check_cv(self.cv, y, classifier=is_classifier(self) and _one_label_each(y))
-        if not hasattr(self.cv, "split") and hasattr(cv, "n_splits") and _rare(cv, y):
-            cv = KFold(cv.n_splits)
-        for train, test in cv.split(np.zeros(n), y, groups):
+        classes = y if is_classifier(self) and _one_label_each(y) else None
+        if self.cv is None or isinstance(self.cv, numbers.Integral):
+            splits = shuffled_folds(int(self.cv or 5), n, classes, int(seeds.integers(2**31)))
+        else:
+            splits = given_folds(self.cv, n, y, groups)
+        for train, test in splits:
             worker = self._plain(1.0).set_params(
                 n_jobs=1,
                 callbacks=None,
@@ -205,7 +227,7 @@ class PathMixin:
         """Return scores and passes of every fold along the path, a column for each alpha."""
         from joblib import Parallel, delayed  # heavy
 
-        columns: list[list[tuple[float, int]]] = []
+        columns: list[list[tuple[float, int, float]]] = []
         threads = Parallel(n_jobs=self.n_jobs, require="sharedmem")
         progress = Progress(int(self.verbose), len(alphas), "alpha path")
         with warnings.catch_warnings(), threads as parallel, progress:
@@ -213,11 +235,11 @@ class PathMixin:
             warnings.simplefilter("ignore", ConvergenceWarning)
             for alpha in alphas:
                 columns.append(parallel(delayed(fold.score_at)(alpha) for fold in folds))
-                scores = np.array([[score for score, _ in column] for column in columns]).T
+                scores, passes, objectives = np.array(columns).transpose(2, 1, 0)
                 progress.update({"alpha": alpha, "score": float(scores[:, -1].mean())})
-                if automatic and self.patience and has_fallen(scores, int(self.patience)):
+                if automatic and self.patience and is_over(scores, objectives, int(self.patience)):
                     break
-        return scores, np.array([[passes for _, passes in column] for column in columns]).T
+        return scores, passes.astype(int)
 
 
 class _Fold:
@@ -227,8 +249,8 @@ class _Fold:
         self.worker, self.train, self.test, self.scorer = worker, train, test, scorer
         self.data: Any = None
 
-    def score_at(self, alpha: float) -> tuple[float, int]:
-        """Train with alpha; return the score of what was left out, and the passes it took."""
+    def score_at(self, alpha: float) -> tuple[float, int, float]:
+        """Train with alpha; return the score of what was left out, passes, and the objective."""
         worker = self.worker.set_params(alpha=alpha)
         rng = worker._generator()
         if self.data is None:
@@ -246,7 +268,8 @@ class _Fold:
             raise ValueError(
                 f"scoring returned {score!r} at alpha={alpha:g}, expected a finite number"
             )
-        return float(score), int(worker.n_iter_)
+        objective = worker.history_[-1].get("primal")
+        return float(score), int(worker.n_iter_), np.nan if objective is None else float(objective)
 
 
 def _indexed(values: Any, what: str) -> Any:
@@ -284,15 +307,6 @@ def _is_plain(estimator: Any, y: Any) -> bool:
     return bool(structure.single_node or indicators or getattr(y, "ndim", 1) == 2)
 
 
-def _rare(cv: Any, y: Any) -> bool:
-    """Tell whether classes are too small for stratified folds, none having a member for each."""
-    from sklearn.model_selection import StratifiedKFold  # heavy
-
-    if not isinstance(cv, StratifiedKFold):
-        return False
-    return bool(np.unique(np.asarray(y), return_counts=True)[1].max() < cv.n_splits)
-
-
 class StructuredSVMCV(PathMixin, StructuredSVM):
     """:class:`StructuredSVM` whose ``alpha`` is chosen by cross-validation along a path.
 
@@ -308,15 +322,16 @@ class StructuredSVMCV(PathMixin, StructuredSVM):
         the data say that weights are practically zero (:func:`~structsolve.evaluation.alpha_path.\
 largest_alpha`), which takes scales of features and hierarchies into account.
     cv : int, splitter or iterable, optional
-        As for :func:`sklearn.model_selection.check_cv`: 5 folds by default, stratified where y is
-        one class a row.
+        Folds, 5 by default: rows are shuffled by ``random_state``, and stratified where y is one
+        class a row. A splitter, or pairs of training and test rows, are taken as they are.
     scoring : str or callable, optional
         ``score`` of the model by default; a name of :func:`~structsolve.get_scorer`; scikit-learn's
         names where y is one label a row or a matrix of 0 and 1; or
         ``scorer(estimator, X, y) -> float``.
     patience : int or None, default=3
-        End a path of automatic values when so many in a row score below the best, the last by
-        more than a standard error; None tries all. Values that are listed are all tried.
+        End a path of automatic values when so many in a row score below the best by more than a
+        standard error, once the best is above the plateau at its beginning (:func:`~structsolve.\
+evaluation.alpha_path.is_over`); None tries all. Values that are listed are all tried.
     refit : bool, default=True
         False only scores: there is no model then.
     surrogate, loss, class_weight, solver, oracle, max_iter, tol : as of StructuredSVM
@@ -339,6 +354,8 @@ largest_alpha`), which takes scales of features and hierarchies into account.
     alphas_ : ndarray of shape (n_alphas,)
         Those tried, the largest first.
     scores_ : ndarray of shape (n_folds, n_alphas)
+    scoring_ : str
+        What that score is called, such as ``"1 - mean loss (hamming)"``.
     passes_ : ndarray of int of shape (n_folds, n_alphas)
         Passes that each fit took.
     coef_, classes_, history_, ... : as of StructuredSVM
@@ -391,7 +408,7 @@ class HierarchicalSVMCV(PathMixin, HierarchicalSVM):
 
     Attributes
     ----------
-    alpha_, alphas_, scores_, passes_ : as of StructuredSVMCV
+    alpha_, alphas_, scores_, scoring_, passes_ : as of StructuredSVMCV
     coef_, node_weights_, history_, ... : as of HierarchicalSVM
 
     Examples
