@@ -220,16 +220,11 @@ def end_text(alphas: np.ndarray, best: int, from_zero: bool) -> str:
     """
     if len(alphas) == 1 or best not in (0, len(alphas) - 1):
         return ""
-    if best:
-        hint, which = f"try smaller ones too, such as {alphas[-1] / 10:.2g}", "smallest"
-    elif not from_zero:
-        hint, which = f"try larger ones too, such as {alphas[0] * 10:.2g}", "largest"
-    else:
-        hint, which = (
-            (
-                "weights that are practically zero predict best: the features tell next to nothing of "
-                "the labels, or the folds are too small to tell; look at scores_"
-            ),
-            "largest",
+    side, more = ("small", alphas[-1] / 10) if best else ("larg", alphas[0] * 10)
+    hint = f"try {side}er ones too, such as {more:.2g}"
+    if not best and from_zero:
+        hint = (
+            "weights that are practically zero predict best: the features tell next to nothing of "
+            "the labels, or the folds are too small to tell; look at scores_"
         )
-    return f"the best alpha, {alphas[best]:.3g}, is the {which} of those tried; {hint}"
+    return f"the best alpha, {alphas[best]:.3g}, is the {side}est of those tried; {hint}"

@@ -67,6 +67,7 @@ class PathMixin:
     refit: bool
     # Of the estimators that it is mixed into.
     alpha: Any
+    loss: Any
     warm_start: Any
     n_jobs: int | None
     random_state: Any
