@@ -45,17 +45,18 @@ def structsolve_structures():
     return [Named("functions", FunctionStructure, "features, oracle, loss as three callables")]
 
 
-# Spaces make their operators; spaces in plain Python give methods, which adapters call.
+# The space's own methods answer: in plain Python, through adapters, or make_oracle() and so on.
+# Where a class of spaces has none, these ask the plugin that declares its operators.
 
 
-@hookimpl(trylast=True)
+@hookimpl
 def structsolve_oracle(space):
     if hasattr(space, "argmax"):
         return partial(PythonOracle, space)
     return space.make_oracle()
 
 
-@hookimpl(trylast=True)
+@hookimpl
 def structsolve_power(space, power):
     if hasattr(space, "argmax"):
         method, operator = POWERS.get(power, ("", None))
@@ -63,34 +64,34 @@ def structsolve_power(space, power):
     return space.make_power(power)
 
 
-@hookimpl(trylast=True)
+@hookimpl
 def structsolve_parts(space):
     if hasattr(space, "parts"):
         return partial(PythonParts, space)
     return space.make_parts()
 
 
-@hookimpl(trylast=True)
+@hookimpl
 def structsolve_projection(space, regularizer):
     if hasattr(space, "project") and regularizer in getattr(space, "projections", ("entropy",)):
         return partial(PythonProjection, space, regularizer)
     return space.make_projection(regularizer)
 
 
-@hookimpl(trylast=True)
+@hookimpl
 def structsolve_polytope(space, examples):
     if hasattr(space, "polytopes"):
         return space.polytopes(examples)
     return space.make_polytopes(examples)
 
 
-@hookimpl(trylast=True)
+@hookimpl
 def structsolve_max_min(space, loss, layout):
     made = space.make_max_min(loss, layout)
     return node_closed_form(space, loss, layout) if made is None else made
 
 
-@hookimpl(trylast=True)
+@hookimpl
 def structsolve_loss(space, loss):
     named = named_losses(space)
     if isinstance(loss, str) and loss in named:

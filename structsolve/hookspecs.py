@@ -85,8 +85,8 @@ def structsolve_structures() -> Sequence[Named]:
 
 # Hooks for operators give a callable that takes a structsolve.part_layout.PartLayout and returns
 # the operator for its examples: its class itself, or a functools.partial of it.  They are called
-# once per space.  Your own structures need none of them: their spaces have methods (make_oracle()
-# and so on); these hooks are for structures of others.
+# once per space.  With hookimpl(trylast=True) they declare what a class of spaces of your own has;
+# without, they replace operators of others.  Spaces may have methods instead (make_oracle() ...).
 
 
 @hookspec(firstresult=True)

@@ -141,42 +141,19 @@ class ChainSpace(LabelingSpace):
             examples.edge_offsets = np.concatenate([[0], np.cumsum(edges)])
         return examples
 
-    def make_oracle(self) -> Any:
-        """Return what binds the oracle, an exact dynamic program."""
-        from structsolve.plugins.chain._oracle import ChainOracle
+    def constrained(self, operator: Any) -> Any:
+        """Return what binds an operator, which obeys ``forbidden`` where there is any.
 
-        return self._bind(ChainOracle)
+        Parameters
+        ----------
+        operator : type
+            Takes ``forbidden`` and a layout.
 
-    def make_parts(self) -> Any:
-        """Return what binds the parts: states of nodes and pairs of states."""
-        from structsolve.plugins.chain._shape import ChainParts
-
-        return ChainParts
-
-    def make_power(self, name: str) -> Any:
-        """Return what binds a power of the oracle."""
-        from structsolve.plugins.chain._oracle import ChainCounts, ChainKBest, ChainMaxMarginals
-
-        powers = {"kbest": ChainKBest, "max-marginals": ChainMaxMarginals, "counts": ChainCounts}
-        return self._bind(powers.get(name))
-
-    def make_projection(self, regularizer: str) -> Any:
-        """Return what binds the marginals, for "entropy"."""
-        from structsolve.plugins.chain._projections import ChainSumProduct
-
-        return self._bind(ChainSumProduct) if regularizer == "entropy" else None
-
-    def _bind(self, operator: Any) -> Any:
-        """Return what binds an operator, which obeys the constraints where there are any."""
-        if operator is None or self.forbidden is None:
-            return operator
-        return partial(operator, forbidden=self.forbidden)
-
-    def make_polytopes(self, examples: Examples) -> Any:
-        """Return the local polytopes, which are exact."""
-        from structsolve.plugins.chain.polytope import ChainPolytopes
-
-        return ChainPolytopes(self.layout, examples.offsets, self.forbidden)
+        Returns
+        -------
+        callable
+        """
+        return operator if self.forbidden is None else partial(operator, forbidden=self.forbidden)
 
 
 class ChainStructure(LabelingStructure):

@@ -16,10 +16,11 @@ from structsolve.plugins.dag._losses import (
 )
 from structsolve.structure.losses import ClassWeights, LabelCount
 
-LOSSES = ("hamming", "normalized-hamming", "leaf", "hierarchical", "zero-one")
+#: Names that other structures do not know.
+LOSSES = ("leaf", "hierarchical")
 
 
-def make_loss(space: Any, loss: Any) -> Any:
+def bind_loss(space: Any, loss: Any) -> Any:
     """Return what binds a loss to a layout.
 
     Parameters

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,32 +10,15 @@ import numpy as np
 from structsolve.examples import packing
 from structsolve.examples.labels import first_difference
 from structsolve.examples.packed import Examples
-from structsolve.operators import IntegralRelaxation
-from structsolve.plugins.dag._leaf_oracle import (
-    LeafCones,
-    LeafKBest,
-    LeafMaxMarginals,
-    LeafOracle,
-)
-from structsolve.plugins.dag._oracle import FoldedSets, SetKBest, SetMaxMarginals, SetOracle
-from structsolve.plugins.dag._projections import ForestSumProduct, LeafSoftmax
-from structsolve.plugins.dag._shape import HierarchyParts, HierarchyShape
-from structsolve.plugins.dag._union_oracle import UnionOracle, UnionRelaxation
+from structsolve.plugins.dag._oracle import FoldedSets
+from structsolve.plugins.dag._shape import HierarchyShape
 from structsolve.plugins.dag.labels import column_of, encode_leaves, encode_sets
-from structsolve.plugins.dag.losses import LOSSES, make_loss
-from structsolve.plugins.dag.polytope import HierarchyPolytopes
 from structsolve.plugins.dag.union_program import UnionProgram
 from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import Space, Structure
 from structsolve.structure.hierarchy import Hierarchy, as_mapping
 
 LABELS = ("closed", "leaf-union", "single-leaf")
-SET_POWERS: dict[str, Any] = {"kbest": SetKBest, "max-marginals": SetMaxMarginals}
-LEAF_POWERS: dict[str, Any] = {
-    "kbest": LeafKBest,
-    "max-marginals": LeafMaxMarginals,
-    "cones": LeafCones,
-}
 
 
 class DagStructure(Structure):
@@ -199,14 +182,9 @@ class DagSpace(Space):
         self.classes_ = hierarchy.nodes[self.leaf_columns] if self.single else hierarchy.nodes
 
     @property
-    def loss_names(self) -> tuple[str, ...]:
-        """Names of the losses of these labels."""
-        return LOSSES
-
-    @property
     def no_powers(self) -> dict[str, str]:
         """Why powers are missing, by name, for messages."""
-        if not self._unions_are_hard:
+        if not self.unions_are_hard:
             return {}
         why = (
             "the best union of paths in a graph with several parents is an integer program of its "
@@ -372,7 +350,7 @@ class DagSpace(Space):
     def __getstate__(self) -> dict[str, Any]:
         # The native objects are made anew where they are needed.
         return {
-            k: v for k, v in self.__dict__.items() if k not in ("shape", "_sets", "_union_program")
+            k: v for k, v in self.__dict__.items() if k not in ("shape", "sets", "union_program")
         }
 
     @cached_property
@@ -387,55 +365,16 @@ class DagSpace(Space):
         )
 
     @cached_property
-    def _sets(self) -> Any:
+    def sets(self) -> Any:
+        """Closed sets as the oracle folds them."""
         return FoldedSets(self.shape)
 
     @cached_property
-    def _union_program(self) -> Any:
+    def union_program(self) -> Any:
+        """The integer program of unions of paths."""
         return UnionProgram(self.hierarchy)
 
     @property
-    def _unions_are_hard(self) -> bool:
+    def unions_are_hard(self) -> bool:
+        """Whether labels are unions of paths of which there is no quick best one."""
         return self.structure.labels == "leaf-union" and not self.hierarchy.forest
-
-    def make_oracle(self) -> Any:
-        """Return what binds the oracle."""
-        if self.single:
-            return partial(LeafOracle, self.shape)
-        if self._unions_are_hard:
-            return partial(UnionOracle, self.shape, self._union_program)
-        return partial(SetOracle, self._sets)
-
-    def make_power(self, name: str) -> Any:
-        """Return what binds a power of the oracle."""
-        if self._unions_are_hard:
-            program = self._union_program
-            return partial(UnionRelaxation, self.shape, program) if name == "relaxation" else None
-        if name == "relaxation":
-            return partial(IntegralRelaxation, self.make_oracle(), self.make_parts())
-        powers = LEAF_POWERS if self.single else SET_POWERS
-        described = self.shape if self.single else self._sets
-        return partial(powers[name], described) if name in powers else None
-
-    def make_parts(self) -> Any:
-        """Return what binds the parts."""
-        return partial(HierarchyParts, self.shape)
-
-    def make_projection(self, regularizer: str) -> Any:
-        """Return what binds a projection."""
-        # Counting the closed sets of a graph is #P-hard: it has no entropy projection.
-        if regularizer != "entropy":
-            return None
-        if self.single:
-            return partial(LeafSoftmax, self.shape)
-        if self.hierarchy.forest:
-            return partial(ForestSumProduct, self.shape)
-        return None
-
-    def make_loss(self, loss: Any) -> Any:
-        """Return what binds a task loss."""
-        return make_loss(self, loss)
-
-    def make_polytopes(self, examples: Examples) -> Any:
-        """Return the polytopes of the examples."""
-        return HierarchyPolytopes(self)

@@ -11,17 +11,11 @@ import numpy as np
 from structsolve.examples import packing
 from structsolve.examples.packed import Examples
 from structsolve.examples.stacking import pieces
-from structsolve.operators import IntegralRelaxation
-from structsolve.plugins.dependency._losses import AttachmentLoss
-from structsolve.plugins.dependency._oracle import DependencyKBest, DependencyOracle
-from structsolve.plugins.dependency._projections import DependencyProjection
-from structsolve.plugins.dependency._shape import DependencyParts, first_fault
+from structsolve.plugins.dependency._shape import first_fault
 from structsolve.plugins.dependency.arcs import Arcs, check_heads, check_trees, stack_arcs
 from structsolve.plugins.dependency.features import ArcFeaturizer
-from structsolve.plugins.dependency.polytope import TreePolytopes
 from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import Space, Structure
-from structsolve.structure.node_losses import ZeroOneLoss
 
 
 class DependencyStructure(Structure):
@@ -284,37 +278,16 @@ class DependencySpace(Space):
         trees = all_trees(n, self.structure.projective, self.structure.single_root)
         return trees[allowed[trees, np.arange(n)].all(axis=1)]
 
-    # -- operators ------------------------------------------------------------------------------
+    def of_kind(self, operator: Any) -> Any:
+        """Return what binds an operator for the kind of trees that the structure names.
 
-    def make_oracle(self) -> Any:
-        """Return what binds the oracle."""
-        return self._of_kind(DependencyOracle)
+        Parameters
+        ----------
+        operator : type
+            Takes ``projective``, ``single_root`` and a layout.
 
-    def make_parts(self) -> Any:
-        """Return what binds the parts."""
-        return DependencyParts
-
-    def make_power(self, name: str) -> Any:
-        """Return what binds a power of the oracle."""
-        if name == "relaxation":
-            return partial(IntegralRelaxation, self.make_oracle(), self.make_parts())
-        return self._of_kind(DependencyKBest) if name == "kbest" else None
-
-    def make_projection(self, regularizer: str) -> Any:
-        """Return what binds a projection."""
-        return self._of_kind(DependencyProjection) if regularizer == "entropy" else None
-
-    def make_loss(self, loss: Any) -> Any:
-        """Return what binds a task loss."""
-        if loss == "zero-one":
-            return ZeroOneLoss
-        if loss in ("hamming", "normalized-hamming"):
-            return partial(AttachmentLoss, loss != "hamming")
-        return None
-
-    def make_polytopes(self, examples: Examples) -> Any:
-        """Return the polytopes of the examples."""
-        return TreePolytopes(self, examples)
-
-    def _of_kind(self, operator: Any) -> Any:
+        Returns
+        -------
+        callable
+        """
         return partial(operator, self.structure.projective, self.structure.single_root)

@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from structsolve.examples import packing
 from structsolve.examples.packed import Examples
-from structsolve.operators import IntegralRelaxation
-from structsolve.plugins.flow._oracle import (
-    ArcLoss,
-    FlowKBest,
-    FlowOracle,
-    FlowParts,
-    FlowSolver,
-)
 from structsolve.plugins.flow.continuous import FlowTargets
 from structsolve.plugins.flow.network import Network
-from structsolve.plugins.flow.polytope import FlowPolytopes
 from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import Space, Structure
-from structsolve.structure.node_losses import ZeroOneLoss
 
 CONTINUOUS = ("absolute", "squared")
 
@@ -173,37 +162,6 @@ class FlowSpace(Space):
         every = np.indices(sizes, dtype=np.int32).reshape(network.m, -1).T
         kept = (every @ network.incidence().T == network.demand).all(axis=1)
         return np.ascontiguousarray(every[kept])
-
-    # -- operators ------------------------------------------------------------------------------
-
-    def make_oracle(self) -> Any:
-        """Return what binds the oracle."""
-        return partial(FlowOracle, FlowSolver(self.network.integral()))
-
-    def make_parts(self) -> Any:
-        """Return what binds the parts."""
-        return partial(FlowParts, int(self.network.integral().upper.max()))
-
-    def make_power(self, name: str) -> Any:
-        """Return what binds a power of the oracle."""
-        if name == "kbest":
-            return partial(FlowKBest, FlowSolver(self.network.integral()))
-        if name != "relaxation":
-            return None
-        return partial(IntegralRelaxation, self.make_oracle(), self.make_parts())
-
-    def make_loss(self, loss: Any) -> Any:
-        """Return what binds a task loss."""
-        if loss in ("hamming", "absolute", "normalized-hamming"):
-            self.network.integral().check_unit(loss)
-            return partial(ArcLoss, loss == "normalized-hamming")
-        if loss == "zero-one":
-            return ZeroOneLoss
-        return None
-
-    def make_polytopes(self, examples: Examples) -> Any:
-        """Return the polytopes of the examples."""
-        return FlowPolytopes(self.network.integral())
 
     # -- conditional risk minimisation ----------------------------------------------------------
 

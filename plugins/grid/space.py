@@ -17,7 +17,7 @@ from structsolve.plugins.grid.contrast import (
 from structsolve.plugins.grid.pictures import Pictures, flat_allowed, flat_labels, read_pictures
 from structsolve.plugins.mrf.graphs import graph_identity, grid_directions, grid_edges
 from structsolve.plugins.mrf.node_labels import NodeLabels, read_labels
-from structsolve.plugins.mrf.space import MRFSpace, check_decoding, needs_features
+from structsolve.plugins.mrf.space import GraphLabelings, check_decoding, needs_features
 from structsolve.structure.base import Structure
 from structsolve.utils.memory import refuse_too_large
 
@@ -176,7 +176,7 @@ class GridStructure(Structure):
         return X, Y
 
 
-class GridSpace(MRFSpace):
+class GridSpace(GraphLabelings):
     """Classes of pixels, number of their features and of those of edges.
 
     Attributes

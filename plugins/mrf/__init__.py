@@ -1,7 +1,17 @@
-"""Labelings of graphs (pairwise Markov random fields) as a plugin."""
+"""Labelings of graphs (pairwise Markov random fields) as a plugin: what it brings, hook by hook."""
+
+from functools import partial
 
 from structsolve.hookspecs import Named, hookimpl
 from structsolve.plugins.mrf.decode import Decoding, decode
+from structsolve.plugins.mrf.graph_operators import (
+    POWERS,
+    bind_entropy,
+    bind_oracle,
+    bind_parts,
+    bind_power,
+    graph_polytopes,
+)
 from structsolve.plugins.mrf.graphs import grid_edges
 from structsolve.plugins.mrf.reparametrization import (
     ArcConsistency,
@@ -9,6 +19,7 @@ from structsolve.plugins.mrf.reparametrization import (
     reparametrization_bound,
 )
 from structsolve.plugins.mrf.space import MRFSpace, MRFStructure
+from structsolve.structure.base import node_loss
 
 __all__ = [
     "ArcConsistency",
@@ -25,3 +36,39 @@ __all__ = [
 @hookimpl
 def structsolve_structures():
     return [Named("mrf", MRFStructure, "labelings of graphs: scores of nodes and of edges")]
+
+
+@hookimpl(trylast=True)
+def structsolve_oracle(space):
+    if isinstance(space, MRFSpace):
+        return partial(bind_oracle, space)  # a decoder of structsolve.plugins.mrf.decoders
+
+
+@hookimpl(trylast=True)
+def structsolve_parts(space):
+    if isinstance(space, MRFSpace):
+        return partial(bind_parts, space)
+
+
+@hookimpl(trylast=True)
+def structsolve_power(space, power):
+    if isinstance(space, MRFSpace) and power in POWERS:
+        return partial(bind_power, space, power)
+
+
+@hookimpl(trylast=True)
+def structsolve_projection(space, regularizer):
+    if isinstance(space, MRFSpace) and regularizer == "entropy":
+        return partial(bind_entropy, space)
+
+
+@hookimpl(trylast=True)
+def structsolve_loss(space, loss):
+    if isinstance(space, MRFSpace):
+        return node_loss(space, loss)
+
+
+@hookimpl(trylast=True)
+def structsolve_polytope(space, examples):
+    if isinstance(space, MRFSpace):
+        return graph_polytopes(space, examples)

@@ -193,7 +193,7 @@ def bind_entropy(space: GraphSpace, layout: Any) -> Any:
     return ForestSumProduct(shape, layout)
 
 
-def make_polytopes(space: Any, examples: Examples) -> Any:
+def graph_polytopes(space: Any, examples: Examples) -> Any:
     """Return the local polytopes of the graphs of packed examples.
 
     Parameters

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,16 +9,7 @@ import numpy as np
 from structsolve.examples import labels, packing
 from structsolve.examples.packed import Examples
 from structsolve.plugins.mrf.decoders import check_name
-from structsolve.plugins.mrf.graph_operators import (
-    NO_POWERS,
-    POWERS,
-    bind_entropy,
-    bind_oracle,
-    bind_parts,
-    bind_power,
-    common_graphs,
-    make_polytopes,
-)
+from structsolve.plugins.mrf.graph_operators import NO_POWERS, common_graphs
 from structsolve.plugins.mrf.graphs import (
     check_edges,
     check_states,
@@ -318,15 +308,10 @@ class MRFStructure(Structure):
         return X, Y
 
 
-class MRFSpace(NodeSpace):
-    """Graphs over given classes and features.
+class GraphLabelings(NodeSpace):
+    """States of the nodes of graphs: what :class:`MRFSpace` and structsolve.plugins.grid share.
 
-    Attributes
-    ----------
-    edges_ : ndarray of int32 of shape (m, 2), or None
-        The graph that all examples share.
-    states_ : ndarray of int32 of shape (nodes,) or (1,), or None
-        How many of ``classes_`` each node of that graph may take.
+    Parameters and attributes are those of :class:`MRFSpace`.
     """
 
     no_powers = NO_POWERS
@@ -571,26 +556,6 @@ class MRFSpace(NodeSpace):
             masks["pair"] = table
         return masks
 
-    def make_oracle(self) -> Any:
-        """Return what binds the oracle."""
-        return partial(bind_oracle, self)
-
-    def make_parts(self) -> Any:
-        """Return what binds the parts."""
-        return partial(bind_parts, self)
-
-    def make_power(self, name: str) -> Any:
-        """Return what binds a power of the oracle."""
-        return partial(bind_power, self, name) if name in POWERS else None
-
-    def make_projection(self, regularizer: str) -> Any:
-        """Return what binds a projection."""
-        return partial(bind_entropy, self) if regularizer == "entropy" else None
-
-    def make_polytopes(self, examples: Examples) -> Any:
-        """Return the polytopes of the examples."""
-        return make_polytopes(self, examples)
-
     def graphs(self, layout: Any) -> Any:
         """Return the native description of the graphs of packed examples, made once per layout.
 
@@ -640,3 +605,15 @@ class MRFSpace(NodeSpace):
         if not layout.training and structure.predict_oracle is not None:
             return structure.predict_oracle
         return structure.oracle
+
+
+class MRFSpace(GraphLabelings):
+    """Graphs over given classes and features.
+
+    Attributes
+    ----------
+    edges_ : ndarray of int32 of shape (m, 2), or None
+        The graph that all examples share.
+    states_ : ndarray of int32 of shape (nodes,) or (1,), or None
+        How many of ``classes_`` each node of that graph may take.
+    """

@@ -1,18 +1,13 @@
-"""Multiclass: one of K classes for every row of features.
-
-Compiled modules are imported where operators are made: listing structures needs none of them.
-"""
+"""Multiclass: one of K classes for every row of features."""
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from structsolve.examples import labels, packing
 from structsolve.examples.packed import Examples
-from structsolve.operators import IntegralRelaxation
 from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import NodeSpace, Structure
 
@@ -74,7 +69,7 @@ class MulticlassStructure(Structure):
 class RowSpace(NodeSpace):
     """What structures share that give one of K classes to every row of X.
 
-    Subclasses say what the parts are (``make_parts``), and whether classes have a score each.
+    Plugins say what the parts are, and subclasses whether classes have a score each.
     """
 
     #: Scores of classes are made of thresholds and one direction (algorithms.class_operators).
@@ -101,32 +96,9 @@ class RowSpace(NodeSpace):
         """Return scores or marginals as they are."""
         return flat
 
-    def make_oracle(self) -> Any:
-        """Return what binds the oracle: the largest of K scores."""
-        from structsolve.algorithms.class_operators import ClassOracle
 
-        return partial(ClassOracle, self.steps)
-
-    def make_power(self, name: str) -> Any:
-        """Return what binds a power: k best, relaxation, cones."""
-        from structsolve.algorithms.class_operators import ClassCones, ClassKBest
-
-        if name == "relaxation":  # the hull of the parts is a simplex
-            return partial(IntegralRelaxation, self.make_oracle(), self.make_parts())
-        powers = {"kbest": ClassKBest, "cones": ClassCones}
-        return partial(powers[name], self.steps) if name in powers else None
-
-    def make_projection(self, regularizer: str) -> Any:
-        """Return what binds softmax or sparsemax of the scores of the classes."""
-        from structsolve.algorithms.class_operators import ClassProjection
-
-        if regularizer not in ("entropy", "euclidean"):
-            return None
-        return partial(ClassProjection, self.steps, regularizer == "entropy")
-
-
-class MulticlassSpace(RowSpace):
-    """Classes and number of features.
+class ScoredClasses(RowSpace):
+    """Classes with a score each, in any order.
 
     Parameters
     ----------
@@ -171,24 +143,15 @@ class MulticlassSpace(RowSpace):
         rows = [None if names is None else [names] for names in allowed]
         return {"node": self.allowed_mask(rows, examples)}
 
-    def make_parts(self) -> Any:
-        """Return what binds the parts, one per class."""
-        from structsolve.plugins.multiclass._oracle import MulticlassParts
 
-        return MulticlassParts
+class MulticlassSpace(ScoredClasses):
+    """Classes and number of features.
 
-    def make_power(self, name: str) -> Any:
-        """Return what binds a power: max-marginals, counts, and what :class:`RowSpace` has."""
-        from structsolve.plugins.multiclass import _oracle
-
-        powers = {
-            "max-marginals": _oracle.MulticlassMaxMarginals,
-            "counts": _oracle.MulticlassCounts,
-        }
-        return powers[name] if name in powers else super().make_power(name)
-
-    def make_polytopes(self, examples: Examples) -> Any:
-        """Return the simplex of classes."""
-        from structsolve.plugins.multiclass.polytope import Simplex
-
-        return Simplex(self.layout)
+    Parameters
+    ----------
+    structure : Structure
+    classes : ndarray of shape (K,)
+    n_features : int
+    intercept : bool
+        Rows of X get a constant feature.
+    """

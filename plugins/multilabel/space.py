@@ -1,11 +1,7 @@
-"""Label sets: any number of L labels for every row of features, with scores of pairs.
-
-Compiled modules are imported where operators are made: listing structures needs none of them.
-"""
+"""Label sets: any number of L labels for every row of features, with scores of pairs."""
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,16 +10,7 @@ from structsolve.examples import packing
 from structsolve.examples.labels import class_names
 from structsolve.examples.packed import Examples
 from structsolve.plugins.mrf.decoders import check_name
-from structsolve.plugins.mrf.graph_operators import (
-    NO_POWERS,
-    POWERS,
-    bind_entropy,
-    bind_oracle,
-    bind_parts,
-    bind_power,
-    common_graphs,
-    make_polytopes,
-)
+from structsolve.plugins.mrf.graph_operators import NO_POWERS, common_graphs
 from structsolve.plugins.multilabel.labels import (
     chosen_pairs,
     column_names,
@@ -32,7 +19,6 @@ from structsolve.plugins.multilabel.labels import (
 )
 from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import Space, Structure
-from structsolve.structure.losses import LabelCount
 
 
 class MultilabelStructure(Structure):
@@ -314,72 +300,6 @@ class MultilabelSpace(Space):
         L = len(self.classes_)
         return np.ascontiguousarray(np.indices((2,) * L, dtype=np.int32).reshape(L, -1).T)
 
-    def make_oracle(self) -> Any:
-        """Return what binds the oracle that the structure names, for the graph of the labels."""
-        return partial(bind_oracle, self)
-
-    def make_parts(self) -> Any:
-        """Return what binds the parts: labels that are on, and joint states of pairs."""
-        return partial(bind_parts, self)
-
-    def make_power(self, name: str) -> Any:
-        """Return what binds a power; max-marginals are what each label adds."""
-        if name == "max-marginals":
-            return partial(_bind_worths, self)
-        return partial(bind_power, self, name) if name in POWERS else None
-
-    def make_projection(self, regularizer: str) -> Any:
-        """Return what binds the marginals; without pairs also the projection onto the cube."""
-        # With pairs of labels these are marginals of a graph, which must have no cycle.
-        if len(self.edges_):
-            return partial(bind_entropy, self) if regularizer == "entropy" else None
-        from structsolve.plugins.multilabel._projections import LabelSetClip, LabelSetSigmoids
-
-        return {"entropy": LabelSetSigmoids, "euclidean": LabelSetClip}.get(regularizer)
-
-    def make_loss(self, loss: Any) -> Any:
-        """Return what binds a loss of label sets.
-
-        Parameters
-        ----------
-        loss : {"hamming", "normalized-hamming", "zero-one"} or LabelCount
-
-        Returns
-        -------
-        callable or None
-
-        Raises
-        ------
-        ValueError
-            For a LabelCount with a background, which label sets do not have.
-        """
-        from structsolve.plugins.multilabel._losses import LabelSetCount, LabelSetHamming
-        from structsolve.structure.node_losses import ZeroOneLoss
-
-        if isinstance(loss, LabelCount):
-            if loss.background is not None:
-                raise ValueError(
-                    f"micro-f1: background is {loss.background!r}, expected None: a label set "
-                    "counts the labels that are on"
-                )
-            return LabelSetCount
-        if loss in ("hamming", "normalized-hamming"):
-            return partial(LabelSetHamming, loss != "hamming")
-        return ZeroOneLoss if loss == "zero-one" else None
-
-    def make_max_min(self, loss: Any, layout: Any) -> Any:
-        """Return the max-min projection in closed form, for Hamming losses without pairs."""
-        from structsolve.plugins.multilabel._losses import LabelSetHamming
-        from structsolve.plugins.multilabel._projections import LabelSetMaxMin
-
-        if len(self.edges_) or not isinstance(loss, LabelSetHamming):
-            return None
-        return LabelSetMaxMin(loss.weight, layout)
-
-    def make_polytopes(self, examples: Examples) -> Any:
-        """Return the local polytopes of the graph of the labels."""
-        return make_polytopes(self, examples)
-
     def graphs(self, layout: Any) -> Any:
         """Return the native description of the graph of labels, made once per layout.
 
@@ -408,12 +328,3 @@ class MultilabelSpace(Space):
         if not layout.training and structure.predict_oracle is not None:
             return structure.predict_oracle
         return structure.oracle
-
-
-def _bind_worths(space: MultilabelSpace, layout: Any) -> Any:
-    """Return what each label adds to the score of a set, as max-marginals."""
-    from structsolve.plugins.multilabel._oracle import LabelSetWorths
-
-    best = bind_power(space, "max-marginals", layout)
-    oracle = bind_oracle(space, layout) if best is None else None
-    return LabelSetWorths(best, oracle, space.edges_, layout)

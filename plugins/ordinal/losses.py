@@ -1,7 +1,11 @@
-"""Losses of ordered classes: by distance, and every cost matrix."""
+"""Losses of ordered classes: by distance, and every cost matrix.
+
+Compiled modules are imported where operators are made: listing structures needs none of them.
+"""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -47,10 +51,35 @@ def node_costs(space: Any, loss: Any) -> Any:
     NodeCosts
         None for a loss that is not known.
     """
-    from structsolve.structure.node_losses import NodeCosts  # compiled: not to list structures
+    from structsolve.structure.node_losses import NodeCosts
 
     cost = _cost_matrix(space, loss)
     if cost is None:
         return None
     name = loss if isinstance(loss, str) else type(loss).__name__
     return NodeCosts(cost, zero_one=name == "zero-one", name=name, advice=ADVICE)
+
+
+def bind_loss(space: Any, loss: Any) -> Any:
+    """Return what binds a loss of ordered classes.
+
+    Parameters
+    ----------
+    space : OrderedLabels
+    loss : str, CostMatrix, ClassWeights or LabelCount
+
+    Returns
+    -------
+    callable or None
+        None for a loss that is not known.
+    """
+    costs = node_costs(space, loss)
+    if costs is None:
+        return None
+    if space.steps:  # costs of thresholds
+        from structsolve.plugins.ordinal._losses import ThresholdCosts, ThresholdLoss
+
+        return partial(ThresholdLoss, ThresholdCosts(costs))
+    from structsolve.structure.node_losses import NodeLoss
+
+    return partial(NodeLoss, costs)

@@ -1,22 +1,19 @@
 """Ordinal: one of K ordered classes for every row of features.
 
 With one score per class it differs from structsolve.plugins.multiclass in losses and labels alone:
-its space is a subclass, with the same operators.  Compiled modules are imported where operators are
-made: listing structures needs none of them.
+its operators are the same.
 """
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from structsolve.examples import labels, packing
 from structsolve.examples.packed import Examples
-from structsolve.plugins.multiclass.space import MulticlassSpace, RowSpace
+from structsolve.plugins.multiclass.space import RowSpace, ScoredClasses
 from structsolve.plugins.ordinal.labels import learn_order
-from structsolve.plugins.ordinal.losses import node_costs
 from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import Structure
 
@@ -141,15 +138,8 @@ class OrderedLabels(RowSpace):
         ranks = labels.encode(flat, self.classes_[order], offsets, extra)
         return np.append(order, K).astype(np.int32)[ranks]
 
-    def make_loss(self, loss: Any) -> Any:
-        """Return what binds a loss of classes, None for one that is not known."""
-        from structsolve.structure.node_losses import NodeLoss
 
-        costs = node_costs(self, loss)
-        return None if costs is None else partial(NodeLoss, costs)
-
-
-class OrdinalSpace(OrderedLabels, MulticlassSpace):
+class OrdinalSpace(OrderedLabels, ScoredClasses):
     """Ordered classes with one score each.
 
     Parameters
@@ -205,16 +195,3 @@ class ThresholdSpace(OrderedLabels):
                 "forbidden; use OrdinalStructure(thresholds=False)"
             )
         return super().mask(examples, allowed, forbidden)
-
-    def make_parts(self) -> Any:
-        """Return what binds the parts: k for the direction, -1 for thresholds below."""
-        from structsolve.plugins.ordinal._shape import ThresholdParts
-
-        return ThresholdParts
-
-    def make_loss(self, loss: Any) -> Any:
-        """Return what binds a loss of classes as costs of thresholds, None for one not known."""
-        from structsolve.plugins.ordinal._losses import ThresholdCosts, ThresholdLoss
-
-        costs = node_costs(self, loss)
-        return None if costs is None else partial(ThresholdLoss, ThresholdCosts(costs))

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from structsolve.examples.packed import Examples
-from structsolve.operators import IntegralRelaxation
 from structsolve.structure.base import Space
 from structsolve.structure.losses import ClassWeights, CostMatrix
 
@@ -52,57 +51,31 @@ class AssignmentSpace(Space):
         """
         raise NotImplementedError
 
-    def make_oracle(self) -> Any:
-        """Return what binds the oracle: the assignment of largest score."""
-        from structsolve.plugins.permutation._oracle import AssignmentOracle
 
-        return AssignmentOracle
+def bind_loss(space: AssignmentSpace, loss: Any) -> Any:
+    """Return what binds a loss of assignments.
 
-    def make_parts(self) -> Any:
-        """Return what binds the parts: pairs of a row and a column."""
-        from structsolve.plugins.permutation._shape import AssignmentParts
+    Parameters
+    ----------
+    space : AssignmentSpace
+    loss : str, CostMatrix or ClassWeights
 
-        return AssignmentParts
+    Returns
+    -------
+    callable or None
+        None for a loss that is not known.
+    """
+    if isinstance(loss, (CostMatrix, ClassWeights)):
+        return partial(_bind_table_loss, loss)
+    if loss == "zero-one":
+        from structsolve.structure.node_losses import ZeroOneLoss
 
-    def make_power(self, name: str) -> Any:
-        """Return what binds a power: k best, max-marginals, relaxation.
+        return ZeroOneLoss
+    from structsolve.plugins.permutation._losses import AssignmentLoss
 
-        The relaxation is the Birkhoff polytope, whose corners are the assignments (Birkhoff, von
-        Neumann).
-        """
-        from structsolve.plugins.permutation._murty import AssignmentKBest, AssignmentMaxMarginals
-
-        if name == "relaxation":
-            return partial(IntegralRelaxation, self.make_oracle(), self.make_parts())
-        return {"kbest": AssignmentKBest, "max-marginals": AssignmentMaxMarginals}.get(name)
-
-    def make_projection(self, regularizer: str) -> Any:
-        """Return what binds a projection onto the Birkhoff polytope."""
-        from structsolve.plugins.permutation._projections import AssignmentProjection
-
-        if regularizer in ("entropy", "euclidean"):
-            return partial(AssignmentProjection, regularizer)
-        return None
-
-    def make_polytopes(self, examples: Examples) -> Any:
-        """Return the Birkhoff polytopes."""
-        from structsolve.plugins.permutation.polytope import AssignmentPolytopes
-
-        return AssignmentPolytopes(self, examples)
-
-    def make_loss(self, loss: Any) -> Any:
-        """Return what binds a loss of assignments."""
-        if isinstance(loss, (CostMatrix, ClassWeights)):
-            return partial(_bind_table_loss, loss)
-        if loss == "zero-one":
-            from structsolve.structure.node_losses import ZeroOneLoss
-
-            return ZeroOneLoss
-        from structsolve.plugins.permutation._losses import AssignmentLoss
-
-        if loss in ("hamming", "normalized-hamming"):
-            return partial(AssignmentLoss, "hamming", loss != "hamming")
-        return partial(AssignmentLoss, "footrule", False) if loss == "spearman" else None
+    if loss in ("hamming", "normalized-hamming"):
+        return partial(AssignmentLoss, "hamming", loss != "hamming")
+    return partial(AssignmentLoss, "footrule", False) if loss == "spearman" else None
 
 
 def _bind_table_loss(loss: CostMatrix | ClassWeights, layout: Any) -> Any:

@@ -86,37 +86,6 @@ class TreeSpace(LabelingSpace):
         examples.nodes = None
         return examples
 
-    def make_oracle(self) -> Any:
-        """Return what binds the oracle, an exact dynamic program."""
-        from structsolve.plugins.tree._oracle import TreeOracle
-
-        return TreeOracle
-
-    def make_parts(self) -> Any:
-        """Return what binds the parts: states of nodes and pairs of states."""
-        from structsolve.plugins.tree._shape import TreeParts
-
-        return TreeParts
-
-    def make_power(self, name: str) -> Any:
-        """Return what binds a power of the oracle."""
-        from structsolve.plugins.tree._oracle import TreeCounts, TreeKBest, TreeMaxMarginals
-
-        powers = {"kbest": TreeKBest, "max-marginals": TreeMaxMarginals, "counts": TreeCounts}
-        return powers.get(name)
-
-    def make_projection(self, regularizer: str) -> Any:
-        """Return what binds the marginals, for "entropy"."""
-        from structsolve.plugins.tree._projections import TreeSumProduct
-
-        return TreeSumProduct if regularizer == "entropy" else None
-
-    def make_polytopes(self, examples: Examples) -> Any:
-        """Return the local polytopes, which are exact."""
-        from structsolve.plugins.tree.polytope import TreePolytopes
-
-        return TreePolytopes(self.layout, examples.offsets, examples.topology["parents"])
-
 
 class TreeStructure(LabelingStructure):
     """Labelings of trees, or of forests, each example with its own.

@@ -197,6 +197,9 @@ class Registry(Names):
     def ask(self, hook: str, expected: Any, **arguments: Any) -> Any:
         """Call a ``firstresult`` hook and check the answer.
 
+        Plugins that declare what a class of spaces has (``hookimpl(trylast=True)``) are left to the
+        space itself, which asks them by :meth:`declared` unless its class has methods of its own.
+
         Parameters
         ----------
         hook : str
@@ -220,10 +223,36 @@ class Registry(Names):
             As of :meth:`blame`, when the plugin raises.
         """
         with self.blame(hook):
-            answer = getattr(self.manager.hook, hook)(**arguments)
+            answer = self._caller(hook, False)(**arguments)
         if answer is not None:
             self.check_answer(hook, answer, expected)
         return answer
+
+    def declared(self, hook: str, **arguments: Any) -> Any:
+        """Return what plugins declare that answer last, for a space without a method of its own.
+
+        Parameters
+        ----------
+        hook : str
+        **arguments
+            Of the hook.
+
+        Returns
+        -------
+        object or None
+            None where no such plugin answers.  Whoever asked the space checks it.
+        """
+        return self._caller(hook, True)(**arguments)
+
+    def _caller(self, hook: str, last: bool) -> Any:
+        """Return a hook of the plugins that answer last alone, or of all others and wrappers."""
+        impls = getattr(self.manager.hook, hook).get_hookimpls()
+        left = [
+            impl.plugin
+            for impl in impls
+            if last is not (impl.trylast and not (impl.wrapper or impl.hookwrapper))
+        ]
+        return self.manager.subset_hook_caller(hook, left)
 
     @contextlib.contextmanager
     def blame(self, hook: str) -> Iterator[None]:

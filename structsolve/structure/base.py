@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .. import registry
 from ..examples import labels
 from ..examples.packed import Examples
 from ..examples.stacking import pieces
@@ -406,7 +407,7 @@ class Space:
     # takes a structsolve.part_layout.PartLayout and returns the operator for its examples; its
     # class, or a functools.partial of it whose last argument is the layout.  It is asked once per
     # space, bound often, and what it makes must not depend on labels or features.  None: there is
-    # no such thing, so that plugins or the core may have one.
+    # no such thing.  Here they give what a plugin declares for this class of spaces.
 
     def make_oracle(self) -> Callable[[Any], Any] | None:
         """Return what binds the oracle.
@@ -416,7 +417,7 @@ class Space:
         callable or None
             ``layout -> structsolve.operators.Oracle``.
         """
-        return None
+        return self._declared("structsolve_oracle")
 
     def make_parts(self) -> Callable[[Any], Any] | None:
         """Return what binds the parts of labels.
@@ -426,7 +427,7 @@ class Space:
         callable or None
             ``layout -> structsolve.operators.Parts``.
         """
-        return None
+        return self._declared("structsolve_parts")
 
     def make_power(self, name: str) -> Callable[[Any], Any] | None:
         """Return what binds a power of the oracle.
@@ -442,7 +443,7 @@ class Space:
         callable or None
             ``layout -> operator``, or None from that call where some examples lack the power.
         """
-        return None
+        return self._declared("structsolve_power", power=name)
 
     def make_projection(self, regularizer: str) -> Callable[[Any], Any] | None:
         """Return what binds a projection.
@@ -457,7 +458,7 @@ class Space:
         callable or None
             ``layout -> structsolve.operators.Projection``.
         """
-        return None
+        return self._declared("structsolve_projection", regularizer=regularizer)
 
     def make_loss(self, loss: Any) -> Callable[[Any], Any] | None:
         """Return what binds a task loss.
@@ -477,7 +478,7 @@ class Space:
         ValueError
             Where the loss is known, but does not fit this space.
         """
-        return None
+        return self._declared("structsolve_loss", loss=loss)
 
     def make_max_min(self, loss: Any, layout: Any) -> Any:
         """Return ``argmax_mu min_nu nu' A mu + <theta, mu>`` in closed form.
@@ -493,7 +494,7 @@ class Space:
         structsolve.operators.Projection or None
             Bound to ``layout``.
         """
-        return None
+        return self._declared("structsolve_max_min", loss=loss, layout=layout)
 
     def make_polytopes(self, examples: Examples) -> Any:
         """Return the polytopes of examples, for linear programs.
@@ -506,7 +507,27 @@ class Space:
         -------
         structsolve.lp.Polytopes or None
         """
-        return None
+        return self._declared("structsolve_polytope", examples=examples)
+
+    def _declared(self, hook: str, **arguments: Any) -> Any:
+        return registry.default().declared(hook, space=self, **arguments)
+
+
+def node_loss(space: Space, loss: Any) -> Callable[[Any], Any] | None:
+    """Return what binds a loss over nodes: Hamming, zero-one, or costs of classes.
+
+    Parameters
+    ----------
+    space : NodeSpace
+    loss : str or object
+
+    Returns
+    -------
+    callable or None
+        ``layout -> structsolve.operators.Loss``; None for a loss that is not of nodes.
+    """
+    bind = make_node_loss(space, loss)
+    return None if bind is None else partial(bind_weighted, bind)
 
 
 class NodeSpace(Space):
@@ -610,7 +631,7 @@ class NodeSpace(Space):
         return self.classes_[label[0]] if self.structure.single_node else self.classes_[label]
 
     def make_loss(self, loss: Any) -> Callable[[Any], Any] | None:
-        """Return what binds a loss over nodes: Hamming, zero-one, or costs of classes.
+        """Return what binds a loss that a plugin declares, or one of nodes (:func:`node_loss`).
 
         Parameters
         ----------
@@ -620,8 +641,8 @@ class NodeSpace(Space):
         -------
         callable or None
         """
-        bind = make_node_loss(self, loss)
-        return None if bind is None else partial(bind_weighted, bind)
+        declared = super().make_loss(loss)
+        return node_loss(self, loss) if declared is None else declared
 
     def unpack_scores(self, flat: np.ndarray, examples: Examples) -> Any:
         """Return the rows of all nodes, one array per example.
