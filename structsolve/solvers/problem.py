@@ -334,8 +334,10 @@ class Problem:
             answer = cut(self.surrogate, i, theta, truth)
             size = abs(answer.b) + float(np.abs(theta[answer.index]) @ np.abs(answer.value))
             # What a projection weighs against the scores is of the size of the parts.
-            parts = encode(self.parts, i, truth)[1]
-            if bounds[i] < -ROUNDING * (size + ROUNDING * float(parts @ parts)):
+            where, parts = encode(self.parts, i, truth)
+            # Of a truth of probability 1 the difference of two large scores is left.
+            large = float(parts @ parts + np.abs(theta[where]) @ np.abs(parts))
+            if bounds[i] < -ROUNDING * (size + ROUNDING * large):
                 self.violation = (
                     f"example {i}: the bound of the surrogate {self.surrogate_name!r} is "
                     f"{bounds[i]:g}, and the true label alone makes it 0"
