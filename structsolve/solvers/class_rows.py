@@ -23,7 +23,16 @@ MOST_HALVINGS = 40
 
 
 def row_sums(table: np.ndarray) -> np.ndarray:
-    """Return the sums of the rows, of shape (n, 1): a product is quicker than sums of a few."""
+    """Return the sums of the rows: a product is quicker than sums of a few.
+
+    Parameters
+    ----------
+    table : ndarray of shape (n, K)
+
+    Returns
+    -------
+    ndarray of shape (n, 1)
+    """
     return table @ np.ones((table.shape[1], 1))
 
 
@@ -89,7 +98,16 @@ class ClassRows:
         self.basis: Any = np.eye(len(self.places))
 
     def scores(self, v: np.ndarray) -> np.ndarray:
-        """Return ``<psi_ik, v>`` for weights without padding, of shape (n, K)."""
+        """Return ``<psi_ik, v>`` for weights along the basis.
+
+        Parameters
+        ----------
+        v : ndarray
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+        """
         T, m = self.A.shape[1], self.shared
         out = self.X @ (v[m:].reshape(-1, T - m) @ self.A[:, m:].T)
         out += self.A[:, :m] @ v[:m]
@@ -97,7 +115,16 @@ class ClassRows:
         return out
 
     def gather(self, q: np.ndarray) -> np.ndarray:
-        """Return ``sum_ik u_i q_ik psi_ik`` for any q of shape (n, K), without padding."""
+        """Return ``sum_ik u_i q_ik psi_ik`` along the basis.
+
+        Parameters
+        ----------
+        q : ndarray of shape (n, K)
+
+        Returns
+        -------
+        ndarray
+        """
         q = self.u * q
         q[np.arange(len(q)), self.truths] -= row_sums(q)[:, 0]
         m = self.shared
@@ -106,7 +133,16 @@ class ClassRows:
         )
 
     def matrix(self, D: np.ndarray) -> np.ndarray:
-        """Return ``sum_i u_i sum_k D_ik (psi_ik - m_i) (psi_ik - m_i)'``, without padding."""
+        """Return ``sum_i u_i sum_k D_ik (psi_ik - m_i) (psi_ik - m_i)'`` along the basis.
+
+        Parameters
+        ----------
+        D : ndarray of shape (n, K)
+
+        Returns
+        -------
+        ndarray, a square matrix
+        """
         A, X, u, m = self.A, self.X, self.u, self.shared
         T, d = A.shape[1], X.shape[1]
         # Around the class of the largest D: of two large equal terms nothing would be left.
@@ -137,7 +173,17 @@ class ClassRows:
         return out
 
     def padded(self, v: np.ndarray) -> np.ndarray:
-        """Return weights as a solver holds them."""
+        """Return weights as a solver holds them.
+
+        Parameters
+        ----------
+        v : ndarray
+            Along the basis.
+
+        Returns
+        -------
+        ndarray of shape (dim,)
+        """
         w = np.zeros(self.dim)
         w[self.places] = self.basis @ v
         return w
@@ -148,6 +194,10 @@ class ClassRows:
         Features of a large mean, or nearly the same, differ by little of what they are: a Newton
         system of their products has lost that.  In the directions of a singular value
         decomposition it is a column of its own.  Directions in which no row moves are left out.
+
+        Returns
+        -------
+        ClassRows
         """
         A, m, d = self.A, self.shared, self.X.shape[1]
         inner, outer = A[:, :m] - A[0, :m], A[:, m:] - A[0, m:]
@@ -184,7 +234,22 @@ def _directions(table: np.ndarray) -> np.ndarray:
 
 
 def factor_system(H: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """Return what solves a Newton system, or one with a little more on the diagonal."""
+    """Return what solves a Newton system, or one with a little more on the diagonal.
+
+    Parameters
+    ----------
+    H : ndarray, a square matrix
+
+    Returns
+    -------
+    callable
+        From a right side to the solution.
+
+    Raises
+    ------
+    LinAlgError
+        When rounding has spoilt it.
+    """
     scale = 1 / np.sqrt(np.diagonal(H))
     H = H * scale * scale[:, None]
     for more in RIDGES:
