@@ -16,7 +16,7 @@ ROOT = HERE.parent
 
 #: Cases per target.
 CASES = {"natives": 1500, "api": 250, "sparse": 250, "models": 250, "checkpoints": 250,
-         "readers": 750}  # fmt: skip
+         "readers": 750, "operators": 40}  # fmt: skip
 #: Cases that once were faults: the harness took differences of booleans (3280).
 KEPT = {"models": [range(3280, 3281)]}
 

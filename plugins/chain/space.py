@@ -203,6 +203,7 @@ class ChainStructure(LabelingStructure):
     """
 
     name = "chain"
+    layouts = {"start_end": (True, False), "transitions": (True, False)}
     space_type = ChainSpace
 
     def __init__(

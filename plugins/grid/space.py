@@ -78,6 +78,7 @@ class GridStructure(Structure):
     """
 
     name = "grid"
+    layouts = {"neighbours": (4, 8), "directed": (False, True), "by_direction": (False, True)}
     label_axes = 2
 
     def __init__(

@@ -138,6 +138,11 @@ class MRFStructure(Structure):
 
     #: What :meth:`solve_instance` solves without training, for the shell.
     instances = ("graph",)
+    layouts = {
+        "edges": (None, [[0, 1], [1, 2], [2, 0], [3, 2]]),
+        "tables": TABLES,
+        "directed": (False, True),
+    }
 
     def __init__(
         self,

@@ -66,6 +66,7 @@ class MultilabelStructure(Structure):
     """
 
     name = "multilabel"
+    layouts = {"edges": ("auto", "full", "tree", "none")}
     label_sets = True
 
     def __init__(self, edges: Any = "auto", oracle: str = "auto", predict_oracle: Any = None):

@@ -127,6 +127,7 @@ class TreeStructure(LabelingStructure):
     """
 
     name = "tree"
+    layouts = {"transitions": (True, False), "root": (True, False)}
     space_type = TreeSpace
 
     def __init__(self, transitions: bool = True, root: bool = True):

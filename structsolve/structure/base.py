@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -65,6 +65,10 @@ class Structure(Params):
     #: structure then takes ``labels`` and ``close`` as well, its space has ``hierarchy`` and
     #: ``single``, and HierarchicalSVM trains it too.  "network", by ``--network``.
     file_params: tuple[str, ...] = ()
+    #: Parameters by which the parts of labels lie elsewhere in theta, with values of each.
+    #: ``check_structure`` tries them together, where ``check_params()`` does not refuse: code that
+    #: reads one layout at the places of another is wrong without a word.
+    layouts: Mapping[str, tuple[Any, ...]] = {}
     #: Losses for which conditional risk minimisation predicts rows of numbers of any size.
     continuous_losses: tuple[str, ...] = ()
 

@@ -82,6 +82,14 @@ def _kind(value: Any) -> str:
     return f"type {type(value).__module__}.{type(value).__qualname__}{of}"
 
 
+def _halved(labels: Any) -> Any:
+    """Return labels with numbers of classes modulo 2."""
+    if isinstance(labels, (list, tuple)):
+        return type(labels)(_halved(label) for label in labels)
+    whole = isinstance(labels, (int, np.integer)) or getattr(labels, "dtype", bool) in (int, "i4")
+    return labels % 2 if whole else labels
+
+
 def check_number(n_cases: Any) -> None:
     """Refuse a number of cases by which nothing would be checked."""
     if not isinstance(n_cases, (int, np.integer)) or n_cases < 1:
@@ -106,6 +114,8 @@ class Case:
         Handed to ``structure.sample``; with even seeds there is an intercept.
     classes : sequence, optional
         Handed to ``make_space``.
+    two : bool, default=False
+        Labels are made of two classes: even and odd ones.
     """
 
     space: Any
@@ -121,14 +131,22 @@ class Case:
     #: The kit's call in messages, and its further arguments.
     kit, more = "check_structure(structure, ", ""
 
-    def __init__(self, structure: Any, number: int, seed: int, size: int, classes: Any = None):
+    def __init__(
+        self,
+        structure: Any,
+        number: int,
+        seed: int,
+        size: int,
+        classes: Any = None,
+        two: bool = False,
+    ):
         self.structure, self.number, self.seed, self.size = structure, number, seed, size
-        self.classes = classes
+        self.classes, self.two = classes, two
         # Example and scores of the last call.
         self.latest: tuple[int | None, np.ndarray | None] = None, None
         self.rng = np.random.default_rng(seed)
         with self.promise("sample", "draws examples"):
-            self.X, self.Y = structure.sample(seed, n=4, size=size)
+            self.X, self.Y = self.draw(4, size)
         self.given = copy.deepcopy((self.X, self.Y))
         self._powers: dict[str, Any] = {}
         self._losses: dict[Any, Any] = {}
@@ -157,6 +175,11 @@ class Case:
         """Draw as this check draws, whichever checks came before."""
         self.rng = np.random.default_rng([self.seed, *check.encode()])
 
+    def draw(self, n: int, size: int) -> tuple[Any, Any]:
+        """Return examples drawn from the structure."""
+        X, Y = self.structure.sample(self.seed, n=n, size=size)
+        return X, _halved(Y) if self.two else Y
+
     def first(self, n: int) -> tuple[Any, Any]:
         """Return the first examples of X and Y."""
         return self.X[:n], self.Y[:n]
@@ -176,6 +199,7 @@ class Case:
         """Raise BrokenPromise."""
         where = "" if i is None else f", example {i}"
         where += "" if self.classes is None else f", {len(self.classes)} classes"
+        where += ", labels modulo 2" if self.two else ""
         theta = self.latest[1] if self.latest[0] == i else None
         shown = short(actual), short(expected)
         if shown[0] == shown[1]:  # they differ in what is not shown, such as their types

@@ -1,15 +1,18 @@
-"""Checks beyond the small: more classes than a vector holds, larger labels, what a label costs."""
+"""Checks beyond the small: other layouts, few and many classes, larger labels and their cost."""
 
 from __future__ import annotations
 
+import copy
 import warnings
+from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from ..lp import ask_oracle
 from ..structure import calls
-from ..structure.ask import ask_parts, learn_space, make_layout
+from ..structure.ask import ask_parts, ask_power, learn_space, make_layout
 from ..structure.base import NodeSpace
 from ._case import TOLERANCE, BrokenPromise, Case
 
@@ -54,6 +57,49 @@ def many_classes(structure: Any, seed: int) -> Case | None:
     return case if max(counts) <= MOST_LABELS else None
 
 
+def other_layouts(structure: Any, seed: int, size: int) -> Iterator[Case]:
+    """Draw cases whose parts lie elsewhere: of two classes, and of the structure's ``layouts``.
+
+    Parameters
+    ----------
+    structure : Structure
+    seed, size : int
+        As of :class:`Case`.
+    """
+    for variant in (structure, *_variants(structure)):
+        case = Case(variant, 0, seed, size)
+        case.more = ", solvers=()"
+        if variant is not structure:
+            yield case
+        known = getattr(case.space, "classes_", None)
+        if not isinstance(case.space, NodeSpace) or known is None or len(known) == 2:
+            continue
+        try:
+            few = Case(variant, 0, seed, size, two=True)
+        except BrokenPromise:
+            continue  # its labels are no numbers of classes
+        few.more = ", solvers=(), only=['layouts']"
+        if len(few.space.classes_) == 2:
+            yield few
+
+
+def _variants(structure: Any) -> Iterator[Any]:
+    """Return the structure with other values of the parameters that its ``layouts`` names."""
+    own = {name: repr(getattr(structure, name)) for name in structure.layouts}
+    # A value of the user's own stays: others may not go with the rest.
+    tried = {n: v for n, v in structure.layouts.items() if own[n] in map(repr, v)}
+    for values in product(*tried.values()):
+        given = dict(zip(tried, values))
+        variant = copy.copy(structure).set_params(**given)
+        if all(own[name] == repr(value) for name, value in given.items()):
+            continue
+        try:
+            variant.check_params()
+        except ValueError:
+            continue
+        yield variant
+
+
 def check_larger(case: Case) -> None:
     """Values are those of labels and none is better, as far as other answers tell; what it costs.
 
@@ -63,7 +109,7 @@ def check_larger(case: Case) -> None:
     for size in SIZES:
         begun = case.clock()
         with case.promise("sample", f"draws examples of size {size}"):
-            X, Y = case.structure.sample(case.seed, n=3, size=size)
+            X, Y = case.draw(3, size)
         drawn = case.clock() - begun
         with case.promise("make_space", f"accepts its own sample of size {size}"):
             space, examples = learn_space(case.structure, X, Y)
@@ -96,6 +142,8 @@ def _check_answers(case: Case, i: int, size: int) -> float:
         mu = case.dense(i, *case.encode(i, label))
         promise = f"returns the value of its label (size {size}, theta of {theta_size})"
         case.near("Oracle.argmax", promise, i, value, mu @ theta)
+        if case.oracle.exact:
+            _check_rankings(case, i, theta, value, size)
         told.append((theta, value, bound))
         encoded.append(mu)
     for theta, value, bound in told:
@@ -108,6 +156,26 @@ def _check_answers(case: Case, i: int, size: int) -> float:
             promise = f"returns a bound that no label exceeds (size {size})"
             case.fail("Oracle.argmax", promise, i, bound, f"at least {best!r}")
     return took
+
+
+def _check_rankings(case: Case, i: int, theta: np.ndarray, value: float, size: int) -> None:
+    """The k best and max-marginals agree with the oracle on the best value."""
+    layout = make_layout(case.space, case.examples, training=True)
+    for name, what in (("kbest", "KBest.kbest"), ("max-marginals", "MaxMarginals.max_marginals")):
+        bind = ask_power(case.space, name)
+        operator = None if bind is None else bind(layout)
+        if operator is None or not isinstance(case.space, NodeSpace):
+            continue
+        if name == "kbest":
+            best = case.call(what, i, calls.kbest, operator, theta, 2)[1][:1]
+        elif case.layout.node is None:
+            continue
+        else:
+            states = case.layout.node.shape[-1]
+            margins = case.call(what, i, calls.max_marginals, operator, theta, states)
+            best = margins.max(axis=1)
+        promise = f"agrees with Oracle.argmax on the best value (size {size})"
+        case.near(what, promise, i, best, np.full(len(best), value))
 
 
 def _tell_cost(case: Case, seconds: list[tuple[int, float]]) -> None:

@@ -44,9 +44,12 @@ ONCE: dict[str, Callable[[Case, Any], None]] = {
     "sparse X": lambda case, loss: _whole.check_sparse_looking(case),
     "sizes": lambda case, loss: _sizes.check_larger(case),
 }
+EVERY = {**CHECKS, "marginals": lambda case, loss: _projections.check_marginals(case)}
 #: What is checked of a case with more classes than a vector holds.
 WIDE = ("oracle", "kbest", "max-marginals", "augmented", "marginals")
-NAMES = ("declaration", *CHECKS, *ONCE, "classes")
+#: What is checked where parts lie elsewhere.
+LAYOUTS = ("parts", "oracle", "relaxation", "kbest", "max-marginals", "marginals")
+NAMES = ("declaration", *CHECKS, *ONCE, "classes", "layouts")
 
 
 def check_structure(
@@ -78,7 +81,7 @@ def check_structure(
         Parts of the kit, in place of all: "declaration", "parts", "oracle", "relaxation",
         "polytope", "kbest", "cones", "max-marginals", "counts", "constraints", "loss", "augmented",
         "projection"; of the first case "threads", "truth", "options", "predict", "sparse X",
-        "sizes"; and "classes".  For structures that differ in their oracle alone.
+        "sizes"; "classes" and "layouts".  For structures that differ in their oracle alone.
     clock : callable, default=time.perf_counter
         Returns seconds.  A test that must not depend on the machine gives one that counts what
         the oracle does.
@@ -104,9 +107,9 @@ def check_structure(
     relaxation, its answers within a cone of the label plane, the polytope, k-best, max-marginals,
     the best label for each count, the loss-augmented oracle, parts, losses and their matrices,
     projections (marginals, bounds, states, G and its slope, samples, derivatives), hard
-    constraints on nodes, predictions, scores and masks, X that packing stores as sparse, 19
-    classes, larger labels, and that solvers agree.  Powers that a structure does not have are not
-    checked.
+    constraints on nodes, predictions, scores and masks, X that packing stores as sparse, 2 and 19
+    classes, larger labels, that solvers agree, and the operators for other ``layouts`` that the
+    structure names.  Powers that a structure does not have are not checked.
 
     Examples
     --------
@@ -138,8 +141,13 @@ def check_structure(
     if "classes" in wanted and (wide := _sizes.many_classes(structure, random_state)) is not None:
         wide.more = ", solvers=(), only=['classes']"
         wide.enumerate()
-        checks = {**CHECKS, "marginals": lambda case, loss: _projections.check_marginals(case)}
-        _run(wide, loss, {name: checks[name] for name in WIDE})
+        _run(wide, loss, {name: EVERY[name] for name in WIDE})
+    if "layouts" in wanted:
+        for case in _sizes.other_layouts(structure, random_state, size):
+            case.enumerate()
+            _run(case, loss, {name: EVERY[name] for name in LAYOUTS})
+            if case.structure is structure:
+                _run(case, loss, {"sizes": ONCE["sizes"]})
 
 
 def _run(case: Case, loss: Any, checks: dict[str, Callable[[Case, Any], None]]) -> None:

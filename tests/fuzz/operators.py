@@ -1,0 +1,41 @@
+"""Operators of structures against enumeration: ``check_structure`` with another seed a case."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+import structsolve
+from structsolve.testing import BrokenPromise, check_structure
+
+from . import seeds
+from .base import Fault
+
+# "layouts" has all of the others, on scores that lie elsewhere: every other case.
+_PARTS = ("parts", "oracle", "relaxation", "kbest", "max-marginals", "projection", *["layouts"] * 6)
+
+
+class Operators:
+    """Labels, the k best, max-marginals and marginals of every structure, wherever scores lie."""
+
+    name = "operators"
+    refusals = ()
+
+    def __init__(self, folder: str):
+        self.structures = [structsolve.get_structure(name) for name in seeds.structures()]
+
+    def run(self, rng: np.random.Generator) -> None:
+        """Check one structure; see the package."""
+        structure = self.structures[int(rng.integers(len(self.structures)))]
+        seed, part = int(rng.integers(2**31)), _PARTS[int(rng.integers(len(_PARTS)))]
+        size = int(rng.integers(2, 5))
+        self.say(f"check_structure({structure!r}, random_state={seed}, only=[{part!r}])")
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            try:
+                check_structure(
+                    structure, n_cases=1, size=size, random_state=seed, solvers=(), only=[part]
+                )
+            except BrokenPromise as broken:
+                raise Fault(str(broken)) from broken
