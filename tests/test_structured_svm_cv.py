@@ -407,17 +407,47 @@ def test_hierarchies(settings, tmp_path):
     np.testing.assert_allclose(loaded.node_weights_, model.node_weights_)
 
 
-@pytest.mark.parametrize("given", [["path"], ["0.1", "0.01"]])
-def test_the_shell(given, tmp_path, capsys):
+@pytest.mark.parametrize(
+    ("given", "scored"),
+    [(["path"], []), (["0.1", "0.01"], []), (["0.1", "0.01"], ["--scoring", "f1_macro"])],
+)
+def test_the_shell(given, scored, tmp_path, capsys):
     X, y = flat(40)
     data, model = tmp_path / "train.svm", tmp_path / "model"
     dump_svmlight_file(X, np.array(list(map(ord, y))), str(data), zero_based=False)
-    options = ["--cv", "2", "--tol", "0.1", "--max-iter", "10", "--scale-features"]
+    options = ["--cv", "2", "--tol", "0.1", "--max-iter", "10", "--scale-features", *scored]
     assert main(["fit", str(data), "--model", str(model), "--alphas", *given, *options]) == 0
     loaded = structsolve.load(model)
     assert type(loaded) is StructuredSVM and loaded.scale_features is True
     assert loaded.alpha in (0.1, 0.01) or given == ["path"]
-    capsys.readouterr()
+    told = capsys.readouterr().out.splitlines()
+    rows = [line.split() for line in told if line.startswith("alpha ")]
+    chosen = next(line for line in told if line.startswith("chosen "))
+    scoring = scored[1] if scored else "1 - mean loss (hamming)"
+    assert f"alpha {loaded.alpha:.4g} of {len(rows)} tried, by {scoring}: " in chosen
+    assert all(row[2] == "folds" and len(row) == 7 and row[5] == "mean" for row in rows)
+    means = {row[1]: float(row[6]) for row in rows}
+    assert means[f"{loaded.alpha:.4g}"] == max(means.values())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--alphas", "0.1", "--validation", "other.svm"], "--alphas and --validation"),
+        (["--alphas", "0.1", "--validation-split", "test"], "--alphas and --validation"),
+        (["--alphas", "0.1", "--scoring", "micro-f2"], "did you mean 'micro-f1'"),
+        (["--scoring", "micro-f1"], "--scoring chooses among --alphas"),
+        (["--alphas", "0.1", "--cv", "1"], "cv is 1, expected"),
+        (["--alphas", "0.1", "-1"], "alphas is"),
+        (["--estimator", "risk", "--alphas", "0.1", "--scoring", "micro-f1"], "risk has none"),
+        (["--estimator", "risk", "--validation", "other.svm"], "trains without"),
+    ],
+)
+def test_the_shell_refuses_before_it_reads(options, message, tmp_path, capsys):
+    # There are no such files: what is said is said of the options.
+    data, model = str(tmp_path / "none.svm"), str(tmp_path / "model")
+    assert main(["fit", data, "--model", model, *options]) != 0
+    assert message in capsys.readouterr().err
 
 
 def test_label_sets_and_rare_classes():

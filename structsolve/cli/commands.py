@@ -125,8 +125,6 @@ def fit(args: argparse.Namespace) -> None:
     options: dict[str, Any] = {}
     validation = args.validation or (args.data if args.validation_split else None)
     if validation:
-        if args.estimator == "risk" or args.normalization == "learned" or args.alphas is not None:
-            raise UsageError("--validation: found an estimator that trains without; use score")
         recipe.selecting = {"split": args.validation_split} if args.validation_split else {}
         held_out = recipe.read(validation)
         if held_out.y is None:
@@ -140,6 +138,8 @@ def fit(args: argparse.Namespace) -> None:
     start = time.perf_counter()
     model = make_model(args, chosen).fit(data.X, data.y, **options)
     name = getattr(chosen, "name", chosen)
+    if args.alphas is not None and args.estimator == "margin":
+        messages.say_scores(model)
     if args.estimator == "risk":
         losses = getattr(model, "cv_losses_", None)
         told = "" if losses is None else f", held-out loss {losses.min():.4g}"

@@ -45,6 +45,22 @@ def say(what: str, text: str, start: float | None = None) -> None:
     print(f"{what:<10}{text}{seconds}", flush=True)
 
 
+def say_scores(model: Any) -> None:
+    """Print the score of every fold for each alpha that was tried, and the alpha chosen.
+
+    Parameters
+    ----------
+    model : StructuredSVMCV or HierarchicalSVMCV
+        Fitted.
+    """
+    from structsolve.evaluation.alpha_path import chosen_text  # heavy
+
+    for alpha, scores in zip(model.alphas_, model.scores_.T):
+        folds = " ".join(f"{score:.4f}" for score in scores)
+        say("alpha", f"{alpha:<10.4g}folds {folds}  mean {scores.mean():.4f}")
+    say("chosen", chosen_text(model.alphas_, model.scores_, model.scoring_))
+
+
 def size_text(data: Any) -> str:
     """Return how much data there is.
 

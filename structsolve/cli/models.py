@@ -9,6 +9,7 @@ from typing import Any
 import structsolve
 from structsolve import registry
 from structsolve.cli.options import UsageError, class_weight, kernel_params, verbosity
+from structsolve.evaluation.scorers import get_scorer_names
 from structsolve.io.graphs import read_hierarchy, read_network
 from structsolve.structure.ask import loss_names
 from structsolve.utils.suggest import did_you_mean
@@ -19,7 +20,7 @@ FILES = ("hierarchy", "network")
 # Options of margin estimators alone, with their defaults.
 MARGIN_ONLY = {"surrogate": "margin", "solver": "bcfw", "max_iter": 100, "tol": 1e-3}
 MARGIN_ONLY |= {"oracle": None, "normalization": None, "checkpoint": None, "history": None}
-MARGIN_ONLY |= {"scale_features": False}
+MARGIN_ONLY |= {"scale_features": False, "scoring": None}
 MARGIN_ONLY |= {"early_stopping": False, "cache_size": 200, "n_hidden": None}
 
 
@@ -124,6 +125,21 @@ def _check_loss(loss: str, structure: Any) -> None:
         )
 
 
+def _check_scoring(scoring: str | None) -> None:
+    """Refuse a score that neither we nor scikit-learn know."""
+    ours = get_scorer_names()
+    if scoring is None or scoring in ours:
+        return
+    from sklearn import metrics  # heavy
+
+    known = [*ours, *metrics.get_scorer_names()]
+    if scoring not in known:
+        raise UsageError(
+            f"--scoring {scoring!r}: unknown{did_you_mean(scoring, known)}; expected one of "
+            f"{', '.join(ours)}, or scikit-learn's for a label a row"
+        )
+
+
 def check_options(args: argparse.Namespace, brings: Sequence[str] = ()) -> None:
     """Refuse options that do not go together, before data are read.
 
@@ -165,8 +181,18 @@ def check_options(args: argparse.Namespace, brings: Sequence[str] = ()) -> None:
         _refuse(args, text, alphas=None, scale_features=False)
     if args.alphas is not None and args.alpha is not None:
         raise UsageError("--alpha and --alphas: expected one of them")
-    if args.cv is not None and args.alphas is None:
-        raise UsageError("--cv chooses among --alphas; found none")
+    for option, given in (("cv", args.cv), ("scoring", args.scoring)):
+        if given is not None and args.alphas is None:
+            raise UsageError(f"--{option} chooses among --alphas; found none")
+    _check_scoring(args.scoring)
+    if args.validation or args.validation_split:
+        if args.alphas is not None:
+            raise UsageError(
+                "--alphas and --validation: expected one of them; --alphas chooses by folds of the "
+                "data (--cv)"
+            )
+        if args.estimator == "risk" or args.normalization == "learned":
+            raise UsageError("--validation: found an estimator that trains without; use score")
     path = "path" in (args.alphas or ())
     if path and (len(args.alphas) > 1 or args.estimator == "risk"):
         raise UsageError("--alphas: path stands alone, and not with --estimator risk")
@@ -326,7 +352,7 @@ def make_model(args: argparse.Namespace, structure: Any) -> Any:
     if args.alphas is not None:
         plain, hierarchical = structsolve.StructuredSVMCV, structsolve.HierarchicalSVMCV
         del common["alpha"]
-        common["cv"] = args.cv
+        common |= {"cv": args.cv, "scoring": args.scoring}
         common["alphas"] = "path" if args.alphas == ["path"] else args.alphas
     common["class_weight"] = class_weight(args.class_weight)
     if args.normalization is None:

@@ -111,6 +111,7 @@ def make_parser() -> Parser:
         "--alphas", type=_alpha, nargs="+", metavar="A", help="the best of these; or: path"
     )
     group.add_argument("--cv", type=int, metavar="K", help="the best of --alphas by K folds")
+    group.add_argument("--scoring", metavar="NAME", help="the score that chooses of --alphas")
     group.add_argument(
         "--scale-features",
         nargs="?",
