@@ -153,3 +153,23 @@ def test_samples_are_as_frequent_as_they_are_likely(name):
         assert share == pytest.approx(
             likely, abs=4 * math.sqrt(likely * (1 - likely) / 2000) + 1e-3
         )
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_scores_that_no_part_reads_have_no_gradient(name):
+    """The noise there is not the derivative of anything: [1, 0] of the pairs of a grid."""
+    for seed in range(3):
+        case = CASES[name](np.random.default_rng(seed))
+        tensors = list(case.scores.values())
+        every = [
+            case.score(i, y) * float(np.cos(k))
+            for i, labels in enumerate(case.every)
+            for k, y in enumerate(labels)
+        ]
+        read = torch.autograd.grad(sum(every), tensors, allow_unused=True)
+        layer = PerturbedArgmax(case.structure, n_samples=3, random_state=seed)
+        answer = layer(case.scores, **case.given)
+        total = sum((t * torch.randn_like(t)).sum() for t in answer.values())
+        for block, mine, used in zip(case.scores, torch.autograd.grad(total, tensors), read):
+            unread = torch.ones_like(mine) if used is None else used == 0
+            assert not mine[unread.bool()].any(), block

@@ -170,14 +170,59 @@ def test_other_types_and_strides():
     scores, labels, lengths = case()
     layer = StructuredLoss("chain", "crf")
     value = layer(scores, labels, lengths)
-    for dtype, tol in ((torch.float32, 1e-6), (torch.bfloat16, 0.05), (torch.float16, 0.01)):
-        other = scores.detach().to(dtype).requires_grad_()
-        loss = layer(other, labels.int(), lengths.tolist())
-        loss.backward()
-        assert loss.dtype == dtype == other.grad.dtype
-        assert loss.item() == pytest.approx(value.item(), rel=tol)
+    loss = layer(scores.detach().float(), labels.int(), lengths.tolist())
+    assert loss.dtype == torch.float32 and loss.item() == pytest.approx(value.item(), rel=1e-6)
     strided = scores.detach().transpose(0, 1).contiguous().transpose(0, 1).requires_grad_()
     assert layer(strided, labels.t().contiguous().t(), lengths).item() == value.item()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_half_precision_is_single_inside(dtype, reduction):
+    """Losses are float32, gradients those of float32 rounded once, also under a scaler."""
+    torch.manual_seed(0)
+    half = {
+        "node": (3 * torch.randn(40, 60, 30)).to(dtype).requires_grad_(),
+        "transition": torch.randn(30, 30).to(dtype).requires_grad_(),
+    }
+    wide = {name: t.detach().float().requires_grad_() for name, t in half.items()}
+    labels = torch.randint(30, (40, 60))
+    layer = StructuredLoss("chain", "crf", reduction=reduction)
+    small, large = layer(half, labels), layer(wide, labels)
+    assert small.dtype == torch.float32 and torch.equal(small, large)  # 9,000 and more in a sum
+    scale = 65536 if reduction == "mean" else 1024
+    for loss in (small, large):
+        (scale * loss.mean()).backward()
+    for name, tensor in half.items():
+        assert tensor.grad.dtype == dtype and tensor.grad.isfinite().all()
+        assert torch.equal(tensor.grad, wide[name].grad.to(dtype))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_of_other_layers(dtype):
+    torch.manual_seed(0)
+    scores = torch.randn(3, 4, 5).to(dtype).requires_grad_()
+    wide = scores.detach().float().requires_grad_()
+    labels = torch.zeros(3, 4, dtype=int)
+    true = torch.randn(3, 4, 5)
+    settings = {"n_samples": 300, "random_state": 0}
+
+    def answers(scores):
+        yield Marginals("chain")(scores)
+        yield PerturbedArgmax("chain", **settings)(scores)
+        yield BlackboxDiff("chain")(scores)
+        yield PerturbedArgmax("chain", **settings).loss(scores, labels)
+        yield SPOPlus("chain")(scores, true)
+
+    for mine, other in zip(answers(scores), answers(wide)):
+        assert mine.dtype == (dtype if mine.ndim else torch.float32)
+        assert torch.equal(mine, other.to(mine.dtype))
+        direction = torch.ones_like(mine) if not mine.ndim else true.to(dtype)
+        mine, other = (
+            torch.autograd.grad(answer, given, direction.to(answer.dtype))[0]
+            for answer, given in ((mine, scores), (other, wide))
+        )
+        assert mine.dtype == dtype and torch.equal(mine, other.to(dtype))
 
 
 def test_no_bit_depends_on_threads():

@@ -6,6 +6,7 @@ will do.
 
 from .answers import argmax, k_best, marginals, marginals_vjp, samples
 from .encoding import encode
+from .products import hessian_product
 from .scores import Scores
 from .spaces import score_space
 from .values import value_and_gradient
@@ -14,6 +15,7 @@ __all__ = [
     "Scores",
     "argmax",
     "encode",
+    "hessian_product",
     "k_best",
     "marginals",
     "marginals_vjp",

@@ -119,8 +119,12 @@ cdef class _Gradients:
             if self.weights != NULL:
                 weight = self.weights[i]
             self.out.write(i, dense, weight)
-            for j in range(shared):
-                sums[j] += weight * dense[j]
+            if self.out.shared_step:  # each example has shared blocks of its own
+                for j in range(shared):
+                    self.out.shared[i * self.out.shared_step + j] = weight * dense[j]
+            else:
+                for j in range(shared):
+                    sums[j] += weight * dense[j]
         return 0
 
     cdef int cut(self, Py_ssize_t i, const double* theta, double* dense, Room room) except -1 nogil:
@@ -181,6 +185,9 @@ cdef int _over_ranges(_Gradients shared, const int64_t[::1] bounds, n_jobs, dict
                     shared.run(a, z, &sums[k, 0], room)
 
     in_rooms(piece, offsets[np.asarray(bounds)], n_jobs, rooms, layout, work_bytes, entries)
+    if shared.out.shared_step:
+        shared.out.store(shared.out.shared)
+        return 0
     for k in range(n):
         for j in range(size):
             sums[n, j] += sums[k, j]
@@ -234,22 +241,25 @@ def gradients(Sheet scores not None, Sheet out not None, Surrogate surrogate not
 
 
 def derivatives(Sheet scores not None, Sheet directions not None, Sheet out not None,
-                Projection projection not None, const int64_t[::1] bounds not None, n_jobs,
-                dict rooms):
+                Projection projection not None, const double[::1] weights,
+                const int64_t[::1] bounds not None, n_jobs, dict rooms):
     """The Jacobian of a projection, which is symmetric, times a direction for each example.
 
     Parameters
     ----------
     scores, directions, out : Sheet
-        Read, read with shared blocks for each example, and written.
+        Read, read, and written.
     projection : Projection
         One that has derivatives, bound to the same examples.
+    weights : ndarray of shape (n,), or None
+        Factors of the examples.
     bounds, n_jobs, rooms
         As of :func:`gradients`.
     """
     cdef _Gradients shared = _Gradients()
     shared.scores, shared.directions, shared.out = scores, directions, out
-    shared.projection, shared.weights = projection, NULL
+    shared.projection = projection
+    shared.weights = NULL if weights is None else &weights[0]
     _over_ranges(shared, bounds, n_jobs, rooms, projection.derivative_bytes(),
                  scores.layout.max_theta + 8)
 

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ._loops import best_of, derivatives, drawn, labels_of, marginals_of
+from ._loops import best_of, drawn, labels_of, marginals_of
 from .binding import binding_of
+from .products import jacobian_product
 from .scores import Scores
-from .values import each_like, like, sheet_of
+from .values import each_like, sheet_of
 
 
 def argmax(
@@ -180,18 +181,7 @@ def marginals_vjp(
     >>> marginals_vjp(rows, scores, Scores(np.array([[1.0, 0.0]]))).node.tolist()
     [[0.25, -0.25]]
     """
-    binding = binding_of(space, scores.examples)
-    bound = binding.projection(projection)
-    if not bound.has_derivative:
-        raise ValueError(
-            f"structure {space.structure.name!r} has no derivative of its projection "
-            f"{projection!r}: its marginals are not differentiable here"
-        )
-    source = sheet_of(scores, binding)
-    given, answer = sheet_of(directions, binding, scores, each=True), like(scores, source)
-    target = sheet_of(answer, binding, scores, written=True)
-    derivatives(source, given, target, bound, binding.bounds, n_jobs, binding.rooms)
-    return answer
+    return jacobian_product(space, scores, directions, projection, n_jobs=n_jobs)
 
 
 def k_best(

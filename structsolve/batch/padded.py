@@ -93,6 +93,29 @@ class Batch:
                 arrays.append(answer.edge.reshape(tuple(shape)))
         return arrays
 
+    def inner(self, parts: Any, arrays: Any) -> np.ndarray:
+        """Return ``<part, array>`` of every example.
+
+        Parameters
+        ----------
+        parts : sequence of ndarray
+            In the form of the arrays, shared blocks for each example.
+        arrays : sequence of ndarray
+
+        Returns
+        -------
+        ndarray of float64 of shape (n,)
+        """
+        total = np.zeros(self.places.examples.n)
+        for name, part, array in zip(self.names, parts, arrays):
+            each = np.multiply(part, array, dtype=np.float64)
+            rows = each.reshape(len(each), -1).sum(1)
+            offsets = self.places.packed_offsets(self.space.layout.block(name).kind)
+            if offsets is not None:
+                rows = np.diff(np.concatenate([[0], np.cumsum(rows)])[offsets])
+            total += rows
+        return total
+
 
 class Batches:
     """A structure's batches: its spaces by the number of classes, and the places of the last ones.

@@ -23,6 +23,7 @@ def value_and_gradient(
     weights: Any = None,
     n_jobs: int | None = None,
     out: Scores | None = None,
+    each: bool = False,
 ) -> tuple[np.ndarray, Scores]:
     """Return a surrogate of every example at given scores, and its gradient by the scores.
 
@@ -44,6 +45,9 @@ def value_and_gradient(
         Threads; no bit of the answer depends on it.
     out : Scores, optional
         Arrays for the gradient, of the shapes of those of ``scores``.
+    each : bool, default=False
+        The gradient's shared blocks have one array for each example, of shape (n, ...) with that
+        of the block; then no ``out``.
 
     Returns
     -------
@@ -79,13 +83,15 @@ def value_and_gradient(
     bound = binding.surrogate(surrogate, loss, oracle, labels)
     source = sheet_of(scores, binding)
     if weights is not None:
-        weights = _checked_weights(weights, binding.layout.n)
+        weights = checked_weights(weights, binding.layout.n)
     if out is None:
-        gradient = like(scores, source)
+        gradient = (each_like if each else like)(scores, source)
+    elif each:
+        raise ValueError("out: expected None where each example has a gradient of its own")
     else:
         _prepare(out, scores)
         gradient = out
-    target = sheet_of(gradient, binding, scores, written=True)
+    target = sheet_of(gradient, binding, scores, each=each, written=True)
     values = np.empty(binding.layout.n)
     rooms, bounds = binding.rooms, binding.bounds
     gradients(source, target, bound, labels, weights, values, bounds, n_jobs, rooms)
@@ -237,7 +243,23 @@ def flat_labels(labels: Any) -> np.ndarray:
     return flat
 
 
-def _checked_weights(weights: Any, n: int) -> np.ndarray:
+def checked_weights(weights: Any, n: int) -> np.ndarray:
+    """Return factors of examples as doubles.
+
+    Parameters
+    ----------
+    weights : array of shape (n,)
+    n : int
+
+    Returns
+    -------
+    ndarray of float64
+
+    Raises
+    ------
+    ValueError
+        For another shape, and what is not finite.
+    """
     given = np.ascontiguousarray(weights, dtype=np.float64)
     if given.shape != (n,) or not np.isfinite(given).all():
         raise ValueError(

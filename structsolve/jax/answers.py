@@ -7,9 +7,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ..batch import marginals, marginals_vjp
+from ..batch import marginals
 from ..batch.answers import best_labels
+from ..batch.products import jacobian_product
 from .host import Function, Given, call
+from .linear import Linear
 
 
 def decode(
@@ -93,7 +95,7 @@ class Marginals(Function):
     Notes
     -----
     Backward it multiplies by the Jacobian: for "entropy", the covariance of parts, by a second pass
-    of sums; for "euclidean" by the active set.  It has no second derivatives.
+    of sums; for "euclidean" by the active set.  Second derivatives raise.
 
     Examples
     --------
@@ -148,6 +150,7 @@ class Marginals(Function):
             for a, each in zip(like, shared)
         )
 
+        @jax.custom_jvp
         def value(arrays: Any, lengths: Any) -> Any:
             def host(lengths: Any, *arrays: Any) -> Any:
                 batch = given.batch(lengths)
@@ -157,26 +160,30 @@ class Marginals(Function):
 
             return call(host, out, lengths, *arrays)
 
-        def forward(arrays: Any, lengths: Any) -> Any:
-            return value(arrays, lengths), (arrays, lengths)
+        def product(residuals: Any, directions: Any, each: bool) -> Any:
+            _, lengths, arrays = given.read((None, *residuals))
+            batch = given.batch(lengths)
+            answer = jacobian_product(
+                batch.space,
+                batch.scores(arrays),
+                batch.scores(directions),
+                self.projection,
+                each=each,
+                n_jobs=self.n_jobs,
+            )
+            return tuple(batch.arrays(answer, [a.shape for a in arrays]))
 
-        def backward(kept: Any, directions: Any) -> Any:
-            arrays, lengths = kept
+        jacobian = Linear(
+            lambda residuals, directions: product(residuals, directions, True),
+            lambda residuals, directions: product(residuals, directions, False),
+            like,
+            out,
+            f"Marginals of structure {self.structure.name!r} has no second derivatives",
+        )
 
-            def host(lengths: Any, *both: Any) -> Any:
-                arrays, directions = both[: len(like)], both[len(like) :]
-                batch = given.batch(lengths)
-                answer = marginals_vjp(
-                    batch.space,
-                    batch.scores(arrays),
-                    batch.scores(directions),
-                    self.projection,
-                    n_jobs=self.n_jobs,
-                )
-                return tuple(batch.arrays(answer, [a.shape for a in arrays]))
+        @value.defjvp
+        def value_jvp(primals: Any, tangents: Any) -> Any:
+            arrays, lengths = primals
+            return value(*primals), jacobian(given.residuals(None, lengths, arrays), tangents[0])
 
-            return call(host, like, lengths, *arrays, *directions), None
-
-        function = jax.custom_vjp(value)
-        function.defvjp(forward, backward)
-        return function
+        return value

@@ -123,6 +123,53 @@ class Given:
         """
         return tuple(jax.ShapeDtypeStruct(a.shape, a.dtype) for a in self.arrays)
 
+    def residuals(self, labels: Any, lengths: Any, arrays: Any) -> tuple[Any, ...]:
+        """Return what derivatives depend on, in one row.
+
+        Parameters
+        ----------
+        labels : array
+        lengths : array or None
+        arrays : sequence of array
+
+        Returns
+        -------
+        tuple of array
+        """
+        return (*(a for a in (labels, lengths) if a is not None), *arrays)
+
+    def read(self, residuals: Any) -> tuple[Any, Any, Any]:
+        """Return labels, lengths and arrays from what :meth:`residuals` gave.
+
+        Parameters
+        ----------
+        residuals : sequence of array
+            There may be more behind.
+
+        Returns
+        -------
+        labels : array
+        lengths : array or None
+        arrays : list of array
+        """
+        labels, *rest = residuals
+        lengths = None if self.lengths is None else rest.pop(0)
+        return labels, lengths, rest
+
+    def moves(self, tangents: Any) -> list[Any]:
+        """Return tangents of the scores from those of residuals; None is 0.
+
+        Parameters
+        ----------
+        tangents : sequence of array or None
+
+        Returns
+        -------
+        list of array
+        """
+        own = tangents[len(tangents) - len(self.arrays) :]
+        return [jnp.zeros_like(a) if t is None else t for t, a in zip(own, self.arrays)]
+
     def in_form(self, arrays: Any) -> Any:
         """Return arrays as users gave the scores: one, or a dict by block.
 

@@ -10,7 +10,9 @@ import numpy as np
 
 from ..batch import value_and_gradient
 from ..batch.padded import check_reduction
+from ..batch.products import jacobian_product, smooth_projection
 from .host import Function, Given, call
+from .linear import Linear
 
 
 class StructuredLoss(Function):
@@ -40,7 +42,10 @@ class StructuredLoss(Function):
     The value and its gradient are taken in one pass of native code on the CPU, by
     ``jax.pure_callback``: under ``jit`` and ``grad`` as well, and under ``vmap`` one after the
     other.  Without a reduction the gradient is a pass of its own.  Everything inside is double
-    precision; values have the type of the node scores.  There are no second derivatives.
+    precision; values have the type of the node scores, float32 for half precision.  Second
+    derivatives, forward and backward, are products with the Jacobian of the marginals, for
+    ``"crf"`` and ``"sparsemap"`` where the structure has it; elsewhere, and from the third on, they
+    raise.
 
     Examples
     --------
@@ -114,13 +119,12 @@ class StructuredLoss(Function):
         answer: jax.Array = value(given)(given.arrays, labels, given.lengths)
         return answer
 
-    def _host(self, given: Given, labels: Any, lengths: Any, arrays: Any, weights: Any) -> Any:
+    def _host(
+        self, given: Given, labels: Any, lengths: Any, arrays: Any, weights: Any, each: bool = False
+    ) -> Any:
         """Return values and gradients by the arrays, on the host."""
         batch = given.batch(lengths)
         flat = batch.places.labels(labels).astype(np.int32)
-        n = batch.places.examples.n
-        if self.reduction == "mean":
-            weights = np.full(n, 1 / n)
         values, gradient = value_and_gradient(
             batch.space,
             batch.scores(arrays),
@@ -128,15 +132,48 @@ class StructuredLoss(Function):
             self.surrogate,
             self.loss,
             oracle=self.oracle,
-            weights=None if weights is None else np.asarray(weights, np.float64),
+            weights=self._weights(batch, weights),
             n_jobs=self.n_jobs,
+            each=each,
         )
         return values, tuple(batch.arrays(gradient, [a.shape for a in arrays]))
 
+    def _weights(self, batch: Any, weights: Any) -> Any:
+        n = batch.places.examples.n
+        if self.reduction == "mean":
+            return np.full(n, 1 / n)
+        return None if weights is None else np.asarray(weights, np.float64)
+
+    def _product(
+        self, given: Given, labels: Any, lengths: Any, both: Any, weights: Any, each: bool = False
+    ) -> Any:
+        """Return Hessians times directions, on the host; ``both`` are scores and directions."""
+        batch = given.batch(lengths)
+        arrays, directions = _halves(both)
+        scores = batch.scores(arrays)
+        flat = batch.places.labels(labels).astype(np.int32)
+        settings = (flat, self.surrogate, self.loss, self.oracle)
+        answer = jacobian_product(
+            batch.space,
+            scores,
+            batch.scores(directions),
+            smooth_projection(batch.space, scores, *settings),
+            weights=self._weights(batch, weights),
+            each=each,
+            n_jobs=self.n_jobs,
+        )
+        return tuple(batch.arrays(answer, [a.shape for a in arrays]))
+
+    @property
+    def _no_third(self) -> str:
+        name = getattr(self.surrogate, "name", self.surrogate)
+        return f"structure {self.structure.name!r} with surrogate {name!r} has no third derivatives"
+
     def _reduced(self, given: Given) -> Any:
         """Return the function of one number; its gradient comes with its value."""
-        like = given.like()
+        like, read = given.like(), given.read
 
+        @jax.custom_jvp
         def both(arrays: Any, labels: Any, lengths: Any) -> Any:
             def host(labels: Any, lengths: Any, *arrays: Any) -> Any:
                 values, gradients = self._host(given, labels, lengths, arrays, None)
@@ -146,37 +183,90 @@ class StructuredLoss(Function):
             number = jax.ShapeDtypeStruct((), arrays[0].dtype)
             return call(host, (number, like), labels, lengths, *arrays)
 
-        @jax.custom_vjp
+        def product(residuals: Any, directions: Any) -> Any:
+            labels, lengths, arrays = read(residuals)
+            return self._product(given, labels, lengths, (*arrays, *directions), None)
+
+        hessian = Linear(product, product, like, like, self._no_third)  # symmetric
+
+        @both.defjvp
+        def both_jvp(primals: Any, tangents: Any) -> Any:
+            arrays, labels, lengths = primals
+            number, gradients = answer = both(arrays, labels, lengths)
+            second = hessian(given.residuals(labels, lengths, arrays), tangents[0])
+            return answer, (_inner(gradients, tangents[0], number.dtype), second)
+
+        @jax.custom_jvp
         def value(arrays: Any, labels: Any, lengths: Any) -> Any:
             return both(arrays, labels, lengths)[0]
 
-        def backward(gradients: Any, factor: Any) -> Any:
-            return tuple((g * factor).astype(g.dtype) for g in gradients), None, None
+        @value.defjvp
+        def value_jvp(primals: Any, tangents: Any) -> Any:
+            number, gradients = both(*primals)
+            return number, _inner(gradients, tangents[0], number.dtype)
 
-        value.defvjp(both, backward)
         return value
 
     def _each(self, given: Given) -> Any:
         """Return the function of a value for each example; its gradient is a call of its own."""
-        like, n = given.like(), given.n
+        like, read = given.like(), given.read
+        numbers = jax.ShapeDtypeStruct((given.n,), given.arrays[0].dtype)
 
-        def values(arrays: Any, labels: Any, lengths: Any) -> Any:
+        def along(residuals: Any, directions: Any) -> Any:
+            labels, lengths, arrays = read(residuals)
+            parts = self._host(given, labels, lengths, arrays, None, each=True)[1]
+            return (given.batch(lengths).inner(parts, directions),)
+
+        def gradient(residuals: Any, factors: Any) -> Any:
+            labels, lengths, arrays = read(residuals)
+            return self._host(given, labels, lengths, arrays, factors[0])[1]
+
+        # Derivatives of both by the scores, of which some are residuals: the Hessians of examples.
+        def curve(residuals: Any, moves: Any) -> Any:
+            labels, lengths, both = read(residuals)
+            parts = self._product(given, labels, lengths, both, None, each=True)
+            return (given.batch(lengths).inner(parts, moves),)
+
+        def curve_back(residuals: Any, factors: Any) -> Any:
+            labels, lengths, both = read(residuals)
+            return self._product(given, labels, lengths, both, factors[0])
+
+        def weighed(residuals: Any, moves: Any) -> Any:
+            labels, lengths, (*arrays, factors) = read(residuals)
+            return self._product(given, labels, lengths, (*arrays, *moves), factors)
+
+        curvature = Linear(curve, curve_back, like, (numbers,), self._no_third)
+        hessian = Linear(weighed, weighed, like, like, self._no_third)
+
+        def moved(residuals: Any, tangents: Any, directions: Any) -> Any:
+            return curvature((*residuals, *directions), given.moves(tangents))
+
+        def moved_back(residuals: Any, tangents: Any, factors: Any) -> Any:
+            return hessian((*residuals, *factors), given.moves(tangents))
+
+        slope = Linear(
+            along, gradient, like, (numbers,), self._no_third, moved=moved, moved_back=moved_back
+        )
+
+        @jax.custom_jvp
+        def value(arrays: Any, labels: Any, lengths: Any) -> Any:
             def host(labels: Any, lengths: Any, *arrays: Any) -> Any:
                 return self._host(given, labels, lengths, arrays, None)[0]
 
-            each = jax.ShapeDtypeStruct((n,), arrays[0].dtype)
-            return call(host, each, labels, lengths, *arrays)
+            return call(host, numbers, labels, lengths, *arrays)
 
-        def forward(arrays: Any, labels: Any, lengths: Any) -> Any:
-            return values(arrays, labels, lengths), (arrays, labels, lengths)
+        @value.defjvp
+        def value_jvp(primals: Any, tangents: Any) -> Any:
+            arrays, labels, lengths = primals
+            (moves,) = slope(given.residuals(labels, lengths, arrays), tangents[0])
+            return value(*primals), moves
 
-        def backward(kept: Any, factors: Any) -> Any:
-            def host(labels: Any, lengths: Any, factors: Any, *arrays: Any) -> Any:
-                return self._host(given, labels, lengths, arrays, factors)[1]
-
-            arrays, labels, lengths = kept
-            return call(host, like, labels, lengths, factors, *arrays), None, None
-
-        value = jax.custom_vjp(values)
-        value.defvjp(forward, backward)
         return value
+
+
+def _halves(both: Any) -> tuple[Any, Any]:
+    return both[: len(both) // 2], both[len(both) // 2 :]
+
+
+def _inner(gradients: Any, tangents: Any, dtype: Any) -> Any:
+    return sum((g * t).sum().astype(dtype) for g, t in zip(gradients, tangents))

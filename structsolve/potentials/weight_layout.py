@@ -79,6 +79,20 @@ class Block:
         """Doubles in one row of parts, padding included."""
         return prod(self.shape[:-1]) * self.stride
 
+    def unread_cells(self) -> np.ndarray:
+        """Tell which cells of one row no part reads: they change no score.
+
+        Returns
+        -------
+        ndarray of bool of shape ``shape``
+        """
+        mask = np.zeros(self.shape, dtype=bool)
+        if self.symmetric:
+            mask |= np.tri(self.shape[-1], k=-1, dtype=bool)
+        if self.unread is not None:
+            mask |= self.unread
+        return mask
+
 
 class WeightLayout:
     """Where the blocks of a space lie in the weight vector ``w``.
@@ -227,13 +241,8 @@ class WeightLayout:
         [[False, False], [True, False]]
         """
         block = self.block(name)
-        mask = np.zeros(block.shape, dtype=bool)
-        if block.symmetric:
-            mask |= np.tri(block.shape[-1], k=-1, dtype=bool)
-        if block.unread is not None:
-            mask |= block.unread
         rows = {"shared": (), "node": (self.node_rows,), "edge": (self.edge_rows,)}[block.kind]
-        return np.broadcast_to(mask, (*rows, *block.shape))
+        return np.broadcast_to(block.unread_cells(), (*rows, *block.shape))
 
     def theta_views(self, theta: np.ndarray, n_nodes: int, n_edges: int) -> dict[str, np.ndarray]:
         """Split part scores (or marginals, or masks) of an example into views by block.

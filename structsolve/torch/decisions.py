@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.autograd.function import once_differentiable
 
 from ..batch import encode
 from ..batch.answers import best_labels
 from ..batch.padded import check_reduction
 from .layer import Given, Layer
 from .loss import truths
+from .second import once, sealed
 
 
 class _Decision(Layer):
@@ -38,6 +38,12 @@ class _Decision(Layer):
     ):
         super().__init__(structure, classes, n_jobs)
         self.oracle = oracle
+
+    @property
+    def no_second(self) -> str:
+        """What a second derivative is told."""
+        name = self.structure.name
+        return f"{type(self).__name__} of structure {name!r} has no second derivatives"
 
     def best(self, given: Given, tensors: Any) -> list[torch.Tensor]:
         """Return the parts of the best labels at these scores.
@@ -176,12 +182,12 @@ class PerturbedArgmax(_Decision):
         check_reduction(reduction)
         given = self.read(scores, lengths, examples, **graphs)
         true = given.tensors_of(encode(given.space, given.scores, truths(labels, given)))
-        total: Any = 0
+        tensors, total = once(self.no_second, given.tensors), 0  # type: Any, Any
         for draw in self.draws(given):
-            noisy = self.perturb(given.tensors, draw)
+            noisy = self.perturb(tensors, draw)
             best = self.best(given, [t.detach() for t in noisy])
             total = total + given.product(noisy, best) / self.n_samples
-        return _reduced(total - given.product(given.tensors, true), reduction)
+        return _reduced(total - given.product(tensors, true), reduction)
 
     def perturb(self, tensors: Any, draw: Any) -> list[torch.Tensor]:
         """Return scores with noise.
@@ -237,9 +243,17 @@ class _Perturbed(torch.autograd.Function):
         return tuple(sum(best) / len(kept) for best in zip(*(best for _, best in kept)))
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, *directions: torch.Tensor) -> Any:
         layer, given, kept = ctx.layer, ctx.given, ctx.kept
+        with torch.no_grad():
+            gradients = _Perturbed.gradients(layer, given, kept, directions, ctx.saved_tensors)
+        return None, None, *sealed(layer.no_second, gradients, (*directions, *ctx.saved_tensors))
+
+    @staticmethod
+    def gradients(
+        layer: PerturbedArgmax, given: Given, kept: Any, directions: Any, tensors: Any
+    ) -> list[torch.Tensor]:
+        """Return the gradients from the draws of the noise and their best labels."""
         worths = [given.product(directions, best) for _, best in kept]
         # Less the mean of the other draws: the expectation of Z is 0, and the variance falls.
         total, n = sum(worths), len(kept)
@@ -249,12 +263,12 @@ class _Perturbed(torch.autograd.Function):
                 worth = worth - (total - worth) / (n - 1)
             for k, (name, z) in enumerate(zip(given.names, draw)):
                 gradients[k] = gradients[k] + given.weigh(name, worth, z) / (n * layer.sigma)
+        gradients = [given.read_alone(name, g) for name, g in zip(given.names, gradients)]
         if layer.noise == "multiplicative":
             gradients = [
-                torch.where(t == 0, torch.zeros_like(t), g / t)
-                for g, t in zip(gradients, ctx.saved_tensors)
+                torch.where(t == 0, torch.zeros_like(t), g / t) for g, t in zip(gradients, tensors)
             ]
-        return None, None, *gradients
+        return gradients
 
 
 class BlackboxDiff(_Decision):
@@ -339,17 +353,16 @@ class _Interpolated(torch.autograd.Function):
         return tuple(best)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, *directions: torch.Tensor) -> Any:
         layer, given = ctx.layer, ctx.given
         # A shared block has a direction for each example: they share it no longer.
-        moved = [t - layer.lam * d for t, d in zip(ctx.saved_tensors, directions)]
+        moved = [(t - layer.lam * d).detach() for t, d in zip(ctx.saved_tensors, directions)]
         gradients = []
         for name, here, there in zip(given.names, ctx.best, layer.best(given, moved)):
             gradient = (here - there) / layer.lam
             shared = given.space.layout.block(name).kind == "shared"
             gradients.append(gradient.sum(0) if shared else gradient)
-        return None, None, *gradients
+        return None, None, *sealed(layer.no_second, gradients, (*directions, *ctx.saved_tensors))
 
 
 class SPOPlus(_Decision):
@@ -440,9 +453,9 @@ class SPOPlus(_Decision):
             best = true.tensors_of(encode(true.space, true.scores, flat))
         mixed = [
             torch.where(s.isneginf(), s, 2 * s - t.detach().to(s))
-            for s, t in zip(given.tensors, true.tensors)
+            for s, t in zip(once(self.no_second, given.tensors), true.tensors)
         ]
-        worst = self.best(given, mixed)
+        worst = self.best(given, [m.detach() for m in mixed])
         regret = given.product(mixed, [w - b.to(w) for w, b in zip(worst, best)])
         return _reduced(regret, self.reduction)
 

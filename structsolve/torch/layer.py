@@ -12,7 +12,8 @@ from .. import registry
 from ..batch import Scores
 from ..batch.padded import Batch, Batches
 
-_DOUBLES = (torch.float32, torch.float64)
+#: Types of scores that native code reads as they are; others go through float32.
+DOUBLES = (torch.float32, torch.float64)
 
 
 @dataclass
@@ -26,15 +27,18 @@ class Given:
     scores : Scores
         What native code reads.
     tensors : tuple of Tensor
-        One for each of the batch's names.
+        One for each of the batch's names, of half precision as float32.
     keys : tuple of str, or None
         What users call them in a dict; None: they gave one tensor.
+    dtypes : tuple of dtype
+        As they were given.
     """
 
     batch: Batch
     scores: Scores
     tensors: tuple[torch.Tensor, ...]
     keys: tuple[str, ...] | None
+    dtypes: tuple[torch.dtype, ...]
 
     @property
     def space(self) -> Any:
@@ -62,7 +66,7 @@ class Given:
         Returns
         -------
         list of Tensor
-            Of the devices and types of those given.
+            Of the devices and types of ``tensors``.
         """
         tensors = []
         arrays = self.batch.arrays(answer, [like.shape for like in self.tensors])
@@ -71,6 +75,25 @@ class Given:
             same = like.is_cpu and tensor.dtype == like.dtype
             tensors.append(tensor if same else tensor.to(like.device, like.dtype))
         return tensors
+
+    def scaled(self, gradients: Any, factor: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Return gradients times a number.
+
+        Parameters
+        ----------
+        gradients : sequence of Tensor
+        factor : Tensor
+            A number.
+
+        Returns
+        -------
+        tuple of Tensor
+        """
+        if factor.device.type != "cpu":
+            return tuple(g * factor for g in gradients)
+        number = float(factor)
+        # As backward() of the loss itself has it.
+        return tuple(gradients if number == 1 else [g * number for g in gradients])
 
     def scores_of(self, tensors: Any) -> Scores:
         """Return tensors in the form of the scores as native code reads them.
@@ -84,7 +107,7 @@ class Given:
         -------
         Scores
         """
-        return self.batch.scores([as_array(t, name) for name, t in zip(self.names, tensors)])
+        return self.batch.scores([as_array(t) for t in tensors])
 
     def product(self, tensors: Any, parts: Any) -> torch.Tensor:
         """Return ``<scores, mu>`` of every example.
@@ -141,6 +164,25 @@ class Given:
         mask = torch.from_numpy(inside).to(weighed)
         return weighed * mask.reshape(*mask.shape, *[1] * (weighed.ndim - mask.ndim))
 
+    def read_alone(self, name: str, tensor: torch.Tensor) -> torch.Tensor:
+        """Return a tensor with 0 where no part reads the block.
+
+        Parameters
+        ----------
+        name : str
+            Of the block.
+        tensor : Tensor
+            Whose last axes are those of the block.
+
+        Returns
+        -------
+        Tensor
+        """
+        unread = self.space.layout.block(name).unread_cells()
+        if not unread.any():
+            return tensor
+        return tensor.masked_fill(torch.from_numpy(unread).to(tensor.device), 0)
+
     def _example_of(self, name: str) -> torch.Tensor | None:
         """Return the example of each row of a packed block; None of those by example."""
         offsets = self.places.packed_offsets(self.space.layout.block(name).kind)
@@ -162,7 +204,7 @@ class Given:
         return torch.from_numpy(self.places.pad_labels(flat)).to(self.tensors[0].device)
 
     def in_form(self, tensors: Any) -> Any:
-        """Return tensors as users gave the scores: one, or a dict by block.
+        """Return tensors as users gave the scores: one, or a dict by block, of their types.
 
         Parameters
         ----------
@@ -172,6 +214,7 @@ class Given:
         -------
         Tensor or dict of str to Tensor
         """
+        tensors = [t.to(dtype) for t, dtype in zip(tensors, self.dtypes)]
         return tensors[0] if self.keys is None else dict(zip(self.keys, tensors))
 
 
@@ -226,37 +269,40 @@ class Layer(torch.nn.Module):
         """
         plain = not isinstance(scores, dict)
         named = {"node": scores} if plain else scores
-        arrays = [as_array(tensor, name) for name, tensor in named.items()]
+        dtypes = tuple(_checked_dtype(tensor, name) for name, tensor in named.items())
+        # Autograd rounds the gradients of half precision, which come back in single precision.
+        tensors = tuple(
+            tensor if dtype in DOUBLES else tensor.float()
+            for tensor, dtype in zip(named.values(), dtypes)
+        )
+        arrays = [as_array(tensor) for tensor in tensors]
         if isinstance(lengths, torch.Tensor):
             lengths = lengths.detach().cpu().numpy()
         shapes = {name: tuple(tensor.shape) for name, tensor in named.items()}
         batch = self._batches.read(shapes, lengths, examples, **graphs)
         keys = None if plain else tuple(named)
-        return Given(batch, batch.scores(arrays), tuple(named.values()), keys)
+        return Given(batch, batch.scores(arrays), tensors, keys, dtypes)
 
 
-def as_array(tensor: torch.Tensor, name: str) -> np.ndarray:
-    """Return a tensor as a contiguous array of floats, without a copy where it is one.
+def _checked_dtype(tensor: torch.Tensor, name: str) -> torch.dtype:
+    if not isinstance(tensor, torch.Tensor) or not tensor.is_floating_point():
+        kind = tensor.dtype if isinstance(tensor, torch.Tensor) else type(tensor).__name__
+        raise TypeError(f"scores: the block {name!r} is {kind}, expected a tensor of floats")
+    return tensor.dtype
+
+
+def as_array(tensor: torch.Tensor) -> np.ndarray:
+    """Return a tensor of floats as a contiguous array, without a copy where it is one.
 
     Parameters
     ----------
     tensor : Tensor
-    name : str
-        What messages call it.
 
     Returns
     -------
     ndarray of float32 or float64
-
-    Raises
-    ------
-    TypeError
-        For what is no tensor of floats.
     """
-    if not isinstance(tensor, torch.Tensor) or not tensor.is_floating_point():
-        kind = tensor.dtype if isinstance(tensor, torch.Tensor) else type(tensor).__name__
-        raise TypeError(f"scores: the block {name!r} is {kind}, expected a tensor of floats")
-    if tensor.dtype not in _DOUBLES:
+    if tensor.dtype not in DOUBLES:
         tensor = tensor.float()
     array: np.ndarray = tensor.contiguous().numpy(force=True)
     return array

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.autograd.function import once_differentiable
 
 from ..batch import value_and_gradient
 from ..batch.padded import check_reduction
 from .layer import Given, Layer
+from .second import Gradient
 
 
 class StructuredLoss(Layer):
@@ -39,8 +39,11 @@ class StructuredLoss(Layer):
     -----
     The layer takes the gradient along with the value, in one pass of native code on the CPU: where
     tensors lie elsewhere they are copied there and the gradient back.  Everything inside is double
-    precision.  It has no second derivatives.  Whoever goes back twice through one graph
-    (``retain_graph=True``) has the gradient computed again: the first is given away.
+    precision, the loss and its gradient are of the type of the scores: float32 for half precision.
+    Second derivatives (``create_graph=True``) are products with the Jacobian of the marginals, for
+    ``"crf"`` and ``"sparsemap"`` where the structure has it; elsewhere, and from the third on, they
+    raise NotImplementedError.  Whoever goes back twice through one graph (``retain_graph=True``)
+    has the gradient computed again: the first is given away.
 
     Examples
     --------
@@ -122,7 +125,50 @@ class StructuredLoss(Layer):
         answer: torch.Tensor = _Value.apply(self, given, truths(labels, given), *given.tensors)
         return answer
 
-    def value(self, given: Given, labels: np.ndarray, weights: Any = None) -> Any:
+    @property
+    def no_third(self) -> str:
+        """What a third derivative is told."""
+        name = getattr(self.surrogate, "name", self.surrogate)
+        return f"structure {self.structure.name!r} with surrogate {name!r} has no third derivatives"
+
+    def weights(self, given: Given, factor: torch.Tensor | None = None) -> np.ndarray | None:
+        """Return the factors of the examples' gradients, from the derivative of the loss.
+
+        Parameters
+        ----------
+        given : Given
+        factor : Tensor, optional
+            A number, or one for each example without a reduction; by default 1.
+
+        Returns
+        -------
+        ndarray of shape (n,), or None
+            None: all are 1.
+        """
+        n = given.places.examples.n
+        if factor is None:
+            return np.full(n, 1 / n) if self.reduction == "mean" else None
+        weights: np.ndarray = factor.detach().cpu().double().expand(n).numpy()
+        return weights / n if self.reduction == "mean" else weights
+
+    def reduced(self, values: torch.Tensor) -> torch.Tensor:
+        """Return what the reduction makes of a number for each example.
+
+        Parameters
+        ----------
+        values : Tensor of shape (n,)
+
+        Returns
+        -------
+        Tensor
+        """
+        if self.reduction == "none":
+            return values
+        return values.mean() if self.reduction == "mean" else values.sum()
+
+    def value(
+        self, given: Given, labels: np.ndarray, weights: Any = None, each: bool = False
+    ) -> Any:
         """Return values and gradient of a batch; see :func:`structsolve.batch.value_and_gradient`.
 
         Parameters
@@ -132,6 +178,8 @@ class StructuredLoss(Layer):
             One after the other.
         weights : ndarray of shape (n,), optional
             Factors of the gradients of the examples.
+        each : bool, default=False
+            Gradients of shared blocks are those of each example.
 
         Returns
         -------
@@ -147,6 +195,7 @@ class StructuredLoss(Layer):
             oracle=self.oracle,
             weights=weights,
             n_jobs=self.n_jobs,
+            each=each,
         )
 
 
@@ -182,40 +231,37 @@ class _Value(torch.autograd.Function):
     def forward(
         ctx: Any, layer: StructuredLoss, given: Given, labels: np.ndarray, *tensors: torch.Tensor
     ) -> torch.Tensor:
-        n = given.places.examples.n
-        mean = layer.reduction == "mean"
-        weights = np.full(n, 1 / n) if mean else None
+        weights = layer.weights(given)
         values, gradient = layer.value(given, labels, weights)
         if any(ctx.needs_input_grad):
             ctx.gradients = given.tensors_of(gradient)
-            ctx.layer, ctx.given, ctx.labels, ctx.weights = layer, given, labels, weights
+            ctx.layer, ctx.given, ctx.labels = layer, given, labels
             ctx.save_for_backward(*tensors)  # they must not change until they are read again
         like = tensors[0]
         if layer.reduction == "none":
             return torch.from_numpy(values).to(like.device, like.dtype)
-        total = float(values.mean() if mean else values.sum())
+        total = float(values.mean() if layer.reduction == "mean" else values.sum())
         return torch.scalar_tensor(total, dtype=like.dtype, device=like.device)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, factor: torch.Tensor) -> Any:
         # Torch keeps a gradient that nobody else holds without a copy: it is given away, and
         # computed again for who goes back once more.
+        layer, given, labels = ctx.layer, ctx.given, ctx.labels
         gradients, ctx.gradients = ctx.gradients, None
-        weights = ctx.weights
+        tensors = ctx.saved_tensors
+        if torch.is_grad_enabled():  # create_graph=True
+            known = Gradient.apply(layer, given, labels, gradients, factor, *tensors)
+            return None, None, None, *known
+        weights = layer.weights(given)
         if factor.ndim:
             first = factor[0]
             if bool((factor == first).all()):
                 factor = first
             else:  # shared blocks have the sum over examples: each with its own factor
-                weights, factor = factor.detach().cpu().double().numpy(), torch.ones(())
+                weights, factor = layer.weights(given, factor), torch.ones(())
                 gradients = None
         if gradients is None:
-            assert ctx.saved_tensors is not None
-            _, gradient = ctx.layer.value(ctx.given, ctx.labels, weights)
-            gradients = ctx.given.tensors_of(gradient)
-        if factor.device.type == "cpu":
-            factor = float(factor)
-            if factor == 1:  # as backward() of the loss itself has it
-                return None, None, None, *gradients
-        return None, None, None, *[g * factor for g in gradients]
+            _, gradient = layer.value(given, labels, weights)
+            gradients = given.tensors_of(gradient)
+        return None, None, None, *given.scaled(gradients, factor)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch.autograd.function import once_differentiable
 
-from ..batch import marginals, marginals_vjp
+from ..batch import marginals
 from .layer import Given, Layer
+from .second import Jacobian
 
 
 class Marginals(Layer):
@@ -28,7 +28,7 @@ class Marginals(Layer):
     Notes
     -----
     Backward it multiplies by the Jacobian: for "entropy", the covariance of parts, by a second pass
-    of sums; for "euclidean" by the active set.  It has no second derivatives.
+    of sums; for "euclidean" by the active set.  Second derivatives raise.
 
     Examples
     --------
@@ -87,15 +87,8 @@ class _Marginals(torch.autograd.Function):
         return tuple(given.tensors_of(answer))
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, *directions: torch.Tensor) -> Any:
-        assert ctx.saved_tensors is not None
-        layer, given = ctx.layer, ctx.given
-        answer = marginals_vjp(
-            given.space,
-            given.scores,
-            given.scores_of(directions),
-            layer.projection,
-            n_jobs=layer.n_jobs,
-        )
-        return None, None, *given.tensors_of(answer)
+        layer, given, tensors = ctx.layer, ctx.given, ctx.saved_tensors
+        why = f"Marginals of structure {layer.structure.name!r} has no second derivatives"
+        jacobian = Jacobian(given, layer.projection, layer.n_jobs, why)
+        return None, None, *jacobian.times(directions, tensors)

@@ -1,0 +1,155 @@
+"""Second derivatives: products with Jacobians of marginals, the Hessians of smooth surrogates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..surrogates._fenchel_young import FenchelYoung
+from ._loops import derivatives
+from .binding import Binding, binding_of
+from .scores import Scores
+from .values import checked_weights, each_like, flat_labels, like, sheet_of
+
+
+def hessian_product(
+    space: Any,
+    scores: Scores,
+    directions: Scores,
+    labels: Any,
+    surrogate: Any = "crf",
+    loss: Any = "hamming",
+    *,
+    oracle: Any = None,
+    weights: Any = None,
+    n_jobs: int | None = None,
+) -> Scores:
+    """Return Hessians of a smooth surrogate by the scores times a direction.
+
+    Parameters
+    ----------
+    space : Space
+    scores : Scores
+    directions : Scores
+        In arrays like those of ``scores``; blocks that are None are 0.
+    labels : ndarray of int of shape (size of all labels,)
+        True labels as the space encodes them, one after the other.
+    surrogate, loss, oracle, weights, n_jobs
+        As of :func:`value_and_gradient`.
+
+    Returns
+    -------
+    Scores
+        ``weights[i] * H_i direction``, in arrays like those of ``scores``; for shared blocks the
+        sum over the examples.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As of :func:`value_and_gradient`; where the surrogate is not smooth, or the structure's
+        marginals have no derivative.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structsolve.batch import Scores, hessian_product, score_space
+    >>> rows = score_space("multiclass", 2)
+    >>> scores = Scores(np.zeros((1, 2)), examples=rows.pack_sizes(1))
+    >>> hessian_product(rows, scores, Scores(np.array([[1.0, 0.0]])), np.array([0])).node.tolist()
+    [[0.25, -0.25]]
+    """
+    projection = smooth_projection(space, scores, labels, surrogate, loss, oracle)
+    return jacobian_product(
+        space, scores, directions, projection, weights=weights, each=False, n_jobs=n_jobs
+    )
+
+
+def smooth_projection(
+    space: Any, scores: Scores, labels: Any, surrogate: Any, loss: Any, oracle: Any = None
+) -> Any:
+    """Return the projection that is the gradient of a surrogate, where it has derivatives.
+
+    Parameters
+    ----------
+    space, scores, labels, surrogate, loss, oracle
+        As of :func:`hessian_product`.
+
+    Returns
+    -------
+    Projection
+
+    Raises
+    ------
+    ValueError
+        Where there is none.
+    """
+    binding = binding_of(space, scores.examples)
+    bound: Any = binding.surrogate(surrogate, loss, oracle, flat_labels(labels))
+    smooth = type(bound) is FenchelYoung
+    if smooth and bound.projection.has_derivative:
+        return bound.projection
+    name = surrogate if isinstance(surrogate, str) else getattr(surrogate, "name", surrogate)
+    why = "its marginals have no derivative here" if smooth else "the surrogate is not smooth"
+    raise ValueError(
+        f"structure {space.structure.name!r} with surrogate {name!r} has no second derivatives: "
+        f"{why} (surrogate='crf' has them where a structure knows its marginals)"
+    )
+
+
+def jacobian_product(
+    space: Any,
+    scores: Scores,
+    directions: Scores,
+    projection: Any,
+    *,
+    weights: Any = None,
+    each: bool = False,
+    n_jobs: int | None = None,
+) -> Scores:
+    """Return Jacobians of marginals, which are symmetric, times directions.
+
+    Parameters
+    ----------
+    space : Space
+    scores : Scores
+    directions : Scores
+        Shared blocks may have one array for all examples, or one for each.
+    projection : str or Projection
+    weights : ndarray of shape (n,), optional
+        Factors of the examples.
+    each : bool, default=False
+        The answer's shared blocks have one array for each example; else they are sums.
+    n_jobs : int, optional
+
+    Returns
+    -------
+    Scores
+
+    Raises
+    ------
+    ValueError, TypeError
+        As of :func:`structsolve.batch.marginals_vjp`.
+    """
+    binding: Binding = binding_of(space, scores.examples)
+    bound = binding.projection(projection) if isinstance(projection, str) else projection
+    if not bound.has_derivative:
+        raise ValueError(
+            f"structure {space.structure.name!r} has no derivative of its projection "
+            f"{projection!r}: its marginals are not differentiable here"
+        )
+    if weights is not None:
+        weights = checked_weights(weights, binding.layout.n)
+    source, along = sheet_of(scores, binding), _sheet_along(directions, scores, binding)
+    answer = each_like(scores, source) if each else like(scores, source)
+    target = sheet_of(answer, binding, scores, each=each, written=True)
+    rooms, bounds = binding.rooms, binding.bounds
+    derivatives(source, along, target, bound, weights, bounds, n_jobs, rooms)
+    return answer
+
+
+def _sheet_along(directions: Scores, scores: Scores, binding: Binding) -> Any:
+    axes = {place.name: len(place.shape) for place in binding.places}
+    shared = {k: v for k, v in (directions.shared or {}).items() if v is not None}
+    each = not all(np.ndim(array) == axes.get(name) for name, array in shared.items())
+    return sheet_of(directions, binding, scores, each=each)
