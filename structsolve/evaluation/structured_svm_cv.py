@@ -313,7 +313,8 @@ class StructuredSVMCV(PathMixin, StructuredSVM):
 
     Each fold goes from strong to weak regularisation, and from each solution to the next: "bcfw"
     keeps its dual variables, "cutting-plane" its cuts, others their weights. Then the model is
-    trained on all examples with the alpha of the best mean score; of equal ones the largest.
+    trained on all examples with the alpha of the best mean score (:func:`~structsolve.evaluation.\
+alpha_path.best_of`).
 
     Parameters
     ----------
