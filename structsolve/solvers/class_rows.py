@@ -37,7 +37,7 @@ def row_sums(table: np.ndarray) -> np.ndarray:
 
 
 class ClassRows:
-    """The classes of every row, written out: their parts, their losses, and where w holds them.
+    """The classes of every row of a weight above 0, written out: their parts, losses and weights.
 
     Parameters
     ----------
@@ -95,6 +95,10 @@ class ClassRows:
         X = problem.examples.nodes
         X = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
         self.X = np.hstack([X, np.ones((n, 1))]) if layout.intercept else X
+        part = self.u[:, 0] > 0
+        if not part.all():  # nothing pulls the others towards the path: they would stop every step
+            self.truths, self.losses = self.truths[part], self.losses[part]
+            self.u, self.X = self.u[part], self.X[part]
         self.basis: Any = np.eye(len(self.places))
 
     def scores(self, v: np.ndarray) -> np.ndarray:
