@@ -101,6 +101,11 @@ class ClassRows:
             self.u, self.X = self.u[part], self.X[part]
         self.basis: Any = np.eye(len(self.places))
 
+    @property
+    def size(self) -> float:
+        """The largest number of all rows."""
+        return float(np.abs(self.X).max(initial=0) * np.abs(self.A).max(initial=0))
+
     def scores(self, v: np.ndarray) -> np.ndarray:
         """Return ``<psi_ik, v>`` for weights along the basis.
 

@@ -42,14 +42,15 @@ class Outcome:
 
 @dataclass
 class Validation:
-    """Early stopping on a validation score.
+    """A validation score of each certified pass; early stopping on it.
 
     Parameters
     ----------
     score : callable
         From weights to their score; larger is better.
     patience : int
-        Stop after so many certified passes without improvement; 0 never stops.
+        Stop after so many certified passes without improvement, and return the weights of the best
+        score; 0 never stops, and returns those of the last pass.
     """
 
     score: Callable[[np.ndarray], float]
@@ -85,7 +86,7 @@ def drive(
         Each gets the record of a pass, with ``weights`` (a function that returns a copy of the
         best weights); returning True ends training.
     validation : Validation, optional
-        Keep the weights of the best score, and stop when it no longer improves.
+        Score the weights of each certified pass, and perhaps stop when that no longer improves.
     checkpoint : path or Checkpoint, optional
         Resume from this file if it exists; write it as training goes on.  Where the disk refuses,
         training goes on: a warning says so, and ``checkpoint_error`` in the records of the passes.
@@ -141,6 +142,7 @@ def drive(
         return outer, arrays
 
     reason = _ended(history, tol) or "max_iter"
+    evaluated = bool(history) and history[-1].get("certified")
     watch = Watch(run, history[-1].get("violation") if history else None)
     with Progress(verbose, max_iter, description, len(history), tol) as progress:
         try:
@@ -193,7 +195,10 @@ def drive(
             logger.warning("interrupted after %d passes: keeping the best model", len(history))
     if file is not None:
         file.close()
-    w = best_w if validation is not None and best_w is not None else run.weights()
+    w = run.weights()
+    if validation is not None and validation.patience and best_w is not None:
+        evaluated = evaluated and np.array_equal(w, best_w)
+        w = best_w
     run.given.problem.surrogate.allow(0.0)
     if not np.isfinite(w).all():
         raise ValueError(
@@ -201,9 +206,29 @@ def drive(
             "features or the losses to values around 1, or use a larger alpha"
         )
     last = history[-1] if history else {}
+    if history and (reason == "interrupted" or not evaluated):
+        _evaluate(run, w, last)
     if reason == "max_iter" and last.get("certified") and not run.given.problem.surrogate.exact:
         last["missed"] = run.given.problem.missed(w, run.given.n_jobs)
     return Outcome(w, history, reason)
+
+
+def _evaluate(run: Run, w: np.ndarray, record: dict[str, Any]) -> None:
+    """Make the last record that of the weights that are returned, where it is of others."""
+    problem, given = run.given.problem, run.given
+    if run.streams or not np.isfinite(record["primal"]):
+        return  # batches that were seen are gone; numbers that overflow are told already
+    primal, calls = getattr(run, "best_primal", np.inf), 0
+    try:
+        if not (np.isfinite(primal) and np.array_equal(w, run.best_w)):
+            primal, calls = problem.primal(w, given.alpha, given.n_jobs)
+    except KeyboardInterrupt:  # somebody is in a hurry: the record stays an estimate
+        record["certified"] = False
+        return
+    dual = record["dual"]
+    record["primal"], record["gap"] = primal, None if dual is None else primal - dual
+    record["oracle_calls"] += calls
+    record["certified"] = dual is not None and record.get("violation") is None
 
 
 def _allow(run: Run, history: list[dict[str, Any]]) -> None:

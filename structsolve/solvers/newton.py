@@ -96,9 +96,11 @@ class NewtonRun(Run):
         """Return the certified record of the best weights and dual objective so far."""
         self.best_dual = max(self.best_dual, dual)
         spent = self._keep_best([self.classes.padded(v) for v in candidates])
-        dual = self.best_dual
+        dual, size = self.best_dual, float(np.linalg.norm(candidates[-1]))
+        off = ROUNDING * self.classes.size  # of the sums that the weights of the dual are made of
+        allowed = self.least + off * (2 * size + off / self.given.alpha)
         # Rounding may lift it above the primal; contradicts() tells what is more than that.
-        if dual <= self.best_primal * (1 + 1e-9) + self.least:
+        if dual <= self.best_primal * (1 + 1e-9) + allowed:
             dual = min(dual, self.best_primal)
         return {
             "primal": self.best_primal,
