@@ -98,10 +98,12 @@ class NewtonRun(Run):
         spent = self._keep_best([self.classes.padded(v) for v in candidates])
         dual, size = self.best_dual, float(np.linalg.norm(candidates[-1]))
         off = ROUNDING * self.classes.size  # of the sums that the weights of the dual are made of
-        allowed = self.least + off * (2 * size + off / self.given.alpha)
+        allowed = off * (2 * size + off / self.given.alpha)
         # Rounding may lift it above the primal; contradicts() tells what is more than that.
-        if dual <= self.best_primal * (1 + 1e-9) + allowed:
+        if dual <= self.best_primal * (1 + 1e-9) + self.least:
             dual = min(dual, self.best_primal)
+        elif dual <= self.best_primal + allowed:
+            dual = max(self.best_primal - allowed, 0.0)
         return {
             "primal": self.best_primal,
             "dual": dual,
