@@ -1,4 +1,4 @@
-"""What shipped plugins bring is declared by their hooks, which answer for their own spaces alone."""
+"""What shipped plugins bring is declared by hooks, which answer for their own spaces alone."""
 
 from functools import partial
 

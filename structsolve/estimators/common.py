@@ -18,6 +18,16 @@ from ..utils.parallel import effective_jobs
 from ..utils.suggest import names_parameters
 from .operators import OperatorsMixin
 
+#: What a parameter names, so that set_params() reaches what stands behind a name.
+KINDS = {
+    "structure": "structures",
+    "surrogate": "surrogates",
+    "loss": "losses",
+    "solver": "solvers",
+    "oracle": "lp_backends",
+    "rivals": "rival_indexes",
+}
+
 
 def listed(given: Any) -> Any:
     """Return what a generator gives as a list, and anything else as it is.
@@ -46,6 +56,41 @@ class CommonMixin:
 
     def __sklearn_is_fitted__(self) -> bool:
         raise NotImplementedError
+
+    def set_params(self, **params: Any) -> Any:
+        """Set parameters by name; ``structure__start_end=False`` where structure is a name, too.
+
+        Parameters
+        ----------
+        **params
+            Nested ones as ``outer__inner``.  Where ``outer`` is a name, such as
+            ``structure="chain"``, what it names is made, and takes the name's place.
+
+        Returns
+        -------
+        estimator
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            For unknown parameters and names.
+        """
+        named: dict[str, Any] = {}  # what stands behind names; nothing is set before all is known
+        for key in list(params):
+            outer, nested, inner = key.partition("__")
+            name = params.get(outer, getattr(self, outer, None))
+            if not (nested and outer in KINDS and isinstance(name, str)):
+                continue
+            made = named.get(outer) or registry.default().make(KINDS[outer], name)
+            if not hasattr(made, "set_params"):
+                raise ValueError(
+                    f"{key}: {outer} {name!r} makes a {type(made).__name__}, which has no "
+                    f"parameter {inner!r}"
+                )
+            named[outer] = made.set_params(**{inner: params.pop(key)})
+        params.update(named)
+        return super().set_params(**params)  # type: ignore[misc]
 
     def __getstate__(self) -> dict[str, Any]:
         # Workers of GridSearchCV and joblib load installed plugins; those of a script go along.
