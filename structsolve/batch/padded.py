@@ -230,8 +230,7 @@ class _Kind:
             if block is not None:
                 self.blocks.setdefault(kind, block.name)
         try:  # does a structure take the number of examples, or their sizes?
-            space.pack_sizes(1)
-            self.one_row = True
+            self.one_row = space.pack_sizes(2).n == 2
         except (TypeError, ValueError):
             self.one_row = False
         self._kept: OrderedDict[Any, tuple[Any, Places]] = OrderedDict()

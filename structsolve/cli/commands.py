@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 import warnings
@@ -228,11 +229,22 @@ def score(args: argparse.Namespace) -> None:
 
     model = _load(args)
     if extreme.is_extreme(model):
+        if args.metric is not None:
+            raise UsageError(f"--metric: a {type(model).__name__} prints errors and macro-F1 alone")
         extreme.score(model, args)
         return
+    try:
+        scorer = None if args.metric is None else get_scorer(args.metric)
+    except ValueError as error:
+        raise UsageError(f"--metric: {error}") from None
     data = _recipe(model, args).read(args.data)
     if data.y is None:
         raise ValueError(f"{args.data}: found no labels; expected some to compare with")
+    if scorer is not None:
+        value = float(scorer(model, data.X, data.y))
+        text = json.dumps({args.metric: value}, indent=2) if args.json else ""
+        print(text or f"{args.metric} {value:.6g} of {len(data.y)} examples")
+        return
     if getattr(model.space_.structure, "label_sets", False):
         truth = output.as_matrix(model, data)
         hierarchy = getattr(model.space_, "hierarchy", None)

@@ -1,9 +1,11 @@
 # The formats that the shell reads: those of structsolve.io, and those of plugins.
 from __future__ import annotations
 
+import contextlib
 import inspect
 import json
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -185,7 +187,8 @@ def read_with_plugin(
     params = dict(params or {})
     late = None if "rows" in _parameters(reads(name)) else params.pop("rows", None)
     reader = registry.default().make("readers", name, **params)
-    with registry.default().blame("structsolve_readers"):
+    owner = registry.default().owner_of("readers", name)
+    with _in_file(reader, path), registry.default().blame("structsolve_readers", owner):
         answer = (reader.fit if fit else reader.read)(path)
         if not isinstance(answer, tuple) or len(answer) != 2:
             raise TypeError(f"the reader of {name!r} returned {answer!r}, expected (X, y)")
@@ -198,6 +201,22 @@ def read_with_plugin(
     X, y = _arrays(answer[0]), answer[1]
     rows = parse_rows(late)
     return X[rows], y if y is None else y[rows], learned
+
+
+@contextlib.contextmanager
+def _in_file(reader: Any, path: str) -> Iterator[None]:
+    """Put the file, and the line where the reader says it, in front of an error."""
+    try:
+        yield
+    except (ValueError, TypeError, RuntimeError) as error:
+        cause = error.__cause__
+        if isinstance(cause, OSError) and cause.filename is not None:  # no fault of the reader
+            raise cause from None
+        if path in str(error):
+            raise
+        kind = next(k for k in (ValueError, TypeError, RuntimeError) if isinstance(error, k))
+        place = reader.place(path) if hasattr(reader, "place") else path
+        raise kind(f"{place}: {error}") from error
 
 
 def _arrays(X: Any) -> Any:

@@ -180,6 +180,7 @@ def make_parser() -> Parser:
     sub.add_argument("model")
     sub.add_argument("data")
     sub.add_argument("--scheme", default="conll", help="of the spans: conll, IOB2, IOBES, ...")
+    sub.add_argument("--metric", help="this one alone, as name or name:arguments; of plugins, too")
     sub.add_argument("--json", action="store_true", help="print JSON")
     data_options(sub)
     sub.add_argument("--oracle", help=ORACLE + "; default: that of training")

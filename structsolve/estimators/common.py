@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,34 @@ KINDS = {
     "oracle": "lp_backends",
     "rivals": "rival_indexes",
 }
+
+
+class OnlyIf:
+    """A method that is there only where a check of the model passes.
+
+    ``hasattr`` is False where it does not, and whoever asks for the method reads the check's own
+    sentence, which says what to do (scikit-learn's ``available_if`` hides it).
+
+    Parameters
+    ----------
+    check : callable
+        Takes the model; raises AttributeError where the method is not there.
+    """
+
+    def __init__(self, check: Callable[[Any], Any]):
+        self.check = check
+
+    def __call__(self, method: Callable[..., Any]) -> OnlyIf:
+        """Take the method that it decorates; see the class."""
+        self.method = method
+        self.__doc__ = method.__doc__
+        return self
+
+    def __get__(self, model: Any, owner: Any = None) -> Any:
+        if model is None:
+            return self.method
+        self.check(model)
+        return self.method.__get__(model, owner)
 
 
 def listed(given: Any) -> Any:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.metaestimators import available_if
 
-from .common import EstimatorMixin, refuse_forced
+from .common import EstimatorMixin, OnlyIf, refuse_forced
 from .decode import draw, node_rows
 
 # What samples may take.
@@ -78,7 +77,7 @@ class DistributionMixin(EstimatorMixin):
         )
         return space.unpack_scores(self._by_class(rows, np.add), layout.examples)
 
-    @available_if(_is_crf)
+    @OnlyIf(_is_crf)
     def predict_proba(self, X: Any) -> Any:
         """Return the probability of every class at every node, of a model with surrogate "crf".
 

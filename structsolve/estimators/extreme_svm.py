@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.utils.metaestimators import available_if
 
 from ..examples.packing import check_weights
 from ..extreme.base import ExtremeProblem
@@ -18,7 +17,7 @@ from ..extreme.rivals import make_rivals
 from ..solvers.checkpoint import Checkpoint
 from ..utils.parallel import effective_jobs
 from ..utils.params import check_types
-from .common import check_number, check_run_settings, generator_of
+from .common import OnlyIf, check_number, check_run_settings, generator_of
 from .extreme import files
 from .extreme.calibration import Calibration
 from .extreme.checks import (
@@ -226,7 +225,7 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
         self._remember_names(X)
         return self
 
-    @available_if(_is_incremental)
+    @OnlyIf(_is_incremental)
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
     ) -> ExtremeSVM:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.metaestimators import available_if
 
 from .. import registry
 from ..examples.packed import Examples
@@ -29,7 +28,7 @@ from ..utils.params import check_types
 from ..utils.progress import stage
 from . import saving
 from .class_weight import check_class_weight, weighed
-from .common import check_number, check_run_settings, generator_of, listed
+from .common import OnlyIf, check_number, check_run_settings, generator_of, listed
 from .fitting import (
     TrainingData,
     description_of,
@@ -255,7 +254,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         rng = self._generator()
         return self._train(self._read(X, y, sample_weight, validation, rng), rng)
 
-    @available_if(_is_incremental)
+    @OnlyIf(_is_incremental)
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
     ) -> StructuredSVM:

@@ -63,7 +63,10 @@ def get_scorer(name: str) -> Callable[..., float]:
     >>> bool(scores.min() > 0.6)
     True
     """
-    if not isinstance(name, str) or name not in get_scorer_names():
+    known = get_scorer_names()
+    if not isinstance(name, str) or (
+        name not in known and registry.default().split("metrics", name)[0] == name
+    ):
         raise ValueError(
             f"name is {name!r}{did_you_mean(name, get_scorer_names())}, expected one of "
             f"{', '.join(get_scorer_names())}. "

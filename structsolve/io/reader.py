@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from ..utils.params import Params
+from ._text import text_lines
 
 
 class Reader(Params):
@@ -25,9 +27,12 @@ class Reader(Params):
     ...     '''A number and a label on each line.'''
     ...     endings = (".lines",)
     ...     def read(self, path):
-    ...         with open(path, encoding="utf-8") as file:
-    ...             rows = [line.split() for line in file]
-    ...         return [[float(row[0])] for row in rows], [row[1] for row in rows]
+    ...         X, y = [], []
+    ...         for line in self.lines(path):
+    ...             number, label = line.split()
+    ...             X.append([float(number)])
+    ...             y.append(label)
+    ...         return X, y
     >>> Lines().get_params()
     {}
     """
@@ -54,6 +59,43 @@ class Reader(Params):
         bool
         """
         return False
+
+    def lines(self, path: str) -> Iterator[str]:
+        """Yield the lines of a text file, plain or gzip, in UTF-8.
+
+        The shell puts the file and the line that came last in front of whatever the reader raises.
+
+        Parameters
+        ----------
+        path : str
+
+        Yields
+        ------
+        str
+            Without its end.
+
+        Raises
+        ------
+        ValueError
+            Where the file is no text; it names the line.
+        """
+        for number, line in text_lines(path):
+            self._last = f"{path}, line {number}"
+            yield line
+        del self._last
+
+    def place(self, path: str) -> str:
+        """Return where reading stands, for messages: the file, and the line that is being read.
+
+        Parameters
+        ----------
+        path : str
+
+        Returns
+        -------
+        str
+        """
+        return getattr(self, "_last", str(path))
 
     def fit(self, path: str) -> tuple[Any, Any]:
         """Read training data, and keep in parameters what reading others takes.

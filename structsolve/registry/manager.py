@@ -225,7 +225,7 @@ class Registry(Names):
         with self.blame(hook):
             answer = self._caller(hook, False)(**arguments)
         if answer is not None:
-            self.check_answer(hook, answer, expected)
+            self.check_answer(hook, answer, expected, arguments)
         return answer
 
     def declared(self, hook: str, **arguments: Any) -> Any:
@@ -255,13 +255,15 @@ class Registry(Names):
         return self.manager.subset_hook_caller(hook, left)
 
     @contextlib.contextmanager
-    def blame(self, hook: str) -> Iterator[None]:
+    def blame(self, hook: str, otherwise: Plugin | None = None) -> Iterator[None]:
         """Put the plugin's name in front of an error that it raises.
 
         Parameters
         ----------
         hook : str
             The hook that is called, for the message.
+        otherwise : Plugin, optional
+            Who is named where the error comes out of no plugin's module.
 
         Yields
         ------
@@ -276,12 +278,12 @@ class Registry(Names):
         try:
             yield
         except Exception as error:
-            blamed = self.blamed(hook, error)
+            blamed = self.blamed(hook, error, otherwise)
             if blamed is error:
                 raise
             raise blamed from error
 
-    def blamed(self, hook: str, error: Exception) -> Exception:
+    def blamed(self, hook: str, error: Exception, otherwise: Plugin | None = None) -> Exception:
         """Return an error with the name of the plugin that raised it in front.
 
         Parameters
@@ -289,19 +291,23 @@ class Registry(Names):
         hook : str
             The hook that was called, for the message.
         error : Exception
+        otherwise : Plugin, optional
+            As of :meth:`blame`.
 
         Returns
         -------
         Exception
             ``error`` itself where it gets no name; see :meth:`blame`.
         """
-        owner = self._owner_of_traceback(error)
+        owner = self._owner_of_traceback(error) or otherwise
         kind = next((k for k in (ValueError, TypeError) if isinstance(error, k)), RuntimeError)
         if kind is not RuntimeError and (owner is None or owner.is_ours):
             return error
         return kind(_failure(owner, hook, error))
 
-    def check_answer(self, hook: str, answer: Any, expected: Any) -> None:
+    def check_answer(
+        self, hook: str, answer: Any, expected: Any, arguments: dict[str, Any] | None = None
+    ) -> None:
         """Check what a plugin returned.
 
         Parameters
@@ -310,6 +316,8 @@ class Registry(Names):
             The hook that returned it, for the message.
         answer : object
         expected : type
+        arguments : dict, optional
+            Of the hook: who answered is asked again where the answer does not tell.
 
         Raises
         ------
@@ -321,7 +329,7 @@ class Registry(Names):
         stale = abi.stale_object(answer)
         if stale or not isinstance(answer, expected):
             module = getattr(answer, "__module__", None) or type(answer).__module__
-            label = _label(self._owner_of_module(module))
+            label = _label(self._owner_of_module(module) or self._who_answers(hook, arguments))
             if stale:
                 raise ImportError(f"{label}: {stale}")
             name = getattr(expected, "__qualname__", str(expected))
@@ -331,6 +339,20 @@ class Registry(Names):
             raise TypeError(
                 f"{label} returned {given} from {hook}, expected {expected.__module__}.{name}"
             )
+
+    def _who_answers(self, hook: str, arguments: dict[str, Any] | None) -> Plugin | None:
+        """Return the plugin whose answer counts; of a space's own methods, that of its class."""
+        if arguments is None:
+            return None
+        for impl in reversed(getattr(self.manager.hook, hook).get_hookimpls()):
+            if impl.wrapper or impl.hookwrapper or impl.trylast:
+                continue
+            if impl.function(*(arguments[name] for name in impl.argnames)) is not None:
+                owner = next((p for p in self.plugins if p.module is impl.plugin), None)
+                if owner is None or not owner.is_ours or "space" not in arguments:
+                    return owner
+                return self._owner_of_module(type(arguments["space"]).__module__)
+        return None
 
     def _owner_of_traceback(self, error: BaseException) -> Plugin | None:
         modules = []

@@ -224,6 +224,28 @@ class Names:
         """
         return self.find(kind, self.split(kind, text)[0]).factory
 
+    def owner_of(self, kind: str, text: str) -> Plugin:
+        """Return the plugin that declares a name.
+
+        Parameters
+        ----------
+        kind : str
+            One of ``LISTS``.
+        text : str
+            As for :meth:`make`.
+
+        Returns
+        -------
+        Plugin
+
+        Raises
+        ------
+        ValueError
+            As of :meth:`find`.
+        """
+        found = self.find(kind, self.split(kind, text)[0])
+        return next(p for p, d in self._declared(kind) if d is found)
+
     def _has(self, kind: str, name: str) -> bool:
         owner, _, rest = name.partition(":")
         return any(

@@ -86,6 +86,13 @@ class LBFGS(Solver):
         super().check(problem)
         surrogate = problem.surrogate
         # The square of SparseMAP is that of node parts: it is not smooth in the others.
+        if problem.surrogate_name == "crf" and not has_segments(surrogate):
+            raise ValueError(
+                f"solver {self.name!r} needs the entropy of states, which the projection of "
+                f"structure {problem.space.structure.name!r}, "
+                f"{type(surrogate.projection).__name__}, does not give: no term() and slope(); "
+                "give the space both, or use solver='bcfw'"
+            )
         if not (has_segments(surrogate) and surrogate.projection.gibbs):
             raise ValueError(
                 f"solver {self.name!r} needs a smooth surrogate, 'crf', which "

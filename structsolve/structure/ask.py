@@ -234,7 +234,8 @@ def ask(hook: str, expected: type[Operator], space: Space, **arguments: Any) -> 
         if operator is None and hook in ("structsolve_power", "structsolve_projection"):
             return None  # examples may lack what others have, such as a graph without cycles
         if type(operator) not in known:
-            registry.default().check_answer(hook, operator, expected)
+            given = {"space": space, **arguments}
+            registry.default().check_answer(hook, operator, expected, given)
             known.add(type(operator))
         return operator
 
