@@ -243,8 +243,8 @@ class Names:
         ValueError
             As of :meth:`find`.
         """
-        found = self.find(kind, self.split(kind, text)[0])
-        return next(p for p, d in self._declared(kind) if d is found)
+        declared = self.find(kind, self.split(kind, text)[0])
+        return next(p for p, d in self._declared(kind) if d is declared)
 
     def _has(self, kind: str, name: str) -> bool:
         owner, _, rest = name.partition(":")
