@@ -31,8 +31,10 @@ DECLARED = {
     "flow": ALL - {"projection"} | {"loss_names"},
     "dag": ALL | {"loss_names"},
 }
-SPACES = [(name, params) for name, kinds in CASES.items() for params in kinds]
-EACH = pytest.mark.parametrize("name, params", SPACES, ids=[f"{n}-{k}" for n, k in SPACES])
+SPACES = {
+    f"{name}-{k}": (name, params) for name, kinds in CASES.items() for k, params in enumerate(kinds)
+}  # ids without addresses of objects, which differ from process to process
+EACH = pytest.mark.parametrize("name, params", SPACES.values(), ids=SPACES)
 
 
 def made(name, params):
