@@ -106,7 +106,9 @@ def make_parser() -> Parser:
     group.add_argument("--surrogate", default="margin")
     group.add_argument("--solver", default="bcfw")
     group.add_argument("--oracle", help=ORACLE)
-    group.add_argument("--alpha", type=float, help="regularisation, 1/(C n); default: 1e-3")
+    group.add_argument(
+        "--alpha", type=float, help="regularisation, 1/(C n); default: by the scale of the data"
+    )
     group.add_argument(
         "--alphas", type=_alpha, nargs="+", metavar="A", help="the best of these; or: path"
     )

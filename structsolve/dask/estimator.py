@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from .. import registry
+from ..estimators.alpha import alpha_of, chosen_alpha
 from ..estimators.common import score_sums
 from ..estimators.fitting import description_of
 from ..estimators.structured_svm import StructuredSVM
@@ -57,8 +58,9 @@ class DaskStructuredSVM(BaseEstimator):
     n_shards : int, default=16
         Part of the problem, as the result depends on it within ``tol``: at least the number of
         workers' threads.
-    alpha : float, default=1e-3
-        Regularisation.
+    alpha : float or "auto", default="auto"
+        Regularisation; "auto" as of :class:`~structsolve.StructuredSVM`, from a round over all
+        shards.
     max_iter : int, default=200
         Rounds at most.
     tol : float, default=1e-2
@@ -81,6 +83,8 @@ class DaskStructuredSVM(BaseEstimator):
 
     Attributes
     ----------
+    alpha_ : float
+        The regularisation that was trained with.
     history_ : list of dict
         A record per round, as of :class:`~structsolve.StructuredSVM`.
     n_iter_ : int
@@ -117,7 +121,7 @@ class DaskStructuredSVM(BaseEstimator):
         solver: Any = "auto",
         oracle: Any = None,
         n_shards: int = 16,
-        alpha: float = 1e-3,
+        alpha: float | str = "auto",
         max_iter: int = 200,
         tol: float = 1e-2,
         fit_intercept: bool = True,
@@ -188,7 +192,8 @@ class DaskStructuredSVM(BaseEstimator):
         if solver is None:
             solver = self._choose(problem)
         seed = np.random.default_rng(self._seed())
-        start = Start(problem, float(self.alpha), seed, self.n_jobs or 1, None, float(self.tol))  # type: ignore[arg-type]
+        self.alpha_ = chosen_alpha(self, problem, _alpha_of)
+        start = Start(problem, self.alpha_, seed, self.n_jobs or 1, None, float(self.tol))  # type: ignore[arg-type]
         run: Any
         if isinstance(solver, ConsensusADMM):
             run = ShardedConsensusRun(solver, start)
@@ -208,7 +213,7 @@ class DaskStructuredSVM(BaseEstimator):
             checkpoint=self.checkpoint,
             fingerprint=self._fingerprint(solver, digest),
         )
-        plain.solver_ = self.solver_ = solver
+        plain.solver_, plain.alpha_, self.solver_ = solver, self.alpha_, solver
         plain._finish(problem.space, outcome, LinearModel(problem.space, outcome.w))
         plain.memory_ = self.memory_ = run.memory()
         self._local = plain
@@ -230,7 +235,15 @@ class DaskStructuredSVM(BaseEstimator):
         check_is_fitted(self, "_local")
         model = clone(self._local)
         model._become_fitted(self.space_, LinearModel(self.space_, self._local.flat_weights()))
-        for name in ("history_", "n_iter_", "stop_reason_", "solver_", "memory_", "metadata_"):
+        for name in (
+            "history_",
+            "n_iter_",
+            "stop_reason_",
+            "solver_",
+            "memory_",
+            "metadata_",
+            "alpha_",
+        ):
             setattr(model, name, getattr(self._local, name))
         return model
 
@@ -384,7 +397,7 @@ class DaskStructuredSVM(BaseEstimator):
             "surrogate": description_of(self.surrogate),
             "loss": description_of(self.loss),
             "solver": [solver.name, description_of(solver)],
-            "alpha": repr(float(self.alpha)),
+            "alpha": repr(self.alpha_),
             "random_state": self._seed(),
         }
         return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()
@@ -438,3 +451,9 @@ def _mean(sums: list[tuple[float, float]]) -> float:
     if not total > 0:
         raise ValueError("y: every label is void or weighs nothing, expected some to score by")
     return 1 - sum(lost for lost, _ in sums) / total
+
+
+def _alpha_of(problem: RemoteProblem, n_jobs: int) -> float:
+    """Return what alpha="auto" is, as of :func:`~structsolve.estimators.alpha.default_alpha`."""
+    g, _, value = problem.engine.ask("cut", np.zeros(problem.dim), n_jobs).sums
+    return alpha_of(2 * problem.regulariser(g, 1.0), float(value), problem.weighed_nodes)

@@ -74,6 +74,8 @@ class RemoteProblem:
         Examples of all shards.
     n_nodes : int
         ... and their nodes.
+    weighed_nodes : float
+        Those of an example of weight 2 count twice.
     dim : int
     violation : str or None
         What shards told of bounds that are none, with shard and example.
@@ -94,6 +96,7 @@ class RemoteProblem:
         self.dim = space.layout.dim
         self.n = sum(fact["n"] for fact in facts)
         self.n_nodes = sum(fact["nodes"] for fact in facts)
+        self.weighed_nodes = sum(fact["weighed_nodes"] for fact in facts)
         self.nbytes = sum(fact["nbytes"] for fact in facts)
         self.penalty = penalty_of(space.layout, penalize_intercept)
         self.potentials = SimpleNamespace(has_weights=True, nbytes=self.nbytes)

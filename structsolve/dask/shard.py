@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..estimators.alpha import weighed_nodes
 from ..estimators.fitting import fingerprint_of
 from ..solvers.metric import moments
 from ..solvers.passes import subgradient
@@ -171,14 +172,15 @@ class RemoteShard(Shard):
         Returns
         -------
         Answer
-            Each: ``n``, ``nodes``, ``nbytes``, ``affine``, ``convex``, ``exact``, ``surrogate``,
-            ``violation``, ``fingerprint``.
+            Each: ``n``, ``nodes``, ``weighed_nodes``, ``nbytes``, ``affine``, ``convex``,
+            ``exact``, ``surrogate``, ``violation``, ``fingerprint``.
         """
         p = self.problem
         fact = {
             **self._told(0),
             "n": p.n,
             "nodes": p.n_nodes,
+            "weighed_nodes": weighed_nodes(p),
             "nbytes": self.nbytes,
             "affine": bool(p.surrogate.affine),
             "convex": bool(p.surrogate.convex),

@@ -66,7 +66,7 @@ class HierarchicalSVM(SparseFitting):
         As there; "auto" is "sgd" with ``sparse=True`` and else "bcfw".
     oracle : str or structsolve.lp.Backend, optional
         As there.
-    alpha : float, default=1e-3
+    alpha : float or "auto", default="auto"
         As there.
     max_iter : int, default=100
         Passes; with "learned" those of each alternation.
@@ -158,7 +158,7 @@ class HierarchicalSVM(SparseFitting):
         surrogate: Any = "margin",
         solver: Any = "auto",
         oracle: Any = None,
-        alpha: float = 1e-3,
+        alpha: float | str = "auto",
         max_iter: int = 100,
         tol: float = 1e-3,
         max_alternations: int = 50,
@@ -390,8 +390,11 @@ class HierarchicalSVM(SparseFitting):
         def make(scale: np.ndarray) -> Problem:
             return self._scaled(space, examples, scale, scale**2)
 
+        first = make(np.sqrt(first_weights(hierarchy)))
+        self._choose_alpha(first)
+
         def begin(problem: Problem, w: Any, tol: float) -> Any:
-            start = Start(problem, float(self.alpha), rng, self.n_jobs or 1, w, tol)
+            start = Start(problem, self.alpha_, rng, self.n_jobs or 1, w, tol)
             self.solver_ = choose_solver(solver, problem)
             return self.solver_.start(start)
 
@@ -401,8 +404,7 @@ class HierarchicalSVM(SparseFitting):
         file = None
         if self.checkpoint is not None:
             settings = self._settings(solver) | {"learned": float(self.tol)}
-            problem = make(np.sqrt(first_weights(hierarchy)))
-            fingerprint = fingerprint_of(problem, settings) + repr(float(self.alpha))
+            fingerprint = fingerprint_of(first, settings) + repr(self.alpha_)
             file = Checkpoint(self.checkpoint, fingerprint)
 
         learned = alternate(
@@ -410,7 +412,7 @@ class HierarchicalSVM(SparseFitting):
             make,
             begin,
             inner,
-            float(self.alpha),
+            self.alpha_,
             float(self.tol),
             int(self.max_alternations),
             file,

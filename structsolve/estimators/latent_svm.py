@@ -88,7 +88,7 @@ class LatentSVM(StructuredSVM):
         As there.
     oracle : str or structsolve.lp.Backend, optional
         As there.
-    alpha : float, default=1e-3
+    alpha : float or "auto", default="auto"
         As there.
     max_iter : int, default=100
         Passes of each round at most.
@@ -179,7 +179,7 @@ class LatentSVM(StructuredSVM):
         loss: Any = "hamming",
         solver: Any = "bcfw",
         oracle: Any = None,
-        alpha: float = 1e-3,
+        alpha: float | str = "auto",
         max_iter: int = 100,
         tol: float = 1e-3,
         fit_intercept: bool = True,
@@ -337,6 +337,7 @@ class LatentSVM(StructuredSVM):
             dense=data.dense,
             oracle=self._training_oracle(),
         )
+        self._choose_alpha(problem)
         states = sets.lifted(np.repeat(np.arange(len(n_hidden)), n_hidden))
         jobs = self.n_jobs or 1
         latent = len(states.latent()) > 0
@@ -347,7 +348,7 @@ class LatentSVM(StructuredSVM):
             file = Checkpoint(self.checkpoint, fingerprint)
 
         def begin(w: np.ndarray | None, tol: float) -> Any:
-            start = Start(problem, float(self.alpha), rng, jobs, w, tol)
+            start = Start(problem, self.alpha_, rng, jobs, w, tol)
             self.solver_ = choose_solver(solver, problem)
             return self.solver_.start(start)
 
@@ -368,7 +369,7 @@ class LatentSVM(StructuredSVM):
             completer,
             begin,
             inner,
-            float(self.alpha),
+            self.alpha_,
             float(self.tol),
             int(self.max_rounds),
             jobs,
@@ -391,7 +392,7 @@ class LatentSVM(StructuredSVM):
             "structure": description_of(data.space.structure),
             "classes": repr(data.space.classes_),
             "init": [self.init, int(self.n_init)],
-            "alpha": [float(self.alpha), float(self.tol)],
+            "alpha": [self.alpha_, float(self.tol)],
         }
         more = [problem.weights, data.sets.rows, data.sets.table, data.n_hidden]
         if data.first is not None:

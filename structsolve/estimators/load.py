@@ -11,7 +11,9 @@ from ..potentials.mercer_model import KernelModel
 from ..potentials.model import LinearModel, Model
 from ..utils import container
 from ..utils.arrays import check_finite
+from .alpha import is_auto
 from .codec import check_arrays, check_history, check_metadata, part_of, revive_params
+from .common import check_number
 from .extreme import files as extreme_files
 from .extreme_svm import ExtremeSVM
 from .hierarchical_svm import HierarchicalSVM
@@ -87,8 +89,18 @@ def _revived(meta: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any) -
     model._become_fitted(space, learned)
     model.history_, model.stop_reason_ = check_history(meta["history"]), meta["stop_reason"]
     model.n_iter_ = len(model.history_)
+    _take_alpha(model, meta.get("alpha"))
     model.metadata_ = check_metadata(meta["metadata"])
     model._take_extra_arrays(part_of(arrays, "fitted_"))
     if "feature_names_in" in arrays:
         model.feature_names_in_ = arrays["feature_names_in"].astype(object)
     return model
+
+
+def _take_alpha(model: Any, alpha: Any) -> None:
+    """Set what a model was trained with; older files name it among the parameters alone."""
+    if alpha is None and is_auto(model.alpha):
+        return
+    alpha = model.alpha if alpha is None else alpha
+    check_number("alpha", alpha, 0, True)
+    model.alpha_ = float(alpha)

@@ -26,6 +26,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     meta, arrays = describe(model, TRANSIENT)
     meta["params"]["oracle"] = _oracle(model.oracle)
     meta |= {"history": model.history_, "stop_reason": model.stop_reason_}
+    # What "auto" stood for; models of oracles that were never trained have none.
+    meta["alpha"] = getattr(model, "alpha_", None)
     learned = model._model
     arrays |= {f"{learned.key}_{k}": v for k, v in learned.to_arrays().items()}
     arrays |= {f"fitted_{k}": v for k, v in model._extra_arrays().items()}

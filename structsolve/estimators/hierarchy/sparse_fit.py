@@ -8,6 +8,7 @@ import numpy as np
 
 from ...examples.packing import packed_bytes
 from ...solvers.checkpoint import Checkpoint
+from ..alpha import UNKNOWN, is_auto
 from ..class_weight import weighed_leaves
 from ..fitting import TrainingData, fingerprint_of_examples
 from ..structured_svm import StructuredSVM
@@ -39,6 +40,7 @@ class SparseFitting(StructuredSVM):
             stopped = any(answer is True for answer in answers)
             return stopped
 
+        self.alpha_ = UNKNOWN if is_auto(self.alpha) else float(self.alpha)
         ones, plain = np.ones(len(space.hierarchy)), self.normalization == "none"
         model, history = train(
             space.hierarchy,
@@ -47,7 +49,7 @@ class SparseFitting(StructuredSVM):
             scale=ones if plain else weights.sqrt,
             cost=ones if plain else weights.values,
             loss=self._sparse_loss(),
-            alpha=float(self.alpha),
+            alpha=self.alpha_,
             passes=int(self.max_iter),
             intercept=bool(self.fit_intercept),
             rng=rng,
@@ -70,7 +72,7 @@ class SparseFitting(StructuredSVM):
             return None
         settings = {
             "loss": self._sparse_loss(),
-            "alpha": float(self.alpha),
+            "alpha": self.alpha_,
             "intercept": bool(self.fit_intercept),
             "random_state": repr(self.random_state),
             "normalization": repr((self.normalization, self.directional, self.slack)),

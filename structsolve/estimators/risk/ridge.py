@@ -173,8 +173,8 @@ class _Smoother:
             averages += np.multiply.outer(rest / self.n, outputs[1])
         return averages
 
-    def left_out(self, alpha: float) -> np.ndarray:
-        """Return the weights of the other examples at each training example, itself left out.
+    def left_out(self, alpha: float, rows: np.ndarray | None = None) -> np.ndarray:
+        """Return the weights of the other examples at training examples, each left out itself.
 
         Row i holds the weights at ``x_i`` of training without example i, where the penalty stays
         ``n alpha``: ``S_ij / (1 - S_ii)`` of the smoothing matrix S, 0 at i.
@@ -182,14 +182,18 @@ class _Smoother:
         Parameters
         ----------
         alpha : float
+        rows : ndarray of int of shape (t,), optional
+            Some of the training examples; all by default.
 
         Returns
         -------
-        ndarray of shape (n, n)
+        ndarray of shape (t, n)
         """
-        S = self.weights_at(self._training_rows(), alpha)
-        rest = np.maximum(1 - S.diagonal(), ROUNDING)
-        np.fill_diagonal(S, 0.0)
+        own = np.arange(self.n) if rows is None else rows
+        S = self.weights_at(self._training_rows()[own], alpha)
+        at = np.arange(len(own)), own
+        rest = np.maximum(1 - S[at], ROUNDING)
+        S[at] = 0.0
         return S / rest[:, None]
 
     def _shrunken(self, alpha: float) -> np.ndarray:

@@ -1,0 +1,160 @@
+"""The regularisation constant: what users give, or what "auto" makes of the training data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..potentials.calls import add, score
+from ..solvers.passes import subgradient
+from ..solvers.problem import Problem
+from ..surrogates.calls import cut
+from ..utils.progress import stage
+from .common import check_number
+
+AUTO = "auto"
+#: What "auto" stands for where the training set is not known as a whole, or says nothing.
+UNKNOWN = 1e-3
+# Examples whose own subgradients tell how large the mean of all would be without any signal.
+SAMPLE = 16
+
+
+def is_auto(alpha: Any) -> bool:
+    """Tell whether the constant is left to the data.
+
+    Parameters
+    ----------
+    alpha : object
+        The parameter of an estimator.
+
+    Returns
+    -------
+    bool
+    """
+    return isinstance(alpha, str) and alpha == AUTO
+
+
+def check_alpha(alpha: Any) -> None:
+    """Raise ValueError unless alpha is "auto" or a finite number above 0.
+
+    Parameters
+    ----------
+    alpha : object
+    """
+    if not is_auto(alpha):
+        check_number("alpha", alpha, 0, True, f" or {AUTO!r}")
+
+
+def default_alpha(problem: Problem, n_jobs: int = 1) -> float:
+    """Return the constant that "auto" stands for: ``||g||^2 / (R n)``.
+
+    ``R`` is the mean surrogate at ``w = 0``, ``g`` its subgradient there, and ``n`` the number of
+    nodes of all examples, each as often as its weight says.  Features ``s`` times as large make it
+    ``s^2`` times as large, losses ``s`` times as large ``1 / s`` times, so that predictions depend
+    on neither; a chain of independent nodes gets what its nodes alone would get.  It takes one pass
+    over the data.
+
+    Parameters
+    ----------
+    problem : Problem
+    n_jobs : int, default=1
+
+    Returns
+    -------
+    float
+        1e-3 where the surrogate at 0 is 0 or no feature tells labels apart.
+
+    Notes
+    -----
+    Where classes cancel out in ``g``, ``||g||^2`` is taken to be at least the mean square of an
+    example's own subgradient, of 16 examples, divided by n: what is left of it by chance.
+
+    Examples
+    --------
+    >>> import structsolve
+    >>> from structsolve.estimators.alpha import default_alpha
+    >>> X, y = [[1.0], [-1.0]], ["a", "b"]
+    >>> space, examples = structsolve.get_structure("multiclass").make_space(X, y)
+    >>> default_alpha(structsolve.Problem(space, examples))    # ||g||^2 = 2, R = 1, n = 2
+    1.0
+    """
+    g, _, bounds, _ = subgradient(problem, np.zeros(problem.dim), n_jobs)
+    value, nodes = float(problem.weights @ bounds), weighed_nodes(problem)
+    square = 2 * problem.regulariser(g, 1.0)
+    if nodes > 0:
+        square = max(square, _chance(problem) / nodes)
+    return alpha_of(square, value, nodes)
+
+
+def alpha_of(square: float, value: float, nodes: float) -> float:
+    """Return ``square / (value nodes)``, 1e-3 where that is no number above 0.
+
+    Parameters
+    ----------
+    square, value, nodes : float
+
+    Returns
+    -------
+    float
+    """
+    with np.errstate(all="ignore"):
+        alpha = float(np.float64(square) / (np.float64(value) * nodes))
+    return alpha if np.isfinite(alpha) and alpha > 0 else UNKNOWN
+
+
+def chosen_alpha(
+    estimator: Any, problem: Any, rule: Callable[[Any, int], float] = default_alpha
+) -> float:
+    """Return the constant to train with, and log where it comes from if the data decide.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With ``alpha``, ``n_jobs`` and ``verbose``.
+    problem : Problem
+    rule : callable, optional
+        Called with the problem and the number of threads.
+
+    Returns
+    -------
+    float
+    """
+    if not is_auto(estimator.alpha):
+        return float(estimator.alpha)
+    alpha = rule(problem, estimator.n_jobs or 1)
+    stage(
+        int(estimator.verbose),
+        type(estimator).__name__,
+        f"alpha='auto' is {alpha:.3g} by the scale of the data; a number switches the rule off",
+    )
+    return alpha
+
+
+def weighed_nodes(problem: Problem) -> float:
+    """Return the number of nodes of all examples; those of weight 2 count twice.
+
+    Parameters
+    ----------
+    problem : Problem
+
+    Returns
+    -------
+    float
+    """
+    sizes, weights = np.diff(problem.examples.offsets), problem.examples.sample_weight
+    return float(sizes.sum() if weights is None else sizes @ np.asarray(weights, dtype=float))
+
+
+def _chance(problem: Problem) -> float:
+    """Mean square of the subgradient of one example at w = 0."""
+    some = np.flatnonzero(problem.weights > 0)
+    some = np.unique(some[np.linspace(0, len(some) - 1, SAMPLE).astype(int)])
+    zero, squares = np.zeros(problem.dim), []
+    for i in some.tolist():
+        theta, g = score(problem.potentials, i, zero), np.zeros(problem.dim)
+        answer = cut(problem.surrogate, i, theta, problem.examples.label(i))
+        add(problem.potentials, i, answer.index, answer.value, 1.0, g)
+        squares.append(2 * problem.regulariser(g, 1.0))
+    return float(np.mean(squares))
