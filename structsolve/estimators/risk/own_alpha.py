@@ -65,15 +65,17 @@ def chosen_alpha(model: Any) -> float:
     alphas = (unit * 10.0**EXPONENTS).tolist()
     for alpha in alphas:
         weights = smoother.left_out(alpha, rows)
-        found, _ = targets.decode(
+        predicted, _ = targets.decode(
             lambda a, b, weights=weights: targets.scores(weights[a:b]), examples, model.n_jobs
         )
         if sets:
-            scores.append(2 * float((found * truth).sum()) / max(float((found + truth).sum()), 1))
+            scores.append(
+                2 * float((predicted * truth).sum()) / max(float((predicted + truth).sum()), 1)
+            )
         else:
-            whole = targets.examples.labels.copy()
-            whole[places] = found
-            scores.append(-float(targets.losses(whole)[rows].mean()))
+            labels = targets.examples.labels.copy()
+            labels[places] = predicted
+            scores.append(-float(targets.losses(labels)[rows].mean()))
     return alphas[int(np.argmax(scores))]
 
 

@@ -191,9 +191,9 @@ class _Smoother:
         """
         own = np.arange(self.n) if rows is None else rows
         S = self.weights_at(self._training_rows()[own], alpha)
-        at = np.arange(len(own)), own
-        rest = np.maximum(1 - S[at], ROUNDING)
-        S[at] = 0.0
+        diagonal = np.arange(len(own)), own
+        rest = np.maximum(1 - S[diagonal], ROUNDING)
+        S[diagonal] = 0.0
         return S / rest[:, None]
 
     def _shrunken(self, alpha: float) -> np.ndarray:

@@ -1,0 +1,216 @@
+"""alpha="auto": what it is, what it does not depend on, and that numbers mean what they meant."""
+
+import logging
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import structsolve
+from structsolve import ConditionalRiskMinimizer, CostMatrix, HierarchicalSVM, LatentSVM
+from structsolve import StructuredSVM as SVM
+from structsolve.estimators.alpha import UNKNOWN, default_alpha
+from structsolve.estimators.risk.own_alpha import EXPONENTS, ROWS
+from structsolve.solvers.problem import Problem
+
+
+def rows(n=60, d=4, K=3, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.permutation(np.arange(n) % K)
+    return rng.normal(size=(K, d))[y] + rng.normal(size=(n, d)), y
+
+
+def by_hand(X, y, loss=1.0):
+    """||g||^2 / (R n) of flat classes: at w = 0 the first wrong class is the worst."""
+    n, K = len(y), y.max() + 1
+    g = np.zeros((X.shape[1] + 1, K))
+    for x, own in zip(np.column_stack([X, np.ones(n)]), y):
+        g[:, own] += x / n
+        g[:, 0 if own else 1] -= x / n
+    return (g**2).sum() / (loss * n)
+
+
+def test_it_is_the_formula():
+    X, y = rows()
+    assert SVM("multiclass").fit(X, y).alpha_ == pytest.approx(by_hand(X, y))
+    costly = SVM("multiclass", loss=CostMatrix(5 * (1 - np.eye(3)))).fit(X, y)
+    assert costly.alpha_ == pytest.approx(by_hand(X, y, 5.0))
+
+
+@pytest.mark.parametrize("scale", [1e-3, 7.0, 1e4])
+def test_scales_of_features_and_losses_do_not_matter(scale):
+    X, y = rows()
+    settings = {"fit_intercept": False, "tol": 1e-7, "max_iter": 2000}
+    plain = SVM("multiclass", **settings).fit(X, y)
+    large = SVM("multiclass", **settings).fit(scale * X, y)
+    assert large.alpha_ == pytest.approx(scale**2 * plain.alpha_)
+    assert (large.predict(scale * X) == plain.predict(X)).all()
+    loss = CostMatrix(scale * (1 - np.eye(3)))
+    costly = SVM("multiclass", loss=loss, **settings).fit(X, y)
+    assert costly.alpha_ == pytest.approx(plain.alpha_ / scale)
+    assert (costly.predict(X) == plain.predict(X)).all()
+
+
+def test_weights_count_as_rows_do():
+    X, y = rows()
+    counts = np.random.default_rng(1).integers(0, 4, len(y))
+    weighed = SVM("multiclass").fit(X, y, sample_weight=counts)
+    repeated = SVM("multiclass").fit(np.repeat(X, counts, axis=0), np.repeat(y, counts))
+    assert weighed.alpha_ == pytest.approx(repeated.alpha_)
+    chains = SVM("chain").fit([X[:20], X[20:]], [y[:20], y[20:]])
+    twice = SVM("chain").fit([X[:20], X[20:]] * 2, [y[:20], y[20:]] * 2)
+    assert twice.alpha_ == pytest.approx(chains.alpha_ / 2)
+
+
+def test_a_kernel_measures_in_its_own_space():
+    X, y = rows()
+    plain = SVM("multiclass").fit(X, y)
+    assert SVM("multiclass", kernel="linear").fit(X, y).alpha_ == pytest.approx(plain.alpha_)
+    assert 0 < SVM("multiclass", kernel="rbf").fit(X, y).alpha_ < 1
+
+
+def test_threads_and_other_ways_give_the_same():
+    X, y = rows(400, 6, 4)
+    one = SVM("multiclass").fit(X, y)
+    assert SVM("multiclass", n_jobs=3).fit(X, y).alpha_ == one.alpha_
+    assert SVM("multiclass", solver="cutting-plane").fit(X, y).alpha_ == one.alpha_
+    assert SVM("multiclass", solver="sgd").fit(X, y).alpha_ == one.alpha_
+
+
+def test_classes_that_cancel_get_what_chance_would_leave():
+    X = np.array([[1.0, 1], [-1, -1], [1, -1], [-1, 1]] * 25)
+    y = np.array([0, 0, 1, 1] * 25)
+    model = SVM("multiclass", fit_intercept=False).fit(X, y)
+    # Every example's own subgradient has a square of 4, R is 1, and n is 100.
+    assert model.alpha_ == pytest.approx(4 / 100**2)
+    assert SVM("multiclass", fit_intercept=False).fit(0 * X, y).alpha_ == UNKNOWN
+
+
+def test_numbers_mean_what_they_meant(caplog):
+    X, y = rows()
+    model = SVM("multiclass", alpha=0.01, verbose=0)
+    with caplog.at_level(logging.INFO, logger="structsolve"):
+        assert model.fit(X, y).alpha_ == 0.01
+        assert "auto" not in caplog.text
+        auto = SVM("multiclass").fit(X, y)
+    told = [line for line in caplog.messages if "auto" in line]
+    assert len(told) == 1 and f"{auto.alpha_:.3g}" in told[0]
+    assert auto.get_params()["alpha"] == clone(auto).alpha == "auto"
+    same = SVM("multiclass", alpha=auto.alpha_).fit(X, y)
+    assert np.array_equal(same.flat_weights(), auto.flat_weights())
+    path = SVM("multiclass").path(X, y, [0.1, 0.01])
+    assert [one.alpha_ for one in path] == [0.1, 0.01]
+    for wrong in ("best", 0, -1.0, np.nan, None):
+        with pytest.raises(ValueError, match="alpha is .*'auto'"):
+            SVM("multiclass", alpha=wrong).fit(X, y)
+
+
+def test_batches_do_not_tell_how_many_there_are():
+    X, y = rows()
+    model = SVM("multiclass", solver="sgd").partial_fit(X[:30], y[:30], classes=[0, 1, 2])
+    model.partial_fit(X[30:], y[30:])
+    given = SVM("multiclass", solver="sgd", alpha=UNKNOWN)
+    given.partial_fit(X[:30], y[:30], classes=[0, 1, 2]).partial_fit(X[30:], y[30:])
+    assert model.alpha_ == UNKNOWN
+    assert np.array_equal(model.flat_weights(), given.flat_weights())
+
+
+def test_files_keep_it(tmp_path, monkeypatch):
+    X, y = rows()
+    model = SVM("multiclass").fit(X, y)
+    model.save(tmp_path / "new")
+    loaded = structsolve.load(tmp_path / "new")
+    assert loaded.alpha == "auto" and loaded.alpha_ == model.alpha_
+    old = SVM("multiclass", alpha=1e-3).fit(X, y)
+    del old.alpha_  # as of a version that knew numbers alone
+    old.save(tmp_path / "old")
+    assert structsolve.load(tmp_path / "old").alpha_ == 1e-3
+
+
+def test_training_goes_on_from_a_checkpoint(tmp_path):
+    X, y = rows()
+    whole = SVM("multiclass", tol=1e-6).fit(X, y)
+    stop = [lambda record: record["pass"] == 3]
+    SVM("multiclass", tol=1e-6, callbacks=stop, checkpoint=tmp_path / "c").fit(X, y)
+    rest = SVM("multiclass", tol=1e-6, checkpoint=tmp_path / "c").fit(X, y)
+    assert np.array_equal(rest.flat_weights(), whole.flat_weights())
+
+
+def test_kin():
+    X, y = rows()
+    tree = {"root": ["a", "b"], "a": [], "b": ["c", "d"], "c": [], "d": []}
+    leaves = np.array(["a", "c", "d"])[y]
+    for settings in ({}, {"normalization": "learned"}):
+        model = HierarchicalSVM(tree, **settings).fit(X, leaves)
+        number = HierarchicalSVM(tree, alpha=model.alpha_, **settings).fit(X, leaves)
+        assert model.alpha_ != UNKNOWN
+        assert np.array_equal(model.flat_weights(), number.flat_weights())
+    assert HierarchicalSVM(tree, sparse=True).fit(X, leaves).alpha_ == UNKNOWN
+    latent = LatentSVM("multiclass", n_hidden=2).fit(X, y)
+    number = LatentSVM("multiclass", n_hidden=2, alpha=latent.alpha_).fit(X, y)
+    assert np.array_equal(latent.flat_weights(), number.flat_weights())
+
+
+def test_shards_together_give_what_one_problem_gives():
+    pytest.importorskip("dask")
+    from structsolve.dask.engine import LocalEngine
+    from structsolve.dask.estimator import _alpha_of
+    from structsolve.dask.problem import RemoteProblem
+    from structsolve.dask.shard import RemoteShard
+
+    X, y = rows()
+    counts = np.random.default_rng(1).integers(1, 4, len(y)).astype(float)
+    structure = structsolve.get_structure("multiclass")
+    space, examples = structure.make_space(X, y, sample_weight=counts)
+    shards = []
+    for k, some in enumerate((slice(0, 25), slice(25, None))):
+        part = space.pack(X[some], y[some], counts[some])
+        total, own = counts.sum(), counts[some].sum()
+        shards.append(RemoteShard(Problem(space, part), k, total, own, seed=0))
+    engine = LocalEngine(shards)
+    problem = RemoteProblem(engine, space, engine.ask("facts").each)
+    assert _alpha_of(problem, 1) == pytest.approx(default_alpha(Problem(space, examples)))
+
+
+# -- conditional risk ------------------------------------------------------------------------------
+
+
+def test_rows_left_out_choose_for_conditional_risk():
+    X, y = rows(40)
+    X = X / 3
+    model = ConditionalRiskMinimizer().fit(X, y)
+    unit = float(model._smoother.values.sum()) / len(y)
+    alphas = (unit * 10.0**EXPONENTS).tolist()
+    assert model.alpha_ in alphas
+    same = ConditionalRiskMinimizer(alphas=alphas).fit(X, y)
+    assert same.alpha_ == model.alpha_
+    assert model.get_params()["alpha"] == clone(model).alpha == "auto"
+    assert ConditionalRiskMinimizer(alpha=0.3).fit(X, y).alpha_ == 0.3
+    with pytest.raises(ValueError, match="alpha"):
+        ConditionalRiskMinimizer(alpha="best").fit(X, y)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", None])
+def test_some_rows_left_out_are_rows_of_all(kernel):
+    X, y = rows(30)
+    smoother = ConditionalRiskMinimizer(kernel=kernel).fit(X, y)._smoother
+    some = np.array([7, 3, 29])
+    assert np.allclose(smoother.left_out(0.1, some), smoother.left_out(0.1)[some], atol=1e-12)
+
+
+def test_many_rows_are_chosen_from():
+    X, y = rows(ROWS + 200)
+    model = ConditionalRiskMinimizer().fit(X, y)
+    best = max(one.score(X, y) for one in ConditionalRiskMinimizer().path(X, y, [1e-1, 1e-3]))
+    assert model.score(X, y) > best - 0.1
+
+
+def test_label_sets_are_not_left_empty():
+    # With one label in twenty, predicting none has the least Hamming loss at strong penalties.
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 10))
+    Y = (X @ rng.normal(size=(10, 20)) > 5.5).astype(int)
+    assert Y.mean() < 0.1
+    strong = ConditionalRiskMinimizer("multilabel", alpha=1e-1).fit(X, Y)
+    assert strong.predict(X).sum() < 0.1 * Y.sum()
+    assert ConditionalRiskMinimizer("multilabel").fit(X, Y).predict(X).sum() > 0.5 * Y.sum()
