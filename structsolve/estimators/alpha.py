@@ -144,7 +144,12 @@ def weighed_nodes(problem: Problem) -> float:
     float
     """
     sizes, weights = np.diff(problem.examples.offsets), problem.examples.sample_weight
-    return float(sizes.sum() if weights is None else sizes @ np.asarray(weights, dtype=float))
+    if weights is None:
+        return float(sizes.sum())
+    with np.errstate(over="ignore"):
+        total = float(sizes @ np.asarray(weights, dtype=np.float64))
+    # Weights of such a size count nothing.
+    return total if np.isfinite(total) else float(sizes.sum())
 
 
 def _chance(problem: Problem) -> float:
