@@ -346,5 +346,6 @@ def test_a_team_is_of_one_loop():
         Team(other, 2),
     )
     refused("batch is 0, expected 1", mine.run, order, 1, 30, True, 10, 0.1, 0.0, True, 0)
-    refused("size is 0, expected at least 1 thread", Team, mine, 0)
+    refused("size is 0, expected 1 to 65535 threads", Team, mine, 0)
+    refused("size is 4611686018427387904, expected 1 to 65535 threads", Team, mine, 2**62)
     refused("batch is 0, expected an integer >= 1", begin, BCFW(batch=0), problem, ALPHA)

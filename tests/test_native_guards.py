@@ -11,6 +11,7 @@ from structsolve.algorithms import topological_order as walks
 from structsolve.estimators.decode import Room, decode, decode_kbest, draw, node_rows
 from structsolve.estimators.hierarchy.leaf_search import LeafSearch
 from structsolve.estimators.hierarchy.sparse_tree import SparseTree
+from structsolve.extreme._strips import Strips
 from structsolve.lp import ask_oracle
 from structsolve.plugins.dag._closure import ClosureGraph
 from structsolve.plugins.dependency._shape import first_fault
@@ -275,3 +276,9 @@ def test_weights_of_kernel_rows_have_their_size():
         with pytest.raises(ValueError, match="W: found"):
             function(rows, 1, *rest, np.zeros(0))
         assert not np.any(function(rows, 1, *rest, np.zeros(rows.weights_size)))
+
+
+@pytest.mark.parametrize("sizes", [(0, 3, 3), (2**62, 3, 3), (1, -1, 3), (1, 2**60, 1), (1, 3, -1)])
+def test_strips_of_no_class_or_of_sizes_that_wrap(sizes):
+    with pytest.raises(ValueError, match="k from 1, longest and n_rows from 0"):
+        Strips(*sizes)

@@ -73,6 +73,10 @@ cdef class Strips:
     """
 
     def __init__(self, Py_ssize_t k, Py_ssize_t longest, Py_ssize_t n_rows):
+        if not 0 < k <= INT32_MAX or not 0 <= longest <= INT32_MAX or n_rows < 0:
+            raise ValueError(
+                f"expected k from 1, longest and n_rows from 0, none beyond 2**31 - 1; got k {k}, "
+                f"longest {longest}, n_rows {n_rows}")
         self.room, self.most_rows = k, max(1, min(n_rows, ROWS, KEPT // k))
         self.most_cursors = max(longest, min(longest * self.most_rows, CURSORS))
         self.n_rows = self.n_cursors = 0

@@ -21,6 +21,7 @@ cdef enum:
     LOOKS = 2000
     # A cache line, in words.
     LINE = 8
+    MOST = 0xffff   # threads, as many as a ticket counts pieces
 
 # Places among the words.
 cdef enum:
@@ -65,7 +66,7 @@ cdef class Team:
     work : Shared
         Does a piece.
     size : int
-        Threads, at least 1.
+        Threads, from 1 to 65535.
 
     Attributes
     ----------
@@ -74,8 +75,8 @@ cdef class Team:
     """
 
     def __cinit__(self, Shared work not None, Py_ssize_t size):
-        if size < 1:
-            raise ValueError(f"size is {size}, expected at least 1 thread")
+        if not 1 <= size <= MOST:
+            raise ValueError(f"size is {size}, expected 1 to {MOST} threads")
         self.size, self.work = size, work
         # numpy's own memory is freed with it, after the locks.
         self.owner = np.zeros((size + 4) * LINE, dtype=np.int64)
