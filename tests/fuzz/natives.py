@@ -34,7 +34,6 @@ _BY_NAME = {
 _TIMES = {"max_calls", "max_steps", "repeat", "repeats", "max_iter", "most", "passes", "shape"}
 # Threads wait for each other: one alone waits for ever.
 _ALONE = {"threads": 1, "thread": 0}
-_SLOW = {"seconds_per_call", "repeat_argmax"}
 
 
 class Natives:
@@ -250,6 +249,6 @@ def _targets() -> list[tuple[str, str | None, Any, dict[str, str]]]:
                     if label in live:
                         documented = _documented(method.__doc__)
                         targets.append((f"{label}.{key}", label, key, documented))
-            elif callable(value) and name not in _SLOW:
+            elif callable(value):
                 targets.append((label, None, value, _documented(value.__doc__)))
     return targets

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
-import importlib.util
+import importlib
 import inspect
-import pkgutil
 import types
 import warnings
 from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,12 +19,12 @@ import scipy.sparse as sp
 import structsolve
 import structsolve.plugins
 from structsolve import ConditionalRiskMinimizer, HierarchicalSVM, StructuredSVM, registry
-from structsolve.lp import ask_cones, ask_oracle
 from structsolve.solvers import BCFW, GBCFW, SDCA, SGD, CuttingPlane
-from structsolve.structure.ask import POWERS, ask_parts, ask_power, ask_projection, make_layout
 
 from . import extreme
+from . import objects as made
 
+_SUFFIXES = tuple(EXTENSION_SUFFIXES)
 TREE = [("r", "a"), ("r", "b"), ("a", "c"), ("a", "d")]
 
 
@@ -108,14 +108,12 @@ def fitted() -> list[tuple[Any, Any, Any]]:
 def compiled() -> list[types.ModuleType]:
     """All compiled modules of the package and its plugins."""
     modules = []
-    # Plugins may lie in another folder, where the package is not installed but pointed at.
-    walked = [*pkgutil.walk_packages(structsolve.__path__, "structsolve.")]
-    walked += pkgutil.walk_packages(structsolve.plugins.__path__, "structsolve.plugins.")
-    for name in sorted({each.name for each in walked}):
-        # Others are not imported: layers for PyTorch need it.
-        spec = importlib.util.find_spec(name)
-        if spec is not None and str(spec.origin).endswith(tuple(EXTENSION_SUFFIXES)):
-            modules.append(importlib.import_module(name))
+    # By their files: to walk packages is to import them, those that need PyTorch as well.
+    for package in (structsolve, structsolve.plugins):
+        for folder in map(Path, package.__path__):
+            for path in sorted(p for p in folder.rglob("*") if p.name.endswith(_SUFFIXES)):
+                parts = [*path.parent.relative_to(folder).parts, path.name.split(".")[0]]
+                modules.append(importlib.import_module(".".join([package.__name__, *parts])))
     return modules
 
 
@@ -131,9 +129,11 @@ def live() -> dict[str, list[Any]]:
     own = {m.__name__ for m in compiled()}
     seen: set[int] = set()
     objects: list[Any] = []
-    stack: list[Any] = [operator for model, X, Y in fitted() for operator in _operators(model, X)]
-    stack += [model for model, _, _ in fitted()]
-    stack += extreme.objects()
+    stack: list[Any] = [model for model, _, _ in fitted()]
+    for model, X, _ in fitted():
+        with contextlib.suppress(Exception):  # networks of flows are no lists
+            stack += made.operators(model.space_, model.space_.pack(X[:3]))
+    stack += made.objects() + extreme.objects()
     skipped = (str, bytes, int, float, types.ModuleType, types.FunctionType, type)
     while stack and len(seen) < 200_000:
         value = stack.pop()
@@ -156,20 +156,3 @@ def live() -> dict[str, list[Any]]:
                 for name in (kind.__name__, f"{kind.__module__}.{kind.__name__}"):
                     by_class.setdefault(name, []).append(value)
     return by_class
-
-
-def _operators(model: Any, X: Any) -> list[Any]:
-    """All operators that a model's space gives for a few of its examples."""
-    space = model.space_
-    try:
-        layout = make_layout(space, space.pack(X[:3]))
-    except Exception:
-        return []  # networks of flows are no lists
-    oracle, parts = ask_oracle(space)(layout), ask_parts(space)(layout)
-    ways = [functools.partial(ask_power, space, power) for power in POWERS]
-    ways += [functools.partial(ask_projection, space, name) for name in ("entropy", "euclidean")]
-    operators = [layout, oracle, parts, ask_cones(space, oracle, parts)]
-    for way in ways:
-        with contextlib.suppress(Exception):  # not every structure has every power
-            operators.append(way()(layout))
-    return operators

@@ -105,6 +105,7 @@ def run_batch(target: str, cases: range) -> Tally:
             name = signal.Signals(status).name if status < 64 else f"status {status}"
             last = state[_NUMBERS.size :].rstrip(b"\0").decode(errors="replace")
             told = [line for line in text.splitlines() if line.strip() and line not in lines]
+            told = [line for line in told if not line.startswith("Extension modules:")]
             tally.lines += [f"{target}, case {case}: {name}: {last}"]
             tally.lines += [f"    {line}" for line in told[:14]]
         return tally
