@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import time
 
-from .base import BATCH
 from .targets import TARGETS
-from .worker import run_batch, work
+from .worker import around, prepare, run_batch, work
 
 
 def main() -> int:
@@ -22,12 +22,16 @@ def main() -> int:
     given = parser.parse_args()
     if given.replay:
         target, case = given.replay[0], int(given.replay[1])
-        tally = run_batch(target, range(case - case % BATCH, case + 1))
+        tally = run_batch(target, around(target, case))
         print(*tally.lines, sep="\n")
         return int(tally.crashes + tally.others > 0)
     targets = given.targets or list(TARGETS)
-    first = given.first - given.first % BATCH
-    tallies = [work(target, first, given.seconds / len(targets)) for target in targets]
+    end = time.monotonic() + given.seconds
+    for target in targets:
+        prepare(target)
+    tallies = []
+    for left, target in zip(range(len(targets), 0, -1), targets):
+        tallies.append(work(target, given.first, (end - time.monotonic()) / left))
     print("| target | cases | refused | crashes | other faults |")
     print("|---|---:|---:|---:|---:|")
     rows = [(t.target, t.cases, t.refused, t.crashes, t.others) for t in tallies]

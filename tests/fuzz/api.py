@@ -13,7 +13,7 @@ from structsolve import ConditionalRiskMinimizer, HierarchicalSVM, Sequences, St
 from structsolve.testing import BrokenPromise
 
 from . import seeds
-from .base import Fault, short
+from .base import Fault, Target, short
 
 _ODD: list[Any] = [
     None, 0, 1, -1, 3, 2.5, float("nan"), "x", "", [], [[]], [None], {}, (), [1, [2]], [[1], 2],
@@ -58,7 +58,7 @@ def _estimators() -> list[tuple[str, Any, Any, Any]]:
     return models
 
 
-class Api:
+class Api(Target):
     """``fit``, ``predict``, ``score`` and their kin, of every structure."""
 
     name = "api"
@@ -144,7 +144,7 @@ def _holding(rng: np.random.Generator, value: np.ndarray, pool: list[Any]) -> np
     return copy
 
 
-class Sparse:
+class Sparse(Target):
     """Sparse matrices whose arrays lie, wherever a matrix may be given."""
 
     name = "sparse"

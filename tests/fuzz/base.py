@@ -1,8 +1,8 @@
 """Inputs that should be refused: cases by number, each made of its target's name and that number.
 
-A target is a class with ``name``, ``names`` (exceptions that are answers), and ``run(rng)``, which
-makes one case and returns whether it was taken.  Targets are made anew for every batch of
-``BATCH`` cases, so that what one case leaves behind is the same when a batch is run again::
+A target is a class with ``name``, ``refusals`` (exceptions that are answers), and ``run(rng)``,
+which makes one case.  Targets are made anew for every batch of ``batch`` cases, so that what one
+case leaves behind is the same when a batch is run again::
 
     python -m fuzz 60                          # every target, for a minute
     python -m fuzz --replay natives 1234       # one case, and what stands before it in its batch
@@ -11,10 +11,18 @@ makes one case and returns whether it was taken.  Targets are made anew for ever
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 
 import numpy as np
 
-BATCH = 250
+
+class Target:
+    """What targets share: ``say(text)`` tells what a case is before it runs."""
+
+    name: str
+    refusals: tuple[type[Exception], ...] = (ValueError,)
+    batch = 250
+    say: Callable[[str], None]
 
 
 class Fault(AssertionError):

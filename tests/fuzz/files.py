@@ -21,7 +21,7 @@ from structsolve import StructuredSVM
 from structsolve.utils import container
 
 from . import seeds
-from .base import Fault, short
+from .base import Fault, Target, short
 
 _VALUES: list[Any] = [
     None, True, False, 0, -1, 1, 3, 2**31, 2**62, 2**63, 10**30, 0.5, -0.0, float("nan"),
@@ -54,7 +54,7 @@ def _originals(kind: str) -> list[tuple[Any, dict[str, np.ndarray], Any]]:
     return contents
 
 
-class Models:
+class Models(Target):
     """Model files: `load`, then what a loaded model is for."""
 
     name = "models"

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from . import extreme, seeds
-from .base import Fault, short
+from .base import Fault, Target, short
 
 _TYPES = {
     "float64": np.float64, "float32": np.float32, "int32": np.int32, "int64": np.int64,
@@ -36,7 +36,7 @@ _TIMES = {"max_calls", "max_steps", "repeat", "repeats", "max_iter", "most", "pa
 _ALONE = {"threads": 1, "thread": 0}
 
 
-class Natives:
+class Natives(Target):
     """Functions, classes and methods of compiled modules, found by introspection."""
 
     name = "natives"

@@ -28,7 +28,13 @@ from structsolve.plugins.mrf._model import GraphModel
 from structsolve.solvers.base import Start
 from structsolve.structure import calls
 from structsolve.structure.ask import (
-    POWERS, ask_loss, ask_parts, ask_power, ask_projection, loss_names, make_layout,
+    POWERS,
+    ask_loss,
+    ask_parts,
+    ask_power,
+    ask_projection,
+    loss_names,
+    make_layout,
 )  # fmt: skip
 from structsolve.structure.losses import LabelCount
 from structsolve.surrogates import CutSurrogate, MaxMin
@@ -51,6 +57,7 @@ _SETTINGS: dict[str, list[dict[str, Any]]] = {
     "ordinal": [{"thresholds": True}],
     "permutation": [{"kind": "ranking"}, {"weights": "scores"}, {"weights": "rank:1"}],
 }  # fmt: skip
+
 
 class PlainLoss(TaskLoss):
     """Errors, in Python."""
@@ -126,7 +133,9 @@ def _problems() -> list[Any]:
                     made = registry.default().make("surrogates", surrogate, **settings)
                     problems.append(Problem(space, examples, surrogate=made))
     plain = PlainMargin()
-    given = [(_spaces()[0], {"surrogate": plain, "loss": loss}) for loss in ("hamming", PlainLoss())]
+    given = [
+        (_spaces()[0], {"surrogate": plain, "loss": loss}) for loss in ("hamming", PlainLoss())
+    ]
     given += [
         (_spaces()[0], {"surrogate": MaxMin(geometry=name)}) for name in ("entropy", "euclidean")
     ]
@@ -136,7 +145,9 @@ def _problems() -> list[Any]:
 def classes() -> tuple[Any, Any]:
     """Rows of three classes."""
     rng = np.random.default_rng(0)
-    return structsolve.get_structure("multiclass").make_space(rng.normal(size=(6, 2)), [0, 1, 2] * 2)
+    return structsolve.get_structure("multiclass").make_space(
+        rng.normal(size=(6, 2)), [0, 1, 2] * 2
+    )
 
 
 def runs(problems: list[Any]) -> list[Any]:

@@ -16,7 +16,7 @@ from structsolve.io.graphs import read_hierarchy, read_network
 from structsolve.io.npz import write_npz
 from structsolve.io.uai import read_uai
 
-from .base import Fault, short
+from .base import Fault, Target, short
 
 _CONLLU = (
     "# text = He ran\n1\tHe\the\tPRON\tPRP\t_\t2\tnsubj\t_\t_\n2\tran\trun\tVERB\tVBD\t_\t0\troot"
@@ -45,7 +45,7 @@ _PIECES = [
 ]  # fmt: skip
 
 
-class Readers:
+class Readers(Target):
     """Every reader of data files."""
 
     name = "readers"

@@ -6,6 +6,7 @@ import contextlib
 import faulthandler
 import mmap
 import os
+import re
 import resource
 import shutil
 import signal
@@ -16,7 +17,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from .base import BATCH, Fault, generator
+from .base import Fault, generator
 from .targets import TARGETS
 
 #: Seconds of processor time that a case may take; the process is killed afterwards.
@@ -73,18 +74,34 @@ def run_cases(target: str, cases: range, note: Any = None) -> Tally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def again(line: str) -> str:
+    """The line that replays a case, below what is told of it; below other lines nothing."""
+    told = re.match(r"(\w+), case (\d+): ", line)
+    return f"\n    again: cd tests && python -m fuzz --replay {told[1]} {told[2]}" if told else ""
+
+
+def prepare(target: str) -> None:
+    """Make once what all batches share, in the parent of their processes."""
+    TARGETS[target](tempfile.gettempdir())
+
+
+def around(target: str, case: int) -> range:
+    """The cases from the first of a case's batch to itself."""
+    return range(case - case % TARGETS[target].batch, case + 1)
+
+
 def work(target: str, first: int, seconds: float) -> Tally:
-    """Run batches in child processes, one after the other, for so many seconds."""
-    total, end, batch = Tally(target), time.monotonic() + seconds, range(first, first + BATCH)
-    TARGETS[target](tempfile.gettempdir())  # what all batches share is made once
-    while time.monotonic() < end:
+    """Run batches in child processes, one after the other, for so many seconds; one at least."""
+    total, end, size = Tally(target), time.monotonic() + seconds, TARGETS[target].batch
+    batch = range(first - first % size, first - first % size + size)
+    while not total.cases or time.monotonic() < end:
         one = run_batch(target, batch)
         for name in ("cases", "refused", "crashes", "others"):
             setattr(total, name, getattr(total, name) + getattr(one, name))
         for line in one.lines:
-            print(line, flush=True)
+            print(line + again(line), flush=True)
         total.lines += one.lines
-        batch = range(batch.stop, batch.stop + BATCH)
+        batch = range(batch.stop, batch.stop + size)
     return total
 
 
@@ -147,11 +164,11 @@ def report(work: list[tuple[str, range]]) -> int:
     """Run cases, print a line per target and what was found; return how many faults there were."""
     faults = 0
     for target, cases in work:
-        TARGETS[target](tempfile.gettempdir())
-        count = refused = 0
-        for first in range(cases.start, cases.stop, BATCH):
-            tally = run_batch(target, range(first, min(first + BATCH, cases.stop)))
-            print(*tally.lines, sep="\n")
+        prepare(target)
+        count, refused, size = 0, 0, TARGETS[target].batch
+        for first in range(cases.start, cases.stop, size):
+            tally = run_batch(target, range(first, min(first + size, cases.stop)))
+            print(*(line + again(line) for line in tally.lines), sep="\n")
             count, refused = count + tally.cases, refused + tally.refused
             faults += tally.crashes + tally.others
         print(target, count, refused, flush=True)
