@@ -28,7 +28,8 @@ def test_no_input_crashes():
     script = "from fuzz.worker import report; import sys; sys.exit(report(eval(sys.argv[1])))"
     work = [(target, range(count)) for target, count in CASES.items()]
     work += [(target, cases) for target, kept in KEPT.items() for cases in kept]
-    assert set(CASES) == set(TARGETS)
+    # Fits whose certificates are recomputed: tests/test_certificates.py.
+    assert set(CASES) | {"certificates", "liars"} == set(TARGETS)
     process = subprocess.run(
         [sys.executable, "-c", script, repr(work)],
         capture_output=True,

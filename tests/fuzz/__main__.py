@@ -25,7 +25,7 @@ def main() -> int:
         tally = run_batch(target, around(target, case))
         print(*tally.lines, sep="\n")
         return int(tally.crashes + tally.others > 0)
-    targets = given.targets or list(TARGETS)
+    targets = given.targets or [name for name, target in TARGETS.items() if target.listed]
     end = time.monotonic() + given.seconds
     for target in targets:
         prepare(target)

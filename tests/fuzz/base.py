@@ -22,6 +22,7 @@ class Target:
     name: str
     refusals: tuple[type[Exception], ...] = (ValueError,)
     batch = 250
+    listed = True  # among those of a run that names none
     say: Callable[[str], None]
 
 
