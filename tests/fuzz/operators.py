@@ -10,17 +10,18 @@ import structsolve
 from structsolve.testing import BrokenPromise, check_structure
 
 from . import seeds
-from .base import Fault
+from .base import Fault, Target
 
 # "layouts" has all of the others, on scores that lie elsewhere: every other case.
 _PARTS = ("parts", "oracle", "relaxation", "kbest", "max-marginals", "projection", *["layouts"] * 6)
 
 
-class Operators:
+class Operators(Target):
     """Labels, the k best, max-marginals and marginals of every structure, wherever scores lie."""
 
     name = "operators"
     refusals = ()
+    batch = 50
 
     def __init__(self, folder: str):
         self.structures = [structsolve.get_structure(name) for name in seeds.structures()]
