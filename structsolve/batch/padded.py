@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any
@@ -131,7 +132,7 @@ class Batches:
     def __init__(self, structure: Any, classes: Any = None):
         self.structure, self.classes = structure, classes
         self._kinds: dict[Any, _Kind] = {}
-        self._has_none = False
+        self._has_none = self._warned = False
 
     def read(
         self, shapes: dict[str, tuple[int, ...]], lengths: Any, examples: Any, **graphs: Any
@@ -170,9 +171,22 @@ class Batches:
         node = by_name.get(layout.node.name)
         if node is None:
             raise ValueError(f"scores: found {list(shapes)}, expected a block {layout.node.name!r}")
+        if not self._warned and kind.joining and not kind.joining.keys() & by_name.keys():
+            self._warned = True
+            self._warn_of(kind.joining)
         edge = by_name.get(layout.edge.name) if layout.edge is not None else None
         places = kind.places(node, edge, lengths, examples, graphs)
         return Batch(kind.space, places, tuple(by_name))
+
+    def _warn_of(self, joining: dict[str, tuple[int, ...]]) -> None:
+        """Say which scores join nodes, where none is given."""
+        some = " or ".join(f"{name!r} of shape {shape}" for name, shape in joining.items())
+        warnings.warn(
+            f"structure {self.structure.name!r}: no score joins its nodes, so that each gets its "
+            f"label alone; give {some} beside 'node', such as parameters of the network, or "
+            "structsolve.torch.OutputLayer, which holds them (zeros say that none is meant)",
+            stacklevel=5,
+        )
 
     def layout(self, shapes: dict[str, tuple[int, ...]]) -> Any:
         """Return the layout of the space that takes scores of these shapes.
@@ -229,6 +243,12 @@ class _Kind:
             block = getattr(layout, kind)
             if block is not None:
                 self.blocks.setdefault(kind, block.name)
+        #: Blocks whose scores depend on the labels of two nodes.
+        self.joining = {
+            block.name: block.shape if block.kind == "shared" else ("edges", *block.shape)
+            for block in layout.blocks
+            if block.kind == "edge" or (block.kind == "shared" and len(block.shape) > 1)
+        }
         try:  # does a structure take the number of examples, or their sizes?
             self.one_row = space.pack_sizes(2).n == 2
         except (TypeError, ValueError):

@@ -16,10 +16,13 @@ from .decisions import BlackboxDiff, PerturbedArgmax, SPOPlus
 from .decoding import Sample, decode
 from .loss import StructuredLoss
 from .marginals import Marginals
+from .output_layer import CRF, OutputLayer
 
 __all__ = [
+    "CRF",
     "BlackboxDiff",
     "Marginals",
+    "OutputLayer",
     "PerturbedArgmax",
     "SPOPlus",
     "Sample",

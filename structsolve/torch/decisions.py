@@ -123,7 +123,14 @@ class PerturbedArgmax(_Decision):
         self.sigma, self.n_samples, self.noise = sigma, n_samples, noise
         self.random_state = random_state
 
-    def forward(self, scores: Any, lengths: Any = None, examples: Any = None, **graphs: Any) -> Any:
+    def forward(
+        self,
+        scores: Any,
+        lengths: Any = None,
+        examples: Any = None,
+        mask: Any = None,
+        **graphs: Any,
+    ) -> Any:
         """Return the mean of the best labels' parts.
 
         Parameters
@@ -132,6 +139,8 @@ class PerturbedArgmax(_Decision):
             As of :class:`StructuredLoss`, as are the others.
         lengths : Tensor, array or list of int, optional
         examples : Examples, optional
+        mask : Tensor or array of bool or int, optional
+            In place of lengths, of the shape of padded labels.
         **graphs : object
 
         Returns
@@ -145,7 +154,7 @@ class PerturbedArgmax(_Decision):
         ValueError, TypeError
             As of :class:`StructuredLoss`.
         """
-        given = self.read(scores, lengths, examples, **graphs)
+        given = self.read(scores, lengths, examples, mask, **graphs)
         return given.in_form(_Perturbed.apply(self, given, *given.tensors))
 
     def loss(
@@ -155,6 +164,7 @@ class PerturbedArgmax(_Decision):
         lengths: Any = None,
         examples: Any = None,
         reduction: str = "mean",
+        mask: Any = None,
         **graphs: Any,
     ) -> torch.Tensor:
         """Return ``E[max(scores + sigma Z)] - score of the truth``, a Fenchel-Young loss.
@@ -167,6 +177,8 @@ class PerturbedArgmax(_Decision):
         lengths : Tensor, array or list of int, optional
         examples : Examples, optional
         reduction : {"mean", "sum", "none"}, default="mean"
+        mask : Tensor or array of bool or int, optional
+            In place of lengths, of the shape of padded labels.
         **graphs : object
 
         Returns
@@ -180,7 +192,7 @@ class PerturbedArgmax(_Decision):
             As of :class:`StructuredLoss`.
         """
         check_reduction(reduction)
-        given = self.read(scores, lengths, examples, **graphs)
+        given = self.read(scores, lengths, examples, mask, **graphs)
         true = given.tensors_of(encode(given.space, given.scores, truths(labels, given)))
         tensors, total = once(self.no_second, given.tensors), 0  # type: Any, Any
         for draw in self.draws(given):
@@ -316,7 +328,14 @@ class BlackboxDiff(_Decision):
         _check_positive(lam, "lam")
         self.lam = lam
 
-    def forward(self, scores: Any, lengths: Any = None, examples: Any = None, **graphs: Any) -> Any:
+    def forward(
+        self,
+        scores: Any,
+        lengths: Any = None,
+        examples: Any = None,
+        mask: Any = None,
+        **graphs: Any,
+    ) -> Any:
         """Return the parts of the best labels.
 
         Parameters
@@ -325,6 +344,8 @@ class BlackboxDiff(_Decision):
             As of :class:`StructuredLoss`, as are the others.
         lengths : Tensor, array or list of int, optional
         examples : Examples, optional
+        mask : Tensor or array of bool or int, optional
+            In place of lengths, of the shape of padded labels.
         **graphs : object
 
         Returns
@@ -338,7 +359,7 @@ class BlackboxDiff(_Decision):
         ValueError, TypeError
             As of :class:`StructuredLoss`.
         """
-        given = self.read(scores, lengths, examples, **graphs)
+        given = self.read(scores, lengths, examples, mask, **graphs)
         return given.in_form(_Interpolated.apply(self, given, *given.tensors))
 
 
@@ -414,6 +435,7 @@ class SPOPlus(_Decision):
         labels: Any = None,
         lengths: Any = None,
         examples: Any = None,
+        mask: Any = None,
         **graphs: Any,
     ) -> torch.Tensor:
         """Return the loss of predicted scores.
@@ -428,6 +450,8 @@ class SPOPlus(_Decision):
             The best labels at the true scores; by default they are asked for.
         lengths : Tensor, array or list of int, optional
         examples : Examples, optional
+        mask : Tensor or array of bool or int, optional
+            In place of lengths, of the shape of padded labels.
         **graphs : object
 
         Returns
@@ -440,8 +464,8 @@ class SPOPlus(_Decision):
         ValueError, TypeError
             As of :class:`StructuredLoss`.
         """
-        given = self.read(scores, lengths, examples, **graphs)
-        true = self.read(true_scores, lengths, examples, **graphs)
+        given = self.read(scores, lengths, examples, mask, **graphs)
+        true = self.read(true_scores, lengths, examples, mask, **graphs)
         if true.names != given.names or any(
             a.shape != b.shape for a, b in zip(true.tensors, given.tensors)
         ):

@@ -8,7 +8,9 @@ import torch
 
 from ..batch import samples
 from ..batch.answers import best_labels
+from ..batch.places import PADDING
 from .layer import Layer
+from .masks import as_mask
 
 
 def decode(
@@ -20,6 +22,7 @@ def decode(
     classes: Any = None,
     oracle: Any = None,
     n_jobs: int | None = None,
+    mask: Any = None,
     **graphs: Any,
 ) -> torch.Tensor:
     """Return the best label of every example.
@@ -37,6 +40,8 @@ def decode(
         A solver of linear programs in place of the structure's own oracle.
     n_jobs : int, optional
         Threads.
+    mask : Tensor or array of bool or int, optional
+        In place of lengths, of the shape of padded labels; a sequence may have holes.
     **graphs : object
         What else the structure needs.
 
@@ -59,9 +64,18 @@ def decode(
     [[1, 0, -1]]
     """
     layer = structure if isinstance(structure, Layer) else Layer(structure, classes, n_jobs)
-    given = layer.read(scores, lengths, examples, **graphs)
+    keep = None
+    if mask is not None and lengths is None:
+        keep = as_mask(mask)
+        scores, lengths = layer.without_holes(scores, keep, **graphs)
+        mask = None
+    given = layer.read(scores, lengths, examples, mask, **graphs)
     flat = best_labels(given.space, given.scores, oracle=oracle, n_jobs=layer.n_jobs)
-    return given.labels(flat)
+    if keep is None or not given.places.packed:
+        return given.labels(flat)
+    labels = torch.full(keep.shape, PADDING)
+    labels[torch.from_numpy(keep)] = torch.from_numpy(flat).long()
+    return labels.to(given.tensors[0].device)
 
 
 class Sample(Layer):
@@ -104,7 +118,12 @@ class Sample(Layer):
         self.n, self.random_state = n, random_state
 
     def forward(
-        self, scores: Any, lengths: Any = None, examples: Any = None, **graphs: Any
+        self,
+        scores: Any,
+        lengths: Any = None,
+        examples: Any = None,
+        mask: Any = None,
+        **graphs: Any,
     ) -> torch.Tensor:
         """Return samples of a batch.
 
@@ -114,6 +133,8 @@ class Sample(Layer):
             As of :class:`StructuredLoss`, as are the others.
         lengths : Tensor, array or list of int, optional
         examples : Examples, optional
+        mask : Tensor or array of bool or int, optional
+            In place of lengths, of the shape of padded labels.
         **graphs : object
 
         Returns
@@ -126,6 +147,6 @@ class Sample(Layer):
         ValueError, TypeError
             As of :class:`StructuredLoss`; where the structure has no samples.
         """
-        given = self.read(scores, lengths, examples, **graphs)
+        given = self.read(scores, lengths, examples, mask, **graphs)
         drawn = samples(given.space, given.scores, self.n, self.random_state, n_jobs=self.n_jobs)
         return given.labels(drawn)

@@ -11,6 +11,7 @@ import torch
 from .. import registry
 from ..batch import Scores
 from ..batch.padded import Batch, Batches
+from .masks import as_mask, prefix, sizes_of
 
 #: Types of scores that native code reads as they are; others go through float32.
 DOUBLES = (torch.float32, torch.float64)
@@ -247,7 +248,14 @@ class Layer(torch.nn.Module):
         """
         return f"{self.structure!r}"
 
-    def read(self, scores: Any, lengths: Any = None, examples: Any = None, **graphs: Any) -> Given:
+    def read(
+        self,
+        scores: Any,
+        lengths: Any = None,
+        examples: Any = None,
+        mask: Any = None,
+        **graphs: Any,
+    ) -> Given:
         """Check a batch of scores.
 
         Parameters
@@ -256,6 +264,7 @@ class Layer(torch.nn.Module):
             As of :class:`StructuredLoss`, as are the others.
         lengths : Tensor, array or list of int, optional
         examples : Examples, optional
+        mask : Tensor or array, optional
         **graphs : object
 
         Returns
@@ -276,12 +285,48 @@ class Layer(torch.nn.Module):
             for tensor, dtype in zip(named.values(), dtypes)
         )
         arrays = [as_array(tensor) for tensor in tensors]
-        if isinstance(lengths, torch.Tensor):
+        if mask is not None:
+            lengths = sizes_of(as_mask(mask), lengths)
+        elif isinstance(lengths, torch.Tensor):
             lengths = lengths.detach().cpu().numpy()
         shapes = {name: tuple(tensor.shape) for name, tensor in named.items()}
         batch = self._batches.read(shapes, lengths, examples, **graphs)
         keys = None if plain else tuple(named)
         return Given(batch, batch.scores(arrays), tensors, keys, dtypes)
+
+    def without_holes(self, scores: Any, keep: np.ndarray, **graphs: Any) -> tuple[Any, np.ndarray]:
+        """Return a padded batch without some positions, packed where they leave holes.
+
+        Parameters
+        ----------
+        scores : Tensor or dict of str to Tensor
+        keep : ndarray of bool
+            The positions that there are.
+        **graphs : object
+            None: what joins the positions that are left would not be known.
+
+        Returns
+        -------
+        scores : Tensor or dict of str to Tensor
+        lengths : ndarray of int
+
+        Raises
+        ------
+        ValueError
+            Where there are holes and the structure is no sequence of positions.
+        """
+        named = scores if isinstance(scores, dict) else {"node": scores}
+        if keep.ndim != 2 or np.array_equal(keep, prefix(keep)):
+            return scores, sizes_of(keep)
+        blocks = self._batches.layout({name: tuple(t.shape) for name, t in named.items()})
+        rows = [name for name in named if name in ("node", blocks.node.name)]
+        more = [b.name for b in blocks.blocks if b.kind == "edge" and b.name in {*named, "edge"}]
+        if graphs or more or not rows or tuple(named[rows[0]].shape[:2]) != keep.shape:
+            return scores, sizes_of(keep)  # which tells the example
+        node = named[rows[0]]
+        left = node[torch.from_numpy(keep).to(node.device)]
+        packed = left if named is not scores else {**named, rows[0]: left}
+        return packed, keep.sum(1)
 
 
 def _checked_dtype(tensor: torch.Tensor, name: str) -> torch.dtype:

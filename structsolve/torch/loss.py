@@ -10,6 +10,7 @@ import torch
 from ..batch import value_and_gradient
 from ..batch.padded import check_reduction
 from .layer import Given, Layer
+from .masks import known, sizes_of
 from .second import Gradient
 
 
@@ -34,6 +35,9 @@ class StructuredLoss(Layer):
         A solver of linear programs in place of the structure's own oracle.
     n_jobs : int, optional
         Threads of native code; no bit of the loss or its gradient depends on it.
+    ignore_index : int or None, default=-100
+        A label that marks a position of a padded batch as not there: behind the end of an example,
+        or inside a sequence, whose other positions then follow each other (pieces of words).
 
     Notes
     -----
@@ -67,11 +71,12 @@ class StructuredLoss(Layer):
         classes: Any = None,
         oracle: Any = None,
         n_jobs: int | None = None,
+        ignore_index: int | None = -100,
     ):
         super().__init__(structure, classes, n_jobs)
         check_reduction(reduction)
         self.surrogate, self.loss, self.oracle = surrogate, loss, oracle
-        self.reduction = reduction
+        self.reduction, self.ignore_index = reduction, ignore_index
 
     def extra_repr(self) -> str:
         """Return the settings, for ``print``.
@@ -83,7 +88,13 @@ class StructuredLoss(Layer):
         return f"{self.structure!r}, {self.surrogate!r}, {self.loss!r}, {self.reduction!r}"
 
     def forward(
-        self, scores: Any, labels: Any, lengths: Any = None, examples: Any = None, **graphs: Any
+        self,
+        scores: Any,
+        labels: Any,
+        lengths: Any = None,
+        examples: Any = None,
+        mask: Any = None,
+        **graphs: Any,
     ) -> torch.Tensor:
         """Return the loss of a batch.
 
@@ -105,6 +116,9 @@ class StructuredLoss(Layer):
         examples : Examples, optional
             Sizes and graphs, as ``pack_sizes()`` of the structure's space makes them, or ``pack()``
             of a model's; then no lengths.
+        mask : Tensor or array of bool or int, optional
+            In place of lengths, of the shape of padded labels: not 0 where there is a position.
+            A sequence may have holes: its other positions follow each other.
         **graphs : object
             What else the structure needs, as its ``pack_sizes()`` takes it: ``trees``, ``edges``.
 
@@ -121,7 +135,18 @@ class StructuredLoss(Layer):
         TypeError
             For tensors of another type.
         """
-        given = self.read(scores, lengths, examples, **graphs)
+        labels = as_labels(labels)
+        node = scores.get("node") if isinstance(scores, dict) else scores
+        if labels.ndim > 1 and examples is None and labels.shape == getattr(node, "shape", ())[:-1]:
+            keep = known(labels, self.ignore_index, lengths, mask)
+            if keep is not None:
+                if mask is not None and lengths is not None:
+                    sizes_of(keep, lengths)  # refuses both
+                whole, mask = scores, None
+                scores, lengths = self.without_holes(scores, keep, **graphs)
+                if scores is not whole:
+                    labels = labels[keep]
+        given = self.read(scores, lengths, examples, mask, **graphs)
         answer: torch.Tensor = _Value.apply(self, given, truths(labels, given), *given.tensors)
         return answer
 
@@ -199,6 +224,30 @@ class StructuredLoss(Layer):
         )
 
 
+def as_labels(labels: Any) -> np.ndarray:
+    """Return true labels as an array.
+
+    Parameters
+    ----------
+    labels : Tensor or array of int
+
+    Returns
+    -------
+    ndarray of int
+
+    Raises
+    ------
+    ValueError
+        For another type.
+    """
+    if isinstance(labels, torch.Tensor):
+        labels = labels.detach().cpu().numpy()
+    labels = np.asarray(labels)
+    if labels.dtype.kind not in "iub":
+        raise ValueError(f"labels: found {labels.dtype}, expected integers, the numbers of classes")
+    return labels
+
+
 def truths(labels: Any, given: Given) -> np.ndarray:
     """Return the true labels of a batch, one after the other.
 
@@ -216,12 +265,7 @@ def truths(labels: Any, given: Given) -> np.ndarray:
     ValueError
         For another shape or type.
     """
-    if isinstance(labels, torch.Tensor):
-        labels = labels.detach().cpu().numpy()
-    labels = np.asarray(labels)
-    if labels.dtype.kind not in "iub":
-        raise ValueError(f"labels: found {labels.dtype}, expected integers, the numbers of classes")
-    return given.places.labels(labels).astype(np.int32)
+    return given.places.labels(as_labels(labels)).astype(np.int32)
 
 
 class _Value(torch.autograd.Function):

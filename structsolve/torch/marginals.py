@@ -50,7 +50,14 @@ class Marginals(Layer):
         super().__init__(structure, classes, n_jobs)
         self.projection = projection
 
-    def forward(self, scores: Any, lengths: Any = None, examples: Any = None, **graphs: Any) -> Any:
+    def forward(
+        self,
+        scores: Any,
+        lengths: Any = None,
+        examples: Any = None,
+        mask: Any = None,
+        **graphs: Any,
+    ) -> Any:
         """Return the marginals of a batch.
 
         Parameters
@@ -59,6 +66,8 @@ class Marginals(Layer):
             As of :class:`StructuredLoss`, as are the others.
         lengths : Tensor, array or list of int, optional
         examples : Examples, optional
+        mask : Tensor or array of bool or int, optional
+            In place of lengths, of the shape of padded labels.
         **graphs : object
 
         Returns
@@ -72,7 +81,7 @@ class Marginals(Layer):
         ValueError, TypeError
             As of :class:`StructuredLoss`; where the structure has no such projection.
         """
-        given = self.read(scores, lengths, examples, **graphs)
+        given = self.read(scores, lengths, examples, mask, **graphs)
         return given.in_form(_Marginals.apply(self, given, *given.tensors))
 
 

@@ -1,0 +1,116 @@
+"""Masks and labels to be ignored: which positions of a padded batch there are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+
+def as_mask(mask: Any) -> np.ndarray:
+    """Return a mask as an array.
+
+    Parameters
+    ----------
+    mask : Tensor or array of bool or int, of two or three axes
+        Not 0 where there is a position.
+
+    Returns
+    -------
+    ndarray of bool
+
+    Raises
+    ------
+    ValueError
+        For another type, or other axes.
+    """
+    if isinstance(mask, torch.Tensor):
+        mask = mask.detach().cpu().numpy()
+    array = np.asarray(mask)
+    if array.dtype.kind not in "biu" or array.ndim not in (2, 3):
+        raise ValueError(
+            f"mask: found {array.dtype} of shape {array.shape}, expected bool, or 0 and 1, of the "
+            "shape of padded labels"
+        )
+    return array != 0
+
+
+def sizes_of(mask: np.ndarray, lengths: Any = None) -> np.ndarray:
+    """Return the sizes of examples that a mask tells.
+
+    Parameters
+    ----------
+    mask : ndarray of bool of shape (n, longest) or (n, height, width)
+    lengths : object
+        What else tells sizes.
+
+    Returns
+    -------
+    ndarray of int of shape (n,) or (n, 2)
+
+    Raises
+    ------
+    ValueError
+        Where positions of an example do not begin at 0 or have a hole; where lengths are given too.
+    """
+    if lengths is not None:
+        raise ValueError("mask: it tells the lengths, expected no lengths beside it")
+    if mask.ndim == 2:
+        sizes, inside = mask.sum(1), prefix(mask)
+    else:
+        tall, wide = np.asarray(mask.any(2)), np.asarray(mask.any(1))
+        sizes = np.column_stack([tall.sum(1), wide.sum(1)])
+        inside = prefix(tall)[:, :, None] & prefix(wide)[:, None]
+    if not np.array_equal(inside, mask):
+        place = tuple(np.argwhere(inside != mask)[0].tolist())
+        raise ValueError(
+            f"example {place[0]}: its mask is {mask[place]} at {list(place[1:])}, expected positions from 0 "
+            "on without a hole"
+        )
+    return np.asarray(sizes)
+
+
+def prefix(mask: np.ndarray) -> np.ndarray:
+    """Return the mask of as many positions, from 0 on.
+
+    Parameters
+    ----------
+    mask : ndarray of bool of shape (n, longest)
+
+    Returns
+    -------
+    ndarray of bool
+    """
+    inside: np.ndarray = np.arange(mask.shape[1]) < mask.sum(1)[:, None]
+    return inside
+
+
+def known(labels: np.ndarray, ignored: int | None, lengths: Any, mask: Any) -> np.ndarray | None:
+    """Return which positions have labels that count.
+
+    Parameters
+    ----------
+    labels : ndarray of int of shape (n, longest), or of more axes
+    ignored : int or None
+        A label that says that there is none.
+    lengths : array of int, or None
+    mask : Tensor or array, or None
+
+    Returns
+    -------
+    ndarray of bool, or None
+        None: those that lengths tell.
+    """
+    keep = None if mask is None else as_mask(mask)
+    if ignored is None or not (holes := labels == ignored).any():
+        return keep
+    if lengths is None:
+        return ~holes if keep is None else keep & ~holes
+    if isinstance(lengths, torch.Tensor):
+        lengths = lengths.detach().cpu().numpy()
+    sizes = np.asarray(lengths)
+    if labels.ndim != 2 or sizes.shape != (len(labels),):
+        return keep
+    inside = np.arange(labels.shape[1]) < sizes[:, None]
+    return inside & ~holes if (inside & holes).any() else keep
