@@ -65,8 +65,8 @@ def sizes_of(mask: np.ndarray, lengths: Any = None) -> np.ndarray:
     if not np.array_equal(inside, mask):
         place = tuple(np.argwhere(inside != mask)[0].tolist())
         raise ValueError(
-            f"example {place[0]}: its mask is {mask[place]} at {list(place[1:])}, expected positions from 0 "
-            "on without a hole"
+            f"example {place[0]}: its mask is {mask[place]} at {list(place[1:])}, expected "
+            "positions from 0 on without a hole"
         )
     return np.asarray(sizes)
 
