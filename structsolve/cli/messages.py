@@ -58,7 +58,7 @@ def say_scores(model: Any) -> None:
     for alpha, scores in zip(model.alphas_, model.scores_.T):
         folds = " ".join(f"{score:.4f}" for score in scores)
         say("alpha", f"{alpha:<10.4g}folds {folds}  mean {scores.mean():.4f}")
-    say("chosen", chosen_text(model.alphas_, model.scores_, model.scoring_))
+    say("chosen", chosen_text(model.alphas_, model.scores_, model.alpha_, model.scoring_))
 
 
 def size_text(data: Any) -> str:

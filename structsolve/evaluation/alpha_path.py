@@ -14,6 +14,8 @@ from ..solvers.problem import Problem
 N_ALPHAS, DECADES = 15, 7
 #: Share of the objective at w = 0 that the best weights gain at the largest alpha, at most.
 GAIN = 0.01
+#: Share of the objective at the largest alpha above which training has changed next to nothing.
+UNMOVED = 0.9
 # Where the data do not tell.
 LARGEST = 1.0
 
@@ -87,17 +89,19 @@ def given_alphas(alphas: Any) -> list[float] | int:
     return [float(value) for value in values]
 
 
-def best_of(scores: np.ndarray) -> int:
+def best_of(scores: np.ndarray, objectives: np.ndarray) -> int:
     """Return which alpha scores best in the mean over folds.
 
-    Small folds often give equal scores.  Of equal ones that counts whose neighbours score best (a
-    bump beside bad scores is chance), and of several such the middle one, the smaller of two: the
-    largest alpha lies at the edge of what does well.
+    Small folds often give equal scores.  Of equal ones those count that training has gained a tenth
+    of the objective with; of these the ones whose neighbours score best, as a bump beside bad
+    scores is chance; and of several such the middle one, the smaller alpha of two.
 
     Parameters
     ----------
     scores : ndarray of shape (n_folds, n_alphas)
         Columns from the largest alpha to the smallest.
+    objectives : ndarray of shape (n_folds, n_alphas)
+        Of training; NaN where they are not known.
 
     Returns
     -------
@@ -106,16 +110,17 @@ def best_of(scores: np.ndarray) -> int:
     Examples
     --------
     >>> import numpy as np
-    >>> best_of(np.array([[0.5, 0.9, 0.9], [0.5, 0.9, 0.7]]))
-    1
-    >>> best_of(np.array([[0.5, 0.9, 0.6, 0.8, 0.9, 0.9, 0.9, 0.8]]))
-    5
+    >>> scores = np.array([[0.9, 0.5, 0.9, 0.6, 0.8, 0.9, 0.9, 0.9, 0.8]])
+    >>> best_of(scores, np.array([[1.0, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1]]))
+    6
     """
     mean = scores.mean(axis=0).round(12)
     padded = np.pad(mean, 1, mode="edge")
-    around = np.where(mean == mean.max(), padded[:-2] + padded[2:], -np.inf).round(10)
-    equal = np.flatnonzero(around == around.max())
-    return int(equal[len(equal) // 2])
+    equal, around = mean == mean.max(), padded[:-2] + padded[2:]
+    gained = equal & ~(objectives > UNMOVED * objectives[:, :1]).any(axis=0)
+    around = np.where(gained if gained.any() else equal, around, -np.inf).round(10)
+    places = np.flatnonzero(around == around.max())
+    return int(places[len(places) // 2])
 
 
 def is_over(scores: np.ndarray, objectives: np.ndarray, patience: int) -> bool:
@@ -126,8 +131,8 @@ def is_over(scores: np.ndarray, objectives: np.ndarray, patience: int) -> bool:
     once the scores have fallen from a best that lies above the first by more than twice the
     standard error over the folds.  Of a best that does not (class means predict as well as
     anything), they must stay below it twice as long, with an objective of at most half the first.
-    It is over too once nothing moves any more: training rows are fitted to a hundredth of the
-    objective, and predictions stay as they are.
+    Once training rows are fitted, to a hundredth of the objective, scores that do not rise are
+    enough: fits are long there, and predictions hardly change.
 
     Parameters
     ----------
@@ -137,7 +142,7 @@ def is_over(scores: np.ndarray, objectives: np.ndarray, patience: int) -> bool:
         Of training; NaN where they are not known.
     patience : int
         How many values in a row must score below the best by more than the standard error of the
-        difference, or leave the scores of all folds as they are.
+        difference, or no better than it where training rows are fitted.
 
     Returns
     -------
@@ -151,17 +156,17 @@ def is_over(scores: np.ndarray, objectives: np.ndarray, patience: int) -> bool:
     >>> [is_over(path[:, :k], objectives[:, :k], 2) for k in (1, 2, 3, 4)]
     [False, False, False, True]
     """
-    best, count = best_of(scores), scores.shape[1]
+    best, count = int(np.argmax(scores.mean(axis=0).round(12))), scores.shape[1]
     risen = _exceeds(scores[:, best] - scores[:, 0], 2)
     long = patience if risen else 2 * patience
     if count - 1 - best < long:
         return False
     shares = objectives[:, -1 - patience :] / objectives[:, :1]
-    below = all(_exceeds(scores[:, best] - scores[:, k], 1) for k in range(count - long, count))
-    if below and not (shares > 0.9).any() and (risen or (shares <= 0.5).all()):
+    if risen and (shares <= GAIN).all():
         return True
-    still = (scores[:, -1 - patience :] == scores[:, -1:]).all()
-    return bool(risen and still and (shares <= GAIN).all())
+    if (shares > UNMOVED).any() or not (risen or (shares <= 0.5).all()):
+        return False
+    return all(_exceeds(scores[:, best] - scores[:, k], 1) for k in range(count - long, count))
 
 
 def _exceeds(differences: np.ndarray, times: float) -> bool:
@@ -189,13 +194,15 @@ def standard_error(scores: np.ndarray) -> float:
     return float(scores.std(ddof=1) / np.sqrt(len(scores))) if len(scores) > 1 else 0.0
 
 
-def chosen_text(alphas: np.ndarray, scores: np.ndarray, scoring: str) -> str:
+def chosen_text(alphas: np.ndarray, scores: np.ndarray, chosen: float, scoring: str) -> str:
     """Return a sentence that says which alpha was chosen, by what.
 
     Parameters
     ----------
     alphas : ndarray of shape (n_alphas,)
     scores : ndarray of shape (n_folds, n_alphas)
+    chosen : float
+        One of the alphas.
     scoring : str
         What the score is called.
 
@@ -203,11 +210,10 @@ def chosen_text(alphas: np.ndarray, scores: np.ndarray, scoring: str) -> str:
     -------
     str
     """
-    best = best_of(scores)
-    mean, error = scores[:, best].mean(), standard_error(scores[:, best])
+    best = scores[:, alphas == chosen][:, 0]
     return (
-        f"alpha {alphas[best]:.4g} of {len(alphas)} tried, by {scoring}: "
-        f"{mean:.4f} +- {error:.4f} over {len(scores)} folds"
+        f"alpha {chosen:.4g} of {len(alphas)} tried, by {scoring}: "
+        f"{best.mean():.4f} +- {standard_error(best):.4f} over {len(best)} folds"
     )
 
 

@@ -14,6 +14,8 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 
+from structsolve import registry
+
 from ..estimators.common import generator_of
 from ..estimators.fitting import take
 from ..estimators.hierarchical_svm import HierarchicalSVM
@@ -124,12 +126,12 @@ class PathMixin:
         else:
             alphas = given
         self.scoring_ = name_of(self.scoring, self.loss)
-        folds = list(self._folds(X, y, sample_weight, groups, scorer, seeds))
-        self.scores_, self.passes_ = self._scores(folds, alphas, automatic)
+        folds = list(self._folds(X, y, sample_weight, groups, data.space, scorer, seeds))
+        self.scores_, self.passes_, objectives = self._scores(folds, alphas, automatic)
         self.alphas_ = np.array(alphas[: self.scores_.shape[1]])
-        best = best_of(self.scores_)
+        best = best_of(self.scores_, objectives)
         self.alpha_ = float(self.alphas_[best])
-        told = chosen_text(self.alphas_, self.scores_, self.scoring_)
+        told = chosen_text(self.alphas_, self.scores_, self.alpha_, self.scoring_)
         stage(int(self.verbose), "alpha path", told)
         if text := end_text(self.alphas_, best, automatic and plain.kernel is None):
             warnings.warn(text, stacklevel=2)
@@ -195,7 +197,14 @@ class PathMixin:
             raise ValueError(f"patience is {patience!r}, expected None or an integer >= 1")
 
     def _folds(
-        self, X: Any, y: Any, weights: Any, groups: Any, scorer: Any, seeds: np.random.Generator
+        self,
+        X: Any,
+        y: Any,
+        weights: Any,
+        groups: Any,
+        space: Any,
+        scorer: Any,
+        seeds: np.random.Generator,
     ) -> Iterator[_Fold]:
         n = X.shape[0] if hasattr(X, "shape") else len(X)
         if weights is not None:
@@ -215,6 +224,10 @@ class PathMixin:
             )
             learns = getattr(worker, "normalization", None) == "learned"
             worker.set_params(warm_start=not (learns or getattr(worker, "sparse", False)))
+            # Those that a fold's training rows lack count too, where structures ask for all.
+            if getattr(space.structure, "classes", ()) is None and hasattr(worker, "structure"):
+                classed = registry.get_structure(space.structure, classes=space.classes_.tolist())
+                worker.set_params(structure=classed)
             yield _Fold(
                 worker,
                 (take(X, train), take(y, train), None if weights is None else weights[train]),
@@ -224,8 +237,8 @@ class PathMixin:
 
     def _scores(
         self, folds: list[_Fold], alphas: list[float], automatic: bool
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return scores and passes of every fold along the path, a column for each alpha."""
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return scores, passes and objectives of every fold, a column for each alpha tried."""
         from joblib import Parallel, delayed  # heavy
 
         columns: list[list[tuple[float, int, float]]] = []
@@ -240,7 +253,7 @@ class PathMixin:
                 progress.update({"alpha": alpha, "score": float(scores[:, -1].mean())})
                 if automatic and self.patience and is_over(scores, objectives, int(self.patience)):
                     break
-        return scores, passes.astype(int)
+        return scores, passes.astype(int), objectives
 
 
 class _Fold:
