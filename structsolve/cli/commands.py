@@ -254,6 +254,9 @@ def score(args: argparse.Namespace) -> None:
     if output.is_continuous(model):
         print(output.mean_loss_text(model, data, args))
         return
+    if data.sentences is None and output.are_structured(data.y):
+        print(output.whole_labels_text(model, data, args))
+        return
     guess = output.predictions(model, data)
     if data.sentences is not None:
         print(output.trees_text(output.as_lists(data.y), guess, args))

@@ -11,6 +11,8 @@ from structsolve.cli.messages import one_line, plain
 from structsolve.evaluation.report import AVERAGES, FIGURES
 from structsolve.io.conll import conll_block
 from structsolve.structure.ask import pack
+from structsolve.utils.values import is_flat
+from structsolve.utils.values import plain as plain_value
 
 KINDS = (
     "structures",
@@ -26,7 +28,7 @@ KINDS = (
 GIVES = ("oracle", "power", "parts", "projection", "loss", "max_min")
 
 
-def predictions(model: Any, data: Any) -> list[list[Any]]:
+def predictions(model: Any, data: Any, labels: Any = None) -> list[list[Any]]:
     """Return the model's labels as lists of Python values.
 
     Parameters
@@ -34,13 +36,15 @@ def predictions(model: Any, data: Any) -> list[list[Any]]:
     model : estimator
         Fitted.
     data : Data
+    labels : optional
+        What the model predicts, where that is known.
 
     Returns
     -------
     list of list
         One list per sequence.
     """
-    labels = model.predict(data.X)
+    labels = model.predict(data.X) if labels is None else labels
     whole = data.sequences or getattr(model.space_.structure, "label_rows", False)
     return as_lists(labels if whole else data.split(labels))
 
@@ -74,6 +78,50 @@ def as_matrix(model: Any, data: Any) -> Any:
     """
     examples = pack(model.space_, data.X, data.y)
     return model.space_.unpack(examples.labels, examples)
+
+
+def are_structured(labels: Any) -> bool:
+    """Return whether labels are neither classes nor sequences or pictures of them: spans, trees.
+
+    Parameters
+    ----------
+    labels : list or array
+        One label per example.
+
+    Returns
+    -------
+    bool
+    """
+    kinds = (list, tuple, dict)
+    return isinstance(labels, list) and any(isinstance(y, kinds) and not is_flat(y) for y in labels)
+
+
+def whole_labels_text(model: Any, data: Any, args: argparse.Namespace) -> str:
+    """Return the score of labels that are right as a whole or wrong, as a line or as JSON.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted.
+    data : Data
+    args : Namespace
+        With ``json``.
+
+    Returns
+    -------
+    str
+    """
+    report = {
+        "score": float(model.score(data.X, data.y)),
+        "sequence_accuracy": float(model.score(data.X, data.y, metric="sequence-accuracy")),
+        "examples": len(data.y),
+    }
+    if args.json:
+        return json.dumps(report, indent=2)
+    return (
+        f"score {report['score']:.4f}, whole labels right {report['sequence_accuracy']:.4f} of "
+        f"{len(data.y)} examples"
+    )
 
 
 def without_void(model: Any, data: Any, *labels: list[list[Any]]) -> list[list[list[Any]]]:
@@ -145,7 +193,8 @@ def mean_loss_text(model: Any, data: Any, args: argparse.Namespace) -> str:
 def labels_text(model: Any, data: Any, args: argparse.Namespace) -> Iterator[str]:
     """Write one label per line, with an empty line between sequences.
 
-    Label sets are a line with commas between labels, rows of numbers a line with spaces.
+    Label sets are a line with commas between labels, rows of numbers a line with spaces, labels of
+    another form (spans, trees) a line of JSON.
 
     Parameters
     ----------
@@ -172,7 +221,13 @@ def labels_text(model: Any, data: Any, args: argparse.Namespace) -> Iterator[str
         for row in model.predict(data.X):
             yield ",".join(name for name, on in zip(names, row, strict=True) if on) + "\n"
         return
-    labels = predictions(model, data)
+    predicted = model.predict(data.X)
+    if are_structured(predicted):
+        if args.marginals:
+            raise ValueError("--marginals: labels that are no sequences of classes have none")
+        yield from (json.dumps(plain_value(label)) + "\n" for label in predicted)
+        return
+    labels = predictions(model, data, predicted)
     if data.sentences is not None:
         if args.marginals:
             raise ValueError("--marginals: trees have a table of them for every sentence")
@@ -243,7 +298,9 @@ def kbest_text(model: Any, data: Any, k: int) -> Iterator[str]:
     for i, answers in enumerate(model.predict_kbest(data.X, k)):
         for rank, (labels, score) in enumerate(answers, 1):
             lines = (
-                [str(label) for label in as_lists([labels])[0]]
+                [json.dumps(plain_value(labels))]
+                if are_structured([labels])
+                else [str(label) for label in as_lists([labels])[0]]
                 if data.sequences
                 else [one_label(model, labels)]
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import numbers
 import warnings
@@ -27,7 +28,7 @@ from .fitting import TrainingData, description_of, fingerprint_of_examples, pack
 from .latent.initial import STARTS, first_states
 from .latent.losses import SetLoss
 from .latent.rounds import Completer, Descent, Rounds
-from .latent.sets import Sets, sets_of, split
+from .latent.sets import Given, Sets, sets_of, split
 from .latent.states import check_n_hidden, check_space, of_classes, owners, with_classes
 from .structured_svm import StructuredSVM
 
@@ -305,13 +306,16 @@ class LatentSVM(StructuredSVM):
     ) -> LatentData:
         structure = self._structure_for(y)
         axes = 0 if structure.single_node else structure.label_axes
-        given = split(y, axes, getattr(structure, "void", None))
-        classes = None
-        if getattr(structure, "n_states", None) is None:  # which says what the classes are
-            classes = given.classes()
-        plain, examples = learn_space(
-            structure, X, given.full, classes, bool(self.fit_intercept), sample_weight
-        )
+        plain: Any = None
+        try:
+            given, plain, examples = self._learn_sets(structure, X, y, axes, sample_weight)
+        except Exception:
+            # What looks like sets of classes may be labels of another form, such as spans.
+            given = Given(y, set(), {}, [], axes)
+            with contextlib.suppress(Exception):
+                plain, examples = self._learn(structure, X, given, sample_weight)
+            if plain is None:
+                raise
         check_space(plain)
         n_hidden = check_n_hidden(self.n_hidden, plain.classes_)
         owner = np.repeat(np.arange(len(n_hidden)), n_hidden)
@@ -323,6 +327,20 @@ class LatentSVM(StructuredSVM):
         examples = replace(examples, labels=first[examples.labels].astype(np.int32))
         held_out = packed_validation(space, validation)
         return LatentData(space, examples, X, given_dense(X), held_out, sets, n_hidden, loss)
+
+    def _learn_sets(
+        self, structure: Any, X: Any, y: Any, axes: int, sample_weight: Any
+    ) -> tuple[Given, Any, Any]:
+        """Return y with its sets of classes apart, the space of the classes, and the examples."""
+        given = split(y, axes, getattr(structure, "void", None))
+        return given, *self._learn(structure, X, given, sample_weight)
+
+    def _learn(self, structure: Any, X: Any, given: Given, sample_weight: Any) -> tuple[Any, Any]:
+        classes = None
+        if getattr(structure, "n_states", None) is None:  # which says what the classes are
+            classes = given.classes()
+        intercept = bool(self.fit_intercept)
+        return learn_space(structure, X, given.full, classes, intercept, sample_weight)
 
     def _train(self, data: Any, rng: np.random.Generator) -> LatentSVM:
         solver, w = self._solver(), self._warm_weights(data.space)

@@ -24,6 +24,7 @@ from structsolve.evaluation.spans import (
     tags_from_spans,
     token_name,
 )
+from structsolve.utils.values import equal, is_flat
 
 __all__ = [
     "SCHEMES",
@@ -281,7 +282,8 @@ def make_token_scorer(
     ----------
     metric : str
         ``"accuracy"``, ``"macro-f1"``, ``"micro-f1"``, ``"weighted-f1"`` (and the same with
-        ``precision`` or ``recall``), or ``"sequence-accuracy"``, the share of faultless sequences.
+        ``precision`` or ``recall``), or ``"sequence-accuracy"``, the share of faultless sequences,
+        or of labels of any other form that are right as a whole: spans, trees, pictures.
     labels : sequence of str or int, optional
         As for `token_report`: the classes that the averages cover.
 
@@ -314,6 +316,12 @@ for _average in ("macro", "micro", "weighted"):
 
 def _token_score(y_true: Any, y_pred: Any, metric: str, labels: Sequence[Any] | None) -> float:
     if metric == "sequence-accuracy":
+        if _are_structured(y_true) or _are_structured(y_pred):
+            if len(y_true) != len(y_pred):
+                raise ValueError(
+                    f"y has {len(y_true)} labels; expected {len(y_pred)}, as X has rows"
+                )
+            return float(np.mean([equal(a, b) for a, b in zip(y_true, y_pred, strict=True)]))
         return 1.0 - sequence_error(y_true, y_pred)
     if metric == "accuracy":
         return 1.0 - hamming_loss(y_true, y_pred)
@@ -358,6 +366,16 @@ def _errors(
     true, pred, lengths = _paired(y_true, y_pred)
     owner = np.repeat(np.arange(lengths.size), lengths)
     return np.bincount(owner[true != pred], minlength=lengths.size), lengths
+
+
+def _are_structured(labels: Any) -> bool:
+    """Tell whether labels are no sequences of strings or numbers: spans, trees, pictures."""
+    if isinstance(labels, (str, dict)) or not hasattr(labels, "__len__"):
+        return False  # which is refused
+    if isinstance(labels, np.ndarray) and labels.dtype != object:
+        return labels.ndim > 2
+    kinds = (list, tuple, dict, np.ndarray)
+    return any(isinstance(one, kinds) and not is_flat(one) for one in labels)
 
 
 def _paired(

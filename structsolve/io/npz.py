@@ -14,10 +14,11 @@ from scipy import sparse
 from structsolve.features.vectorizer import split_rows
 from structsolve.io._text import PathLike, atomic_write, reads_file
 from structsolve.utils.sparse import as_csr, csr_of
+from structsolve.utils.values import from_text, is_flat, to_text
 
 _CSR = ("X_data", "X_indices", "X_indptr", "X_shape")
 _GRAPHS = ("parents", "edges", "edge_offsets", "edge_features")
-_OTHERS = ("offsets", "shapes", "classes")
+_OTHERS = ("offsets", "shapes", "classes", "y_json")
 
 
 def write_npz(path: PathLike, X: Any, y: Any = None, compress: bool = True) -> None:
@@ -36,12 +37,14 @@ def write_npz(path: PathLike, X: Any, y: Any = None, compress: bool = True) -> N
         ``edge_offsets``, and ``edge_features``.  Nodes count from 0 in each example.  Pictures,
         of shape (height, width, features), are rows of pixels; the file then holds ``shapes``.
     y : array of labels, or list of them, optional
+        Labels that are not one for each row of X, such as spans, tuples or trees, are JSON in an
+        array ``y_json``: lists, tuples, dicts, strings and numbers in any depth.
     compress : bool, default=True
 
     Raises
     ------
     ValueError
-        For other lengths than X has rows, and for arrays of objects.
+        For other lengths than X has rows, for arrays of objects, and labels that JSON cannot hold.
 
     Examples
     --------
@@ -53,8 +56,11 @@ def write_npz(path: PathLike, X: Any, y: Any = None, compress: bool = True) -> N
     ([[[1.0, 0.0], [0.0, 1.0]], [[1.0, 1.0]]], [['a', 'b'], ['a']])
     """
     arrays: dict[str, Any] = {}
+    if y is not None and _is_structured(X, y):
+        arrays["y_json"], y = _as_json(X, y), None
     if isinstance(X, Sequence) and len(X) and isinstance(X[0], tuple):
-        arrays, X = _of_graphs(X)
+        graphs, X = _of_graphs(X)
+        arrays.update(graphs)
     if _is_pictures(X):
         arrays["shapes"], X, y = _of_pictures(X, y)
     elif isinstance(X, Sequence):
@@ -191,6 +197,13 @@ def arrange(path: PathLike, arrays: dict[str, Any]):
         if not ok:
             raise ValueError(f"{path}: found {what}; expected {expected}")
 
+    if "y_json" in arrays:
+        texts = arrays["y_json"]
+        X, _ = arrange(path, {k: v for k, v in arrays.items() if k not in ("y", "y_json")})
+        n = len(X) if isinstance(X, list) else X.shape[0]
+        sound = texts.shape == (n,) and texts.dtype.kind == "U"
+        check(sound, f"y_json of {texts.dtype} {texts.shape}", f"{n} texts, one for each example")
+        return X, [from_text(text) for text in texts.tolist()]
     if "X" in arrays:
         X = arrays["X"]
         check(X.ndim == 2, f"X of shape {X.shape}", "two dimensions")
@@ -234,6 +247,42 @@ def arrange(path: PathLike, arrays: dict[str, Any]):
     if graphs:
         X = _graphs(X, offsets, arrays, check)
     return X, None if y is None else [y[a:b] for a, b in pairs]
+
+
+def _is_structured(X: Any, y: Any) -> bool:
+    """Tell whether labels are something else than one for each row, node or pixel of X."""
+    if not isinstance(X, Sequence):
+        if isinstance(y, np.ndarray):
+            return y.dtype == object and not is_flat(y)
+        try:
+            return np.asarray(y).dtype == object and not is_flat([*y])
+        except ValueError:  # of different lengths
+            return True
+    if len(y) != len(X):
+        raise ValueError(f"y has {len(y)} labels; expected {len(X)}, one for each example")
+    nodes = [x[0] if isinstance(x, tuple) else x for x in X]
+    pictures = _is_pictures(X)
+    if pictures and all(np.ndim(labels) == 2 for labels in y if not isinstance(labels, tuple)):
+        return any(isinstance(labels, tuple) for labels in y)
+    if not all(is_flat(labels) for labels in y):
+        return True
+    if pictures:
+        return True
+    # One label too many is a mistake; of labels that never fit, each is a whole of its own.
+    return bool(len(y)) and not any(len(y[i]) == x.shape[0] for i, x in enumerate(nodes))
+
+
+def _as_json(X: Any, y: Any) -> np.ndarray:
+    n = len(X) if isinstance(X, Sequence) else X.shape[0]
+    if len(y) != n:
+        raise ValueError(f"y has {len(y)} labels; expected {n}, one for each example")
+    texts = []
+    for i, label in enumerate(y):
+        try:
+            texts.append(to_text(label))
+        except TypeError as error:
+            raise ValueError(f"example {i}: {error}") from None
+    return np.array(texts)
 
 
 def _no_features(path: PathLike, listed: str) -> ValueError:

@@ -1,0 +1,141 @@
+"""Labels of any form as plain Python values: to compare whole ones, and to write them as text."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+
+def plain(value: Any) -> Any:
+    """Return a label with arrays as lists, and numbers of NumPy as Python's.
+
+    Parameters
+    ----------
+    value : object
+        Lists, tuples, dicts and arrays may hold each other.
+
+    Returns
+    -------
+    object
+
+    Examples
+    --------
+    >>> plain([(np.int64(1), np.array(["a", "b"]))])
+    [(1, ['a', 'b'])]
+    """
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(plain, value)) if type(value) in (list, tuple) else value
+    if isinstance(value, dict):
+        return {plain(key): plain(one) for key, one in value.items()}
+    return value
+
+
+def is_flat(label: Any) -> bool:
+    """Tell whether a label is a sequence of strings or numbers, one for each node.
+
+    Parameters
+    ----------
+    label : object
+
+    Returns
+    -------
+    bool
+    """
+    if isinstance(label, np.ndarray):
+        return label.ndim == 1 and (label.dtype != object or is_flat(label.tolist()))
+    return isinstance(label, (list, tuple)) and not any(
+        isinstance(one, (list, tuple, dict, set, frozenset, np.ndarray)) for one in label
+    )
+
+
+def equal(one: Any, other: Any) -> bool:
+    """Tell whether two labels are the same, whatever kinds of sequences hold their entries.
+
+    Parameters
+    ----------
+    one, other : object
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> equal([("a", 2)], [["a", np.int64(2)]]), equal([("a", 2)], [("a", 1)])
+    (True, False)
+    """
+    one, other = plain(one), plain(other)
+    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
+        return len(one) == len(other) and all(map(equal, one, other))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(equal(one[key], other[key]) for key in one)
+    return bool(one == other)
+
+
+def to_text(label: Any) -> str:
+    """Return a label as JSON, which :func:`from_text` reads; tuples stay tuples.
+
+    Parameters
+    ----------
+    label : object
+        Strings, numbers, True, False, None; lists, tuples and arrays of these; dicts with strings
+        as keys.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    TypeError
+        For anything else.
+
+    Examples
+    --------
+    >>> to_text([("a", 2)]), from_text(to_text([("a", 2)]))
+    ('[{"tuple": ["a", 2]}]', [('a', 2)])
+    """
+    return json.dumps(_tagged(plain(label)))
+
+
+def from_text(text: str) -> Any:
+    """Return the label that :func:`to_text` wrote.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    object
+    """
+    return json.loads(text, object_hook=_untagged)
+
+
+def _tagged(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return {"tuple": [_tagged(one) for one in value]}
+    if isinstance(value, list):
+        return [_tagged(one) for one in value]
+    if isinstance(value, dict):
+        if {*value} == {"tuple"} or not all(isinstance(key, str) for key in value):
+            raise TypeError(
+                f"{value!r} in a label: expected strings as keys, and not 'tuple' alone"
+            )
+        return {key: _tagged(one) for key, one in value.items()}
+    if value is None or isinstance(value, (str, bool, int, float)):
+        return value
+    raise TypeError(
+        f"a {type(value).__name__} in a label: expected strings, numbers, None, and lists, tuples, "
+        "arrays and dicts of these"
+    )
+
+
+def _untagged(value: dict[str, Any]) -> Any:
+    return tuple(value["tuple"]) if {*value} == {"tuple"} else value
