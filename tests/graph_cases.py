@@ -53,10 +53,10 @@ def all_scores(states, edges, unary, pair):
 def eliminated(states, edges, unary, pair):
     """The best score of a narrow graph: nodes with few neighbours are maximised out one by one."""
     factors = [((v,), np.asarray(unary[v][:K])) for v, K in enumerate(states)]
-    at = [{v} for v in range(len(states))]  # factors of each node, by number
+    factors_of = [{v} for v in range(len(states))]  # factors of each node, by number
     for (u, v), table in zip(edges, pair):
         for w in (u, v):
-            at[w].add(len(factors))
+            factors_of[w].add(len(factors))
         factors.append(((int(u), int(v)), table[: states[u], : states[v]]))
     left, total = set(range(len(states))), 0.0
     near = {v: {v} for v in left}
@@ -68,18 +68,18 @@ def eliminated(states, edges, unary, pair):
         v = min(left, key=lambda v: len(near[v])) if v is None else v
         scope = sorted(near[v])
         table = np.zeros([states[u] for u in scope])
-        for number in sorted(at[v]):
+        for number in sorted(factors_of[v]):
             nodes, scores = factors[number]
             order = np.argsort(nodes)
             shape = [states[u] if u in nodes else 1 for u in scope]
             table = table + np.transpose(scores, order).reshape(shape)
             for u in nodes:
                 if u != v:
-                    at[u].remove(number)
+                    factors_of[u].remove(number)
         table, scope = table.max(axis=scope.index(v)), [u for u in scope if u != v]
         if scope:
             for u in scope:
-                at[u].add(len(factors))
+                factors_of[u].add(len(factors))
             factors.append((tuple(scope), table))
         else:
             total += float(table)
@@ -128,15 +128,15 @@ class Graph(Enumerated):
             truths = [np.zeros(size, int) for size in sizes]
         elif graphs == "void":
             # One more node anywhere, joined to some others, is void in this example.
-            at = int(rng.integers(self.n + 1))
-            place = np.delete(np.arange(self.n + 1), at)
-            joined = [(at, int(v)) for v in place if rng.random() < 0.5]
+            void = int(rng.integers(self.n + 1))
+            place = np.delete(np.arange(self.n + 1), void)
+            joined = [(void, int(v)) for v in place if rng.random() < 0.5]
             joined = joined[: None if self.m >= self.n else 1]  # a forest stays one
             kept = place[edges].tolist()
             cut = int(rng.integers(len(kept) + 1))
-            edges, states = kept[:cut] + joined + kept[cut:], [*states[:at], K, *states[at:]]
+            edges, states = kept[:cut] + joined + kept[cut:], [*states[:void], K, *states[void:]]
             truths, several = [np.zeros(self.n + 1, int) for _ in range(3)], [edges] * 3
-            truths[1][at] = -1
+            truths[1][void] = -1
             sizes = [self.n + 1] * 3
         if self.number == 0:
             sizes, truths, several = sizes[:1], truths[:1], several[:1]

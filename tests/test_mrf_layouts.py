@@ -1,11 +1,10 @@
-"""Every decoder of graphs against enumeration, wherever tables lie and whatever the sizes are.
+"""Every decoder of graphs against enumeration, wherever tables lie; two-state graphs in public."""
 
-``.ci/checked address tests/test_mrf_layouts.py`` runs this file under AddressSanitizer, which a
-change of a layout needs: CONTRIBUTING.md tells when.
-"""
+import runpy
 
 import numpy as np
 import pytest
+from doc_code import ROOT
 from graph_cases import KINDS, LAYOUTS, STATES, Graph, all_scores, random_graph
 
 from structsolve import StructuredSVM
@@ -23,6 +22,15 @@ def case(rng, layout, states, most=5, forest=False, oracle="exact"):
         given = random_graph(rng, most, states, forest)
         if forest or len(given[1]) >= len(given[0]):  # it has a cycle
             return Graph(*given, oracle, *layout)
+
+
+@pytest.mark.skipif(not (ROOT / ".ci").exists(), reason="installed without the checkout")
+def test_layouts_were_seen_by_address_sanitizer():
+    digest = runpy.run_path(str(ROOT / ".ci" / "layouts.py"))["digest"]()
+    assert (ROOT / ".ci" / "layouts_checked").read_text().strip() == digest, (
+        "where scores lie has changed: run .ci/checked address tests/test_mrf_layouts.py "
+        "tests/test_mrf_thresholds.py, and commit .ci/layouts_checked, which it renews"
+    )
 
 
 @pytest.mark.parametrize("forest", [False, True], ids=["cycles", "forest"])

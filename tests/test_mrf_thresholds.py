@@ -89,7 +89,7 @@ CONSTANT = re.compile(r"^ *(?:cdef [\w ]+ )?([A-Z][A-Z_]+(?:, [A-Z_]+)*) = ([^#\
 
 def constants():
     """All constants of the plugin's sources that are numbers: ``file.NAME: value``."""
-    found = {}
+    known = {}
     for path in sorted(Path(mrf.__file__).parent.glob("*.p*")):
         if path.suffix in (".py", ".pyx", ".pxd"):
             for names, values in CONSTANT.findall(path.read_text()):
@@ -97,16 +97,16 @@ def constants():
                 values = re.split(r", [A-Z]", values)[0].replace("<", "~").strip()
                 if re.fullmatch(r"[\d._e+*~, -]+", values):
                     for name, value in zip(names.split(", "), values.replace("~", "<").split(", ")):
-                        found[f"{path.stem}.{name}"] = eval(value)
-    return found
+                        known[f"{path.stem}.{name}"] = eval(value)
+    return known
 
 
 def test_every_constant_is_listed():
-    found = constants()
+    known = constants()
     others = {f"{file}.{name}" for file, names in OTHERS.items() for name in names.split()}
-    assert set(found) == set(THRESHOLDS) | others
+    assert set(known) == set(THRESHOLDS) | others
     for name, (value, test) in THRESHOLDS.items():
-        assert found[name] == value, f"{name}: choose sizes on both sides of it in {test}"
+        assert known[name] == value, f"{name}: choose sizes on both sides of it in {test}"
         assert test in globals()
 
 

@@ -194,3 +194,66 @@ def test_honest_oracles_are_not(solver, surrogate):
             max_iter=6, tol=0.1,
         ).fit(X, Y)  # fmt: skip
     assert "violation" not in model.history_[-1]
+
+
+def hides(owner):
+    """An oracle that never finds the truth of one example, but for examples whose own it is."""
+
+    def ranked(self, examples, i, theta):
+        hidden = examples.label(owner)
+        every = PyChainSpace.ranked(self, examples, i, theta)[0]
+        if hidden.tolist() == examples.label(i).tolist() or len(hidden) != every.shape[1]:
+            return every
+        return every[(every != hidden).any(axis=1)]
+
+    return {
+        "argmax": lambda self, *given: ranked(self, *given)[0],
+        "kbest": lambda self, examples, i, theta, k: ranked(self, examples, i, theta)[:k],
+    }
+
+
+@pytest.mark.parametrize("seed", range(64))
+def test_labels_of_other_examples_that_are_never_found_are_told(seed):
+    rng = np.random.default_rng(seed)
+    X = [rng.normal(size=(2, 2)) for _ in range(int(rng.integers(3, 9)))]
+    Y = [rng.integers(0, 3, 2) for _ in X]
+    Y[0], Y[1] = np.array([0, 1]), np.array([2, 0])
+    owner = int(rng.integers(len(Y)))
+    if all((y == Y[owner]).all() for y in Y):
+        owner = 0
+    solver = list(SOLVERS)[seed % len(SOLVERS)]
+    words = "example .: .*(other example's|is known|leaves a label out)"
+    told(
+        py_chain(**hides(owner)), words, X, Y,
+        surrogate=("margin", "slack")[seed // 5 % 2], solver=SOLVERS[solver], alpha=0.3,
+        tol=0.02, max_iter=200,
+    )  # fmt: skip
+
+
+def test_lists_of_the_best_without_one_are_told():
+    """The oracle is right; the second best label is missing among the k best."""
+
+    def second(self, examples, i, theta, k):
+        labels = PyChainSpace.ranked(self, examples, i, theta)[0]
+        return np.delete(labels, 1, axis=0)[:k]
+
+    told(py_chain(kbest=second), "leaves a label out of the", surrogate="slack", max_iter=30)
+
+
+def test_known_labels_cost_a_few_calls_a_pass():
+    asked = []
+
+    def counted(self, examples, i, theta):
+        asked.append(i)
+        return PyChainSpace.argmax(self, examples, i, theta)
+
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(2, 2)) for _ in range(30)]
+    Y = [rng.integers(0, 3, 2) for _ in X]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        settings = {"alpha": 0.1, "tol": 1e-12, "max_iter": 20, "solver": CuttingPlane(slack="n")}
+        model = StructuredSVM(py_chain(argmax=counted), **settings).fit(X, Y)
+    spent = sum(record["oracle_calls"] for record in model.history_)
+    # Eight before training, three in a pass.
+    assert spent + 20 < len(asked) <= spent + 8 + 3 * len(model.history_)

@@ -1,0 +1,179 @@
+"""Compares answers with labels that are known: truths of other examples, and other answers.
+
+An oracle that never finds one label is not met by what it returns itself.  Scores at which such a
+label is the best one, and those of the present weights, tell: no label scores more than the
+bound, and none is missing among the k best.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..operators import AugmentedOracle, KBest
+from ..potentials.calls import score
+from ..projections.choose import free_nodes
+from ..structure import calls
+from ..structure.base import NodeSpace, Space
+from .problem import ROUNDING, Problem
+from .questions import ask, bound_of, operators_of
+
+# Examples whose labels are tried; of a label's size, so many at the weights; in a pass one example
+# is asked for FEW of them, and before a run ends a few examples for up to MORE.
+SAMPLED, TRIED, FEW, MORE = 64, 16, 2, 8
+# Labels that are asked for as the k best.
+RANKED = 4
+
+
+class KnownLabels:
+    """Labels that examples may have, because others of the same size have them.
+
+    Parameters
+    ----------
+    problem : Problem
+        With labels.
+    """
+
+    def __init__(self, problem: Problem):
+        self.problem, self.operators, self.turn = problem, operators_of(problem), 0
+        n, examples = problem.n, problem.examples
+        self.numbers = np.unique(np.linspace(0, n - 1, min(n, SAMPLED)).astype(int)).tolist()
+        self.alike: dict[int, dict[bytes, np.ndarray]] = {}
+        if self.operators and _tells_members(problem.space):
+            for j in self.numbers:
+                label = _native(examples.label(j))
+                self.alike.setdefault(len(label), {})[label.tobytes()] = label
+
+    def others(self, i: int) -> list[np.ndarray]:
+        """Return labels of other examples that example ``i`` may have.
+
+        Parameters
+        ----------
+        i : int
+
+        Returns
+        -------
+        list of ndarray of int32
+            Only where the space tells which labels are its own.
+        """
+        problem, truth = self.problem, _native(self.problem.examples.label(i))
+        labels = [z for z in self.alike.get(len(truth), {}).values() if (z != truth).any()]
+        return [z for z in labels[:TRIED] if problem.space.contains(z, problem.examples, i)]
+
+    def fault(self, w: np.ndarray, count: int) -> str | None:
+        """Return what operators miss for the next examples.
+
+        Parameters
+        ----------
+        w : ndarray of shape (dim,)
+            Present weights.
+        count : int
+            How many examples.
+
+        Returns
+        -------
+        str or None
+        """
+        if not self.operators or not np.isfinite(w).all():
+            return None
+        for _ in range(min(count, len(self.numbers))):
+            rounds, place = divmod(self.turn, len(self.numbers))
+            self.turn += 1
+            i = self.numbers[place]
+            others = self.others(i)
+            fault = self._compare(w, i, others)
+            asked = FEW if count == 1 else MORE
+            for j in range(min(asked, len(others))):
+                label = others[(asked * rounds + j) % len(others)]
+                for operator in self.operators:
+                    fault = fault or ask(operator, self.problem, i, label)
+            if fault is not None:
+                return f"example {i}: {fault}"
+        return None
+
+    def _compare(self, w: np.ndarray, i: int, others: list[np.ndarray]) -> str | None:
+        """Compare the answers at these weights, the loss added, with known labels."""
+        problem, task = self.problem, self.problem.task
+        truth = _native(problem.examples.label(i))
+        theta = score(problem.potentials, i, w)
+        plain = theta.copy()
+        constant = 0.0
+        if task.loss.decomposes:
+            constant = calls.augment(task.loss, i, truth, 1.0, theta)
+        known = [truth, *others]
+        if any(isinstance(operator, KBest) for operator in self.operators):
+            known += self._near(i, _native(calls.argmax(task.oracle, i, theta)[0]))
+        scores, size = self._scores(i, theta, known)
+        best = float(scores.max())
+        for operator in self.operators:
+            if isinstance(operator, KBest):
+                fault = _left_out(operator, i, theta, known, scores, ROUNDING * size)
+                if fault is not None:
+                    return fault
+            elif isinstance(operator, AugmentedOracle):
+                bound = calls.argmax_augmented(operator, i, plain, truth)[1] - constant
+            else:
+                bound = bound_of(operator, i, theta, size)
+            if not isinstance(operator, KBest) and bound < best - ROUNDING * size:
+                return (
+                    f"{type(operator).__name__} says that no label scores more than {bound:g} at "
+                    f"the present weights, and a label that is known scores {best:g}"
+                )
+        return None
+
+    def _near(self, i: int, label: np.ndarray) -> list[np.ndarray]:
+        """Return a label and some that differ from it in one node: the next best are often such."""
+        space, labels = self.problem.space, [label]
+        if not self.alike or not isinstance(space, NodeSpace):
+            return labels
+        K = len(space.classes_)
+        for v in range(min(len(label), TRIED)):
+            other = label.copy()
+            other[v] = (label[v] + 1 + self.turn % max(K - 1, 1)) % K
+            if space.contains(other, self.problem.examples, i):
+                labels.append(other)
+        return labels
+
+    def _scores(
+        self, i: int, theta: np.ndarray, labels: list[np.ndarray]
+    ) -> tuple[np.ndarray, float]:
+        """Return scores of labels, and what their rounding is relative to."""
+        scores, parts = [], 0.0
+        for label in labels:
+            index, value = calls.encode(self.problem.task.parts, i, label)
+            scores.append(float(theta[index] @ value))
+            parts = max(parts, float(np.abs(value).sum()))
+        finite = np.abs(theta[np.isfinite(theta)])
+        return np.array(scores), float(finite.max(initial=0)) * (1 + parts)
+
+
+def _left_out(
+    operator: KBest,
+    i: int,
+    theta: np.ndarray,
+    known: list[np.ndarray],
+    scores: np.ndarray,
+    slack: float,
+) -> str | None:
+    """Return which of the known labels should be among the k best, and is not."""
+    labels, values = calls.kbest(operator, i, theta, RANKED)
+    listed = {_native(label).tobytes() for label in labels}
+    least = float(values[-1]) if len(values) == RANKED else -np.inf
+    for label, value in zip(known, scores):
+        if label.tobytes() not in listed and value > least + slack:
+            return (
+                f"{type(operator).__name__} leaves a label out of the {RANKED} best that scores "
+                f"{value:g}; those listed score {np.round(values, 6).tolist()}"
+            )
+    return None
+
+
+def _native(label: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(label, dtype=np.int32)
+
+
+def _tells_members(space: Space) -> bool:
+    """Whether it is known which labels an example has: ``contains`` says so, or nodes are free."""
+    own = type(space)
+    if own.contains is not Space.contains or free_nodes(space):
+        return True
+    return isinstance(space, NodeSpace) and own.enumerate_labels is NodeSpace.enumerate_labels

@@ -1,0 +1,160 @@
+"""Questions whose answer is known: scores at which some label is the best one, without training."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..lp.oracle import ProgramRelaxation
+from ..operators import AugmentedOracle, KBest, Relaxation
+from ..structure import calls
+from .problem import ROUNDING, Problem
+
+# How far a relaxation's answer to such a simple question may be from the best, in its scores.
+ROUGH = 0.05
+
+
+def operators_of(problem: Problem) -> list[Any]:
+    """Return the operators that the surrogate calls, as far as they find labels.
+
+    Parameters
+    ----------
+    problem : Problem
+
+    Returns
+    -------
+    list of Oracle, Relaxation, KBest or AugmentedOracle
+    """
+    surrogate, task = problem.surrogate, problem.task
+    if getattr(surrogate, "projection", None) is not None:
+        return []
+    plane = getattr(surrogate, "plane", None)
+    relaxation, augmented = getattr(plane, "relaxation", None), task.power("augmented")
+    ranking = [getattr(plane, "kbest", None)]
+    ranking = [operator for operator in ranking if operator is not None]
+    if relaxation is not None:
+        return [relaxation]
+    if task.loss.decomposes:
+        whole = augmented is None or not task.oracle.exact or not augmented.knows(task.loss)
+        return [task.oracle, *ranking] if whole else [augmented, *ranking]
+    if augmented is not None and augmented.knows(task.loss):
+        return [augmented]
+    kbest = task.power("kbest")
+    return [] if kbest is None else [kbest]
+
+
+def ask(operator: Any, problem: Problem, i: int, label: np.ndarray) -> str | None:
+    """Ask an operator for a label at scores at which it is the best one.
+
+    Parameters
+    ----------
+    operator : Oracle, Relaxation, KBest or AugmentedOracle
+    problem : Problem
+    i : int
+    label : ndarray of int32
+        The true one, or another that the example may have.
+
+    Returns
+    -------
+    str or None
+        What is wrong.
+    """
+    truth = problem.examples.label(i)
+    own = np.array_equal(label, truth)
+    if not isinstance(operator, AugmentedOracle):
+        return _least_wrong(operator, problem, i, label, "true" if own else "other example's")
+    return (
+        _most_wrong(operator, problem, i, truth)
+        if own
+        else (_misses(operator, problem, i, truth, label))
+    )
+
+
+def bound_of(operator: Any, i: int, theta: np.ndarray, size: float) -> float:
+    """Return what no label scores more than, says an operator.
+
+    Parameters
+    ----------
+    operator : Oracle, Relaxation or KBest
+    i : int
+    theta : ndarray
+    size : float
+        What errors are relative to.
+
+    Returns
+    -------
+    float
+    """
+    if isinstance(operator, Relaxation):
+        # Duals may prove a bound whatever the answer is worth; rough ones come near all the same.
+        _, _, value, bound = calls.relax(operator, i, theta)
+        if isinstance(operator, ProgramRelaxation) and operator.decoder.backend.ends_early:
+            return float(bound)
+        return float(min(bound, value + ROUGH * size))
+    if isinstance(operator, KBest):
+        _, values = calls.kbest(operator, i, theta, 2)
+        return float(values[0]) if len(values) else -np.inf
+    return float(calls.argmax(operator, i, theta)[2])
+
+
+def _least_wrong(
+    operator: Any, problem: Problem, i: int, truth: np.ndarray, whose: str
+) -> str | None:
+    task = problem.task
+    theta = np.zeros(task.layout.sizes(i)[0])
+    index, value = calls.encode(task.parts, i, truth)
+    if task.loss.decomposes:
+        calls.augment(task.loss, i, truth, -1.0, theta)
+    else:
+        np.add.at(theta, index, value)
+    expected = float(theta[index] @ value)
+    size = float(np.abs(theta).max(initial=0)) * (1 + float(np.abs(value).sum()))
+    bound = bound_of(operator, i, theta, size)
+    if bound >= expected - ROUNDING * size:
+        return None
+    return (
+        f"{type(operator).__name__} says that no label scores more than {bound:g}, and the "
+        f"{whose} label scores {expected:g}"
+    )
+
+
+def _most_wrong(oracle: Any, problem: Problem, i: int, truth: np.ndarray) -> str | None:
+    task = problem.task
+    theta = np.zeros(task.layout.sizes(i)[0])
+    _, _, loss = calls.argmax_augmented(oracle, i, theta, truth)
+    # Scores that the true label has little of lead to another one.
+    index, value = calls.encode(task.parts, i, truth)
+    np.add.at(theta, index, -value)
+    _, total, known = calls.argmax_augmented(oracle, i, theta, truth)
+    name, expected = type(oracle).__name__, float(theta[index] @ value)
+    if loss < known - ROUNDING * abs(known):
+        return (
+            f"{name} returns a label of loss {loss:g} where all scores are 0, and one of loss "
+            f"{known:g} is known"
+        )
+    if total < expected - ROUNDING * (abs(total) + abs(expected)):
+        return (
+            f"{name} returns a label that scores {total:g} with its loss, and the true label "
+            f"scores {expected:g}"
+        )
+    return None
+
+
+def _misses(
+    oracle: Any, problem: Problem, i: int, truth: np.ndarray, label: np.ndarray
+) -> str | None:
+    task = problem.task
+    theta = np.zeros(task.layout.sizes(i)[0])
+    _, _, loss = calls.argmax_augmented(oracle, i, theta, truth)
+    index, value = calls.encode(task.parts, i, label)
+    # Scores beside which the loss is small.
+    np.add.at(theta, index, (1 + 4 * abs(loss)) * value)
+    _, total, _ = calls.argmax_augmented(oracle, i, theta, truth)
+    expected = float(theta[index] @ value)
+    if total >= expected - ROUNDING * (abs(total) + abs(expected)):
+        return None
+    return (
+        f"{type(oracle).__name__} returns a label that scores {total:g} with its loss, and one of "
+        f"another example scores {expected:g} without it"
+    )
