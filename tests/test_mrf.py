@@ -156,7 +156,7 @@ def test_networkx_graphs():
         .predict([(x, edges) for x in X])
     )
     model = StructuredSVM("mrf", tol=0.1).fit(graphs, labels)
-    assert [p.tolist() for p in model.predict(graphs)] == [p.tolist() for p in expected]
+    assert [list(p.values()) for p in model.predict(graphs)] == [p.tolist() for p in expected]
     with_features = StructuredSVM(MRFStructure(tables="features"), tol=0.1).fit(graphs, labels)
     assert with_features.coef_["pair"].shape == (1, 2, 2)
 
@@ -323,7 +323,6 @@ OK = (N, [[0, 1]])
     "X, message",
     [
         ([OK, (N, [[0, 0]])], "example 1, edges: edge 0 joins node 0 with itself"),
-        ([OK, (N, [[0, 1], [1, 2], [1, 0]])], r"edge 2 joins nodes \(1, 0\), which edge 0 joins"),
         ([OK, (N, [[0, 3]])], r"example 1, edges: edge 0 is \(0, 3\), expected nodes 0 to 2"),
         ([OK, (N, [[-1, 0]])], r"edge 0 is \(-1, 0\)"),
         ([OK, (N, [0, 1])], "expected integers of shape .edges, 2."),
@@ -334,7 +333,6 @@ OK = (N, [[0, 1]])
         ([OK, (N, [[0, 1]], np.zeros((1, 1)))], "example 1: found 3 of them, expected"),
         ([OK, nx.Graph()], "example 1: found a graph without nodes"),
         ([OK, nx.path_graph(3)], "example 1: node 0 has no attribute 'features'"),
-        ([OK, nx.MultiGraph([(0, 1), (0, 1)])], "found a multigraph"),
         ([OK, (np.full((3, 1), np.nan), [])], "Input contains NaN .example 1"),
         ([OK, (np.zeros((3, 2)), [])], "example 1: found 2 features, expected 1"),
         ([], "X is empty"),

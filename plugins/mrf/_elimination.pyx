@@ -225,13 +225,16 @@ cdef double _maximise(const Model* model, const Plan* plan, Py_ssize_t step,
     for position in range(model.near_at[v], model.near_at[v + 1]):
         u = other_end(model, model.near[position], v)
         for k in range(width):
-            if plan.order[scope[k]] == u:
+            if plan.order[scope[k]] != u:
+                continue
+            if pair[k] == NULL:
                 pair[k] = pairs
-                for t in range(size[k]):
-                    row = edge_scores(model, model.near[position], v, t, &stride)
-                    for s in range(K):
-                        pairs[s] = row[s * stride]
-                    pairs += K
+                pairs += size[k] * K
+                memset(pair[k], 0, size[k] * K * sizeof(double))
+            for t in range(size[k]):
+                row = edge_scores(model, model.near[position], v, t, &stride)
+                for s in range(K):
+                    pair[k][t * K + s] += row[s * stride]
     # The first `run` neighbours are counted in one block: after the first one they have no pair, and
     # all tables that come in have them.
     for k in range(1, width):

@@ -256,7 +256,8 @@ cdef char* _start_cube(Cube* cube, const Model* model, char* work) noexcept nogi
         cube.offset += p[0]
         cube.a[v] += p[2] - p[0]
         cube.a[w] += p[1] - p[0]
-        cube.j[v * n + w] = cube.j[w * n + v] = p[3] - p[2] - p[1] + p[0]
+        cube.j[v * n + w] += p[3] - p[2] - p[1] + p[0]
+        cube.j[w * n + v] = cube.j[v * n + w]
     # Couplings within the first nodes: node v adds its row, restricted to the nodes before it.
     cube.table[0] = 0
     for v in range(cube.low):

@@ -4,7 +4,7 @@
 cdef struct Model:
     Py_ssize_t n, m              # nodes, edges
     const int* states            # (n,) number of states of each node, >= 1
-    const int* ends              # (m, 2) end nodes u, v of each edge, u != v, no duplicates
+    const int* ends              # (m, 2) end nodes u, v of each edge, u != v; parallel edges add up
     const Py_ssize_t* unary_at   # (n + 1,) start of each node's scores in `unary`
     # (m,) start of each edge's table in `pair`, row-major (states[u], states[v]); edges may share
     # one, so what is next to a table tells nothing

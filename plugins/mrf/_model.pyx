@@ -189,7 +189,7 @@ cdef class GraphModel:
             v = int(states.argmin())
             raise ValueError(f"states of node {v}: found {states[v]}, expected at least 1")
         n = states.size
-        self.ends = check_edges(ends, n, "ends")
+        self.ends = check_edges(ends, n, "ends", parallel=True)
         ends = self.ends.astype(np.int64)
         m = len(ends)
         self.unary_at = np.concatenate([[0], np.cumsum(states)]).astype(np.intp)

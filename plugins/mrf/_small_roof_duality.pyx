@@ -64,7 +64,7 @@ cdef Py_ssize_t small_roof_bytes(Py_ssize_t n) noexcept nogil:
 cdef bint _read(Dense* dense, const Model* model) noexcept nogil:
     cdef Py_ssize_t n = model.n, v, w, e
     cdef const double* t
-    cdef double equal, other, size, c, half, total = 0
+    cdef double equal, other, size, c, half, known, total = 0
     cdef double* cost = dense.cost
     cdef bint two = True
     memset(dense.slack, 0, dense.stride * sizeof(double))
@@ -92,8 +92,11 @@ cdef bint _read(Dense* dense, const Model* model) noexcept nogil:
         cost[w] += ((t[0] - t[1]) + (t[2] - t[3])) / 2
         dense.size[v] += size
         dense.size[w] += size
-        dense.slack[v] += fabs(half)
-        dense.slack[w] += fabs(half)
+        # Parallel edges add up, and may cancel.
+        known = dense.coupling[v * dense.stride + w]
+        half += known
+        dense.slack[v] += fabs(half) - fabs(known)
+        dense.slack[w] += fabs(half) - fabs(known)
         dense.coupling[v * dense.stride + w] = dense.coupling[w * dense.stride + v] = half
     return total < INFINITY         # NaN fails too
 

@@ -9,11 +9,14 @@ import numpy as np
 
 from structsolve.examples import packing
 from structsolve.examples.packed import Examples
+from structsolve.plugins.mrf.networks import from_networkx, is_network, name_nodes
 from structsolve.utils.memory import refuse_too_large
 
 
-def check_edges(edges: Any, n_nodes: int, where: str, node: str = "node") -> np.ndarray:
-    """Return edges as int32 of shape (m, 2); refuse loops, duplicates and unknown nodes.
+def check_edges(
+    edges: Any, n_nodes: int, where: str, node: str = "node", parallel: bool = False
+) -> np.ndarray:
+    """Return edges as int32 of shape (m, 2); refuse loops and unknown nodes.
 
     Parameters
     ----------
@@ -23,6 +26,8 @@ def check_edges(edges: Any, n_nodes: int, where: str, node: str = "node") -> np.
         Begins the messages.
     node : str
         What messages call the nodes.
+    parallel : bool, default=False
+        Several edges may join the same nodes; their scores add up.
 
     Returns
     -------
@@ -55,6 +60,8 @@ def check_edges(edges: Any, n_nodes: int, where: str, node: str = "node") -> np.
         raise ValueError(
             f"{where}: edge {e} joins {node} {pairs[e, 0]} with itself; leave such edges out"
         )
+    if parallel:
+        return np.ascontiguousarray(pairs, dtype=np.int32)
     pairs = pairs.astype(np.int64)
     keys = pairs.min(axis=1) * n_nodes + pairs.max(axis=1)
     order = np.argsort(keys, kind="stable")
@@ -250,6 +257,7 @@ def stack_graphs(
     n_edge_features: int | None = None,
     edges: np.ndarray | None = None,
     n_nodes: int | None = None,
+    structure: Any = None,
 ) -> Examples:
     """Stack graphs with their features into packed examples.
 
@@ -267,6 +275,8 @@ def stack_graphs(
         Of the one graph.
     n_nodes : int, optional
         Of the one graph, once it is known.
+    structure : MRFStructure, optional
+        What networkx graphs are read for.
 
     Returns
     -------
@@ -278,6 +288,11 @@ def stack_graphs(
     ValueError
         Naming the example.
     """
+    if one_graph and isinstance(X, (list, tuple)) and X and is_network(X[0]):
+        raise ValueError(
+            "X, example 0: found a networkx graph, but edges= gives one graph for all examples; "
+            "leave edges= out, or give node features"
+        )
     wanted = ["node_features"] + ["edges"] * (not one_graph) + ["edge_features"] * with_features
     if len(wanted) == 1:
         nodes, offsets = packing.stack_rows(_rows(X), n_features, compress=True)
@@ -286,17 +301,19 @@ def stack_graphs(
     if not isinstance(X, (list, tuple)) or len(X) == 0:
         kind = "empty" if isinstance(X, (list, tuple)) else f"a {type(X).__name__}"
         raise ValueError(f"X is {kind}, expected a list with ({', '.join(wanted)}) of each example")
-    graphs = [_parts(x, i, wanted) for i, x in enumerate(X)]
+    graphs = [_parts(x, i, wanted, structure) for i, x in enumerate(X)]
     nodes, offsets = packing.stack_rows(
         [g["node_features"] for g in graphs], n_features, compress=True
     )
     examples = Examples(offsets, nodes)
+    name_nodes(examples, [g.get("names") for g in graphs])
     if one_graph:
         _check_one_graph(offsets, n_nodes)
     else:
+        sizes = np.diff(offsets).tolist()
         ends = [
-            check_edges(g["edges"], int(offsets[i + 1] - offsets[i]), f"X, example {i}, edges")
-            for i, g in enumerate(graphs)
+            check_edges(g["edges"], size, f"X, example {i}, edges", parallel=True)
+            for i, (g, size) in enumerate(zip(graphs, sizes))
         ]
         sizes = [len(e) for e in ends]
         examples.edge_offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
@@ -364,62 +381,17 @@ def _no_rows(features: Any, n_columns: int | None, graphs: Any) -> Any:
     return np.zeros((0, n_columns))
 
 
-def _parts(x: Any, i: int, wanted: list[str]) -> dict[str, Any]:
-    if hasattr(x, "nodes") and hasattr(x, "edges") and not isinstance(x, tuple):
-        return from_networkx(x, i, "edge_features" in wanted)
+def _parts(x: Any, i: int, wanted: list[str], structure: Any) -> dict[str, Any]:
+    if structure is not None and is_network(x):
+        if structure.directed and not x.is_directed():
+            raise ValueError(
+                f"X, example {i}: found a {type(x).__name__}, whose edges have no direction, "
+                "expected a DiGraph or MultiDiGraph with directed=True"
+            )
+        return from_networkx(x, i, structure, "edge_features" in wanted)
     if not isinstance(x, (tuple, list)) or len(x) != len(wanted):
         kind = f"{len(x)} of them" if isinstance(x, (tuple, list)) else type(x).__name__
         raise ValueError(
             f"X, example {i}: found {kind}, expected ({', '.join(wanted)}), or a networkx graph"
         )
     return dict(zip(wanted, x))
-
-
-def from_networkx(graph: Any, i: int, with_features: bool) -> dict[str, Any]:
-    """Read a networkx graph with the attribute ``"features"``.
-
-    Parameters
-    ----------
-    graph : networkx.Graph or networkx.DiGraph
-    i : int
-        The example, for messages.
-    with_features : bool
-        Edges have features too.
-
-    Returns
-    -------
-    dict
-        ``"node_features"``, ``"edges"`` (numbers of nodes), and
-        ``"edge_features"`` if ``with_features``.
-
-    Raises
-    ------
-    ValueError
-        When the graph is empty or a multigraph, or lacks the attribute.
-    """
-    number = {node: v for v, node in enumerate(graph.nodes)}
-    if not number:
-        raise ValueError(f"X, example {i}: found a graph without nodes, expected at least one")
-    if graph.is_multigraph():
-        raise ValueError(f"X, example {i}: found a multigraph, expected at most one edge per pair")
-
-    def features(items: Any, what: str) -> np.ndarray:
-        rows = []
-        for name, attributes in items:
-            if "features" not in attributes:
-                raise ValueError(
-                    f"X, example {i}: {what} {name!r} has no attribute 'features', expected an "
-                    "array"
-                )
-            rows.append(np.atleast_1d(attributes["features"]))
-        return np.array(rows)
-
-    arrays = {
-        "node_features": features(graph.nodes(data=True), "node"),
-        "edges": np.array([(number[u], number[v]) for u, v in graph.edges]).reshape(-1, 2),
-    }
-    if with_features:
-        arrays["edge_features"] = features(
-            (((u, v), data) for u, v, data in graph.edges(data=True)), "edge"
-        )
-    return arrays

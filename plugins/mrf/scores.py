@@ -123,7 +123,7 @@ def graph_scores(
 
 def _read(unary: Any, edges: Any, pair: Any, directed: bool, weights: Any) -> GraphScores:
     states, flat = _nodes(unary)
-    ends = check_edges(edges, len(states), "edges")
+    ends = check_edges(edges, len(states), "edges", parallel=True)
     shared = len(ends) > 0 and _is_table(pair)
     factors = _weights(weights, len(ends), shared)
     if not shared:

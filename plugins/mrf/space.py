@@ -16,6 +16,7 @@ from structsolve.plugins.mrf.graphs import (
     drop_nodes,
     stack_graphs,
 )
+from structsolve.plugins.mrf.networks import by_node, by_node_one, check_attributes, in_order
 from structsolve.plugins.mrf.node_labels import (
     NodeLabels,
     read_labels,
@@ -111,12 +112,19 @@ class MRFStructure(Structure):
         and NaN.  By default there are none, and -1 beside other labels is refused, as it often
         means this; ``()`` takes it as a class.
 
+    node_features, edge_features : str or list of str, default="features"
+        Attributes of networkx graphs that hold features: numbers or vectors; those of several
+        attributes follow each other.
+    node_labels : str, default="label"
+        Attribute that holds the labels of nodes, where y is a list of networkx graphs.
+
     Notes
     -----
     X is a list with one graph per example: a pair ``(node_features, edges)``; a triple with
     ``edge_features`` of shape (edges, n_edge_features) for ``tables="features"``; or a networkx
-    graph, whose nodes (and edges) carry arrays under the attribute ``"features"``: nodes count
-    in the order of ``graph.nodes``, edges in that of ``graph.edges``.  With ``edges=`` it is a list
+    graph: nodes count in the order of ``graph.nodes``, edges in that of ``graph.edges``.  Its
+    labels may be dicts by node, or the graph itself (``node_labels``), and predictions are dicts.
+    Several edges may join the same nodes: their scores add up.  With ``edges=`` it is a list
     of node features (or an array of shape (n, nodes, n_features)), or of pairs ``(node_features,
     edge_features)``.  Y is a list of label sequences, strings or integers, one label per node;
     entries may be :class:`~structsolve.WeightedLabels`.
@@ -154,6 +162,9 @@ class MRFStructure(Structure):
         predict_oracle: Any = None,
         max_iter: int = 100,
         void: Any = None,
+        node_features: Any = "features",
+        edge_features: Any = "features",
+        node_labels: str = "label",
     ):
         self.edges = edges
         self.tables = tables
@@ -163,6 +174,9 @@ class MRFStructure(Structure):
         self.predict_oracle = predict_oracle
         self.max_iter = max_iter
         self.void = void
+        self.node_features = node_features
+        self.edge_features = edge_features
+        self.node_labels = node_labels
 
     @staticmethod
     def solve_instance(
@@ -209,6 +223,7 @@ class MRFStructure(Structure):
                 "counts them: use tables 'shared' or 'features'"
             )
         check_decoding(self)
+        check_attributes(self)
 
     def make_space(
         self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True
@@ -218,10 +233,12 @@ class MRFStructure(Structure):
         See :meth:`structsolve.Structure.make_space`.
         """
         self.check_params()
-        examples = stack_graphs(X, self.edges is not None, self.tables == "features")
+        one = self.edges is not None
+        examples = stack_graphs(X, one, self.tables == "features", structure=self)
+        Y = in_order(Y, examples, self.node_labels)
         edges = None
         if self.edges is not None:
-            edges = check_edges(self.edges, int(examples.offsets[1]), "edges")
+            edges = check_edges(self.edges, int(examples.offsets[1]), "edges", parallel=True)
         states = check_states(self.n_states, None if edges is None else int(examples.offsets[1]))
         given = read_labels(Y, examples.offsets, self.void, classes)
         if states is None:
@@ -263,7 +280,7 @@ class MRFStructure(Structure):
         edges = None
         if self.edges is not None:
             most = int(np.max(self.edges, initial=-1)) + 1 if n_nodes is None else n_nodes
-            edges = check_edges(self.edges, most, "edges")
+            edges = check_edges(self.edges, most, "edges", parallel=True)
         states = check_states(self.n_states, n_nodes)
         if states is not None and classes is None:
             classes = int(states.max())
@@ -369,6 +386,7 @@ class GraphLabelings(NodeSpace):
             self.layout.n_edge_features,
             self.edges_,
             self.n_nodes,
+            self.structure,
         )
 
     def pack_sizes(self, sizes: Any, **topology: Any) -> Examples:
@@ -421,7 +439,16 @@ class GraphLabelings(NodeSpace):
         -------
         NodeLabels
         """
+        Y = in_order(Y, examples, self.structure.node_labels)
         return read_labels(Y, examples.offsets, self.structure.void, self.classes_)
+
+    def unpack(self, flat: np.ndarray, examples: Examples) -> Any:
+        """Return the labels of all nodes, by node where the examples came as networkx graphs."""
+        return by_node(super().unpack(flat, examples), examples)
+
+    def unpack_one(self, label: np.ndarray, examples: Examples, i: int) -> Any:
+        """Return one label, as :meth:`unpack`."""
+        return by_node_one(super().unpack_one(label, examples, i), examples, i)
 
     def pack(self, X: Any, Y: Any = None, unseen: str = "error") -> Examples:
         """Pack X and Y; see :meth:`structsolve.Space.pack`.

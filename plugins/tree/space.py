@@ -11,6 +11,13 @@ import numpy as np
 
 from structsolve.examples.packed import Examples
 from structsolve.examples.packing import no_topology, size_offsets
+from structsolve.plugins.mrf.networks import (
+    by_node,
+    by_node_one,
+    check_attributes,
+    in_order,
+    is_labelled_by_node,
+)
 from structsolve.plugins.tree.trees import stack_trees
 from structsolve.structure.labelings import LabelingSpace, LabelingStructure
 
@@ -82,9 +89,23 @@ class TreeSpace(LabelingSpace):
             given = "None" if trees is None else f"{len(trees)} of them"
             raise ValueError(f"trees: found {given}, expected one for each of {len(offsets) - 1}")
         rows = [np.zeros((size, 1)) for size in np.diff(offsets).tolist()]
-        examples = stack_trees([(row, tree) for row, tree in zip(rows, trees)])
+        examples = stack_trees([(row, tree) for row, tree in zip(rows, trees)], self.structure)
         examples.nodes = None
         return examples
+
+    def pack(self, X: Any, Y: Any = None, unseen: str = "error") -> Examples:
+        """Pack X and Y, whose labels may be by node; see :meth:`structsolve.Space.pack`."""
+        if is_labelled_by_node(Y):
+            Y = in_order(Y, self.stack(X), self.structure.node_labels)
+        return super().pack(X, Y, unseen)
+
+    def unpack(self, flat: np.ndarray, examples: Examples) -> Any:
+        """Return the labels of all nodes, by node where the examples came as networkx graphs."""
+        return by_node(super().unpack(flat, examples), examples)
+
+    def unpack_one(self, label: np.ndarray, examples: Examples, i: int) -> Any:
+        """Return one label, as :meth:`unpack`."""
+        return by_node_one(super().unpack_one(label, examples, i), examples, i)
 
 
 class TreeStructure(LabelingStructure):
@@ -96,6 +117,11 @@ class TreeStructure(LabelingStructure):
         Learn one score per pair of states of parent and child, shared by all edges.
     root : bool, default=True
         Learn a score per class for roots.
+    node_features, edge_features : str or list of str, default="features"
+        Attributes of networkx graphs that hold features: numbers or vectors; those of several
+        attributes follow each other.
+    node_labels : str, default="label"
+        Attribute that holds the labels of nodes, where y is a list of networkx graphs.
 
     Notes
     -----
@@ -103,11 +129,11 @@ class TreeStructure(LabelingStructure):
     ``(node_features, tree, edge_features)``, or a networkx graph.  ``tree`` is an array with the
     parent of every node, -1 at roots; or an array of shape (edges, 2) of pairs (parent, child).
     A networkx DiGraph has its edges from parents to children; a Graph is rooted at the first node
-    of each tree (as :func:`root_tree` does for arrays).  Its nodes, and its edges where these have
-    features, carry arrays under the attribute ``"features"``.  Rows of ``edge_features`` are in the
-    order of the edges; with parents, in the order of the nodes that have one.  They score the pairs
-    of states of parent and child, on top of the shared transitions.  Y is a list of label
-    sequences, strings or integers, one label per node.
+    of each tree (as :func:`root_tree` does for arrays).  Its edges need no features.  Its labels
+    may be dicts by node, or the graph itself (``node_labels``), and predictions are dicts.  Rows of
+    ``edge_features`` are in the order of the edges; with parents, in the order of the nodes that
+    have one.  They score the pairs of states of parent and child, on top of the shared transitions.
+    Y is a list of label sequences, strings or integers, one label per node.
 
     Every oracle and projection is exact, takes time in proportion to the nodes, and does not mind
     how deep or how broad a tree is.
@@ -130,15 +156,34 @@ class TreeStructure(LabelingStructure):
     layouts = {"transitions": (True, False), "root": (True, False)}
     space_type = TreeSpace
 
-    def __init__(self, transitions: bool = True, root: bool = True):
+    def __init__(
+        self,
+        transitions: bool = True,
+        root: bool = True,
+        node_features: Any = "features",
+        edge_features: Any = "features",
+        node_labels: str = "label",
+    ):
         self.transitions = transitions
         self.root = root
+        self.node_features = node_features
+        self.edge_features = edge_features
+        self.node_labels = node_labels
+
+    def make_space(
+        self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True
+    ) -> tuple[Any, Examples]:
+        """Learn classes and numbers of features; see :meth:`structsolve.Structure.make_space`."""
+        check_attributes(self)
+        if is_labelled_by_node(Y):
+            Y = in_order(Y, self.stack(X), self.node_labels)
+        return super().make_space(X, Y, classes, fit_intercept)
 
     def stack(
         self, X: Any, n_features: int | None = None, n_edge_features: int | None = None
     ) -> Examples:
         """Return packed trees without labels."""
-        return stack_trees(X, n_features, n_edge_features)
+        return stack_trees(X, self, n_features, n_edge_features)
 
     def ends(self) -> tuple[str, ...]:
         """Return the names of the blocks of roots."""

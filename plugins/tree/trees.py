@@ -9,7 +9,8 @@ import numpy as np
 
 from structsolve.examples import packing
 from structsolve.examples.packed import Examples
-from structsolve.plugins.mrf.graphs import check_edges, from_networkx
+from structsolve.plugins.mrf.graphs import check_edges
+from structsolve.plugins.mrf.networks import from_networkx, is_network, name_nodes
 
 FORMS = "(node_features, tree) or (node_features, tree, edge_features), or a networkx graph"
 
@@ -121,11 +122,13 @@ def _parents_of_edges(edges: np.ndarray, n_nodes: int, where: str) -> np.ndarray
     return parents
 
 
-def _one_tree(x: Any, i: int) -> dict[str, Any]:
+def _one_tree(x: Any, i: int, structure: Any) -> dict[str, Any]:
     """Return node features, what tells the tree, and edge features or None, of one example."""
-    if hasattr(x, "nodes") and hasattr(x, "edges") and not isinstance(x, tuple):
-        with_features = any("features" in data for *_, data in x.edges(data=True))
-        return {**from_networkx(x, i, with_features), "directed": x.is_directed()}
+    if is_network(x):
+        given = structure.edge_features
+        names = {given} if isinstance(given, str) else set(given)
+        with_features = any(names & data.keys() for *_, data in x.edges(data=True))
+        return {**from_networkx(x, i, structure, with_features), "directed": x.is_directed()}
     if not isinstance(x, (tuple, list)) or len(x) not in (2, 3):
         given = f"{len(x)} of them" if isinstance(x, (tuple, list)) else type(x).__name__
         raise ValueError(f"X, example {i}: found {given}, expected {FORMS}")
@@ -157,7 +160,7 @@ def _parents(tree: dict[str, Any], n_nodes: int, i: int) -> tuple[np.ndarray, np
 
 
 def stack_trees(
-    X: Any, n_features: int | None = None, n_edge_features: int | None = None
+    X: Any, structure: Any, n_features: int | None = None, n_edge_features: int | None = None
 ) -> Examples:
     """Stack trees with their features into packed examples.
 
@@ -165,6 +168,7 @@ def stack_trees(
     ----------
     X : list of trees
         As :class:`~structsolve.plugins.tree.TreeStructure` describes them.
+    structure : TreeStructure
     n_features, n_edge_features : int, optional
         Expected numbers of columns, once they are known: no ``n_edge_features`` then means that
         edges have no features.
@@ -186,13 +190,14 @@ def stack_trees(
     if not isinstance(X, (list, tuple)) or len(X) == 0:
         given = "empty" if isinstance(X, (list, tuple)) else f"a {type(X).__name__}"
         raise ValueError(f"X is {given}, expected a list with {FORMS} of each example")
-    trees = [_one_tree(x, i) for i, x in enumerate(X)]
+    trees = [_one_tree(x, i, structure) for i, x in enumerate(X)]
     nodes, offsets = packing.stack_rows(
         [t["node_features"] for t in trees], n_features, compress=True
     )
     sizes = np.diff(offsets).tolist()
     rooted = [_parents(tree, sizes[i], i) for i, tree in enumerate(trees)]
     examples = Examples(offsets, nodes)
+    name_nodes(examples, [tree.get("names") for tree in trees])
     parents = np.concatenate([p for p, _ in rooted])
     examples.topology["parents"] = parents
     order = order_nodes(parents, offsets)

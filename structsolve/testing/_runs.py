@@ -170,7 +170,8 @@ def _check_restored(
     again = _state(checked, twin)
     for one, other in zip(again, state):
         for name in sorted(one.keys() | other.keys()):
-            found, expected = one.get(name), other.get(name)
+            found: Any = one.get(name)
+            expected: Any = other.get(name)
             if repr(found) != repr(expected) and not np.array_equal(found, expected):
                 promise = f"takes all of a state, and gives it again ({name})"
                 checked.fail("restore", promise, found, expected)
