@@ -1,6 +1,7 @@
 """Errors name what is wrong, and the plugin by its distribution."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -16,7 +17,9 @@ from structsolve.batch.padded import _Kind
 from structsolve.examples.packed import Examples
 from structsolve.io.reader import Reader
 from structsolve.lp import ask_oracle
+from structsolve.plugins.chain import ChainSpace, ChainStructure
 from structsolve.structure.ask import make_layout
+from structsolve.testing import BrokenPromise, check_structure
 
 # -- who answered -----------------------------------------------------------------------------
 
@@ -172,3 +175,31 @@ def test_the_shell_scores_by_metrics_of_plugins(table, tmp_path, capsys, registe
     loaded = structsolve.load(model)
     X, y = [[[1.0, 0.0]]], [["b"]]
     assert get_scorer("first-right:2")(loaded, X, y) == loaded.score(X, y, metric="first-right")
+
+
+# -- parts ------------------------------------------------------------------------------------
+
+
+class Twice(ChainSpace):
+    """The compiled oracle of chains, with parts that count transitions twice."""
+
+    def parts(self, examples, i, label):
+        mu = PyChainSpace.parts(self, examples, i, label)
+        return {**mu, "transition": 2 * mu["transition"]}
+
+
+def test_parts_at_odds_with_the_oracle_are_told_as_such():
+    class Structure(PyChainStructure):
+        name, space_class = "twice", Twice
+
+        def make_space(self, X, Y, classes=None, fit_intercept=True):
+            space, examples = ChainStructure.make_space(self, X, Y, classes, fit_intercept)
+            space.__class__ = Twice
+            return space, examples
+
+    with pytest.raises(BrokenPromise) as caught:
+        check_structure(Structure(), n_cases=1, solvers=(), only=["oracle"])
+    message = "rises by ([12]) with theta.* .block 'transition'., which .* counts ([24]) times"
+    assert "Oracle.argmax or Parts.encode breaks a promise" in str(caught.value)
+    counts = re.search(message, str(caught.value)).groups()
+    assert int(counts[1]) == 2 * int(counts[0])

@@ -25,7 +25,7 @@ KINDS = (
     "rival_indexes",
     "metrics",
 )
-GIVES = ("oracle", "power", "parts", "projection", "loss", "max_min")
+GIVES = ("oracle", "power", "parts", "projection", "loss", "max_min", "polytope")
 
 
 def predictions(model: Any, data: Any, labels: Any = None) -> list[list[Any]]:

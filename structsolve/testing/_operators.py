@@ -17,7 +17,7 @@ from ..lp import ask_oracle
 from ..structure import calls
 from ..structure.ask import make_layout, pack
 from ..structure.base import NodeSpace
-from ._case import TELLING, TOLERANCE, Case
+from ._case import TELLING, TOLERANCE, BrokenPromise, Case
 from ._losses import losses_of
 
 # Labels that are compared with another; scores for which threads are compared with one.
@@ -91,7 +91,10 @@ def check_oracle(case: Case) -> None:
             if not np.isfinite([value, bound]).all():
                 promise = f"sets value and bound ({kind} theta)"
                 case.fail("Oracle.argmax", promise, i, (value, bound), "finite numbers")
-            check_best(case, "Oracle.argmax", i, kind, label, value, scores, exact)
+            try:
+                check_best(case, "Oracle.argmax", i, kind, label, value, scores, exact)
+            except BrokenPromise as broken:
+                raise _with_counts(case, i, theta, broken) from None
             again, *same = case.argmax(i, theta, garbage=0)
             if again.tolist() != label.tolist() or same != [value, bound]:
                 case.fail(
@@ -102,6 +105,39 @@ def check_oracle(case: Case) -> None:
                     (label, value, bound),
                 )
             check_bound(case, "Oracle.argmax", i, kind, value, bound, scores.max(), exact)
+
+
+def _with_counts(case: Case, i: int, theta: np.ndarray, broken: BrokenPromise) -> BrokenPromise:
+    """Name the parts as well, where the oracle counts those of its label otherwise than encode.
+
+    The oracle's value changes with a score as often as it counts that part.
+    """
+    label, value, _ = case.argmax(i, theta)
+    row = case.find(i, label)
+    if row is None or not np.isfinite(value):
+        return broken
+    counts = np.zeros(len(theta))
+    for k in np.flatnonzero(~case.padding[i]).tolist():
+        moved = theta.copy()
+        moved[k] += 1e-3 * (1 + abs(theta[k]))
+        same, other, _ = case.argmax(i, moved)
+        if same.tolist() != label.tolist():
+            return broken
+        counts[k] = (other - value) / (moved[k] - theta[k])
+    encoded = case.mu[i][row]
+    k = int(abs(counts - encoded).argmax())
+    consistent = abs(counts @ theta - value) <= 1e-6 * (1 + abs(counts) @ abs(theta))
+    if not consistent or abs(counts[k] - encoded[k]) < 1e-3:
+        return broken  # the oracle's own values are at odds
+    starts = {name: start for name, start in case.oracle.layout.starts.items() if start <= k}
+    block = max(starts, key=lambda name: starts[name], default="node")
+    differ = (
+        f" The oracle's value rises by {round(counts[k], 3):g} with theta[{k}] (block {block!r}), "
+        f"which encode({label.tolist()}) counts {encoded[k]:g} times: one of the two is wrong."
+    )
+    told = str(broken).replace("Oracle.argmax breaks", "Oracle.argmax or Parts.encode breaks")
+    broken.args = (told.replace(" To see it again", f"{differ} To see it again"),)
+    return broken
 
 
 def check_blindness(case: Case) -> None:
