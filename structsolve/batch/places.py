@@ -89,7 +89,9 @@ class Places:
                 )
             if (longest < room[0]).any():
                 self.first = room[0] * np.arange(n, dtype=np.int64)
-            like_nodes, columns = np.array_equal(sizes, longest), room[0]
+            like_nodes = np.array_equal(sizes, longest)
+            # Labels of one size, such as the two ends of a span, are not padded.
+            columns = int(sizes[0]) if (sizes == sizes[0]).all() else max(room[0], int(sizes.max()))
         else:
             index, shapes = tables.index(self.examples, table_sizes, room)
             if len(index) != n * prod(room) or (np.diff(index) != 1).any():
@@ -225,6 +227,10 @@ class Places:
             return flat if self.label_index is None else flat[self.label_index]
         if given.shape == (total,):  # packed
             return given
+        if not self.packed and len(self.lead) == given.ndim == 2 and self.label_shape != self.lead:
+            sizes = np.diff(self.examples.label_offsets)
+            if len(given) == len(sizes) and given.shape[1] >= sizes.max():  # padded further
+                return given[np.arange(given.shape[1]) < sizes[:, None]]
         also = "" if self.label_shape == (total,) else f", or {(total,)} packed"
         raise ValueError(
             f"labels: found the shape {given.shape}, expected {self.label_shape}{also}"
