@@ -35,8 +35,12 @@ def hessian_product(
         In arrays like those of ``scores``; blocks that are None are 0.
     labels : ndarray of int of shape (size of all labels,)
         True labels as the space encodes them, one after the other.
-    surrogate, loss, oracle, weights, n_jobs
-        As of :func:`value_and_gradient`.
+    surrogate : str or surrogate object, default="crf"
+        A smooth one; as of :func:`value_and_gradient`, as are the others.
+    loss : str or loss object, default="hamming"
+    oracle : str or structsolve.lp.Backend, optional
+    weights : array of shape (n,), optional
+    n_jobs : int, optional
 
     Returns
     -------
