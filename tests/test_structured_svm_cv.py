@@ -151,13 +151,16 @@ def test_the_best_and_the_end_of_random_paths():
         first = int(np.argmax(mean > mean.max() - 1e-9))
         lost = scores[:, [first]] - scores
         risen = lost[:, 0].mean() > 2 * error_of(lost[:, 0]) + 1e-9
-        long, shares = 2 if risen else 4, objectives[:, -3:] / objectives[:, :1]
+        shares = objectives[:, -3:] / objectives[:, :1]
+        cut = rng.random(shape) < rng.choice([0, 0.9])
+        spent = cut[:, -2:].all() and shares.max() <= 0.9
+        long = 2 if risen or spent else 4
         over = shape[1] - 1 - first >= long
         if over:
             falls = [lost[:, k].mean() > error_of(lost[:, k]) + 1e-9 for k in range(-long, 0)]
-            over = risen and shares.max() <= 0.01
+            over = spent or risen and shares.max() <= 0.01
             over = over or all(falls) and shares.max() <= (0.9 if risen else 0.5)
-        assert is_over(scores, objectives, 2) == over
+        assert is_over(scores, objectives, 2, cut) == over
         ended += over
     assert ended > 100
 
@@ -169,8 +172,10 @@ def test_no_dip_of_the_plateau_ends_a_path():
         # Scores that fall in all folds alike, from the first or from a bump above it.
         plateau = 0.8 + 0.05 * rng.random((3, 1)) - 0.01 * rng.random((3, 8)).cumsum(axis=1)
         plateau[:, rng.integers(3)] += 0.02 * rng.integers(2)
-        ends = [is_over(plateau[:, :k], np.tile(drop[:k], (3, 1)), 3) for k in range(1, 9)]
-        assert not any(ends)
+        for cut in (None, np.ones((3, 8), bool)):
+            given = [None if cut is None else cut[:, :k] for k in range(9)]
+            drops = [np.tile(drop[:k], (3, 1)) for k in range(9)]
+            assert not any(is_over(plateau[:, :k], drops[k], 3, given[k]) for k in range(1, 9))
     # Without a rise a long fall of rows that are fitted is an end, a short one is none.
     fall = np.tile(0.9 - 0.05 * np.arange(8.0), (3, 1))
     assert not is_over(fall[:, :6], np.tile(0.1 ** np.arange(6), (3, 1)), 3)

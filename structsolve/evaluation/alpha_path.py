@@ -123,7 +123,9 @@ def best_of(scores: np.ndarray, objectives: np.ndarray) -> int:
     return int(places[len(places) // 2])
 
 
-def is_over(scores: np.ndarray, objectives: np.ndarray, patience: int) -> bool:
+def is_over(
+    scores: np.ndarray, objectives: np.ndarray, patience: int, cut: np.ndarray | None = None
+) -> bool:
     """Tell whether smaller values of alpha are not worth their time.
 
     While the weights are practically zero the scores move by chance, and no dip there is an end.
@@ -131,8 +133,8 @@ def is_over(scores: np.ndarray, objectives: np.ndarray, patience: int) -> bool:
     once the scores have fallen from a best that lies above the first by more than twice the
     standard error over the folds.  Of a best that does not (class means predict as well as
     anything), they must stay below it twice as long, with an objective of at most half the first.
-    Once training rows are fitted, to a hundredth of the objective, scores that do not rise are
-    enough: fits are long there, and predictions hardly change.
+    Once training rows are fitted, to a hundredth of the objective, or all fits end at ``max_iter``,
+    scores that do not rise are enough: fits are long there, and win nothing.
 
     Parameters
     ----------
@@ -142,7 +144,9 @@ def is_over(scores: np.ndarray, objectives: np.ndarray, patience: int) -> bool:
         Of training; NaN where they are not known.
     patience : int
         How many values in a row must score below the best by more than the standard error of the
-        difference, or no better than it where training rows are fitted.
+        difference, or no better than it where training rows are fitted or fits cut short.
+    cut : ndarray of bool of shape (n_folds, n_alphas), optional
+        Which fits ended at ``max_iter``.
 
     Returns
     -------
@@ -158,11 +162,12 @@ def is_over(scores: np.ndarray, objectives: np.ndarray, patience: int) -> bool:
     """
     best, count = int(np.argmax(scores.mean(axis=0).round(12))), scores.shape[1]
     risen = _exceeds(scores[:, best] - scores[:, 0], 2)
-    long = patience if risen else 2 * patience
+    shares = objectives[:, -1 - patience :] / objectives[:, :1]
+    spent = cut is not None and cut[:, -patience:].all() and (shares <= UNMOVED).all()
+    long = patience if risen or spent else 2 * patience
     if count - 1 - best < long:
         return False
-    shares = objectives[:, -1 - patience :] / objectives[:, :1]
-    if risen and (shares <= GAIN).all():
+    if spent or (risen and (shares <= GAIN).all()):
         return True
     if (shares > UNMOVED).any() or not (risen or (shares <= 0.5).all()):
         return False

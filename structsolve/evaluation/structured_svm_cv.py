@@ -241,7 +241,7 @@ class PathMixin:
         """Return scores, passes and objectives of every fold, a column for each alpha tried."""
         from joblib import Parallel, delayed  # heavy
 
-        columns: list[list[tuple[float, int, float]]] = []
+        columns: list[list[tuple[float, int, float, bool]]] = []
         threads = Parallel(n_jobs=self.n_jobs, require="sharedmem")
         progress = Progress(int(self.verbose), len(alphas), "alpha path")
         with warnings.catch_warnings(), threads as parallel, progress:
@@ -249,9 +249,10 @@ class PathMixin:
             warnings.simplefilter("ignore", ConvergenceWarning)
             for alpha in alphas:
                 columns.append(parallel(delayed(fold.score_at)(alpha) for fold in folds))
-                scores, passes, objectives = np.array(columns).transpose(2, 1, 0)
+                scores, passes, objectives, cut = np.array(columns, float).transpose(2, 1, 0)
                 progress.update({"alpha": alpha, "score": float(scores[:, -1].mean())})
-                if automatic and self.patience and is_over(scores, objectives, int(self.patience)):
+                patience = int(self.patience or 0)
+                if automatic and patience and is_over(scores, objectives, patience, cut == 1):
                     break
         return scores, passes.astype(int), objectives
 
@@ -263,8 +264,8 @@ class _Fold:
         self.worker, self.train, self.test, self.scorer = worker, train, test, scorer
         self.data: Any = None
 
-    def score_at(self, alpha: float) -> tuple[float, int, float]:
-        """Train with alpha; return the score of what was left out, passes, and the objective."""
+    def score_at(self, alpha: float) -> tuple[float, int, float, bool]:
+        """Train with alpha; return the score of what was left out, passes, objective, cut short?"""
         worker = self.worker.set_params(alpha=alpha)
         rng = worker._generator()
         if self.data is None:
@@ -282,8 +283,9 @@ class _Fold:
             raise ValueError(
                 f"scoring returned {score!r} at alpha={alpha:g}, expected a finite number"
             )
-        objective = worker.history_[-1].get("primal")
-        return float(score), int(worker.n_iter_), np.nan if objective is None else float(objective)
+        told = worker.history_[-1].get("primal")
+        objective, cut = float("nan" if told is None else told), worker.stop_reason_ == "max_iter"
+        return float(score), int(worker.n_iter_), objective, cut
 
 
 def _indexed(values: Any, what: str) -> Any:
