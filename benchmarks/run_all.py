@@ -36,6 +36,7 @@ SCRIPTS = {
     "sparse_rows": [],
     "scaling": [],
     "alpha_path": [],
+    "chosen_alpha": [],
     "cut_steps": [],
     "jobs": [],
     "cores": [],
