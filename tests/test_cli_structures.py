@@ -591,5 +591,5 @@ def test_pictures_that_are_rows_of_pixels_are_refused(capsys, tmp_path):
 def test_unknown_arguments_of_structures_list_what_there_is(capsys, tmp_path):
     np.savez(tmp_path / "rows.npz", X=np.eye(4), y=np.array([0, 1, 1, 0]))
     given = ("--structure", "grid:neighbors=8", "--model", tmp_path / "m")
-    message = r"no parameter 'neighbors' .did you mean 'neighbours'.*; known: \['neighbours', 'directed', .*'max_iter'\]"
+    message = r"'neighbors' .did you mean 'neighbours'.*known: \['neighbours', .*'max_iter'\]"
     fails(capsys, "fit", tmp_path / "rows.npz", *given, match=message)

@@ -259,7 +259,8 @@ def test_fairly_penalised_hierarchies(tmp_path, normalization):
 def test_a_hierarchy_needs_a_structure_that_takes_one():
     with pytest.raises(ValueError, match="structure_name is 'chain', expected a structure that"):
         HierarchicalSVM(TREE, structure_name="chain").fit([[0.0], [1.0]], ["owl", "cat"])
-    with pytest.raises(ValueError, match="unknown structure 'dagg' .did you mean 'dag'.*; known: .*'outside-dag'"):
+    message = "unknown structure 'dagg' .did you mean 'dag'.*; known: .*'outside-dag'"
+    with pytest.raises(ValueError, match=message):
         HierarchicalSVM(TREE, structure_name="dagg").fit([[0.0], [1.0]], ["owl", "cat"])
 
 
