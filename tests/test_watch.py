@@ -176,8 +176,9 @@ def test_labels_seen_before_are_told(solver, surrogate):
 
     if solver == "sgd" and surrogate == "margin":
         pytest.skip("it keeps no label")
+    words = "earlier|other weights|is known|the dual objective is|another's label"
     told(
-        py_chain(argmax=tires), "earlier|other weights|is known|the dual objective is",
+        py_chain(argmax=tires), words,
         solver=SOLVERS[solver], surrogate=surrogate, alpha=1.0, tol=1e-9, max_iter=40,
     )  # fmt: skip
 
@@ -222,7 +223,7 @@ def test_labels_of_other_examples_that_are_never_found_are_told(seed):
     if all((y == Y[owner]).all() for y in Y):
         owner = 0
     solver = list(SOLVERS)[seed % len(SOLVERS)]
-    words = "example .: .*(other example's|is known|leaves a label out)"
+    words = "example .: .*(another's label|is known|leaves a label out)"
     told(
         py_chain(**hides(owner)), words, X, Y,
         surrogate=("margin", "slack")[seed // 5 % 2], solver=SOLVERS[solver], alpha=0.3,

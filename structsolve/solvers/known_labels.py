@@ -100,8 +100,10 @@ class KnownLabels:
         if task.loss.decomposes:
             constant = calls.augment(task.loss, i, truth, 1.0, theta)
         known = [truth, *others]
-        if any(isinstance(operator, KBest) for operator in self.operators):
-            known += self._near(i, _native(calls.argmax(task.oracle, i, theta)[0]))
+        told = -np.inf
+        if any(op is task.oracle or isinstance(op, KBest) for op in self.operators):
+            answer, _, told = calls.argmax(task.oracle, i, theta)
+            known += self._near(i, _native(answer))
         scores, size = self._scores(i, theta, known)
         best = float(scores.max())
         for operator in self.operators:
@@ -109,6 +111,8 @@ class KnownLabels:
                 fault = _left_out(operator, i, theta, known, scores, ROUNDING * size)
                 if fault is not None:
                     return fault
+            elif operator is task.oracle:
+                bound = told
             elif isinstance(operator, AugmentedOracle):
                 bound = calls.argmax_augmented(operator, i, plain, truth)[1] - constant
             else:

@@ -63,7 +63,9 @@ def ask(operator: Any, problem: Problem, i: int, label: np.ndarray) -> str | Non
     truth = problem.examples.label(i)
     own = np.array_equal(label, truth)
     if not isinstance(operator, AugmentedOracle):
-        return _least_wrong(operator, problem, i, label, "true" if own else "other example's")
+        return _least_wrong(
+            operator, problem, i, label, "the true label" if own else "another's label"
+        )
     return (
         _most_wrong(operator, problem, i, truth)
         if own
@@ -114,8 +116,8 @@ def _least_wrong(
     if bound >= expected - ROUNDING * size:
         return None
     return (
-        f"{type(operator).__name__} says that no label scores more than {bound:g}, and the "
-        f"{whose} label scores {expected:g}"
+        f"{type(operator).__name__} says that no label scores more than {bound:g}, and "
+        f"{whose} scores {expected:g}"
     )
 
 
