@@ -544,3 +544,15 @@ def test_best_labels_are_refused_where_all_are_forbidden_and_only_there():
             a, b, c = best_labels(space, scores)
             assert node[0, a] + table[a, b] + node[1, b] + table[b, c] + node[2, c] == best
     assert 30 < refused < 270
+
+
+def test_odd_surrogates_and_shared_scores_are_refused_by_name():
+    """Found by the harness of `fuzz`: both were AttributeErrors."""
+    space, scores, labels = random_batch("chain", np.random.default_rng(0))
+    for surrogate in (3, None):
+        with pytest.raises(TypeError, match="surrogate is .*expected a name"):
+            value_and_gradient(space, scores, labels, surrogate)
+    scores.shared = range(3)
+    for call in (lambda: argmax(space, scores), lambda: value_and_gradient(space, scores, labels)):
+        with pytest.raises(TypeError, match="scores: shared is range, expected a dict"):
+            call()

@@ -357,3 +357,9 @@ def test_rivals_that_no_one_would_read(data):
         ExtremeSVM(surrogate="crf", rivals="lsh:64").fit,
         *data,
     )
+
+
+@pytest.mark.parametrize("name", ["max_iter", "tol", "alpha"])
+def test_numbers_beyond_all_machine_numbers_are_refused_by_name(name, data):
+    """Found by the harness of `fuzz`: an OverflowError, and a TypeError of NumPy's."""
+    refused(f"{name} is 1000", ExtremeSVM(**{name: 10**400}).fit, *data)

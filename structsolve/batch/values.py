@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -130,6 +131,10 @@ def sheet_of(
         placed = scores
         if scores.node is None and binding.layout.node_size:
             raise ValueError("scores: node is None, expected an array with one row for each node")
+    if scores.shared is not None and not isinstance(scores.shared, Mapping):
+        raise TypeError(
+            f"scores: shared is {type(scores.shared).__name__}, expected a dict of arrays by block"
+        )
     if scores.shared and not (each or written):
         axes = {place.name: len(place.shape) for place in binding.places}
         each = all(np.ndim(a) == axes.get(name, 0) + 1 for name, a in scores.shared.items())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -275,7 +276,11 @@ def check_number(name: str, value: Any, least: float, strict: bool, more: str = 
     more : str, default=""
         What else is expected, for the message.
     """
-    ok = isinstance(value, (int, float, np.integer, np.floating)) and np.isfinite(value)
+    ok = isinstance(value, (int, float, np.integer, np.floating))
+    try:
+        ok = ok and math.isfinite(value)
+    except OverflowError:  # an integer beyond all floats
+        ok = False
     if not ok or value < least or (strict and value == least):
         sign = ">" if strict else ">="
         raise ValueError(f"{name} is {value!r}, expected a finite number {sign} {least}{more}")
@@ -301,8 +306,9 @@ def check_run_settings(estimator: Any) -> None:
         raise TypeError(f"checkpoint is {checkpoint!r}, expected None or a path")
     check_number("tol", estimator.tol, 0, False)
     effective_jobs(estimator.n_jobs)
-    if not isinstance(estimator.max_iter, (int, np.integer)) or estimator.max_iter < 1:
-        raise ValueError(f"max_iter is {estimator.max_iter!r}, expected an integer >= 1")
+    max_iter = estimator.max_iter
+    if not isinstance(max_iter, (int, np.integer)) or not 1 <= max_iter < 2**63:
+        raise ValueError(f"max_iter is {max_iter!r}, expected an integer >= 1 and below 2**63")
     if not (
         callbacks is None
         or (isinstance(callbacks, (list, tuple)) and all(map(callable, callbacks)))

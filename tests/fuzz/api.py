@@ -15,7 +15,7 @@ from structsolve.testing import BrokenPromise
 from . import seeds
 from .base import Fault, Target, short
 
-_ODD: list[Any] = [
+ODD: list[Any] = [
     None, 0, 1, -1, 3, 2.5, float("nan"), "x", "", [], [[]], [None], {}, (), [1, [2]], [[1], 2],
     np.zeros(0), np.zeros((0, 3)), np.zeros((3, 0)), np.zeros((2, 2, 2)), np.float64(1), object(),
     np.array(["a", "b"]), np.array([1, None], dtype=object), np.array([[1, 2], [3, 4]], complex),
@@ -83,8 +83,8 @@ class Api(Target):
         given = [X, Y]
         if rng.random() < 0.6:
             place = int(rng.integers(2))
-            given[place] = _odd(rng, given[place])
-        weights = _odd(rng, np.ones(len(Y))) if rng.random() < 0.1 else None
+            given[place] = odd(rng, given[place])
+        weights = odd(rng, np.ones(len(Y))) if rng.random() < 0.1 else None
         self.say(f"{name}.fit({short(given, 400)}, {weights!r}) {settings!r}")
         return make(**settings).fit(*given, sample_weight=weights)
 
@@ -99,17 +99,17 @@ class Api(Target):
         name = names[int(rng.integers(len(names)))]
         given = list(calls[name])
         place = int(rng.integers(len(given)))
-        given[place] = _odd(rng, given[place])
+        given[place] = odd(rng, given[place])
         self.say(f"{short(model, 80)}.{name}({short(given, 600)})")
         if name == "predict_kbest" and isinstance(given[1], int) and given[1] > 1000:
             given[1] = 5
         return getattr(model, name)(*given)
 
 
-def _odd(rng: np.random.Generator, value: Any) -> Any:
+def odd(rng: np.random.Generator, value: Any) -> Any:
     """Something else, or the value with something odd in it."""
     if rng.random() < 0.35:
-        return _ODD[int(rng.integers(len(_ODD)))]
+        return ODD[int(rng.integers(len(ODD)))]
     if isinstance(value, (int, float)):
         return [0, -1, 10**9, 2**63, 2.5, None, "x", np.nan][int(rng.integers(8))]
     if isinstance(value, np.ndarray) and value.dtype != object:
@@ -129,7 +129,7 @@ def _odd(rng: np.random.Generator, value: Any) -> Any:
         return ways[int(rng.integers(len(ways)))]()
     if isinstance(value, (list, tuple)) and len(value):
         place = int(rng.integers(len(value)))
-        inner = _odd(rng, value[place])
+        inner = odd(rng, value[place])
         return [*value[:place], inner, *value[place + 1 :]]
     return value[: value.shape[0] // 2] if hasattr(value, "shape") else value
 

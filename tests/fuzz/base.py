@@ -10,6 +10,8 @@ case leaves behind is the same when a batch is run again::
 
 from __future__ import annotations
 
+import re
+import traceback
 import zlib
 from collections.abc import Callable
 
@@ -22,6 +24,7 @@ class Target:
     name: str
     refusals: tuple[type[Exception], ...] = (ValueError,)
     batch = 250
+    limit = 20  # seconds of processor time of a case: the process is killed afterwards
     listed = True  # among those of a run that names none
     say: Callable[[str], None]
 
@@ -33,6 +36,25 @@ class Fault(AssertionError):
 def generator(target: str, case: int) -> np.random.Generator:
     """Return the source of all that is random in a case."""
     return np.random.default_rng([zlib.crc32(target.encode()), case])
+
+
+#: What Python, NumPy and Cython say of a value, which names no argument of ours.
+_BARE = re.compile(
+    r"unsupported operand|bad operand|'\w+' object |'[<>=!]+' not supported|object of type '"
+    r"|(int|float|len|complex)\(\) argument|cannot unpack|can't multiply|only integer scalar"
+    r"|only length-1 arrays|\w+\(\) (missing|got an|takes)|must be real number|Cannot convert"
+    r"|Cannot cast ufunc|ufunc '|unhashable|Argument '\w+' has incorrect type|list indices"
+    r"|string indices|a bytes-like object|an integer is required|Expected \w+, got"
+    r"|expected (str|bytes|string)|descriptor|can only concatenate|sequence item|not all arguments"
+)
+
+
+def judged(error: TypeError) -> TypeError:
+    """Return a TypeError that says what is wrong; raise a fault where one comes from within."""
+    if _BARE.match(str(error)):
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        raise Fault(f"TypeError at {where.name}, line {where.lineno}: {error}") from error
+    return error
 
 
 def short(value: object, width: int = 200) -> str:

@@ -42,7 +42,7 @@ class Certificates(Target):
 
     name = "certificates"
     refusals = (ValueError, TypeError, NotImplementedError)
-    batch = 50
+    batch, limit = 50, 200
 
     def __init__(self, folder: str):
         self.structures = objects.structures()
@@ -124,7 +124,7 @@ def check(
     faults = []
     if not primal >= true - close:
         faults.append(f"primal {primal!r} below the objective {true!r} of the weights")
-    if exact and abs(primal - true) > 100 * close:
+    if exact and abs(primal - true) > 100 * close + record.get("missed", 0):
         faults.append(f"primal {primal!r} is not the objective {true!r} of the weights")
     if gap is not None and dual is not None:
         if abs(gap - (primal - dual)) > close:

@@ -23,7 +23,7 @@ _CONLLU = (
     "\t_\t_\n\n1-2\tvamos\t_\t_\t_\t_\t_\t_\t_\t_\n1\tva\t_\tVERB\t_\t_\t0\troot\t_\t_\n"
     "2\tnos\t_\tPRON\t_\t_\t1\tobj\t_\t_\n1.1\tx\t_\t_\t_\t_\t_\t_\t_\t_\n\n"
 )
-_TEXTS = {
+TEXTS = {
     "conll": ("a.txt", "He PRP B-NP\nran VBD B-VP\n\n-DOCSTART- x y\nYes UH O\n"),
     "conllu": ("a.conllu", _CONLLU),
     "crfsuite": ("a.crf", "B\tw=He\tn:2.5\nO\tw=ran\ta\\:b:1\n\nO\tx\n"),
@@ -57,18 +57,18 @@ class Readers(Target):
 
     def run(self, rng: np.random.Generator) -> Any:
         """Read a damaged file; see the package."""
-        kind = [*_TEXTS, "npz"][int(rng.integers(len(_TEXTS) + 1))]
+        kind = [*TEXTS, "npz"][int(rng.integers(len(TEXTS) + 1))]
         if kind == "npz":
             name, data = "a.npz", self.npz(rng)
         else:
-            name, text = _TEXTS[kind]
+            name, text = TEXTS[kind]
             data = text.encode()
             for _ in range(int(rng.integers(1, 4))):
-                data = _mixed(rng, data)
+                data = mixed(rng, data)
             if rng.random() < 0.15 and "gml" not in kind:
                 data, name = gzip.compress(data, mtime=0), f"{name}.gz"
                 if rng.random() < 0.5:
-                    data = _mixed(rng, data)
+                    data = mixed(rng, data)
         path = os.path.join(self.folder, f"the-{name}")
         with open(path, "wb") as file:
             file.write(data)
@@ -110,7 +110,7 @@ class Readers(Target):
         buffer = io.BytesIO()
         (np.savez_compressed if rng.random() < 0.3 else np.savez)(buffer, **arrays)
         data = buffer.getvalue()
-        return _mixed(rng, data) if rng.random() < 0.3 else data
+        return mixed(rng, data) if rng.random() < 0.3 else data
 
 
 def _npz(folder: str, kind: str) -> dict[str, np.ndarray]:
@@ -126,7 +126,7 @@ def _npz(folder: str, kind: str) -> dict[str, np.ndarray]:
         return {name: archive[name] for name in archive}
 
 
-def _mixed(rng: np.random.Generator, data: bytes) -> bytes:
+def mixed(rng: np.random.Generator, data: bytes) -> bytes:
     if not data:
         return data
     a, b = sorted(rng.integers(0, len(data) + 1, 2).tolist())

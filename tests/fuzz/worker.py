@@ -20,8 +20,6 @@ from typing import Any
 from .base import Fault, generator
 from .targets import TARGETS
 
-#: Seconds of processor time that a case may take; the process is killed afterwards.
-LIMIT = 20
 #: Seconds on the clock, for what waits for ever; other work on the machine counts as well.
 WAIT = 600
 # Case, passed, refused, faults.
@@ -143,7 +141,7 @@ def _child(target: str, cases: range, state: Any, errors: Any) -> None:
         def note(tally: Tally, case: int, text: str) -> None:
             _NUMBERS.pack_into(state, 0, case, tally.refused, tally.others, tally.cases)
             state[_NUMBERS.size :] = text.encode()[:_TEXT].ljust(_TEXT, b"\0")
-            signal.setitimer(signal.ITIMER_PROF, LIMIT)
+            signal.setitimer(signal.ITIMER_PROF, TARGETS[target].limit)
             signal.setitimer(signal.ITIMER_REAL, WAIT)
 
         tally = run_cases(target, cases, note)

@@ -1,0 +1,29 @@
+"""A few cases of the harness in `fuzz`, of layers: ``.ci/fuzz SECONDS torch jax`` makes more."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="needs the extra [torch]")
+pytest.importorskip("jax", reason="needs the extra [jax]")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="cases run in processes that fork")
+@pytest.mark.parametrize("target", ["torch", "jax"])
+def test_no_input_crashes(target):
+    here = Path(__file__).parent
+    script = f"from fuzz.worker import report; exit(report([({target!r}, range(25))]))"
+    process = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        cwd=here,
+        env={**os.environ, "PYTHONPATH": str(here), "OMP_NUM_THREADS": "1"},
+    )
+    assert process.returncode == 0, process.stdout + process.stderr[-2000:]
+    count, refused = re.findall(r"^\w+ (\d+) (\d+)$", process.stdout, re.M)[0]
+    assert int(refused) < int(count)
