@@ -1,5 +1,6 @@
 """Kits beside check_structure: what ships passes, what is wrong is met with words that help."""
 
+import numpy as np
 import pytest
 from checks import refused
 from kit_faults import NOTHING, said, table
@@ -8,12 +9,15 @@ from wrong_kits import KITS
 
 import structsolve
 from structsolve import registry
+from structsolve.io.npz import write_npz
 from structsolve.solvers import BCFW
 from structsolve.surrogates import Margin
 from structsolve.testing import (
     BrokenPromise,
     check_backend,
     check_loss,
+    check_metric,
+    check_reader,
     check_solver,
     check_structure,
     check_surrogate,
@@ -45,6 +49,24 @@ def test_solvers_pass(solver):
         "multiclass" if solver == "interior-point" else "chain",
         surrogate="crf" if solver in ("gbcfw", "lbfgs", "sdca") else "margin",
     )
+
+
+def test_readers_pass(tmp_path):
+    (tmp_path / "a.csv").write_text("size,kind\n1.5,a\n-2,b\n3,a\n")
+    (tmp_path / "a.arff").write_text(
+        "@relation r\n@attribute x numeric\n@attribute k {a,b}\n@data\n1,a\n2,b\n"
+    )
+    write_npz(tmp_path / "a.npz", np.eye(3), np.array([0, 1, 0]))
+    for name in ("csv", "arff", "npz"):
+        check_reader(name, tmp_path / f"a.{name}")
+
+
+@pytest.mark.parametrize("metric, structure", [
+    ("accuracy", "chain"), ("macro-f1", "tree"), ("sequence-accuracy", "chain"),
+    ("micro-f1", "multilabel"),
+])  # fmt: skip
+def test_metrics_pass(metric, structure):
+    check_metric(metric, structure)
 
 
 def test_a_slow_solver_passes_where_it_is_given_time():

@@ -49,6 +49,7 @@ from __future__ import annotations
 
 from ._backends import check_backend
 from ._case import BrokenPromise
+from ._hosts import check_metric, check_reader
 from ._sizes import SlowOperator
 from ._solvers import check_loss, check_solver
 from ._structure import check_structure
@@ -59,6 +60,8 @@ __all__ = [
     "SlowOperator",
     "check_backend",
     "check_loss",
+    "check_metric",
+    "check_reader",
     "check_solver",
     "check_structure",
     "check_surrogate",

@@ -1,0 +1,219 @@
+"""``check_reader`` and ``check_metric``: what plugins bring to the shell and to scores."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import tempfile
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from .. import registry
+from ..estimators.structured_svm import StructuredSVM
+from ..evaluation.scorers import get_scorer
+from ._case import BrokenPromise, short
+from ._declaration import _length, equal
+
+# Lines that no format of numbers has.
+NOISE = b"\x00 : , ;; \xff\n{[<\n"
+
+
+def check_reader(reader: Any, path: Any) -> None:
+    """Check a reader of data files: what it reads, learns, keeps, and says of broken files.
+
+    Parameters
+    ----------
+    reader : str or Reader
+        By name, or one that has not read anything.
+    path : str or Path
+        A file of training data with labels.
+
+    Raises
+    ------
+    BrokenPromise
+        An AssertionError that says what was found and expected.
+    TypeError
+        When ``reader`` is neither a name nor a reader.
+
+    Notes
+    -----
+    Checked are: as many labels as examples, the same data from ``fit`` and ``read`` and from a
+    second ``read``, parameters that JSON holds and that make a reader which reads the same (as
+    model files do), ``endings`` and ``sniff``, and files that are missing, cut, or noise: an error
+    about them is an ``OSError``, or a ``ValueError`` that names the file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from structsolve.testing import check_reader
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "rows.csv")
+    ...     _ = path.write_text("size,kind\\n1.5,a\\n-2,b\\n")
+    ...     check_reader("csv", path)
+    """
+    if isinstance(reader, str):
+        reader = registry.default().make("readers", reader)
+    registry.default().check_object("readers", reader, "read", "a Reader object")
+    what, path = f"reader {type(reader).__name__}", str(path)
+    _check_endings(what, reader, path)
+    with _told(what, "fit reads its training data"):
+        X, y = reader.fit(path)
+    n = _length(X)
+    if y is None or _length(y) != n:
+        _fail(what, "fit gives a label for each example", y if y is None else _length(y), n)
+    before = copy.deepcopy(reader.get_params())
+    for promise in ("read gives what fit gave", "read gives the same again"):
+        with _told(what, "read takes the training data after fit"):
+            again = reader.read(path)
+        if not equal(again, (X, y)):
+            _fail(what, promise, again, (X, y))
+    if reader.get_params() != before:
+        _fail(what, "read leaves parameters as they are", reader.get_params(), before)
+    with _told(what, "parameters after fit are values that JSON can hold"):
+        params = json.loads(json.dumps(before))
+    with _told(what, "its parameters make a reader that reads for the model"):
+        other = type(reader)(**params).read(path)
+    if not equal(other, (X, y)):
+        _fail(what, "keeps all that it learned in its parameters", other, (X, y))
+    _check_broken(what, reader, path)
+
+
+def _check_endings(what: str, reader: Any, path: str) -> None:
+    endings = reader.endings
+    good = isinstance(endings, tuple) and all(
+        isinstance(one, str) and one.startswith(".") and one == one.lower() for one in endings
+    )
+    if not good:
+        _fail(what, "endings is a tuple, lower case, with the dot", endings, ('".name"',))
+    with open(path, "rb") as file:
+        head = file.read(4096)
+    for given in (head, b"", NOISE):
+        with _told(what, "sniff answers for any file"):
+            answer = type(reader).sniff(path, given)
+        if not isinstance(answer, (bool, np.bool_)):
+            _fail(what, "sniff tells True or False", answer, "a bool")
+
+
+def _check_broken(what: str, reader: Any, path: str) -> None:
+    whole = Path(path).read_bytes()
+    files = {
+        "missing": None,
+        "cut": whole[: len(whole) // 2],
+        "noise": NOISE,
+        "mixed": whole + NOISE,
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        for kind, content in files.items():
+            broken = Path(folder, f"{kind}{''.join(Path(path).suffixes)}")
+            if content is not None:
+                broken.write_bytes(content)
+            for name in ("fit", "read"):
+                one = type(reader)(**copy.deepcopy(reader.get_params()))
+                try:
+                    getattr(one, name)(str(broken))
+                except OSError:
+                    continue
+                except ValueError as error:
+                    if broken.name in str(error):
+                        continue
+                    promise = f"{name} names the file that it cannot read ({kind})"
+                    _fail(what, promise, f"ValueError: {error}", broken.name, error)
+                except Exception as error:
+                    promise = f"{name} raises a ValueError for a file that is {kind}"
+                    _fail(what, promise, f"{type(error).__name__}: {error}", "ValueError", error)
+                if content is None:
+                    _fail(what, f"{name} raises where there is no file", "no exception", "OSError")
+
+
+def check_metric(metric: Any, structure: Any = "chain", random_state: int = 0) -> None:
+    """Check a metric: greater is better, of the given data alone.
+
+    Parameters
+    ----------
+    metric : str or callable
+        A name of :func:`structsolve.get_scorer`, or a scorer ``(estimator, X, y) -> float``.
+    structure : str or Structure, default="chain"
+        On whose labels.
+    random_state : int
+        Of the sample and of the model's weights.
+
+    Raises
+    ------
+    BrokenPromise
+        An AssertionError that says what was found and expected.
+
+    Notes
+    -----
+    Checked are: a finite float, the largest where the labels are those that the model predicts, the
+    same twice and for the examples in another order, and that neither data nor model change.
+
+    Examples
+    --------
+    >>> from structsolve.testing import check_metric
+    >>> check_metric("sequence-accuracy")
+    """
+    what = f"metric {metric!r}" if isinstance(metric, str) else f"metric {short(metric)}"
+    scorer = get_scorer(metric) if isinstance(metric, str) else metric
+    structure = registry.get_structure(structure)
+    rng = np.random.default_rng(random_state)
+    X, Y = structure.sample(random_state, n=12, size=4)
+    model = StructuredSVM(structure, max_iter=50, tol=0.5).fit(X, Y)
+    predicted, w = model.predict(X), model.flat_weights().copy()
+    given = copy.deepcopy((X, predicted))
+
+    def score(x: Any, y: Any) -> float:
+        with _told(what, "answers for labels of the structure"):
+            value = scorer(model, x, y)
+        if not equal((X, predicted), given):
+            _fail(what, "leaves X and y as they are", (X, predicted), given)
+        if not np.array_equal(model.flat_weights(), w):
+            _fail(what, "leaves the model as it is", model.flat_weights(), w)
+        if not isinstance(value, (float, np.floating)) or not math.isfinite(value):
+            _fail(what, "gives a finite float", value, "a float")
+        return float(value)
+
+    best = score(X, predicted)
+    if score(X, predicted) != best:
+        _fail(what, "gives the same twice", score(X, predicted), best)
+    for _ in range(8):
+        order = rng.permutation(len(X))
+        other = [predicted[int(i)] for i in order]
+        shapes = [np.shape(a) == np.shape(b) for a, b in zip(other, predicted)]
+        wrong = [a if fits else b for a, b, fits in zip(other, predicted, shapes)]
+        for labels in (wrong, Y):
+            labels = np.asarray(labels) if isinstance(predicted, np.ndarray) else labels
+            if (value := score(X, labels)) > best + 1e-12:
+                promise = "is largest where labels are those predicted (greater is better)"
+                _fail(what, promise, f"{value} for other labels", f"at most {best}")
+    straight = score(X, Y)
+    order = rng.permutation(len(X)).tolist()
+    turned = [X[i] for i in order], [Y[i] for i in order]
+    if isinstance(Y, np.ndarray):
+        turned = np.asarray(X)[order], Y[order]
+    if abs(score(*turned) - straight) > 1e-9:
+        _fail(what, "does not depend on the order of the examples", score(*turned), straight)
+
+
+class _told:
+    """Turns an exception into BrokenPromise."""
+
+    def __init__(self, what: str, promise: str):
+        self.what, self.promise = what, promise
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if isinstance(error, Exception) and not isinstance(error, BrokenPromise):
+            found = f"{type(error).__name__}: {error}"
+            _fail(self.what, self.promise, found, "no exception", error)
+
+
+def _fail(what: str, promise: str, found: Any, expected: Any, cause: Any = None) -> NoReturn:
+    raise BrokenPromise(
+        f"{what} breaks a promise: {promise}. Found {short(found)}, expected {short(expected)}"
+    ) from cause
