@@ -15,7 +15,7 @@ from structsolve.plugins.ordinal import OrdinalStructure
 
 SURROGATES = ("margin", "crf")
 # Below this share of what products of features weigh, alpha is lost among their rounding errors.
-RESOLVED = 1e-17
+RESOLVED = 2e-16
 
 
 def case(seed):

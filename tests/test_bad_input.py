@@ -13,13 +13,17 @@ from structsolve import (
     CostMatrix,
     ExtremeSVM,
     HierarchicalSVM,
+    LatentSVM,
     Sequences,
     StructuredSVM,
     TaskLoss,
     from_padded,
 )
+from structsolve.extreme.dual import ExtremeDual
+from structsolve.extreme.one_vs_some import OneVsSome
 from structsolve.plugins.chain.space import ChainStructure
 from structsolve.solvers.bcfw import BCFW
+from structsolve.solvers.cutting_plane import CuttingPlane
 from structsolve.surrogates import Slack
 
 X, Y = chains(6)
@@ -330,3 +334,21 @@ def test_labels_of_several_types(y):
     refused("y, example 0: Unknown label type", StructuredSVM("chain").fit, [P[:2]], [y])
     sgd = StructuredSVM("multiclass", solver="sgd")
     refused("classes: found .*, expected all strings", sgd.partial_fit, P[:2], ["a", "b"], y)
+
+
+@pytest.mark.parametrize("value", [2**31, 2**63, 10**30, np.iinfo(np.int64).max])
+def test_integers_that_no_loop_counts_to(value):
+    X, y = np.eye(4), [0, 1, 0, 1]
+    for model in (
+        StructuredSVM("multiclass", max_iter=value),
+        ExtremeSVM(max_iter=value),
+        HierarchicalSVM({"root": ["0", "1"]}, max_iter=value),
+        LatentSVM("multiclass", max_iter=value),
+    ):
+        refused(f"max_iter is {value}, expected an integer from", model.fit, X, y)
+    for solver in (BCFW(max_steps=value), BCFW(certify_every=value), CuttingPlane(inactive=value)):
+        model = StructuredSVM("multiclass", solver=solver)
+        refused(f"is {value}, expected an integer from -2147483647 to", model.fit, X, y)
+    refused("expected at most 65536", StructuredSVM("multiclass", n_jobs=value).fit, X, y)
+    refused(f"n_rivals is {value}", ExtremeSVM(solver=OneVsSome(n_rivals=value)).fit, X, y)
+    refused("expected an integer from", ExtremeSVM(solver=ExtremeDual(inner=value)).fit, X, y)

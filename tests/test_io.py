@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from structsolve.cli.main import main
 from structsolve.io import FORMATS, _text, guess_format, read_examples
 from structsolve.io._text import atomic_write
 from structsolve.io.conll import read_conll, write_conll
@@ -436,3 +437,31 @@ def test_npz_arrays_that_declare_more_than_they_hold(tmp_path, shape):
     with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
         archive.writestr("X.npy", header.getvalue() + b"\0" * 48)
     refused(r"a\.npz: .*does not hold", read_examples, tmp_path / "a.npz")
+
+
+class TestUnreadArrays:
+    """What is not read is refused: an answer without it would be another problem's."""
+
+    @pytest.mark.parametrize("name", ["pair", "sample_weight", "edgess"])
+    def test_read_npz(self, tmp_path, name):
+        np.savez(tmp_path / "x.npz", X=np.eye(3), y=[0, 1, 2], **{name: np.eye(3)})
+        with pytest.raises(ValueError, match=f"found the arrays {name}, which would not be read"):
+            read_npz(tmp_path / "x.npz")
+
+    @pytest.mark.parametrize("name", ["pair", "sample_weight", "edges"])
+    def test_archives_of_other_names(self, tmp_path, name):
+        np.savez(tmp_path / "x.npz", X=np.eye(3), y=[0, 1, 2], **{name: np.eye(3)})
+        with pytest.raises(ValueError, match=f"found the arrays {name}, which would not be read"):
+            read_examples(tmp_path / "x.npz")
+
+    @pytest.mark.parametrize("name", ["pair", "constant"])
+    def test_decode(self, tmp_path, capsys, name):
+        energies = {"unary": np.eye(2), "edges": [[0, 1]], "weights": [1.0]}
+        np.savez(tmp_path / "x.npz", size=[1, 2], **energies)
+        assert main(["decode", str(tmp_path / "x.npz")]) == 0
+        np.savez(tmp_path / "x.npz", **energies, **{name: np.eye(2)})
+        assert main(["decode", str(tmp_path / "x.npz")]) == 2
+        assert f"found {name}, expected unary" in capsys.readouterr().err
+        np.savez(tmp_path / "x.npz", costs=np.eye(2), **{name: np.ones(3)})
+        assert main(["decode", str(tmp_path / "x.npz")]) == 2
+        assert main(["decode", str(tmp_path / "x.npz"), "--target", "costs"]) == 0

@@ -112,7 +112,7 @@ def test_machines_reach_the_optimum_that_another_optimiser_has(loss):
             own = slice(begin[c], begin[c + 1])
             if begin[c] == begin[c + 1]:
                 assert not W[c].any()
-                assert figures[c].tolist() == [0, 0, 0]
+                assert figures[c].tolist() == [0, 0, 0, 0]
                 continue
             sign = np.where(y[listed[own]] == c, 1.0, -1.0)
             shift = 0.0 if offset is None else offset[own].astype(float)
@@ -122,7 +122,8 @@ def test_machines_reach_the_optimum_that_another_optimiser_has(loss):
             best = optimize.minimize(
                 value, np.zeros(d + 1), jac=True, method="BFGS", options={"gtol": 1e-9}
             ).fun
-            primal, dual, _ = figures[c]
+            primal, dual, _, kept = figures[c]
+            assert kept == pytest.approx(primal, rel=1e-4, abs=1e-6)  # nothing is added
             assert dual <= primal * (1 + 1e-9)
             assert primal == pytest.approx(best, rel=1e-6, abs=1e-9)
             assert dual == pytest.approx(best, rel=1e-6, abs=1e-9)
@@ -184,7 +185,12 @@ def test_the_answer_is_the_same_for_any_number_of_threads_and_another_for_anothe
     assert (solver.fit(given).weights.weights[:50] != one.weights.weights[:50]).any()
 
 
-def test_weights_of_the_model_are_those_of_all_pairs_and_the_record_is_their_objective():
+@pytest.mark.parametrize(
+    ("means", "keep", "intercept"), [(0, 0, 1), (4.0, 0, 1), (4.0, 0.05, 0.3), (0, 0.2, 0.7)]
+)
+def test_weights_of_the_model_are_those_of_all_pairs_and_the_record_is_their_objective(
+    means, keep, intercept
+):
     rng = np.random.default_rng(5)
     for loss in ("squared-hinge", "logistic"):
         share = rng.random(60)
@@ -195,9 +201,9 @@ def test_weights_of_the_model_are_those_of_all_pairs_and_the_record_is_their_obj
             positive=2.0,
             negative=1.0,
             bias=0.5,
-            intercept=1.0,
-            keep=0.0,
-            means=0.0,
+            intercept=float(intercept),
+            keep=float(keep),
+            means=float(means),
         )
         solved = solver.fit(given)
         record, W = solved.history[0], solved.weights.to_matrix().toarray()
@@ -205,17 +211,20 @@ def test_weights_of_the_model_are_those_of_all_pairs_and_the_record_is_their_obj
         b = solved.weights.intercept
         total = 0.0
         # Rivals that share no feature with the example are left out.
-        means = class_means(given.X, given.y, 6, given.shares, 0.03)
-        seen = (given.X @ means.T).toarray() != 0
+        centres = class_means(given.X, given.y, 6, given.shares, 0.03)
+        seen = (given.X @ centres.T).toarray() != 0
         for c in range(6):
             own = np.flatnonzero((given.y == c) | seen[:, c])
             sign = np.where(given.y[own] == c, 1.0, -1.0)
             cost = given.shares[own] / 0.01 * np.where(sign > 0, 2.0, 1.0)
-            centre = 3 * means[c].toarray().ravel()
+            centre = 3 * centres[c].toarray().ravel()
             value = objective(given.X[own], sign, cost, 0.0, loss, 0.5, centre)
             total += 0.01 * value(np.append(W[:, c] - centre, b[c] / 0.5))[0]
         assert record["primal"] == pytest.approx(total, rel=1e-4)
-        assert 0 <= record["gap"] <= 0.02 * record["primal"]
+        assert 0 <= record["machines_gap"] <= 0.02 * record["primal"]
+        assert record["gap"] == pytest.approx(record["primal"] - record["dual"])
+        if not means and not keep:
+            assert record["gap"] <= 0.02 * record["primal"]
 
 
 def test_whole_weights_are_repeated_rows():
@@ -231,7 +240,8 @@ def test_whole_weights_are_repeated_rows():
     )
     solver = OneVsSome(keep=0.0)
     here, there = solver.fit(given), solver.fit(repeated)
-    assert here.history[0]["primal"] == pytest.approx(there.history[0]["primal"], rel=0.01)
+    solved = [run.history[0]["dual"] + run.history[0]["machines_gap"] for run in (here, there)]
+    assert solved[0] == pytest.approx(solved[1], rel=0.01)
     assert here.history[0]["dual"] == pytest.approx(there.history[0]["dual"], rel=0.01)
 
 
@@ -267,7 +277,7 @@ def test_class_means_are_added_before_small_weights_are_left_out(prior, weighted
         expected[abs(expected) <= keep] = 0
         np.testing.assert_allclose(more.weights.to_matrix().toarray(), expected, atol=1e-6)
         assert not expected[:, 6].any()
-        for name in ("primal", "dual", "gap", "pairs", "visits"):
+        for name in ("dual", "machines_gap", "pairs", "visits"):
             assert more.history[0][name] == bare.history[0][name]
 
 

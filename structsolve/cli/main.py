@@ -6,7 +6,7 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from structsolve import registry
@@ -30,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     argv = list(sys.argv[1:] if argv is None else argv)
     verbose = any(arg in ("-v", "--verbose") for arg in argv)
-    with warnings.catch_warnings():
+    with _own_output(), warnings.catch_warnings():
         warnings.showwarning = _show_warning  # type: ignore[assignment]
         try:
             args = _parsed(argv)
@@ -52,6 +52,33 @@ def main(argv: Sequence[str] | None = None) -> int:
                 traceback.print_exc()
             print(f"structsolve: error: {one_line(error)}", file=sys.stderr)
             return 2
+
+
+@contextlib.contextmanager
+def _own_output() -> Iterator[None]:
+    """Keep standard output for what the shell prints; what libraries print goes to the error."""
+    try:
+        real = sys.stdout is sys.__stdout__ and sys.stdout.fileno() == 1
+        kept = os.dup(1) if real else -1
+        if real:
+            sys.stdout.flush()
+            os.dup2(2, 1)
+    except (AttributeError, OSError, ValueError):  # closed, or no file
+        real = False
+    if not real:
+        yield
+        return
+    own = sys.stdout
+    encoding, errors = own.encoding, own.errors
+    sys.stdout = open(kept, "w", encoding=encoding, errors=errors, closefd=False)  # noqa: SIM115
+    try:
+        yield
+    finally:
+        with contextlib.suppress(BrokenPipeError):
+            sys.stdout.close()
+        sys.stdout = own
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
 def _parsed(argv: list[str]) -> Any:

@@ -11,6 +11,9 @@ from structsolve import registry
 from structsolve.cli.options import UsageError
 from structsolve.io._text import atomic_write, bad_line, text_lines
 
+# Arrays of a Potts model that change no energy: height and width.
+ABOUT_PICTURES = ("size", "shape")
+
 
 def add_commands(command: Any) -> None:
     """Add the parser of `decode`.
@@ -94,6 +97,7 @@ def _of_arrays(args: argparse.Namespace) -> tuple[Any, float, float]:
 
     arrays = load_arrays(args.data)
     if {"unary", "edges"} <= {*arrays} and args.target is None:
+        _refuse_others(args.data, arrays, ("unary", "edges", "weights", *ABOUT_PICTURES))
         sign = 1.0 if args.maximize else -1.0
         unary, edges = sign * arrays["unary"].astype(np.float64), arrays["edges"]
         states = unary.shape[1] if unary.ndim == 2 else 0
@@ -111,7 +115,19 @@ def _of_arrays(args: argparse.Namespace) -> tuple[Any, float, float]:
             f"{args.data}: found {f'no matrix {target!r}' if target else 'no unary and edges'}; "
             f"--target names one of {', '.join(matrices) or 'none'}"
         )
+    if args.target is None:
+        _refuse_others(args.data, arrays, (target,), f"; --target {target} reads that array alone")
     return _assigned(arrays[target], args)
+
+
+def _refuse_others(path: str, arrays: Any, known: tuple[str, ...], hint: str = "") -> None:
+    """Refuse arrays that may be part of the model, and would be ignored."""
+    others = [name for name in arrays if name not in known]
+    if others:
+        raise ValueError(
+            f"{path}: found {', '.join(others)}, expected {', '.join(known)} alone: decode would "
+            f"not read the others, and its answer be that of another model{hint}"
+        )
 
 
 def _assigned(costs: Any, args: argparse.Namespace) -> tuple[Any, float, float]:

@@ -130,12 +130,15 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
     solver         surrogates                                penalty   partial_fit  gap
     =============  ========================================  ========  ===========  =======
     "choice"       "auto": either of the next two's          l2        no           no
-    "one-vs-some"  "squared-hinge", "logistic"               l2        no           yes
+    "one-vs-some"  "squared-hinge", "logistic"               l2        no           pairs
     "softmax"      "crf"                                     l2        no           no
     "dual"         "margin", "crf", "max-min", "sparsemap",  l2        no           yes
                    "squared-hinge"
     "memoir"       "margin"                                  l2, l1    yes          no
     =============  ========================================  ========  ===========  =======
+
+    The gap of "dual" is that of the model over all classes. That of "one-vs-some" is the model's
+    over the pairs of rows and classes that it keeps, and no bound for all of them.
 
     Features should be scaled to lengths around 1, as :class:`~sklearn.preprocessing.Normalizer`
     does.  Rows without any feature are scored by the intercept.

@@ -292,7 +292,8 @@ cdef class Machines:
                     out[c] += self.indptr[i + 1] - self.indptr[i]
         return counts
 
-    def train(self, int64_t first, int64_t last, Space space not None, int64_t room, float keep):
+    def train(self, int64_t first, int64_t last, Space space not None, int64_t room, float keep,
+              double share=1):
         """Solve the machines of the classes first .. last - 1.
 
         Parameters
@@ -304,6 +305,8 @@ cdef class Machines:
             Weights that these classes may have at most: the sum of their entries is enough.
         keep : float
             Weights of at most this size are left out.
+        share : float, default=1
+            What the model has of each intercept.
 
         Returns
         -------
@@ -313,8 +316,9 @@ cdef class Machines:
         weights : ndarray of float32
             Class after class, in no order of features.
         intercepts : ndarray of float32 of shape (last - first,)
-        figures : ndarray of float64 of shape (last - first, 3)
-            Primal and dual value of the machine, and how many visits it took.
+        figures : ndarray of float64 of shape (last - first, 4)
+            Primal and dual value of the machine, how many visits it took, and the primal value of
+            what the model keeps of it.
 
         Raises
         ------
@@ -328,7 +332,7 @@ cdef class Machines:
         sizes, intercepts = np.zeros(last - first, np.int64), np.zeros(last - first, np.float32)
         # One more: a class after the last weight has none.
         features, weights = np.empty(room + 1, np.int32), np.empty(room + 1, np.float32)
-        figures = np.zeros((last - first, 3))
+        figures = np.zeros((last - first, 4))
         cdef int64_t[::1] sizes_view = sizes
         cdef float[::1] intercepts_view = intercepts, weights_view = weights
         cdef int32_t[::1] features_view = features
@@ -337,7 +341,7 @@ cdef class Machines:
             for c in range(first, last):
                 if self.begin[c + 1] > self.begin[c]:
                     size = self.solve(
-                        c, space, keep, &features_view[0] + used, &weights_view[0] + used,
+                        c, space, keep, share, &features_view[0] + used, &weights_view[0] + used,
                         &intercepts_view[c - first], &figures_view[c - first, 0],
                     )
                     sizes_view[c - first] = size
@@ -406,7 +410,7 @@ cdef class Machines:
             k += LINE
 
     cdef int64_t solve(
-        self, int64_t c, Space space, float keep, int32_t* features, float* weights,
+        self, int64_t c, Space space, float keep, double share, int32_t* features, float* weights,
         float* intercept, double* figures,
     ) noexcept nogil:
         """Solve one machine; return the number of weights that it keeps."""
@@ -471,11 +475,30 @@ cdef class Machines:
                 t = space.number[self.centre_feature[j]]
                 if t >= 0:
                     w[t] += <double>self.later[c] * self.centre_value[j]
+        figures[3] = 0.5 * (share * b) * (share * b)
         for j in range(used):
             if fabs(w[j]) > keep:
                 features[kept] = space.feature[j]
                 weights[kept] = <float>w[j]
+                w[j] = weights[kept]
                 kept += 1
+            else:
+                w[j] = 0
+            part = w[j] - centre[j]
+            figures[3] += 0.5 * part * part
+        for t in range(m):
+            start = space.begin[t]
+            cost = self.cost[base + t]
+            z = product(index + start, value + start, space.begin[t + 1] - start, w)
+            z += share * intercept[0]
+            if self.shifted:
+                z += self.offset[base + t]
+            sign = 1 if self.y[self.rows[base + t]] == c else -1
+            if self.logistic:
+                figures[3] += cost * log_loss(sign * z)
+            elif sign * z < 1:
+                figures[3] += cost * (1 - sign * z) * (1 - sign * z)
+        for j in range(used):
             w[j] = centre[j] = 0
             space.number[space.feature[j]] = -1
         return kept

@@ -40,9 +40,11 @@ class OneVsSome(ExtremeSolver):
     number of examples ``n_c``: to those of large classes little.  With sample weights ``n_c`` is
     the class's share of them times n.
 
-    Each round's record has the primal and dual value of all kept pairs' machines together, with
-    ``pairs`` and ``visits``, the steps that were tried.  The values are those of the machines
-    before class means are added and small weights left out: the gap is not that of the model.
+    Each round's record has the objective of the model over all kept pairs, after class means are
+    added and small weights left out, as ``primal``, and as ``dual`` what no machines are below:
+    ``gap`` is what the model has more than the best for these pairs, by design for the larger part.
+    ``machines_gap`` is that of the machines before, which are solved to a share of ``tol``;
+    ``pairs`` and ``visits`` count the pairs and the steps that were tried.
 
     A class without an example, as ``partial_fit`` may name them, has no class mean.  It is no
     rival of anyone, so it has no weights: it scores 0 for every row.
@@ -157,8 +159,9 @@ class OneVsSome(ExtremeSolver):
         if checkpoint is not None:
             checkpoint.close()
         last = run.history[-1] if run.history else None
-        if reason == "max_iter" and last and last["gap"] <= problem.tol * last["primal"]:
-            reason = "tol"
+        if reason == "max_iter" and last:
+            solved = last["machines_gap"]
+            reason = "tol" if solved <= problem.tol * (last["dual"] + solved) else reason
         return ExtremeResult(run.weights, run.history, reason, run.settings)
 
     def _check(self, problem: ExtremeProblem) -> None:

@@ -157,7 +157,9 @@ class Run:
 
         def work(first: int, last: int, space: Space) -> Any:
             first, last = begin + first, begin + last
-            return machines.train(first, last, space, int(room[first:last].sum()), self.solver.keep)
+            share = self.solver.intercept if self.solver.bias > 0 else 0.0
+            most = int(room[first:last].sum())
+            return machines.train(first, last, space, most, self.solver.keep, share)
 
         units = np.concatenate([[0], np.cumsum(self.work[begin:end])]) // ENTRIES_PER_UNIT
         self.pieces += over_examples(
@@ -174,7 +176,8 @@ class Run:
             Its record.
         """
         problem, solver = self.problem, self.solver
-        primal, dual, visits = np.vstack([piece[4] for piece in self.pieces]).sum(axis=0).tolist()
+        figures = np.vstack([piece[4] for piece in self.pieces]).sum(axis=0)
+        solved, dual, visits, primal = figures.tolist()
         intercept = None
         if solver.intercept > 0 and solver.bias > 0:
             intercept = np.concatenate([piece[3] for piece in self.pieces])
@@ -185,6 +188,7 @@ class Run:
             "primal": problem.alpha * primal,
             "dual": problem.alpha * dual,
             "gap": problem.alpha * (primal - dual),
+            "machines_gap": problem.alpha * (solved - dual),
             "mean_epsilon": self.mean_epsilon,
             "entries": self.entries,
             "seconds": self.spent + time.perf_counter() - self.begun,
@@ -203,7 +207,7 @@ class Run:
         meta, arrays : dict
         """
         empty = (np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32))
-        none = (*empty, np.zeros(0, np.float32), np.zeros((0, 3)))
+        none = (*empty, np.zeros(0, np.float32), np.zeros((0, 4)))
         parts = list(zip(*[none, *self.pieces], strict=True))
         arrays = {name: np.concatenate(part) for name, part in zip(PIECE, parts, strict=True)}
         model, intercept = self.weights, self.weights.intercept

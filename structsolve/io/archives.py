@@ -13,6 +13,8 @@ from structsolve.utils.sparse import csr_of
 
 # Names under which labels come, the likeliest first.
 TARGETS = ("y", "Y", "labels", "target", "rank", "ranks", "order")
+# Names of what a model would miss, if it were passed over.
+UNREAD = ("sample_weight", "weights", "unary", "pair")
 
 
 class ArchiveReader(Reader):
@@ -174,6 +176,15 @@ def _arranged(
         if arrays.get("X") is None or arrays["X"].dtype != np.uint8:
             raise ValueError(f"{path}: found no X of bytes (uint8); unpack is for bits in bytes")
         arrays["X"] = np.unpackbits(arrays["X"], axis=1)
+    unread = [name for name in UNREAD if name in arrays and name != target]
+    if "edges" in arrays and "offsets" not in arrays and "node_names" not in arrays:
+        unread.append("edges")
+    if unread:
+        raise ValueError(
+            f"{path}: found the arrays {', '.join(unread)}, which would not be read: weights of "
+            "rows are for fit(sample_weight=...), energies for 'decode', edges need offsets or "
+            "node_names; leave them out"
+        )
     labels = _labels(path, arrays, target, shape)
     for name in (*TARGETS, "edges" if "offsets" not in arrays else ""):
         arrays.pop(name, None)

@@ -125,7 +125,7 @@ def load_arrays(path: PathLike, wanted: Sequence[str] | None = None) -> dict[str
     ----------
     path : path-like
     wanted : sequence of str, optional
-        Names; by default all arrays but those of objects.
+        Names, all others are refused; by default all arrays but those of objects.
 
     Returns
     -------
@@ -134,7 +134,7 @@ def load_arrays(path: PathLike, wanted: Sequence[str] | None = None) -> dict[str
     Raises
     ------
     ValueError
-        For broken archives; it names the file.
+        For broken archives, and arrays that are not wanted; it names the file.
     """
     try:
         with open(path, "rb") as handle:
@@ -149,7 +149,14 @@ def load_arrays(path: PathLike, wanted: Sequence[str] | None = None) -> dict[str
                 return _all_arrays(archive)
             if not {"X", "X_indptr"} & {*archive}:
                 raise _no_features(path, ", ".join(archive) or "nothing")
-            return {name: archive[name] for name in archive if name in wanted}
+            others = [name for name in archive if name not in wanted]
+            if others:
+                raise ValueError(
+                    f"{path}: found the arrays {', '.join(others)}, which would not be read; "
+                    f"expected some of {', '.join(wanted)}; structsolve.io.ArchiveReader reads "
+                    "archives of other names"
+                )
+            return {name: archive[name] for name in archive}
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise ValueError(
             f"{path}: found a broken archive ({error}); expected a whole .npz file; it was cut "

@@ -37,6 +37,10 @@ class Answer(NamedTuple):
     limited: bool = False
 
 
+class GaveUp(ValueError):
+    """A solver has no answer to one program, which another solver may solve."""
+
+
 class Program:
     """One program over fixed rows, of which only costs and upper bounds change."""
 
@@ -63,8 +67,11 @@ class Program:
 
         Raises
         ------
+        GaveUp
+            Where the solver gives up on this program: a sentence; who asks puts the example in
+            front, and HiGHS solves it in its place.
         ValueError
-            Where the solver gives up: a sentence; who asks puts the example in front.
+            Where it would give up on all others, too.
         """
         raise NotImplementedError(f"{type(self).__name__} does not implement solve()")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .base import Answer, Program, unit_of
+from .base import Answer, GaveUp, Program, unit_of
 from .solvers import check_solver, traits_of
 
 _ONE_AT_A_TIME = threading.Lock()
@@ -115,7 +115,9 @@ class CvxpyProgram(Program):
                     **backend.solver_options(),
                 )
         except Exception as error:  # solvers have kinds of their own
-            raise ValueError(self._sentence(error)) from error
+            sentence = self._sentence(error)
+            kind = GaveUp if sentence.startswith(f"{self.solver} gave up") else ValueError
+            raise kind(sentence) from error
         status = problem.status
         if status in ("infeasible", "infeasible_or_unbounded"):
             return None
@@ -126,7 +128,7 @@ class CvxpyProgram(Program):
             )
         limited = status in DOUBTFUL
         if status != "optimal" and not limited:
-            raise ValueError(f"{self.solver} gave up on {self._size()}: {status}; scale the scores")
+            raise GaveUp(f"{self.solver} gave up on {self._size()}: {status}; scale the scores")
         point = None if self.x.value is None else np.array(self.x.value)
         if limited and point is not None and not np.isfinite(point).all():
             point = None

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from .base import Answer, Backend, Program, ProgramCache, cone_rows, make_program
+from .base import Answer, Backend, GaveUp, Program, ProgramCache, cone_rows, make_program
 from .highs import Highs
 from .polytope import Polytope, Polytopes, block_diagonal, bound_of
+
+logger = logging.getLogger("structsolve.lp")
 
 # How far from an integer an answer may be and still count as one; interior-point solvers are off by
 # more than simplex.
@@ -77,6 +80,8 @@ class LinearDecoder:
         # On the face of an exact polytope every vertex is a label.
         self._labels = self._exact if polytopes.exact else backend.integral() or self._integer
         self._starts: dict[int, Any] = {}
+        # A backend that has answered before gives up on one program, not on all.
+        self._answered, self._told = False, False
         self._programs, self._products, self._some = ProgramCache(), ProgramCache(), ProgramCache()
 
     # -- one example ----------------------------------------------------------------------------
@@ -259,12 +264,21 @@ class LinearDecoder:
         try:
             answer = program.solve(c, upper, start, sides)
         except ValueError as error:
-            raise ValueError(f"example {i}: {error}") from error
+            gave_up = isinstance(error, GaveUp)
+            if isinstance(backend, Highs) or not (gave_up or self._answered):
+                kind = GaveUp if gave_up else ValueError
+                raise kind(f"example {i}: {error}") from error
+            if not self._told:
+                self._told = True
+                logger.warning("example %d: %s: HiGHS solves such programs in its place", i, error)
+            sure = self._integer if backend.integer else self._exact
+            return self._ask(i, sure, c, upper, None, sides)
         except _BUGS as error:
             raise ValueError(
                 f"example {i}: solve() of LP backend {backend.name!r} raised "
                 f"{type(error).__name__}: {error}"
             ) from error
+        self._answered = True
         if answer is not None and not isinstance(answer, Answer):
             raise ValueError(
                 f"example {i}: LP backend {backend.name!r} answered with a "

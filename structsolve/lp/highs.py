@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .base import Answer, Backend, Program, SettingsBackend, check_settings, unit_of
+from .base import Answer, Backend, GaveUp, Program, SettingsBackend, check_settings, unit_of
 
 # HiGHS' own tolerance of rows and reduced costs.
 ACCURATE = 1e-7
@@ -144,7 +144,7 @@ class _HighsProgram(Program):
                 "HiGHS says that the program is unbounded; the variables of a polytope of labels "
                 "have finite bounds: check its lower and upper"
             )
-        raise ValueError(
+        raise GaveUp(
             f"HiGHS gave up on a program of {len(self.columns)} variables: {outcome}; scale the "
             "scores"
         )

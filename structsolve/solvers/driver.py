@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..lp.base import GaveUp
 from ..utils.progress import Progress
 from .base import Run, relative_gap
 from .checkpoint import Checkpoint, check_records, check_state
@@ -150,7 +151,13 @@ def drive(
                 begun = time.perf_counter()
                 counts = run.given.problem.surrogate.counts()
                 _allow(run, history)
-                record = _blamed(run.step, file if content is not None else None)
+                try:
+                    record = _blamed(run.step, file if content is not None else None)
+                except GaveUp as error:
+                    if not history:
+                        raise
+                    history[-1]["failed"], reason, evaluated = str(error), "failed", False
+                    break
                 if len(history) + 1 == max_iter and not record.get("certified"):
                     calls = record["oracle_calls"]
                     record.update(_blamed(run.certify, file if content is not None else None))
@@ -222,7 +229,7 @@ def _evaluate(run: Run, w: np.ndarray, record: dict[str, Any]) -> None:
     try:
         if not (np.isfinite(primal) and np.array_equal(w, run.best_w)):
             primal, calls = problem.primal(w, given.alpha, given.n_jobs)
-    except KeyboardInterrupt:  # somebody is in a hurry: the record stays an estimate
+    except (KeyboardInterrupt, GaveUp):  # somebody is in a hurry: the record stays an estimate
         record["certified"] = False
         return
     dual = record["dual"]
@@ -242,7 +249,7 @@ def _blamed(step: Callable[[], dict[str, Any]], file: Checkpoint | None) -> dict
     try:
         return step()
     except (ValueError, ArithmeticError) as error:
-        if file is None:
+        if file is None or isinstance(error, GaveUp):
             raise
         raise ValueError(
             f"{error} (training went on from checkpoint {file.path!r}: if that is damaged, delete "

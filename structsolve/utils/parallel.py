@@ -17,6 +17,8 @@ NODES_PER_CALL = 20_000
 CALLS_PER_THREAD = 8
 # Threads of all calls under way, at most; they are kept for the next.
 MOST_HELPERS = 128
+# More threads than any machine has cores: what asks for them is a mistake.
+MOST_JOBS = 65_536
 
 
 def effective_jobs(n_jobs: int | None) -> int:
@@ -49,6 +51,8 @@ def effective_jobs(n_jobs: int | None) -> int:
         raise ValueError(f"n_jobs is {n_jobs!r}, expected a non-zero integer or None")
     if n_jobs < 0:
         return max(1, (os.cpu_count() or 1) + 1 + int(n_jobs))
+    if n_jobs > MOST_JOBS:
+        raise ValueError(f"n_jobs is {n_jobs!r}, expected at most {MOST_JOBS}, or -1 for all cores")
     return int(n_jobs)
 
 

@@ -15,11 +15,15 @@ from .suggest import names_parameters, no_parameter
 _EXPECTED = {"bool": "True or False", "int": "an integer", "float": "a number", "str": "a string"}
 
 
+# Loops count in 32 bits.
+MOST_INT = 2**31 - 1
+
+
 def check_types(made: Any, where: str = "") -> None:
     """Refuse arguments of another type than the constructor declares: bool, int, float, str.
 
-    Others are left to the object, as are ranges.  A default passes whatever is declared, and None
-    where that is said.
+    Others are left to the object, as are ranges; integers have 32 bits.  A default passes whatever
+    is declared, and None where that is said.
 
     Parameters
     ----------
@@ -45,6 +49,9 @@ def check_types(made: Any, where: str = "") -> None:
     for name, kinds, default in _declared(made.__class__):
         value = getattr(made, name, default)
         if value is default or any(_is_of(value, kind) for kind in kinds):
+            if isinstance(value, numbers.Integral) and "int" in kinds and abs(value) > MOST_INT:
+                expected = f"an integer from {-MOST_INT} to {MOST_INT}"
+                raise ValueError(f"{where}{name} is {value!r}, expected {expected}")
             continue
         words = " or ".join(_EXPECTED.get(kind, kind) for kind in kinds)
         raise ValueError(f"{where}{name} is {value!r}, expected {words}")

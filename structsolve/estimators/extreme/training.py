@@ -294,7 +294,13 @@ def warn_unfinished(result: ExtremeResult, tol: float, max_iter: int) -> None:
     """
     # Solvers in one pass have no use for more of them.
     ended = result.stop_reason == "max_iter" and len(result.history) >= max_iter
-    gap = relative_gap(result.history[-1]) if ended else None
+    gap = None
+    if ended:
+        last = result.history[-1]
+        solved = last.get("machines_gap")  # before what is added to them by design
+        if solved is not None:
+            last = {"gap": solved, "primal": last["dual"] + solved}
+        gap = relative_gap(last)
     if gap is not None and gap > tol:
         warnings.warn(
             f"stopped after max_iter={max_iter} passes with a relative gap of {gap:.2g}, tol is "
