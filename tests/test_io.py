@@ -451,7 +451,7 @@ class TestUnreadArrays:
     @pytest.mark.parametrize("name", ["pair", "sample_weight", "edges"])
     def test_archives_of_other_names(self, tmp_path, name):
         np.savez(tmp_path / "x.npz", X=np.eye(3), y=[0, 1, 2], **{name: np.eye(3)})
-        with pytest.raises(ValueError, match=f"found the arrays {name}, which would not be read"):
+        with pytest.raises(ValueError, match=f"found (the arrays )?{name}"):
             read_examples(tmp_path / "x.npz")
 
     @pytest.mark.parametrize("name", ["pair", "constant"])

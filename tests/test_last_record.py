@@ -6,6 +6,7 @@ from data import chains
 
 import structsolve
 from structsolve import StructuredSVM
+from structsolve.plugins.mrf import MRFStructure
 from structsolve.solvers import BCFW
 from structsolve.solvers.problem import Problem
 
@@ -131,3 +132,28 @@ def test_a_second_interrupt_leaves_an_estimate(monkeypatch):
 
     model = StructuredSVM("chain", callbacks=[first]).fit(X, Y)
     assert model.stop_reason_ == "interrupted" and model.history_[-1]["certified"] is False
+
+
+def test_whose_dual_it_is():
+    rng = np.random.default_rng(0)
+    edges = np.array([[0, 1], [1, 2], [2, 0]])
+    graphs = [(rng.normal(size=(3, 2)), edges) for _ in range(6)]
+    labels = [np.array([0, 1, i % 2]) for i in range(6)]
+    settings = {"max_iter": 5, "tol": 1}
+    exact = StructuredSVM(MRFStructure(oracle="exact"), **settings).fit(graphs, labels)
+    relaxed = StructuredSVM(MRFStructure(oracle="trws"), surrogate="slack", **settings).fit(
+        graphs, labels
+    )
+    assert "dual_of" not in exact.history_[-1]
+    assert relaxed.history_[-1]["dual_of"] == "relaxation"
+
+
+def test_large_raw_features_get_advice():
+    """Of one scale, too, as pixels are."""
+    y = np.arange(30) % 3
+    settings = {"max_iter": 3, "tol": 1e-9, "alpha": 1e-6}
+    for X, told in ((100 * ROWS, "columns of X are large"), (ROWS, "")):
+        with pytest.warns(UserWarning, match="relative gap") as caught:
+            StructuredSVM("multiclass", **settings).fit(X, y)
+        text = str(caught[0].message)
+        assert told in text and ("StandardScaler" in text) == bool(told)

@@ -198,10 +198,12 @@ def take(values: Any, rows: np.ndarray) -> Any:
 
 # Scales of columns further apart than this slow every solver down.
 SCALES = 100
+# So do columns that are all this large: alpha and the steps are made for numbers around 1.
+LARGE = 10
 
 
 def scale_hint(space: Any, examples: Examples, optional: bool = False) -> str:
-    """Say so where the columns of the features differ much in scale.
+    """Say so where the columns of the features differ much in scale, or are all large.
 
     Parameters
     ----------
@@ -215,7 +217,8 @@ def scale_hint(space: Any, examples: Examples, optional: bool = False) -> str:
     -------
     str
         What a warning ends with: how far the largest numbers of two columns are apart, and which
-        scaler helps.  Empty where they differ by a factor of 100 or less, columns of zeros aside.
+        scaler helps.  Empty where they differ by a factor of 100 or less, columns of zeros aside,
+        and not all of them reach more than 10.
     """
     nodes = examples.nodes
     if nodes is None or nodes.shape[0] == 0 or nodes.shape[1] < 2:
@@ -229,14 +232,19 @@ def scale_hint(space: Any, examples: Examples, optional: bool = False) -> str:
     if order.size < 2:
         return ""
     low, high = order[np.argmin(largest[order])], order[np.argmax(largest[order])]
-    if not largest[high] > SCALES * largest[low]:
+    apart = largest[high] > SCALES * largest[low]
+    if not apart and not largest[low] > LARGE:
         return ""
     plain = space.structure.single_node or space.structure.label_sets
     scaler = "MaxAbsScaler()" if hasattr(nodes, "indptr") else "StandardScaler()"
     if not plain:
         scaler = f"NodeTransformer({scaler})"
-    return (
-        f"; columns of X differ in scale (column {low} reaches {largest[low]:.3g}, column {high} "
-        f"{largest[high]:.3g}), which slows training down: put {scaler} before the model"
-        + (", or set scale_features=True" if optional and examples.scaling is None else "")
+    told = (
+        f"columns of X differ in scale (column {low} reaches {largest[low]:.3g}, column {high} "
+        f"{largest[high]:.3g})"
+        if apart
+        else f"columns of X are large (each reaches {largest[low]:.3g} or more)"
+    )
+    return f"; {told}, which slows training down: put {scaler} before the model" + (
+        ", or set scale_features=True" if optional and examples.scaling is None else ""
     )

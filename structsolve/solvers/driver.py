@@ -215,6 +215,8 @@ def drive(
     last = history[-1] if history else {}
     if history and (reason == "interrupted" or not evaluated):
         _evaluate(run, w, last)
+    if last.get("dual") is not None and not run.given.problem.surrogate.exact:
+        last["dual_of"] = "relaxation"  # which may lie above the optimum over labels
     if reason == "max_iter" and last.get("certified") and not run.given.problem.surrogate.exact:
         last["missed"] = run.given.problem.missed(w, run.given.n_jobs)
     return Outcome(w, history, reason)
