@@ -6,20 +6,25 @@
 """
 
 import hashlib
+import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 FILES = [
-    f"{name}.{ending}"
-    for name in ("plugins/mrf/_shape", "plugins/mrf/_model", "structsolve/part_layout")
-    for ending in ("pyx", "pxd")
+    "plugins/mrf/_model.pxd",
+    "plugins/mrf/_shape.pxd",
+    "plugins/mrf/_shape.pyx",
+    "structsolve/part_layout.pxd",
+    "structsolve/part_layout.pyx",
 ]
+# Docstrings, comments and spaces may change.
+IDLE = re.compile(r'"""[\s\S]*?"""|#[^\n]*|\s+')
 
 
 def digest() -> str:
-    """Return the digest of these files."""
-    text = b"".join((ROOT / name).read_bytes() for name in FILES)
-    return hashlib.sha256(text).hexdigest()
+    """Return the digest of what these files say."""
+    text = "".join(IDLE.sub("", (ROOT / name).read_text(encoding="utf-8")) for name in FILES)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 if __name__ == "__main__":

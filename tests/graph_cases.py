@@ -33,17 +33,17 @@ def all_scores(states, edges, unary, pair):
     ``pair[e]`` has a row per state of the first end of edge e.
     """
     total = np.zeros(())
-    between = {(int(u), int(v)): table for (u, v), table in zip(edges, pair)}
+    between: dict = {}
+    for (u, v), table in zip(edges, pair):
+        key, table = ((u, v), table) if u < v else ((v, u), np.transpose(table))
+        key = (int(key[0]), int(key[1]))
+        between[key] = between.get(key, 0) + table  # parallel edges add up
     for v, K in enumerate(states):
         columns = []
         for s in range(K):
             column = np.full((), unary[v][s])
             for u in range(v):
-                more = np.zeros(states[u])
-                if (u, v) in between:
-                    more = between[u, v][: states[u], s]
-                elif (v, u) in between:
-                    more = between[v, u][s, : states[u]]
+                more = between[u, v][: states[u], s] if (u, v) in between else np.zeros(states[u])
                 column = np.add.outer(column, more)
             columns.append(total + column)
         total = np.stack(columns, axis=-1)

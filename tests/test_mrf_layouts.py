@@ -14,14 +14,17 @@ from structsolve.structure import calls
 from structsolve.surrogates import Slack
 
 
-def case(rng, layout, states, most=5, forest=False, oracle="exact"):
+def case(rng, layout, states, most=5, forest=False, oracle="exact", parallel=0):
     """A random graph; where examples have one each, all its nodes have as many states."""
     if layout[2] == "own":
         states = (int(rng.choice(states)),)
     while True:
-        given = random_graph(rng, most, states, forest)
-        if forest or len(given[1]) >= len(given[0]):  # it has a cycle
-            return Graph(*given, oracle, *layout)
+        states_of, edges = random_graph(rng, most, states, forest)
+        if not forest and len(edges) < len(states_of):
+            continue  # it has no cycle
+        more = edges[rng.integers(len(edges), size=parallel)] if parallel else edges[:0]
+        more = np.where(rng.random((len(more), 1)) < 0.5, more, more[:, ::-1])
+        return Graph(states_of, np.concatenate([edges, more]), oracle, *layout)
 
 
 @pytest.mark.skipif(not (ROOT / ".ci").exists(), reason="installed without the checkout")
@@ -38,7 +41,7 @@ def test_layouts_were_seen_by_address_sanitizer():
 def test_exact_operators(layout, forest):
     rng = np.random.default_rng(len(str(layout)) + forest)
     for k in range(12):
-        graph = case(rng, layout, STATES[k % 4], forest=forest)
+        graph = case(rng, layout, STATES[k % 4], forest=forest, parallel=0 if forest else k % 3)
         assert graph.oracle.exact
         graph.check_parts(rng, shortest=layout[0] != "shared")
         for kind in KINDS:
