@@ -5,9 +5,9 @@
 StructuredSVMCV and HierarchicalSVMCV with their defaults choose alpha by five folds of the training
 rows.  The grid trains the plain estimator on the same rows at three values a power of ten, over six
 of them from where the path begins, each from the solution before it, and takes the best by the test
-rows themselves.  The standard error is that of the best score: the jackknife over twenty blocks of test examples.  Of
-small sets scores and errors are means over five splits, and the best alpha of the grid is one for
-all.  Features are scaled; large sets are cut.
+rows themselves.  The standard error is that of the best score: the jackknife over twenty blocks of
+test examples.  Of small sets scores and errors are means over five splits, and the best alpha of
+the grid is one for all.  Features are scaled; large sets are cut.
 """
 
 from __future__ import annotations
