@@ -57,18 +57,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 @contextlib.contextmanager
 def _own_output() -> Iterator[None]:
     """Keep standard output for what the shell prints; what libraries print goes to the error."""
+    own: Any = sys.stdout
     try:
-        real = sys.stdout is sys.__stdout__ and sys.stdout.fileno() == 1
+        given: Any = sys.__stdout__
+        real = own is given and given.fileno() == 1
         kept = os.dup(1) if real else -1
         if real:
-            sys.stdout.flush()
+            own.flush()
             os.dup2(2, 1)
     except (AttributeError, OSError, ValueError):  # closed, or no file
         real = False
     if not real:
         yield
         return
-    own = sys.stdout
     encoding, errors = own.encoding, own.errors
     sys.stdout = open(kept, "w", encoding=encoding, errors=errors, closefd=False)  # noqa: SIM115
     try:

@@ -49,7 +49,11 @@ def check_types(made: Any, where: str = "") -> None:
     for name, kinds, default in _declared(made.__class__):
         value = getattr(made, name, default)
         if value is default or any(_is_of(value, kind) for kind in kinds):
-            if isinstance(value, numbers.Integral) and "int" in kinds and abs(value) > MOST_INT:
+            if (
+                isinstance(value, numbers.Integral)
+                and "int" in kinds
+                and abs(int(value)) > MOST_INT
+            ):
                 expected = f"an integer from {-MOST_INT} to {MOST_INT}"
                 raise ValueError(f"{where}{name} is {value!r}, expected {expected}")
             continue
