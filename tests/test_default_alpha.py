@@ -23,8 +23,8 @@ def rows(n=60, d=4, K=3, seed=0):
 def by_hand(X, y, loss=1.0):
     """||g||^2 / (R n) of flat classes: at w = 0 the first wrong class is the worst."""
     n, K = len(y), y.max() + 1
-    g = np.zeros((X.shape[1] + 1, K))
-    for x, own in zip(np.column_stack([X, np.ones(n)]), y):
+    g = np.zeros((X.shape[1], K))
+    for x, own in zip(X, y):
         g[:, own] += x / n
         g[:, 0 if own else 1] -= x / n
     return (g**2).sum() / (loss * n)
@@ -170,6 +170,41 @@ def test_shards_together_give_what_one_problem_gives():
     engine = LocalEngine(shards)
     problem = RemoteProblem(engine, space, engine.ask("facts").each)
     assert _alpha_of(problem, 1) == pytest.approx(default_alpha(Problem(space, examples)))
+
+
+# -- models that say nothing -----------------------------------------------------------------------
+
+
+def test_labels_that_are_rare_do_not_raise_it():
+    # Intercepts tell how often labels occur; what features tell decides.
+    X, y = rows(100)
+    rare = np.concatenate([np.full(90, 0), y[90:]])
+    with_it, without = SVM("multiclass"), SVM("multiclass", fit_intercept=False)
+    assert with_it.fit(X, rare).alpha_ == pytest.approx(without.fit(X, rare).alpha_)
+
+
+@pytest.mark.parametrize(
+    ("structure", "alpha", "message"),
+    [
+        ("multiclass", 1e6, "predicts 0 alone for 100"),
+        ("multilabel", 1e3, "predicts 0 labels a row"),
+    ],
+)
+def test_models_that_have_collapsed_warn(structure, alpha, message):
+    X, y = rows(200)
+    y = (X[:, 0] > np.quantile(X[:, 0], 0.8)).astype(int)
+    X, Y = 0.01 * X, y if structure == "multiclass" else np.column_stack([y, y[::-1]])
+    with pytest.warns(RuntimeWarning, match=message):
+        SVM(structure, alpha=alpha).fit(X, Y)
+
+
+def test_models_that_have_learned_do_not(recwarn):
+    X, y = rows(200)
+    SVM("multiclass").fit(X, y)
+    SVM("chain").fit([X[i : i + 5] for i in range(0, 200, 5)], y.reshape(40, 5).tolist())
+    SVM("multilabel").fit(X, np.column_stack([y == 0, y == 1]).astype(int))
+    SVM("multiclass").path(X, y, [1e9, 1e-2])  # which begins with models of nothing
+    assert not [one for one in recwarn if issubclass(one.category, RuntimeWarning)]
 
 
 # -- conditional risk ------------------------------------------------------------------------------

@@ -303,7 +303,7 @@ def test_stages(monkeypatch, capsys):
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "StructuredSVM: packing the examples"
     assert lines[1] == "StructuredSVM: features, Gram matrices and oracles of 2 examples"
-    assert lines[2].startswith("StructuredSVM: alpha='auto' is 0.75")
+    assert lines[2].startswith("StructuredSVM: alpha='auto' is 0.5")
     assert lines[3].startswith("multiclass pass 1/100")
 
 

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from .. import registry
-from ..estimators.alpha import alpha_of, chosen_alpha
+from ..estimators.alpha import alpha_of, chosen_alpha, feature_square
 from ..estimators.common import score_sums
 from ..estimators.fitting import description_of
 from ..estimators.structured_svm import StructuredSVM
@@ -456,4 +456,4 @@ def _mean(sums: list[tuple[float, float]]) -> float:
 def _alpha_of(problem: RemoteProblem, n_jobs: int) -> float:
     """Return what alpha="auto" is, as of :func:`~structsolve.estimators.alpha.default_alpha`."""
     g, _, value = problem.engine.ask("cut", np.zeros(problem.dim), n_jobs).sums
-    return alpha_of(2 * problem.regulariser(g, 1.0), float(value), problem.weighed_nodes)
+    return alpha_of(feature_square(problem, g), float(value), problem.weighed_nodes)

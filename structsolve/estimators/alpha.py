@@ -19,6 +19,8 @@ AUTO = "auto"
 UNKNOWN = 1e-3
 # Examples whose own subgradients tell how large the mean of all would be without any signal.
 SAMPLE = 16
+# Parts of the subgradient below this share of its square are rounding.
+ROUNDING = 1e-24
 
 
 def is_auto(alpha: Any) -> bool:
@@ -50,11 +52,12 @@ def check_alpha(alpha: Any) -> None:
 def default_alpha(problem: Problem, n_jobs: int = 1) -> float:
     """Return the constant that "auto" stands for: ``||g||^2 / (R n)``.
 
-    ``R`` is the mean surrogate at ``w = 0``, ``g`` its subgradient there, and ``n`` the number of
-    nodes of all examples, each as often as its weight says.  Features ``s`` times as large make it
-    ``s^2`` times as large, losses ``s`` times as large ``1 / s`` times, so that predictions depend
-    on neither; a chain of independent nodes gets what its nodes alone would get.  It takes one pass
-    over the data.
+    ``R`` is the mean surrogate at ``w = 0``, ``g`` the part of its subgradient there that belongs
+    to weights of features, and ``n`` the number of nodes of all examples, each as often as its
+    weight says.  Intercepts and tables of labels alone are left out: their gradient tells how often
+    labels occur, not what features tell.  Where there are no features they count.  Features ``s``
+    times as large make it ``s^2`` times as large, losses ``s`` times as large ``1 / s`` times; a
+    chain of independent nodes gets what its nodes alone would get.  It takes one pass.
 
     Parameters
     ----------
@@ -82,10 +85,40 @@ def default_alpha(problem: Problem, n_jobs: int = 1) -> float:
     """
     g, _, bounds, _ = subgradient(problem, np.zeros(problem.dim), n_jobs)
     value, nodes = float(problem.weights @ bounds), weighed_nodes(problem)
-    square = 2 * problem.regulariser(g, 1.0)
+    square = feature_square(problem, g)
     if nodes > 0:
         square = max(square, _chance(problem) / nodes)
     return alpha_of(square, value, nodes)
+
+
+def feature_square(problem: Any, g: np.ndarray) -> float:
+    """Return the squared norm of the part of g that belongs to weights of features.
+
+    Parameters
+    ----------
+    problem : Problem
+        Or one of shards.
+    g : ndarray of shape (dim,)
+
+    Returns
+    -------
+    float
+        That of all of g where there are none, or theirs is 0.
+    """
+    kernel = getattr(problem, "kernel", None) is not None
+    layout = problem.potentials.layout if kernel else problem.space.layout
+    part = g.copy()
+    part[: layout.shared_size] = 0
+    if kernel:
+        sums = layout.node_block(part)[: problem.n_nodes].sum(axis=0)
+        square = problem.potentials.squared_norm(part)
+        # The intercept is a kernel of ones.
+        square -= float(problem.space.layout.intercept) * float(sums @ sums)
+    else:
+        if layout.node is not None and layout.intercept:
+            layout.node_block(part)[-1] = 0
+        square = float(part @ part)
+    return square if square > ROUNDING * float(g @ g) else 2 * problem.regulariser(g, 1.0)
 
 
 def alpha_of(square: float, value: float, nodes: float) -> float:
@@ -161,5 +194,5 @@ def _chance(problem: Problem) -> float:
         theta, g = score(problem.potentials, i, zero), np.zeros(problem.dim)
         answer = cut(problem.surrogate, i, theta, problem.examples.label(i))
         add(problem.potentials, i, answer.index, answer.value, 1.0, g)
-        squares.append(2 * problem.regulariser(g, 1.0))
+        squares.append(feature_square(problem, g))
     return float(np.mean(squares))

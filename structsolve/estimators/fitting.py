@@ -42,6 +42,8 @@ class TrainingData:
     held_out: tuple[Examples, bool] | None = None
     #: The problem that they make and its fingerprint, once trained on: a path asks for it often.
     problem: Problem | None = field(default=None, init=False)
+    #: The solver's weights of the last training on them.
+    w: np.ndarray | None = field(default=None, init=False)
     fingerprint: str = field(default="", init=False)
 
 

@@ -29,6 +29,7 @@ from ..utils.progress import stage
 from . import saving
 from .alpha import UNKNOWN, check_alpha, chosen_alpha, is_auto
 from .class_weight import check_class_weight, weighed
+from .collapse import collapse
 from .common import OnlyIf, check_number, check_run_settings, generator_of, listed
 from .fitting import (
     TrainingData,
@@ -258,7 +259,10 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         self._check_settings()
         self._check_combination(validation is not None)
         rng = self._generator()
-        return self._train(self._read(X, y, sample_weight, validation, rng), rng)
+        data = self._read(X, y, sample_weight, validation, rng)
+        self._train(data, rng)
+        self._warn_of_collapse(data)
+        return self
 
     @OnlyIf(_is_incremental)
     def partial_fit(
@@ -485,8 +489,25 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         if outcome.reason == "max_iter" and kernel is None:
             hint = scale_hint(data.space, data.examples, "scale_features" in self.get_params())
         self._finish(data.space, outcome, problem.model(outcome.w), hint=hint)
+        data.w = outcome.w
         self._remember_names(data.X)
         return self
+
+    def _warn_of_collapse(self, data: TrainingData) -> None:
+        """Tell of a model that has learned nothing; paths over alpha begin with such ones."""
+        if data.w is None or self.stop_reason_ in ("contradicted", "failed", "interrupted"):
+            return
+        assert data.problem is not None
+        how = collapse(data.problem, data.w)
+        if how:
+            warnings.warn(
+                f"the model {how}: alpha={self.alpha_:.3g} may be too large or too small by far, "
+                "features may tell nothing or differ in scale, or surrogate "
+                f"{data.problem.surrogate_name!r} may have led to a poor local optimum; "
+                "StructuredSVMCV chooses alpha by cross-validation",
+                RuntimeWarning,
+                stacklevel=3,
+            )
 
     def _choose_alpha(self, problem: Problem) -> None:
         """Set ``alpha_``: what is given, or what the rule makes of the problem."""

@@ -1,0 +1,376 @@
+"""What the default alpha costs: default beside the best of a grid, and a peer's default.
+
+    STRUCTSOLVE_DATA=../shared/data python benchmarks/defaults.py --sets mc-wine ml-yeast
+
+All sets that a model learns from, at most `--rows` training examples each.  "tuned" is the best of
+a grid of seven powers of ten *on the test rows*, which no way of choosing can see: it is too good.
+The standard error is that of the tuned score, by 200 draws of the test examples.  A default misses
+where it lies further behind than 5 % of the score, or one standard error where that is more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from common import Clock, header, table
+from datasets import (
+    attribute_matrices,
+    chunking_attributes,
+    conll2000,
+    data_path,
+    hierarchical,
+    multilabel,
+    ocr_split,
+)
+
+GRID = tuple(10.0**-k for k in range(7))
+CLASSES = ("iris", "wine", "vehicle", "segment", "mfeat", "satimage", "letter")
+ORDERED = ("abalone", "auto", "machine", "stocks", "winequality-red", "wisconsin")
+RANKED = ("bodyfat", "glass", "iris", "stock", "vehicle", "vowel", "wine", "wisconsin")
+LABEL_SETS = ("emotions", "scene", "yeast", "bibtex", "rcv1-subset1")
+HIERARCHIES = ("enron", "imclef07a", "spo-fun", "eisen-go")
+OLD = {"svm": 1e-3, "risk": 1e-2}
+
+
+@dataclass
+class Task:
+    """A set, cut into training and test examples, and how it is scored; larger is better."""
+
+    name: str
+    structure: Any
+    train: tuple[Any, Any]
+    test: tuple[Any, Any]
+    score: Callable[[Any, Any], float]
+    peer: Callable[[Any, Any, Any], Any] | None = None
+    risk: bool = True
+
+
+def share(truth: Any, predicted: Any) -> float:
+    """Share of right labels, of all nodes."""
+    pairs = list(zip(truth, predicted, strict=True))
+    right = sum(np.sum(np.asarray(a) == np.asarray(b)) for a, b in pairs)
+    return float(right) / sum(np.size(a) for a, _ in pairs)
+
+
+def closeness(truth: Any, predicted: Any) -> float:
+    """Minus the mean distance of ordered classes."""
+    return -float(np.mean(np.abs(np.asarray(truth) - np.asarray(predicted))))
+
+
+def micro_f1(truth: Any, predicted: Any) -> float:
+    both, either = np.sum(truth * predicted), np.sum(truth) + np.sum(predicted)
+    return float(2 * both / max(either, 1))
+
+
+def linear_svm(X: Any, y: Any, new: Any) -> Any:
+    from sklearn.svm import LinearSVC
+
+    return LinearSVC().fit(X, y).predict(new)
+
+
+def one_per_label(X: Any, Y: Any, new: Any) -> Any:
+    from sklearn.multiclass import OneVsRestClassifier
+    from sklearn.svm import LinearSVC
+
+    return OneVsRestClassifier(LinearSVC()).fit(X, Y).predict(new)
+
+
+def thresholds(X: Any, y: Any, new: Any) -> Any:
+    import mord
+
+    return mord.LogisticAT().fit(X, y).predict(new)
+
+
+def ranks_by_ridge(X: Any, Y: Any, new: Any) -> Any:
+    from rankings import RidgeRanks
+
+    return RidgeRanks(1.0).fit(X, Y).predict(new)
+
+
+def crfsuite(X: Any, Y: Any, new: Any) -> Any:
+    from pycrfsuite import Tagger, Trainer
+
+    def items(x: Any) -> Any:
+        x = sp.csr_matrix(x)
+        rows = (slice(a, b) for a, b in zip(x.indptr[:-1], x.indptr[1:]))
+        return [dict(zip(map(str, x.indices[r]), x.data[r].tolist())) | {"1": 1.0} for r in rows]
+
+    trainer, path = Trainer(verbose=False), "/tmp/structsolve-defaults.crfsuite"
+    for x, y in zip(X, Y):
+        trainer.append(items(x), [str(label) for label in y])
+    trainer.train(path)
+    tagger, kind = Tagger(), type(Y[0][0])
+    tagger.open(path)
+    return [[kind(label) for label in tagger.tag(items(x))] for x in new]
+
+
+def pixels(X: Any, Y: Any, new: Any) -> Any:
+    rows = np.concatenate([x.reshape(-1, x.shape[2]) for x in X])
+    flat = linear_svm(
+        rows,
+        np.concatenate([y.ravel() for y in Y]),
+        np.concatenate([x.reshape(-1, x.shape[2]) for x in new]),
+    )
+    ends = np.cumsum([x.shape[0] * x.shape[1] for x in new])[:-1]
+    return [a.reshape(x.shape[:2]) for a, x in zip(np.split(flat, ends), new)]
+
+
+def equal_weights(X: Any, Y: Any, new: Any) -> Any:
+    from structsolve.plugins.permutation import assign
+
+    return [assign(x.sum(axis=2)).columns for x in new]
+
+
+def scaled(X: np.ndarray, new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    mean = np.nanmean(X, axis=0)
+    X, new = np.where(np.isnan(X), mean, X), np.where(np.isnan(new), mean, new)
+    spread = X.std(axis=0)
+    spread[spread == 0] = 1
+    return (X - mean) / spread, (new - mean) / spread
+
+
+def parted(X: Any, y: Any, rows: int, share_of: float = 0.7) -> tuple[Any, Any]:
+    """Random training and test rows, standardised by the training rows."""
+    order = np.random.default_rng(0).permutation(len(X))
+    n = min(int(share_of * len(X)), rows)
+    test = order[int(share_of * len(X)) :][:2000]
+    A, B = scaled(X[order[:n]], X[test])
+    return (A, y[order[:n]]), (B, y[test])
+
+
+def flat(name: str, rows: int) -> tuple[Any, Any]:
+    if name in ("digits", "cancer"):
+        from sklearn import datasets
+
+        load = datasets.load_digits if name == "digits" else datasets.load_breast_cancer
+        return parted(*load(return_X_y=True), rows)
+    with np.load(data_path(f"mc-{name}", "data.npz")) as data:
+        keys = ("X", "y") if "X" in data.files else ("X_train", "y_train")
+        X, y = data[keys[0]].astype(float), data[keys[1]].astype(int)
+    return parted(X, y, rows)
+
+
+def some(X: Any, y: Any, n: int) -> tuple[Any, Any]:
+    """At most n examples, by chance: files may be sorted."""
+    size = X.shape[0] if hasattr(X, "shape") else len(X)
+    order = np.random.default_rng(0).permutation(size)[:n]
+    if isinstance(X, list):
+        return [X[i] for i in order], [y[i] for i in order]
+    return X[order], y[order]
+
+
+def proteins(n: int) -> tuple[Any, Any]:
+    """Amino acids in a window of 15; training and test proteins."""
+    folder = Path(data_path("seq-protein-ss"))
+
+    def records(name: str) -> Iterator[tuple[str, str]]:
+        with gzip.open(folder / name, "rt") as file:
+            for block in file.read().split(">")[1:]:
+                head, *lines = block.split("\n")
+                yield head, "".join(lines)
+
+    acids = {head.split()[0]: text for head, text in records("sequences.fasta.gz")}
+    parts: dict[bool, Any] = {True: ([], []), False: ([], [])}
+    code = np.full(128, 23)
+    code[[ord(letter) for letter in "ACDEFGHIKLMNOPQRSTUVWXY"]] = np.arange(23)
+    for head, labels in records("sampled.fasta.gz"):
+        if "VALIDATION=True" in head:
+            continue
+        text = acids[head.split()[0]]
+        padded = np.full(len(text) + 14, 23)
+        padded[7:-7] = code[[ord(letter) for letter in text]]
+        columns = np.stack([padded[k : k + len(text)] + 24 * k for k in range(15)], axis=1)
+        ends = np.arange(len(text) + 1) * 15
+        x = sp.csr_matrix((np.ones(columns.size), columns.ravel(), ends), (len(text), 360))
+        X, Y = parts["SET=train" in head]
+        X.append(x)
+        Y.append(np.array(list(labels)))
+    return some(*parts[True], n), some(*parts[False], 150)
+
+
+def tasks(rows: int) -> Iterator[tuple[str, Callable[[], Task]]]:
+    """Names of sets, and what loads them."""
+    from rankings import kendall
+
+    from structsolve.plugins.dag import DagStructure
+
+    def classes(name: str) -> Task:
+        return Task(f"mc-{name}", "multiclass", *flat(name, rows), share, linear_svm)
+
+    for name in (*CLASSES, "digits", "cancer"):
+        yield f"mc-{name}", lambda name=name: classes(name)
+
+    def ordered(name: str) -> Task:
+        with np.load(data_path(f"ord-{name}", "data.npz")) as data:
+            X, y = data["X"].astype(float), np.unique(data["y"], return_inverse=True)[1]
+        return Task(f"ord-{name}", "ordinal", *parted(X, y, rows), closeness, thresholds)
+
+    for name in ORDERED:
+        yield f"ord-{name}", lambda name=name: ordered(name)
+
+    def ranked(name: str) -> Task:
+        with np.load(data_path(f"rank-{name}", "data.npz")) as data:
+            X, Y = data["X"].astype(float), data["rank"].astype(int)
+        parts = parted(X, Y - Y.min(), rows, 0.6)
+        return Task(f"rank-{name}", "permutation", *parts, kendall, ranks_by_ridge)
+
+    for name in RANKED:
+        yield f"rank-{name}", lambda name=name: ranked(name)
+
+    def label_sets(name: str) -> Task:
+        X, Y, new, truth = multilabel(name)
+        train, test = some(X, Y, rows), some(new, truth, 1000)
+        return Task(f"ml-{name}", "multilabel", train, test, micro_f1, one_per_label)
+
+    for name in LABEL_SETS:
+        yield f"ml-{name}", lambda name=name: label_sets(name)
+
+    def hierarchy(name: str) -> Task:
+        data = hierarchical(name)
+        train = some(data.X, data.Y.toarray(), rows)
+        test = some(data.X_test, data.Y_test.toarray(), 1000)
+        structure = DagStructure(data.children())
+        return Task(f"hmc-{name}", structure, train, test, micro_f1, one_per_label)
+
+    for name in HIERARCHIES:
+        yield f"hmc-{name}", lambda name=name: hierarchy(name)
+
+    def letters() -> Task:
+        a, b = ocr_split(0, "one")
+        train, test = (some(list(part.x_list("csr")), part.y_list(), rows) for part in (a, b))
+        return Task("seq-ocr", "chain", train, test, share, crfsuite, False)
+
+    def chunks() -> Task:
+        (a, y), (b, t) = conll2000("train"), conll2000("test")
+        (a, y), (b, t) = some(a, y, rows), some(b, t, 500)
+        items, new = ([chunking_attributes(s) for s in part] for part in (a, b))
+        X, X_new, _ = attribute_matrices(items, new)
+        return Task("seq-conll2000", "chain", (X, y), (X_new, t), share, crfsuite, False)
+
+    def protein() -> Task:
+        return Task("seq-protein-ss", "chain", *proteins(rows // 4), share, crfsuite, False)
+
+    def trees() -> Task:
+        from dependency import read
+
+        from structsolve.plugins.dependency import ArcFeaturizer, DependencyStructure
+
+        folder = Path(os.environ["STRUCTSOLVE_DATA"])
+        parts = []
+        for part, n in (("train", rows // 2), ("dev", 300)):
+            sentences, heads = read(folder, part)
+            short = [i for i in range(len(sentences)) if len(sentences[i]) <= 40]
+            parts.append(some([sentences[i] for i in short], [heads[i] for i in short], n))
+        made = ArcFeaturizer(n_bits=20).fit(parts[0][0])
+        train, test = ((made.transform(s), heads) for s, heads in parts)
+        return Task("dep-ud-english-ewt", DependencyStructure(False, True), train, test, share,
+                    None, False)  # fmt: skip
+
+    def snakes() -> Task:
+        from snakes import pictures
+
+        from structsolve.plugins.grid import GridStructure
+
+        train, test = some(*pictures("train"), rows // 25), some(*pictures("test"), 40)
+        structure = GridStructure(by_direction=True, directed=True)
+        return Task("mrf-snakes", structure, train, test, share, pixels, False)
+
+    yield "seq-ocr", letters
+    yield "seq-conll2000", chunks
+    yield "seq-protein-ss", protein
+    yield "dep-ud-english-ewt", trees
+    yield "mrf-snakes", snakes
+
+    def matching(name: str, value: int) -> Task:
+        import matching as own
+
+        made = getattr(own, name)(Path(os.environ["STRUCTSOLVE_DATA"]), value)
+        X, Y = some(*made, rows)
+        n = 2 * len(X) // 3
+        both = (X[:n], Y[:n]), (X[n:], Y[n:])
+        return Task(f"match-{name}-{value}", "permutation", *both, share, equal_weights, False)
+
+    for name, value in (("house", 60), ("house", 90), ("cars", 0), ("cars", 10)):
+        yield f"match-{name}-{value}", lambda name=name, value=value: matching(name, value)
+
+
+def standard_error(score: Any, truth: Any, predicted: Any) -> float:
+    rng, n = np.random.default_rng(0), len(truth)
+
+    def drawn(values: Any, pick: np.ndarray) -> Any:
+        return [values[i] for i in pick] if isinstance(values, list) else np.asarray(values)[pick]
+
+    picks = [rng.integers(n, size=n) for _ in range(200)]
+    return float(np.std([score(drawn(truth, p), drawn(predicted, p)) for p in picks]))
+
+
+def rows_of(task: Task, kind: str) -> list[Any]:
+    """A line of the table: "svm", or "risk" for ConditionalRiskMinimizer."""
+    from structsolve import ConditionalRiskMinimizer, StructuredSVM
+
+    (X, Y), (new, truth) = task.train, task.test
+    settings: dict[str, Any] = {"loss": "absolute"} if task.structure == "ordinal" else {}
+    kind_of: Any = ConditionalRiskMinimizer
+    if kind == "svm":
+        kind_of, settings = StructuredSVM, {**settings, "tol": 0.01}
+    with Clock() as clock:
+        model = kind_of(task.structure, **settings).fit(X, Y)
+    score = task.score(truth, model.predict(new))
+    with Clock() as old_clock:
+        old = kind_of(task.structure, alpha=OLD[kind], **settings).fit(X, Y)
+    old_score = task.score(truth, old.predict(new))
+    if kind == "svm":
+        settings["max_iter"] = 30
+    fitted = kind_of(task.structure, **settings).path(X, Y, GRID)
+    predictions = [one.predict(new) for one in fitted]
+    scores = [task.score(truth, predicted) for predicted in predictions]
+    best = int(np.argmax(scores))
+    error = standard_error(task.score, truth, predictions[best])
+    peer: float | None = None
+    if kind == "svm" and task.peer is not None:
+        try:
+            peer = task.score(truth, task.peer(X, Y, new))
+        except ImportError:
+            peer = None
+    missed = []
+    for name, other in (("tuned", scores[best]), ("peer", peer)):
+        if other is not None and other - score > max(0.05 * abs(other), error):
+            missed.append(name)
+    n = X.shape[0] if hasattr(X, "shape") else len(X)
+    cells = [task.name, n, f"{model.alpha_:.2g}", score, f"{GRID[best]:g}", scores[best], error]
+    cells += [old_score, peer, " and ".join(missed), f"{clock.cpu:.2f}", f"{old_clock.cpu:.2f}"]
+    return [f"{x:.4f}" if isinstance(x, float) else "-" if x is None else x for x in cells]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--sets", nargs="*", default=[""], help="those whose names begin so")
+    parser.add_argument("--rows", type=int, default=1000, help="training examples at most")
+    parser.add_argument("--kinds", nargs="*", choices=["svm", "risk"], default=["svm", "risk"])
+    args = parser.parse_args()
+    header("Defaults")
+    warnings.simplefilter("ignore")
+    columns = ["set", "rows", "alpha", "default", "best alpha", "tuned", "s.e.", "old default"]
+    columns += ["peer's default", "behind by more than 5 % and 1 s.e.", "CPU s", "old, CPU s"]
+    for kind in args.kinds:
+        title = {"svm": "StructuredSVM", "risk": "ConditionalRiskMinimizer"}[kind]
+        print(f"### {title}\n\n{table(columns, [])}", end="", flush=True)
+        for name, load in tasks(args.rows):
+            if any(name.startswith(some_set) for some_set in args.sets):
+                task = load()
+                if kind == "svm" or task.risk:
+                    print(table(columns, [rows_of(task, kind)]).splitlines()[2], flush=True)
+        print()
+
+
+if __name__ == "__main__":
+    main()
