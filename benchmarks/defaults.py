@@ -211,8 +211,13 @@ def tasks(rows: int) -> Iterator[tuple[str, Callable[[], Task]]]:
 
     def ordered(name: str) -> Task:
         with np.load(data_path(f"ord-{name}", "data.npz")) as data:
-            X, y = data["X"].astype(float), np.unique(data["y"], return_inverse=True)[1]
-        return Task(f"ord-{name}", "ordinal", *parted(X, y, rows), closeness, thresholds)
+            train, test = parted(data["X"].astype(float), data["y"].astype(int), rows)
+        # Classes that the training rows lack are none.
+        classes = np.unique(train[1])
+        known = np.isin(test[1], classes)
+        train = train[0], np.searchsorted(classes, train[1])
+        test = test[0][known], np.searchsorted(classes, test[1][known])
+        return Task(f"ord-{name}", "ordinal", train, test, closeness, thresholds)
 
     for name in ORDERED:
         yield f"ord-{name}", lambda name=name: ordered(name)

@@ -37,6 +37,7 @@ SCRIPTS = {
     "scaling": [],
     "alpha_path": [],
     "chosen_alpha": [],
+    "defaults": [],
     "cut_steps": [],
     "jobs": [],
     "cores": [],

@@ -502,7 +502,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         if how:
             warnings.warn(
                 f"the model {how}: alpha={self.alpha_:.3g} may be too large or too small by far, "
-                "features may tell nothing or differ in scale, or surrogate "
+                "features may tell nothing, or surrogate "
                 f"{data.problem.surrogate_name!r} may have led to a poor local optimum; "
                 "StructuredSVMCV chooses alpha by cross-validation",
                 RuntimeWarning,
