@@ -32,7 +32,7 @@ def labels(graph):
 
 def best(model, graph, tables, directed):
     """The largest score of a labeling, by enumeration of scores that are written down here."""
-    names, at = list(graph.nodes), {v: i for i, v in enumerate(graph.nodes)}
+    names, number = list(graph.nodes), {v: i for i, v in enumerate(graph.nodes)}
     x = np.array([[*graph.nodes[v]["x"], graph.nodes[v]["z"], 1.0] for v in names])
     unary = x @ np.vstack([model.coef_["node"], model.coef_["intercept"]])
     W = model.coef_["pair"]
@@ -42,7 +42,7 @@ def best(model, graph, tables, directed):
         score = unary[np.arange(len(names)), y].sum()
         for u, v, data in graph.edges(data=True):
             table = full if tables == "shared" else np.tensordot(data["f"], full, 1)
-            score += table[y[at[u]], y[at[v]]]
+            score += table[y[number[u]], y[number[v]]]
         scores[y] = score
     return scores, names
 
@@ -92,8 +92,8 @@ def test_arrays_with_parallel_edges_are_graphs_with_them():
     graphs = [network(rng) for _ in range(20)]
     arrays, Y = [], []
     for graph in graphs:
-        at = {v: i for i, v in enumerate(graph)}
-        edges = np.array([(at[u], at[v]) for u, v, _ in graph.edges]).reshape(-1, 2)
+        number = {v: i for i, v in enumerate(graph)}
+        edges = np.array([(number[u], number[v]) for u, v, _ in graph.edges]).reshape(-1, 2)
         rows = [data for *_, data in graph.edges(data="f")]
         x = [graph.nodes[v]["x"] for v in graph]
         arrays.append((np.array(x), edges, np.reshape(rows, (-1, 2))))
@@ -120,13 +120,13 @@ def test_tables_of_parallel_edges_add_up(oracle):
             key, table = ((u, v), table) if u < v else ((v, u), table.T)
             merged[key] = merged.get(key, 0) + table
         best = decode(unary, list(merged), np.array(list(merged.values())), oracle="exact")
-        found = decode(unary, edges, pair, oracle=oracle)
-        score = unary[np.arange(n), found.label].sum()
-        score += sum(t[found.label[u], found.label[v]] for (u, v), t in zip(edges, pair))
-        assert found.value == pytest.approx(score)
-        assert found.value <= best.value + 1e-9 <= found.bound + 1e-6
+        answer = decode(unary, edges, pair, oracle=oracle)
+        score = unary[np.arange(n), answer.label].sum()
+        score += sum(t[answer.label[u], answer.label[v]] for (u, v), t in zip(edges, pair))
+        assert answer.value == pytest.approx(score)
+        assert answer.value <= best.value + 1e-9 <= answer.bound + 1e-6
         if oracle == "exact":
-            assert found.value == pytest.approx(best.value)
+            assert answer.value == pytest.approx(best.value)
 
 
 def test_the_first_axis_is_the_source():

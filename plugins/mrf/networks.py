@@ -191,13 +191,13 @@ def _sequence(y: Any, names: list[Any] | None, i: int, attribute: str) -> list[A
     by_attribute = not isinstance(y, dict)
     labels = []
     for v in names:
-        found = v in (y.nodes if by_attribute else y)
-        if found and by_attribute and attribute not in y.nodes[v]:
+        has_label = v in (y.nodes if by_attribute else y)
+        if has_label and by_attribute and attribute not in y.nodes[v]:
             raise ValueError(
                 f"y, example {i}: node {v!r} has no attribute {attribute!r}; it has "
                 f"{sorted(map(str, y.nodes[v]))}, and node_labels= says which to take"
             )
-        if not found:
+        if not has_label:
             raise ValueError(f"y, example {i}: node {v!r} of X has no label")
         labels.append(y.nodes[v][attribute] if by_attribute else y[v])
     more = [v for v in (y.nodes if by_attribute else y) if v not in set(names)]

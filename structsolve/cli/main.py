@@ -84,10 +84,10 @@ def _own_output() -> Iterator[None]:
 
 def _parsed(argv: list[str]) -> Any:
     """Return the options, with the two words of the command ``fit extreme`` as one."""
-    at = next((i for i in range(len(argv)) if _is_command(argv, i)), None)
-    if at is None or argv[at : at + 2] != ["fit", "extreme"]:
+    first = next((i for i in range(len(argv)) if _is_command(argv, i)), None)
+    if first is None or argv[first : first + 2] != ["fit", "extreme"]:
         return make_parser().parse_args(argv)
-    joined = [*argv[:at], "fit extreme", *argv[at + 2 :]]
+    joined = [*argv[:first], "fit extreme", *argv[first + 2 :]]
     if os.path.exists("extreme"):  # the data of ``fit``, where no others follow
         with contextlib.suppress(UsageError):
             return make_parser().parse_args(joined)

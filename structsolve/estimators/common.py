@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 from collections.abc import Callable, Iterator
@@ -48,7 +49,7 @@ class OnlyIf:
     def __call__(self, method: Callable[..., Any]) -> OnlyIf:
         """Take the method that it decorates; see the class."""
         self.method = method
-        self.__doc__ = method.__doc__
+        functools.update_wrapper(self, method)
         return self
 
     def __get__(self, model: Any, owner: Any = None) -> Any:

@@ -209,11 +209,11 @@ class _told:
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         if isinstance(error, Exception) and not isinstance(error, BrokenPromise):
-            found = f"{type(error).__name__}: {error}"
-            _fail(self.what, self.promise, found, "no exception", error)
+            actual = f"{type(error).__name__}: {error}"
+            _fail(self.what, self.promise, actual, "no exception", error)
 
 
-def _fail(what: str, promise: str, found: Any, expected: Any, cause: Any = None) -> NoReturn:
+def _fail(what: str, promise: str, actual: Any, expected: Any, cause: Any = None) -> NoReturn:
     raise BrokenPromise(
-        f"{what} breaks a promise: {promise}. Found {short(found)}, expected {short(expected)}"
+        f"{what} breaks a promise: {promise}. Found {short(actual)}, expected {short(expected)}"
     ) from cause

@@ -111,10 +111,10 @@ class Checked:
             if record.get("certified") and gap is not None and gap <= CLOSED:
                 return
 
-    def fail(self, method: str, promise: str, found: Any, expected: Any) -> None:
+    def fail(self, method: str, promise: str, actual: Any, expected: Any) -> None:
         """Raise BrokenPromise of the solver, or of a method of its run."""
         what = f"{self.what}: {method}" if method else self.what
-        self.case.fail(what, promise, None, found, expected)
+        self.case.fail(what, promise, None, actual, expected)
 
 
 def check_runs(checked: Checked, alpha: float) -> None:
@@ -170,28 +170,28 @@ def _check_restored(
     again = _state(checked, twin)
     for one, other in zip(again, state):
         for name in sorted(one.keys() | other.keys()):
-            found: Any = one.get(name)
+            actual: Any = one.get(name)
             expected: Any = other.get(name)
-            if repr(found) != repr(expected) and not np.array_equal(found, expected):
+            if repr(actual) != repr(expected) and not np.array_equal(actual, expected):
                 promise = f"takes all of a state, and gives it again ({name})"
-                checked.fail("restore", promise, found, expected)
+                checked.fail("restore", promise, actual, expected)
     for later in range(number, len(records)):
         with checked.case.promise(checked.what, "makes a pass"):
             record = twin.step()
         for key in TOLD:
-            found, expected = record.get(key), records[later].get(key)
-            if found != expected:
+            actual, expected = record.get(key), records[later].get(key)
+            if actual != expected:
                 promise = f"goes on from its state bit for bit ({key} of pass {later + 1})"
-                checked.fail(f"state after pass {number}", promise, found, expected)
+                checked.fail(f"state after pass {number}", promise, actual, expected)
     promise = "goes on from its state bit for bit"
     _same(checked, f"state after pass {number}", promise, twin.weights(), weights[-1])
 
 
 def _same(
-    checked: Checked, method: str, promise: str, found: np.ndarray, expected: np.ndarray
+    checked: Checked, method: str, promise: str, actual: np.ndarray, expected: np.ndarray
 ) -> None:
-    if not np.array_equal(found, expected):
-        difference = f"largest difference {np.abs(found - expected).max():.3g}"
+    if not np.array_equal(actual, expected):
+        difference = f"largest difference {np.abs(actual - expected).max():.3g}"
         checked.fail(method, promise, difference, "equal weights")
 
 
@@ -286,8 +286,8 @@ def check_refusals(checked: Checked) -> None:
             continue
         promise = "refuses what it declares it cannot take: start() calls self.check(problem)"
         shown = getattr(options.get("surrogate"), "name", None) and "not affine or not convex"
-        found = f"a run, with {declared}, on a problem with {shown or options}"
-        checked.fail("start", promise, found, "ValueError")
+        allowed = f"a run, with {declared}, on a problem with {shown or options}"
+        checked.fail("start", promise, allowed, "ValueError")
 
 
 def check_optimum(checked: Checked, tol: float, passes: int) -> None:

@@ -10,9 +10,9 @@ import torch
 from ..batch import encode
 from ..batch.answers import best_labels
 from ..batch.padded import check_reduction
+from ._second import once, sealed
 from .layer import Given, Layer
 from .loss import truths
-from .second import once, sealed
 
 
 class _Decision(Layer):

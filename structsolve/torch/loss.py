@@ -9,9 +9,9 @@ import torch
 
 from ..batch import value_and_gradient
 from ..batch.padded import check_reduction
+from ._second import Gradient
 from .layer import Given, Layer
 from .masks import known, sizes_of
-from .second import Gradient
 
 
 class StructuredLoss(Layer):

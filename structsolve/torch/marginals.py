@@ -7,8 +7,8 @@ from typing import Any
 import torch
 
 from ..batch import marginals
+from ._second import Jacobian
 from .layer import Given, Layer
-from .second import Jacobian
 
 
 class Marginals(Layer):

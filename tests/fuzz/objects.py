@@ -108,18 +108,18 @@ def operators(space: Any, examples: Any) -> list[Any]:
     """All operators that a space gives for examples."""
     layout = make_layout(space, examples)
     oracle, parts = ask_oracle(space)(layout), ask_parts(space)(layout)
-    found = [layout, oracle, parts, ask_cones(space, oracle, parts)]
+    made = [layout, oracle, parts, ask_cones(space, oracle, parts)]
     ways = [functools.partial(ask_power, space, power) for power in POWERS]
     ways += [functools.partial(ask_projection, space, p) for p in ("entropy", "euclidean")]
     losses = [*loss_names(space), LabelCount(), PlainLoss()]
     ways += [functools.partial(ask_loss, space, loss) for loss in losses]
     with contextlib.suppress(Exception):  # not every structure has a polytope
         program = ask_oracle(space, "lp")(layout)
-        found += [program, ask_cones(space, program, parts), Batches(program, map, 4)]
+        made += [program, ask_cones(space, program, parts), Batches(program, map, 4)]
     for way in ways:
         with contextlib.suppress(Exception):  # not every structure has every power
-            found.append(way()(layout))
-    return found
+            made.append(way()(layout))
+    return made
 
 
 def _problems() -> list[Any]:
@@ -173,9 +173,9 @@ def objects() -> list[Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         problems = _problems()
-        found = [each for space, examples in _spaces() for each in operators(space, examples)]
-        found += problems + runs(problems) + _alone()
-    return found
+        made = [each for space, examples in _spaces() for each in operators(space, examples)]
+        made += problems + runs(problems) + _alone()
+    return made
 
 
 def _alone() -> list[Any]:
