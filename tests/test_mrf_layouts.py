@@ -1,5 +1,6 @@
 """Every decoder of graphs against enumeration, wherever tables lie; two-state graphs in public."""
 
+import os
 import runpy
 
 import numpy as np
@@ -28,6 +29,7 @@ def case(rng, layout, states, most=5, forest=False, oracle="exact", parallel=0):
 
 
 @pytest.mark.skipif(not (ROOT / ".ci").exists(), reason="installed without the checkout")
+@pytest.mark.skipif("STRUCTSOLVE_SANITIZE" in os.environ, reason="it looks now")
 def test_layouts_were_seen_by_address_sanitizer():
     digest = runpy.run_path(str(ROOT / ".ci" / "layouts.py"))["digest"]()
     assert (ROOT / ".ci" / "layouts_checked").read_text().strip() == digest, (
