@@ -91,7 +91,7 @@ def structsolve_structures() -> Sequence[Named]:
 
 @hookspec(firstresult=True)
 def structsolve_oracle(space: Any) -> Any:
-    """Return what binds an oracle of a space.
+    """Return a factory for the oracle of a space.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def structsolve_oracle(space: Any) -> Any:
 
 @hookspec(firstresult=True)
 def structsolve_power(space: Any, power: str) -> Any:
-    """Return what binds the operator of a power of a space.
+    """Return a factory for a power of a space.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ def structsolve_power(space: Any, power: str) -> Any:
 
 @hookspec(firstresult=True)
 def structsolve_parts(space: Any) -> Any:
-    """Return what binds the parts operator of a space.
+    """Return a factory for the parts operator of a space.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def structsolve_parts(space: Any) -> Any:
 
 @hookspec(firstresult=True)
 def structsolve_projection(space: Any, regularizer: str) -> Any:
-    """Return what binds a projection of a space.
+    """Return a factory for a projection of a space.
 
     Parameters
     ----------
@@ -248,7 +248,7 @@ def structsolve_polytope(space: Any, examples: Any) -> Any:
 
 @hookspec(firstresult=True)
 def structsolve_loss(space: Any, loss: Any) -> Any:
-    """Return what binds a task loss of a space.
+    """Return a factory for a task loss of a space.
 
     Parameters
     ----------
@@ -296,8 +296,8 @@ def structsolve_losses() -> Sequence[Named]:
     """Return classes of loss objects, so that models trained with them can be saved.
 
     Users give a loss object as ``loss`` where the loss has parameters.  It is a
-    ``structsolve.utils.params.Params``.  Its ``bind(space)`` returns what binds the native loss to
-    a layout, or ``structsolve_loss`` knows it.  Model files hold its parameters under the name that
+    ``structsolve.utils.params.Params``.  Its ``bind(space)`` returns a factory for the native
+    loss, or ``structsolve_loss`` knows it.  Model files hold its parameters under the name that
     is declared here.
 
     Returns

@@ -403,7 +403,7 @@ def test_not_fitted():
 def test_fitted_models_pickle():
     X, Y = chains(10)
     model = fitted(X, Y)
-    # Also when they hold what binds their operators, which pickles go without.
+    # Also when they hold factories for their operators, which pickles omit.
     expected = [a.tolist() for a in model.predict(X)]
     for again in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
         assert [a.tolist() for a in again.predict(X)] == expected

@@ -142,7 +142,7 @@ class ChainSpace(LabelingSpace):
         return examples
 
     def constrained(self, operator: Any) -> Any:
-        """Return what binds an operator, which obeys ``forbidden`` where there is any.
+        """Return a factory for an operator that obeys ``forbidden``, if given.
 
         Parameters
         ----------

@@ -21,7 +21,7 @@ LOSSES = ("leaf", "hierarchical")
 
 
 def bind_loss(space: Any, loss: Any) -> Any:
-    """Return what binds a loss to a layout.
+    """Return a factory for a task loss.
 
     Parameters
     ----------

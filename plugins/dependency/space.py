@@ -279,7 +279,7 @@ class DependencySpace(Space):
         return trees[allowed[trees, np.arange(n)].all(axis=1)]
 
     def of_kind(self, operator: Any) -> Any:
-        """Return what binds an operator for the kind of trees that the structure names.
+        """Return a factory for an operator of the kind of trees that the structure names.
 
         Parameters
         ----------

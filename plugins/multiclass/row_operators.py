@@ -12,7 +12,7 @@ from structsolve.operators import IntegralRelaxation
 
 
 def row_oracle(space: Any) -> Any:
-    """Return what binds the oracle: the largest of K scores.
+    """Return a factory for the oracle: the largest of K scores.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def row_oracle(space: Any) -> Any:
 
 
 def row_power(space: Any, power: str) -> Any:
-    """Return what binds a power: k best, cones, relaxation.
+    """Return a factory for a power: k best, cones, relaxation.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def row_power(space: Any, power: str) -> Any:
 
 
 def class_parts() -> Any:
-    """Return what binds the parts of classes with a score each, one per class.
+    """Return a factory for the parts of classes with a score each, one per class.
 
     Returns
     -------
@@ -60,7 +60,7 @@ def class_parts() -> Any:
 
 
 def class_power(space: Any, power: str) -> Any:
-    """Return what binds a power of classes with a score each: max-marginals, counts, and the rest.
+    """Return a factory for a power of classes with a score each: max-marginals, counts, others.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def class_power(space: Any, power: str) -> Any:
 
 
 def row_projection(space: Any, regularizer: str) -> Any:
-    """Return what binds softmax ("entropy") or sparsemax ("euclidean") of the classes' scores.
+    """Return a factory for softmax ("entropy") or sparsemax ("euclidean") of the classes' scores.
 
     Parameters
     ----------

@@ -32,7 +32,7 @@ def bind_worths(space: Any, layout: Any) -> Any:
 
 
 def bind_loss(loss: Any) -> Any:
-    """Return what binds a loss of label sets.
+    """Return a factory for a loss of label sets.
 
     Parameters
     ----------

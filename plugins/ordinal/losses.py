@@ -61,7 +61,7 @@ def node_costs(space: Any, loss: Any) -> Any:
 
 
 def bind_loss(space: Any, loss: Any) -> Any:
-    """Return what binds a loss of ordered classes.
+    """Return a factory for a loss of ordered classes.
 
     Parameters
     ----------

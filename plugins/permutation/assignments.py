@@ -53,7 +53,7 @@ class AssignmentSpace(Space):
 
 
 def bind_loss(space: AssignmentSpace, loss: Any) -> Any:
-    """Return what binds a loss of assignments.
+    """Return a factory for a loss of assignments.
 
     Parameters
     ----------

@@ -46,14 +46,14 @@ class _Kept:
 
 
 class OperatorsMixin:
-    """Keeps what binds the operators of ``space_``; files, pickles and clones go without it."""
+    """Keeps the factories of the operators of ``space_``; files, pickles and clones omit them."""
 
     space_: Any
     oracle: Any = None
     _operators: _Kept
 
     def _asked(self, what: str, given: Any = None, space: Any = None, own: bool = False) -> Any:
-        """Return what binds an operator to a PartLayout, asked of the plugins at the first call.
+        """Return a factory for an operator; the plugins are called once, at the first request.
 
         Parameters
         ----------

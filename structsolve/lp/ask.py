@@ -170,7 +170,7 @@ def without_warm_starts(oracle: Any) -> Backend:
 
 
 def ask_oracle(space: Space, oracle: Any = None) -> Bind:
-    """Return what binds the oracle that a plugin gives for this space, or that of an LP backend.
+    """Return a factory for the oracle: a plugin's, or that of an LP backend.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ def ask_oracle(space: Space, oracle: Any = None) -> Bind:
 
 
 def ask_program_power(space: Space, oracle: Any, power: str) -> Bind | None:
-    """Return what binds a power by an LP backend: "relaxation" and "cones", of linear programs.
+    """Return a factory for a power by an LP backend: "relaxation" and "cones", of linear programs.
 
     Parameters
     ----------

@@ -114,7 +114,7 @@ def euclidean_projection(task: Any, max_iter: int = 100, tol: float = 1e-9) -> P
 def ask_euclidean(
     space: Space, oracle: Bind, parts: Bind, max_iter: int = 100, tol: float = 1e-9
 ) -> Bind:
-    """Return what binds the projection "euclidean": the structure's own, or one over its oracle.
+    """Return a factory for the projection "euclidean": the structure's, or one over its oracle.
 
     Parameters
     ----------

@@ -195,7 +195,7 @@ def make_layout(space: Space, examples: Examples, training: bool = False) -> Par
 
 
 def ask(hook: str, expected: type[Operator], space: Space, **arguments: Any) -> Bind | None:
-    """Return what binds the operator that the first plugin gives.
+    """Return the first factory that a plugin gives.
 
     Parameters
     ----------
@@ -243,7 +243,7 @@ def ask(hook: str, expected: type[Operator], space: Space, **arguments: Any) -> 
 
 
 def required(hook: str, expected: type[Operator], space: Space, **arguments: Any) -> Bind:
-    """Return what binds an operator that must be there.
+    """Return a factory for an operator, or raise an error if no plugin has one.
 
     Parameters
     ----------
@@ -278,7 +278,7 @@ def required(hook: str, expected: type[Operator], space: Space, **arguments: Any
 
 
 def ask_parts(space: Space) -> Bind:
-    """Return what binds the parts operator of a space.
+    """Return a factory for the parts operator of a space.
 
     Parameters
     ----------
@@ -298,7 +298,7 @@ def ask_parts(space: Space) -> Bind:
 
 
 def ask_power(space: Space, power: str) -> Bind | None:
-    """Return what binds a power of a space.
+    """Return a factory for a power of a space.
 
     Parameters
     ----------
@@ -316,7 +316,7 @@ def ask_power(space: Space, power: str) -> Bind | None:
 
 
 def ask_projection(space: Space, regularizer: str) -> Bind:
-    """Return what binds the projection called ``regularizer``.
+    """Return a factory for the projection called ``regularizer``.
 
     Parameters
     ----------
@@ -349,7 +349,7 @@ def ask_projection(space: Space, regularizer: str) -> Bind:
 
 
 def ask_loss(space: Space, loss: Any) -> Bind:
-    """Return what binds a task loss.
+    """Return a factory for a task loss.
 
     Parameters
     ----------

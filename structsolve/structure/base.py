@@ -407,14 +407,14 @@ class Space:
             "transitions at prediction"
         )
 
-    # What the structure computes with.  Each method gives what binds an operator: a callable that
-    # takes a structsolve.part_layout.PartLayout and returns the operator for its examples; its
-    # class, or a functools.partial of it whose last argument is the layout.  It is asked once per
-    # space, bound often, and what it makes must not depend on labels or features.  None: there is
-    # no such thing.  Here they give what a plugin declares for this class of spaces.
+    # What the structure computes with.  Each method returns a factory: a callable that takes a
+    # structsolve.part_layout.PartLayout and returns the operator for its examples; its class, or a
+    # functools.partial of it whose last argument is the layout.  The method is called once per
+    # space, the factory often; operators must not depend on labels or features.  None means that
+    # the space has no such operator.  The defaults return what a plugin declares for this class.
 
     def make_oracle(self) -> Callable[[Any], Any] | None:
-        """Return what binds the oracle.
+        """Return a factory for the oracle.
 
         Returns
         -------
@@ -424,7 +424,7 @@ class Space:
         return self._declared("structsolve_oracle")
 
     def make_parts(self) -> Callable[[Any], Any] | None:
-        """Return what binds the parts of labels.
+        """Return a factory for the parts of labels.
 
         Returns
         -------
@@ -434,7 +434,7 @@ class Space:
         return self._declared("structsolve_parts")
 
     def make_power(self, name: str) -> Callable[[Any], Any] | None:
-        """Return what binds a power of the oracle.
+        """Return a factory for a power of the oracle.
 
         Parameters
         ----------
@@ -450,7 +450,7 @@ class Space:
         return self._declared("structsolve_power", power=name)
 
     def make_projection(self, regularizer: str) -> Callable[[Any], Any] | None:
-        """Return what binds a projection.
+        """Return a factory for a projection.
 
         Parameters
         ----------
@@ -465,7 +465,7 @@ class Space:
         return self._declared("structsolve_projection", regularizer=regularizer)
 
     def make_loss(self, loss: Any) -> Callable[[Any], Any] | None:
-        """Return what binds a task loss.
+        """Return a factory for a task loss.
 
         Parameters
         ----------
@@ -518,7 +518,7 @@ class Space:
 
 
 def node_loss(space: Space, loss: Any) -> Callable[[Any], Any] | None:
-    """Return what binds a loss over nodes: Hamming, zero-one, or costs of classes.
+    """Return a factory for a loss over nodes: Hamming, zero-one, or costs of classes.
 
     Parameters
     ----------
@@ -635,7 +635,7 @@ class NodeSpace(Space):
         return self.classes_[label[0]] if self.structure.single_node else self.classes_[label]
 
     def make_loss(self, loss: Any) -> Callable[[Any], Any] | None:
-        """Return what binds a loss that a plugin declares, or one of nodes (:func:`node_loss`).
+        """Return a factory for a plugin's loss, or for a loss of nodes (:func:`node_loss`).
 
         Parameters
         ----------

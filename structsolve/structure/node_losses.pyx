@@ -205,7 +205,7 @@ def hamming_costs(Py_ssize_t K):
 
 
 def make_node_loss(space, loss):
-    """Return what binds the loss called ``loss``, of a space whose labels are states of nodes.
+    """Return a factory for the loss called ``loss``, of a space whose labels are states of nodes.
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ class PathCost(Params):
         self.weights = weights
 
     def bind(self, space: Any) -> Any:
-        """Return what binds the native loss.
+        """Return a factory for the native loss.
 
         Parameters
         ----------

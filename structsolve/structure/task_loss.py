@@ -80,7 +80,7 @@ class TaskLoss(Params):
         raise NotImplementedError(f"{type(self).__name__} does not implement loss()")
 
     def bind(self, space: Any) -> Callable[[Any], Any]:
-        """Return what binds the loss to a layout.
+        """Return a factory for the native loss.
 
         Parameters
         ----------

@@ -15,7 +15,7 @@ from ..structure.base import Space
 
 
 class Asked:
-    """What a space was asked for, once: what binds its oracle, parts, loss and powers.
+    """The factories of a space, requested once: oracle, parts, loss and powers.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class Asked:
         self._powers: dict[str, Bind | None] = {}
 
     def power(self, name: str) -> Bind | None:
-        """Return what binds a power.
+        """Return a factory for a power.
 
         Parameters
         ----------

@@ -77,7 +77,7 @@ class SetLoss:
         self.costs = np.ascontiguousarray(least[:, owner])
 
     def bind(self, space: Space) -> Any:
-        """Return what binds the loss to the layout of the same examples.
+        """Return a factory for the native loss of the same examples.
 
         Parameters
         ----------
