@@ -57,7 +57,7 @@ def ours() -> str:
 
 
 def fits(number: str, provided: str) -> bool:
-    """Tell whether a module compiled against one number runs under another.
+    """Return whether a module compiled against one number runs under another.
 
     Parameters
     ----------

@@ -96,7 +96,7 @@ class ChainSpace(LabelingSpace):
         return inherited and self.structure.forbidden is None
 
     def contains(self, label: np.ndarray, examples: Examples, i: int) -> bool:
-        """Tell whether an encoded label has no forbidden neighbours."""
+        """Return whether an encoded label has no forbidden neighbours."""
         if self.forbidden is None or not len(label):
             return True
         pairs, first, last = self.forbidden
@@ -281,7 +281,7 @@ def _end_masks(classes: list[Any], ends: list[Any]) -> tuple[np.ndarray, np.ndar
 
 
 def _knows(pair: Any, known: set[Any]) -> bool:
-    """Tell whether a pair has known labels alone; what is no pair is refused elsewhere."""
+    """Return whether a pair has known labels alone; what is no pair is refused elsewhere."""
     return not isinstance(pair, (tuple, list)) or known.issuperset(pair)
 
 

@@ -174,7 +174,7 @@ def _with_cut(relaxation: Any, shape: Any, name: str, layout: Any) -> Any:
 
 
 def _tries_cut(shape: Any, name: str, most: int) -> bool:
-    """Tell whether a minimum cut is tried, which super-modular scores take."""
+    """Return whether a minimum cut is tried, which super-modular scores take."""
     pairs = shape.max_edges * (shape.max_states - 1) ** 2
     return name == "auto" and shape.max_states <= most and pairs <= CUT_PAIRS
 

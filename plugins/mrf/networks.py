@@ -140,7 +140,7 @@ def name_nodes(examples: Examples, names: list[list[Any] | None]) -> None:
 
 
 def is_labelled_by_node(Y: Any) -> bool:
-    """Tell whether some labels are dicts or networkx graphs.
+    """Return whether some labels are dicts or networkx graphs.
 
     Parameters
     ----------

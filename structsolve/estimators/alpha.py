@@ -24,7 +24,7 @@ ROUNDING = 1e-24
 
 
 def is_auto(alpha: Any) -> bool:
-    """Tell whether the constant is left to the data.
+    """Return whether the constant is left to the data.
 
     Parameters
     ----------

@@ -126,7 +126,7 @@ def best_of(scores: np.ndarray, objectives: np.ndarray) -> int:
 def is_over(
     scores: np.ndarray, objectives: np.ndarray, patience: int, cut: np.ndarray | None = None
 ) -> bool:
-    """Tell whether smaller values of alpha are not worth their time.
+    """Return whether smaller values of alpha are not worth their time.
 
     While the weights are practically zero the scores move by chance, and no dip there is an end.
     So nothing is over before training has gained a tenth of the objective; then the path is over
@@ -175,7 +175,7 @@ def is_over(
 
 
 def _exceeds(differences: np.ndarray, times: float) -> bool:
-    """Tell whether the mean over folds is above so many standard errors."""
+    """Return whether the mean over folds is above so many standard errors."""
     return bool(differences.mean() > times * standard_error(differences) + 1e-9)
 
 

@@ -369,7 +369,7 @@ def _errors(
 
 
 def _are_structured(labels: Any) -> bool:
-    """Tell whether labels are no sequences of strings or numbers: spans, trees, pictures."""
+    """Return whether labels are no sequences of strings or numbers: spans, trees, pictures."""
     if isinstance(labels, (str, dict)) or not hasattr(labels, "__len__"):
         return False  # which is refused
     if isinstance(labels, np.ndarray) and labels.dtype != object:

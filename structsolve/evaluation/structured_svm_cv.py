@@ -311,13 +311,13 @@ def _posed(plain: Any, data: Any) -> Any:
 
 
 def _one_label_each(y: Any) -> bool:
-    """Tell whether the labels of examples are not sequences, sets or rows themselves."""
+    """Return whether the labels of examples are not sequences, sets or rows themselves."""
     first = next(iter(y), None) if hasattr(y, "__iter__") else None
     return isinstance(first, (str, bytes)) or not hasattr(first, "__len__")
 
 
 def _is_plain(estimator: Any, y: Any) -> bool:
-    """Tell whether y is what scikit-learn's scores know: a label a row, or rows of 0 and 1."""
+    """Return whether y is what scikit-learn's scores know: a label a row, or rows of 0 and 1."""
     structure = estimator._structure_for(y)
     indicators = getattr(structure, "label_sets", False) and getattr(y, "ndim", 1) == 2
     return bool(structure.single_node or indicators or getattr(y, "ndim", 1) == 2)

@@ -132,7 +132,7 @@ def first_difference(given: Sequence[Any], expected: Sequence[Any]) -> str:
 
 
 def _are_plain(Y: Any, offsets: np.ndarray) -> bool:
-    """Tell whether all are arrays of one kind of label and of the right lengths.
+    """Return whether all are arrays of one kind of label and of the right lengths.
 
     One check of all at once is much faster than one per sequence.
     """
@@ -192,7 +192,7 @@ def _as_labels(given: Any, where: str) -> np.ndarray:
 
 
 def _is_mixed(given: Any, array: np.ndarray) -> bool:
-    """Tell whether NumPy made strings of what stands between strings: numbers, bytes."""
+    """Return whether NumPy made strings of what stands between strings: numbers, bytes."""
     if array.dtype.kind not in "US" or not isinstance(given, (list, tuple)):
         return False
     kinds = set(map(type, given))

@@ -18,7 +18,7 @@ _CSR = ("data", "indices", "indptr")
 
 
 def is_sparse(x: Any) -> bool:
-    """Tell whether x is a scipy.sparse matrix or array, without importing scipy.
+    """Return whether x is a scipy.sparse matrix or array, without importing scipy.
 
     Parameters
     ----------
@@ -293,7 +293,7 @@ def _checked_rows(X: Any, n_features: int | None, what: str, min_rows: int) -> l
 
 
 def _is_row(x: Any) -> bool:
-    """Tell whether x is a flat list of numbers."""
+    """Return whether x is a flat list of numbers."""
     return isinstance(x, (list, tuple)) and bool(x) and all(isinstance(v, (int, float)) for v in x)
 
 

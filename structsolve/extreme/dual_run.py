@@ -276,7 +276,7 @@ class DualRun:
         self.ascent.fill_table()
 
     def reason(self) -> str:
-        """Tell whether the gap is small enough.
+        """Return whether the gap is small enough.
 
         Returns
         -------

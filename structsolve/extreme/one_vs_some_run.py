@@ -138,7 +138,7 @@ class Run:
         self.blocks = ranges(np.concatenate([[0], np.cumsum(self.work)]), BLOCKS)
 
     def more(self) -> bool:
-        """Tell whether classes of this round wait.
+        """Return whether classes of this round wait.
 
         Returns
         -------

@@ -257,7 +257,7 @@ def arrange(path: PathLike, arrays: dict[str, Any]):
 
 
 def _is_structured(X: Any, y: Any) -> bool:
-    """Tell whether labels are something else than one for each row, node or pixel of X."""
+    """Return whether labels are something else than one for each row, node or pixel of X."""
     if not isinstance(X, Sequence):
         if isinstance(y, np.ndarray):
             return y.dtype == object and not is_flat(y)

@@ -244,7 +244,7 @@ class SettingsBackend(Backend):
 
 
 def of_a_place(name: str) -> bool:
-    """Tell whether a setting is of one place: a licence, or a file that the solver writes.
+    """Return whether a setting is of one place: a licence, or a file that the solver writes.
 
     Files of models do not hold these, and must not set them.
 
@@ -267,7 +267,7 @@ def of_a_place(name: str) -> bool:
 
 
 def of_a_limit(name: str) -> bool:
-    """Tell whether an option of a solver ends programs before the optimum.
+    """Return whether an option of a solver ends programs before the optimum.
 
     Parameters
     ----------
@@ -281,7 +281,7 @@ def of_a_limit(name: str) -> bool:
 
 
 def is_number(value: Any, least: float, below: float = math.inf) -> bool:
-    """Tell whether a setting is a number from ``least`` to less than ``below``.
+    """Return whether a setting is a number from ``least`` to less than ``below``.
 
     Parameters
     ----------

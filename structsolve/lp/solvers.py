@@ -215,7 +215,7 @@ def nested(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def mixed_integer(name: str) -> bool:
-    """Tell whether a solver that is installed takes integer programs.
+    """Return whether a solver that is installed takes integer programs.
 
     Parameters
     ----------

@@ -403,7 +403,7 @@ def _refuse_infinite_rows(X: Any, offsets: np.ndarray) -> None:
 
 
 def given_dense(X: Any) -> bool:
-    """Tell whether users gave dense features.
+    """Return whether users gave dense features.
 
     Parameters
     ----------

@@ -146,7 +146,7 @@ def _node_rows(task: Any, euclidean: bool) -> NodeRows | None:
 
 
 def free_nodes(space: Space) -> bool:
-    """Tell whether every node may take any class, whatever the others do.
+    """Return whether every node may take any class, whatever the others do.
 
     Then the marginals of single nodes range over a product of simplices.
 

@@ -129,7 +129,7 @@ def get_structure(structure: Any = "chain", **params: Any) -> Any:
 
 
 def is_single_node(structure: Any) -> bool:
-    """Tell whether every label of a structure is one class.
+    """Return whether every label of a structure is one class.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def is_single_node(structure: Any) -> bool:
 
 
 def holds_label_sets(structure: Any) -> bool:
-    """Tell whether labels of a structure are rows of an indicator matrix.
+    """Return whether labels of a structure are rows of an indicator matrix.
 
     Parameters
     ----------

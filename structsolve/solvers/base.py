@@ -336,7 +336,7 @@ def relative_gap(record: dict[str, Any]) -> float | None:
 
 
 def contradicts(record: dict[str, Any]) -> bool:
-    """Tell whether a certified dual objective lies above the primal one by more than rounding.
+    """Return whether a certified dual objective lies above the primal one by more than rounding.
 
     Then an oracle does not maximise, or a surrogate, loss or parts do not belong together.
 

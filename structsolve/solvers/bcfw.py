@@ -173,7 +173,7 @@ class BCFW(Solver):
 
 
 def simplex_duals(problem: Problem) -> bool:
-    """Tell whether dual variables are points of a simplex of labels that share no parts.
+    """Return whether dual variables are points of a simplex of labels that share no parts.
 
     Parameters
     ----------
@@ -195,7 +195,7 @@ def simplex_duals(problem: Problem) -> bool:
 
 
 def _exact_steps(steps: str, problem: Problem, constrained: bool) -> bool:
-    """Tell whether a run takes exact steps; refuse them where they do not exist."""
+    """Return whether a run takes exact steps; refuse them where they do not exist."""
     can = simplex_duals(problem)
     if steps == "exact" and constrained:
         raise ValueError(

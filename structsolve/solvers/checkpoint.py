@@ -127,7 +127,7 @@ class Checkpoint:
             raise ValueError(f"checkpoint {self.path!r}: {kind}{error}") from error
 
     def due(self) -> bool:
-        """Tell whether the last write is long enough ago.
+        """Return whether the last write is long enough ago.
 
         Returns
         -------

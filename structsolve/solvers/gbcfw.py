@@ -140,7 +140,7 @@ class SDCA(GBCFW):
 
 
 def has_segments(surrogate: Any) -> bool:
-    """Tell whether a surrogate is made of a projection that gives G along a segment.
+    """Return whether a surrogate is made of a projection that gives G along a segment.
 
     Parameters
     ----------

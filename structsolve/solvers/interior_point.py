@@ -89,7 +89,7 @@ class InteriorPoint(Solver):
 
 
 def _writes_out(problem: Problem) -> bool:
-    """Tell whether all labels of a problem are the classes, and its surrogate is one of two."""
+    """Return whether all labels of a problem are the classes, and its surrogate is one of two."""
     margin = problem.surrogate_name == "margin" and problem.loss.decomposes
     return (
         hasattr(problem.space, "steps")
@@ -101,7 +101,7 @@ def _writes_out(problem: Problem) -> bool:
 
 
 def suits(problem: Problem) -> bool:
-    """Tell whether interior-point steps are the quickest way to train a problem.
+    """Return whether interior-point steps are the quickest way to train a problem.
 
     Parameters
     ----------

@@ -47,7 +47,7 @@ def clarabel_answers(model: Model) -> Iterator[Answer]:
 
 
 def feasible(model: Model) -> bool:
-    """Tell whether any w satisfies the constraints; a solver's status may be due to rounding.
+    """Return whether any w satisfies the constraints; a solver's status may be due to rounding.
 
     Parameters
     ----------

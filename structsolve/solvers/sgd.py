@@ -322,7 +322,7 @@ class SGDRun(Run):
         return record if dual is not None else record | {"settled": self._settled()}
 
     def _settled(self) -> bool:
-        """Tell whether half of all passes brought less than ``tol``.
+        """Return whether half of all passes brought less than ``tol``.
 
         The error falls like 1 over the steps, ``t0`` among them, so that what the second half
         brought is about what is still to come; unless there were better weights before, by chance.

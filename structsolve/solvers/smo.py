@@ -83,7 +83,7 @@ class SMO(Solver):
 
 
 def suits(problem: Problem) -> bool:
-    """Tell whether pair steps are the quickest way to train a problem.
+    """Return whether pair steps are the quickest way to train a problem.
 
     Parameters
     ----------

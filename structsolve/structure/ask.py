@@ -396,7 +396,7 @@ def ask_loss(space: Space, loss: Any) -> Bind:
 
 
 def _is_made_by_name(text: str) -> bool:
-    """Tell whether a name, perhaps with arguments, is of a class of losses.
+    """Return whether a name, perhaps with arguments, is of a class of losses.
 
     Costs and weights of classes are no words: these two are given as objects.
     """
@@ -460,7 +460,7 @@ _LOSS_OBJECTS: dict[str, Callable[[Space], Any]] = {
 
 
 def _gives(space: Space, loss: Any) -> bool:
-    """Tell whether a plugin gives this loss of a space."""
+    """Return whether a plugin gives this loss of a space."""
     try:
         return ask("structsolve_loss", Loss, space, loss=loss) is not None
     except (ValueError, TypeError, RuntimeError):

@@ -312,7 +312,7 @@ class Space:
         raise NotImplementedError(f"{type(self).__name__} does not implement enumerate_labels()")
 
     def contains(self, label: np.ndarray, examples: Examples, i: int) -> bool:
-        """Tell whether an encoded label is one of this space.
+        """Return whether an encoded label is one of this space.
 
         Training asks it of every true label and refuses the example by name.  Override it where
         ``pack()`` lets labels pass that the oracle never returns, such as label sets beyond a

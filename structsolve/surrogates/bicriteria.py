@@ -210,7 +210,7 @@ def _plane(task: Any, axes: dict[str, Any], **powers: Any) -> Any:
 
 
 def _counts(task: Any, axes: dict[str, Any]) -> bool:
-    """Tell whether the oracle answers for every count, and the loss is one."""
+    """Return whether the oracle answers for every count, and the loss is one."""
     counts = task.power("counts")
     if counts is None or not axes["g_loss"].decomposes:
         return False

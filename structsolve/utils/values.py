@@ -37,7 +37,7 @@ def plain(value: Any) -> Any:
 
 
 def is_flat(label: Any) -> bool:
-    """Tell whether a label is a sequence of strings or numbers, one for each node.
+    """Return whether a label is a sequence of strings or numbers, one for each node.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def is_flat(label: Any) -> bool:
 
 
 def equal(one: Any, other: Any) -> bool:
-    """Tell whether two labels are the same, whatever kinds of sequences hold their entries.
+    """Return whether two labels are the same, whatever kinds of sequences hold their entries.
 
     Parameters
     ----------

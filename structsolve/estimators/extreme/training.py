@@ -126,7 +126,7 @@ def own_alpha(solver: ExtremeSolver, total: float) -> float:
 
 
 def is_incremental(solver: Any) -> bool:
-    """Tell whether a solver can go on from weights.
+    """Return whether a solver can go on from weights.
 
     Parameters
     ----------

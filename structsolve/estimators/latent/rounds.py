@@ -80,7 +80,7 @@ class Completer:
         self.masks = {node.name: mask}
 
     def allow(self, labels: np.ndarray) -> bool:
-        """Tell whether states are allowed.
+        """Return whether states are allowed.
 
         Parameters
         ----------
