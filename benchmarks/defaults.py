@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import os
+import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -104,13 +105,13 @@ def crfsuite(X: Any, Y: Any, new: Any) -> Any:
         rows = (slice(a, b) for a, b in zip(x.indptr[:-1], x.indptr[1:]))
         return [dict(zip(map(str, x.indices[r]), x.data[r].tolist())) | {"1": 1.0} for r in rows]
 
-    trainer, path = Trainer(verbose=False), "/tmp/structsolve-defaults.crfsuite"
+    trainer, tagger, kind = Trainer(verbose=False), Tagger(), type(Y[0][0])
     for x, y in zip(X, Y):
         trainer.append(items(x), [str(label) for label in y])
-    trainer.train(path)
-    tagger, kind = Tagger(), type(Y[0][0])
-    tagger.open(path)
-    return [[kind(label) for label in tagger.tag(items(x))] for x in new]
+    with tempfile.TemporaryDirectory() as folder:
+        trainer.train(f"{folder}/model.crfsuite")
+        tagger.open(f"{folder}/model.crfsuite")
+        return [[kind(label) for label in tagger.tag(items(x))] for x in new]
 
 
 def pixels(X: Any, Y: Any, new: Any) -> Any:
