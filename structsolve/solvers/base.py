@@ -75,7 +75,7 @@ class Run:
     given: Start
     best_primal: float
     best_w: np.ndarray
-    #: Its examples come in batches, none of which is seen again.
+    #: Examples come in batches, and no batch is seen again.
     streams: bool = False
     #: Bounds of every H_i at ``best_w``; None where they were not computed here.
     best_bounds: np.ndarray | None = None
@@ -99,17 +99,17 @@ class Run:
         return spent
 
     def contradiction(self) -> str | None:
-        """Tell what cuts of other weights prove of the best ones, if it is more than their bounds.
+        """Return how kept cuts contradict the bounds at the best weights.
 
         Returns
         -------
         str or None
-            None where nothing is known to contradict the bounds.
+            None if nothing contradicts the bounds.
         """
         return None
 
     def _contradicted(self, known: np.ndarray) -> str | None:
-        """Tell where values of H_i that kept cuts prove at ``best_w`` exceed their bounds."""
+        """Return where kept cuts prove values of H_i at ``best_w`` above their bounds."""
         if self.best_bounds is None:
             return None
         more = known - self.best_bounds
@@ -194,11 +194,11 @@ class Solver(Params):
     incremental : bool
         It can take steps on examples that it will not see again (``partial_fit``).
     needs_convex : bool
-        It needs cuts that lie below the surrogate everywhere.
+        Needs cuts that lie below the surrogate everywhere.
     needs_dual : bool
         It needs a surrogate with a dual, affine in the margin.
     needs_weights : bool
-        It moves weights of features, which a kernel model does not have.
+        Updates feature weights, which kernel models do not have.
     uses_gram : bool
         Its steps read the Gram matrices of the examples.
     """
@@ -225,7 +225,7 @@ class Solver(Params):
         Raises
         ------
         ValueError
-            When a parameter is none of those allowed, or as of :meth:`check`.
+            When a parameter is not allowed, or :meth:`check` refuses the problem.
         """
         raise NotImplementedError(f"{type(self).__name__} does not implement start()")
 
@@ -338,7 +338,7 @@ def relative_gap(record: dict[str, Any]) -> float | None:
 def contradicts(record: dict[str, Any]) -> bool:
     """Return whether a certified dual objective lies above the primal one by more than rounding.
 
-    Then an oracle does not maximise, or a surrogate, loss or parts do not belong together.
+    If so, an oracle does not maximise, or surrogate, loss and parts are inconsistent.
 
     Parameters
     ----------

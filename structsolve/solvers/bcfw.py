@@ -35,12 +35,12 @@ SAMPLINGS = ("permutation", "uniform", "gap")
 class BCFW(Solver):
     """Block-coordinate Frank-Wolfe on the dual (Lacoste-Julien et al. 2013).
 
-    Each example keeps the cuts that its oracle has returned; after a new cut the dual variable
-    of the example is optimised over all of them by line searches.  Between passes that call the
-    oracle, cheap passes work on the kept cuts alone, for as long as they pay (Shah, Kolmogorov,
+    Each example keeps the cuts that its oracle has returned; after a new cut the dual variable of
+    the example is optimised over all of them by line searches.  Between passes that call the
+    oracle, cheap passes update on the kept cuts alone while this pays off (Shah, Kolmogorov,
     Lampert 2015); steps are pairwise (Osokin et al. 2016).  Under a kernel, exact cheap steps are
-    taken in the order of what they gain (Fan, Chen, Lin 2005).  The primal is that of the better
-    of the last iterate and the average.
+    taken in order of their gain (Fan, Chen, Lin 2005).  The primal is reported at the last iterate
+    or the average, whichever is better.
 
     Parameters
     ----------
@@ -48,33 +48,34 @@ class BCFW(Solver):
         Move weight from the worst cut to the best, or from all to the best.  "exact" maximises
         the dual over the whole variable of an example, which is a projection onto the simplex
         where labels share no parts (``multiclass``); "auto" does so wherever it can, else pairwise;
-        estimators then leave the smooth ``crf`` to :class:`GBCFW`, which their ``solver_`` tells.
+        estimators then train the smooth ``crf`` with :class:`GBCFW`, as ``solver_`` shows.
     oracle_calls : int, default=1
-        Most oracle calls per visit of an example in an oracle pass; each sees the scores after the
-        steps before it.
+        Maximum oracle calls per visit in an oracle pass; each uses the scores after the previous
+        steps.
     max_steps : int, default=30
-        Line searches per visit; 1 with ``cached_passes=0`` is the original algorithm.
+        Line searches per visit; 1 with ``cached_passes=0`` gives the original algorithm.
     inner_tol : float, default=0.1
-        A visit ends when its own gap has fallen to this share.
+        A visit ends when the example's gap has fallen to this share.
     cached_passes : int, default=200
-        Most cheap passes between two oracle passes.
+        Maximum number of cheap passes between two oracle passes.
     cached_gain : float, default=0.5
-        Go on with cheap passes while one raises the dual by at least this share of what the
-        oracle pass did.
+        Continue cheap passes while each raises the dual by at least this share of the last oracle
+        pass's increase.
     max_cuts : int, default=50
-        Cuts kept per example; beyond, the two lightest are merged.
+        Cuts kept per example; beyond that, the two of least weight are merged.
     max_age : int, default=10
         Oracle passes after which a cut without weight is dropped.
     sampling : {"permutation", "uniform", "gap"}
         Order of a pass: each example once, draws with replacement, or draws in proportion to the
-        gaps last seen.
+        last known gaps.
     averaging : bool, default=True
-        Keep the average of the iterates, weighted by t, over a window that is begun anew after 8
-        passes, then 20, 38, ...: the first iterates are far from all later ones.
+        Keep the average of the iterates, weighted by t, over a window that restarts after 8 passes,
+        then 20, 38, ...: the first iterates are far from the optimum.
     certify_every : int, default=10
-        Passes between two certificates, passes at fixed weights that give primal and gap.
+        Passes between certificates; a certificate is a pass at fixed weights that gives primal and
+        gap.
     constraints : list of SuperModular, LinearConstraint or WeightBounds, optional
-        What every w must satisfy, as of :class:`CuttingPlane`; see Notes.
+        Constraints on w, as for :class:`CuttingPlane`; see Notes.
     batch : int, default=1
         Examples that are visited at the same w, in ``n_jobs`` threads; see Notes.  Exact steps are
         taken one at a time.
@@ -87,13 +88,14 @@ class BCFW(Solver):
 
     where ``g_i`` is the example's mixture of cuts.  Its best value for given ``g`` makes w the
     projection of ``sum_i u_i g_i / alpha`` onto the polyhedron: that step follows each visit, so
-    that the oracle sees weights that satisfy all rows, and the gap is certified as ever.
+    that the oracle sees weights that satisfy all rows, and the gap is certified as usual.
 
-    With ``batch > 1`` the visits of a batch (oracle, cuts, line searches) see the w that the batch
-    began with, and are made by any thread.  Their steps are then taken in order: a step
+    With ``batch > 1`` the visits of a batch (oracle, cuts, line searches) use the w at the start of
+    the batch and may run on any thread.  Their steps are then taken in order: a step
     ``sum_i u_i g_i += gamma d`` has the share ``gamma = clip(slope / curvature, 0, 1)`` at which
-    the dual is largest on its way, with the slope at the w of that moment.  So the dual never
-    falls, and the number of threads changes no bit.  An example that is drawn again ends a batch.
+    the dual is largest on its way, with the slope at the w of that moment.  The dual therefore
+    never decreases, and the number of threads does not change the result. Drawing an example again
+    ends the batch.
 
     Examples
     --------
@@ -249,7 +251,7 @@ class BCFWRun(Run):
         self.best_w = np.zeros(problem.dim)
         self.best_primal = np.inf
         self.best_dual = -np.inf
-        # Gap estimates are of no use before every example has been seen.
+        # Gap estimates are useless before every example has been seen.
         self.estimate = np.inf
 
     @property
@@ -263,17 +265,17 @@ class BCFWRun(Run):
 
     @property
     def feasible(self) -> Any:
-        """What projects w onto the constraints, None without them."""
+        """The projection of w onto the constraints; None without constraints."""
         return getattr(self.loop, "feasible", None)
 
     def _begin_window(self) -> None:
-        """Begin the average anew where it is time."""
+        """Restart the average when it is due."""
         if self.passes >= WINDOW[0] * self.window_start + WINDOW[1]:
             self.window_start = self.passes
             self.loop.forget_average()
 
     def step(self) -> dict[str, Any]:
-        """Make a pass that calls the oracle, and cheap passes where there are some that pay."""
+        """Make a pass that calls the oracle, then cheap passes while they pay off."""
         with self.team:
             return self._step()
 
@@ -289,7 +291,7 @@ class BCFWRun(Run):
         return self._passed(estimate, calls, {"cached_passes": cached, "cuts": self.loop.count})
 
     def _passed(self, estimate: float, calls: int, more: dict[str, Any]) -> dict[str, Any]:
-        """Return the record of a pass, certified where it is time."""
+        """Return the record of a pass, certified when due."""
         self.last_dual = self.dual
         self.passes += 1
         self.estimate = estimate
@@ -341,9 +343,9 @@ class BCFWRun(Run):
 
     @contextmanager
     def _focus(self, chosen: np.ndarray) -> Iterator[None]:
-        """Visit these examples alone meanwhile, quicker where kernel values are all it takes.
+        """Visit only these examples meanwhile; faster where only kernel values are needed.
 
-        The average takes all such passes as one.
+        The average counts all such passes as one.
         """
         loop, potentials = self.loop, self.given.problem.potentials
         start = None if potentials.has_weights else loop.w.copy()
@@ -408,7 +410,7 @@ class BCFWRun(Run):
         }
 
     def contradiction(self) -> str | None:
-        """Tell what kept cuts prove of the best weights, if it is more than the oracle's bounds."""
+        """Return how kept cuts contradict the oracle's bounds at the best weights."""
         if self.best_bounds is None or not hasattr(self.loop, "known_values"):
             return None
         return self._contradicted(self.loop.known_values(self.best_w))
@@ -499,7 +501,7 @@ class BCFWRun(Run):
         self.best_w, self.best_primal = w.copy(), primal
 
     def continue_at(self, alpha: float) -> None:
-        """Go on with another alpha from the same dual variables (a path over alpha).
+        """Continue with another alpha from the same dual variables (a path over alpha).
 
         Parameters
         ----------

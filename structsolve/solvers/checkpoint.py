@@ -1,4 +1,4 @@
-"""Files from which training goes on: written as it goes, checked when they are read."""
+"""Checkpoint files: written during training, checked when training resumes from them."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ Content = tuple[dict[str, Any], dict[str, np.ndarray]]
 class Checkpoint:
     """The file of one training run.
 
-    A disk that refuses a write does not end training: it is told at once, and again at the end
-    where the last write failed.
+    A failed write does not end training: a warning is issued at once, and again at the end if the
+    last write failed.
 
     Parameters
     ----------
     path : path
         A file; its folder must exist.
     fingerprint : str
-        Identifies problem and settings; a file with another one is refused.
+        Identifies problem and settings; a file with a different fingerprint is refused.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Checkpoint:
         self._is_read = False
         self._held: Content | None = None
         self._written_at, self._seconds = -np.inf, 0.0
-        # A mistake in the path is told before hours of training, not after.
+        # A mistake in the path is reported before hours of training, not after.
         folder = os.path.dirname(os.path.realpath(self.path))
         if not os.path.isdir(folder):
             raise FileNotFoundError(
@@ -70,7 +70,7 @@ class Checkpoint:
             )
 
     def read(self) -> Content | None:
-        """Return what the file holds; the second call finds nothing.
+        """Return the file's content; a second call returns None.
 
         Returns
         -------
@@ -119,7 +119,7 @@ class Checkpoint:
 
     @contextmanager
     def blame(self) -> Iterator[None]:
-        """Give whatever goes wrong inside the file's name: its content is to blame."""
+        """Name the file in any error raised inside: its content is the cause."""
         try:
             yield
         except Exception as error:
@@ -136,7 +136,7 @@ class Checkpoint:
         return time.perf_counter() - self._written_at >= PAUSE * self._seconds
 
     def write(self, state: Callable[[], Content]) -> None:
-        """Replace the file; a disk that refuses is a warning.
+        """Replace the file; a failed write is a warning.
 
         Parameters
         ----------
@@ -176,7 +176,7 @@ class Checkpoint:
 
 
 def check_state(given: Content, fresh: Content) -> None:
-    """Raise ValueError where entries of a checkpoint are of another kind than those of a new run.
+    """Raise ValueError where entries of a checkpoint differ in type from those of a new run.
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ def check_state(given: Content, fresh: Content) -> None:
 
 
 def check_records(history: Any) -> list[dict[str, Any]]:
-    """Return the records of passes that a file holds; refuse what is none.
+    """Return the records of passes in a file; refuse anything else.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Which solver runs, where the settings leave that open."""
+"""Chooses the solver where the settings leave it open."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from .smo import suits as suits_smo
 
 
 def choose_solver(solver: Solver, problem: Problem) -> Solver:
-    """Return the solver that runs: ``BCFW(steps="auto")`` leaves smooth surrogates to GBCFW.
+    """Return the solver to run: ``BCFW(steps="auto")`` hands smooth surrogates to GBCFW.
 
-    With all other settings as they are by default, it leaves thresholds of ordered classes to
+    With all other settings at their defaults, it hands thresholds of ordered classes to
     :class:`InteriorPoint`, where rows and weights are few, and kernel models of rows with one of a
     few classes to :class:`SMO`.
 

@@ -17,7 +17,7 @@ from .problem import Problem
 class ConsensusADMM(Solver):
     """Consensus ADMM over shards (Boyd et al. 2011, section 7), with a certified gap.
 
-    Every shard k has weights of its own that a penalty draws to the consensus z.  A round sends z
+    Every shard k has its own weights, which a penalty draws to the consensus z.  A round sends z
     out; the shard minimises ``rho/2 |w - z + y_k|^2 + sum_i u_i H_i(w)`` over its examples by one
     pass of block-coordinate steps, which start from its dual variables, and answers with
     ``own_k = (1/rho) sum_i u_i Phi_i' p_i``: one vector down and one up.  As
@@ -31,25 +31,25 @@ class ConsensusADMM(Solver):
     In round 0 each shard trains for itself for ``first_passes`` (``rho = alpha / K``); z then is
     the mean of their models.
 
-    In one process, shards are threads' work: with ``n_jobs=4`` four shards run at a time, and wait
-    for each other once a round.
+    In one process, threads run the shards: with ``n_jobs=4`` four shards run at a time and wait for
+    each other once a round.
 
     Parameters
     ----------
     n_shards : int, default=4
         Parts into which the examples are drawn at random, in one process: at least the number of
-        threads that are to work.  The answer depends on it within ``tol``, and on no ``n_jobs``.
+        threads that are to work.  The result depends on it within ``tol``, and not on ``n_jobs``.
         On a Dask cluster the estimator's ``n_shards`` counts.
     penalty : float, optional
         rho in units of ``alpha / K``.  By default the geometric mean of the curvatures of
         regulariser and loss, ``rho = sqrt(alpha L / K)``, with L a fixed share of ``|g|^2 / b`` of
         the mean surrogate's cut at w = 0, which scales as w does; at least 12 and the number of
-        shards; from round 16 on changed threefold where the shards stay further from the consensus
-        than that moves, or much nearer (residual balancing, section 3.4.1).
+        shards; from round 16 on changed threefold where the shards are further from the consensus
+        than it moves, or much nearer (residual balancing, section 3.4.1).
     relax : float, default=1.9
         Over-relaxation, from 1 to less than 2.
     passes : int, default=1
-        Passes with oracle calls that a shard makes in a round.
+        Passes with oracle calls per shard and round.
     first_passes : int, default=5
         ... and in round 0.
     certify_every : int, default=10

@@ -96,7 +96,7 @@ class ConsensusRun(Run):
         return w.copy() if self.metric is None else self.metric.model(w)
 
     def step(self) -> dict[str, Any]:
-        """Make a round, and a certificate where it is time; see :meth:`Run.step`."""
+        """Make a round, and a certificate when due; see :meth:`Run.step`."""
         if self.torn:
             self._mend()
         solver, first = self.solver, self.rounds == 0
@@ -131,7 +131,7 @@ class ConsensusRun(Run):
         return record
 
     def _mend(self) -> None:
-        """Begin anew: a round was broken off, which some shards have made and some have not."""
+        """Restart after an interrupted round, which only some shards have completed."""
         self.engine = ThreadEngine(self.given, self.solver.n_shards)
         self._begin()
 
@@ -308,7 +308,7 @@ class ConsensusRun(Run):
         self.engine.restore(states)
 
     def continue_at(self, alpha: float) -> None:
-        """Go on with another alpha from the same dual variables (a path over alpha).
+        """Continue with another alpha from the same dual variables (a path over alpha).
 
         Parameters
         ----------
@@ -326,7 +326,7 @@ class ConsensusRun(Run):
         self.next_certificate, self.certified = self.rounds, (self.rounds, np.inf)
 
     def contradiction(self) -> str | None:
-        """Tell what kept cuts prove of the best weights; see :meth:`Run.contradiction`."""
+        """Return how kept cuts contradict the bounds; see :meth:`Run.contradiction`."""
         if self.best_bounds is None:
             return None
         shards: Any = self.engine

@@ -30,37 +30,38 @@ class CuttingPlane(Solver):
     A pass at fixed weights gives the primal exactly and a cut below the mean surrogate (one-slack,
     BMRM) or below the surrogate of each example (n-slack); a small quadratic program over all cuts
     so far gives the dual and the next weights.  Both ends of the gap are certified after every
-    pass.  It needs few passes where regularisation is strong, keeps its promises under linear
-    constraints on the weights and an unpenalised intercept, and its passes run in ``n_jobs``
-    threads with the same result to the last bit.
+    pass.  It needs few passes where regularisation is strong, has certificates under linear
+    constraints on the weights and with an unpenalised intercept, and runs its passes in ``n_jobs``
+    threads with bit-identical results.
 
     Parameters
     ----------
     slack : {"one", "n"}
-        One cut per pass for the mean of all examples, or one per example and pass: fewer passes,
-        a much larger program; for small data and costly oracles.  Where one cut per pass is too
-        few (see Notes), at most 100 examples get a cut each in the one-slack form too.
+        One cut per pass for the mean of all examples, or one per example and pass. The latter takes
+        fewer passes with a much larger program; use it for small data and costly oracles.  Where
+        one cut per pass is too few (see Notes), at most 100 examples get a cut each in the
+        one-slack form too.
     step : float, optional
-        The next cut is taken this far on the way from the best weights so far to the minimiser of
-        the model.  1 is plain BMRM, which jumps about while the model is poor.  By default 1 in
-        the n-slack form; in the one-slack form it begins with 0.2, grows by half, up to 1, where
-        the objective falls by four fifths of what the model promised, and is 0.2 again where
+        The next cut is taken at this fraction of the way from the best weights to the model's
+        minimiser. 1 is plain BMRM, which is unstable while the model is poor.  By default 1 in the
+        n-slack form; in the one-slack form it starts at 0.2, grows by half, up to 1, when the
+        objective falls by at least four fifths of the predicted decrease, and returns to 0.2 when
         it does not fall.
     inactive : int, optional
-        Drop a cut that has had no weight in so many programs in a row; by default 50 in the
+        Drop a cut after this many consecutive programs with weight 0; by default 50 in the
         one-slack form and 5 in the n-slack form.
     constraints : list of LinearConstraint, WeightBounds or SuperModular, optional
-        What every w must satisfy; an object with ``rows(layout)`` serves too.
+        Constraints on w; also any object with ``rows(layout)``.
 
     Notes
     -----
-    The mean surrogate of few examples has corners in hundreds of directions, and a cut shows one.
-    Once 30 passes have shown that the gap needs 100 more to reach ``tol``, the one-slack form
-    begins again from the best weights with one cut per example and pass, where these are at most
-    100: ``groups`` in the records says how many sums have cuts of their own.
+    The mean surrogate of few examples has kinks in hundreds of directions; one cut describes one.
+    If after 30 passes the gap would need 100 more to reach ``tol``, the one-slack form restarts
+    from the best weights with one cut per example and pass, where these are at most 100: ``groups``
+    in the records is the number of sums with their own cuts.
 
-    Weights outside the norm are bounded by a box as long as the model does not bound them; it
-    grows when they reach it, and has no part in the dual that is reported.
+    Weights outside the norm are bounded by a box while the model does not bound them; the box grows
+    when they reach it and does not enter the reported dual.
 
     Examples
     --------
@@ -208,21 +209,21 @@ class CuttingPlaneRun(Run):
         return record
 
     def _promised(self, w: np.ndarray) -> float | None:
-        """Return the objective that the model promises at w, where the step follows it."""
+        """Return the objective that the model predicts at w, if the step adapts to it."""
         if not self.adapts or self.best_primal == np.inf or not len(self.bundle.b):
             return None
         mean = float(self.bundle.caps @ self.model().slacks(w))
         return float(self.given.problem.regulariser(w, self.given.alpha)) + mean
 
     def _adapt_step(self, fall: float, promised: float) -> None:
-        """Lengthen the step after a fall of the objective as promised, else shorten it."""
+        """Lengthen the step after a decrease as predicted, else shorten it."""
         if fall >= KEPT * max(promised, 0.0) and fall > 0:
             self.share = min(1.0, LONGER * self.share)
         elif fall <= 0:
             self.share = self.bundle.step
 
     def _split_where_slow(self, gap: float) -> None:
-        """Go over to cuts of single examples where one cut per pass would take too long."""
+        """Switch to one cut per example where one cut per pass would take too long."""
         self.gaps = [*self.gaps[-LAST_PASSES:], gap]
         goal = max(self.given.tol, 1e-12) * abs(self.best_primal)
         if not self._may_split() or len(self.gaps) <= LAST_PASSES or gap <= goal:
@@ -266,8 +267,8 @@ class CuttingPlaneRun(Run):
 
     def certify(self) -> dict[str, Any]:
         """Return primal, dual and gap, which every pass certifies."""
-        # At the optimum rounding may lift the dual above the primal; more than that is no rounding,
-        # and contradicts() tells.
+        # At the optimum rounding may lift the dual above the primal; contradicts() reports larger
+        # differences.
         dual, rounding = self.best_dual, 1e-3 * max(self.best_primal, self.least)
         if dual <= self.best_primal + rounding:
             dual = min(dual, self.best_primal)
@@ -280,7 +281,7 @@ class CuttingPlaneRun(Run):
         }
 
     def contradiction(self) -> str | None:
-        """Tell what all cuts prove of the best weights, if it is more than the oracle's bounds."""
+        """Return how the cuts contradict the oracle's bounds at the best weights."""
         problem = self.given.problem
         known = problem.regulariser(self.best_w, self.given.alpha)
         known += float(self.bundle.caps @ self.model().slacks(self.best_w))
@@ -338,7 +339,7 @@ class CuttingPlaneRun(Run):
         self.w, self.next, self.best_w = weights
 
     def continue_at(self, alpha: float) -> None:
-        """Go on with another alpha: cuts hold for every alpha (a path over alpha).
+        """Continue with another alpha: cuts hold for every alpha (a path over alpha).
 
         Parameters
         ----------

@@ -69,30 +69,30 @@ def drive(
     checkpoint: str | Path | Checkpoint | None = None,
     fingerprint: str = "",
 ) -> Outcome:
-    """Make passes until the gap is below ``tol`` (relative), or something else ends the run.
+    """Make passes until the relative gap is below ``tol``, or the run ends otherwise.
 
     Parameters
     ----------
     run : Run
     max_iter : int
-        Passes at most, those of a resumed checkpoint included.
+        Maximum passes, including those of a resumed checkpoint.
     tol : float
         Stop when ``gap <= tol * primal`` is certified.
     verbose : int
         0: silent; more: a line of progress, or one per pass, with the time that is left by the
         course of the gap.
     description : str
-        What the line of progress begins with.
+        Prefix of the progress line.
     callbacks : list of callable
         Each gets the record of a pass, with ``weights`` (a function that returns a copy of the
         best weights); returning True ends training.
     validation : Validation, optional
         Score the weights of each certified pass, and perhaps stop when that no longer improves.
     checkpoint : path or Checkpoint, optional
-        Resume from this file if it exists; write it as training goes on.  Where the disk refuses,
-        training goes on: a warning says so, and ``checkpoint_error`` in the records of the passes.
+        Resume from this file if it exists; write it during training. A failed write does not end
+        training: a warning and ``checkpoint_error`` in the records report it.
     fingerprint : str
-        Identifies problem and settings; a checkpoint with another one is refused.
+        Identifies problem and settings; a checkpoint with a different fingerprint is refused.
 
     Returns
     -------
@@ -103,7 +103,7 @@ def drive(
     ValueError
         When the checkpoint is damaged, or belongs to other data or settings; it names the file.
     TypeError
-        When ``callbacks`` is no list of functions.
+        When ``callbacks`` is not a list of functions.
     """
     if callbacks is not None and not (
         isinstance(callbacks, (list, tuple)) and all(map(callable, callbacks))
@@ -223,15 +223,15 @@ def drive(
 
 
 def _evaluate(run: Run, w: np.ndarray, record: dict[str, Any]) -> None:
-    """Make the last record that of the weights that are returned, where it is of others."""
+    """Make the last record that of the returned weights."""
     problem, given = run.given.problem, run.given
     if run.streams or not np.isfinite(record["primal"]):
-        return  # batches that were seen are gone; numbers that overflow are told already
+        return  # batches that were seen are gone; overflow is reported already
     primal, calls = getattr(run, "best_primal", np.inf), 0
     try:
         if not (np.isfinite(primal) and np.array_equal(w, run.best_w)):
             primal, calls = problem.primal(w, given.alpha, given.n_jobs)
-    except (KeyboardInterrupt, GaveUp):  # somebody is in a hurry: the record stays an estimate
+    except (KeyboardInterrupt, GaveUp):  # a second interrupt: the record stays an estimate
         record["certified"] = False
         return
     dual = record["dual"]
@@ -241,13 +241,13 @@ def _evaluate(run: Run, w: np.ndarray, record: dict[str, Any]) -> None:
 
 
 def _allow(run: Run, history: list[dict[str, Any]]) -> None:
-    """Let relaxations miss a share of the gap of the last pass, which a checkpoint knows too."""
+    """Let relaxations miss a share of the last pass's gap, which checkpoints store too."""
     gap = history[-1].get("gap") if history else None
     run.given.problem.surrogate.allow(ALLOWED * max(gap, 0.0) if gap is not None else 0.0)
 
 
 def _blamed(step: Callable[[], dict[str, Any]], file: Checkpoint | None) -> dict[str, Any]:
-    """Make a pass; where it fails after a checkpoint was read, say that this may be damaged."""
+    """Make a pass; if it fails after a resume, say that the checkpoint may be damaged."""
     try:
         return step()
     except (ValueError, ArithmeticError) as error:
@@ -268,7 +268,7 @@ def _overflown(value: Any) -> bool:
 
 
 def _ended(history: list[dict[str, Any]], tol: float) -> str | None:
-    """Return why a run ends after these passes; None where it goes on."""
+    """Return why a run ends after these passes; None if it continues."""
     if not history:
         return None
     last = history[-1]

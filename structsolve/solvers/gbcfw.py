@@ -15,7 +15,7 @@ class GBCFW(Solver):
     ``H_i = max_mu G(mu) + <theta_i, mu - mu(y_i)>`` has the dual
     ``mean_i G(mu_i) - alpha/2 ||w||^2`` with ``w = (1/alpha) mean_i Phi_i' (mu(y_i) - mu_i)``.  A
     visit moves mu_i towards the projection of the example's scores (Nowak-Vila et al.
-    2020).  Gaps use the projection's bound: they hold for inexact ones too.
+    2020).  Gaps use the projection's bound, so they are valid for inexact projections too.
 
     Parameters
     ----------
@@ -24,12 +24,13 @@ class GBCFW(Solver):
         which costs no evaluation of G.
     sampling : {"permutation", "uniform", "gap"}
         Order of a pass: each example once, draws with replacement, or draws in proportion to the
-        gaps last seen.
+        last known gaps.
     averaging : bool, default=True
-        Keep the average of the iterates, weighted by t, over a window that is begun anew after 8
-        passes, then 20, 38, ...
+        Keep the average of the iterates, weighted by t, over a window that restarts after 8 passes,
+        then 20, 38, ...
     certify_every : int, default=10
-        Passes between two certificates, passes at fixed weights that give primal and gap.
+        Passes between certificates; a certificate is a pass at fixed weights that gives primal and
+        gap.
     batch : int, default=1
         Examples that are visited at the same w, in ``n_jobs`` threads; their steps are then taken
         one after the other, each as far as the dual rises.
@@ -100,7 +101,8 @@ class SDCA(GBCFW):
     averaging : bool, default=True
         Keep the average of the iterates as well.
     certify_every : int, default=10
-        Passes between two certificates, passes at fixed weights that give primal and gap.
+        Passes between certificates; a certificate is a pass at fixed weights that gives primal and
+        gap.
     batch : int, default=1
         Examples that are visited at the same w, in ``n_jobs`` threads; their steps are then taken
         one after the other, each as far as the dual rises.

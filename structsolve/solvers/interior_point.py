@@ -28,10 +28,10 @@ FEW_PRODUCTS, FEW_SLACKS = 300_000_000, 5_000_000
 class InteriorPoint(Solver):
     """Primal-dual interior-point steps on the margin's quadratic program (Mehrotra 1992).
 
-    Each pass solves one Newton system of as many unknowns as there are weights, twice: some twenty
-    passes lead to any gap, however small alpha is.  It is for rows with one of K classes, of which
-    all are written out, and for few weights: ``"ordinal"`` with thresholds, which
-    ``BCFW(steps="auto")`` hands over, and ``"multiclass"`` with few features and classes.
+    Each pass solves one Newton system, with one unknown per weight, twice. About twenty passes
+    reach any gap, however small alpha is. It is for rows with one of K classes, all of which are
+    enumerated, and for few weights: ``"ordinal"`` with thresholds, which ``BCFW(steps="auto")``
+    hands over, and ``"multiclass"`` with few features and classes.
 
     Notes
     -----
@@ -101,7 +101,7 @@ def _writes_out(problem: Problem) -> bool:
 
 
 def suits(problem: Problem) -> bool:
-    """Return whether interior-point steps are the quickest way to train a problem.
+    """Return whether interior-point steps are the fastest way to train a problem.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ class InteriorPointRun(NewtonRun):
     iterates = ("v", "xi", "q", "s")
 
     def _begin(self) -> None:
-        """Set out from the middle, with w = 0."""
+        """Start from the centre, with w = 0."""
         losses = self.classes.losses
         K = losses.shape[1]
         self.q = np.full_like(losses, 1 / K)
@@ -151,9 +151,9 @@ class InteriorPointRun(NewtonRun):
     def step(self) -> dict[str, Any]:
         """Take a predicted and corrected Newton step, and certify where it leads.
 
-        Where that step does not lower the gap of the iterates, or leaves the neighbourhood of the
-        central path, a step towards the path takes its place, halved until it does both: the gap
-        falls along that direction for certain.
+        If that step does not lower the gap of the iterates, or leaves the neighbourhood of the
+        central path, a step towards the path replaces it, halved until it does both: the gap is
+        certain to fall along that direction.
         """
         classes, alpha, q, s = self.classes, self.given.alpha, self.q, self._slacks()
         u, K = classes.u, q.shape[1]
@@ -180,7 +180,8 @@ class InteriorPointRun(NewtonRun):
             return dv, dxi[:, 0], ds, c - D * ds
 
         def moved(way: tuple[np.ndarray, ...], target: float, trials: int) -> bool:
-            # Go as far as the gap falls enough, near the central path; tell whether that was found.
+            # Go as far as the gap falls enough, near the central path; return whether such a step
+            # was found.
             dv, dxi, ds, dq = way
             turn = alpha * dv + classes.gather(dq)
             promised = max(K * (mu - target), 0.0) + max(-float(residual @ turn) / alpha, 0.0)

@@ -1,8 +1,8 @@
 """Compares answers with labels that are known: truths of other examples, and other answers.
 
-An oracle that never finds one label is not met by what it returns itself.  Scores at which such a
-label is the best one, and those of the present weights, tell: no label scores more than the
-bound, and none is missing among the k best.
+An oracle that never finds some label is not exposed by its own answers. It is called at scores at
+which a known label is the best, and at those of the present weights: no label may score above the
+bound, and none may be missing among the k best.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class KnownLabels:
         Returns
         -------
         list of ndarray of int32
-            Only where the space tells which labels are its own.
+            Only where the space can check which labels are its own.
         """
         problem, truth = self.problem, _native(self.problem.examples.label(i))
         labels = [z for z in self.alike.get(len(truth), {}).values() if (z != truth).any()]

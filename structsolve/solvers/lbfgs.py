@@ -26,9 +26,9 @@ class LBFGS(Solver):
 
     The objective is the mean surrogate plus ``alpha * (l1_ratio * ||w||_1 + (1 - l1_ratio) / 2 *
     ||w||^2)``, for conditional random fields (``"crf"``), whose surrogate is smooth.  Each pass
-    takes the gradient over all examples, in ``n_jobs`` threads with the same result to the last
-    bit.  With ``l1_ratio`` above 0 it is OWL-QN (Andrew, Gao 2007): steps stay in the orthant of w,
-    and a weight that would change its sign stays 0.
+    takes the gradient over all examples, in ``n_jobs`` threads with bit-identical results.  With
+    ``l1_ratio`` above 0 it is OWL-QN (Andrew, Gao 2007): steps stay in the orthant of w, and a
+    weight that would change its sign stays 0.
 
     Parameters
     ----------
@@ -45,8 +45,9 @@ class LBFGS(Solver):
     ``t |g_j| <= alpha``.  The best of these duals gives the gap, so a sparse model has a
     certificate.  With L1 alone, where no weight's gradient may exceed alpha, a linear program over
     the last ``memory`` gradients gives a better one (:mod:`structsolve.solvers.sparse_dual`), every
-    ten steps.  It still closes after the weights stand still: training ends, "settled", when ten
-    steps have gained less than a hundredth of ``tol``, which is CRFsuite's rule at ``tol=1e-3``.
+    ten steps.  The gap still closes after the weights have converged: training ends, "settled",
+    when ten steps have gained less than a hundredth of ``tol``, which is CRFsuite's rule at
+    ``tol=1e-3``.
 
     CRFsuite's ``c1`` and ``c2`` are ``alpha * l1_ratio * n`` and ``alpha * (1 - l1_ratio) / 2 * n``
     for n sentences.
@@ -302,7 +303,7 @@ class LBFGSRun(Run):
 
     def certify(self) -> dict[str, Any]:
         """Return primal, dual and gap, which every pass certifies."""
-        # Rounding may lift the dual above the primal; contradicts() tells what is more than that.
+        # Rounding may lift the dual above the primal; contradicts() reports larger differences.
         dual = self.best_dual
         if dual <= self.best_primal * (1 + 1e-9):
             dual = min(dual, self.best_primal)
@@ -376,7 +377,7 @@ class LBFGSRun(Run):
         self.given.alpha, self._last = meta["alpha"], [float(value) for value in meta["last"]]
 
     def continue_at(self, alpha: float) -> None:
-        """Go on with another alpha from the present weights (a path over alpha).
+        """Continue with another alpha from the present weights (a path over alpha).
 
         Parameters
         ----------

@@ -13,7 +13,7 @@ from .class_rows import MOST_HALVINGS, ROUNDING, ClassRows, factor_system
 
 # A step is taken where the objective falls by this share of what its slope promises.
 SUFFICIENT = 1e-4
-# So many passes, each of which leaves so much of the gap, tell that rounding has the upper hand.
+# After this many passes that each leave this share of the gap, rounding dominates.
 MOST_IDLE, IDLE = 20, 0.999
 
 
@@ -28,7 +28,7 @@ class NewtonRun(Run):
     Attributes
     ----------
     other : str
-        The solver to use where rounding has the upper hand.
+        The solver to use where rounding dominates.
     least : float
         What rounding makes of losses and scores: no objective is known more closely.
     """
@@ -45,7 +45,7 @@ class NewtonRun(Run):
         self._begin()
 
     def _begin(self) -> None:
-        """Set out from w = 0."""
+        """Start from w = 0."""
         self.v = np.zeros(self.classes.basis.shape[1])
         self.best_primal, self.best_dual, self.idle = np.inf, -np.inf, 0
         self.spent = self._keep_best([self.best_w])
@@ -99,7 +99,7 @@ class NewtonRun(Run):
         dual, size = self.best_dual, float(np.linalg.norm(candidates[-1]))
         off = ROUNDING * self.classes.size  # of the sums that the weights of the dual are made of
         allowed = off * (2 * size + off / self.given.alpha)
-        # Rounding may lift it above the primal; contradicts() tells what is more than that.
+        # Rounding may lift it above the primal; contradicts() reports larger differences.
         if dual <= self.best_primal * (1 + 1e-9) + self.least:
             dual = min(dual, self.best_primal)
         elif dual <= self.best_primal + allowed:
@@ -156,7 +156,7 @@ class NewtonRun(Run):
         self.best_primal, self.best_dual = meta["best_primal"], meta["best_dual"]
 
     def continue_at(self, alpha: float) -> None:
-        """Go on with another alpha (a path over alpha): anew, with no worse weights than the best.
+        """Restart with another alpha (a path over alpha), no worse than the best weights.
 
         Parameters
         ----------

@@ -1,6 +1,6 @@
 """A training problem put together: examples, potentials, structure operators, surrogate.
 
-Plugins are asked for all that they may decide here, once; the loops never leave native code.
+Plugins are called here, once; the loops never leave native code.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Problem:
         Compares nodes in place of the inner product of their features; the vector that solvers
         move then holds dual variables (:mod:`structsolve.potentials.mercer_features`).
     dense : bool, default=False
-        Hand features to the kernel as a dense array, also where packing has made them sparse.
+        Pass features to the kernel as a dense array, even where packing made them sparse.
     oracle : str or structsolve.lp.Backend, optional
         A solver of linear programs over the structure's polytope, in place of its own oracle.
     node_scale : array of the node block's shape, optional
@@ -178,7 +178,7 @@ class Problem:
         return w if scale is None else self._times(w, scale)
 
     def model(self, w: np.ndarray) -> Model:
-        """Return what scores new examples, raw ones, as a solver's w scores those of the problem.
+        """Return the model that scores new, raw examples as a solver's w scores the problem's.
 
         Parameters
         ----------
@@ -238,7 +238,7 @@ class Problem:
         return 0.5 * alpha * float((w * self.penalty) @ w)
 
     def trace(self, i: int, w: Any) -> SearchResult:
-        """Search one example with a bi-criteria surrogate, and tell how it went.
+        """Search one example with a bi-criteria surrogate, and return the search's trace.
 
         Parameters
         ----------
@@ -290,7 +290,7 @@ class Problem:
         return self.checked_bounds(w, bounds), calls
 
     def missed(self, w: np.ndarray, n_jobs: int = 1) -> float:
-        """Return how much of the objective at w is what searches and oracles may have missed.
+        """Return how much of the objective at w searches and oracles may have missed.
 
         Parameters
         ----------
@@ -300,7 +300,7 @@ class Problem:
         Returns
         -------
         float
-            0 where all are exact.  No solver makes the gap smaller.
+            0 where all are exact. No solver can close the gap below it.
         """
         if self.surrogate.exact:
             return 0.0
@@ -335,7 +335,7 @@ class Problem:
             size = abs(answer.b) + float(np.abs(theta[answer.index]) @ np.abs(answer.value))
             # What a projection weighs against the scores is of the size of the parts.
             where, parts = encode(self.parts, i, truth)
-            # Of a truth of probability 1 the difference of two large scores is left.
+            # For a truth of probability 1 only the difference of two large scores remains.
             large = float(parts @ parts + np.abs(theta[where]) @ np.abs(parts))
             if bounds[i] < -ROUNDING * (size + ROUNDING * large):
                 self.violation = (

@@ -56,8 +56,8 @@ class Contradiction(ValueError):
 def solve(model: Model) -> Solution:
     """Solve the model's quadratic program.
 
-    Clarabel's answer is taken if it is solved, or if its gap is small all the same; otherwise
-    cvxpy's other solvers are tried.
+    Clarabel's answer is used if its status is solved or its gap is small; otherwise cvxpy's other
+    solvers are tried.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def solve(model: Model) -> Solution:
     Contradiction
         When no w satisfies the constraints.
     ArithmeticError
-        When no solver gets near the minimum.
+        When no solver comes close to the minimum.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Questions whose answer is known: scores at which some label is the best one, without training."""
+"""Oracle checks before training: scores at which a given label must be the best."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..operators import AugmentedOracle, KBest, Relaxation
 from ..structure import calls
 from .problem import ROUNDING, Problem
 
-# How far a relaxation's answer to such a simple question may be from the best, in its scores.
+# How far a relaxation's answer at such scores may be from the best.
 ROUGH = 0.05
 
 
@@ -45,7 +45,7 @@ def operators_of(problem: Problem) -> list[Any]:
 
 
 def ask(operator: Any, problem: Problem, i: int, label: np.ndarray) -> str | None:
-    """Ask an operator for a label at scores at which it is the best one.
+    """Call an operator at scores at which a given label is the best.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def ask(operator: Any, problem: Problem, i: int, label: np.ndarray) -> str | Non
 
 
 def bound_of(operator: Any, i: int, theta: np.ndarray, size: float) -> float:
-    """Return what no label scores more than, says an operator.
+    """Return the upper bound on all labels' scores that an operator reports.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def bound_of(operator: Any, i: int, theta: np.ndarray, size: float) -> float:
     float
     """
     if isinstance(operator, Relaxation):
-        # Duals may prove a bound whatever the answer is worth; rough ones come near all the same.
+        # Duals may prove a bound even if the answer is poor; rough ones still come near.
         _, _, value, bound = calls.relax(operator, i, theta)
         if isinstance(operator, ProgramRelaxation) and operator.decoder.backend.ends_early:
             return float(bound)

@@ -30,9 +30,10 @@ class SGD(Solver):
 
     Step t subtracts ``1 / (alpha (t + t0))`` times the subgradient at one example.  The primal of
     the last and of the average iterate is computed exactly every few passes, and the best is kept,
-    w = 0 included.  The cuts of whole passes, averaged, are a cut of the objective, and two
-    iterates tell their sum: this gives a dual, and training ends at a certified gap of ``tol``.
-    Without that (see Notes) it ends, "settled", when half of all passes brought less than ``tol``.
+    w = 0 included.  The averaged cuts of whole passes are a cut of the objective, and their sum
+    follows from two iterates. This gives a dual, and training ends at a certified gap of ``tol``.
+    Without a dual (see Notes) it ends, "settled", when the second half of all passes gained less
+    than ``tol``.
 
     Parameters
     ----------
@@ -52,14 +53,14 @@ class SGD(Solver):
         Without a dual: end after twice so many such passes at the earliest, when the primal is the
         best so far and fell by at most ``tol`` (relative) in the second half of all passes.
     t0 : float, default=0
-        Steps that count as taken before the first.  With 0 the first step is large and does not
+        Number of steps counted as already taken.  With 0 the first step is large and does not
         depend on the start; with weights to start from, 0 stands for ten passes.
     free_step : float, default=1.0
         Weights outside the norm (an unpenalised intercept) do not shrink and take the steps
         ``free_step / sqrt(t + t0)``: the objective is not strongly convex along them.
     constraints : list of SuperModular, LinearConstraint or WeightBounds, optional
-        What every w must satisfy, as of :class:`CuttingPlane`: each step ends with the Euclidean
-        projection onto them.
+        Constraints on w, as for :class:`CuttingPlane`: each step ends with the Euclidean projection
+        onto them.
     batch : int, default=1
         Examples whose subgradients are those at the same w, in ``n_jobs`` threads; their steps then
         follow one after the other.
@@ -71,10 +72,10 @@ class SGD(Solver):
 
     There is no dual with ``order="uniform"`` (a pass is then no sum over all examples), where
     weights are outside the norm, for surrogates that are not convex, and over passes in which
-    ``projection`` has moved the iterate: ``dual`` and ``gap`` are None then, or stay as they are,
-    and records without a dual are not ``certified``.  Where the primal is more than ten times that
-    of w = 0, steps are too large: the run steps back to the best weights, goes on with a tenth of
-    them, and says so (``stepped_back``).
+    ``projection`` has moved the iterate. ``dual`` and ``gap`` are then None or keep their last
+    values, and records without a dual are not ``certified``.  Where the primal is more than ten
+    times that of w = 0, steps are too large: the run returns to the best weights, continues with
+    steps a tenth as large, and records it (``stepped_back``).
 
     Examples
     --------
@@ -165,7 +166,7 @@ class SGDRun(Run):
         self._bind(problem)
 
     def move_to(self, problem: Problem) -> None:
-        """Go on with other examples; t and the average go on.
+        """Continue on other examples; t and the average are kept.
 
         Parameters
         ----------
@@ -224,8 +225,8 @@ class SGDRun(Run):
     def _raise_dual(self) -> float:
         """Move the dual point to the best one between it and the window's; return its value.
 
-        ``tau w_tau = (tau - 1) w_(tau - 1) + n u_i g_i / alpha`` at every step, so that two
-        iterates tell the sum of all g between them.
+        ``tau w_tau = (tau - 1) w_(tau - 1) + n u_i g_i / alpha`` at every step, so that the sum of
+        all g between two iterates follows from them.
         """
         loop, window, alpha = self.loop, self.window, self.given.alpha
         passes = self.passes - window["begun"]
@@ -322,7 +323,7 @@ class SGDRun(Run):
         return record if dual is not None else record | {"settled": self._settled()}
 
     def _settled(self) -> bool:
-        """Return whether half of all passes brought less than ``tol``.
+        """Return whether the second half of all passes gained less than ``tol``.
 
         The error falls like 1 over the steps, ``t0`` among them, so that what the second half
         brought is about what is still to come; unless there were better weights before, by chance.
@@ -342,7 +343,7 @@ class SGDRun(Run):
         return self.loop.last() if w is None else w
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Loops are compiled and bound to examples: a copy is started anew, and told where it is.
+        # Loops are compiled and bound to examples: a copy is started anew and given the state.
         return _started, (self.solver, self.given, *self.state(), self.streams)
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

@@ -1,4 +1,4 @@
-"""A shard: some of the examples, their dual variables, and what it answers in a round."""
+"""A shard: a part of the examples, their dual variables, and its answer in a round."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from .problem import Problem
 RESYNCHRONISE = 10
 MAX_AGE = 10
 ANY_AGE = np.iinfo(np.int32).max
-# More answers than these are added up in groups first: a tree of sums.
+# More answers than this are summed in groups first: a tree of sums.
 GROUP = 32
-# Cheap passes go on while a visit raises the dual by this share of what one of an oracle has.
+# Cheap passes continue while a visit raises the dual by this share of an oracle visit's increase.
 PAYS = 0.5
 
 

@@ -60,7 +60,7 @@ class SMO(Solver):
 
     name = "smo"
     needs_dual = True
-    # What its run has in common with that of BCFW asks for these.
+    # The run it shares with BCFW needs these.
     averaging = False
     constraints = None
 
@@ -83,7 +83,7 @@ class SMO(Solver):
 
 
 def suits(problem: Problem) -> bool:
-    """Return whether pair steps are the quickest way to train a problem.
+    """Return whether pair steps are the fastest way to train a problem.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Watches what certificates rest on: oracles that find the best label, bounds that are bounds.
 
-A certificate holds as far as the oracle tells the truth.  Where its own answers contradict it, and
-seeing that costs nothing or a few calls, the run is told: its records are no longer ``certified``,
+A certificate is only as good as the oracle. Where the oracle's own answers contradict it, and
+checking costs nothing or a few calls, the run is notified: its records are no longer ``certified``,
 it does not converge, and ``violation`` in the records says what was found.
 """
 
