@@ -56,7 +56,7 @@ def test_names(name, twin):
 @pytest.mark.parametrize(
     "name, message",
     [
-        ("slaack", "unknown surrogate 'slaack'; known: .*'slack'"),
+        ("slaack", r"unknown surrogate 'slaack' .did you mean 'slack'\?.; known: .*'slack'"),
         ("bi-criteria", "unknown surrogate 'bi-criteria'"),
         ("beta:x", "beta is 'x', expected a number"),
         ("beta:2", "beta=2, expected a number from 0 to 1"),

@@ -230,8 +230,14 @@ def test_orders_become_ranks(tmp_path):
         (["--tol", "nan"], "tol is nan"),
         (["--max-iter", "0"], "max_iter is 0"),
         (["--oracle", "ip"], "unknown lp backend 'ip'"),
-        (["--loss", "hammin"], r"--loss 'hammin': unknown; expected one of .*'hamming'"),
-        (["--structure", "ordinal", "--loss", "asolute"], "unknown; expected one of .*'absolute'"),
+        (
+            ["--loss", "hammin"],
+            r"--loss 'hammin': unknown .did you mean 'hamming'\?.; expected one of .*'hamming'",
+        ),
+        (
+            ["--structure", "ordinal", "--loss", "asolute"],
+            r"unknown .did you mean 'absolute'\?.; expected one of .*'absolute'",
+        ),
         (["--estimator", "risk", "--loss", "hammin"], "--loss 'hammin': unknown"),
         (["--structure", "chain:forbidden=BIX"], "scheme is 'BIX'; choose one of BIO"),
         (["--structure", "chain:sart=3"], "sart"),

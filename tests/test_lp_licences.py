@@ -110,10 +110,8 @@ def test_a_licence_opens_one_environment_in_a_thread(monkeypatch):
         (RuntimeError("err_missing_license_file(1008)"), "MOSEK finds no valid licence: err_miss"),
         (ImportError("libmosek.so"), "MOSEK is installed, but cannot be loaded: libmosek"),
         (TypeError("unexpected keyword 'eps'"), "MOSEK refuses its options {}"),
-        (cvxpy.error.SolverError("no luck"), "MOSEK gave up on a program of 2 variables and 1 row"),
         ("unbounded", "MOSEK says that the program is unbounded"),
         ("infeasible", "the polytope of structure 'multiclass' is empty, says 'cvxpy:MOSEK'"),
-        ("who knows", "MOSEK gave up on a program of 2 variables and 1 rows: who knows"),
     ],
 )
 @pytest.mark.parametrize("batch", [0, 1000])
@@ -125,6 +123,24 @@ def test_statuses_are_sentences_that_name_the_example(outcome, message, batch, m
     refused(f"example 0: .*{message}", model.predict, np.eye(2))
     recorder.outcome = None
     assert model.predict(np.eye(2)).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("batch", [0, 1000])
+@pytest.mark.parametrize(
+    "outcome, message",
+    [
+        (cvxpy.error.SolverError("no luck"), "MOSEK gave up on a program of 2 variables and 1 row"),
+        ("who knows", "MOSEK gave up on a program of 2 variables and 1 rows: who knows"),
+    ],
+)
+def test_what_a_solver_gives_up_on_is_solved_by_highs(outcome, message, batch, monkeypatch, caplog):
+    recorder = Recorder(monkeypatch, "MOSEK")
+    model = StructuredSVM("multiclass", tol=0.1).fit(np.eye(2), [0, 1])
+    model.set_params(oracle=Cvxpy("MOSEK", batch=batch))
+    recorder.outcome = outcome
+    with caplog.at_level("WARNING", "structsolve.lp"):
+        assert model.predict(np.eye(2)).tolist() == [0, 1]
+    assert message in caplog.text
 
 
 @pytest.mark.parametrize("outcome", ["user_limit", "optimal_inaccurate", "infeasible_inaccurate"])

@@ -225,7 +225,11 @@ class ChainStructure(LabelingStructure):
         return stack_chains(X, n_features, n_edge_features, bool(self.empty))
 
     def check_params(self) -> None:
-        """Refuse schemes that there are not."""
+        """Refuse unknown schemes, and forbidden transitions of a chain without transitions."""
+        if self.forbidden is not None and not self.transitions:
+            raise ValueError(
+                "forbidden transitions need a chain with transitions=True, which this is not"
+            )
         if isinstance(self.forbidden, str):
             forbidden_pairs([], self.forbidden)
 
