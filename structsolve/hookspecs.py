@@ -1,7 +1,7 @@
 """The hooks that a plugin may implement.
 
-They are called when a problem is made, never per example.  What they return is native, or a Python
-object that adapters make native.
+They are called when a problem is made, never per example.  They return native objects, or Python
+objects that adapters make native.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ hookimpl = pluggy.HookimplMarker("structsolve")
 
 @dataclass(frozen=True)
 class Named:
-    """Something that a plugin brings, by name.
+    """A named object that a plugin provides.
 
     Parameters
     ----------
     name : str
-        What users write: without a colon, which divides a distribution, a name and arguments.
+        The name that users write, without a colon, which separates distribution, name and
+        arguments.
     factory : callable
         Makes the object from keyword arguments.
     summary : str
@@ -32,7 +33,7 @@ class Named:
     Raises
     ------
     TypeError
-        When the name is no string, or the factory cannot be called.
+        When the name is not a string, or the factory is not callable.
     ValueError
         When the name has a colon, as in "distribution:name".
 
@@ -100,7 +101,7 @@ def structsolve_oracle(space: Any) -> Any:
     Returns
     -------
     callable or None
-        ``layout -> structsolve.operators.Oracle``; None lets others answer.
+        ``layout -> structsolve.operators.Oracle``; None lets other plugins answer.
 
     Examples
     --------
@@ -128,7 +129,7 @@ def structsolve_power(space: Any, power: str) -> Any:
     Returns
     -------
     callable or None
-        ``layout -> operator``; None lets others answer.
+        ``layout -> operator``; None lets other plugins answer.
 
     Examples
     --------
@@ -152,7 +153,7 @@ def structsolve_parts(space: Any) -> Any:
     Returns
     -------
     callable or None
-        ``layout -> structsolve.operators.Parts``; None lets others answer.
+        ``layout -> structsolve.operators.Parts``; None lets other plugins answer.
 
     Examples
     --------
@@ -178,8 +179,8 @@ def structsolve_projection(space: Any, regularizer: str) -> Any:
     Returns
     -------
     callable or None
-        ``layout -> structsolve.operators.Projection``; None lets others answer.  What the call
-        returns may be None as well: these examples have none.
+        ``layout -> structsolve.operators.Projection``; None lets other plugins answer.  The factory
+        may return None too, for examples without the projection.
 
     Examples
     --------
@@ -196,7 +197,7 @@ def structsolve_projection(space: Any, regularizer: str) -> Any:
 def structsolve_max_min(space: Any, loss: Any, layout: Any) -> Any:
     """Return ``argmax_mu min_nu nu' A mu + <theta, mu>`` in closed form.
 
-    Without an answer the max-min margin is sought among mixtures of labels, or by mirror prox.
+    Without it, the max-min margin is computed over mixtures of labels, or by mirror prox.
 
     Parameters
     ----------
@@ -208,7 +209,7 @@ def structsolve_max_min(space: Any, loss: Any, layout: Any) -> Any:
     Returns
     -------
     structsolve.operators.Projection or None
-        Bound to ``layout``; its G is the minimum over nu.  None lets others answer.
+        Bound to ``layout``; its G is the minimum over nu.  None lets other plugins answer.
 
     Examples
     --------
@@ -233,7 +234,7 @@ def structsolve_polytope(space: Any, examples: Any) -> Any:
     Returns
     -------
     structsolve.lp.Polytopes or None
-        None lets others answer.
+        None lets other plugins answer.
 
     Examples
     --------
@@ -259,7 +260,7 @@ def structsolve_loss(space: Any, loss: Any) -> Any:
     Returns
     -------
     callable or None
-        ``layout -> structsolve.operators.Loss``; None lets others answer.
+        ``layout -> structsolve.operators.Loss``; None lets other plugins answer.
 
     Examples
     --------

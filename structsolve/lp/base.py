@@ -1,4 +1,4 @@
-"""Solvers of linear programs: what a backend and its programs are."""
+"""Base classes of LP backends and their programs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..utils.params import Params
 
 
 class Answer(NamedTuple):
-    """An optimal point of a linear program, maximised; or what there was when a limit ended it.
+    """An optimal point of a linear program (maximised), or the best point when a limit ended it.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class Program:
         Raises
         ------
         GaveUp
-            Where the solver gives up on this program: a sentence; who asks puts the example in
+            If the solver gives up on this program: a sentence; the caller puts the example in
             front, and HiGHS solves it in its place.
         ValueError
             Where it would give up on all others, too.
@@ -91,7 +91,7 @@ class ProgramCache(threading.local):
         self.made: dict[Any, Any] = {}
 
     def get(self, key: Any, make: Callable[[], Any]) -> Any:
-        """Return what is kept under ``key``, made at the first call.
+        """Return the object kept under ``key``, made at the first call.
 
         Parameters
         ----------
@@ -111,7 +111,7 @@ class ProgramCache(threading.local):
 
 
 class Backend(Params):
-    """Makes programs; what a plugin's ``structsolve_lp_backends`` names.
+    """Makes programs; a plugin names it in ``structsolve_lp_backends``.
 
     The constructor's arguments are its parameters: clones and model files keep them.
 
@@ -149,7 +149,7 @@ class Backend(Params):
 
     @property
     def label(self) -> str:
-        """What messages call it."""
+        """Its name in messages."""
         return self.name
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -157,7 +157,7 @@ class Backend(Params):
         return super().get_params(deep) | self.options
 
     def set_params(self, **params: Any) -> Backend:
-        """Set arguments by name; what is no argument is an option of the solver.
+        """Set arguments by name; other names are options of the solver.
 
         Raises
         ------
@@ -234,7 +234,7 @@ class SettingsBackend(Backend):
 
     @property
     def ends_early(self) -> bool:  # type: ignore[override]
-        """Whether a limit of time or of steps was asked for."""
+        """Whether a limit of time or of steps is set."""
         return self.time_limit is not None or any(of_a_limit(name) for name in self.options)
 
     @property
@@ -244,7 +244,7 @@ class SettingsBackend(Backend):
 
 
 def of_a_place(name: str) -> bool:
-    """Return whether a setting is of one place: a licence, or a file that the solver writes.
+    """Return whether a setting is local to a machine: a licence, or a file that the solver writes.
 
     Files of models do not hold these, and must not set them.
 
@@ -334,7 +334,7 @@ def unit_of(c: np.ndarray) -> float:
     Raises
     ------
     ValueError
-        For costs that are not finite: a solver may go on with them for ever.
+        For costs that are not finite: a solver may never stop on them.
     """
     top = float(np.max(np.abs(c), initial=0))
     if not np.isfinite(top):

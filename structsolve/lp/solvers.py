@@ -1,4 +1,4 @@
-"""What the solvers that cvxpy knows call their settings, and what their answers are worth."""
+"""cvxpy's solvers: the names of their settings, and the accuracy of their answers."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _GLPK = Traits(
     time_limit=("tm_lim",), milliseconds=True, integer="GLPK_MI", together=False, serial=True
 )
 
-# First-order solvers stop long before an optimum unless they are told otherwise.
+# First-order solvers stop long before an optimum by default.
 SOLVERS: dict[str, Traits] = {
     "HIGHS": Traits(
         tolerance=_HIGHS_TOLERANCES,
@@ -179,7 +179,7 @@ def traits_of(solver: str) -> Traits:
     Returns
     -------
     Traits
-        Of an unknown solver: nothing is known, its answers are not trusted.
+        For unknown solvers: their answers are not trusted.
     """
     return SOLVERS.get(solver, Traits(accurate=False))
 

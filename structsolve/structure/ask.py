@@ -309,7 +309,7 @@ def ask_power(space: Space, power: str) -> Bind | None:
     Returns
     -------
     callable or None
-        ``layout -> operator``; None where the space has no such power.  Examples may lack a power
+        ``layout -> operator``; None if the space has no such power.  Examples may lack a power
         that others of the space have: the callable then returns None.
     """
     return ask("structsolve_power", POWERS[power], space, power=power)
@@ -438,7 +438,7 @@ def loss_advice(space: Space, layout: PartLayout, fits: Callable[[Loss], bool]) 
     space : Space
     layout : PartLayout
     fits : callable
-        Tells whether a loss would do.
+        Returns whether a loss is suitable.
 
     Returns
     -------

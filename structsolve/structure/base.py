@@ -1,4 +1,4 @@
-"""What a structure declares: its parameters, its space on given data, and how data is packed."""
+"""The base classes of structures: parameters, the space on given data, packing."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ class Structure(Params):
     label_sets = False
     #: One row of numbers per example as y, which the shell writes on one line.
     label_rows = False
-    #: The format that the shell reads for it whatever the file's ending, such as "conllu", or None.
+    #: The format in which the shell reads any file, such as "conllu"; None to go by its ending.
     file_format: str | None = None
     #: Constructor parameters that the shell reads from files.  "hierarchy", by ``--hierarchy``: the
     #: structure then takes ``labels`` and ``close`` as well, its space has ``hierarchy`` and
     #: ``single``, and HierarchicalSVM trains it too.  "network", by ``--network``.
     file_params: tuple[str, ...] = ()
-    #: Parameters by which the parts of labels lie elsewhere in theta, with values of each.
+    #: Parameters that change the layout of theta, with values to test.
     #: ``check_structure`` tries them together, where ``check_params()`` does not refuse: code that
     #: reads one layout at the places of another is wrong without a word.
     layouts: Mapping[str, tuple[Any, ...]] = {}
@@ -98,7 +98,7 @@ class Structure(Params):
         ----------
         X, Y : training data as users give it
         classes : sequence, optional
-            All classes, where Y may lack some.
+            All classes, including those that do not occur in Y.
         fit_intercept : bool
             Append a constant feature to the node features.
 
@@ -205,14 +205,14 @@ class Space:
     def pack(self, X: Any, Y: Any = None, unseen: str = "error") -> Examples:
         """Check X and Y and pack them into contiguous arrays.
 
-        Users' weights of examples are the core's.  It also takes labels and offsets of any
+        The core handles users' example weights.  It also takes labels and offsets of any
         integers, and makes the arrays that compiled loops read of them.
 
         Parameters
         ----------
         X, Y : data as users give it; Y None at prediction
         unseen : {"error", "extra"}
-            Refuse labels that training did not see, or map them to one extra state (scoring).
+            Refuse labels that were not seen in training, or map them to one extra state (scoring).
 
         Returns
         -------
@@ -231,10 +231,10 @@ class Space:
         Parameters
         ----------
         sizes : int or sequence
-            Of structures with one row per example the number of examples; else the sizes of all
+            For structures with one row per example, the number of examples; else the sizes of all
             examples, as the structure counts them.
         **topology
-            What else the structure needs: graphs, as users give them in X.
+            Further arguments of the structure: graphs, as users give them in X.
 
         Returns
         -------
@@ -314,9 +314,8 @@ class Space:
     def contains(self, label: np.ndarray, examples: Examples, i: int) -> bool:
         """Return whether an encoded label is one of this space.
 
-        Training asks it of every true label and refuses the example by name.  Override it where
-        ``pack()`` lets labels pass that the oracle never returns, such as label sets beyond a
-        budget.
+        Training calls it for every true label and refuses the example by name.  Override it where
+        ``pack()`` accepts labels that the oracle never returns, such as label sets beyond a budget.
 
         Parameters
         ----------
@@ -337,7 +336,7 @@ class Space:
         """Refuse encoded labels that are outside of this space.
 
         Called with the true labels before training, and with every batch whose labels do not come
-        from ``pack()``. Override it where checking one by one is too slow.
+        from ``pack()``. Override it where checking them one by one is too slow.
 
         Parameters
         ----------
@@ -398,7 +397,7 @@ class Space:
         Raises
         ------
         ValueError
-            When the structure has no such constraints, or they do not fit the examples.
+            When the structure does not support them, or they do not fit the examples.
         """
         if allowed is None and forbidden is None:
             return {}
@@ -445,7 +444,8 @@ class Space:
         Returns
         -------
         callable or None
-            ``layout -> operator``, or None from that call where some examples lack the power.
+            ``layout -> operator``; the factory returns None if some examples do not support the
+            power.
         """
         return self._declared("structsolve_power", power=name)
 
@@ -657,7 +657,7 @@ class NodeSpace(Space):
         return pieces(flat, examples.offsets)
 
     def enumerate_labels(self, examples: Examples, i: int) -> np.ndarray:
-        """Return those of the ``K ** n_nodes`` labels of an example that the space contains.
+        """Return the labels of an example that the space contains, out of ``K ** n_nodes``.
 
         See :meth:`structsolve.Space.enumerate_labels`.
 
@@ -747,7 +747,7 @@ class NodeSpace(Space):
             As for :meth:`allowed_mask`.
         forbidden : list of pairs of labels, optional
         pair : str
-            What messages call such a pair.
+            The name of such a pair in messages.
 
         Returns
         -------

@@ -37,25 +37,25 @@ class BiCriteria(Params):
     search : str or Search, default="auto"
         "convex-hull" (any psi), "exact" (structures that count, such as chains), and for slack
         rescaling "angular", "bisecting", "binary" and "sarawagi".  "auto" is "convex-hull", and
-        where that leaves open which label is best "exact", if structure and loss can count.
+        falls back to "exact" if that leaves the best label open and structure and loss can count.
     relaxed : bool, optional
         False: the maximum over labels.  True: the maximum over the convex hull of the labels'
         points (h, g), which a mixture of two labels may attain; it is larger, and the convex hull
         search finds it exactly.  Default: False, unless the structure's oracle solves a relaxation,
         whose points are mixtures themselves.
     warm_start : bool, default=True
-        Begin each search of an example at the labels where its last one ended.
+        Start each search of an example from the labels at which its last search ended.
     max_calls : int, default=50
-        Oracle calls per search at most.
+        Maximum oracle calls per search.
     max_kbest : int, default=32
-        Where the convex hull does not tell which label is best, and nothing counts: an oracle with
-        k-best lists up to so many of the best labels.
+        Number of best labels to list with a k-best oracle, if the convex hull leaves open which
+        label is best and the oracle cannot count.
     tol : float, optional
-        Relative accuracy of a search; every gap includes what it may have missed.
+        Relative accuracy of a search; every gap includes its possible error.
 
     Examples
     --------
-    A psi of one's own:
+    A custom psi:
 
     >>> from structsolve import StructuredSVM
     >>> from structsolve.surrogates import BiCriteria
@@ -91,7 +91,7 @@ class BiCriteria(Params):
         self.tol = tol
 
     def make_psi(self) -> Any:
-        """Return the native psi; one that is not ours is checked.
+        """Return the native psi; custom ones are checked.
 
         Returns
         -------
@@ -135,7 +135,7 @@ class BiCriteria(Params):
         Raises
         ------
         ValueError
-            Where psi, search, loss and the structure's oracle do not go together.
+            Where psi, search, loss and the structure's oracle are incompatible.
         """
         if self.max_kbest < 0:
             raise ValueError(

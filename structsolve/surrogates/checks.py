@@ -15,14 +15,13 @@ def pick_relaxation(relaxed: bool | None, task: Any) -> Any:
     Parameters
     ----------
     relaxed : bool, optional
-        Is one wanted?  By default where the oracle may miss the best label, and the loss
-        decomposes.
+        Whether to relax. By default, if the oracle may miss the best label and the loss decomposes.
     task : Task
 
     Returns
     -------
     Relaxation or None
-        None: the maximum is that over labels.
+        None: the maximum is over labels.
 
     Raises
     ------

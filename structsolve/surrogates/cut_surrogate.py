@@ -13,8 +13,8 @@ from .python_surrogate import PythonSurrogate
 class CutSurrogate(Params):
     """A surrogate loss in plain Python, given by its cuts.
 
-    Subclasses store their constructor arguments unmodified and give :meth:`cut`.  What a cut needs
-    of the structure, compiled or not, it has from the task by :mod:`structsolve.structure.calls`.
+    Subclasses store their constructor arguments unmodified and implement :meth:`cut`.
+    :mod:`structsolve.structure.calls` calls the structure's operators of a task, compiled or not.
 
     Attributes
     ----------
@@ -27,7 +27,7 @@ class CutSurrogate(Params):
 
     Examples
     --------
-    Margin rescaling with a loss that is weighed:
+    Margin rescaling with a weighted loss:
 
     >>> import numpy as np
     >>> from structsolve import StructuredSVM
@@ -53,7 +53,7 @@ class CutSurrogate(Params):
     exact = True
 
     def cut(self, task: Any, i: int, theta: np.ndarray, truth: np.ndarray) -> tuple[Any, ...]:
-        """Return a cut: ``H_i(w) >= b - <theta_i(w), p>`` for all w, with the largest value now.
+        """Return the cut ``H_i(w) >= b - <theta_i(w), p>``, valid for all w, that is largest now.
 
         Parameters
         ----------
@@ -73,7 +73,7 @@ class CutSurrogate(Params):
         value : array of float
         b : float
         bound : float
-            What ``H_i`` is at most at these scores; only where ``exact`` is False.
+            An upper bound of ``H_i`` at these scores; only where ``exact`` is False.
         """
         raise NotImplementedError(f"{type(self).__name__} does not implement cut()")
 

@@ -1,4 +1,4 @@
-"""CRF, SparseMAP and the max-min margin, as users name them: surrogates made of a projection."""
+"""CRF, SparseMAP and the max-min margin: surrogates defined by a projection."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ._fenchel_young import FenchelYoung
 class Projected(Params):
     """``max_mu G(mu) + <theta_i, mu - mu(y_i)>`` with the G of a projection.
 
-    Subclasses give the projection by ``_projection(task)``.
+    Subclasses return the projection from ``_projection(task)``.
     """
 
     name = "projected"
@@ -117,7 +117,7 @@ class SparseMAP(Projected):
     Parameters
     ----------
     max_iter : int, default=100
-        Largest number of oracle calls per answer, for structures that have no such projection.
+        Maximum oracle calls per answer, for structures without a native projection.
     tol : float, default=1e-9
         Accuracy of such an answer, relative to the square.
 
@@ -150,28 +150,28 @@ class MaxMin(Projected):
     """Max-min margin: ``max_mu min_nu nu' A mu + <theta, mu - mu(y_i)>`` (Nowak-Vila et al. 2020).
 
     The loss is ``L(y, y') = mu(y)' A mu(y')``, both mu and nu are in the marginal polytope.  Unlike
-    the margin it is consistent: with enough data the minimiser predicts as well as can be.
+    the margin it is consistent: with enough data the minimiser predicts optimally.
 
     Closed forms are used where they exist: 0-1 loss on classes, the absolute loss on ordered
-    classes, the Hamming loss on nodes without pairs.  Elsewhere the saddle point is sought, among
+    classes, the Hamming loss on nodes without pairs.  Elsewhere the saddle point is computed over
     mixtures of labels that the structure's oracle finds, or by mirror prox over its projection;
-    every gap includes what is missed.
+    every gap includes the error.
 
     Parameters
     ----------
     geometry : {"auto", "labels", "entropy", "euclidean"}
-        How it is sought.  "auto" is "labels": the game between the labels known so far is solved,
-        and the oracle adds better ones, until there are none.  The others are the geometries of
+        How to compute it. "auto" is "labels": solve the game between the labels found so far, and
+        add better ones from the oracle until there are none.  The other methods are geometries of
         mirror prox; every iteration projects mu and nu twice.
     max_iter : int, default=10
-        Answers of the oracle, or iterations of mirror prox, per answer.
+        Maximum oracle calls, or iterations of mirror prox, per answer.
     tol : float, default=1e-4
-        Stop an answer when its certificate is below this share of the surrogate's value; inside
-        training it may be coarser, where the example's dual variable is far from it.
+        Stop an answer when its certificate is below this share of the surrogate's value.  Training
+        may use a coarser one while the example's dual variable is far from optimal.
     warm_start : bool, default=True
-        Begin each answer where the example's last one ended.
+        Start each answer from the example's last one.
     closed_form : bool, default=True
-        False: seek the saddle point even where a closed form exists.
+        False: compute the saddle point iteratively even where a closed form exists.
 
     Examples
     --------

@@ -21,8 +21,8 @@ class Margin(Params):
     ----------
     relaxed : bool, optional
         Maximise over the relaxation that the structure's oracle solves, whose answers may be
-        fractional, instead of over labels.  By default where the oracle is exact over the
-        relaxation alone.
+        fractional, instead of over labels.  By default only where the oracle is exact over the
+        relaxation but not over labels.
 
     Examples
     --------

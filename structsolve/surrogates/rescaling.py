@@ -141,7 +141,7 @@ class ProbLoss(_Named):
     Parameters
     ----------
     convex : bool, default=True
-        False goes on with the first formula, which is not convex: solver "sgd".
+        False uses the first formula for h > 0 too, which is not convex; needs solver "sgd".
     search, relaxed, warm_start, max_calls, max_kbest, tol : optional
         Of the search, as for :class:`BiCriteria`; by keyword.
 
@@ -177,7 +177,7 @@ class MicroF1(_Named):
     Parameters
     ----------
     background : str or int, optional
-        The class that does not count, such as "O"; label sets need none.
+        The background class, such as "O"; not needed for label sets.
     search, relaxed, warm_start, max_calls, max_kbest, tol : optional
         Of the search, as for :class:`BiCriteria`; by keyword.
 

@@ -1,4 +1,4 @@
-"""A task: what a surrogate is made of, the operators of a structure bound to packed examples."""
+"""A task: the operators of a structure, bound to packed examples, for use by a surrogate."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Asked:
         Returns
         -------
         callable or None
-            From a PartLayout to the operator, or to None where examples lack it.
+            From a PartLayout to the operator, or to None if the examples have no such operator.
         """
         if name not in self._powers:
             if self.backend is not None:
@@ -59,7 +59,7 @@ class Asked:
 
 
 class Task:
-    """What a surrogate knows of a structure and its examples: no weights and no features.
+    """A structure and its examples as a surrogate sees them: no weights and no features.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class Task:
     layout : PartLayout, optional
         Of these examples, where it has been made; for training.
     asked : Asked, optional
-        For the same space, loss and oracle, where tasks for other examples have asked before.
+        Factories of the same space, loss and oracle, from tasks for other examples.
 
     Attributes
     ----------
