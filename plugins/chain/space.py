@@ -47,8 +47,8 @@ class ChainSpace(LabelingSpace):
         allowed : list, optional
             Per example a list with the allowed labels of each node; None for all.
         forbidden : str or list, optional
-            Pairs (label, next label), None for what is before the first and behind the last; or
-            the name of a scheme of chunk tags, as for :class:`ChainStructure`.
+            Pairs (label, next label), None for the outside of the sequence (before the first, after
+            the last); or the name of a scheme of chunk tags, as for :class:`ChainStructure`.
 
         Returns
         -------
@@ -58,7 +58,7 @@ class ChainSpace(LabelingSpace):
         Raises
         ------
         ValueError
-            For labels that are not known, and for pairs where there are no transitions.
+            For unknown labels, and for pairs where there are no transitions.
         """
         pairs: Any = None
         ends: list[Any] = []
@@ -79,7 +79,7 @@ class ChainSpace(LabelingSpace):
         if self.structure.forbidden is None:
             return None
         pairs, ends = _pairs_and_ends(self.classes_.tolist(), self.structure.forbidden)
-        # Labels that training has not seen, as in a fold of a cross-validation, occur nowhere.
+        # Labels unseen in training, as in a fold of a cross-validation, occur nowhere.
         known = {None, *self.classes_.tolist()}
         left = [[p for p in some if _knows(p, known)] for some in (pairs, ends)]
         if any(left):
@@ -167,15 +167,16 @@ class ChainStructure(LabelingStructure):
         Learn one score per pair of neighbouring classes, shared by all positions.
     forbidden : str or list of pairs, optional
         Neighbours that no sequence may have, in training, marginals and prediction: pairs (label,
-        next label), None for what is before the first and behind the last; or the name of a scheme
-        of chunk tags, "BIO" (or "IOB2"), "IOB1", "IOE1", "IOE2", "BILOU" (or "IOBES", "BIOES",
-        "BMES"), which forbids what :func:`~structsolve.structure.tag_schemes.forbidden_pairs`
-        lists.  Training refuses examples that have them.  Pairs of labels that y lacks cannot occur
-        and are passed over.  An oracle from another package has to obey ``space.forbidden``.
+        next label), None for the outside of the sequence (before the first, after the last); or the
+        name of a scheme of chunk tags, "BIO" (or "IOB2"), "IOB1", "IOE1", "IOE2", "BILOU" (or
+        "IOBES", "BIOES", "BMES"), which forbids what
+        :func:`~structsolve.structure.tag_schemes.forbidden_pairs` lists.  Training refuses examples
+        that have them.  Pairs of labels that y lacks cannot occur and are passed over.  An oracle
+        from another package has to obey ``space.forbidden``.
     empty : bool, default=False
-        Take sequences of length 0 too: their only label is empty, its score and loss are 0, and no
-        weight learns from them.  :class:`structsolve.Sequences`, :func:`structsolve.from_padded`
-        and :class:`structsolve.SequenceVectorizer` let them pass by an argument of this name.
+        Accept sequences of length 0: their only label is empty, with score and loss 0, and weights
+        learn nothing from them.  :class:`structsolve.Sequences`, :func:`structsolve.from_padded`
+        and :class:`structsolve.SequenceVectorizer` accept them by an argument of this name.
 
     Notes
     -----
@@ -193,7 +194,7 @@ class ChainStructure(LabelingStructure):
     >>> [y.tolist() for y in model.predict(X)]
     [['a', 'b'], ['b']]
 
-    Where tags must be whole, no sequence begins inside of a span:
+    With a tag scheme, no sequence begins inside a span:
 
     >>> from structsolve.plugins.chain import ChainStructure
     >>> Y = [["B-PER", "I-PER"], ["O"]]
@@ -285,7 +286,7 @@ def _end_masks(classes: list[Any], ends: list[Any]) -> tuple[np.ndarray, np.ndar
 
 
 def _knows(pair: Any, known: set[Any]) -> bool:
-    """Return whether a pair has known labels alone; what is no pair is refused elsewhere."""
+    """Return whether a pair has only known labels; anything but a pair is refused elsewhere."""
     return not isinstance(pair, (tuple, list)) or known.issuperset(pair)
 
 

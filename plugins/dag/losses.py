@@ -1,4 +1,4 @@
-"""Losses between sets of labels of a hierarchy: which name means which weights."""
+"""Losses between sets of labels of a hierarchy: the weights that each name means."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def bind_loss(space: Any, loss: Any) -> Any:
     Returns
     -------
     callable or None
-        None where it is none of these.
+        None for other losses.
 
     Raises
     ------

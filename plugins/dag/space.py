@@ -1,4 +1,4 @@
-"""Label sets under a hierarchy: what users declare, and the space it spans on some data."""
+"""Label sets under a hierarchy: the structure that users declare, and its space on given data."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LABELS = ("closed", "leaf-union", "single-leaf")
 
 
 class DagStructure(Structure):
-    """Sets of labels that hold, with a label, all its ancestors in a hierarchy.
+    """Sets of labels that contain every ancestor, in a hierarchy, of their labels.
 
     The score of a set is the sum of ``w_v . x`` over its nodes.
 
@@ -32,14 +32,14 @@ class DagStructure(Structure):
         Edges from parents to children: a graph, ``{node: list of children}``, or pairs (parent,
         child). There may be several roots.  See :class:`Hierarchy` for the order of the nodes.
     labels : {"closed", "leaf-union", "single-leaf"}, default="closed"
-        Which sets there are.  "closed": all that hold the parents of their nodes, the empty one
-        too.  "leaf-union": those of them in which every inner node has a child, and that hold
-        a leaf: unions of paths from roots to leaves.  "single-leaf": one leaf and its ancestors,
+        The family of sets. "closed": all sets that contain the parents of their nodes, including
+        the empty set. "leaf-union": closed sets with a leaf in which every inner node has a child,
+        that is, unions of paths from roots to leaves.  "single-leaf": one leaf and its ancestors,
         classification with shared weights.
     roots : {"free", "on"}, default="free"
         "on": every set holds all roots.  For "closed" only.
     close : bool, default=False
-        Add ancestors that labels of y lack; else they are refused.
+        Add missing ancestors to the labels of y; False refuses such labels.
 
     Notes
     -----
@@ -232,7 +232,7 @@ class DagSpace(Space):
         return matrix.ravel()
 
     def _check_roots(self, matrix: np.ndarray) -> None:
-        """Refuse sets without roots, where all are to be on."""
+        """Refuse sets without roots, if all roots must be on."""
         roots = self.hierarchy.roots
         off = matrix[:, roots] == 0
         if self.structure.roots == "on" and off.any():
@@ -259,7 +259,7 @@ class DagSpace(Space):
             raise ValueError(f"classes: expected those of the hierarchy in its order; {wrong}")
 
     def check_labels(self, flat: np.ndarray, examples: Examples) -> None:
-        """Refuse sets that hold no ancestors of their labels, or are none of this kind."""
+        """Refuse sets that lack ancestors of their labels, or are not of this kind."""
         hierarchy = self.hierarchy
         if self.single:
             leaf = np.zeros(len(hierarchy), dtype=bool)
@@ -275,7 +275,7 @@ class DagSpace(Space):
             self._check_roots(encode_sets(sets, examples.n, hierarchy, False, union))
 
     def pack_sizes(self, sizes: Any, **topology: Any) -> Examples:
-        """Return so many examples without features."""
+        """Return this many examples without features."""
         return self._examples(None, packing.row_offsets(sizes, topology), None)
 
     def pack(self, X: Any, Y: Any = None, unseen: str = "error") -> Examples:
@@ -376,5 +376,5 @@ class DagSpace(Space):
 
     @property
     def unions_are_hard(self) -> bool:
-        """Whether labels are unions of paths of which there is no quick best one."""
+        """Whether labels are unions of paths without a fast oracle."""
         return self.structure.labels == "leaf-union" and not self.hierarchy.forest

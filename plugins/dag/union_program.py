@@ -20,7 +20,7 @@ TIGHT = 1e-10
 class UnionProgram:
     """Best unions of paths from roots to leaves, relaxed or not; each thread keeps its programs.
 
-    Programs always start anew, so that an answer depends on the scores alone.
+    Programs have no warm starts, so answers depend on the scores alone.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class UnionProgram:
         x : ndarray of shape (M,)
             In [0, 1].
         bound : float
-            No label scores more.
+            Upper bound of all labels' scores.
 
         Raises
         ------
@@ -84,7 +84,7 @@ class UnionProgram:
         -------
         label : ndarray of int32 of shape (M,)
         bound : float
-            No label scores more.
+            Upper bound of all labels' scores.
         """
         x, bound = self.relax(scores)
         if np.isin(x, (0.0, 1.0)).all():

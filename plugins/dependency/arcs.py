@@ -360,7 +360,7 @@ def projectivize(heads: Any, single_root: bool = False) -> np.ndarray:
     heads : sequence of int
         The head of every word, 0 the root.
     single_root : bool, default=False
-        Ask for one child of the root; keep to it if the tree has one.
+        Require one child of the root, if the tree has one.
 
     Returns
     -------
@@ -369,7 +369,7 @@ def projectivize(heads: Any, single_root: bool = False) -> np.ndarray:
     Raises
     ------
     ValueError
-        When the heads are no tree.
+        When the heads are not a tree.
 
     Examples
     --------

@@ -35,11 +35,11 @@ class DependencyStructure(Structure):
     1, and 0 for the root, as CoNLL files count.
 
     X is an :class:`~structsolve.plugins.dependency.Arcs`, which holds one row of features (dense or
-    CSR) for every candidate arc of every sentence, or a list with one array of shape ``(n + 1, n,
-    n_features)`` per sentence of n words: entry ``[h, m - 1]`` are the features of the arc from
-    head h to word m.  Arcs whose features are all NaN are no candidates; arcs from a word to itself
-    never are.  :class:`~structsolve.plugins.dependency.ArcFeaturizer` makes features of sentences.
-    There is no intercept: it would be the same for every tree.
+    CSR) for every candidate arc of every sentence, or a list with one array of shape
+    ``(n + 1, n, n_features)`` per sentence of n words: entry ``[h, m - 1]`` are the features of the
+    arc from head h to word m.  Arcs whose features are all NaN are not candidates, nor are arcs
+    from a word to itself.  :class:`~structsolve.plugins.dependency.ArcFeaturizer` makes features of
+    sentences.  There is no intercept: it would be the same for every tree.
 
     Losses: "hamming" (words with the wrong head), "normalized-hamming" (their share, 1 minus the
     unlabelled attachment score), "zero-one".
@@ -165,7 +165,7 @@ class DependencySpace(Space):
     def pack(self, X: Any, Y: Any = None, unseen: str = "error") -> Examples:
         """Check and stack arcs and trees; see :meth:`structsolve.Space.pack`.
 
-        ``unseen``: "extra", to score: any tree is accepted, also one that cannot be predicted.
+        ``unseen``: "extra", to score: any tree is accepted, even one that cannot be predicted.
 
         Raises
         ------

@@ -21,13 +21,13 @@ class Network:
     demand : ndarray of shape (n,)
         Inflow less outflow of each node, as networkx has it: negative where flow comes from.
     capacity : ndarray of shape (m,)
-        Infinite where there is none.
+        Infinite where there is no capacity.
 
     Attributes
     ----------
     ends : ndarray of int32 of shape (m, 2)
     upper : ndarray of shape (m,)
-        The most that an arc can carry: its capacity; off cycles also at most the total supply.
+        The maximum flow of each arc: its capacity, and off cycles also at most the total supply.
     """
 
     def __init__(self, nodes: list[Any], arcs: list[Any], demand: Any, capacity: Any):

@@ -120,11 +120,11 @@ class FlowSpace(Space):
         return examples
 
     def check_labels(self, flat: np.ndarray, examples: Examples) -> None:
-        """Refuse labels that are no flows."""
+        """Refuse labels that are not flows."""
         self.network.check_flows(flat.reshape(examples.n, self.network.m), examples.n)
 
     def pack_sizes(self, sizes: Any, **topology: Any) -> Examples:
-        """Return so many examples without features."""
+        """Return this many examples without features."""
         return self._examples(None, packing.row_offsets(sizes, topology), None)
 
     def _examples(self, nodes: Any, offsets: np.ndarray, Y: Any) -> Examples:

@@ -18,7 +18,7 @@ class Pictures:
     Parameters
     ----------
     arrays : list of ndarray of shape (height, width, features)
-        Views of what users gave, where that are arrays of numbers.
+        Views of the users' arrays, if these are numeric.
     shapes : ndarray of int64 of shape (n, 2)
         Height and width of each.
     stacked : bool
@@ -126,7 +126,7 @@ def flat_labels(Y: Any, shapes: np.ndarray) -> list[Any]:
 
 
 def flat_allowed(allowed: Any, shapes: np.ndarray, classes: np.ndarray) -> Any:
-    """Return what each pixel may be, row by row.
+    """Return the allowed labels of each pixel, row by row.
 
     Parameters
     ----------

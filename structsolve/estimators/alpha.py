@@ -1,4 +1,4 @@
-"""The regularisation constant: what users give, or what "auto" makes of the training data."""
+"""The regularisation constant: as given, or computed from the training data for "auto"."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..utils.progress import stage
 from .common import check_number
 
 AUTO = "auto"
-#: What "auto" stands for where the training set is not known as a whole, or says nothing.
+#: The value of "auto" where the training set is streamed or uninformative.
 UNKNOWN = 1e-3
 # Examples whose own subgradients tell how large the mean of all would be without any signal.
 SAMPLE = 16
@@ -54,10 +54,10 @@ def default_alpha(problem: Problem, n_jobs: int = 1) -> float:
 
     ``R`` is the mean surrogate at ``w = 0``, ``g`` the part of its subgradient there that belongs
     to weights of features, and ``n`` the number of nodes of all examples, each as often as its
-    weight says.  Intercepts and tables of labels alone are left out: their gradient tells how often
-    labels occur, not what features tell.  Where there are no features they count.  Features ``s``
-    times as large make it ``s^2`` times as large, losses ``s`` times as large ``1 / s`` times; a
-    chain of independent nodes gets what its nodes alone would get.  It takes one pass.
+    weight says.  Intercepts and tables of labels alone are left out: their gradient reflects label
+    frequencies, not features.  Where there are no features they count.  Features ``s`` times as
+    large make it ``s^2`` times as large, losses ``s`` times as large ``1 / s`` times; a chain of
+    independent nodes gets what its nodes alone would get.  It takes one pass.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def default_alpha(problem: Problem, n_jobs: int = 1) -> float:
     Notes
     -----
     Where classes cancel out in ``g``, ``||g||^2`` is taken to be at least the mean square of an
-    example's own subgradient, of 16 examples, divided by n: what is left of it by chance.
+    example's subgradient, over 16 examples, divided by n: the residue expected by chance.
 
     Examples
     --------
@@ -122,7 +122,7 @@ def feature_square(problem: Any, g: np.ndarray) -> float:
 
 
 def alpha_of(square: float, value: float, nodes: float) -> float:
-    """Return ``square / (value nodes)``, 1e-3 where that is no number above 0.
+    """Return ``square / (value nodes)``, 1e-3 where that is not a positive number.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ WEIGHED = {"hamming": False, "normalized-hamming": True}
 
 
 def check_class_weight(given: Any) -> None:
-    """Raise an error for what is no ``class_weight``.
+    """Raise an error for an invalid ``class_weight``.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def class_weights(given: Any, space: Any, examples: Examples) -> np.ndarray:
     ----------
     given : "balanced" or mapping
         As :func:`check_class_weight` lets it pass.  "balanced" is the weight of all nodes over the
-        number of classes times the weight of those of the class; it is 1 for a class with none.
+        number of classes times the weight of those of the class; it is 1 for a class without nodes.
     space : Space
     examples : Examples
         Packed, with labels; weights of examples and of nodes count.
@@ -64,7 +64,7 @@ def class_weights(given: Any, space: Any, examples: Examples) -> np.ndarray:
     Raises
     ------
     ValueError
-        When the labels are not one class a node, or a name is no class.
+        When labels are not one class per node, or a name is not a class.
     """
     structure = space.structure
     if not isinstance(space, NodeSpace):
@@ -84,7 +84,7 @@ def class_weights(given: Any, space: Any, examples: Examples) -> np.ndarray:
 def _of_classes(
     given: Any, known: np.ndarray, names: np.ndarray, labels: np.ndarray, counts: Any
 ) -> np.ndarray:
-    """Return the weights of the classes with these names, whose labels count so much."""
+    """Return the weights of the classes with these names, from the total weight of each."""
     if given != "balanced":
         every = known.tolist()
         strange = [name for name in given if name not in every]
@@ -127,7 +127,7 @@ def weighed_leaves(given: Any, space: Any, examples: Examples) -> Examples:
     Raises
     ------
     ValueError
-        When labels are sets, or a name is no leaf.
+        When labels are sets, or a name is not a leaf.
     """
     if given is None:
         return examples
@@ -203,7 +203,7 @@ def weighed_loss(given: Any, loss: Any, space: Any, examples: Examples) -> Any:
     Raises
     ------
     ValueError
-        When the loss is no Hamming loss; see also :func:`class_weights`.
+        When the loss is not a Hamming loss; see also :func:`class_weights`.
     """
     if given is None:
         return loss

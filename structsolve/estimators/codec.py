@@ -27,7 +27,7 @@ KIND_OF = {
     "oracle": "lp_backends",
 }
 _CONSTRAINTS = {kind.__name__: kind for kind in (LinearConstraint, SuperModular, WeightBounds)}
-#: What a loaded model can do without, and a file must not set.
+#: Parameters that a loaded model does not need and a file must not set.
 TRANSIENT = ("callbacks", "checkpoint", "verbose", "n_jobs")
 #: What arrays of model files hold, by their name: the first pattern that fits.  Structures of
 #: plugins name those of spaces, and what labels keep per data set, as they like.
@@ -212,7 +212,7 @@ def kernel_of(value: Any, given: Any) -> Any:
     Parameters
     ----------
     value : str, dict or None
-        What the file holds: a name, or the name of a function.
+        The entry of the file: a kernel's name, or the name of a function.
     given : callable, optional
         As given to ``load``.
 
@@ -263,7 +263,7 @@ def check_arrays(arrays: dict[str, np.ndarray]) -> None:
 
 
 def check_history(history: Any) -> list[dict[str, Any]]:
-    """Return the records of a model file; refuse what is no list of them.
+    """Return the records of a model file; refuse anything but a list of dicts.
 
     Parameters
     ----------
@@ -279,7 +279,7 @@ def check_history(history: Any) -> list[dict[str, Any]]:
 
 
 def check_metadata(metadata: Any) -> dict[str, Any]:
-    """Return the metadata of a model file; refuse what is no dict.
+    """Return the metadata of a model file; refuse anything but a dict.
 
     Parameters
     ----------
@@ -299,7 +299,7 @@ def revive_params(
 ) -> tuple[dict[str, Any], Any]:
     """Return the parameters of the estimator in a file, and its space.
 
-    A file sets what a model is: not what a process does with it, as TRANSIENT lists.
+    A file sets the model's parameters, except those of the process, listed in TRANSIENT.
 
     Parameters
     ----------
@@ -318,8 +318,8 @@ def revive_params(
     Raises
     ------
     ValueError
-        When a parameter is none of the estimator's, no installed plugin brings what they name, or
-        the kernel is another one.
+        When the estimator has no such parameter, no installed plugin provides a named object, or
+        the kernel differs.
     """
     names = set(inspect.signature(estimator).parameters) - set(TRANSIENT)
     given = {k: v for k, v in meta["params"].items() if k != "n_jobs"}

@@ -1,4 +1,4 @@
-"""What all estimators share: settings, names of features, tags, the kernel, the score."""
+"""Shared parts of all estimators: settings, names of features, tags, the kernel, the score."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ KINDS = {
 
 
 class OnlyIf:
-    """A method that is there only where a check of the model passes.
+    """A method that exists only if a check of the model passes.
 
-    ``hasattr`` is False where it does not, and whoever asks for the method reads the check's own
-    sentence, which says what to do (scikit-learn's ``available_if`` hides it).
+    Otherwise ``hasattr`` is False, and accessing the method raises the check's own message, which
+    says what to do (scikit-learn's ``available_if`` hides it).
 
     Parameters
     ----------
     check : callable
-        Takes the model; raises AttributeError where the method is not there.
+        Takes the model; raises AttributeError if the method is unavailable.
     """
 
     def __init__(self, check: Callable[[Any], Any]):
@@ -60,7 +60,7 @@ class OnlyIf:
 
 
 def listed(given: Any) -> Any:
-    """Return what a generator gives as a list, and anything else as it is.
+    """Return a generator's items as a list, and anything else unchanged.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ class CommonMixin:
         ValueError
             For unknown parameters and names.
         """
-        named: dict[str, Any] = {}  # what stands behind names; nothing is set before all is known
+        named: dict[str, Any] = {}  # the objects behind names; nothing is set before all are known
         for key in list(params):
             outer, nested, inner = key.partition("__")
             name = params.get(outer, getattr(self, outer, None))
@@ -125,7 +125,7 @@ class CommonMixin:
     def __getstate__(self) -> dict[str, Any]:
         # Workers of GridSearchCV and joblib load installed plugins; those of a script go along.
         state: dict[str, Any] = super().__getstate__()  # type: ignore[misc]
-        # A run that warm starts go on with holds compiled loops: a copy starts from the weights.
+        # The run kept for warm starts holds compiled loops: a copy starts from the weights.
         state = {name: value for name, value in state.items() if name != "_run"}
         carried = registry.carried_plugins()
         return {**state, "_plugins": carried} if carried else state
@@ -275,7 +275,7 @@ def check_number(name: str, value: Any, least: float, strict: bool, more: str = 
     strict : bool
         Refuse ``least`` itself too.
     more : str, default=""
-        What else is expected, for the message.
+        Further expectations, for the message.
     """
     ok = isinstance(value, (int, float, np.integer, np.floating))
     try:
@@ -288,7 +288,7 @@ def check_number(name: str, value: Any, least: float, strict: bool, more: str = 
 
 
 def check_run_settings(estimator: Any) -> None:
-    """Check what every training run has: verbose, checkpoint, tol, n_jobs, max_iter, callbacks.
+    """Check the arguments of every training run: tol, n_jobs, max_iter, callbacks and others.
 
     Parameters
     ----------
@@ -346,7 +346,7 @@ def generator_of(seed: Any) -> np.random.Generator:
 
 
 def refuse_forced(masks: dict[str, Any]) -> None:
-    """Refuse masks that force parts, where sums or ranks of scores are asked for.
+    """Refuse masks that force parts, where sums or ranks of scores are requested.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What StructuredSVM says of the distribution of labels: marginals, probabilities, samples."""
+"""Distributions of labels of StructuredSVM: marginals, probabilities, samples."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from .common import EstimatorMixin, OnlyIf, refuse_forced
 from .decode import draw, node_rows
 
-# What samples may take.
+# Memory limit of samples.
 MOST_BYTES = 2**33
 
 

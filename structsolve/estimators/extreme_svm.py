@@ -66,10 +66,10 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
     penalty : {"l2", "l1"}, default="l2"
         "l1" leaves out whole features of a class.
     rivals : str or RivalIndex, default="auto"
-        How a solver finds the rivals of an example: "exact", "certified:EPS" (a scan that leaves
-        out what cannot change a difference of scores by more than EPS), "random:K", "lsh:BITS",
+        How a solver finds the rivals of an example: "exact", "certified:EPS" (a scan that skips
+        terms that cannot change a difference of scores by more than EPS), "random:K", "lsh:BITS",
         "graph", one that a plugin brings, or an object of
-        :class:`~structsolve.extreme.rivals.RivalIndex`. "auto": what the solver finds best.
+        :class:`~structsolve.extreme.rivals.RivalIndex`. "auto": the solver's preference.
     solver : str or ExtremeSolver, default="auto"
         "choice", "one-vs-some", "softmax", "dual", "memoir" or an object with settings of its own.
         "choice" trains with "one-vs-some" or "softmax", whichever errs less on a few held-out rows
@@ -84,13 +84,13 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
         Relative gap at which a solver with a certificate stops.
     max_memory : float, optional
         Bytes that training may take beside the data, and an answer of :meth:`decision_function`:
-        what would take more is refused with an estimate before it is allocated.
+        larger requests are refused with an estimate before allocation.
     max_iter : int, default=20
         Passes over the data at most.
     callbacks : list of callable, optional
         Each gets a copy of the record of a pass; returning True ends training.
     checkpoint : path, optional
-        Training goes on from this file if it exists, and writes it.
+        Training resumes from this file if it exists, and writes it.
     n_jobs : int or None, default=1
         Threads; -1 for all cores. Answers are the same for any number.
     random_state : int, RandomState or None, default=0
@@ -118,13 +118,13 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
     solver_ : ExtremeSolver
         What ran; not in files.
     settings_ : dict
-        What "auto" stood for, and what the solver chose by itself.
+        The values of "auto", and the solver's own choices.
     metadata_ : dict
         Of users; files hold it.
 
     Notes
     -----
-    Which solver knows what:
+    Capabilities of the solvers:
 
     =============  ========================================  ========  ===========  =======
     solver         surrogates                                penalty   partial_fit  gap
@@ -237,7 +237,7 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
         Name ``alpha`` where batches are parts of a whole: 1 over the number of all examples is what
         "auto" stands for in :meth:`fit`; here it is 1 over the size of the first batch.
 
-        There is no gap: rows that went by cannot be scanned again, so that nobody can bound the
+        There is no gap: past rows cannot be scanned again, so there is no bound on the
         objective over them at the present weights.  Numbers of the record are those of this batch:
         "primal" its objective, on 1000 rows at most, and with ``Memoir(averaging=True)``
         "expected_gap" the bound of its own objective from the weights at its start.  For a
@@ -422,7 +422,7 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
         X, y : examples, optional
             For ``error``: held-out ones.
         dtype : {"float32", "float16"}, optional
-            Keep weights in this type from now on; as they are by default.
+            Type in which weights are kept from now on; unchanged by default.
 
         Returns
         -------

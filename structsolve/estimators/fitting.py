@@ -1,4 +1,4 @@
-"""Small parts of fitting: what identifies a training problem, a held-out set."""
+"""Helpers of fitting: the fingerprint of a training problem, the held-out set."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .codec import plain
 
 @dataclass
 class TrainingData:
-    """What fit() is given, checked and packed.
+    """The arguments of fit(), checked and packed.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class TrainingData:
 
 
 def fingerprint_of(problem: Problem, settings: dict[str, Any]) -> str:
-    """Return a digest of data and settings: what a checkpoint or a warm start must share.
+    """Return a digest of data and settings, which a checkpoint or a warm start must match.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ from .structured_svm import StructuredSVM
 
 
 class HierarchicalSVM(SparseFitting):
-    """Classifier whose classes, or labels, are nodes of a hierarchy and share what is above them.
+    """Classifier whose classes, or labels, are nodes of a hierarchy and share weights of ancestors.
 
     A class scores ``sum U_n . x`` over its node and all its ancestors.  Training minimises
     ``alpha/2 sum ||U_n||^2 / a_n + mean_i H_i(U)``: the node weights ``a`` make up for paths of
@@ -48,7 +48,7 @@ class HierarchicalSVM(SparseFitting):
         What y holds: one leaf per example, unions of paths to leaves, or any sets that hold the
         parents of their nodes. "auto": one leaf per example where y is 1-D, else unions.
     close : bool, default=False
-        Add ancestors that labels of y lack; else they are refused.
+        Add missing ancestors to the labels of y; False refuses such labels.
     structure_name : str, optional
         A structure whose ``file_params`` name "hierarchy"; by default the first that a plugin
         brings, :class:`~structsolve.plugins.dag.DagStructure`.
@@ -355,7 +355,7 @@ class HierarchicalSVM(SparseFitting):
         if not space.single:
             return "leaf"
         if kind == "learned":
-            # The margins asked for stay what they are while the weights are learned.
+            # The required margins stay fixed while the weights are learned.
             weights = node_weights(space.hierarchy, "rho:2").values
         return PathCost(weights)
 
@@ -484,7 +484,7 @@ def _plain_leaves(y: Any) -> Any:
 
 
 def _kind_of(y: Any) -> str:
-    """Return what "auto" takes y for."""
+    """Return the kind of labels that "auto" finds in y."""
     if getattr(y, "ndim", 1) != 1:
         return "leaf-union"
     if y is None or isinstance(y, (str, bytes)) or not hasattr(y, "__len__"):

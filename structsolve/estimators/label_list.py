@@ -1,4 +1,4 @@
-"""What ``predict`` returns where each answer has several labels: a list that metrics refuse.
+"""The return type of ``predict`` for answers of several labels: a list that metrics refuse.
 
 scikit-learn has no target of label sequences.  Its metrics read rows of one length as label sets,
 and a mean over positions or a share of faultless rows is then taken for an F1 or an accuracy.

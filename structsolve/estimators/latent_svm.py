@@ -62,7 +62,7 @@ class LatentSVM(StructuredSVM):
     ``alpha/2 ||w||^2 + mean_i [max_s (L(y_i, s) + <w, psi(x_i, s)>) - max_{h allowed by y_i} <w,
     psi(x_i, h)>]`` (Yu and Joachims 2009) by the concave-convex procedure: rounds that complete the
     labels under the present weights, then train on them. The objective never rises, and every round
-    is a convex problem with a certified gap; what they lead to is a local optimum.
+    is a convex problem with a certified gap; the result of all rounds is a local optimum.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ class LatentSVM(StructuredSVM):
     >>> model.state_classes_.tolist(), len(set(model.predict_hidden(X[:2]).tolist()))
     (['other', 'other', 'same', 'same'], 2)
 
-    A label that is known in part is a list of those allowed, None for all:
+    A partial label is a list of the allowed labels, None for all:
 
     >>> X = [[[-1.0], [1.0], [0.9]], [[1.0], [-0.8]]]
     >>> Y = [["off", ["off", "on"], "on"], ["on", None]]
@@ -161,7 +161,7 @@ class LatentSVM(StructuredSVM):
     [['off', 'on', 'on'], ['on', 'off']]
     """
 
-    # What StructuredSVM has and this has not.
+    # Methods of StructuredSVM that this class lacks.
     kernel = None
     kernel_params = None
     early_stopping = False
@@ -252,7 +252,7 @@ class LatentSVM(StructuredSVM):
 
     @property
     def partial_fit(self) -> Any:
-        """There is none: the completion of labels needs all examples at once."""
+        """Not available: the completion of labels needs all examples at once."""
         raise AttributeError("LatentSVM has no partial_fit: it completes all labels at once")
 
     @property

@@ -1,4 +1,4 @@
-"""The operators that a fitted model predicts with: asked of the plugins once, bound per call."""
+"""The operators of a fitted model's predictions: plugins are called once, factories per call."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _is_name(given: Any) -> bool:
 
 
 class _Kept:
-    """What was asked for one space: an object, as prediction changes no attribute of a model."""
+    """The factories of one space: an object, as prediction changes no attribute of a model."""
 
     def __init__(self, space: Any):
         self.space = space
@@ -65,7 +65,7 @@ class OperatorsMixin:
         space : Space, optional
             That of the model by default.
         own : bool, default=False
-            Ask the structure's own, though there is an LP backend.
+            Use the structure's own, even if there is an LP backend.
 
         Returns
         -------
@@ -90,7 +90,7 @@ class OperatorsMixin:
         self._operators = _Kept(self.space_)
 
     def _power(self, name: str, layout: Any, own: bool = False) -> Any:
-        """Return the operator of a power, None where the structure or these examples have none."""
+        """Return the operator of a power, None if the structure or the examples lack it."""
         bind = self._asked(name, own=own)
         return None if bind is None else bind(layout)
 

@@ -74,8 +74,8 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         an example is one node they are factors of its weight in the mean, as scikit-learn has it,
         under any loss and surrogate. Elsewhere ("hamming" and "normalized-hamming") they weigh
         errors on nodes of that class, as :class:`~structsolve.ClassWeights` does: with
-        ``surrogate="slack"`` as factors, with "margin" as margins that are asked for, which rare
-        classes may gain nothing from. ``score`` stays that of ``loss``.
+        ``surrogate="slack"`` as factors, with "margin" as required margins, which may not help rare
+        classes. ``score`` stays that of ``loss``.
     solver : str or Solver, default="bcfw"
         "bcfw", "cutting-plane", "sgd", or an object with settings of its own.
     oracle : str or structsolve.lp.Backend, optional
@@ -119,15 +119,15 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         The set is given to ``fit`` or split off.
     validation_fraction : float, default=0.1
     n_iter_no_change : int, default=5
-        Certified passes without a better validation score that end training.
+        Certified passes without a better validation score after which training ends.
     callbacks : list of callable, optional
         Each is called after every pass with a dict: the record of ``history_`` and ``weights``,
         a function that returns the present weights. Returning True ends training.
     checkpoint : path, optional
-        File to which the state of training goes as it proceeds; if it exists, training continues
-        from it, bit for bit as if it had never stopped. Linear programs have no warm starts then,
-        which the file does not hold: where labels are equally good, another one may be found than
-        without a checkpoint.
+        File to which the state of training is written; if it exists, training resumes from it, bit
+        for bit as if it had never stopped. Linear programs then have no warm starts, as the file
+        does not hold them: among equally good labels, another may be found than without a
+        checkpoint.
     n_jobs : int or None, default=1
         Threads for passes at fixed weights, for batches of a solver (``BCFW(batch=16)``) and for
         prediction; the result does not depend on it.
@@ -160,7 +160,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
     memory_ : dict of str to int
         Bytes that training held at its end: packed examples, dual variables, weights.
     solver_ : Solver
-        The solver that ran: where ``solver`` leaves the choice open, the one that was chosen.
+        The solver that ran; the chosen one where ``solver`` leaves the choice open.
     space_ : Space
         The structure on the training data.
 
@@ -241,10 +241,10 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : as the structure asks
+        X : in the form of the structure
             "multiclass": array or CSR of shape (n, n_features). "chain": list of such matrices of
             shape (length, n_features), or :class:`~structsolve.Sequences`.
-        y : as the structure asks
+        y : in the form of the structure
             "multiclass": n labels. "chain": a list of label sequences.
         sample_weight : array of shape (n,), optional
             Weight of each example in the mean.
@@ -446,7 +446,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
     def _read(
         self, X: Any, y: Any, sample_weight: Any, validation: Any, rng: np.random.Generator
     ) -> TrainingData:
-        """Check and pack what fit() is given, all of it once."""
+        """Check and pack the arguments of fit(), once."""
         X, y = listed(X), listed(y)
         stage(int(self.verbose), type(self).__name__, "packing the examples")
         space, examples = self._learn_space(X, y, None, sample_weight)
@@ -494,7 +494,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         return self
 
     def _warn_of_collapse(self, data: TrainingData) -> None:
-        """Tell of a model that has learned nothing; paths over alpha begin with such ones."""
+        """Warn of a model that has learned nothing; paths over alpha begin with such models."""
         if data.w is None or self.stop_reason_ in ("contradicted", "failed", "interrupted"):
             return
         assert data.problem is not None
@@ -510,11 +510,11 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
             )
 
     def _choose_alpha(self, problem: Problem) -> None:
-        """Set ``alpha_``: what is given, or what the rule makes of the problem."""
+        """Set ``alpha_``: as given, or by the rule."""
         self.alpha_ = chosen_alpha(self, problem)
 
     def _posed(self, data: TrainingData) -> Problem:
-        """Return the problem of packed examples, which alpha has no part in."""
+        """Return the problem of packed examples; it does not depend on alpha."""
         if data.problem is None:
             name, n = type(self).__name__, data.examples.n
             text = f"features, Gram matrices and oracles of {n} examples"
@@ -577,7 +577,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         return self._model.weights if same else None
 
     def _settings(self, solver: Solver) -> dict[str, Any]:
-        """What, beside the data and alpha, decides how training goes."""
+        """The settings, beside the data and alpha, that determine training."""
         return {
             "surrogate": description_of(self.surrogate),
             "loss": description_of(self.loss),

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
-#: Classes of an example whose probabilities are told apart, unless users say otherwise.
+#: Default number of best classes per example with a probability of their own.
 KEPT = 20
 
 
@@ -63,7 +63,7 @@ def fit_calibration(
     scores : ndarray of shape (n, kept)
         Of the best classes of each example, best first.
     places : ndarray of int of shape (n,)
-        Where the true class stands among them; ``kept`` where it is another class.
+        Rank of the true class among them; ``kept`` if it is another class.
     n_classes : int
     sample_weight : ndarray of shape (n,)
         Of sum above zero.

@@ -1,4 +1,4 @@
-"""What users give to ExtremeSVM: rows of float32, class numbers, sizes that fit in memory."""
+"""Checks of the input of ExtremeSVM: rows of float32, class numbers, sizes in memory."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def read_labels(y: Any, n: int) -> np.ndarray:
     Raises
     ------
     ValueError
-        When y is no flat list of n classes.
+        When y is not a flat list of n classes.
     """
     refuse_masked(y, "y", "leave these examples out")
     if y is None:
@@ -183,7 +183,7 @@ def read_classes(classes: Any) -> np.ndarray:
 
 
 def encode(labels: np.ndarray, classes: np.ndarray, what: str = "y") -> np.ndarray:
-    """Return the numbers of classes, -1 for those that are not known.
+    """Return the numbers of classes, -1 for unknown ones.
 
     Parameters
     ----------
@@ -260,7 +260,7 @@ def check_k(k: Any, most: int, what: str = "k") -> int:
     Raises
     ------
     ValueError
-        When it is no integer from 1 to ``most``.
+        When it is not an integer from 1 to ``most``.
     """
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k <= most:
         raise ValueError(
@@ -283,7 +283,7 @@ def check_epsilon(epsilon: Any) -> float:
     Raises
     ------
     ValueError
-        When it is negative or no finite number.
+        When it is negative or not finite.
     """
     plain = isinstance(epsilon, numbers.Real) and not isinstance(epsilon, bool)
     if not plain or not 0 <= float(epsilon) < np.inf:

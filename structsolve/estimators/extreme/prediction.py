@@ -1,4 +1,4 @@
-"""What ExtremeSVM predicts: best classes with scores, scores of chosen classes, probabilities."""
+"""Predictions of ExtremeSVM: best classes with scores, scores of chosen classes, probabilities."""
 
 from __future__ import annotations
 
@@ -76,10 +76,10 @@ class ExtremePredictionMixin(CommonMixin):
         k : int, default=5
             From 1 to the number of classes.
         epsilon : float, default=0
-            How far a class that is not returned may be ahead of the last one that is: scans end
-            earlier, and the bound is certain. 0: none is.
+            By how much an omitted class may outscore the last returned one; a guaranteed bound that
+            lets scans end early. 0: exact.
         return_bounds : bool, default=False
-            Return for every example how far any class may be ahead of the first one: at most
+            Return for every example by how much any class may outscore the first one: at most
             ``epsilon``.
 
         Returns
@@ -152,7 +152,7 @@ class ExtremePredictionMixin(CommonMixin):
         return scores
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the accuracy; classes that were not there in training are errors.
+        """Return the accuracy; classes unseen in training count as errors.
 
         Parameters
         ----------
@@ -193,10 +193,10 @@ class ExtremePredictionMixin(CommonMixin):
         Parameters
         ----------
         X, y, sample_weight : as for :meth:`fit`
-            Not those of training, whose scores are too sure. Examples of classes that were not
-            there in training are left out.
+            Not those of training, whose scores are overconfident. Examples of classes unseen in
+            training are left out.
         kept : int, default=20
-            Classes of an example whose probabilities are told apart; at most all.
+            Number of best classes per example with a probability of their own.
 
         Returns
         -------

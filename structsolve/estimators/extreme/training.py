@@ -1,4 +1,4 @@
-"""How ExtremeSVM trains: the solver that "auto" stands for, and the calls while it runs."""
+"""Training of ExtremeSVM: the choice of the solver for "auto", and its run."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ def choose_solver(
         "auto", a name or an object.
     penalty : {"l2", "l1"}
     incremental : bool
-        Training goes on from weights (``partial_fit``).
+        Training resumes from weights (``partial_fit``).
     rivals : bool, default=False
-        An index of rivals is given, which softmax regression does not ask.
+        An index of rivals is given, which softmax regression does not use.
 
     Returns
     -------
@@ -126,7 +126,7 @@ def own_alpha(solver: ExtremeSolver, total: float) -> float:
 
 
 def is_incremental(solver: Any) -> bool:
-    """Return whether a solver can go on from weights.
+    """Return whether a solver can resume from weights.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def is_incremental(solver: Any) -> bool:
 
 
 def continued(solver: ExtremeSolver, settings: dict[str, Any]) -> ExtremeSolver:
-    """Return a solver whose steps go on falling from where the last call left them.
+    """Return a solver whose step sizes continue to decay from those of the last call.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ def continued(solver: ExtremeSolver, settings: dict[str, Any]) -> ExtremeSolver:
 
 
 def refuse_unread_rivals(solver: ExtremeSolver, rivals: Any) -> None:
-    """Refuse an index of rivals with a solver that asks none.
+    """Refuse an index of rivals with a solver that does not use one.
 
     Parameters
     ----------
@@ -190,7 +190,7 @@ def refuse_unread_rivals(solver: ExtremeSolver, rivals: Any) -> None:
 
 
 def fingerprint_of(problem: ExtremeProblem, settings: dict[str, Any]) -> str:
-    """Return a digest of data and settings: what a checkpoint must share.
+    """Return a digest of data and settings, which a checkpoint must match.
 
     Parameters
     ----------
@@ -245,7 +245,7 @@ def train(
     with Progress(int(verbose), int(problem.max_iter), name, tol=float(problem.tol)) as progress:
 
         def after(record: dict[str, Any]) -> bool:
-            # Passes of an earlier run count: training may go on from a checkpoint.
+            # Passes of an earlier run count: training may resume from a checkpoint.
             progress.done = int(record.get("pass", progress.done + 1)) - 1
             progress.update(record)
             with progress.aside():
