@@ -212,7 +212,8 @@ class DependencySpace(Space):
         features = packing.as_features(arcs.features)
         examples = Examples(arcs.offsets, features, label_offsets=arcs.word_offsets)
         examples.topology = {"arcs": arcs}
-        # A continued run has the same sentences and candidates, which features do not tell.
+        # A resumed run must have the same sentences and candidates, which features do not
+        # determine.
         pruned = "" if arcs.complete else (arcs.starts.tobytes() + arcs.heads.tobytes()).hex()
         examples.topology["identity"] = arcs.n_words.tobytes().hex() + pruned
         if Y is not None:

@@ -275,7 +275,7 @@ class MultilabelSpace(Space):
         examples = Examples(offsets, nodes, label_offsets=len(self.classes_) * offsets)
         if matrix is not None:
             examples.labels = matrix.ravel()
-        # Which pairs there are may depend on the training labels: a run that goes on shares them.
+        # Which pairs there are may depend on the training labels: a resumed run shares them.
         examples.topology["identity"] = self.edges_.tobytes().hex()
         return examples
 

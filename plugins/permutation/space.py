@@ -434,7 +434,7 @@ class MatchingSpace(AssignmentSpace):
         label_offsets = np.concatenate([[0], np.cumsum(rows)]).astype(np.int64)
         examples = Examples(offsets, features, label_offsets=label_offsets)
         examples.topology = {"rows": rows, "cols": cols, "forbidden": forbidden}
-        # A run that goes on shares sizes and forbidden pairs, which features do not tell.
+        # A resumed run must share sizes and forbidden pairs, which features do not determine.
         barred = b"" if forbidden is None else np.packbits(forbidden).tobytes()
         examples.topology["identity"] = (rows.tobytes() + cols.tobytes() + barred).hex()
         if Y is not None:

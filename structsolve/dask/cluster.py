@@ -137,8 +137,8 @@ class DaskEngine:
 
     Arguments go to the scheduler once a round, and from worker to worker: what a task needs can be
     made again wherever it runs.  A shard changes where it lies.  When its worker dies, Dask builds
-    it anew elsewhere, from its partition; it then says that it is behind, and is told the rounds
-    since the last checkpoint.
+    it anew elsewhere, from its partition; it then reports that it is behind, and receives the
+    rounds since the last checkpoint.
 
     Parameters
     ----------

@@ -32,7 +32,7 @@ def loaded() -> dict[str, tuple[str, str]]:
 def differences(
     here: dict[str, tuple[str, str]], there: dict[str, tuple[str, str]], carried: set[str]
 ) -> str | None:
-    """Return what a worker lacks, in words.
+    """Describe what is missing on a worker.
 
     Parameters
     ----------

@@ -78,7 +78,7 @@ class RemoteProblem:
         Those of an example of weight 2 count twice.
     dim : int
     violation : str or None
-        What shards told of bounds that are none, with shard and example.
+        Invalid bounds that shards reported, with shard and example.
     """
 
     #: Watches look at examples, which are not here; shards look themselves.
@@ -124,7 +124,7 @@ class RemoteProblem:
         return 0.5 * alpha * float((w if self.penalty is None else w * self.penalty) @ w)
 
     def heard(self, answer: Answer) -> int:
-        """Take over what shards tell of violations; return the oracle calls they spent.
+        """Collect the shards' violations; return the oracle calls they spent.
 
         Parameters
         ----------

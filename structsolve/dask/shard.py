@@ -19,7 +19,7 @@ from ..solvers.weight_constraints import assemble
 class RemoteShard(Shard):
     """A :class:`~structsolve.solvers.shard.Shard` that holds the problem of its examples alone.
 
-    One that has missed rounds is told them (:meth:`replay`).
+    One that has missed rounds replays them (:meth:`replay`).
 
     Parameters
     ----------

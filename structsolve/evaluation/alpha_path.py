@@ -1,4 +1,4 @@
-"""Values of alpha to try: from where the weights are practically zero, and when to stop."""
+"""The path over alpha: its start, where weights are practically zero, its end, and the choice."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LARGEST = 1.0
 
 
 def largest_alpha(problem: Problem, n_jobs: int = 1) -> float:
-    """Return the alpha beyond which training changes next to nothing.
+    """Return the alpha above which weights are practically zero.
 
     With a subgradient ``-g`` of the mean surrogate ``R`` at ``w = 0`` convexity gives
     ``alpha/2 ||w||^2 + R(w) >= R(0) - ||g||^2 / (2 alpha)``: at
@@ -58,7 +58,7 @@ def largest_alpha(problem: Problem, n_jobs: int = 1) -> float:
 
 
 def given_alphas(alphas: Any) -> list[float] | int:
-    """Return the values that users list, the largest first, or how many they ask for.
+    """Return the given values, the largest first, or the number of values requested.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def given_alphas(alphas: Any) -> list[float] | int:
 
 
 def best_of(scores: np.ndarray, objectives: np.ndarray) -> int:
-    """Return which alpha scores best in the mean over folds.
+    """Return the alpha with the best mean score over folds.
 
     Small folds often give equal scores.  Of equal ones those count that training has gained a tenth
     of the objective with; of these the ones whose neighbours score best, as a bump beside bad
@@ -126,7 +126,7 @@ def best_of(scores: np.ndarray, objectives: np.ndarray) -> int:
 def is_over(
     scores: np.ndarray, objectives: np.ndarray, patience: int, cut: np.ndarray | None = None
 ) -> bool:
-    """Return whether smaller values of alpha are not worth their time.
+    """Return whether to stop the path before smaller values of alpha.
 
     While the weights are practically zero the scores move by chance, and no dip there is an end.
     So nothing is over before training has gained a tenth of the objective; then the path is over
@@ -175,7 +175,7 @@ def is_over(
 
 
 def _exceeds(differences: np.ndarray, times: float) -> bool:
-    """Return whether the mean over folds is above so many standard errors."""
+    """Return whether the mean over folds exceeds this many standard errors."""
     return bool(differences.mean() > times * standard_error(differences) + 1e-9)
 
 
@@ -200,7 +200,7 @@ def standard_error(scores: np.ndarray) -> float:
 
 
 def chosen_text(alphas: np.ndarray, scores: np.ndarray, chosen: float, scoring: str) -> str:
-    """Return a sentence that says which alpha was chosen, by what.
+    """Return a sentence that names the chosen alpha and the score that chose it.
 
     Parameters
     ----------
@@ -209,7 +209,7 @@ def chosen_text(alphas: np.ndarray, scores: np.ndarray, chosen: float, scoring: 
     chosen : float
         One of the alphas.
     scoring : str
-        What the score is called.
+        Name of the score.
 
     Returns
     -------

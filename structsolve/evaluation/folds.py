@@ -45,7 +45,7 @@ def shuffled_folds(k: int, n: int, classes: Any, seed: int) -> Iterator[Rows]:
 
 
 def given_folds(cv: Any, n: int, y: Any, groups: Any = None) -> Iterator[Rows]:
-    """Yield training and test rows of a user's splitter or folds, as they are.
+    """Yield training and test rows of a user's splitter or folds, unchanged.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def given_folds(cv: Any, n: int, y: Any, groups: Any = None) -> Iterator[Rows]:
     Raises
     ------
     ValueError
-        Naming the fold and what is wrong with it.
+        Naming the fold and its fault.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""How good predicted label sets are, also below a hierarchy; scikit-learn does the arithmetic."""
+"""Metrics of predicted label sets, with or without a hierarchy, computed by scikit-learn."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ class SetScorer:
         Raises
         ------
         ValueError
-            When its labels are no sets, or have no hierarchy.
+            When labels are not sets, or have no hierarchy.
         """
         model, X = final_model(estimator, X)
         space: Any = getattr(model, "space_", None)

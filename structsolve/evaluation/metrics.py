@@ -1,4 +1,4 @@
-"""How good predicted label sequences are: by token, by sequence, and by span.
+"""Metrics of predicted label sequences: by token, by sequence, and by span.
 
 Every function takes two lists of label sequences, truth first.  The spans follow conlleval, the
 script of the CoNLL shared tasks, because its figures are the ones published and because real
@@ -192,7 +192,7 @@ def span_f1(y_true: Sequence[Labels], y_pred: Sequence[Labels], scheme: str = "c
     Raises
     ------
     ValueError
-        For unequal lengths, a label that is no chunk tag, or, with a strict scheme, a broken tag
+        For unequal lengths, a label that is not a chunk tag, or, with a strict scheme, a broken tag
         in `y_true`; it names the example and the position.
 
     Examples

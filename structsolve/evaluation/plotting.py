@@ -128,7 +128,7 @@ def plot_label_plane(
     ax: Axes | None = None,
     file: str | PathLike[str] | None = None,
 ) -> Figure:
-    """Draw the labels of one example as points (h, g), and a search that goes over them.
+    """Draw the labels of one example as points (h, g), and a search over them.
 
     Parameters
     ----------

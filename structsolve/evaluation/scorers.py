@@ -101,7 +101,7 @@ def make_scorer(name: str) -> Callable[..., float]:
 
 @dataclass(frozen=True)
 class ByLabels:
-    """A figure that label sequences and label sets have by the same name.
+    """A metric that label sequences and label sets share by name.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def get_scorer_names() -> list[str]:
 
 
 def scorer_of(scoring: Any, plain: bool) -> Callable[..., float] | None:
-    """Return the scorer that ``scoring`` of an estimator means.
+    """Return the scorer of an estimator's ``scoring``.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ callable, or one of accuracy, ...
 
 
 def name_of(scoring: Any, loss: Any) -> str:
-    """Return what a score that ``scoring`` means is called.
+    """Return the name of the score of ``scoring``.
 
     Parameters
     ----------

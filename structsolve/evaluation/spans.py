@@ -42,7 +42,7 @@ def spans(tags: Labels) -> list[tuple[int, int, str]]:
     Raises
     ------
     ValueError
-        For a label that is no chunk tag; it names the position.
+        For a label that is not a chunk tag; names the position.
 
     Examples
     --------
@@ -138,7 +138,7 @@ class Spans:
     Raises
     ------
     ValueError
-        For a label that is no chunk tag; it names the example and the position.
+        For a label that is not a chunk tag; names the example and the position.
     """
 
     def __init__(
@@ -173,7 +173,7 @@ class Spans:
         self.kind = kind[self.first]
 
     def enforce(self, scheme: str) -> NDArray[np.intp]:
-        """Drop the spans that `scheme` would have written otherwise.
+        """Drop the spans that `scheme` would write differently.
 
         Parameters
         ----------
@@ -277,7 +277,7 @@ def flatten(sequences: Sequence[Labels], name: str) -> tuple[NDArray[Any], NDArr
     Raises
     ------
     ValueError
-        For what is no sequence of sequences, or mixes strings and numbers; it names the position.
+        For anything but a sequence of sequences, or mixed strings and numbers; names the position.
     """
     if isinstance(sequences, str) or not hasattr(sequences, "__iter__"):
         raise ValueError(

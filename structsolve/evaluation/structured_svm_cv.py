@@ -36,7 +36,7 @@ from .alpha_path import (
 from .folds import given_folds, shuffled_folds
 from .scorers import name_of, scorer_of
 
-# What the estimators with a path do not take: they set it themselves.
+# Parameters that estimators with a path set themselves and do not take.
 SET = ("alpha", "warm_start")
 
 
@@ -104,7 +104,7 @@ class PathMixin:
         Raises
         ------
         ValueError
-            When a setting is none of those allowed, a fold names rows that there are not, or its
+            When a setting is not allowed, a fold names rows that do not exist, or its
             score is not finite.
 
         Warns
@@ -160,12 +160,12 @@ class PathMixin:
 
     @property
     def partial_fit(self) -> Any:
-        """There is none: folds need all examples at once."""
+        """Not available: folds need all examples at once."""
         raise AttributeError(f"{type(self).__name__} has no partial_fit; use the plain estimator's")
 
     @property
     def path(self) -> Any:
-        """There is none: ``fit`` follows one, whose scores are ``scores_``."""
+        """Not available: ``fit`` follows a path itself, with its scores in ``scores_``."""
         raise AttributeError(f"{type(self).__name__} has no path; use the plain estimator's")
 
     # -- parts of fit ---------------------------------------------------------------------------
@@ -245,7 +245,7 @@ class PathMixin:
         threads = Parallel(n_jobs=self.n_jobs, require="sharedmem")
         progress = Progress(int(self.verbose), len(alphas), "alpha path")
         with warnings.catch_warnings(), threads as parallel, progress:
-            # That of the model which is kept tells; scores may be those of fits cut short.
+            # Only the kept model's counts; scores may come from interrupted fits.
             warnings.simplefilter("ignore", ConvergenceWarning)
             for alpha in alphas:
                 columns.append(parallel(delayed(fold.score_at)(alpha) for fold in folds))
@@ -258,7 +258,7 @@ class PathMixin:
 
 
 class _Fold:
-    """One split: a worker that goes along the path, from each solution to the next."""
+    """One split: a worker that follows the path, warm-starting from each solution."""
 
     def __init__(self, worker: Any, train: Any, test: Any, scorer: Any):
         self.worker, self.train, self.test, self.scorer = worker, train, test, scorer
@@ -298,7 +298,7 @@ def _indexed(values: Any, what: str) -> Any:
 
 
 def _posed(plain: Any, data: Any) -> Any:
-    """Return the problem whose weights at strong regularisation tell where a path begins."""
+    """Return the problem whose weights at strong regularisation determine the path's start."""
     if getattr(plain, "sparse", False):
         raise ValueError(
             "sparse=True keeps no vector of all weights, which automatic alphas are found by; list "
@@ -317,7 +317,7 @@ def _one_label_each(y: Any) -> bool:
 
 
 def _is_plain(estimator: Any, y: Any) -> bool:
-    """Return whether y is what scikit-learn's scores know: a label a row, or rows of 0 and 1."""
+    """Return whether scikit-learn's scores take y: one label per row, or rows of 0 and 1."""
     structure = estimator._structure_for(y)
     indicators = getattr(structure, "label_sets", False) and getattr(y, "ndim", 1) == 2
     return bool(structure.single_node or indicators or getattr(y, "ndim", 1) == 2)

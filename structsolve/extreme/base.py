@@ -54,7 +54,7 @@ class ExtremeProblem:
     seed : int, default=0
         Of all randomness.
     start : Postings or None
-        Weights to go on from, where the solver can (``partial_fit``).
+        Weights to resume from, if the solver supports it (``partial_fit``).
     """
 
     X: sparse.csr_matrix
@@ -123,7 +123,7 @@ class ExtremeSolver(Params):
         after : callable, optional
             Called with each record; True ends the training with "callback".
         checkpoint : Checkpoint, optional
-            Read at the start, written between passes; a run goes on from it bit for bit.
+            Read at the start, written between passes; a run resumes from it bit for bit.
 
         Returns
         -------

@@ -63,8 +63,8 @@ class ExtremeDual(ExtremeSolver):
     the exponential of the best of them) and not at all in the dual.
 
     There is no intercept; a constant column of X is one, with a penalty.  ``penalty="l1"`` and
-    ``start`` are refused: weights alone tell no dual variables to go on from.  The scans run in
-    threads, the visits do not.
+    ``start`` are refused: weights alone do not determine dual variables to resume from.  The scans
+    run in threads, the visits do not.
 
     Block steps: Crammer and Singer (2001), Keerthi et al. (2008); epsilon-subgradients: MEMOIR.
 

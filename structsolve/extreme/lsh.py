@@ -11,7 +11,7 @@ from ..utils.parallel import over_examples
 from ._lsh import nearest, packed
 from .rivals import Answer, RivalIndex, best_of, check_count
 
-#: Tells the stream of projections from others of the same seed.
+#: Separates the stream of projections from others of the same seed.
 PROJECTIONS = 3
 MOST_BITS = 1024
 

@@ -1,4 +1,4 @@
-"""One run of MEMOIR: batches drawn, rivals asked for, steps taken, and what a record tells."""
+"""One run of MEMOIR: draws batches, queries rivals, takes steps, and writes records."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Answer = tuple[np.ndarray, np.ndarray, np.ndarray]
 
-#: Tells this stream of random numbers from those that a solver draws with the same seed.
+#: Separates this stream of random numbers from those that a solver draws with the same seed.
 DRAWS_OF_RIVALS = 1
 
 

@@ -80,7 +80,7 @@ class Block:
         return prod(self.shape[:-1]) * self.stride
 
     def unread_cells(self) -> np.ndarray:
-        """Tell which cells of one row no part reads: they change no score.
+        """Return which cells of one row no part reads; they do not affect scores.
 
         Returns
         -------
@@ -222,7 +222,7 @@ class WeightLayout:
         raise ValueError(f"unknown block {name!r}; known: {[b.name for b in self.blocks]}")
 
     def unread(self, name: str) -> np.ndarray:
-        """Tell which weights of a block no part reads: they change no score.
+        """Return which weights of a block no part reads; they do not affect scores.
 
         Parameters
         ----------

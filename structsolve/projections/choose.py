@@ -146,14 +146,14 @@ def _node_rows(task: Any, euclidean: bool) -> NodeRows | None:
 
 
 def free_nodes(space: Space) -> bool:
-    """Return whether every node may take any class, whatever the others do.
+    """Return whether every node may take any class, independent of the others.
 
     Then the marginals of single nodes range over a product of simplices.
 
     Parameters
     ----------
     space : Space
-        It may tell by an attribute ``free_nodes``.  Without one, a
+        It may declare it by an attribute ``free_nodes``.  Without one, a
         :class:`~structsolve.structure.base.NodeSpace` has free nodes if it inherits
         ``enumerate_labels``: one that lists its labels itself may have fewer.
 

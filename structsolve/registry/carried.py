@@ -38,7 +38,7 @@ def carry(registry: Registry) -> list[tuple[str, bytes | str]]:
             carried.append(
                 (plugin.name, pickle.dumps(wrap_non_picklable_objects(plugin.module, False)))
             )
-        except Exception as error:  # a lock, an open file, ...: whoever needs it is told why
+        except Exception as error:  # a lock, an open file, ...: reported where needed
             carried.append((plugin.name, described(error)))
     return carried
 

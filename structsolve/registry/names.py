@@ -204,7 +204,7 @@ class Names:
             )
 
     def factory_of(self, kind: str, text: str) -> Any:
-        """Return the factory of a name, whatever arguments stand behind it.
+        """Return the factory of a name, ignoring arguments behind it.
 
         Parameters
         ----------
@@ -429,7 +429,7 @@ def create(kind: str, text: str, factory: Any, /, *arguments: Any, **params: Any
 
 
 def _takes(factory: Any, arguments: tuple[Any, ...], params: dict[str, Any]) -> str:
-    """Tell what a factory takes, where that is not what it was given."""
+    """Describe the arguments of a factory, if it was given others."""
     try:
         signature = inspect.signature(factory)
     except (TypeError, ValueError):

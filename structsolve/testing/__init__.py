@@ -1,4 +1,4 @@
-"""The conformance kit: ``check_structure`` holds a structure to its promises, by brute force.
+"""The conformance kit: ``check_structure`` tests a structure against brute force.
 
 It is to plugin authors what ``check_estimator`` is to authors of scikit-learn estimators.  A whole
 structure in plain Python, checked in one line:

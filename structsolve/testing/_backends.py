@@ -13,7 +13,7 @@ from ..lp.base import make_program
 from ..lp.polytope import bound_of
 from ._case import BrokenPromise, short
 
-# What accurate and other backends may be off by, in units of the largest cost.
+# Tolerances for accurate and for other backends, in units of the largest cost.
 ACCURATE, ROUGH = 1e-6, 2e-2
 # Costs below count as this large.
 SMALL = 1e-3

@@ -19,7 +19,7 @@ from ._memory import Guarded, Room
 
 # What rounding may do to a sum of parts.
 TOLERANCE = 1e-9
-# Scores that tell most faults: these alone where a check takes long.
+# Scores that reveal most faults: slow checks use only these.
 TELLING = ("random", "tied", "zero")
 
 
@@ -40,7 +40,7 @@ class BrokenPromise(AssertionError):
 
     Examples
     --------
-    What an oracle answered can be asked again::
+    An oracle's answer can be reproduced::
 
         from structsolve.structure import calls
 
@@ -63,7 +63,7 @@ class BrokenPromise(AssertionError):
 
 
 def _agree(actual: np.ndarray, expected: np.ndarray, tolerance: float) -> bool:
-    """Tell as ``np.allclose`` does, which takes several times as long on a few numbers."""
+    """Compare like ``np.allclose``, which is several times slower on a few numbers."""
     same = actual == expected
     if same.all():
         return True
@@ -91,13 +91,13 @@ def _halved(labels: Any) -> Any:
 
 
 def check_number(n_cases: Any) -> None:
-    """Refuse a number of cases by which nothing would be checked."""
+    """Refuse a number of cases that would check nothing."""
     if not isinstance(n_cases, (int, np.integer)) or n_cases < 1:
         raise ValueError(f"n_cases is {n_cases!r}, expected an integer >= 1")
 
 
 def short(value: Any) -> str:
-    """Return what messages show of a value."""
+    """Return a value's text in messages."""
     text = value if isinstance(value, str) else repr(value)
     return text if len(text) <= 400 else f"{text[:400]}..."
 
@@ -172,7 +172,7 @@ class Case:
         self.layout = self.space.layout
 
     def begin(self, check: str) -> None:
-        """Draw as this check draws, whichever checks came before."""
+        """Draw reproducibly per check, independent of earlier checks."""
         self.rng = np.random.default_rng([self.seed, *check.encode()])
 
     def draw(self, n: int, size: int) -> tuple[Any, Any]:
@@ -221,7 +221,7 @@ class Case:
 
     @contextlib.contextmanager
     def promise(self, what: str, promise: str, i: int | None = None) -> Iterator[None]:
-        """Turn an exception of the structure's code into BrokenPromise."""
+        """Turn an exception from the structure's code into BrokenPromise."""
         try:
             yield
         except (BrokenPromise, KeyboardInterrupt):

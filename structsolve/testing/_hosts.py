@@ -1,4 +1,4 @@
-"""``check_reader`` and ``check_metric``: what plugins bring to the shell and to scores."""
+"""``check_reader`` and ``check_metric``: checks of plugins' readers and metrics."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOISE = b"\x00 : , ;; \xff\n{[<\n"
 
 
 def check_reader(reader: Any, path: Any) -> None:
-    """Check a reader of data files: what it reads, learns, keeps, and says of broken files.
+    """Check a reader of data files: its data, its state, and its errors for broken files.
 
     Parameters
     ----------

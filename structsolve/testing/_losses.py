@@ -1,4 +1,4 @@
-"""Checks of losses: their values, what they add to scores, and their matrix."""
+"""Checks of losses: their values, the scores they add, and their matrix."""
 
 from __future__ import annotations
 

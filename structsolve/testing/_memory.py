@@ -1,4 +1,4 @@
-"""Memory between guard zones: what operators write beyond it is noticed."""
+"""Memory between guard zones, which detect writes out of bounds."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Guarded:
         self.memory = self.memory[: max(n_bytes, 16)].view(dtype)
 
     def damage(self) -> str:
-        """Tell on which side the guard zone was written to, empty where on none."""
+        """Return on which side the guard zone was written to, empty for neither."""
         for zone, where in ((self._before, "before its start"), (self._after, "beyond its end")):
             if zone.tobytes() != UNTOUCHED:
                 return where

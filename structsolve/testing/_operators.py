@@ -79,7 +79,7 @@ def check_best(
 
 
 def check_oracle(case: Case) -> None:
-    """Answers are optimal, have the value told, and do not depend on scratch memory's content.
+    """Answers are optimal, have the reported value, and are independent of scratch memory.
 
     An oracle that does not call itself exact may miss the maximum, but its bound must hold.
     """
@@ -141,7 +141,7 @@ def _with_counts(case: Case, i: int, theta: np.ndarray, broken: BrokenPromise) -
 
 
 def check_blindness(case: Case) -> None:
-    """Answers do not depend on the true labels: prediction has none."""
+    """Answers do not depend on the true labels, which prediction lacks."""
     with case.promise("pack", "packs X without labels"):
         bare = pack(case.space, case.X)
     others = replace(case.examples, labels=case.examples.labels.copy())
@@ -305,7 +305,7 @@ def check_constraints(case: Case) -> None:
 
 
 def check_augmented_oracle(case: Case, loss: Any) -> None:
-    """The most violated label under a loss that the oracle knows: ``loss``, or else another."""
+    """The most violated label under a loss that the oracle supports: ``loss``, or else another."""
     operator = case.power("augmented")
     if operator is None:
         return
@@ -324,7 +324,7 @@ def check_augmented_oracle(case: Case, loss: Any) -> None:
 
 
 def check_threads(case: Case) -> None:
-    """Four threads at once get the answers that one gets."""
+    """Four threads at once get the same answers as one."""
     tasks = [(i, theta) for i in range(case.n) for theta in case.thetas(i, IN_THREADS).values()]
     tasks = (4 * tasks)[: max(4, len(tasks))]
     expected = [case.argmax(i, theta)[:2] for i, theta in tasks]

@@ -13,7 +13,7 @@ from ._relaxed import LOOSE
 
 # Labels of an example that are sought in its polytope; each is an integer program.
 MOST_LABELS = 5
-# Kinds of scores: negative ones tell rows that need not be full.
+# Kinds of scores: negative ones reveal rows that need not be full.
 KINDS = ("random", "tied", "negative")
 # Scores of which several labels may be best: linear programs end at one of them, integer programs
 # at another.

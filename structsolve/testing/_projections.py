@@ -15,7 +15,7 @@ from ._case import Case
 DRAWS, RARE = 2000, 1e-7
 # Labels towards which slopes are checked, from the maximiser.
 DIRECTIONS = 6
-# Where no formula tells the derivative: the step of differences, and what they may be off by.
+# Numerical derivatives: the step of differences, and their tolerance.
 STEP, OFF = 1e-4, 1e-2
 
 
@@ -80,7 +80,7 @@ class Watched:
         return value
 
     def derivative(self, theta: np.ndarray, direction: np.ndarray, garbage: int = -1) -> np.ndarray:
-        """Return what the marginals gain along a direction."""
+        """Return the gain of the marginals along a direction."""
         moved: np.ndarray = self.call("derivative", theta, direction, garbage=garbage)
         return moved
 
@@ -101,7 +101,7 @@ def check_projections(case: Case) -> None:
             try:
                 projection = bind(case.part_layout)
             except ValueError:
-                continue  # these examples have none, and it says why
+                continue  # these examples have no such projection, and the error says why
         what = f"Projection.project ({name})"
         for i in range(case.n):
             watched = Watched(case, projection, name, i)
@@ -135,7 +135,7 @@ def check_marginals(case: Case) -> None:
     try:
         projection = bind(case.part_layout)
     except ValueError:
-        return  # these examples have none, and it says why
+        return  # these examples have no such projection, and the error says why
     if not (projection.gibbs and projection.exact):
         return
     for i in range(case.n):

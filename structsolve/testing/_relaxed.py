@@ -18,7 +18,7 @@ CONES, FEW_CONES = 8, 2
 
 
 def check_relaxation(case: Case) -> None:
-    """``relax`` attains at least the maximum, and tells mu's value and whether it is a label."""
+    """``relax`` attains at least the maximum, and reports mu's value and whether it is a label."""
     operator = case.power("relaxation")
     if operator is None:
         return
@@ -129,7 +129,7 @@ def _cone(case: Case, h: np.ndarray, g: np.ndarray, h0: float, g0: float) -> Con
 
 
 def _inside(h: np.ndarray, g: np.ndarray, cone: ConePair, slack: float) -> np.ndarray:
-    """Tell which points are in the cone; wider by a positive slack, narrower by a negative one."""
+    """Return which points are in the cone, widened by a positive slack, narrowed by a negative."""
     with np.errstate(invalid="ignore"):
         low, high = cone.beta * h, np.where(np.isinf(cone.alpha), np.inf, cone.alpha * h)
     if slack == 0:

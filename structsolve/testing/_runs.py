@@ -26,7 +26,7 @@ ALPHAS = (ALPHA, 0.01 * ALPHA)
 CLOSED = 1e-6
 # Passes whose oracle calls are counted.
 COUNTED = 6
-# What a run that goes on must tell as the first run did.
+# Keys that a resumed run must report as the first run did.
 TOLD = ("primal", "dual", "gap", "certified", "oracle_calls")
 # Weights of examples: far enough from equal ones that another objective has another optimum.
 SAMPLE_WEIGHT = (1.0, 16.0, 0.25, 4.0)
@@ -42,9 +42,9 @@ class Counted(CutSurrogate):
     Parameters
     ----------
     native : Surrogate
-        What answers.
+        The surrogate that answers.
     affine, convex : bool
-        What it says of itself.
+        The properties it declares.
     """
 
     name = "counted"
@@ -64,7 +64,7 @@ class Counted(CutSurrogate):
 
 @dataclass
 class Checked:
-    """A solver that is checked, and what on.
+    """A solver under test, and its problem.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ class Checked:
 
 
 def check_runs(checked: Checked, alpha: float) -> None:
-    """What a run's records and weights claim is so, and from each of its states it goes on.
+    """Records and weights are true, and the run resumes from each of its states.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ def _check_restored(
     weights: list[np.ndarray],
     records: list[dict[str, Any]],
 ) -> None:
-    """A run that is given the state after a pass does what the run that gave it did."""
+    """A run restored to the state after a pass repeats the original run."""
     meta, arrays = state
     with checked.case.promise(f"{checked.what}: restore", "goes on from a state"):
         twin.restore(meta, {name: array.copy() for name, array in arrays.items()})
@@ -234,7 +234,7 @@ def _check_record(checked: Checked, run: Any, record: dict[str, Any], best: floa
 
 
 def check_calls(checked: Checked) -> None:
-    """Records tell how many cuts were asked for.
+    """Records report the number of cuts requested.
 
     Parameters
     ----------
@@ -250,14 +250,14 @@ def check_calls(checked: Checked) -> None:
     for _ in range(COUNTED):
         with checked.case.promise(checked.what, "makes a pass with a surrogate in Python"):
             told += run.step()["oracle_calls"]
-    # What start() spent may be told by the first record.
+    # The first record may report the calls of start().
     if not counted.calls - at_start <= told <= counted.calls:
         promise = f"counts its oracle calls ({COUNTED} passes, surrogate in Python)"
         checked.fail("step", promise, told, counted.calls)
 
 
 def check_refusals(checked: Checked) -> None:
-    """The solver refuses problems that it declares it cannot take, as ``Solver.check`` does.
+    """The solver refuses the problems that it declares unsupported, as ``Solver.check`` does.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Checks beyond the small: other layouts, few and many classes, larger labels and their cost."""
+"""Checks beyond small cases: other layouts, few and many classes, larger labels, their cost."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ._case import TOLERANCE, BrokenPromise, Case
 MANY_CLASSES, MOST_LABELS = 19, 400
 # Sizes that are tried, as long as a sample and an answer take no longer than this, in seconds.
 SIZES, LONGEST = (4, 7, 10, 13, 17), 0.01
-# Growth of the time with the size, as a power, from which on it is told.
+# Growth of the time with the size, as a power, from which it is reported.
 POWER = 4.5
 
 
@@ -49,7 +49,7 @@ def many_classes(structure: Any, seed: int) -> Case | None:
     try:
         case = Case(structure, 0, seed, 2, classes=classes)
     except BrokenPromise:
-        return None  # it takes none; check_options has looked
+        return None  # it takes none; check_options has checked that
     if len(case.space.classes_) != MANY_CLASSES:
         return None
     with case.promise("enumerate_labels", "lists all labels"):
@@ -101,7 +101,7 @@ def _variants(structure: Any) -> Iterator[Any]:
 
 
 def check_larger(case: Case) -> None:
-    """Values are those of labels and none is better, as far as other answers tell; what it costs.
+    """Values are those of labels, and no other answer is better; also the cost.
 
     Labels are not enumerated: sizes grow until an answer takes long.
     """

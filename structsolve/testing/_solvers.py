@@ -20,7 +20,7 @@ def check_solver(
     tol: float = TOL,
     passes: int = PASSES,
 ) -> None:
-    """Check a solver: its certificate, its optimum, its state, and what it leaves alone.
+    """Check a solver: its certificate, its optimum, its state, and that inputs stay unchanged.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def check_solver(
     Checked are: records (finite, the gap is primal less dual, what is certified holds for the
     weights, the dual is below the optimum, oracle calls are counted, some are certified), the
     primal against the objective of the weights, the optimum, with ``sample_weight`` too,
-    ``weights`` (a copy of the right length), runs that go on from each ``state`` with the same
+    ``weights`` (a copy of the right length), runs that resume from each ``state`` with the same
     weights and records bit for bit, runs of the same seed and on two threads, that problems are
     refused which the solver declares it cannot take, and that neither examples nor solver change.
     The objective is that of :class:`structsolve.Problem`, without L1.
@@ -93,7 +93,7 @@ def check_loss(
     size: int = 3,
     random_state: int = 0,
 ) -> None:
-    """Check a loss on a structure: its values, what it adds to scores, its matrix, its training.
+    """Check a loss on a structure: its values, the scores it adds, its matrix, its training.
 
     Parameters
     ----------

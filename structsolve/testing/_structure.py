@@ -20,7 +20,7 @@ from . import (
 )
 from ._case import Case, check_number
 
-#: What is checked of every case, by name: the case and the loss are handed on.
+#: Checks of every case, by name; each takes the case and the loss.
 CHECKS: dict[str, Callable[[Case, Any], None]] = {
     "parts": lambda case, loss: _operators.check_parts(case),
     "oracle": lambda case, loss: _operators.check_oracle(case),
@@ -35,7 +35,7 @@ CHECKS: dict[str, Callable[[Case, Any], None]] = {
     "augmented": _operators.check_augmented_oracle,
     "projection": lambda case, loss: _projections.check_projections(case),
 }
-#: What the first case tells of all.
+#: Checks of the first case only.
 ONCE: dict[str, Callable[[Case, Any], None]] = {
     "threads": lambda case, loss: _operators.check_threads(case),
     "truth": lambda case, loss: _operators.check_blindness(case),
@@ -45,9 +45,9 @@ ONCE: dict[str, Callable[[Case, Any], None]] = {
     "sizes": lambda case, loss: _sizes.check_larger(case),
 }
 EVERY = {**CHECKS, "marginals": lambda case, loss: _projections.check_marginals(case)}
-#: What is checked of a case with more classes than a vector holds.
+#: Checks of a case with more classes than a vector register holds.
 WIDE = ("oracle", "kbest", "max-marginals", "augmented", "marginals")
-#: What is checked where parts lie elsewhere.
+#: Checks of other layouts of parts.
 LAYOUTS = ("parts", "oracle", "relaxation", "kbest", "max-marginals", "marginals")
 NAMES = ("declaration", *CHECKS, *ONCE, "classes", "layouts")
 

@@ -23,7 +23,7 @@ def check_surrogate(
     size: int = 3,
     random_state: int = 0,
 ) -> None:
-    """Check a surrogate: what its cuts and bounds promise to solvers.
+    """Check a surrogate: the properties of its cuts and bounds that solvers rely on.
 
     Parameters
     ----------

@@ -99,7 +99,7 @@ def _check_mask(case: Case, model: Any, values: list[np.ndarray]) -> None:
         rows = case.labels[i]
         kept = rows[case.rng.integers(len(rows))]
         if len(kept) != case.sizes(i)[0] or kept.max(initial=0) >= len(space.classes_):
-            return  # labels are no classes of nodes
+            return  # labels are not classes of nodes
         open_ = case.rng.random((len(kept), len(space.classes_))) < 0.6
         open_[np.arange(len(kept)), kept] = True
         allowed.append([space.classes_[row].tolist() for row in open_])

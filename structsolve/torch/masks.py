@@ -37,13 +37,13 @@ def as_mask(mask: Any) -> np.ndarray:
 
 
 def sizes_of(mask: np.ndarray, lengths: Any = None) -> np.ndarray:
-    """Return the sizes of examples that a mask tells.
+    """Return the sizes of examples given by a mask.
 
     Parameters
     ----------
     mask : ndarray of bool of shape (n, longest) or (n, height, width)
     lengths : object
-        What else tells sizes.
+        Other sources of sizes.
 
     Returns
     -------
@@ -100,7 +100,7 @@ def known(labels: np.ndarray, ignored: int | None, lengths: Any, mask: Any) -> n
     Returns
     -------
     ndarray of bool, or None
-        None: those that lengths tell.
+        None: those given by lengths.
     """
     keep = None if mask is None else as_mask(mask)
     if ignored is None or not (holes := labels == ignored).any():

@@ -93,7 +93,7 @@ def alternate(
         Largest relative gap.
     max_alternations : int
     checkpoint : Checkpoint, optional
-        That ``drive`` reads and writes; what the alternation needs to go on is kept with it.
+        That ``drive`` reads and writes; the state of the alternation is kept with it.
 
     Returns
     -------

@@ -189,7 +189,7 @@ def train(
     after : callable, optional
         Called with the record of each pass; True ends training.
     checkpoint : Checkpoint, optional
-        Where training goes on, if there is one; it is written as training goes on.
+        File from which training resumes, if any; it is written during training.
 
     Returns
     -------

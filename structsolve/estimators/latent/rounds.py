@@ -49,7 +49,7 @@ class Descent:
     history : list of dict
         The record of each pass.
     reason : str
-        Why it ended; empty while it goes on.
+        Why it ended; empty while it runs.
     """
 
     w: np.ndarray
@@ -304,7 +304,7 @@ class Rounds:
         return np.where(taken, best, labels), np.where(better, fresh, bounds), missed
 
     def _ended(self, reason: str, moved: int, gained: float, present: Descent) -> str:
-        """Return why the rounds end; "" where they go on."""
+        """Return why the rounds end; "" if they continue."""
         if self.completer is None or reason in ENDS:
             return reason
         little = gained <= SETTLED * self.tol * abs(present.objective)
