@@ -135,7 +135,7 @@ def stale_object(obj: Any) -> str | None:
     Returns
     -------
     str or None
-        A complaint, or None where there is none.
+        A complaint, or None.
     """
     for cls in type(obj).__mro__:
         path = getattr(sys.modules.get(cls.__module__), "__file__", None)

@@ -148,7 +148,7 @@ def flat_allowed(allowed: Any, shapes: np.ndarray, classes: np.ndarray) -> Any:
         Naming the example.
     """
     if not isinstance(allowed, (list, tuple, np.ndarray)) or len(allowed) != len(shapes):
-        return allowed  # which is told there
+        return allowed  # reported there
     return [
         None if given is None else _flat_allowed(given, shape, classes, i)
         for i, (given, shape) in enumerate(zip(allowed, shapes.tolist()))

@@ -132,7 +132,7 @@ def _model(scores: GraphScores) -> Any:
 
 
 def _check_size(scores: GraphScores, transform: bool) -> None:
-    """Refuse graphs that do not fit the memory, counting what is largest."""
+    """Refuse graphs that do not fit in memory, by the size of the largest arrays."""
     n, m, K = len(scores.states), len(scores.ends), int(scores.states.max())
     cells = scores.pair.size if not scores.shared else 0
     # Scores, their copies in single precision, local search; messages; indices.
@@ -145,7 +145,7 @@ def _check_size(scores: GraphScores, transform: bool) -> None:
 
 
 def _oracle_of(scores: GraphScores, oracle: str, max_iter: int) -> tuple[WeightLayout, Any]:
-    """Return the blocks of part scores, and the decoder that takes them."""
+    """Return the blocks of part scores, and a decoder for them."""
     n, m, K = len(scores.states), len(scores.ends), int(scores.states.max())
     pair = Block("pair", "shared" if scores.shared else "edge", (K, K))
     blocks = WeightLayout([Block("node", "node", (K,)), pair], 1, 1)

@@ -1,4 +1,4 @@
-"""Which decoder answers what: from the names that users write to the operators of graphs."""
+"""Maps the oracle names that users write to decoders and operators of graphs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ RELAXED = 1e-3
 
 
 def check_name(name: Any, argument: str = "oracle") -> None:
-    """Refuse a name that no decoder has.
+    """Refuse unknown names of decoders.
 
     Parameters
     ----------
@@ -167,14 +167,14 @@ def make_power(shape: Any, name: str, power: str, layout: Any) -> Any:
 
 
 def _with_cut(relaxation: Any, shape: Any, name: str, layout: Any) -> Any:
-    """The relaxation, with a minimum cut before it where that may do."""
+    """The relaxation, preceded by a minimum cut where one may suffice."""
     if not _tries_cut(shape, name, CUT_STATES_RELAXED):
         return relaxation
     return _cut_oracle.CutFirstRelaxation(relaxation, _networks(shape, layout), layout)
 
 
 def _tries_cut(shape: Any, name: str, most: int) -> bool:
-    """Return whether a minimum cut is tried, which super-modular scores take."""
+    """Return whether to try a minimum cut, which requires super-modular scores."""
     pairs = shape.max_edges * (shape.max_states - 1) ** 2
     return name == "auto" and shape.max_states <= most and pairs <= CUT_PAIRS
 
@@ -185,7 +185,7 @@ def _networks(shape: Any, layout: Any) -> CutNetworks:
 
 
 def _make_ranking(shape: Any, algorithm: str, power: str, layout: Any) -> Any:
-    """The k best or max-marginals, None where there are none."""
+    """The operator of k best or max-marginals, None where not supported."""
     if algorithm not in ("forest", "exact"):
         return None
     plans = None

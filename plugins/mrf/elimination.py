@@ -1,4 +1,4 @@
-"""Best labelings of narrow graphs, exactly, by eliminating one node after the other."""
+"""Exact best labelings of graphs of small treewidth, by eliminating nodes one by one."""
 
 from __future__ import annotations
 

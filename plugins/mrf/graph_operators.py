@@ -32,7 +32,7 @@ NO_POWERS = {
 
 
 class GraphSpace(Protocol):
-    """What the functions below need of a space."""
+    """The interface of a space that the functions below need."""
 
     structure: Any
     layout: Any
@@ -145,7 +145,7 @@ def bind_power(space: GraphSpace, power: str, layout: Any) -> Any:
     Returns
     -------
     structsolve.operators.Operator or None
-        None where these graphs have no such power.
+        None where these graphs do not support the power.
     """
     return make_power(space.graphs(layout), space.oracle_for(layout), power, layout)
 

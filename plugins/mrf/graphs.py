@@ -160,7 +160,7 @@ _DIRECTIONS = (
 
 
 def grid_directions(neighbours: int) -> tuple[Any, ...]:
-    """Return which cells of a grid are neighbours, by direction.
+    """Return neighbouring cells of a grid, by direction.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ from structsolve.examples.packed import Examples
 
 
 def is_network(x: Any) -> bool:
-    """Tell networkx graphs from arrays.
+    """Return whether an example is a networkx graph.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ def is_network(x: Any) -> bool:
 
 
 def check_attributes(structure: Any) -> None:
-    """Refuse parameters that name no attributes.
+    """Refuse parameters that are not names of attributes.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def _features(items: Any, i: int, structure: Any, parameter: str) -> np.ndarray:
 
 
 def name_nodes(examples: Examples, names: list[list[Any] | None]) -> None:
-    """Keep the names of nodes, where some examples came as networkx graphs.
+    """Keep the names of nodes if some examples are networkx graphs.
 
     Parameters
     ----------

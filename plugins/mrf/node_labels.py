@@ -1,4 +1,4 @@
-"""Labels of nodes that are not all alike: some are void, some weigh more than others."""
+"""Node labels that may be void, and node weights."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class NodeLabels(NamedTuple):
 
 
 def void_names(void: Any) -> tuple[Any, ...]:
-    """Return the labels that count for nothing.
+    """Return the void labels.
 
     Parameters
     ----------

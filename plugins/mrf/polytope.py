@@ -34,7 +34,7 @@ class GraphPolytopes(LocalPolytopes):
         return graph
 
     def parts(self, i: int) -> np.ndarray:
-        """Return the part of each variable, in theta; -1 where it has none."""
+        """Return the part of each variable, in theta; -1 for none."""
         # Scores that number the parts show which part each variable has; without one it scores 0.
         size = self.layout.sizes(i)[0]
         _, _, unary, pair = self.shape.model(i, np.arange(1.0, size + 1))

@@ -28,9 +28,8 @@ class ArcConsistency(NamedTuple):
     kept : ndarray of bool of shape (nodes, K)
         The maximal states that are left.
     label : ndarray of int of shape (nodes,) or None
-        A labeling whose states and pairs are all maximal: its score is the bound, so none is
-        better.  None where none was met, which for graphs with cycles is no proof that there is
-        none.
+        A labeling whose states and pairs are all maximal: its score is the bound, so it is optimal.
+        None if none was found, which for graphs with cycles does not prove that none exists.
     """
 
     consistent: bool

@@ -159,7 +159,7 @@ def _nodes(unary: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _fixed(table: np.ndarray) -> np.ndarray:
-    """Return a flat view that cannot be written to, of which models need no copy."""
+    """Return a flat read-only view, which models need not copy."""
     flat = table.reshape(-1).view()
     flat.flags.writeable = False
     return flat
@@ -206,7 +206,7 @@ def _table(values: Any, ndim: int, where: str) -> np.ndarray:
 
 
 def _is_table(pair: Any) -> bool:
-    """Tell one table for all edges from a table per edge."""
+    """Return whether all edges share one table."""
     if isinstance(pair, np.ndarray):
         return pair.ndim == 2
     return len(pair) > 0 and np.ndim(pair[0]) == 1

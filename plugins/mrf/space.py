@@ -108,7 +108,7 @@ class MRFStructure(Structure):
         Iterations of TRW-S at most, for "trws", "expansion" and "auto".
     void : label or list of labels, optional
         Labels of nodes that count for nothing: training leaves these nodes and their edges out,
-        scores do not count them, and predictions label them as any other.  A list may hold None
+        scores ignore them, and predictions label them like any other node.  A list may hold None
         and NaN.  By default there are none, and -1 beside other labels is refused, as it often
         means this; ``()`` takes it as a class.
 

@@ -19,7 +19,7 @@ ADVICE = "name all classes with OrdinalStructure(classes=[...]), or score with l
 
 
 def _cost_matrix(space: Any, loss: Any) -> np.ndarray | None:
-    """Return the costs ``[true, predicted]`` of classes, None for a loss that is not known.
+    """Return the costs ``[true, predicted]`` of classes, None for an unknown loss.
 
     Costs by the kind of error alone have one more row, for labels that training did not see.
     """
@@ -49,7 +49,7 @@ def node_costs(space: Any, loss: Any) -> Any:
     Returns
     -------
     NodeCosts
-        None for a loss that is not known.
+        None for an unknown loss.
     """
     from structsolve.structure.node_losses import NodeCosts
 
@@ -71,7 +71,7 @@ def bind_loss(space: Any, loss: Any) -> Any:
     Returns
     -------
     callable or None
-        None for a loss that is not known.
+        None for an unknown loss.
     """
     costs = node_costs(space, loss)
     if costs is None:

@@ -38,7 +38,7 @@ class OrdinalStructure(Structure):
     are ordered by value and must leave no gap.  Beside the losses of classes there are "absolute",
     the number of classes between truth and prediction, and "normalized-absolute", divided by K - 1.
 
-    Nothing forces thresholds to rise: prediction is the best score whatever their order.  A
+    Thresholds need not increase: prediction maximises the score for any order of them.  A
     threshold below the one before it means that the data have no use for the class between them.
     There is no intercept beside the thresholds.
 
@@ -71,7 +71,7 @@ class OrdinalStructure(Structure):
         X : array, CSR matrix or data frame of shape (n, n_features)
         Y : array of shape (n,)
         classes : sequence, optional
-            All classes in any order, where Y may lack some.
+            All classes in any order, including those that do not occur in Y.
         fit_intercept : bool
             Rows get a constant feature; not so with thresholds.
 

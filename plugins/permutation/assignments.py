@@ -63,7 +63,7 @@ def bind_loss(space: AssignmentSpace, loss: Any) -> Any:
     Returns
     -------
     callable or None
-        None for a loss that is not known.
+        None for an unknown loss.
     """
     if isinstance(loss, (CostMatrix, ClassWeights)):
         return partial(_bind_table_loss, loss)

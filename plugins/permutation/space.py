@@ -113,7 +113,7 @@ class PermutationStructure(Structure):
         Raises
         ------
         ValueError
-            For labels that are no permutations, or use forbidden pairs.
+            For labels that are not permutations, or use forbidden pairs.
         """
         self.check_params()
         kind = self.kind
@@ -279,12 +279,12 @@ class RankingSpace(AssignmentSpace):
         Y : array or data frame of shape (n, K), optional
             Rankings.
         unseen : {"error", "extra"}
-            The same here: there are no other ranks.
+            Ignored: there are no other ranks.
 
         Raises
         ------
         ValueError
-            For other columns than in training, and rows that are no rankings.
+            For other columns than in training, and rows that are not rankings.
         """
         if _holds_pairs(X):
             raise ValueError(
@@ -365,7 +365,7 @@ class MatchingSpace(AssignmentSpace):
         Raises
         ------
         ValueError
-            For other features than in training, and labels that are no matchings.
+            For other features than in training, and labels that are not matchings.
         """
         if not _holds_pairs(X) and hasattr(X, "shape"):
             raise ValueError(

@@ -59,7 +59,7 @@ class TreeSpace(LabelingSpace):
         Raises
         ------
         ValueError
-            For labels that are not known, and for pairs where there are no transitions.
+            For unknown labels, and for pairs where there are no transitions.
         """
         return self.transition_masks(
             examples, allowed, forbidden, "(parent's label, child's label)"

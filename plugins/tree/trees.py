@@ -183,7 +183,8 @@ def stack_trees(
     Raises
     ------
     ValueError
-        For what is no forest, and for rows of features that do not fit it or the training data.
+        For graphs that are not forests, and for feature rows that do not fit them or the training
+        data.
     """
     from structsolve.plugins.tree._shape import order_nodes  # compiled: not to list structures
 

@@ -244,7 +244,7 @@ def samples(
     n : int, default=1
         Labels per example.
     random_state : int, Generator or None, optional
-        Equal numbers give equal labels, whatever the threads.
+        Equal numbers give equal labels, with any number of threads.
     n_jobs : int, optional
         Threads.
 

@@ -25,7 +25,7 @@ from ._sheets import places_of
 
 # Batches whose operators are kept, per space.
 KEPT = 8
-# Sums of the gradients of shared blocks: ranges of examples, whatever the number of threads.
+# Sums of the gradients of shared blocks: ranges of examples, independent of the threads.
 SUMS = 16
 
 
@@ -38,7 +38,7 @@ class Binding:
     examples : Examples
         Its arrays must not change; see :func:`binding_of`.
     kept : Kept
-        What the space was asked for by other batches.
+        The factories of the space, from other batches.
     """
 
     def __init__(self, space: Any, examples: Examples, kept: Kept):

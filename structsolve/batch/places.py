@@ -28,7 +28,7 @@ class Places:
     tables : Tables, optional
         Of the space; kept for other batches.
     table_sizes : sequence, optional
-        What ``pack_sizes()`` was told, where this is all that tells one example from another.
+        The arguments of ``pack_sizes()``, where only these distinguish examples.
 
     Attributes
     ----------
