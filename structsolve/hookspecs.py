@@ -62,7 +62,7 @@ class Named:
 
 @hookspec
 def structsolve_structures() -> Sequence[Named]:
-    """Return the structures that this plugin brings.
+    """Return the structures that this plugin provides.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Label sequences as a plugin: what it brings, hook by hook."""
+"""Label sequences as a plugin: what it provides, hook by hook."""
 
 from structsolve.hookspecs import Named, hookimpl
 from structsolve.plugins.chain.space import ChainSpace, ChainStructure

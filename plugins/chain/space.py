@@ -257,7 +257,7 @@ class ChainStructure(LabelingStructure):
 
 
 def _pairs_and_ends(classes: list[Any], forbidden: Any) -> tuple[list[Any], list[Any]]:
-    """Return pairs of labels, and those in which None stands for what is beside a chain."""
+    """Return pairs of labels, and pairs in which None stands for the outside of a chain."""
     if isinstance(forbidden, str):
         forbidden = forbidden_pairs(classes, forbidden)
     if not hasattr(forbidden, "__iter__"):

@@ -1,4 +1,4 @@
-"""Label sets under a hierarchy as a plugin: what it brings, hook by hook."""
+"""Label sets under a hierarchy as a plugin: what it provides, hook by hook."""
 
 from functools import partial
 

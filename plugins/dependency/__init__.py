@@ -1,4 +1,4 @@
-"""Dependency trees as a plugin: what it brings, hook by hook."""
+"""Dependency trees as a plugin: what it provides, hook by hook."""
 
 from functools import partial
 

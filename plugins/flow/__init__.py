@@ -1,4 +1,4 @@
-"""Flows in a network as a plugin: what it brings, hook by hook."""
+"""Flows in a network as a plugin: what it provides, hook by hook."""
 
 from functools import partial
 

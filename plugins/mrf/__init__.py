@@ -1,4 +1,4 @@
-"""Labelings of graphs (pairwise Markov random fields) as a plugin: what it brings, hook by hook."""
+"""Labelings of graphs (pairwise Markov random fields) as a plugin: its contents, hook by hook."""
 
 from functools import partial
 

@@ -56,7 +56,7 @@ class MulticlassStructure(Structure):
         return MulticlassSpace(self, arrays["classes"], state["n_features"], state["intercept"])
 
     def score_space(self, classes: Any = None, edge: bool = False) -> MulticlassSpace:
-        """Return a space of so many classes, or of their sorted names, without features."""
+        """Return a space without features, of a number of classes or of their sorted names."""
         packing.no_edges(edge, self.name)
         return MulticlassSpace(self, labels.class_names(classes, self.name), 0, False)
 
@@ -81,7 +81,7 @@ class RowSpace(NodeSpace):
         return Examples(offsets, nodes)
 
     def pack_sizes(self, sizes: Any, **topology: Any) -> Examples:
-        """Return so many examples without features."""
+        """Return this many examples without features."""
         return Examples(packing.row_offsets(sizes, topology))
 
     def flatten(self, Y: Any, offsets: np.ndarray) -> np.ndarray:

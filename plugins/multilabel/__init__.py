@@ -1,4 +1,4 @@
-"""Label sets as a plugin: what it brings, hook by hook.
+"""Label sets as a plugin: what it provides, hook by hook.
 
 Label sets are labelings of a graph of the labels: with pairs of labels, everything but the losses
 comes from structsolve.plugins.mrf.

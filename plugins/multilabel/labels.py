@@ -113,7 +113,7 @@ def indicators(Y: Any, n: int, n_labels: int | None = None) -> np.ndarray:
 
 
 def _of_one_label(y: np.ndarray) -> str:
-    """What else to do with an array that is no matrix."""
+    """Advice for an array that is not a matrix."""
     if y.ndim != 1:
         return ""
     if y.dtype.kind == "f" and (y != np.floor(y)).any():

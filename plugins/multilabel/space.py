@@ -107,7 +107,7 @@ class MultilabelStructure(Structure):
         return space, space._examples(nodes, offsets, matrix)
 
     def score_space(self, classes: Any = None, edge: bool = False) -> MultilabelSpace:
-        """Return a space of so many labels, or of these names, without features.
+        """Return a space without features, of a number of labels or of their names.
 
         See :meth:`structsolve.Structure.score_space`.
 
@@ -221,7 +221,7 @@ class MultilabelSpace(Space):
         return examples
 
     def pack_sizes(self, sizes: Any, **topology: Any) -> Examples:
-        """Return so many examples without features."""
+        """Return this many examples without features."""
         return self._examples(None, packing.row_offsets(sizes, topology), None)
 
     def mask(

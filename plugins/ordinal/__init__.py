@@ -1,4 +1,4 @@
-"""One of K ordered classes per row as a plugin: what it brings, hook by hook."""
+"""One of K ordered classes per row as a plugin: what it provides, hook by hook."""
 
 from structsolve.hookspecs import Named, hookimpl
 from structsolve.plugins.multiclass.row_operators import (

@@ -102,7 +102,7 @@ class OrdinalStructure(Structure):
         return space, Examples(offsets, nodes, space.encode(flat, offsets))
 
     def score_space(self, classes: Any = None, edge: bool = False) -> OrdinalSpace | ThresholdSpace:
-        """Return a space of so many classes, or of these in their order, without features."""
+        """Return a space without features, of a number of classes or of their ordered names."""
         packing.no_edges(edge, self.name)
         given = self.classes if classes is None else classes
         order = labels.class_names(given, self.name, ordered=False)

@@ -1,4 +1,4 @@
-"""Rankings and matchings as a plugin: what it brings, hook by hook."""
+"""Rankings and matchings as a plugin: what it provides, hook by hook."""
 
 from functools import partial
 

@@ -313,7 +313,7 @@ class RankingSpace(AssignmentSpace):
             rankings(ranks, examples.n, K)
 
     def pack_sizes(self, sizes: Any, **topology: Any) -> Examples:
-        """Return so many rankings without features: one row of scores [label, rank] each."""
+        """Return this many rankings without features: one row of scores [label, rank] each."""
         return self._examples(None, packing.row_offsets(sizes, topology))
 
     def unpack(self, flat: np.ndarray, examples: Examples) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Labelings of trees and forests as a plugin: what it brings, hook by hook."""
+"""Labelings of trees and forests as a plugin: what it provides, hook by hook."""
 
 from structsolve.hookspecs import Named, hookimpl
 from structsolve.plugins.tree.space import TreeSpace, TreeStructure

@@ -217,7 +217,7 @@ class Batches:
 
 
 def _space_of(structure: Any, classes: Any, edge: bool, told: bool) -> tuple[Any, bool]:
-    """Return a space of so many classes, or of a structure that has none; which of them it is."""
+    """Return a space of a number of classes, or of a structure without classes; and which it is."""
     try:
         return score_space(structure, classes, edge=edge), told and classes is None
     except (TypeError, ValueError) as error:

@@ -14,7 +14,7 @@ from structsolve.io.graphs import read_hierarchy, read_network
 from structsolve.structure.ask import loss_names
 from structsolve.utils.suggest import did_you_mean
 
-# What files hold that structures are made of: names of options, and of parameters.
+# Files from which structures are made: names of options, and of parameters.
 FILES = ("hierarchy", "network")
 
 # Options of margin estimators alone, with their defaults.
@@ -60,7 +60,7 @@ def file_format(args: argparse.Namespace) -> str | None:
 
 
 def brings_structure(args: argparse.Namespace, brings: Sequence[str]) -> bool:
-    """Return whether the structure is made of what its data bring, such as a hierarchy.
+    """Return whether the structure is made from its data files, such as a hierarchy in them.
 
     Parameters
     ----------

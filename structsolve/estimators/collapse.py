@@ -10,7 +10,7 @@ from ..structure import calls
 
 # Examples that are looked at, and how few tell nothing.
 LOOKED_AT, FEWEST = 100, 20
-# Label sets: so many times more labels than are true are no answer.
+# Label sets: this many times more labels than are true count as a collapse.
 TOO_MANY = 5
 
 

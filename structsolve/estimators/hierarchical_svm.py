@@ -45,8 +45,8 @@ class HierarchicalSVM(SparseFitting):
     slack : float, optional
         The sums lie in ``[1, slack]`` ("rho", "maxmin"); 1 on trees and 1.5 on other graphs.
     labels : {"auto", "single-leaf", "leaf-union", "closed"}, default="auto"
-        What y holds: one leaf per example, unions of paths to leaves, or any sets that hold the
-        parents of their nodes. "auto": one leaf per example where y is 1-D, else unions.
+        The kind of labels: one leaf per example, unions of paths to leaves, or any sets that hold
+        the parents of their nodes. "auto": one leaf per example where y is 1-D, else unions.
     close : bool, default=False
         Add missing ancestors to the labels of y; False refuses such labels.
     structure_name : str, optional

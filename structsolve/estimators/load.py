@@ -49,7 +49,7 @@ def load(path: str | os.PathLike[str], kernel: Any = None, mmap: bool = False) -
     ------
     ValueError
         When the file is cut short, damaged, not one of ours, written by a newer format, or needs
-        a structure that no installed plugin brings.
+        a structure that no installed plugin provides.
 
     Examples
     --------

@@ -143,7 +143,7 @@ class PredictionMixin(DistributionMixin):
         X, y : as for ``fit``
         sample_weight : array of shape (n,), optional
         metric : str, optional
-            A name that :func:`structsolve.get_scorer` knows, or what a plugin brings.
+            A name that :func:`structsolve.get_scorer` knows, or one that a plugin provides.
 
         Returns
         -------

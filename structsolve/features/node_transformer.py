@@ -109,7 +109,7 @@ class NodeTransformer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
 
     @property
     def set_output(self) -> Any:
-        """There is none: the result is one matrix for each example, which no table holds."""
+        """Not available: the result is one matrix per example, which no table can hold."""
         raise AttributeError(
             f"{type(self).__name__} has no set_output: its result is one matrix for each example, "
             "which no table holds; get_feature_names_out() names their columns"

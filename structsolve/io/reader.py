@@ -10,7 +10,7 @@ from ._text import text_lines
 
 
 class Reader(Params):
-    """Reads one format of data files; plugins bring readers by the hook ``structsolve_readers``.
+    """Reads one format of data files; plugins provide readers by the hook ``structsolve_readers``.
 
     A reader has parameters alone.  What it learns from training data, such as the names of columns,
     :meth:`fit` puts into them: model files hold them (values that JSON knows), and the reader that

@@ -125,8 +125,8 @@ class Backend(Params):
         Answers are optimal up to rounding.  False: an oracle made of such programs is not exact,
         and its bounds come from row duals, or from :attr:`Answer.bound`.
     ends_early : bool
-        A limit was asked for: where it ends a program, any label stands for the best, with the
-        bound that was proved by then.  False: HiGHS solves what the backend could not.
+        A limit is set: when it ends a program, any label is returned, with the bound proved so far.
+        False: HiGHS solves what the backend could not.
     batch : int
         Rows that are worth solving at once: examples to be decoded are put side by side into one
         block-diagonal program up to this size. 0: one by one.

@@ -168,7 +168,7 @@ def _has(structure: Any, name: str) -> bool:
 
 
 def list_plugins() -> list[dict[str, Any]]:
-    """Return what every plugin brings.
+    """Return the contents of every plugin.
 
     Returns
     -------

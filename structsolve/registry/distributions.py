@@ -1,4 +1,4 @@
-"""Installed packages that bring plugins: their entry points, in the order of registration."""
+"""Installed packages that provide plugins: their entry points, in the order of registration."""
 
 from __future__ import annotations
 

@@ -61,9 +61,9 @@ class Names:
         kind : str
             One of ``LISTS``.
         name : str
-            ``name``, or ``distribution:name`` where two bring the same.
+            ``name``, or ``distribution:name`` where two provide the same.
         source : str, optional
-            Distribution, and perhaps version, that must bring it, as :meth:`source_of` gives it.
+            Distribution, and perhaps version, that must provide it, as :meth:`source_of` gives it.
 
         Returns
         -------
@@ -341,11 +341,11 @@ class Names:
         declared = self._declared(kind)
         own = getattr(value, "name", None)
         exact = [m for m in declared if m[1].factory is type(value)]
-        # Two may bring one name: the class itself decides.
+        # Two may provide one name: the class itself decides.
         if named := next((m for m in exact if m[1].name == own), None):
             return named
         for plugin, item in declared:
-            # Of a factory that is no class, the name of the object alone decides.
+            # For a factory that is not a class, only the object's name decides.
             fits = not isinstance(item.factory, type) or isinstance(value, item.factory)
             if item.name == own and fits:
                 return plugin, item

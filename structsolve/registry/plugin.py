@@ -39,7 +39,7 @@ class Plugin:
     off : bool
         Whether it was switched off, and not imported.
     declares : dict of str to list
-        What it brings, by kind, and the names of its hooks.
+        Its contents, by kind, and the names of its hooks.
     """
 
     name: str

@@ -28,9 +28,9 @@ def make_search(name: Any, max_calls: int = 50, tol: float | None = None) -> Any
     Raises
     ------
     ValueError
-        When no plugin brings such a search, or its settings are wrong.
+        When no plugin provides such a search, or its settings are wrong.
     TypeError
-        When what a plugin brings makes something else.
+        When a plugin's factory makes something else.
 
     Examples
     --------

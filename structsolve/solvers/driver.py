@@ -50,8 +50,8 @@ class Validation:
     score : callable
         From weights to their score; larger is better.
     patience : int
-        Stop after so many certified passes without improvement, and return the weights of the best
-        score; 0 never stops, and returns those of the last pass.
+        Stop after this many certified passes without improvement, and return the weights of the
+        best score; 0 never stops, and returns those of the last pass.
     """
 
     score: Callable[[np.ndarray], float]

@@ -11,7 +11,7 @@ from .gbcfw import has_segments
 from .passes import partial_sums, subgradient
 from .sparse_dual import SHARES, SparseDual
 
-# Without a small gap the run has settled when so many steps gained less than this share of `tol`.
+# Without a small gap the run has settled when this many steps gained less than this share of `tol`.
 PATIENCE, GAIN = 10, 0.01
 # With L1 alone a program over the last gradients bounds the optimum, every so many steps, once ten
 # of them gain less than this share.

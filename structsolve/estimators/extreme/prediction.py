@@ -24,9 +24,9 @@ from .checks import (
     some_rows,
 )
 
-# Scores of all classes are made for so many bytes of class numbers at a time.
+# Scores of all classes are computed for this many bytes of class numbers at a time.
 _BLOCK = 2**26
-# Chosen classes are scored one by one where they are fewer than one of so many.
+# Chosen classes are scored one by one if they are fewer than one in this many.
 _SOME = 8
 NO_PROBABILITIES = (
     "scores of this surrogate are no probabilities: once fitted, call calibrate(X, y) with "

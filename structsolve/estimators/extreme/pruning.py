@@ -34,7 +34,7 @@ def threshold_keeping(postings: Postings, number: int) -> float:
 
 
 def prune_to_size(postings: Postings, most: float, empty: int) -> Postings:
-    """Leave out the smallest weights so that a file of the rest takes at most so many bytes.
+    """Drop the smallest weights until a file of the rest takes at most ``most`` bytes.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def prune_to_size(postings: Postings, most: float, empty: int) -> Postings:
 def prune_to_error(
     postings: Postings, error_of: Callable[[Postings], float], allowed: float
 ) -> Postings:
-    """Leave out as many small weights as do not raise an error by more than what is allowed.
+    """Drop as many small weights as possible without raising the error by more than allowed.
 
     Parameters
     ----------

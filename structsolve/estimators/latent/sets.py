@@ -61,7 +61,7 @@ class Sets:
 
 @dataclass
 class Given:
-    """What y says, apart.
+    """The content of y, taken apart.
 
     Parameters
     ----------
@@ -297,7 +297,7 @@ def sets_of(given: Given, X: Any, space: Space, examples: Examples) -> Sets:
     Raises
     ------
     ValueError
-        Naming the example and the node with a label that is no class.
+        Naming the example and the node with a label that is not a class.
     """
     classes = space.classes_
     K = len(classes)
