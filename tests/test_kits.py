@@ -18,6 +18,7 @@ from structsolve.testing import (
     check_loss,
     check_metric,
     check_reader,
+    check_search,
     check_solver,
     check_structure,
     check_surrogate,
@@ -49,6 +50,23 @@ def test_solvers_pass(solver):
         "multiclass" if solver == "interior-point" else "chain",
         surrogate="crf" if solver in ("gbcfw", "lbfgs", "sdca") else "margin",
     )
+
+
+@pytest.mark.parametrize("structure", ["chain", "multilabel", "multiclass", PyChainStructure()])
+@pytest.mark.parametrize("search", registry.default().names("searches"))
+def test_searches_pass(search, structure):
+    lacks = {"exact": ("multilabel",), "angular": ()}.get(search)
+    if lacks is not None and (structure in lacks or isinstance(structure, PyChainStructure)):
+        refused("takes no psi on structure", check_search, search, structure)
+    else:
+        check_search(search, structure)
+
+
+@pytest.mark.parametrize("kit, make, args, options, message", [
+    pytest.param(*(entry[0], *entry[2:]), id=entry[1]) for entry in KITS if entry[0] is check_search
+])  # fmt: skip
+def test_false_declarations_of_searches_are_told(kit, make, args, options, message):
+    refused(message, kit, make(), *args, error=BrokenPromise, **options)
 
 
 def test_readers_pass(tmp_path):

@@ -10,6 +10,8 @@ from python_structures import PyChainSpace, py_chain
 from structsolve.io.reader import Reader
 from structsolve.lp import Highs
 from structsolve.lp.base import Answer, Program
+from structsolve.search.hull import ConvexHull
+from structsolve.search.scalar import Binary, Bisecting
 from structsolve.solvers import BCFW, SGD, CuttingPlane
 from structsolve.structure.losses import CostMatrix
 from structsolve.surrogates import Margin, Slack
@@ -18,6 +20,7 @@ from structsolve.testing import (
     check_loss,
     check_metric,
     check_reader,
+    check_search,
     check_solver,
     check_surrogate,
 )
@@ -761,3 +764,55 @@ def MetricFits(model, X, y):
     value = _right(model, X, y)
     model.fit(X, [label[::-1] for label in y])
     return value
+
+
+# -- searches: what they declare is not what they do -----------------------------------------------
+
+
+def search(message, structure="chain"):
+    """Collect a search."""
+
+    def collect(kind):
+        KITS.append((check_search, kind.__name__, kind, (structure,), {}, message))
+        return kind
+
+    return collect
+
+
+@search(r"makes no more than max_calls oracle calls")
+class SearchOfOneCall(ConvexHull):
+    max_calls = 1
+
+
+@search(r"is fractional, so it finds the best mixture|no mixture exceeds|returns a label")
+class SearchOfMixtures(Bisecting):
+    fractional = True
+
+
+@search(r"gives a bound that no label exceeds|counts, so it finds the best label")
+class SearchThatCounts(Binary):
+    counting = True
+
+
+@search(r"names itself where it refuses")
+class SearchWithoutAName(Bisecting):
+    def extra_bytes(self, plane, labels=None):
+        raise ValueError("not this one")
+
+
+@search(r"is bound to a task, or refuses it by a ValueError.*RuntimeError")
+class SearchThatRaises(ConvexHull):
+    def extra_bytes(self, plane, labels=None):
+        raise RuntimeError("no memory")
+
+
+@search(r"keeps (name|max_calls|tol) in a copy")
+class SearchCopiedHalf(ConvexHull):
+    def __init__(self, max_calls=7):
+        super().__init__(max_calls)
+
+    def __reduce__(self):
+        return type(self), (9,)
+
+    def __deepcopy__(self, memo):
+        return type(self)(9)

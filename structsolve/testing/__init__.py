@@ -50,6 +50,7 @@ from __future__ import annotations
 from ._backends import check_backend
 from ._case import BrokenPromise
 from ._hosts import check_metric, check_reader
+from ._searches import check_search
 from ._sizes import SlowOperator
 from ._solvers import check_loss, check_solver
 from ._structure import check_structure
@@ -62,6 +63,7 @@ __all__ = [
     "check_loss",
     "check_metric",
     "check_reader",
+    "check_search",
     "check_solver",
     "check_structure",
     "check_surrogate",
