@@ -4,6 +4,7 @@ import ast
 import inspect
 import re
 from importlib import import_module
+from importlib.util import find_spec
 from itertools import pairwise
 
 import pytest
@@ -119,6 +120,8 @@ def test_what_the_tables_name_is_there(model):
     for left, code in codes:
         assert list(missing(code, model)) == [], f"{left}: {code}"
     for name in re.findall(r"structsolve\.[\w.]*\w", PAGE.read_text(encoding="utf-8")):
+        if name.startswith("structsolve.torch") and find_spec("torch") is None:
+            continue  # of an extra; looked at where it is installed
         if name != "structsolve.solvers":
             home, _, last = name.rpartition(".")
             assert hasattr(import_module(home), last), name

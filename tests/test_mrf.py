@@ -151,11 +151,11 @@ def test_networkx_graphs():
         graphs.append(graph)
         labels.append(y)
     expected = (
-        StructuredSVM("mrf", tol=0.1)
+        StructuredSVM("mrf", alpha=0.01, tol=1e-4)
         .fit([(x, edges) for x in X], Y)
         .predict([(x, edges) for x in X])
     )
-    model = StructuredSVM("mrf", tol=0.1).fit(graphs, labels)
+    model = StructuredSVM("mrf", alpha=0.01, tol=1e-4).fit(graphs, labels)
     assert [list(p.values()) for p in model.predict(graphs)] == [p.tolist() for p in expected]
     with_features = StructuredSVM(MRFStructure(tables="features"), tol=0.1).fit(graphs, labels)
     assert with_features.coef_["pair"].shape == (1, 2, 2)

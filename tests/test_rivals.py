@@ -113,7 +113,7 @@ def test_random_rivals_are_uniform_and_depend_on_the_batch_alone():
         ("graph:rebuild=0", "rebuild is 0, expected a number above 0, at most 1"),
         ("random:0", "k is 0, expected an integer of at least 1"),
         ("random:1.5", "k is 1.5"),
-        ("certifed", r"unknown rival index 'certifed'; known: \['certified', "),
+        ("certifed", r"'certifed' .did you mean 'certified'\?.; known: \['certified', "),
         ("exact:3", "expected some of|takes no arguments|takes 1 positional"),
     ],
 )

@@ -82,7 +82,8 @@ class SGD(Solver):
     >>> from structsolve import StructuredSVM
     >>> from structsolve.solvers import SGD
     >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]
-    >>> StructuredSVM("multiclass", solver=SGD(order="uniform")).fit(X, y).predict(X).tolist()
+    >>> model = StructuredSVM("multiclass", solver=SGD(order="uniform"), alpha=1e-3)
+    >>> model.fit(X, y).predict(X).tolist()
     [0, 0, 1, 1]
     """
 

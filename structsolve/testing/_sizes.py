@@ -76,8 +76,9 @@ def other_layouts(structure: Any, seed: int, size: int) -> Iterator[Case]:
             continue
         try:
             few = Case(variant, 0, seed, size, two=True)
+            few.enumerate()
         except BrokenPromise:
-            continue  # its labels are no numbers of classes
+            continue  # its labels are no numbers of classes, or not all of them are allowed
         few.more = ", solvers=(), only=['layouts']"
         if len(few.space.classes_) == 2:
             yield few
