@@ -1,6 +1,8 @@
 """The packages of docs/examples in plain Python: installed as users do, checked, trained, saved."""
 
 import importlib.util
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -114,3 +116,39 @@ def test_parts(run):
     )
     below, score = out.split()
     assert below == "True" and float(score) > 0.7
+
+
+def test_golden(tmp_path):
+    """The compiled search: built, held against enumeration, trained with."""
+    if not all(map(importlib.util.find_spec, ("setuptools", "Cython"))):
+        pytest.skip("setuptools or Cython is not installed")
+    folder = tmp_path / "golden"
+    shutil.copytree(EXAMPLES / "golden", folder, ignore=shutil.ignore_patterns("*.so", "*.cpp"))
+    # Compiling takes longest, and nothing here is about speed.
+    environment = {**os.environ, "CFLAGS": "" if os.name == "nt" else "-O0"}
+    command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, check=False, env=environment
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    with Programs(sys.executable, folder, PYTHONPATH=str(folder)) as programs:
+        out = programs.run(
+            "import structsolve_golden\n"
+            "from structsolve import StructuredSVM, make_strips, registry\n"
+            "from structsolve.search import make_search\n"
+            "from structsolve.surrogates import Slack\n"
+            "from structsolve.testing import check_search\n"
+            "registry.default().register(structsolve_golden)\n"
+            "for structure in ('chain', 'multilabel', 'multiclass'):\n"
+            "    check_search('golden', structure)\n"
+            "for calls in (1, 2, 3):\n"
+            "    check_search(make_search('golden', calls), n_cases=1)\n"
+            "train, _ = make_strips(20, 1)\n"
+            "for search in ('golden', 'convex-hull'):\n"
+            "    model = StructuredSVM('chain', surrogate=Slack(search=search), alpha=0.1,\n"
+            "                          max_iter=30)\n"
+            "    print(model.fit(train.pixels, train.labels).history_[-1]['primal'])\n"
+        )
+    golden, hull = map(float, out.split())
+    # Golden sections leave more open, which the certified primal includes.
+    assert 0.9 * hull < golden < 1.5 * hull

@@ -112,7 +112,7 @@ def _check_psi(case: Case, what: str, search: Search, make: Any, task: Task) -> 
         truth = case.examples.label(i)
         rows = case.mu[i] - case.dense(i, *case.encode(i, truth))
         g = axes.get("sign", 1.0) * _losses(axes["g_loss"], i, truth, case.labels[i])
-        shift = 0.0
+        shift: Any = 0.0
         if axes.get("h_loss") is not None:
             shift = _losses(axes["h_loss"], i, truth, case.labels[i])
         for kind, theta in case.thetas(i).items():
