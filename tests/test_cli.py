@@ -98,7 +98,10 @@ def test_module_runs_and_status_reaches_the_shell():
         ([], "the following arguments are required: COMMAND"),
         (["train"], "invalid choice: 'train'"),
         (["fit", "a.conll"], "required: --model .*structsolve fit --help"),
-        (["fit", "a.conll", "--model", "m", "--alpha", "x"], "--alpha: invalid float value: 'x'"),
+        (
+            ["fit", "a.conll", "--model", "m", "--alpha", "x"],
+            "--alpha: found 'x', expected a number or auto",
+        ),
         (["fit", "no.conll", "--model", "m"], "no.conll: No such file or directory"),
         (["fit", "a.bin", "--model", "m"], "a.bin: found no known ending"),
         (["fit", "a.conll", "--model", "no/folder/m"], "no/folder/m: found no folder"),

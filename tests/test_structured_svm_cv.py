@@ -14,7 +14,13 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, StratifiedK
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import structsolve
-from structsolve import HierarchicalSVM, HierarchicalSVMCV, StructuredSVM, StructuredSVMCV
+from structsolve import (
+    ConditionalRiskMinimizer,
+    HierarchicalSVM,
+    HierarchicalSVMCV,
+    StructuredSVM,
+    StructuredSVMCV,
+)
 from structsolve.cli.main import main
 from structsolve.evaluation.alpha_path import best_of, given_alphas, is_over, largest_alpha
 from structsolve.evaluation.scorers import scorer_of
@@ -451,6 +457,7 @@ def test_the_shell(given, scored, tmp_path, capsys):
         (["--scoring", "micro-f1"], "--scoring chooses among --alphas"),
         (["--alphas", "0.1", "--cv", "1"], "cv is 1, expected"),
         (["--alphas", "0.1", "-1"], "alphas is"),
+        (["--alphas", "auto"], "--alphas: found 'auto', expected a number or path"),
         (["--estimator", "risk", "--alphas", "0.1", "--scoring", "micro-f1"], "risk has none"),
         (["--estimator", "risk", "--validation", "other.svm"], "trains without"),
     ],
@@ -499,3 +506,16 @@ def test_refusals():
         HierarchicalSVMCV(TREE, sparse=True).fit(X, y)
     with pytest.raises(ValueError, match="max_iter is 0"):
         StructuredSVMCV("multiclass", max_iter=0).fit(X, y)
+    with pytest.raises(ValueError, match="cv is 13 folds, .* n_samples=12"):
+        StructuredSVMCV("multiclass", cv=13).fit(X, y)
+    for alphas in (["auto", 0.1], 0.1, None):
+        with pytest.raises(ValueError, match="alphas is .* expected a list of numbers"):
+            StructuredSVM("multiclass").path(X, y, alphas=alphas)
+    for validation in ((X,), (X, y, y), X, 3):
+        with pytest.raises(ValueError, match=r"validation: found .* expected a pair \(X, y\)"):
+            StructuredSVM("multiclass").fit(X, y, validation=validation)
+    for alpha in ("x", None, [0.1], 0):
+        with pytest.raises(ValueError, match="alpha"):
+            ConditionalRiskMinimizer(alpha=alpha).fit(X, y)
+    with pytest.raises(ValueError, match="alpha is 'x', expected a number > 0 or 'auto'"):
+        ConditionalRiskMinimizer(alpha="x").fit(X, y)

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import structsolve
@@ -25,8 +25,16 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(f"{message} (see {self.prog} --help)")
 
 
-def _alpha(text: str) -> float | str:
-    return text if text == "path" else float(text)
+def _number_or(word: str) -> Callable[[str], float | str]:
+    def read(text: str) -> float | str:
+        try:
+            return text if text == word else float(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(
+                f"found {text!r}, expected a number or {word}"
+            ) from None
+
+    return read
 
 
 def make_parser() -> Parser:
@@ -107,10 +115,16 @@ def make_parser() -> Parser:
     group.add_argument("--solver", default="bcfw")
     group.add_argument("--oracle", help=ORACLE)
     group.add_argument(
-        "--alpha", type=float, help="regularisation, 1/(C n); default: by the scale of the data"
+        "--alpha",
+        type=_number_or("auto"),
+        help="regularisation, 1/(C n); default: auto, by the scale of the data",
     )
     group.add_argument(
-        "--alphas", type=_alpha, nargs="+", metavar="A", help="the best of these; or: path"
+        "--alphas",
+        type=_number_or("path"),
+        nargs="+",
+        metavar="A",
+        help="the best of these; or: path",
     )
     group.add_argument("--cv", type=int, metavar="K", help="the best of --alphas by K folds")
     group.add_argument("--scoring", metavar="NAME", help="the score that chooses of --alphas")

@@ -339,7 +339,10 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         list of StructuredSVM
             One fitted model per alpha, in the order of ``alphas``.
         """
-        alphas = [float(a) for a in alphas]
+        try:
+            alphas = [float(a) for a in alphas]
+        except (TypeError, ValueError):
+            raise ValueError(f"alphas is {alphas!r}, expected a list of numbers above 0") from None
         worker = clone(self).set_params(warm_start=True, checkpoint=None)
         worker._check_settings()
         worker._check_combination(validation is not None)

@@ -29,6 +29,11 @@ def shuffled_folds(k: int, n: int, classes: Any, seed: int) -> Iterator[Rows]:
     ------
     train, test : ndarray of int
 
+    Raises
+    ------
+    ValueError
+        When there are more folds than examples.
+
     Examples
     --------
     >>> y = ["a", "a", "b", "b"]
@@ -37,6 +42,8 @@ def shuffled_folds(k: int, n: int, classes: Any, seed: int) -> Iterator[Rows]:
     """
     from sklearn.model_selection import KFold, StratifiedKFold  # heavy
 
+    if k > n:
+        raise ValueError(f"cv is {k} folds, expected at most as many as examples: n_samples={n}")
     if classes is not None:
         _, classes, counts = np.unique(np.asarray(classes), return_inverse=True, return_counts=True)
         classes = classes if counts.max() >= k else None

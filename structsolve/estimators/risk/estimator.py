@@ -458,6 +458,8 @@ def _check_alphas(alphas: Any, what: str = "alphas") -> list[float]:
     """Return regularisation constants as floats; refuse those not finite or not positive."""
     values = np.atleast_1d(np.asarray(alphas))
     if values.ndim != 1 or not len(values) or values.dtype.kind not in "iuf":
+        if what == "alpha":
+            raise ValueError(f"alpha is {alphas[0]!r}, expected a number > 0 or 'auto'")
         raise ValueError(f"{what} is {alphas!r}, expected numbers > 0")
     wrong = np.flatnonzero(~np.isfinite(values) | (values <= 0))
     if wrong.size:
