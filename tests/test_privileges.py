@@ -115,9 +115,10 @@ def test_the_core_names_structures_only_as_defaults():
         "solvers/bcfw.py": {"permutation"},
         "solvers/gbcfw.py": {"permutation"},
         "solvers/sgd.py": {"permutation"},
-        # What backends, solvers and surrogates are tried on where their author names nothing.
+        # What the kits try things on where their author names nothing.
         "testing/_backends.py": {"chain", "tree"},
         "testing/_hosts.py": {"chain"},
+        "testing/_searches.py": {"chain"},
         "testing/_solvers.py": {"chain"},
         "testing/_surrogates.py": {"chain"},
     }

@@ -145,8 +145,8 @@ def packed_validation(space: Any, validation: Any) -> tuple[Examples, bool] | No
         return None
     if not isinstance(validation, (tuple, list)) or len(validation) != 2:
         many = f" of {len(validation)}" if isinstance(validation, (tuple, list)) else ""
-        found = f"{type(validation).__name__}{many}"
-        raise ValueError(f"validation: found a {found}, expected a pair (X, y)")
+        kind = f"{type(validation).__name__}{many}"
+        raise ValueError(f"validation: found a {kind}, expected a pair (X, y)")
     X, y = validation
     return pack(space, X, y, unseen="extra"), given_dense(X)
 

@@ -88,9 +88,9 @@ def _check_copy(case: Case, what: str, search: Search) -> None:
     with case.promise(what, "can be copied, as clone() does"):
         other = copy.deepcopy(search)
     for name in ("name", "max_calls", "tol", "fractional", "product_only", "constrained"):
-        if getattr(other, name) != getattr(search, name):
-            found, expected = getattr(other, name), getattr(search, name)
-            case.fail(what, f"keeps {name} in a copy", None, found, expected)
+        copied, expected = getattr(other, name), getattr(search, name)
+        if copied != expected:
+            case.fail(what, f"keeps {name} in a copy", None, copied, expected)
 
 
 def _check_psi(case: Case, what: str, search: Search, make: Any, task: Task) -> int:
@@ -153,8 +153,8 @@ def _check_told(
     scale = max(float(np.abs(values).max()), 1.0, float(np.abs(h).max()))
     close = ROUNDING * scale + LEFT * abs(top)
 
-    def fail(promise: str, found: Any, expected: Any) -> None:
-        case.fail(what, promise + detail, i, found, expected)
+    def fail(promise: str, result: Any, expected: Any) -> None:
+        case.fail(what, promise + detail, i, result, expected)
 
     if told["calls"] > search.max_calls:
         fail("makes no more than max_calls oracle calls", told["calls"], search.max_calls)
