@@ -1,5 +1,7 @@
 """Numbers too large to compute with are refused; runs that fail keep the best weights."""
 
+import pickle
+
 import numpy as np
 import pytest
 from checks import refused
@@ -80,6 +82,7 @@ def test_huge_weights_of_examples_do_not_overflow():
 def test_models_with_weights_that_are_none_do_not_predict(kernel, value):
     model = StructuredSVM("multiclass", kernel=kernel).fit(X, Y)
     (model._model.weights if kernel is None else model._model.duals).flat[0] = value
+    model = pickle.loads(pickle.dumps(model))  # weights are looked at when a model is made
     message = "weights that are NaN or infinite, expected finite numbers"
     for method in (model.predict, model.decision_function):
         refused(message, method, X)

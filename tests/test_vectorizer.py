@@ -14,7 +14,7 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.pipeline import make_pipeline
 
 from structsolve.features.token_features import conll_features, word_features, word_shape
-from structsolve.features.vectorizer import SequenceVectorizer, split_rows
+from structsolve.features.vectorizer import FEW, SequenceVectorizer, split_rows
 
 DICTS = [
     [{"word": "Vienna", "len": 6, "first": True}, {"word": "waits", "len": 5.5}],
@@ -323,3 +323,38 @@ def test_any_transformer_of_dicts():
         [2, 2],
         [0, 0],
     ]
+
+
+def random_item(rng):
+    """An item of random kind: strings, some twice and some unknown, or a dict of values."""
+    # Beyond 64 features an item is sorted by SciPy.
+    names = [f"w{k}" for k in rng.integers(0, 40, rng.choice([0, 1, 5, 30, 64, 65, 200]))]
+    if rng.random() < 0.5:
+        return names
+    values = [1, 0, -2.5, True, "text", ["p", "q", "p"], [0.5, 2.0], {"a": 3, "b": "c"}]
+    return {name: values[rng.integers(len(values))] for name in names}
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"dtype": np.float32, "separator": ":"}, {"sparse": False}]
+)
+def test_few_sequences_are_as_those_of_many(options):
+    rng = np.random.default_rng(0)
+    X = [[random_item(rng) for _ in range(rng.integers(1, 6))] for _ in range(200)]
+    vectorizer = SequenceVectorizer(DictVectorizer(**options)).fit(X[:100])
+    whole = vectorizer.transform(X)
+    for few in (1, FEW, FEW + 1):
+        for i in range(0, len(X) - few, few):
+            for expected, matrix in zip(whole[i : i + few], vectorizer.transform(X[i : i + few])):
+                assert type(matrix) is type(expected) and matrix.dtype == expected.dtype
+                if options.get("sparse") is False:
+                    assert np.array_equal(matrix, expected)
+                    continue
+                assert matrix.shape == expected.shape and matrix.has_canonical_format
+                for name in ("data", "indices", "indptr"):
+                    assert np.array_equal(getattr(matrix, name), getattr(expected, name))
+                # What is told without looking is so.
+                again = sparse.csr_matrix(
+                    (matrix.data, matrix.indices, matrix.indptr), matrix.shape
+                )
+                assert again.has_canonical_format

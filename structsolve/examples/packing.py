@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..utils.sparse import as_csr, csr_of, refuse_broken, refuse_flat
+from ..utils.sparse import as_csr, csr_of, refuse_broken, refuse_flat, valid_csr
 from .packed import Sequences
 from .stacking import dense_to_csr, stack_csr, stack_dense
 
@@ -206,16 +206,7 @@ def sparsify(X: Any, density: float = DENSITY) -> Any:
 def _sparse_rows(rows: list[Any], density: float = DENSITY) -> Any:
     """Stack dense matrices with few non-zeros as one CSR matrix; None for others."""
     arrays = dense_to_csr(rows, density)
-    return None if arrays is None else _csr(arrays, rows[0].shape[1], canonical=True)
-
-
-def _csr(arrays: Any, n_columns: int, canonical: bool) -> Any:
-    import scipy.sparse as sp  # heavy
-
-    matrix = sp.csr_matrix(arrays, shape=(len(arrays[2]) - 1, n_columns))
-    if canonical:
-        matrix.has_canonical_format = True
-    return matrix
+    return None if arrays is None else valid_csr(*arrays, rows[0].shape[1], canonical=True)
 
 
 def _stack_sparse(rows: list[Any], what: str) -> Any:
@@ -237,7 +228,7 @@ def _stack_sparse(rows: list[Any], what: str) -> Any:
             refuse_broken(x, f"{what}, example {i}")
         # Arrays may be longer than the last pointer says; vstack would take all of them.
         return sp.vstack([x if x.nnz == len(x.data) else x[:] for x in rows], format="csr")
-    return _csr(stacked[:3], n_columns, stacked[3])
+    return valid_csr(*stacked[:3], n_columns, stacked[3])
 
 
 def _plain_sizes(X: Any, n_features: int | None, min_rows: int) -> list[int] | None:

@@ -19,6 +19,7 @@ cdef extern from "Python.h":
     int PyUnicode_Check(object)
     int PyUnicode_CheckExact(object)
     int PyUnicode_Compare(object, object) except? -1
+    PyObject* PyDict_GetItemWithError(object, object) except? NULL
 
 cdef extern from "structsolve/simd/prefetch.h" nogil:
     void SS_PREFETCH(const void* address)
@@ -27,6 +28,10 @@ cdef struct Slot:
     PyObject* name      # borrowed from the list of names; NULL: empty
     int32_t number      # -1 - number: the feature has a text
     uint32_t hash
+
+cdef enum:
+    UNKNOWN = -2                # no number: the feature is not in the vocabulary
+    LONGEST = 64                # features of an item that is sorted one by one
 
 cdef Py_ssize_t AHEAD = 32      # features of an item whose hashes are taken before the first look-up
 
@@ -52,13 +57,23 @@ cdef class Numbering:
 
     A feature is a name, or a name with a text as its value.
 
+    Parameters
+    ----------
+    vocabulary : dict of str to int, optional
+        The numbers of known features, which then are not given here; occurrences of others are
+        left out.
+    separator : str, default="="
+        What stands between a name and its text in the vocabulary.
+
     Attributes
     ----------
     names, texts : list
-        Of each feature; its text is None where it has none.
+        Of each feature that was given a number; its text is None where it has none.
     """
 
     cdef readonly list names, texts
+    cdef dict vocabulary
+    cdef str separator
     cdef Slot* slots
     cdef Py_ssize_t mask
     # Occurrences: the feature, and how often it counts; NULL: once each.
@@ -66,9 +81,10 @@ cdef class Numbering:
     cdef double* values
     cdef Py_ssize_t n, room
 
-    def __cinit__(self):
+    def __cinit__(self, dict vocabulary=None, str separator="="):
         self.names, self.texts = [], []
-        self.mask = (1 << 12) - 1
+        self.vocabulary, self.separator = vocabulary, separator
+        self.mask = (1 << 12) - 1 if vocabulary is None else 0
         self.slots = <Slot*>calloc(self.mask + 1, sizeof(Slot))
         if self.slots == NULL:
             raise MemoryError
@@ -100,6 +116,66 @@ cdef class Numbering:
         for k in range(self.n):
             value_view[k] = self.values[k]
         return ids, values
+
+    def sort_items(self, int32_t[::1] ends not None):
+        """Sort the occurrences of each item by number, and add up those of one number.
+
+        Each is moved past those before which it belongs: for items of few features.
+
+        Parameters
+        ----------
+        ends : ndarray of int32 of shape (items + 1,)
+            Where each item begins; changed where numbers come twice.
+
+        Returns
+        -------
+        bool
+            False where nothing was changed, as an item has too many.
+        """
+        cdef Py_ssize_t r, k, j, place, first, last = 0, left = 0
+        cdef int32_t number
+        cdef double value = 1
+        for r in range(ends.shape[0] - 1):
+            if not 0 <= ends[r] <= ends[r + 1] <= self.n:
+                raise ValueError(f"ends: item {r} ends at {ends[r + 1]}, expected up to {self.n}")
+            if ends[r + 1] - ends[r] > LONGEST:
+                return False
+        for r in range(ends.shape[0] - 1):
+            first = left
+            for k in range(last, ends[r + 1]):
+                number = self.ids[k]
+                place = left
+                while place > first and self.ids[place - 1] > number:
+                    place -= 1
+                if place > first and self.ids[place - 1] == number:
+                    self._values()
+                    self.values[place - 1] += self.values[k]
+                    continue
+                if self.values != NULL:
+                    value = self.values[k]
+                for j in range(left, place, -1):
+                    self.ids[j] = self.ids[j - 1]
+                    if self.values != NULL:
+                        self.values[j] = self.values[j - 1]
+                self.ids[place] = number
+                if self.values != NULL:
+                    self.values[place] = value
+                left += 1
+            last = ends[r + 1]
+            ends[r + 1] = left
+        self.n = left
+        return True
+
+    cdef int _values(self) except -1:
+        """See that each occurrence has a value."""
+        cdef Py_ssize_t k
+        if self.values == NULL:
+            self.values = <double*>malloc(self.room * sizeof(double))
+            if self.values == NULL:
+                raise MemoryError
+            for k in range(self.n):
+                self.values[k] = 1
+        return 0
 
     def add_item(self, item, Py_ssize_t i, Py_ssize_t t):
         """Add the features of an item.
@@ -191,8 +267,10 @@ cdef class Numbering:
         return 0
 
     cdef int _append(self, int32_t number, double value) except -1:
-        cdef Py_ssize_t k, room
+        cdef Py_ssize_t room
         cdef void* grown
+        if number == UNKNOWN:
+            return 0
         if self.n == self.room:
             room = max(1024, self.room + self.room // 2)
             grown = realloc(self.ids, room * sizeof(int32_t))
@@ -205,19 +283,25 @@ cdef class Numbering:
                     raise MemoryError
                 self.values = <double*>grown
             self.room = room
-        if value != 1 and self.values == NULL:
-            self.values = <double*>malloc(self.room * sizeof(double))
-            if self.values == NULL:
-                raise MemoryError
-            for k in range(self.n):
-                self.values[k] = 1
+        if value != 1:
+            self._values()
         self.ids[self.n] = number
         if self.values != NULL:
             self.values[self.n] = value
         self.n += 1
         return 0
 
+    cdef int32_t _known(self, name, text) except -1:
+        """The number in the vocabulary."""
+        cdef PyObject* number
+        number = PyDict_GetItemWithError(
+            self.vocabulary, name if text is None else name + self.separator + text
+        )
+        return UNKNOWN if number == NULL else <object>number
+
     cdef int32_t _number(self, name, text, Py_hash_t hash) except -1:
+        if self.vocabulary is not None:
+            return self._known(name, text)
         cdef Py_ssize_t place = hash & self.mask
         cdef uint32_t high = <uint32_t>(<uint64_t>hash >> 32)
         cdef int32_t number

@@ -12,7 +12,11 @@ from sklearn.feature_extraction import DictVectorizer, FeatureHasher
 from sklearn.utils.validation import check_is_fitted
 
 from ..utils.params import cloned_transformer
+from ..utils.sparse import valid_csr
 from ._numbering import Numbering, show
+
+# Sequences whose features are looked up one by one.
+FEW = 8
 
 
 class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
@@ -134,7 +138,13 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
 
     def _matrices(self, X: Iterable[Iterable[Any]], method: Callable) -> list[Any]:
         if self._separable():
-            return _Tokens(X, self.empty).matrices(self.vectorizer_, method)
+            inner = self.vectorizer_
+            # Of a few sentences most features are different ones: each is looked up in the names
+            # that fit() has learned, where many sentences have numbers of their own first.
+            few = method.__name__ == "transform" and isinstance(X, (list, tuple)) and len(X) <= FEW
+            if few and type(inner) is DictVectorizer:
+                return _Tokens(X, self.empty, inner).matrices(inner, method)
+            return _Tokens(X, self.empty).matrices(inner, method)
         items, offsets = _whole(X, self.empty)
         return split_rows(method(items), offsets)
 
@@ -231,63 +241,65 @@ def split_rows(matrix: Any, offsets: Any) -> list[Any]:
     if isinstance(matrix, np.ndarray):
         return [matrix[a:b] for a, b in pairs]
     matrix = matrix.tocsr()
-    kind: Any = type(matrix)
     width = matrix.shape[1]
     data, indices, indptr = matrix.data, matrix.indices, matrix.indptr
     ends = indptr.tolist()
-    state = vars(matrix)
-    fast = isinstance(state.get("_shape"), tuple)
+    # The parts of a valid matrix are valid.
+    canonical = bool(matrix.has_canonical_format)
+    fast = type(matrix) is sparse.csr_matrix
     blocks = []
     for a, b in pairs:
         lo, hi = ends[a], ends[b]
         parts = data[lo:hi], indices[lo:hi], indptr[a : b + 1] - indptr[a]
         if fast:
-            # The parts of a valid matrix are valid: scipy's checks would be most of the time.
-            block = object.__new__(kind)
-            vars(block).update(state)
-            block.data, block.indices, block.indptr = parts
-            block._shape = (b - a, width)
+            blocks.append(valid_csr(*parts, width, canonical))
         else:
-            block = kind(parts, shape=(b - a, width), copy=False)
-        blocks.append(block)
+            blocks.append(type(matrix)(parts, shape=(b - a, width), copy=False))
     return blocks
 
 
 class _Tokens:
-    """All items of all sequences: a number per feature, and where items and sequences end."""
+    """All items of all sequences: a number per feature, and where items and sequences end.
 
-    def __init__(self, X: Iterable[Iterable[Any]], empty: bool) -> None:
-        numbering = Numbering()
-        counts: list[int] = []
-        lengths: list[int] = []
+    Numbers are columns where ``known``, a fitted ``DictVectorizer``, has the names.
+    """
+
+    def __init__(self, X: Iterable[Iterable[Any]], empty: bool, known: Any = None) -> None:
+        numbering = Numbering(*(() if known is None else (known.vocabulary_, known.separator)))
+        ends = [0]
+        self.offsets = [0]
         for i, sequence in enumerate(_sequences(X)):
-            before = len(counts)
             for t, item in enumerate(sequence):
-                counts.append(numbering.add_item(item, i, t))
-            if len(counts) == before and not empty:
+                ends.append(ends[-1] + numbering.add_item(item, i, t))
+            if len(ends) - 1 == self.offsets[-1] and not empty:
                 raise _no_items(i)
-            lengths.append(len(counts) - before)
-        if not lengths:
+            self.offsets.append(len(ends) - 1)
+        if len(self.offsets) == 1:
             raise ValueError("X: found no sequences; expected at least one")
-        self.names, self.texts = numbering.names, numbering.texts
+        self.ends = np.array(ends, np.int32 if ends[-1] < 2**31 else np.int64)
+        self.names, self.texts, self.known = numbering.names, numbering.texts, known
+        self.sorted = known is not None and numbering.sort_items(self.ends)
         self.ids, self.values = numbering.occurrences()
-        self.ends = np.cumsum([0, *counts])
-        self.offsets = np.cumsum([0, *lengths])
 
     def matrices(self, inner: Any, method: Callable) -> list[Any]:
         """The rows of all items, cut into sequences."""
-        column, factor, width = self.columns(inner, method)
         ids, values, ends = self.ids, self.values, self.ends
-        known = column >= 0
-        if not known.all():
-            kept = known[ids]
-            ends = np.r_[0, np.cumsum(kept)][ends]
-            ids, values = ids[kept], None if values is None else values[kept]
-        data = factor[ids]
-        if values is not None:
-            data = (data * values).astype(factor.dtype)
-        rows = sparse.csr_matrix((data, column[ids], ends), shape=(len(ends) - 1, width))
-        rows.sum_duplicates()
+        if self.known is not None:
+            data = np.ones(len(ids), inner.dtype) if values is None else values.astype(inner.dtype)
+            rows = valid_csr(data, ids, ends, len(inner.vocabulary_), self.sorted)
+        else:
+            column, factor, width = self.columns(inner, method)
+            known = column >= 0
+            if not known.all():
+                kept = known[ids]
+                ends = np.r_[0, np.cumsum(kept)][ends]
+                ids, values = ids[kept], None if values is None else values[kept]
+            data = factor[ids]
+            if values is not None:
+                data = (data * values).astype(factor.dtype)
+            rows = sparse.csr_matrix((data, column[ids], ends), shape=(len(ends) - 1, width))
+        if not self.sorted:
+            rows.sum_duplicates()
         is_sparse = getattr(inner, "sparse", True)
         return split_rows(rows if is_sparse else rows.toarray(), self.offsets)
 

@@ -153,6 +153,8 @@ class LinearModel(Model):
         self.space = space
         self.weights = aligned_zeros(space.layout.dim)
         self.weights[:] = w
+        # Looked at once: a prediction costs what its example does, whatever the model's size.
+        self._finite = all_finite(self.weights)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         # Copies and pickles are aligned anew.
@@ -163,7 +165,8 @@ class LinearModel(Model):
     ) -> tuple[LinearPotentials, np.ndarray]:
         layout = self.space.layout
         examples.check(layout, self.space.structure.name)
-        refuse_nan(self.weights)
+        if not self._finite:
+            refuse_nan(self.weights)
         return LinearPotentials(examples, layout, n_jobs=n_jobs), self.weights
 
     def attributes(self) -> dict[str, Any]:
@@ -194,6 +197,21 @@ class LinearModel(Model):
         return cls(space, w)
 
 
+def all_finite(w: np.ndarray) -> bool:
+    """Return whether no weight is NaN or infinite.
+
+    Parameters
+    ----------
+    w : ndarray
+
+    Returns
+    -------
+    bool
+    """
+    # The sum is finite unless an entry is not, or they overflow together.
+    return math.isfinite(w.sum()) or bool(np.isfinite(w).all())
+
+
 def refuse_nan(w: np.ndarray) -> None:
     """Refuse weights that would give every label the same NaN: a prediction would be the first.
 
@@ -205,8 +223,7 @@ def refuse_nan(w: np.ndarray) -> None:
     ------
     ValueError
     """
-    # The sum is finite unless an entry is not, or they overflow together.
-    if not math.isfinite(w.sum()) and not np.isfinite(w).all():
+    if not all_finite(w):
         raise ValueError(
             f"the model holds {int((~np.isfinite(w)).sum())} weights that are NaN or infinite, "
             "expected finite numbers; train it anew, with scaled features"

@@ -8,6 +8,7 @@ to other processes.
 from __future__ import annotations
 
 import copy
+import functools
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -160,11 +161,18 @@ def holds_label_sets(structure: Any) -> bool:
 
 def _has(structure: Any, name: str) -> bool:
     if isinstance(structure, str):
-        try:
-            structure = get_structure(structure)
-        except (ValueError, TypeError, RuntimeError):
-            return False
+        registry = default()
+        return _named_has(registry, registry.version, structure, name)
     return bool(getattr(structure, name, False))
+
+
+# scikit-learn asks for tags at each call of a Pipeline: a structure is made once a name.
+@functools.lru_cache(maxsize=256)
+def _named_has(registry: Registry, version: int, structure: str, name: str) -> bool:
+    try:
+        return bool(getattr(get_structure(structure), name, False))
+    except (ValueError, TypeError, RuntimeError):
+        return False
 
 
 def list_plugins() -> list[dict[str, Any]]:

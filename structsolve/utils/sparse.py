@@ -6,6 +6,7 @@ from a damaged file or another library, make it read and write outside of its me
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -87,6 +88,61 @@ def csr_of(
     if trouble:
         raise ValueError(f"{what}: the sparse matrix is broken: {trouble}")
     return sp.csr_matrix((data, indices, indptr), shape=tuple(sizes))
+
+
+def valid_csr(
+    data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, width: int, canonical: bool = False
+) -> Any:
+    """Return a CSR matrix of arrays that are known to be valid, without SciPy's checks.
+
+    These take most of the time of a small matrix.
+
+    Parameters
+    ----------
+    data, indices, indptr : ndarray
+        As in :class:`scipy.sparse.csr_matrix`; both index arrays of one type.
+    width : int
+        Columns.
+    canonical : bool, default=False
+        The columns of each row are sorted, none twice.
+
+    Returns
+    -------
+    scipy.sparse.csr_matrix
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structsolve.utils.sparse import valid_csr
+    >>> valid_csr(np.ones(2), np.array([0, 1]), np.array([0, 1, 2]), 3).toarray().tolist()
+    [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
+    """
+    state = _empty_csr()
+    shape = (len(indptr) - 1, width)
+    if state is None:
+        import scipy.sparse as sp  # heavy
+
+        matrix = sp.csr_matrix((data, indices, indptr), shape=shape, copy=False)
+    else:
+        kind, plain = state
+        matrix = object.__new__(kind)
+        vars(matrix).update(plain)
+        matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
+        matrix._shape = shape
+    if canonical:
+        matrix.has_canonical_format = True
+    return matrix
+
+
+@functools.cache
+def _empty_csr() -> tuple[type, dict[str, Any]] | None:
+    """Return CSR's class and what an empty one holds; None for a SciPy that is built otherwise."""
+    import scipy.sparse as sp  # heavy
+
+    plain = vars(sp.csr_matrix((1, 1)))
+    if not {"_shape", "data", "indices", "indptr"} <= set(plain):
+        return None
+    return sp.csr_matrix, {k: v for k, v in plain.items() if not isinstance(v, np.ndarray)}
 
 
 def refuse_flat(X: Any, what: str = "X") -> None:
