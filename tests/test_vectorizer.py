@@ -351,10 +351,8 @@ def test_few_sequences_are_as_those_of_many(options):
                     assert np.array_equal(matrix, expected)
                     continue
                 assert matrix.shape == expected.shape and matrix.has_canonical_format
-                for name in ("data", "indices", "indptr"):
-                    assert np.array_equal(getattr(matrix, name), getattr(expected, name))
+                arrays = matrix.data, matrix.indices, matrix.indptr
+                for array, other in zip(arrays, (expected.data, expected.indices, expected.indptr)):
+                    assert np.array_equal(array, other)
                 # What is told without looking is so.
-                again = sparse.csr_matrix(
-                    (matrix.data, matrix.indices, matrix.indptr), matrix.shape
-                )
-                assert again.has_canonical_format
+                assert sparse.csr_matrix(arrays, matrix.shape).has_canonical_format

@@ -117,6 +117,7 @@ def valid_csr(
     >>> valid_csr(np.ones(2), np.array([0, 1]), np.array([0, 1, 2]), 3).toarray().tolist()
     [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
     """
+    matrix: Any
     state = _empty_csr()
     shape = (len(indptr) - 1, width)
     if state is None:
