@@ -7,6 +7,8 @@ while it builds, ours while it solves: the sum is what compares.  Warm is the ne
 `CutNetwork.cut` after all numbers of nodes have changed by the given share, as weights do from
 pass to pass of training; cold is that call with ``warm_start=False``.
 
+Whole calls are of `decode` with its defaults, beside PyMaxflow's graph, flow and segments.
+
     STRUCTSOLVE_DATA=... python benchmarks/cuts.py
 """
 
@@ -192,9 +194,61 @@ def best_of(
     return [(runs[0][i][0], np.min([run[i][1] for run in runs], axis=0)) for i in range(len(calls))]
 
 
+def whole_calls(sides: Sequence[int], rounds: int) -> list[list[Any]]:
+    """`decode` of pictures of two labels beside what PyMaxflow's users write, fresh arrays each."""
+    import maxflow
+
+    from structsolve.plugins.mrf import decode, grid_edges
+
+    eight = np.array([[0, 0, 0], [0, 0, 1], [1, 1, 1]])
+
+    def ours(scores: np.ndarray, edges: np.ndarray, weights: Any) -> float:
+        table = np.eye(2) if weights is not None else 0.5 * np.eye(2)
+        return decode(scores.reshape(-1, 2), edges, table, weights=weights).value
+
+    def theirs(scores: np.ndarray, edges: np.ndarray, weights: Any) -> float:
+        shape = scores.shape[:2]
+        graph = maxflow.Graph[float](scores.size // 2, len(edges))
+        nodes = graph.add_grid_nodes(shape)
+        if weights is not None:
+            graph.add_edges(*edges.T, weights, weights)
+        elif len(edges) > scores.size:
+            graph.add_grid_edges(nodes, 0.5, structure=eight, symmetric=True)
+        else:
+            graph.add_grid_edges(nodes, 0.5)
+        graph.add_grid_tedges(nodes, scores[..., 1], scores[..., 0])
+        graph.maxflow()
+        labels = (~graph.get_grid_segments(nodes)).ravel()
+        agree = labels[edges[:, 0]] == labels[edges[:, 1]]
+        pairs = agree.sum() * 0.5 if weights is None else weights[agree].sum()
+        return float(np.where(labels, scores[..., 1].ravel(), scores[..., 0].ravel()).sum() + pairs)
+
+    rows = []
+    for side in sides:
+        for neighbours in (4, 8):
+            edges = grid_edges(side, side, neighbours)
+            for kind in ("uniform", "per edge"):
+                spent = []
+                for r in range(rounds):
+                    rng = np.random.default_rng(r)
+                    weights = rng.random(len(edges)) if kind == "per edge" else None
+                    scores = rng.normal(size=(side, side, 2))
+                    values, times = [], []
+                    for call in (theirs, ours):
+                        begun = process_time()
+                        values.append(call(scores.copy(), edges.copy(), weights))
+                        times.append(process_time() - begun)
+                    assert np.isclose(*values, rtol=EXACT)
+                    spent.append(times)
+                peer, own = 1e3 * np.median(spent, axis=0)
+                rows.append([f"{side} x {side}", neighbours, kind, peer, own, own / peer])
+    return rows
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--sides", type=int, nargs="+", default=[50, 128, 256, 512])
+    parser.add_argument("--pictures", type=int, nargs="+", default=[128, 256, 512, 1024])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--share", type=float, default=0.02, help="how much nodes change")
     args = parser.parse_args()
@@ -224,6 +278,10 @@ def main() -> None:
     columns = ["cut", "nodes", "PyMaxflow builds", "solves"]
     columns += ["we build", "solve", "over ours", "warm", "cold"] * ours
     print(table(columns, rows))
+    if ours:
+        print("### Whole calls: scores in, labels out\n")
+        columns = ["picture", "neighbours", "weights", "PyMaxflow", "decode", "decode / PyMaxflow"]
+        print(table(columns, whole_calls(args.pictures, args.rounds)))
 
 
 if __name__ == "__main__":

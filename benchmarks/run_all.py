@@ -24,7 +24,7 @@ SCRIPTS = {
     "c_loop": [],
     "bcfw_ocr": [],
     "gap_ocr": [],
-    "predict_one": [],
+    "latency": [],
     "batch": [],
     "python_plugin": [],
     "accuracy_ocr": [],

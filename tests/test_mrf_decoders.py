@@ -41,7 +41,9 @@ from structsolve.plugins.mrf._local_search import local_search
 from structsolve.plugins.mrf._model import GraphModel
 from structsolve.plugins.mrf._roof_duality import roof_duality
 from structsolve.plugins.mrf._trws import tree_reweighted
+from structsolve.plugins.mrf.binary_cut import cut_binary
 from structsolve.plugins.mrf.elimination import eliminate
+from structsolve.plugins.mrf.scores import graph_scores
 
 
 def complete(rng, n, strength=1.0, field=1.0):
@@ -425,3 +427,73 @@ def test_linear_programs_rounded_to_what_is_forbidden(seed):
     best = decode(unary, edges, pair, oracle="exact")
     answer = decode(unary, edges, pair, oracle="lp")
     assert -np.inf < answer.value <= best.value + 1e-9 <= answer.bound + 2e-9
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_two_states_by_a_cut_straight_from_the_scores(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 8))
+    m = int(rng.integers(0, 12)) if n > 1 else 0  # parallel edges too
+    edges = np.array([rng.permutation(n)[:2] for _ in range(m)]).reshape(m, 2)
+    whole = seed % 3 == 0  # ties
+    draw = (
+        (lambda *shape: rng.integers(-2, 3, shape) / 2)
+        if whole
+        else (lambda *s: rng.normal(size=s))
+    )
+    unary, weights = draw(n, 2), None
+    kind = seed % 4
+    if kind < 2:
+        tables = draw(max(m, 1), 2, 2)
+    else:
+        tables = np.broadcast_to(draw(2, 2), (max(m, 1), 2, 2)).copy()
+    # Most are super-modular; the others are left to other decoders.
+    tables[:, 1, 1] += np.maximum(
+        0, -np.array([t[0, 0] + t[1, 1] - t[0, 1] - t[1, 0] for t in tables])
+    )
+    tables = tables[:m]
+    if seed % 5 == 0 and m:
+        tables[-1 if kind < 2 else slice(None), 0, 1] += 3
+    pair = tables
+    if kind >= 2 and m:
+        pair = tables[0]
+        weights = np.abs(draw(m)) if kind == 3 else None
+        tables = tables * (1 if weights is None else weights[:, None, None])
+    labels = np.array(list(itertools.product(range(2), repeat=n)))
+    values = unary[np.arange(n), labels].sum(axis=1)
+    for (u, v), t in zip(edges, tables):
+        values += t[labels[:, u], labels[:, v]]
+    for oracle in ("auto", "exact"):
+        for transform in (False, True):
+            best = decode(
+                unary,
+                edges,
+                pair,
+                True,
+                oracle,
+                weights=weights,
+                return_reparametrization=transform,
+            )
+            own = unary[np.arange(n), best.label].sum()
+            own += sum(t[best.label[u], best.label[v]] for (u, v), t in zip(edges, tables))
+            assert best.value == pytest.approx(own) and best.value <= values.max() + 1e-9
+            assert best.bound >= values.max() - 1e-9
+            if oracle == "exact":
+                assert best.value == pytest.approx(values.max()) and best.bound <= own + 1e-9
+    answer = cut_binary(graph_scores(unary, edges, pair, True, weights))
+    convex = all(t[0, 0] + t[1, 1] >= t[0, 1] + t[1, 0] for t in tables)
+    if answer is None:
+        # Rounding decides where an edge is linear.
+        assert not all(t[0, 0] + t[1, 1] > t[0, 1] + t[1, 0] + 1e-12 for t in tables)
+    else:
+        assert convex or not whole
+        assert answer[1] == pytest.approx(values.max())
+
+
+def test_two_states_with_something_forbidden_are_no_matter_of_a_cut_alone():
+    agree = np.eye(2)
+    for unary, pair in (([[0, -np.inf], [0, 1]], agree), ([[0, 1], [1, 0]], [[0, -np.inf]] * 2)):
+        pair = np.array(pair, dtype=float)
+        assert cut_binary(graph_scores(unary, [[0, 1]], pair, True)) is None
+    assert cut_binary(graph_scores([[0, 1, 2], [0, 1, 2]], [[0, 1]], np.eye(3))) is None
+    assert decode([[0, -np.inf], [0, 1]], [[0, 1]], agree).label.tolist() == [0, 0]

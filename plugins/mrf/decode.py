@@ -10,6 +10,7 @@ from structsolve.examples.packed import Examples
 from structsolve.part_layout import PartLayout
 from structsolve.plugins.mrf._direct import WeightedModel, ascend
 from structsolve.plugins.mrf._oracle import TRWSOracle
+from structsolve.plugins.mrf.binary_cut import cut_binary
 from structsolve.plugins.mrf.decoders import make_oracle
 from structsolve.plugins.mrf.graph_operators import common_graphs
 from structsolve.plugins.mrf.scores import GraphScores, graph_scores
@@ -107,6 +108,11 @@ def decode(
     if not isinstance(max_iter, (int, np.integer)) or max_iter < 1:
         raise ValueError(f"max_iter is {max_iter!r}, expected an integer of at least 1")
     _check_size(scores, return_reparametrization)
+    labeling = cut_binary(scores) if oracle in ("auto", "exact", "mincut") else None
+    if labeling is not None:
+        label, value = labeling
+        answer = Decoding(label, value, value)
+        return _transformed(answer, scores, int(max_iter)) if return_reparametrization else answer
     blocks, chosen = _oracle_of(scores, oracle, int(max_iter))
     if isinstance(chosen, TRWSOracle):
         expands = chosen.expands
@@ -121,9 +127,12 @@ def decode(
             scores = scores._replace(pair=scores.tables(), weights=None)
             blocks, chosen = _oracle_of(scores, oracle, int(max_iter))
         answer = Decoding(*argmax(chosen, 0, _theta(blocks, scores)))
-    if not return_reparametrization:
-        return answer
-    _, _, bound, phi = ascend(_model(scores.finite()), int(max_iter), False, True)
+    return _transformed(answer, scores, int(max_iter)) if return_reparametrization else answer
+
+
+def _transformed(answer: Decoding, scores: GraphScores, max_iter: int) -> Decoding:
+    """Return an answer with the equivalent transformation that TRW-S finds."""
+    _, _, bound, phi = ascend(_model(scores.finite()), max_iter, False, True)
     return answer._replace(bound=max(min(answer.bound, bound), answer.value), phi=phi)
 
 

@@ -48,15 +48,14 @@ def check_edges(
             f"{where}: found an array of {pairs.dtype}, shape {pairs.shape}, expected integers of "
             f"shape (edges, 2): the numbers of both {node}s of each edge"
         )
-    beyond = np.flatnonzero(((pairs < 0) | (pairs >= n_nodes)).any(axis=1))
-    if beyond.size:
-        e = int(beyond[0])
+    if pairs.min() < 0 or pairs.max() >= n_nodes:
+        e = int(((pairs < 0) | (pairs >= n_nodes)).any(axis=1).argmax())
         raise ValueError(
             f"{where}: edge {e} is {tuple(pairs[e].tolist())}, expected {node}s 0 to {n_nodes - 1}"
         )
-    loops = np.flatnonzero(pairs[:, 0] == pairs[:, 1])
-    if loops.size:
-        e = int(loops[0])
+    loops = pairs[:, 0] == pairs[:, 1]
+    if loops.any():
+        e = int(loops.argmax())
         raise ValueError(
             f"{where}: edge {e} joins {node} {pairs[e, 0]} with itself; leave such edges out"
         )

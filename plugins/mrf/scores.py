@@ -184,9 +184,9 @@ def _weights(weights: Any, m: int, shared: bool) -> np.ndarray | None:
 
 
 def _check_finite(table: np.ndarray, where: str) -> None:
-    # All rows of an array whose rows are numbered in messages.
-    wrong = ~(table < np.inf).reshape(len(table), -1).all(axis=1)
-    if wrong.any():
+    # All rows of an array whose rows are numbered in messages.  The largest of NaN is NaN.
+    if not table.max(initial=-np.inf) < np.inf:
+        wrong = ~(table < np.inf).reshape(len(table), -1).all(axis=1)
         raise ValueError(
             f"{where} {int(wrong.argmax())}: found NaN or infinity, expected numbers, or -inf to "
             "forbid"
