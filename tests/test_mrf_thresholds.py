@@ -5,6 +5,7 @@ sizes below are on both sides of it again.
 """
 
 import re
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -240,7 +241,7 @@ def test_integer_programs_read_their_tables(layout):
     shape = graph.space.graphs(graph.bound)
     theta = graph.theta("normal", rng)
     states, ends, unary, pair = shape.model(graph.number, theta)
-    label = Programs(make_backend("lp")).best(shape, graph.number, unary, pair)
+    label = Programs(partial(make_backend, "lp")).best(shape, graph.number, unary, pair)
     assert graph.scores(theta)[graph.rows(label)] == pytest.approx(graph.scores(theta).max())
 
 

@@ -204,4 +204,4 @@ def _by_program(name: str) -> bool:
 
 def _programs(name: str, layout: Any) -> Any:
     # All operators of the same examples share them: programs are built once.
-    return layout.common((Programs, name), lambda _: Programs(make_backend(name)))
+    return layout.common((Programs, name), lambda _: Programs(partial(make_backend, name)))

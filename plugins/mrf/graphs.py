@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -309,14 +310,12 @@ def stack_graphs(
     if one_graph:
         _check_one_graph(offsets, n_nodes)
     else:
-        sizes = np.diff(offsets).tolist()
         ends = [
-            check_edges(g["edges"], size, f"X, example {i}, edges", parallel=True)
-            for i, (g, size) in enumerate(zip(graphs, sizes))
+            check_edges(g["edges"], last - first, f"X, example {i}, edges", parallel=True)
+            for i, (g, (first, last)) in enumerate(zip(graphs, pairwise(offsets.tolist())))
         ]
-        sizes = [len(e) for e in ends]
-        examples.edge_offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        examples.topology["ends"] = np.concatenate(ends)
+        examples.edge_offsets = np.array([0, *accumulate(map(len, ends))], dtype=np.int64)
+        examples.topology["ends"] = ends[0] if len(ends) == 1 else np.concatenate(ends)
         examples.topology["identity"] = graph_identity(
             examples.topology["ends"], examples.edge_offsets
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -140,23 +142,37 @@ class Programs:
 
     Parameters
     ----------
-    backend : structsolve.lp.Backend
+    make : callable
+        Returns the structsolve.lp.Backend, when a program is first asked for.
     """
 
-    def __init__(self, backend: Any):
-        self.backend, self._integer, self._sure = backend, Highs(integer=True), Highs()
+    def __init__(self, make: Callable[[], Any]):
+        self._make = make
         self._starts: dict[int, Any] = {}
         self._programs = ProgramCache()
 
+    @cached_property
+    def backend(self) -> Any:
+        """The backend."""
+        return self._make()
+
+    @cached_property
+    def _integer(self) -> Any:
+        return Highs(integer=True)
+
+    @cached_property
+    def _sure(self) -> Any:
+        return Highs()
+
     def _program_of(
-        self, shape: Any, i: int, finite: bool, backend: Any
+        self, shape: Any, i: int, finite: bool, backend: str
     ) -> tuple[LocalPolytope, Any]:
         states, ends = shape.graph_of(i)
-        key = (id(backend), not finite, states.tobytes(), ends.tobytes())
+        key = (backend, not finite, states.tobytes(), ends.tobytes())
 
         def make() -> tuple[LocalPolytope, Any]:
             polytope = LocalPolytope(states, ends, by_parts=not finite)
-            return polytope, backend.program(polytope)
+            return polytope, getattr(self, backend).program(polytope)
 
         return self._programs.get(key, make)
 
@@ -167,13 +183,13 @@ class Programs:
         unary: Any,
         pair: Any,
         *,
-        backend: Any = None,
+        backend: str = "backend",
         warm: bool = False,
         side: Any = None,
     ) -> tuple[LocalPolytope, np.ndarray, float] | None:
         """Return the polytope, the optimal point and an upper bound; None where it is empty."""
         finite = bool(np.isfinite(unary).all() and np.isfinite(pair).all())
-        polytope, program = self._program_of(shape, i, finite, backend or self.backend)
+        polytope, program = self._program_of(shape, i, finite, backend)
         c, constant = polytope.costs(unary, pair)
         upper, sides = None, None
         if not finite:
@@ -191,7 +207,7 @@ class Programs:
         if answer is not None and (answer.limited or (unproved and side is None)):
             # What a limited solver leaves is far from the relaxation, or nothing at all; and a
             # rough point without duals proves no bound.
-            _, program = self._program_of(shape, i, finite, self._sure)
+            _, program = self._program_of(shape, i, finite, "_sure")
             answer = self._solved(program, i, costs, upper, None, sides)
         if answer is None:
             return None
@@ -245,7 +261,7 @@ class Programs:
         -------
         ndarray of int32 of shape (n,)
         """
-        return self._label(shape, i, self._ask(shape, i, unary, pair, backend=self._integer))[0]
+        return self._label(shape, i, self._ask(shape, i, unary, pair, backend="_integer"))[0]
 
     def relax(self, shape: Any, i: int, unary: np.ndarray, pair: np.ndarray) -> Any:
         """Return the optimal point of the relaxation.

@@ -274,8 +274,10 @@ class PredictionMixin(DistributionMixin):
 
 
 def _refuse_impossible(scores: np.ndarray) -> None:
-    impossible = np.flatnonzero(scores == -np.inf)
-    if impossible.size:
+    if not scores.size or scores.min() > -np.inf:
+        return
+    impossible = scores == -np.inf
+    if impossible.any():
         raise ValueError(
-            f"example {impossible[0]}: the constraints leave no label at all; allow more"
+            f"example {impossible.argmax()}: the constraints leave no label at all; allow more"
         )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 from pathlib import Path
 
 
+@functools.cache  # a prediction of one graph would wait for the system to tell
 def memory_limit() -> int | None:
     """Return the bytes that this process may have: the machine's, or its control group's.
 
