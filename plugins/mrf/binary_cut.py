@@ -34,12 +34,12 @@ def cut_binary(scores: GraphScores) -> tuple[np.ndarray, float] | None:
     ([1, 1], 2.0)
     """
     n, m = len(scores.states), len(scores.ends)
-    if not (scores.states == 2).all() or not np.isfinite(scores.pair).all():
+    if not (scores.states == 2).all():
+        return None
+    if not (np.isfinite(scores.unary).all() and np.isfinite(scores.pair).all()):
         return None
     unary = scores.unary.reshape(n, 2)
     gain = unary[:, 1] - unary[:, 0]
-    if not np.isfinite(gain).all():
-        return None
     tables = scores.pair.reshape(-1, 4)
     a, b, c, d = tables.T
     weights = 1.0 if scores.weights is None else scores.weights

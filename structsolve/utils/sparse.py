@@ -100,7 +100,8 @@ def valid_csr(
     Parameters
     ----------
     data, indices, indptr : ndarray
-        As in :class:`scipy.sparse.csr_matrix`; both index arrays of one type.
+        As in :class:`scipy.sparse.csr_matrix`; both index arrays of one type, unless nothing but
+        loops of ours reads them.
     width : int
         Columns.
     canonical : bool, default=False

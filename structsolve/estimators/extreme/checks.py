@@ -13,6 +13,7 @@ from ...examples.labels import flatten_rows
 from ...examples.packing import is_sparse, refuse_infinite, single_rows
 from ...utils.masked import refuse_masked
 from ...utils.memory import memory_limit
+from ...utils.sparse import valid_csr
 
 #: Features and classes are numbered by 32-bit integers.
 MOST = 2**31 - 1
@@ -95,13 +96,9 @@ def _refuse_large(X: Any) -> None:
 
 
 def _rows(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: Any) -> sp.csr_matrix:
-    rows = sp.csr_matrix(shape, dtype=np.float32)
-    # Set one by one: the constructor would give both kinds of integer the same width.
-    rows.data = np.ascontiguousarray(data)
-    rows.indices = indices.astype(np.int32, copy=False)
-    rows.indptr = indptr.astype(np.int64, copy=False)
-    rows.has_canonical_format = True
-    return rows
+    # Loops take both kinds of integer in widths of their own.
+    columns, starts = indices.astype(np.int32, copy=False), indptr.astype(np.int64, copy=False)
+    return valid_csr(np.ascontiguousarray(data), columns, starts, shape[1], canonical=True)
 
 
 def some_rows(X: sp.csr_matrix, first: int, last: int) -> sp.csr_matrix:
