@@ -18,6 +18,7 @@ cdef extern from "Python.h":
     Py_hash_t PyObject_Hash(object) except? -1
     int PyUnicode_Check(object)
     int PyUnicode_CheckExact(object)
+    int PyFloat_CheckExact(object)
     int PyUnicode_Compare(object, object) except? -1
     PyObject* PyDict_GetItemWithError(object, object) except? NULL
 
@@ -195,8 +196,8 @@ cdef class Numbering:
         if type(item) is list:
             self._add_list(item, i, t)
         elif isinstance(item, Mapping):
-            for name, value in item.items():
-                self._add_pair(name, value, (name, value), i, t)
+            for name, value in (item if type(item) is dict else dict(item)).items():
+                self._add_pair(name, value, None, i, t)
         elif isinstance(item, str) or not isinstance(item, Iterable):
             raise TypeError(
                 f"X[{i}][{t}]: found {show(item)}; expected a dict or a list of strings"
@@ -228,14 +229,20 @@ cdef class Numbering:
             first = last
         return 0
 
-    cdef int _add_pair(self, name, value, feature, Py_ssize_t i, Py_ssize_t t) except -1:
+    cdef int _add_pair(self, name, value, given, Py_ssize_t i, Py_ssize_t t) except -1:
+        # given: the feature that holds this one, for a message; None where it is this one.
         if not PyUnicode_Check(name):
-            raise _refused(feature, i, t)
+            raise _refused((name, value) if given is None else given, i, t)
         if PyUnicode_Check(value):
             self._append(
                 self._number(name, value, _mixed(PyObject_Hash(name), PyObject_Hash(value))), 1.0
             )
-        elif isinstance(value, (float, int, Number, np.bool_)):
+            return 0
+        if value is True or value is False or PyFloat_CheckExact(value):
+            self._append(self._number(name, None, PyObject_Hash(name)), value)
+            return 0
+        feature = (name, value) if given is None else given
+        if isinstance(value, (float, int, Number, np.bool_)):
             try:
                 weight = float(value)
             except (TypeError, OverflowError):  # a complex number, one beyond 1e308
