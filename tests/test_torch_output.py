@@ -11,6 +11,7 @@ torch = pytest.importorskip("torch", reason="needs the extra [torch]")
 
 from torch_cases import CASES  # noqa: E402
 
+from structsolve import get_structure  # noqa: E402
 from structsolve.batch import score_space  # noqa: E402
 from structsolve.torch import (  # noqa: E402
     CRF,
@@ -211,7 +212,14 @@ def test_holes_of_sequences():
         (torch.ones(2, 4), {}, "mask: found float32"),
         (torch.ones(8, dtype=bool), {}, r"mask: found bool of shape \(8,\)"),
         (torch.ones(2, 4, dtype=bool), {"lengths": [4, 4]}, "expected no lengths beside it"),
-        (torch.ones(2, 5, dtype=bool), {}, "example 0: its length is 5, expected at most 4"),
+        *(
+            (
+                torch.ones(2, n, dtype=bool),
+                {},
+                rf"mask: found the shape \(2, {n}\), expected \(2, 4\)",
+            )
+            for n in (3, 5)
+        ),
     ],
 )
 def test_masks_that_do_not_fit(mask, more, match):
@@ -220,6 +228,38 @@ def test_masks_that_do_not_fit(mask, more, match):
         StructuredLoss("chain")(scores, labels, mask=mask, **more)
     with pytest.raises(ValueError, match=match):
         Marginals("chain")(scores, mask=mask, **more)
+    if not more and mask.ndim == 2 and mask.dtype == torch.bool:
+        for call in (
+            lambda: decode("chain", scores, mask=mask),
+            lambda: CRF(3, batch_first=True).decode(scores, mask),
+            lambda: StructuredLoss("chain")(
+                scores, labels.index_fill(1, torch.tensor([1]), -100), mask=mask
+            ),
+        ):
+            with pytest.raises(ValueError, match=match):
+                call()
+
+
+@pytest.mark.filterwarnings("ignore:structure")
+def test_a_single_class_is_a_class():
+    scores, labels = torch.randn(2, 3, 1, requires_grad=True), torch.zeros(2, 3, dtype=int)
+    for layer in (
+        CRF(1, batch_first=True),
+        OutputLayer("chain", 1),
+        StructuredLoss("chain", "crf"),
+    ):
+        assert abs(layer(scores, labels).item()) < 1e-6
+    assert CRF(1, batch_first=True).decode(scores) == [[0, 0, 0]] * 2
+    picture = torch.zeros(1, 2, 2, 1)
+    assert decode("grid", picture).tolist() == [[[0, 0], [0, 0]]]
+    # Where rows are numbers without classes nothing changes.
+    assert decode("dependency", torch.zeros(1, 2, 1)).tolist() == [[0]]
+    assert decode("multilabel", torch.ones(2, 1)).tolist() == [1, 1]
+
+
+def test_output_layers_refuse_classes_of_others():
+    with pytest.raises(ValueError, match="classes: expected those of the hierarchy.* found 3"):
+        OutputLayer(get_structure("dag", hierarchy={"a": ["b", "c"]}), 3)
 
 
 def test_holes_that_nothing_closes():

@@ -248,15 +248,36 @@ def test_other_ways_to_differentiate_raise_or_agree():
 
     exact = hessian(value, scores)
     assert exact.abs().max() > 0.01
+
+    def forward():
+        with torch.autograd.forward_ad.dual_level():
+            value(torch.autograd.forward_ad.make_dual(scores, scores))
+
     ways = [
         lambda: torch.func.hessian(value)(scores),
         lambda: torch.func.grad(value)(scores),
+        lambda: torch.func.vmap(value)(scores[None]),
         lambda: hessian(value, scores, vectorize=True),
         lambda: hessian(value, scores, vectorize=True, outer_jacobian_strategy="forward-mode"),
+        forward,
     ]
     for way in ways:
-        with pytest.raises((RuntimeError, NotImplementedError)):
+        with pytest.raises(NotImplementedError, match=r"'chain' with surrogate 'crf' .*autograd"):
             way()
+
+
+@pytest.mark.parametrize("make", [PerturbedArgmax, BlackboxDiff, Marginals])
+def test_answers_under_checkpoints(make):
+    """Which give away what was saved when it is read: each gradient reads it once."""
+    settings = {"random_state": 0} if make is PerturbedArgmax else {}
+    layer, scores = make("multiclass", **settings), torch.randn(2, 3, requires_grad=True)
+
+    def value(scores):
+        return layer(scores).square().sum()
+
+    kept = torch.utils.checkpoint.checkpoint(value, scores, use_reentrant=False)
+    mine, plain = (torch.autograd.grad(v, scores)[0] for v in (kept, value(scores)))
+    assert torch.equal(mine, plain)
 
 
 def test_forbidden_parts():

@@ -254,9 +254,13 @@ class DagSpace(Space):
         ------
         ValueError
         """
-        if classes is not None and not np.array_equal(classes, self.classes_):
+        if classes is None or np.array_equal(classes, self.classes_):
+            return
+        if np.ndim(classes) != 1 or isinstance(classes, str):
+            wrong = f"found {classes!r}"
+        else:
             wrong = first_difference(list(classes), self.classes_.tolist())
-            raise ValueError(f"classes: expected those of the hierarchy in its order; {wrong}")
+        raise ValueError(f"classes: expected those of the hierarchy in its order; {wrong}")
 
     def check_labels(self, flat: np.ndarray, examples: Examples) -> None:
         """Refuse sets that lack ancestors of their labels, or are not of this kind."""

@@ -201,6 +201,33 @@ class Batches:
         """
         return self._kind(shapes).space.layout
 
+    def lead(self, shapes: dict[str, tuple[int, ...]]) -> tuple[int, ...] | None:
+        """Return the axes of the node scores before those of one row.
+
+        Parameters
+        ----------
+        shapes : dict of str to tuple of int
+
+        Returns
+        -------
+        tuple of int, or None
+            None: there are no node scores.
+        """
+        kind = self._kind(shapes)
+        node = kind.space.layout.node
+        shape = shapes.get("node", shapes.get(node.name))
+        return None if shape is None else kind.lead(shape, node, "node")
+
+    def _one_class(self, classes: Any, space: Any) -> bool:
+        """Return whether rows of one number are those of one class, not numbers alone."""
+        count = classes if isinstance(classes, (int, np.integer, type(None))) else len(classes)
+        if count != 1 or self._has_none or space.layout.node.shape != (1,):
+            return False
+        try:
+            return score_space(self.structure, 2).layout.node.shape == (2,)
+        except (TypeError, ValueError):
+            return False
+
     def _kind(self, shapes: dict[str, tuple[int, ...]]) -> _Kind:
         """Return the space for these blocks, kept by the number of classes."""
         node = shapes.get("node", next(iter(shapes.values()), ()))
@@ -212,7 +239,7 @@ class Batches:
             space, self._has_none = _space_of(self.structure, classes, key[1], told)
             if self._has_none:
                 key = (None, key[1])
-            self._kinds[key] = _Kind(space)
+            self._kinds[key] = _Kind(space, self._one_class(classes, space))
         return self._kinds[key]
 
 
@@ -234,8 +261,8 @@ def _space_of(structure: Any, classes: Any, edge: bool, told: bool) -> tuple[Any
 class _Kind:
     """A space and the places of its last batches."""
 
-    def __init__(self, space: Any):
-        self.space, self.tables = space, Tables(space)
+    def __init__(self, space: Any, one_class: bool = False):
+        self.space, self.tables, self.one_class = space, Tables(space), one_class
         layout = space.layout
         self.blocks = {block.name: block.name for block in layout.blocks}
         self.names = list(self.blocks)
@@ -264,10 +291,10 @@ class _Kind:
         graphs: dict[str, Any],
     ) -> Places:
         """Return where rows lie, as it was for the last batch of these shapes and lengths."""
-        lead = self._lead(node, self.space.layout.node, "node")
+        lead = self.lead(node, self.space.layout.node, "node")
         edge_lead = None
         if edge is not None:
-            edge_lead = self._lead(edge, self.space.layout.edge, "edge")
+            edge_lead = self.lead(edge, self.space.layout.edge, "edge")
         sizes = None if lengths is None else _sizes(lengths)
         key: Any = (lead, edge_lead, None if sizes is None else (sizes.shape, sizes.tobytes()))
         if examples is not None:
@@ -282,9 +309,9 @@ class _Kind:
                 self._kept.popitem(last=False)
         return places
 
-    def _lead(self, shape: tuple[int, ...], block: Any, kind: str) -> tuple[int, ...]:
+    def lead(self, shape: tuple[int, ...], block: Any, kind: str) -> tuple[int, ...]:
         """Return the axes before those of one row."""
-        row = () if block.shape == (1,) else tuple(block.shape)
+        row = () if block.shape == (1,) and not self.one_class else tuple(block.shape)
         if self.one_row and kind == "node" and not row:
             row = shape[1:]  # (examples,) and (examples, 1) are the same
             if row not in ((), (1,)):

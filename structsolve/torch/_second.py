@@ -209,6 +209,10 @@ class _Once(torch.autograd.Function):
             return None, *directions
         return None, *sealed(ctx.why, directions, ctx.saved_tensors)
 
+    @staticmethod
+    def jvp(ctx: Any, _: Any, *tangents: Any) -> Any:
+        return tuple(None if t is None else t.view_as(t) for t in tangents)
+
 
 def sealed(why: str, gradients: Any, sources: Any) -> Any:
     """Return gradients whose derivatives raise.

@@ -11,7 +11,7 @@ from ..batch import encode
 from ..batch.answers import best_labels
 from ..batch.padded import check_reduction
 from ._second import once, sealed
-from .layer import Given, Layer
+from .layer import Backward, Given, Layer
 from .loss import truths
 
 
@@ -42,8 +42,7 @@ class _Decision(Layer):
     @property
     def no_second(self) -> str:
         """What a second derivative is told."""
-        name = self.structure.name
-        return f"{type(self).__name__} of structure {name!r} has no second derivatives"
+        return f"{self.label} has no second derivatives"
 
     def best(self, given: Given, tensors: Any) -> list[torch.Tensor]:
         """Return the parts of the best labels at these scores.
@@ -242,7 +241,7 @@ class PerturbedArgmax(_Decision):
             yield draw
 
 
-class _Perturbed(torch.autograd.Function):
+class _Perturbed(Backward):
     """Mean of best labels under noise."""
 
     @staticmethod
@@ -257,9 +256,10 @@ class _Perturbed(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *directions: torch.Tensor) -> Any:
         layer, given, kept = ctx.layer, ctx.given, ctx.kept
+        tensors = ctx.saved_tensors  # once: checkpoints give them away
         with torch.no_grad():
-            gradients = _Perturbed.gradients(layer, given, kept, directions, ctx.saved_tensors)
-        return None, None, *sealed(layer.no_second, gradients, (*directions, *ctx.saved_tensors))
+            gradients = _Perturbed.gradients(layer, given, kept, directions, tensors)
+        return None, None, *sealed(layer.no_second, gradients, (*directions, *tensors))
 
     @staticmethod
     def gradients(
@@ -363,7 +363,7 @@ class BlackboxDiff(_Decision):
         return given.in_form(_Interpolated.apply(self, given, *given.tensors))
 
 
-class _Interpolated(torch.autograd.Function):
+class _Interpolated(Backward):
     """Best labels; backward by the difference to those further along."""
 
     @staticmethod
@@ -375,15 +375,15 @@ class _Interpolated(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *directions: torch.Tensor) -> Any:
-        layer, given = ctx.layer, ctx.given
+        layer, given, tensors = ctx.layer, ctx.given, ctx.saved_tensors
         # A shared block has a direction for each example: they share it no longer.
-        moved = [(t - layer.lam * d).detach() for t, d in zip(ctx.saved_tensors, directions)]
+        moved = [(t - layer.lam * d).detach() for t, d in zip(tensors, directions)]
         gradients = []
         for name, here, there in zip(given.names, ctx.best, layer.best(given, moved)):
             gradient = (here - there) / layer.lam
             shared = given.space.layout.block(name).kind == "shared"
             gradients.append(gradient.sum(0) if shared else gradient)
-        return None, None, *sealed(layer.no_second, gradients, (*directions, *ctx.saved_tensors))
+        return None, None, *sealed(layer.no_second, gradients, (*directions, *tensors))
 
 
 class SPOPlus(_Decision):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch._C._functorch import is_functorch_wrapped_tensor, is_legacy_batchedtensor
 
 from .. import registry
 from ..batch import Scores
@@ -33,6 +34,8 @@ class Given:
         What users call them in a dict; None: they gave one tensor.
     dtypes : tuple of dtype
         As they were given.
+    label : str
+        What takes them, for messages.
     """
 
     batch: Batch
@@ -40,6 +43,7 @@ class Given:
     tensors: tuple[torch.Tensor, ...]
     keys: tuple[str, ...] | None
     dtypes: tuple[torch.dtype, ...]
+    label: str
 
     @property
     def space(self) -> Any:
@@ -108,7 +112,7 @@ class Given:
         -------
         Scores
         """
-        return self.batch.scores([as_array(t) for t in tensors])
+        return self.batch.scores([as_array(t, self.label) for t in tensors])
 
     def product(self, tensors: Any, parts: Any) -> torch.Tensor:
         """Return ``<scores, mu>`` of every example.
@@ -284,15 +288,46 @@ class Layer(torch.nn.Module):
             tensor if dtype in DOUBLES else tensor.float()
             for tensor, dtype in zip(named.values(), dtypes)
         )
-        arrays = [as_array(tensor) for tensor in tensors]
+        arrays = [as_array(tensor, self.label) for tensor in tensors]
+        shapes = {name: tuple(tensor.shape) for name, tensor in named.items()}
         if mask is not None:
-            lengths = sizes_of(as_mask(mask), lengths)
+            lengths = self.sizes(as_mask(mask), shapes, lengths)
         elif isinstance(lengths, torch.Tensor):
             lengths = lengths.detach().cpu().numpy()
-        shapes = {name: tuple(tensor.shape) for name, tensor in named.items()}
         batch = self._batches.read(shapes, lengths, examples, **graphs)
         keys = None if plain else tuple(named)
-        return Given(batch, batch.scores(arrays), tensors, keys, dtypes)
+        return Given(batch, batch.scores(arrays), tensors, keys, dtypes, self.label)
+
+    @property
+    def label(self) -> str:
+        """What this is, for messages."""
+        return f"{type(self).__name__} of structure {self.structure.name!r}"
+
+    def sizes(
+        self, keep: np.ndarray, shapes: dict[str, tuple[int, ...]], lengths: Any = None
+    ) -> np.ndarray:
+        """Return the sizes of examples given by a mask, which has the axes of the node scores.
+
+        Parameters
+        ----------
+        keep : ndarray of bool
+        shapes : dict of str to tuple of int
+            Of the scores.
+        lengths : object
+            Other sources of sizes.
+
+        Returns
+        -------
+        ndarray of int
+
+        Raises
+        ------
+        ValueError
+        """
+        lead = self._batches.lead(shapes)
+        if lead is not None and len(lead) == keep.ndim and lead != keep.shape:
+            raise ValueError(f"mask: found the shape {keep.shape}, expected {lead}, as scores have")
+        return sizes_of(keep, lengths)
 
     def without_holes(self, scores: Any, keep: np.ndarray, **graphs: Any) -> tuple[Any, np.ndarray]:
         """Return a padded batch without some positions, packed where they leave holes.
@@ -316,17 +351,30 @@ class Layer(torch.nn.Module):
             Where there are holes and the structure is no sequence of positions.
         """
         named = scores if isinstance(scores, dict) else {"node": scores}
+        shapes = {name: tuple(np.shape(tensor)) for name, tensor in named.items()}
         if keep.ndim != 2 or np.array_equal(keep, prefix(keep)):
-            return scores, sizes_of(keep)
-        blocks = self._batches.layout({name: tuple(t.shape) for name, t in named.items()})
+            return scores, self.sizes(keep, shapes)
+        blocks = self._batches.layout(shapes)
         rows = [name for name in named if name in ("node", blocks.node.name)]
         more = [b.name for b in blocks.blocks if b.kind == "edge" and b.name in {*named, "edge"}]
         if graphs or more or not rows or tuple(named[rows[0]].shape[:2]) != keep.shape:
-            return scores, sizes_of(keep)  # which tells the example
+            return scores, self.sizes(keep, shapes)  # which tells the example
         node = named[rows[0]]
         left = node[torch.from_numpy(keep).to(node.device)]
         packed = left if named is not scores else {**named, rows[0]: left}
         return packed, keep.sum(1)
+
+
+class Backward(torch.autograd.Function):
+    """What a layer computes; its derivatives go backward, also the second ones."""
+
+    @staticmethod
+    def jvp(ctx: Any, *_: Any) -> Any:
+        """Refuse forward mode by name."""
+        raise NotImplementedError(
+            f"{ctx.layer.label} has no derivatives forward (torch.autograd.forward_ad); use "
+            "torch.autograd.functional.jvp, which goes backward twice"
+        )
 
 
 def _checked_dtype(tensor: torch.Tensor, name: str) -> torch.dtype:
@@ -336,18 +384,48 @@ def _checked_dtype(tensor: torch.Tensor, name: str) -> torch.dtype:
     return tensor.dtype
 
 
-def as_array(tensor: torch.Tensor) -> np.ndarray:
+def as_array(tensor: torch.Tensor, label: str = "a layer") -> np.ndarray:
     """Return a tensor of floats as a contiguous array, without a copy where it is one.
 
     Parameters
     ----------
     tensor : Tensor
+    label : str
+        What takes it, for messages.
 
     Returns
     -------
     ndarray of float32 or float64
+
+    Raises
+    ------
+    NotImplementedError
+        As of :func:`refuse_transformed`.
     """
+    refuse_transformed(tensor, label)
     if tensor.dtype not in DOUBLES:
         tensor = tensor.float()
     array: np.ndarray = tensor.contiguous().numpy(force=True)
     return array
+
+
+def refuse_transformed(tensor: Any, label: str) -> None:
+    """Refuse what stands for numbers inside of torch.func, vmap and vectorize=True.
+
+    Parameters
+    ----------
+    tensor : object
+    label : str
+        What takes it, for messages.
+
+    Raises
+    ------
+    NotImplementedError
+    """
+    if isinstance(tensor, torch.Tensor) and (
+        is_functorch_wrapped_tensor(tensor) or is_legacy_batchedtensor(tensor)
+    ):
+        raise NotImplementedError(
+            f"{label} takes tensors of numbers, not those of torch.func, vmap and vectorize=True; "
+            "use torch.autograd.grad, with create_graph=True for second derivatives"
+        )

@@ -10,7 +10,7 @@ import torch
 from ..batch import value_and_gradient
 from ..batch.padded import check_reduction
 from ._second import Gradient
-from .layer import Given, Layer
+from .layer import Backward, Given, Layer, refuse_transformed
 from .masks import known, sizes_of
 
 
@@ -135,6 +135,8 @@ class StructuredLoss(Layer):
         TypeError
             For tensors of another type.
         """
+        for tensor in scores.values() if isinstance(scores, dict) else [scores]:
+            refuse_transformed(tensor, self.label)
         labels = as_labels(labels)
         node = scores.get("node") if isinstance(scores, dict) else scores
         if labels.ndim > 1 and examples is None and labels.shape == getattr(node, "shape", ())[:-1]:
@@ -151,10 +153,15 @@ class StructuredLoss(Layer):
         return answer
 
     @property
+    def label(self) -> str:
+        """What this is, for messages."""
+        name = getattr(self.surrogate, "name", self.surrogate)
+        return f"structure {self.structure.name!r} with surrogate {name!r}"
+
+    @property
     def no_third(self) -> str:
         """What a third derivative is told."""
-        name = getattr(self.surrogate, "name", self.surrogate)
-        return f"structure {self.structure.name!r} with surrogate {name!r} has no third derivatives"
+        return f"{self.label} has no third derivatives"
 
     def weights(self, given: Given, factor: torch.Tensor | None = None) -> np.ndarray | None:
         """Return the factors of the examples' gradients, from the derivative of the loss.
@@ -268,7 +275,7 @@ def truths(labels: Any, given: Given) -> np.ndarray:
     return given.places.labels(as_labels(labels)).astype(np.int32)
 
 
-class _Value(torch.autograd.Function):
+class _Value(Backward):
     """The value of a surrogate; its gradient is known when the value is."""
 
     @staticmethod
@@ -277,9 +284,9 @@ class _Value(torch.autograd.Function):
     ) -> torch.Tensor:
         weights = layer.weights(given)
         values, gradient = layer.value(given, labels, weights)
+        ctx.layer, ctx.given, ctx.labels = layer, given, labels
         if any(ctx.needs_input_grad):
             ctx.gradients = given.tensors_of(gradient)
-            ctx.layer, ctx.given, ctx.labels = layer, given, labels
             ctx.save_for_backward(*tensors)  # they must not change until they are read again
         like = tensors[0]
         if layer.reduction == "none":

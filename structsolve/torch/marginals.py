@@ -8,7 +8,7 @@ import torch
 
 from ..batch import marginals
 from ._second import Jacobian
-from .layer import Given, Layer
+from .layer import Backward, Given, Layer
 
 
 class Marginals(Layer):
@@ -85,7 +85,7 @@ class Marginals(Layer):
         return given.in_form(_Marginals.apply(self, given, *given.tensors))
 
 
-class _Marginals(torch.autograd.Function):
+class _Marginals(Backward):
     """Marginals; backward the Jacobian, which is symmetric, times a direction."""
 
     @staticmethod

@@ -105,6 +105,8 @@ def known(labels: np.ndarray, ignored: int | None, lengths: Any, mask: Any) -> n
     keep = None if mask is None else as_mask(mask)
     if ignored is None or not (holes := labels == ignored).any():
         return keep
+    if keep is not None and keep.shape != labels.shape:
+        return keep  # refused with the scores
     if lengths is None:
         return ~holes if keep is None else keep & ~holes
     if isinstance(lengths, torch.Tensor):
