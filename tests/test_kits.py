@@ -10,6 +10,7 @@ from wrong_kits import KITS
 import structsolve
 from structsolve import registry
 from structsolve.io.npz import write_npz
+from structsolve.io.reader import Reader
 from structsolve.solvers import BCFW
 from structsolve.surrogates import Margin
 from structsolve.testing import (
@@ -77,6 +78,32 @@ def test_readers_pass(tmp_path):
     write_npz(tmp_path / "a.npz", np.eye(3), np.array([0, 1, 0]))
     for name in ("csv", "arff", "npz"):
         check_reader(name, tmp_path / f"a.{name}")
+
+
+class Pairs(Reader):
+    """A number and a label on each line; the lines tell where reading stands."""
+
+    def read(self, path):
+        X, y = [], []
+        for number, label in map(str.split, self.lines(path)):
+            X.append([float(number)])
+            y.append(label)
+        return X, y
+
+
+class LatePairs(Pairs):
+    """Converts numbers when the lines are read, so that no error has a line."""
+
+    def read(self, path):
+        lines = list(self.lines(path))
+        return [[float(line.split()[0])] for line in lines], [line[-1:] for line in lines]
+
+
+def test_a_reader_may_leave_places_to_its_lines(tmp_path):
+    path = tmp_path / "a.pairs"
+    path.write_text("1 a\n-22 b\n")  # cut in half it ends in "-"
+    check_reader(Pairs(), path)
+    refused("names the file", check_reader, LatePairs(), path, error=BrokenPromise)
 
 
 @pytest.mark.parametrize("metric, structure", [

@@ -55,6 +55,18 @@ def test_labels_come_back_from_files_as_they_were(tmp_path):
             write_npz(path, X, Y)
             again, labels = read_npz(path)
             assert labels == Y and len(again) == 4
+    # Paths of cells on pictures are no label pictures.
+    pictures = [np.zeros((3, 2, 1)), np.zeros((2, 2, 1))]
+    for Y in (
+        [[(0, 0), (1, 0)], [(0, 0)]],
+        [[(0, 0), (1, 1)]] * 2,
+        [[[0], [1, 2]], []],
+        ["a", "b"],
+    ):
+        write_npz(path, pictures, Y)
+        assert read_npz(path)[1] == Y
+    wrong = [np.zeros((3, 1), int), np.zeros((2, 2), int)]
+    refused("example 0: found labels of shape .3, 1.", write_npz, path, pictures, wrong)
     # A label per row is an array, as before.
     write_npz(path, [np.eye(2), np.ones((1, 2))], [["a", "b"], ["a"]])
     assert [y.tolist() for y in read_npz(path)[1]] == [["a", "b"], ["a"]]

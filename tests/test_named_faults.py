@@ -35,7 +35,7 @@ def structsolve_oracle(space):
 @pytest.mark.parametrize(
     "answer, message",
     [
-        ("3", "returned int from structsolve_oracle, expected collections.abc.Callable"),
+        ("3", "returned int from structsolve_oracle, expected a callable that takes a layout"),
         ("lambda layout: 3", "returned int from structsolve_oracle, expected .*operators.Oracle"),
         ("lambda layout: 1 / 0", "failed in structsolve_oracle: ZeroDivisionError"),
     ],
@@ -109,6 +109,20 @@ def test_structures_of_many_rows_are_known_by_what_they_pack():
     for name, one_row in (("chain", False), ("multiclass", True), ("permutation", True)):
         structure = structsolve.get_structure(name)
         assert _Kind(structure.make_space(*structure.sample(0))[0]).one_row is one_row
+
+
+def test_a_topology_that_is_no_dict():
+    class Space(PyChainSpace):
+        def pack(self, X, Y=None, unseen="error"):
+            examples = super().pack(X, Y, unseen)
+            examples.topology = [len(x) for x in X]
+            return examples
+
+    structure = PyChainStructure()
+    X, Y = structure.sample(0)
+    model = StructuredSVM(structure, max_iter=1, tol=1).fit(X, Y)
+    model.space_.__class__ = Space
+    refused("pack.. gave topology: found list, expected a dict", model.predict, X)
 
 
 # -- files ------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 import structsolve
+from structsolve.cli import messages
 from structsolve.features.vectorizer import split_rows
 
 
@@ -88,7 +89,8 @@ def run_bench(
     X, Y = make_chains(words, length, features, states, seed, dense)
     print(
         f"{words} words of {length} letters, {features} {'dense' if dense else 'CSR'} features, "
-        f"{states} states, n_jobs={n_jobs}"
+        f"{states} states, n_jobs={n_jobs}",
+        file=messages.out(),
     )
     model = structsolve.StructuredSVM(
         structure="chain", max_iter=passes, tol=0.0, n_jobs=n_jobs, random_state=seed
@@ -102,8 +104,8 @@ def run_bench(
     decode = min(_timed(model.predict, X) for _ in range(3))
     for name, seconds in (("train, a pass", np.mean(per_pass)), ("decode", decode)):
         speed = f"{words / seconds:>12,.0f} words/s{words * length / seconds:>14,.0f} letters/s"
-        print(f"{name:<14}{speed}{seconds / words * 1e6:>10.2f} µs/word")
-    print(f"{'fit':<14}{total:>12.3f} s in all, {len(per_pass)} passes")
+        print(f"{name:<14}{speed}{seconds / words * 1e6:>10.2f} µs/word", file=messages.out())
+    print(f"{'fit':<14}{total:>12.3f} s in all, {len(per_pass)} passes", file=messages.out())
     return {"train": float(words / np.mean(per_pass)), "decode": words / decode}
 
 

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import time
 import warnings
 from typing import Any
@@ -204,7 +203,7 @@ def predict(args: argparse.Namespace) -> None:
     else:
         blocks = output.labels_text(model, data, args)
     if args.output is None:
-        sys.stdout.writelines(blocks)
+        messages.out().writelines(blocks)
         return
     with atomic_write(args.output) as handle:
         handle.writelines(blocks)
@@ -243,23 +242,23 @@ def score(args: argparse.Namespace) -> None:
     if scorer is not None:
         value = float(scorer(model, data.X, data.y))
         text = json.dumps({args.metric: value}, indent=2) if args.json else ""
-        print(text or f"{args.metric} {value:.6g} of {len(data.y)} examples")
+        print(text or f"{args.metric} {value:.6g} of {len(data.y)} examples", file=messages.out())
         return
     if getattr(model.space_.structure, "label_sets", False):
         truth = output.as_matrix(model, data)
         hierarchy = getattr(model.space_, "hierarchy", None)
         report = label_set_report(truth, model.predict(data.X), model.classes_, hierarchy)
-        print(output.report_text(report, args))
+        print(output.report_text(report, args), file=messages.out())
         return
     if output.is_continuous(model):
-        print(output.mean_loss_text(model, data, args))
+        print(output.mean_loss_text(model, data, args), file=messages.out())
         return
     if data.sentences is None and output.are_structured(data.y):
-        print(output.whole_labels_text(model, data, args))
+        print(output.whole_labels_text(model, data, args), file=messages.out())
         return
     guess = output.predictions(model, data)
     if data.sentences is not None:
-        print(output.trees_text(output.as_lists(data.y), guess, args))
+        print(output.trees_text(output.as_lists(data.y), guess, args), file=messages.out())
         return
     whole = data.sequences or getattr(model.space_.structure, "label_rows", False)
     truth = output.as_lists(data.y if whole else data.split(data.y))
@@ -276,7 +275,7 @@ def score(args: argparse.Namespace) -> None:
     names = [str(name) for name in report["per_class"]]
     if all(name == "O" or name[1:2] == "-" for name in names) and len(names) > 1:
         report["spans"] = span_f1(truth, guess, scheme=args.scheme)
-    print(output.report_text(report, args))
+    print(output.report_text(report, args), file=messages.out())
 
 
 def plugins(args: argparse.Namespace) -> None:
@@ -287,7 +286,7 @@ def plugins(args: argparse.Namespace) -> None:
     args : Namespace
         Options of ``plugins``.
     """
-    print(output.plugins_text(structsolve.list_plugins()))
+    print(output.plugins_text(structsolve.list_plugins()), file=messages.out())
 
 
 def _load(args: argparse.Namespace) -> Any:

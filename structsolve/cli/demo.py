@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import structsolve
-from structsolve.cli.messages import relative_gap
+from structsolve.cli import messages
 from structsolve.evaluation.plotting import plot_convergence, plot_sequences
 
 #: Chances that the machine sticks, counts on, and skips a number.
@@ -123,6 +123,7 @@ def run_demo(output: str = "structsolve-demo", seed: int = 0, quick: bool = Fals
         f"{len(train.labels)} training strips ({n_images} images), {len(test.labels)} test strips, "
         "of real digits with noise and blots; no image is in both\n",
         flush=True,
+        file=messages.out(),
     )
     flat, flat_labels = np.concatenate(train.pixels), np.concatenate(train.labels)
     options: dict[str, Any] = {
@@ -135,7 +136,7 @@ def run_demo(output: str = "structsolve-demo", seed: int = 0, quick: bool = Fals
     rows, guesses, histories, models = [], {}, {}, {}
 
     def compare(name: str, model: Any, X: Any, y: Any) -> None:
-        print(f"training {name}", flush=True)
+        print(f"training {name}", flush=True, file=messages.out())
         start = time.perf_counter()
         model.fit(X, y)
         seconds = time.perf_counter() - start
@@ -153,7 +154,7 @@ def run_demo(output: str = "structsolve-demo", seed: int = 0, quick: bool = Fals
         }
         if history:
             row |= {key: history[-1][key] for key in ("primal", "dual")}
-            row["gap"] = relative_gap(history[-1])
+            row["gap"] = messages.relative_gap(history[-1])
             histories[name] = history
         rows.append(row)
         guesses[name], models[name] = guess, model
@@ -164,7 +165,7 @@ def run_demo(output: str = "structsolve-demo", seed: int = 0, quick: bool = Fals
     chain = structsolve.StructuredSVM("chain", **options)
     compare("chain", chain, train.pixels, train.labels)
 
-    print("\n" + format_table(rows))
+    print("\n" + format_table(rows), file=messages.out())
     path = os.path.join(output, "digits.structsolve")
     chain.metadata_ = {"data": "structsolve demo", "seed": seed}
     chain.save(path)
@@ -172,7 +173,7 @@ def run_demo(output: str = "structsolve-demo", seed: int = 0, quick: bool = Fals
     same = all(map(np.array_equal, again, guesses["chain"]))
     if not same:
         raise RuntimeError(f"{path}: the model loaded predicts otherwise than the model saved")
-    print(f"\nmodel     {path} (loaded again: the same predictions)")
+    print(f"\nmodel     {path} (loaded again: the same predictions)", file=messages.out())
     _draw(output, histories, test, guesses, options["tol"])
     return rows
 
@@ -189,9 +190,9 @@ def _draw(output: str, histories: Any, test: Strips, guesses: Any, tol: float) -
             pictures[1],
         )
     except ImportError as error:
-        print(f"pictures  none: {error}")
+        print(f"pictures  none: {error}", file=messages.out())
     else:
-        print(f"pictures  {', '.join(pictures)}")
+        print(f"pictures  {', '.join(pictures)}", file=messages.out())
 
 
 def format_table(rows: list[dict]) -> str:

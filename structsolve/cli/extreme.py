@@ -4,7 +4,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -150,7 +149,7 @@ def predict(model: Any, args: argparse.Namespace) -> None:
                 )
 
     if args.output is None:
-        sys.stdout.writelines(lines())
+        messages.out().writelines(lines())
         return
     with atomic_write(args.output) as handle:
         handle.writelines(lines())
@@ -191,11 +190,12 @@ def score(model: Any, args: argparse.Namespace) -> None:
         "rows": len(y),
     }
     if args.json:
-        print(json.dumps(report, indent=2))
+        print(json.dumps(report, indent=2), file=messages.out())
         return
     print(
         f"error {report['error']:.4f}, of the best {k} {report[f'error_top{k}']:.4f}, "
-        f"macro-F1 {report['macro_f1']:.4f}, of {len(y)} rows"
+        f"macro-F1 {report['macro_f1']:.4f}, of {len(y)} rows",
+        file=messages.out(),
     )
 
 

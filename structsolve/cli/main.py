@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from structsolve import registry
-from structsolve.cli.messages import one_line
+from structsolve.cli import messages
 from structsolve.cli.options import UsageError
 from structsolve.cli.parser import make_parser
 
@@ -36,7 +36,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             args = _parsed(argv)
             for name in getattr(args, "without_plugin", ()):
                 registry.switch_off(name)
-            args.run(args)
+            with messages.own_output():
+                args.run(args)
             sys.stdout.flush()
             return 0
         except SystemExit as done:  # --help and --version
@@ -50,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         except Exception as error:
             if verbose:
                 traceback.print_exc()
-            print(f"structsolve: error: {one_line(error)}", file=sys.stderr)
+            print(f"structsolve: error: {messages.one_line(error)}", file=sys.stderr)
             return 2
 
 
@@ -100,4 +101,4 @@ def _is_command(argv: list[str], i: int) -> bool:
 
 
 def _show_warning(message: Any, category: Any, *_: Any) -> None:
-    print(f"structsolve: warning: {one_line(message)}", file=sys.stderr)
+    print(f"structsolve: warning: {messages.one_line(message)}", file=sys.stderr)

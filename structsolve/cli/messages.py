@@ -4,11 +4,36 @@ from __future__ import annotations
 import csv
 import json
 import math
+import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
 from structsolve.io._text import atomic_write
+
+_OWN: list[Any] = []
+
+
+@contextmanager
+def own_output() -> Iterator[None]:
+    """Keep standard output for the shell's own lines: what others print goes to the error."""
+    _OWN.append(sys.stdout)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        _OWN.pop()
+
+
+def out() -> Any:
+    """Return the stream for the shell's own lines.
+
+    Returns
+    -------
+    file
+    """
+    return _OWN[-1] if _OWN else sys.stdout
 
 
 def write_history(path: str, history: Sequence[Mapping[str, Any]]) -> None:
@@ -42,7 +67,7 @@ def say(what: str, text: str, start: float | None = None) -> None:
         Of ``time.perf_counter``.
     """
     seconds = "" if start is None else f"  ({time.perf_counter() - start:.1f} s)"
-    print(f"{what:<10}{text}{seconds}", flush=True)
+    print(f"{what:<10}{text}{seconds}", flush=True, file=out())
 
 
 def say_scores(model: Any) -> None:

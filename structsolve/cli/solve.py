@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from structsolve import registry
+from structsolve.cli import messages
 from structsolve.cli.options import UsageError
 from structsolve.io._text import atomic_write, bad_line, text_lines
 
@@ -64,11 +65,12 @@ def decode(args: argparse.Namespace) -> None:
     else:
         text = "".join(f"{label}\n" for label in numbers)
     if args.output is None:
-        print(text, end="")
+        print(text, end="", file=messages.out())
     else:
         with atomic_write(args.output) as handle:
             handle.write(text)
-        print(f"value {value:.10g}, bound {bound:.10g}{', proven' if proven else ''}")
+        proof = ", proven" if proven else ""
+        print(f"value {value:.10g}, bound {bound:.10g}{proof}", file=messages.out())
 
 
 def _solver(kind: str) -> Any:

@@ -118,6 +118,8 @@ class Examples:
             if getattr(labels, "dtype", None) != np.int32 or np.shape(labels) != (end,):
                 expected = f"int32 ({end},), as label_offsets end there"
                 raise wrong("labels", _described(labels), expected)
+        if not isinstance(self.topology, dict):
+            raise wrong("topology", type(self.topology).__name__, 'a dict, {"shapes": ...}')
         weight = self.sample_weight
         if weight is not None:
             shape = np.shape(weight)

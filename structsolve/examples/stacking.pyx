@@ -370,7 +370,7 @@ def arrays_fit(examples, layout, bint columns, bint features):
     cdef Py_ssize_t i, n
     cdef cnp.ndarray array
     cdef const double* weight
-    if not cnp.PyArray_CheckExact(examples.offsets):
+    if not cnp.PyArray_CheckExact(examples.offsets) or not isinstance(examples.topology, dict):
         return False
     array = examples.offsets
     n = array.shape[0] if array.ndim == 1 else 0

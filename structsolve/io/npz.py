@@ -268,15 +268,25 @@ def _is_structured(X: Any, y: Any) -> bool:
     if len(y) != len(X):
         raise ValueError(f"y has {len(y)} labels; expected {len(X)}, one for each example")
     nodes = [x[0] if isinstance(x, tuple) else x for x in X]
-    pictures = _is_pictures(X)
-    if pictures and all(np.ndim(labels) == 2 for labels in y if not isinstance(labels, tuple)):
-        return any(isinstance(labels, tuple) for labels in y)
+    if _is_pictures(X):
+        return not all(map(_is_label_picture, y))
     if not all(is_flat(labels) for labels in y):
-        return True
-    if pictures:
         return True
     # One label too many is a mistake; of labels that never fit, each is a whole of its own.
     return bool(len(y)) and not any(len(y[i]) == x.shape[0] for i, x in enumerate(nodes))
+
+
+def _is_label_picture(label: Any) -> bool:
+    """Return whether a label is a picture, of any size, and no path of cells or the like."""
+    if isinstance(label, list):
+        if any(isinstance(row, (tuple, dict)) for row in label):
+            return False
+    elif not isinstance(label, np.ndarray):
+        return False
+    try:
+        return np.ndim(label) == 2
+    except ValueError:  # of different lengths
+        return False
 
 
 def _as_json(X: Any, y: Any) -> np.ndarray:

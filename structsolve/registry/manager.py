@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import pluggy
@@ -336,9 +336,10 @@ class Registry(Names):
             given = type(answer).__name__
             if given == name:  # another class of that name
                 given = f"{type(answer).__module__}.{given}"
-            raise TypeError(
-                f"{label} returned {given} from {hook}, expected {expected.__module__}.{name}"
-            )
+            wanted = f"{expected.__module__}.{name}"
+            if expected is Callable:
+                wanted = "a callable that takes a layout, such as the operator's class, or None"
+            raise TypeError(f"{label} returned {given} from {hook}, expected {wanted}")
 
     def _who_answers(self, hook: str, arguments: dict[str, Any] | None) -> Plugin | None:
         """Return the plugin whose answer counts; of a space's own methods, that of its class."""

@@ -43,7 +43,8 @@ def check_reader(reader: Any, path: Any) -> None:
     Checked are: as many labels as examples, the same data from ``fit`` and ``read`` and from a
     second ``read``, parameters that JSON holds and that make a reader which reads the same (as
     model files do), ``endings`` and ``sniff``, and files that are missing, cut, or noise: an error
-    about them is an ``OSError``, or a ``ValueError`` that names the file.
+    about them is an ``OSError``, or a ``ValueError`` that names the file, or comes while
+    :meth:`Reader.lines <structsolve.io.reader.Reader.lines>`, whose line the shell names, is read.
 
     Examples
     --------
@@ -118,7 +119,8 @@ def _check_broken(what: str, reader: Any, path: str) -> None:
                 except OSError:
                     continue
                 except ValueError as error:
-                    if broken.name in str(error):
+                    # What lines() read last stands in front of the error, to the shell's users.
+                    if broken.name in str(error) or one.place("") != "":
                         continue
                     promise = f"{name} names the file that it cannot read ({kind})"
                     _fail(what, promise, f"ValueError: {error}", broken.name, error)

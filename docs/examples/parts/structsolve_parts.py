@@ -86,25 +86,22 @@ class JsonLines(Reader):
         self.names = names  # learned by fit; model files hold it
 
     def fit(self, path):
-        self.names = sorted({name for line in self.lines(path) for name in line["x"]})
+        self.names = sorted({name for line in self.examples(path) for name in line["x"]})
         return self.read(path)
 
     def read(self, path):
-        lines = self.lines(path)
+        lines = self.examples(path)
         X = np.array([[line["x"].get(name, 0.0) for name in self.names] for line in lines])
         labelled = all("y" in line for line in lines)
         return X, np.array([line["y"] for line in lines]) if labelled else None
 
-    def lines(self, path):
-        lines = []
-        with open(path, "rb") as file:
-            for number, line in enumerate(file, 1):
-                try:
-                    lines.append(json.loads(line))
-                    _ = lines[-1]["x"].values()
-                except (ValueError, TypeError, KeyError, AttributeError):
-                    raise ValueError(f"{path}, line {number}: expected {self.__doc__}") from None
-        return lines
+    def examples(self, path):
+        examples = []
+        for line in self.lines(path):  # in front of an error come the file and this line
+            examples.append(json.loads(line))
+            if not isinstance(examples[-1], dict) or not isinstance(examples[-1].get("x"), dict):
+                raise ValueError(f"found {line[:40]!r}, expected {self.__doc__}")
+        return examples
 
 
 def exact_share(estimator, X, y):
