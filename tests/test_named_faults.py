@@ -122,7 +122,16 @@ def test_a_topology_that_is_no_dict():
     X, Y = structure.sample(0)
     model = StructuredSVM(structure, max_iter=1, tol=1).fit(X, Y)
     model.space_.__class__ = Space
-    refused("pack.. gave topology: found list, expected a dict", model.predict, X)
+    told = "pack.. gave topology: found list, expected a dict"
+    refused(told, model.predict, X)
+
+    class Structure(PyChainStructure):
+        def make_space(self, *given, **more):
+            space, _ = super().make_space(*given, **more)
+            space.__class__ = Space
+            return space, space.pack(*given[:2])
+
+    refused(told, check_structure, Structure(), n_cases=1, solvers=(), error=BrokenPromise)
 
 
 # -- files ------------------------------------------------------------------------------------
