@@ -226,3 +226,21 @@ def test_parts_at_odds_with_the_oracle_are_told_as_such():
     assert "Oracle.argmax or Parts.encode breaks a promise" in str(caught.value)
     counts = re.search(message, str(caught.value)).groups()
     assert int(counts[1]) == 2 * int(counts[0])
+
+
+def test_parts_in_python_are_told_beside_the_oracle():
+    class Space(PyChainSpace):
+        def parts(self, examples, i, label):
+            mu = super().parts(examples, i, label)
+            return {**mu, "transition": mu["transition"].T}
+
+    class Structure(PyChainStructure):
+        def make_space(self, *given, **more):
+            space, examples = super().make_space(*given, **more)
+            space.__class__ = Space
+            return space, examples
+
+    told = (
+        r"Oracle.argmax breaks .*counted by parts\(\): it, or argmax\(\), is wrong. To see it again"
+    )
+    refused(told, check_structure, Structure(), n_cases=1, only=["oracle"], error=BrokenPromise)

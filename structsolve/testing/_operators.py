@@ -94,7 +94,13 @@ def check_oracle(case: Case) -> None:
             try:
                 check_best(case, "Oracle.argmax", i, kind, label, value, scores, exact)
             except BrokenPromise as broken:
-                raise _with_counts(case, i, theta, broken) from None
+                told = str(_with_counts(case, i, theta, broken))
+                python = hasattr(case.space, "argmax") and hasattr(case.space, "parts")
+                if python and "Parts.encode" not in told:
+                    both = " Scores are counted by parts(): it, or argmax(), is wrong. To see it"
+                    told = told.replace(" To see it", both)
+                broken.args = (told,)
+                raise
             again, *same = case.argmax(i, theta, garbage=0)
             if again.tolist() != label.tolist() or same != [value, bound]:
                 case.fail(
