@@ -38,7 +38,11 @@ class Moody(Backend):
         return Own()
 
 
-@pytest.mark.parametrize("error", [GaveUp, ValueError])
+class OwnError(Exception):
+    """As solvers have."""
+
+
+@pytest.mark.parametrize("error", [GaveUp, ValueError, RuntimeError, OwnError])
 def test_highs_solves_what_a_backend_gives_up_on(error, caplog):
     settings = {"alpha": 0.1, "tol": 1e-3}
     plain = StructuredSVM("chain", oracle=Highs(), **settings).fit(X, Y)

@@ -220,7 +220,7 @@ class LinearDecoder:
         barred = any(top is not None for _, top in single)
         try:
             answer = program.solve(c, upper if barred else None)
-        except (ValueError, *_BUGS):  # alone, an example may do, or is named
+        except Exception:  # alone, an example may do, or is named
             answer = None
         if (
             not isinstance(answer, Answer)
@@ -263,21 +263,22 @@ class LinearDecoder:
         program = self._kept(i, backend)[1]
         try:
             answer = program.solve(c, upper, start, sides)
-        except ValueError as error:
-            gave_up = isinstance(error, GaveUp)
-            if isinstance(backend, Highs) or not (gave_up or self._answered):
+        except (NotImplementedError, MemoryError):
+            raise
+        except Exception as error:  # solvers have kinds of their own
+            gave_up, told = isinstance(error, GaveUp), str(error)
+            if not isinstance(error, ValueError):
+                name = type(error).__name__
+                told = f"solve() of LP backend {backend.name!r} raised {name}: {error}"
+            again = (gave_up or self._answered) and not isinstance(error, _BUGS)
+            if isinstance(backend, Highs) or not again:
                 kind = GaveUp if gave_up else ValueError
-                raise kind(f"example {i}: {error}") from error
+                raise kind(f"example {i}: {told}") from error
             if not self._told:
                 self._told = True
-                logger.warning("example %d: %s: HiGHS solves such programs in its place", i, error)
+                logger.warning("example %d: %s: HiGHS solves such programs in its place", i, told)
             sure = self._integer if backend.integer else self._exact
             return self._ask(i, sure, c, upper, None, sides)
-        except _BUGS as error:
-            raise ValueError(
-                f"example {i}: solve() of LP backend {backend.name!r} raised "
-                f"{type(error).__name__}: {error}"
-            ) from error
         self._answered = True
         if answer is not None and not isinstance(answer, Answer):
             raise ValueError(
