@@ -370,7 +370,13 @@ class Backward(torch.autograd.Function):
 
     @staticmethod
     def jvp(ctx: Any, *_: Any) -> Any:
-        """Refuse forward mode by name."""
+        """Refuse forward mode by name.
+
+        Parameters
+        ----------
+        ctx : object
+            Of torch, with the layer.
+        """
         raise NotImplementedError(
             f"{ctx.layer.label} has no derivatives forward (torch.autograd.forward_ad); use "
             "torch.autograd.functional.jvp, which goes backward twice"
