@@ -751,6 +751,23 @@ def MetricOfTheFirst(model, X, y):
     return _right(model, X[:1], y[:1])
 
 
+@metric(r"does not depend on the order")
+def MetricOfOne(model, X, y):
+    return float(np.array_equal(model.predict(X[:1])[0], y[0]))
+
+
+@metric(r"is less for other labels than for those predicted")
+def MetricOfNothing(model, X, y):
+    return float(len(X))
+
+
+@metric(r"leaves X and y as they are")
+def MetricCorrects(model, X, y):
+    value = _right(model, X, y)
+    y[0] = model.predict(X[:1])[0]
+    return value
+
+
 @metric(r"leaves X and y as they are")
 def MetricSorts(model, X, y):
     value = _right(model, X, y)

@@ -150,8 +150,9 @@ def check_metric(metric: Any, structure: Any = "chain", random_state: int = 0) -
 
     Notes
     -----
-    Checked are: a finite float, the largest where the labels are those that the model predicts, the
-    same twice and for the examples in another order, and that neither data nor model change.
+    Checked are: a finite float, the largest where the labels are those that the model predicts and
+    less for some others, the same twice and for the examples in another order, and that neither
+    data nor model change.
 
     Examples
     --------
@@ -165,13 +166,13 @@ def check_metric(metric: Any, structure: Any = "chain", random_state: int = 0) -
     X, Y = structure.sample(random_state, n=12, size=4)
     model = StructuredSVM(structure, max_iter=50, tol=0.5).fit(X, Y)
     predicted, w = model.predict(X), model.flat_weights().copy()
-    given = copy.deepcopy((X, predicted))
 
     def score(x: Any, y: Any) -> float:
+        given = copy.deepcopy((x, y))
         with _told(what, "answers for labels of the structure"):
             value = scorer(model, x, y)
-        if not equal((X, predicted), given):
-            _fail(what, "leaves X and y as they are", (X, predicted), given)
+        if not equal((x, y), given):
+            _fail(what, "leaves X and y as they are", (x, y), given)
         if not np.array_equal(model.flat_weights(), w):
             _fail(what, "leaves the model as it is", model.flat_weights(), w)
         if not isinstance(value, (float, np.floating)) or not math.isfinite(value):
@@ -181,6 +182,7 @@ def check_metric(metric: Any, structure: Any = "chain", random_state: int = 0) -
     best = score(X, predicted)
     if score(X, predicted) != best:
         _fail(what, "gives the same twice", score(X, predicted), best)
+    least = best
     for _ in range(8):
         order = rng.permutation(len(X))
         other = [predicted[int(i)] for i in order]
@@ -191,13 +193,17 @@ def check_metric(metric: Any, structure: Any = "chain", random_state: int = 0) -
             if (value := score(X, labels)) > best + 1e-12:
                 promise = "is largest where labels are those predicted (greater is better)"
                 _fail(what, promise, f"{value} for other labels", f"at most {best}")
+            least = min(least, value)
+    if least == best:
+        _fail(what, "is less for other labels than for those predicted", least, "less")
     straight = score(X, Y)
-    order = rng.permutation(len(X)).tolist()
-    turned = [X[i] for i in order], [Y[i] for i in order]
-    if isinstance(Y, np.ndarray):
-        turned = np.asarray(X)[order], Y[order]
-    if abs(score(*turned) - straight) > 1e-9:
-        _fail(what, "does not depend on the order of the examples", score(*turned), straight)
+    for first in range(1, len(X)):
+        order = [*range(first, len(X)), *range(first)]
+        turned = [X[i] for i in order], [Y[i] for i in order]
+        if isinstance(Y, np.ndarray):
+            turned = np.asarray(X)[order], Y[order]
+        if abs(score(*turned) - straight) > 1e-9:
+            _fail(what, "does not depend on the order of the examples", score(*turned), straight)
 
 
 class _told:
