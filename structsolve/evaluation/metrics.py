@@ -283,7 +283,7 @@ def make_token_scorer(
     metric : str
         ``"accuracy"``, ``"macro-f1"``, ``"micro-f1"``, ``"weighted-f1"`` (and the same with
         ``precision`` or ``recall``), or ``"sequence-accuracy"``, the share of faultless sequences,
-        or of labels of any other form that are right as a whole: spans, trees, pictures.
+        or of labels of any other form that are right as a whole: spans, trees, pictures, classes.
     labels : sequence of str or int, optional
         As for `token_report`: the classes that the averages cover.
 
@@ -316,7 +316,8 @@ for _average in ("macro", "micro", "weighted"):
 
 def _token_score(y_true: Any, y_pred: Any, metric: str, labels: Sequence[Any] | None) -> float:
     if metric == "sequence-accuracy":
-        if _are_structured(y_true) or _are_structured(y_pred):
+        single = _are_single(y_true) and _are_single(y_pred)
+        if single or _are_structured(y_true) or _are_structured(y_pred):
             if len(y_true) != len(y_pred):
                 raise ValueError(
                     f"y has {len(y_true)} labels; expected {len(y_pred)}, as X has rows"
@@ -366,6 +367,13 @@ def _errors(
     true, pred, lengths = _paired(y_true, y_pred)
     owner = np.repeat(np.arange(lengths.size), lengths)
     return np.bincount(owner[true != pred], minlength=lengths.size), lengths
+
+
+def _are_single(labels: Any) -> bool:
+    """Tell whether every example has one class, a string or a number."""
+    if isinstance(labels, (str, dict)) or not hasattr(labels, "__len__"):
+        return False  # which is refused
+    return all(isinstance(one, str) or not hasattr(one, "__len__") for one in labels)
 
 
 def _are_structured(labels: Any) -> bool:

@@ -198,10 +198,10 @@ def check_metric(metric: Any, structure: Any = "chain", random_state: int = 0) -
         _fail(what, "is less for other labels than for those predicted", least, "less")
     straight = score(X, Y)
     for first in range(1, len(X)):
-        order = [*range(first, len(X)), *range(first)]
-        turned = [X[i] for i in order], [Y[i] for i in order]
+        moved = [*range(first, len(X)), *range(first)]
+        turned: Any = [X[i] for i in moved], [Y[i] for i in moved]
         if isinstance(Y, np.ndarray):
-            turned = np.asarray(X)[order], Y[order]
+            turned = np.asarray(X)[moved], Y[moved]
         if abs(score(*turned) - straight) > 1e-9:
             _fail(what, "does not depend on the order of the examples", score(*turned), straight)
 
