@@ -7,15 +7,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch._C._functorch import is_functorch_wrapped_tensor, is_legacy_batchedtensor
 
 from .. import registry
 from ..batch import Scores
 from ..batch.padded import Batch, Batches
 from .masks import as_mask, prefix, sizes_of
-
-#: Types of scores that native code reads as they are; others go through float32.
-DOUBLES = (torch.float32, torch.float64)
+from .tensors import DOUBLES, as_array, checked_dtype
 
 
 @dataclass
@@ -282,7 +279,7 @@ class Layer(torch.nn.Module):
         """
         plain = not isinstance(scores, dict)
         named = {"node": scores} if plain else scores
-        dtypes = tuple(_checked_dtype(tensor, name) for name, tensor in named.items())
+        dtypes = tuple(checked_dtype(tensor, name) for name, tensor in named.items())
         # Autograd rounds the gradients of half precision, which come back in single precision.
         tensors = tuple(
             tensor if dtype in DOUBLES else tensor.float()
@@ -380,58 +377,4 @@ class Backward(torch.autograd.Function):
         raise NotImplementedError(
             f"{ctx.layer.label} has no derivatives forward (torch.autograd.forward_ad); use "
             "torch.autograd.functional.jvp, which goes backward twice"
-        )
-
-
-def _checked_dtype(tensor: torch.Tensor, name: str) -> torch.dtype:
-    if not isinstance(tensor, torch.Tensor) or not tensor.is_floating_point():
-        kind = tensor.dtype if isinstance(tensor, torch.Tensor) else type(tensor).__name__
-        raise TypeError(f"scores: the block {name!r} is {kind}, expected a tensor of floats")
-    return tensor.dtype
-
-
-def as_array(tensor: torch.Tensor, label: str = "a layer") -> np.ndarray:
-    """Return a tensor of floats as a contiguous array, without a copy where it is one.
-
-    Parameters
-    ----------
-    tensor : Tensor
-    label : str
-        What takes it, for messages.
-
-    Returns
-    -------
-    ndarray of float32 or float64
-
-    Raises
-    ------
-    NotImplementedError
-        As of :func:`refuse_transformed`.
-    """
-    refuse_transformed(tensor, label)
-    if tensor.dtype not in DOUBLES:
-        tensor = tensor.float()
-    array: np.ndarray = tensor.contiguous().numpy(force=True)
-    return array
-
-
-def refuse_transformed(tensor: Any, label: str) -> None:
-    """Refuse what stands for numbers inside of torch.func, vmap and vectorize=True.
-
-    Parameters
-    ----------
-    tensor : object
-    label : str
-        What takes it, for messages.
-
-    Raises
-    ------
-    NotImplementedError
-    """
-    if isinstance(tensor, torch.Tensor) and (
-        is_functorch_wrapped_tensor(tensor) or is_legacy_batchedtensor(tensor)
-    ):
-        raise NotImplementedError(
-            f"{label} takes tensors of numbers, not those of torch.func, vmap and vectorize=True; "
-            "use torch.autograd.grad, with create_graph=True for second derivatives"
         )

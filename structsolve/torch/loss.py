@@ -10,8 +10,9 @@ import torch
 from ..batch import value_and_gradient
 from ..batch.padded import check_reduction
 from ._second import Gradient
-from .layer import Backward, Given, Layer, refuse_transformed
+from .layer import Backward, Given, Layer
 from .masks import known, sizes_of
+from .tensors import refuse_transformed
 
 
 class StructuredLoss(Layer):

@@ -1,0 +1,83 @@
+"""Tensors of scores, as native code reads them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch._C._functorch import is_functorch_wrapped_tensor, is_legacy_batchedtensor
+
+#: Types of scores that native code reads as they are; others go through float32.
+DOUBLES = (torch.float32, torch.float64)
+
+
+def checked_dtype(tensor: Any, name: str) -> torch.dtype:
+    """Return the type of a block's scores.
+
+    Parameters
+    ----------
+    tensor : Tensor
+    name : str
+        Of the block, for the message.
+
+    Returns
+    -------
+    dtype
+
+    Raises
+    ------
+    TypeError
+        For what is no tensor of floats.
+    """
+    if not isinstance(tensor, torch.Tensor) or not tensor.is_floating_point():
+        kind = tensor.dtype if isinstance(tensor, torch.Tensor) else type(tensor).__name__
+        raise TypeError(f"scores: the block {name!r} is {kind}, expected a tensor of floats")
+    return tensor.dtype
+
+
+def as_array(tensor: torch.Tensor, label: str = "a layer") -> np.ndarray:
+    """Return a tensor of floats as a contiguous array, without a copy where it is one.
+
+    Parameters
+    ----------
+    tensor : Tensor
+    label : str
+        What takes it, for messages.
+
+    Returns
+    -------
+    ndarray of float32 or float64
+
+    Raises
+    ------
+    NotImplementedError
+        As of :func:`refuse_transformed`.
+    """
+    refuse_transformed(tensor, label)
+    if tensor.dtype not in DOUBLES:
+        tensor = tensor.float()
+    array: np.ndarray = tensor.contiguous().numpy(force=True)
+    return array
+
+
+def refuse_transformed(tensor: Any, label: str) -> None:
+    """Refuse what stands for numbers inside of torch.func, vmap and vectorize=True.
+
+    Parameters
+    ----------
+    tensor : object
+    label : str
+        What takes it, for messages.
+
+    Raises
+    ------
+    NotImplementedError
+    """
+    if isinstance(tensor, torch.Tensor) and (
+        is_functorch_wrapped_tensor(tensor) or is_legacy_batchedtensor(tensor)
+    ):
+        raise NotImplementedError(
+            f"{label} takes tensors of numbers, not those of torch.func, vmap and vectorize=True; "
+            "use torch.autograd.grad, with create_graph=True for second derivatives"
+        )
