@@ -6,10 +6,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch._C._functorch import is_functorch_wrapped_tensor, is_legacy_batchedtensor
+from torch._C import _functorch
 
 #: Types of scores that native code reads as they are; others go through float32.
 DOUBLES = (torch.float32, torch.float64)
+
+# What tells tensors that stand for numbers; older torch lacks some.
+_TELL = ("is_functorch_wrapped_tensor", "is_legacy_batchedtensor")
+_TRANSFORMED = [getattr(_functorch, name) for name in _TELL if hasattr(_functorch, name)]
 
 
 def checked_dtype(tensor: Any, name: str) -> torch.dtype:
@@ -74,9 +78,7 @@ def refuse_transformed(tensor: Any, label: str) -> None:
     ------
     NotImplementedError
     """
-    if isinstance(tensor, torch.Tensor) and (
-        is_functorch_wrapped_tensor(tensor) or is_legacy_batchedtensor(tensor)
-    ):
+    if isinstance(tensor, torch.Tensor) and any(tells(tensor) for tells in _TRANSFORMED):
         raise NotImplementedError(
             f"{label} takes tensors of numbers, not those of torch.func, vmap and vectorize=True; "
             "use torch.autograd.grad, with create_graph=True for second derivatives"
