@@ -127,3 +127,27 @@ def test_files_of_structures_with_options(tmp_path, capsys):
     hierarchy = ("--hierarchy", tmp_path / "h.txt")
     status, _, err = shell(capsys, *fit, *hierarchy, "--structure", "dag:oracle=auto,colour=red")
     assert status == 2 and "colour" in err
+
+
+def test_faults_of_a_plugin_are_told_with_its_name(tmp_path, capsys, monkeypatch, install):
+    code = """
+from structsolve import Named, hookimpl
+from structsolve.plugins.chain import ChainStructure
+
+class Broken(ChainStructure):
+    name = "broken"
+
+    def make_space(self, *given, **more):
+        return [] + 1
+
+@hookimpl
+def structsolve_structures():
+    return [Named("broken", Broken)]
+"""
+    install("a_broken_one", code, "broken-plugin")
+    monkeypatch.setattr(registry, "_registry", None)
+    (tmp_path / "x.conll").write_text("a X\nb Y\n")
+    given = ("fit", tmp_path / "x.conll", "--structure", "broken", "--model", tmp_path / "m")
+    status, _, error = shell(capsys, *given)
+    assert status == 2
+    assert "(broken-plugin 1.0) raised TypeError: can only concatenate list" in error

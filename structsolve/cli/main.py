@@ -51,7 +51,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         except Exception as error:
             if verbose:
                 traceback.print_exc()
-            print(f"structsolve: error: {messages.one_line(error)}", file=sys.stderr)
+            told = messages.one_line(error)
+            if not isinstance(error, (ValueError, OSError)):  # a fault of whom?
+                owner = registry.default().raised_by(error)
+                told = told if owner is None else f"{owner} raised {type(error).__name__}: {told}"
+            print(f"structsolve: error: {told}", file=sys.stderr)
             return 2
 
 

@@ -305,6 +305,21 @@ class Registry(Names):
             return error
         return kind(_failure(owner, hook, error))
 
+    def raised_by(self, error: Exception) -> str | None:
+        """Return which plugin of others raised an error, with its distribution.
+
+        Parameters
+        ----------
+        error : Exception
+
+        Returns
+        -------
+        str or None
+            None where it comes out of ours.
+        """
+        owner = self._owner_of_traceback(error)
+        return None if owner is None or owner.is_ours else owner.label
+
     def check_answer(
         self, hook: str, answer: Any, expected: Any, arguments: dict[str, Any] | None = None
     ) -> None:
