@@ -131,6 +131,7 @@ def test_a_topology_that_is_no_dict():
             space.__class__ = Space
             return space, space.pack(*given[:2])
 
+    told = "make_space breaks a promise: it gives a dict as topology.*Found list"
     refused(told, check_structure, Structure(), n_cases=1, solvers=(), error=BrokenPromise)
 
 

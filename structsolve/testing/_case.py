@@ -155,7 +155,9 @@ class Case:
         self.intercept = seed % 2 == 0
         with self.promise("make_space", "accepts its own sample"):
             made = learn_space(structure, self.X, self.Y, classes, self.intercept)
-            made[1].check(made[0].layout, structure.name)
+        if not isinstance(made[1].topology, dict):
+            promise, wrong = "gives a dict as topology", type(made[1].topology).__name__
+            self.fail("make_space", promise, None, wrong, "a dict")
         self.space, self.learned = made
         if before != {k: id(v) for k, v in vars(structure).items()}:
             promise = "does not change the structure"
