@@ -324,6 +324,18 @@ def test_strided_scores_and_missing_blocks():
     assert two[1].edge is None and two[1].shared == {}
 
 
+def test_blocks_of_none_are_missing():
+    space, scores, labels = random_batch("chain", np.random.default_rng(3), 3)
+    name = sorted(scores.shared)[0]
+    bare = copy.copy(scores)
+    bare.shared = {name: None}
+    scores.shared = {}
+    for call in (encode, lambda *given: value_and_gradient(*given)[1]):
+        given, missing = call(space, bare, labels), call(space, scores, labels)
+        assert given.shared == missing.shared == {}
+        np.testing.assert_array_equal(given.node, missing.node)
+
+
 def test_labels_are_arguments_and_operators_are_kept(monkeypatch):
     rng = np.random.default_rng(10)
     space, scores, labels = random_batch("chain", rng, n=6)

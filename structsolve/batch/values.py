@@ -135,9 +135,10 @@ def sheet_of(
         raise TypeError(
             f"scores: shared is {type(scores.shared).__name__}, expected a dict of arrays by block"
         )
-    if scores.shared and not (each or written):
+    given = {name: a for name, a in (scores.shared or {}).items() if a is not None}
+    if given and not (each or written):
         axes = {place.name: len(place.shape) for place in binding.places}
-        each = all(np.ndim(a) == axes.get(name, 0) + 1 for name, a in scores.shared.items())
+        each = all(np.ndim(a) == axes.get(name, 0) + 1 for name, a in given.items())
     return Sheet(
         binding.layout,
         binding.places,
@@ -166,7 +167,7 @@ def like(scores: Scores, sheet: Sheet) -> Scores:
     """
     return Scores(
         _empty(sheet.node_array, scores.rows),
-        {name: np.empty_like(array) for name, array in (scores.shared or {}).items()},
+        {name: np.empty_like(a) for name, a in (scores.shared or {}).items() if a is not None},
         _empty(sheet.edge_array, scores.edge_rows),
         scores.examples,
         scores.rows,
@@ -190,7 +191,7 @@ def each_like(scores: Scores, sheet: Sheet) -> Scores:
     answer, n = like(scores, sheet), scores.examples.n
     answer.shared = {
         name: np.empty((n, *array.shape), array.dtype)
-        for name, array in (scores.shared or {}).items()
+        for name, array in (answer.shared or {}).items()
     }
     return answer
 

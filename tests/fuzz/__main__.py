@@ -22,6 +22,7 @@ def main() -> int:
     given = parser.parse_args()
     if given.replay:
         target, case = given.replay[0], int(given.replay[1])
+        prepare(target)  # as before the batches of a run
         tally = run_batch(target, around(target, case))
         print(*tally.lines, sep="\n")
         return int(tally.crashes + tally.others > 0)
