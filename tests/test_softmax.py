@@ -65,7 +65,7 @@ def test_steps_are_those_of_dense_weights(case):
     )
     wanted = W[:, run.number_of]
     assert np.allclose(result.weights.to_matrix().toarray(), wanted, atol=2e-5)
-    assert np.allclose([r["primal"] for r in result.history], losses, atol=1e-5)
+    assert np.allclose([r["sampled_loss"] for r in result.history], losses, atol=1e-5)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -87,6 +87,29 @@ def test_many_passes_reach_the_optimum(seed):
     least = optimize.minimize(objective, np.zeros(12 * C), jac=True, tol=1e-9).fun
     W = solver.fit(problem).weights.to_matrix().toarray().astype(np.float64)
     assert least - 1e-7 <= objective(W.ravel())[0] <= least + 1e-3
+
+
+@pytest.mark.parametrize("end", ["passes", "callback", "interrupt"])
+@pytest.mark.parametrize("keep", [0, 0.1])
+def test_the_last_primal_is_that_of_the_weights_returned(end, keep, monkeypatch):
+    rng = np.random.default_rng(7)
+    problem = random_problem(rng, n=1500, alpha=0.02, sample_weight=rng.random(1500))
+    solver = SampledSoftmax(passes=3, whole=1, head=4, block=3, keep=keep, dense_from=10)
+
+    def after(record):
+        if end == "interrupt" and record["pass"] == 2:
+            raise KeyboardInterrupt
+        return end == "callback" and record["pass"] == 2
+
+    monkeypatch.setattr("structsolve.extreme.softmax.SCORES", 1000)
+    result = solver.fit(problem, after)
+    last, W = result.history[-1], result.weights.to_matrix().toarray().astype(np.float64)
+    rows = np.random.default_rng([problem.seed, 0, 2]).permutation(1500)[:1000]
+    assert last["pass"] == (3 if end == "passes" else 2) and last["primal_rows"] == 1000
+    scores = problem.X[rows] @ W + result.weights.intercept
+    losses = np.logaddexp.reduce(scores, axis=1) - scores[np.arange(1000), problem.y[rows]]
+    mean = np.average(losses, weights=problem.shares[rows])
+    assert last["primal"] == pytest.approx(mean + 0.01 * np.sum(W**2), rel=1e-6)
 
 
 def test_first_loss_is_that_of_the_intercept():

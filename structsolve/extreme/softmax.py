@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
+from scipy.special import logsumexp
 
 from ..solvers.checkpoint import check_state
 from ..utils.memory import refuse_too_large
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 ROWS_PER_CALL = 4096
 # Bytes of a weight in a table, with its share of free places.
 TABLE_BYTES = 12
+# Rows on which the objective is computed in the end, and scores of them at a time.
+PRIMAL_ROWS, SCORES = 1000, 2**21
 
 
 class SampledSoftmax(ExtremeSolver):
@@ -39,9 +42,11 @@ class SampledSoftmax(ExtremeSolver):
     every class; rarer ones keep a table of the classes that their rows' gradients reached, after
     rounding: parts below ``rounding`` become it or zero, with the same mean.
 
-    No bound of the optimum is known: records have the mean of the sampled losses as ``primal``,
-    no dual and no gap.  Few passes from zero weights regularise by themselves; ``alpha`` shrinks
-    the weights as in ``alpha / 2 ||W||^2``.
+    No bound of the optimum is known: records have no dual and no gap, and as ``primal`` the mean of
+    the pass's sampled losses (``sampled_loss`` too).  The last one's is the objective, over all
+    classes, of the weights that are returned, on ``primal_rows`` rows: 1000 at most.  Few passes
+    from zero weights regularise by themselves; ``alpha`` shrinks the weights as in ``alpha / 2
+    ||W||^2``.
 
     Parameters
     ----------
@@ -215,7 +220,12 @@ class SampledSoftmax(ExtremeSolver):
             if reason != "interrupted":
                 checkpoint.write(run.state)
             checkpoint.close()
-        return ExtremeResult(run.postings(), run.history, reason, {"head": run.head})
+        weights = run.postings()
+        try:
+            run.close(weights)
+        except KeyboardInterrupt:  # a second one: the record stays an estimate
+            reason = "interrupted"
+        return ExtremeResult(weights, run.history, reason, {"head": run.head})
 
 
 def _start_threads(pool: ThreadPoolExecutor, jobs: int) -> None:
@@ -322,7 +332,8 @@ class Run:
                     read += sum(task.result() for task in tasks)
         record = {
             "pass": done + 1,
-            "primal": losses.sum() / n,
+            "primal": float(losses.sum() / n),
+            "sampled_loss": float(losses.sum() / n),
             "dual": None,
             "gap": None,
             "mean_epsilon": None,
@@ -331,6 +342,31 @@ class Run:
         }
         self.history.append(record)
         return record
+
+    def close(self, weights: Postings) -> None:
+        """Make the last record that of the weights that are returned.
+
+        Parameters
+        ----------
+        weights : Postings
+        """
+        if not self.history:
+            return
+        problem, matrix = self.problem, weights.to_matrix()
+        order = np.random.default_rng([problem.seed, 0, 2]).permutation(len(problem.y))
+        rows, losses = np.sort(order[:PRIMAL_ROWS]), []
+        for some in np.array_split(
+            rows, min(-(-len(rows) * problem.n_classes // SCORES), len(rows))
+        ):
+            scores = (problem.X[some] @ matrix).toarray().astype(np.float64) + weights.intercept
+            own = scores[np.arange(len(some)), problem.y[some]]
+            losses.append(logsumexp(scores, axis=1) - own)
+        shares = problem.shares[rows]
+        mean = np.concatenate(losses) @ shares / max(shares.sum(), np.finfo(float).tiny)
+        size = np.square(weights.weights.astype(np.float64)).sum()
+        record = self.history[-1]
+        record["primal"] = float(mean + problem.alpha / 2 * size)
+        record["primal_rows"] = len(rows)
 
     def postings(self) -> Postings:
         """Return the weights that are kept.
