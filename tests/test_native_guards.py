@@ -167,6 +167,9 @@ CASES = {
     "masks of other nodes": lambda p: decode(
         p.problem.potentials, p.oracle, p.w, {"node": np.zeros((1, 3))}
     ),
+    "the time of no labels": lambda p: calls.seconds_per_call(
+        p.kbest, 0, np.zeros(p.layout.sizes(0)[0]), 1, 0
+    ),
     "k below 1": lambda p: decode_kbest(p.problem.potentials, p.kbest, p.w, {}, 0),
     "no samples": lambda p: draw(p.problem.potentials, p.entropy, p.w, -1, 1.0, 0),
     "states of max-marginals": lambda p: node_rows(

@@ -706,9 +706,11 @@ def seconds_per_call(Operator operator not None, Py_ssize_t i, theta, int repeat
         raise ValueError(
             f"found {type(operator).__name__}, expected an oracle, k best or a projection"
         )
-    cdef int[::1] label = np.zeros(max(_sizes(operator, i)[1], 1) * max(k, 1), np.int32)
+    if k < 1 or repeat < 1:
+        raise ValueError(f"k is {k} and repeat {repeat}, expected at least 1")
+    cdef int[::1] label = np.zeros(max(_sizes(operator, i)[1], 1) * k, np.int32)
     needed = operator.work_bytes if best is None else best.bytes_for(k)
-    cdef double[::1] work = aligned_zeros(needed // 8 + 8), values = np.zeros(max(k, 1))
+    cdef double[::1] work = aligned_zeros(needed // 8 + 8), values = np.zeros(k)
     cdef double[::1] marginals = aligned_zeros(scores.shape[0])
     cdef double bound = 0
     started = perf_counter()
