@@ -32,6 +32,8 @@ from structsolve.solvers import BCFW, GBCFW, SGD
 from structsolve.solvers._bcfw import BlockLoop
 from structsolve.solvers._cuts import CutStore
 from structsolve.solvers._nslack import violated_cuts
+from structsolve.solvers._polyhedron import Polyhedron
+from structsolve.solvers._sgd import SGDLoop
 from structsolve.solvers.passes import subgradient, surrogate_bounds
 from structsolve.structure import calls
 from structsolve.structure.ask import ask_loss, ask_parts, ask_power, ask_projection, make_layout
@@ -50,6 +52,7 @@ def longs(*numbers):
 
 
 EDGES = longs(0, 1)
+HALF = Polyhedron(sp.csr_matrix([[1.0, 0.0]]), np.zeros(1), np.zeros(1, bool))
 
 
 def sums(counts, nodes):
@@ -167,6 +170,12 @@ CASES = {
     "masks of other nodes": lambda p: decode(
         p.problem.potentials, p.oracle, p.w, {"node": np.zeros((1, 3))}
     ),
+    "losses of labels beyond the states": lambda p: p.plane.largest_loss(
+        np.full_like(p.problem.labels, 2**31 - 1)
+    ),
+    "the nearest of few weights": lambda p: HALF.nearest(np.zeros(1)),
+    "steps inside another space": lambda p: SGDLoop(7, longs(), 1.0).constrain(HALF),
+    "blocks inside another space": lambda p: p.runs["block"].loop.constrain(HALF),
     "the time of no labels": lambda p: calls.seconds_per_call(
         p.kbest, 0, np.zeros(p.layout.sizes(0)[0]), 1, 0
     ),

@@ -19,6 +19,8 @@ from .view cimport FRACTIONAL, LABEL, LINES, SLOTS, TRUTH, Point, View, Visit, r
 
 import numpy as np
 
+from ..utils.arrays import check_numbers
+
 # How the oracle is called with a scaled loss.
 cdef enum:
     DECOMPOSES = 0      # the loss is added to the scores
@@ -152,6 +154,7 @@ cdef class LabelPlane:
         cdef Point point
         if len(labels) != total:
             raise ValueError(f"labels has {len(labels)} entries, the examples have {total}")
+        check_numbers(labels, self.parts.n_states or 2**31, "labels")
         with nogil:
             for i in range(self.layout.n):
                 view = self.begin(i, &theta[0], &truths[0] + self.layout.label_offsets[i], &work[0])

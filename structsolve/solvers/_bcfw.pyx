@@ -39,6 +39,7 @@ cdef class BlockLoop(VisitLoop):
         alpha`` with v as above, and ``- <c, nu>`` in the objective.  Its exact maximisation is the
         projection of v onto the polyhedron, which follows every step.
         """
+        feasible.check(self.w.shape)
         self.feasible = feasible
         self.feasible.project(&self.w_view[0], 1, False, NULL, 0)
 

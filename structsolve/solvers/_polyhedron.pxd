@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t
 
 
 cdef class Polyhedron:
-    cdef readonly Py_ssize_t n_rows
+    cdef readonly Py_ssize_t n_rows, dim
     # (n_rows,) of the last projection; what moved w is their combination of the rows.
     cdef readonly object multipliers
     cdef object owners

@@ -50,6 +50,7 @@ cdef class Polyhedron:
         from scipy.sparse.csgraph import connected_components  # heavy
 
         self.n_rows = r = A.shape[0]
+        self.dim = A.shape[1]
         A = A.tocsr()
         # Rows and coordinates as the nodes of one graph.
         owner = connected_components(sp.bmat([[None, A != 0], [(A != 0).T, None]]), False)[1][:r]
@@ -98,11 +99,17 @@ cdef class Polyhedron:
         ndarray of shape (dim,)
         """
         out = np.array(w, dtype=np.float64)
+        self.check(out.shape)
         cdef double[::1] view = out
         if self.n_rows:
             with nogil:
                 self.project(&view[0], 1, False, NULL, 0)
         return out
+
+    def check(self, shape):
+        """Refuse weights of another shape than the rows have."""
+        if tuple(shape) != (self.dim,):
+            raise ValueError(f"w: found shape {tuple(shape)}, the rows have {self.dim} weights")
 
     def restore(self, multipliers):
         """Go on from the multipliers of a checkpoint."""

@@ -124,6 +124,7 @@ cdef class SGDLoop(BatchLoop):
 
     def constrain(self, Polyhedron feasible not None):
         """Project w onto a polyhedron after each step from now on."""
+        feasible.check(self.v.shape)
         self.feasible = feasible
         self.set_weights(self.last())
 
