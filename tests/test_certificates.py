@@ -18,6 +18,12 @@ def test_a_sample_of_the_fits():
     assert tally.cases - tally.refused > 30  # the others are refused, or certify nothing
 
 
+def test_a_sample_of_the_liars():
+    """Oracles, relaxations, programs: most are noticed; what is told are false certificates."""
+    tally = run_cases("liars", range(60))
+    assert tally.refused > 45 and all(" certified, " in line for line in tally.lines)
+
+
 @pytest.fixture
 def fitted():
     structure = structsolve.get_structure("chain")

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from structsolve import Problem, StructuredSVM, registry
+from structsolve.solvers.driver import ALLOWED
 from structsolve.structure.ask import loss_names
 from structsolve.structure.losses import LabelCount
 
@@ -123,10 +124,13 @@ def check(
     close = 1e-7 * (abs(true) + np.abs(w).max(initial=0) + 1e-3)
     if surrogate in ("sparsemap", "max-min"):  # whose values are those of convex programs
         close += 1e-7
+    missed = record.get("missed", 0)
+    if surrogate == "max-min":  # its answers may miss a share of the last passes' gap
+        missed += ALLOWED * max((r.get("gap") or 0) for r in model.history_[-2:]) + 1e-4 * abs(true)
     faults = []
     if not primal >= true - close:
         faults.append(f"primal {primal!r} below the objective {true!r} of the weights")
-    if exact and abs(primal - true) > 100 * close + record.get("missed", 0):
+    if exact and abs(primal - true) > 100 * close + missed:
         faults.append(f"primal {primal!r} is not the objective {true!r} of the weights")
     if gap is not None and dual is not None:
         if abs(gap - (primal - dual)) > close:

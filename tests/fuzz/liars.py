@@ -1,4 +1,4 @@
-"""Oracles that miss the best label, and do not say so: a fit notices, or certifies what is true."""
+"""Oracles and relaxations that miss the best and do not say so: fits notice, or certify what is."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from python_structures import PyChainSpace, py_chain
 
-from structsolve import Problem, StructuredSVM
+from structsolve import Problem, StructuredSVM, get_structure, registry
+from structsolve.lp import Highs
 
 from . import recomputed
 from .base import Fault, Target
@@ -38,8 +39,49 @@ def lie(kind: str, p: float) -> Any:
 KINDS = ("never", "state", "second", "nodes", "worst")
 
 
+def lying_relaxation(kind: str, p: float) -> Any:
+    """Return chains whose oracle is right, and whose relaxation is wrong."""
+    wrong = lie(kind, p)
+
+    def bounded(self: Any, examples: Any, i: int, theta: Any) -> Any:
+        labels, scores = self.ranked(examples, i, theta)
+        return labels[0], scores.max()
+
+    def relax(self: Any, examples: Any, i: int, theta: Any) -> Any:
+        label = wrong(self, examples, i, theta)
+        return self.parts(examples, i, label), label
+
+    return py_chain(argmax_bounded=bounded, relax=relax)
+
+
+class Misses(Highs):
+    """HiGHS, which never takes one variable where it can be left out, and proves no bound."""
+
+    p = 0.5
+
+    def program(self, polytope: Any) -> Any:
+        inner, p = super().program(polytope), self.p
+
+        class Bent(type(inner)):  # type: ignore[misc]
+            def __init__(self) -> None:
+                pass
+
+            def solve(self, c: Any, upper: Any = None, start: Any = None, sides: Any = None) -> Any:
+                bent = np.array(c, dtype=float)
+                bent[int(p * len(bent))] -= 10 * (
+                    1 + np.abs(bent[np.isfinite(bent)]).max(initial=0)
+                )
+                answer = inner.solve(bent, upper, start, sides)
+                return None if answer is None else answer._replace(dual=None, bound=None)
+
+        return Bent()
+
+
 class Liars(Target):
-    """Fits of chains in Python.  It is asked for by name: no watch can see every lie."""
+    """Fits with oracles and relaxations that lie.
+
+    It is asked for by name: no watch can see every lie.
+    """
 
     name = "liars"
     refusals = (ValueError, TypeError)
@@ -57,14 +99,25 @@ class Liars(Target):
 
     def fit(self, rng: np.random.Generator) -> None:
         kind, p = KINDS[int(rng.integers(len(KINDS)))], float(rng.choice([0.05, 0.3, 0.6]))
+        who, surrogate = ("oracle", "relaxation", "program")[int(rng.integers(3))], "margin"
+        settings: dict[str, Any] = {}
         structure = py_chain(argmax=lie(kind, p))
+        if who != "oracle":
+            surrogate = ("margin", "lp", "slack")[int(rng.integers(3))]
+            more = {} if surrogate == "lp" else {"relaxed": True}
+            settings["surrogate"] = registry.default().make("surrogates", surrogate, **more)
+            structure = lying_relaxation(kind, p)
+        if who == "program":
+            settings["oracle"], structure = Misses(), get_structure("permutation")
+            settings["oracle"].p = p
         X, Y = structure.sample(int(rng.integers(2**31)), n=int(rng.integers(2, 7)))
         solver = ("bcfw", "cutting-plane", "sgd", "admm")[int(rng.integers(4))]
         alpha, tol = float(10 ** rng.uniform(-2, 0)), float(rng.choice([1e-2, 1e-4]))
-        self.say(f"a liar, {kind} {p}: {solver} {alpha} {tol}")
-        model = StructuredSVM(structure, solver=solver, alpha=alpha, tol=tol, max_iter=100).fit(
-            X, Y
-        )
+        told = f"{who}, {kind} {p}, {surrogate}, {solver}"
+        self.say(f"a liar, {told} {alpha} {tol}")
+        model = StructuredSVM(
+            structure, solver=solver, alpha=alpha, tol=tol, max_iter=100, **settings
+        ).fit(X, Y)
         record = model.history_[-1]
         if not record.get("certified"):
             raise ValueError("noticed")
@@ -72,12 +125,10 @@ class Liars(Target):
         written = recomputed.write_out(Problem(space, packed), "hamming")
         if written is None:
             return
-        true = written.primal(model._model.weights, alpha, "margin", False)
-        best = written.optimum(alpha, "margin", False)
+        true = written.primal(model._model.weights, alpha, surrogate, who != "oracle")
+        best = written.optimum(alpha, surrogate, who != "oracle")
         close = 1e-6 * (abs(true) + 1e-3)
         if record["primal"] < true - close:
-            raise Fault(f"{kind} {p}: primal {record['primal']!r} certified, {true!r} is true")
-        if record["dual"] > best + close:
-            raise Fault(
-                f"liar {kind} {p}: dual {record['dual']!r} certified, {best!r} is the optimum"
-            )
+            raise Fault(f"{told}: primal {record['primal']!r} certified, {true!r} is true")
+        if best is not None and record["dual"] > best + close:
+            raise Fault(f"{told}: dual {record['dual']!r} certified, {best!r} is the optimum")
