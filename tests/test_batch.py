@@ -511,6 +511,8 @@ def test_other_bad_arguments():
     labels = np.zeros(3, np.int32)
     with pytest.raises(ValueError, match=r"weights: found shape \(3,\), expected 2 finite"):
         value_and_gradient(space, scores, labels, weights=np.ones(3))
+    with pytest.raises(ValueError, match="weights: found no array of numbers"):
+        value_and_gradient(space, scores, labels, weights={})
     with pytest.raises(ValueError, match="unknown surrogate 'hinge'"):
         value_and_gradient(space, scores, labels, "hinge")
     with pytest.raises(ValueError, match="unknown loss 'f1'"):

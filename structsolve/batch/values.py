@@ -266,7 +266,10 @@ def checked_weights(weights: Any, n: int) -> np.ndarray:
     ValueError
         For another shape, and what is not finite.
     """
-    given = np.ascontiguousarray(weights, dtype=np.float64)
+    try:
+        given = np.ascontiguousarray(weights, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"weights: found no array of numbers ({error})") from None
     if given.shape != (n,) or not np.isfinite(given).all():
         raise ValueError(
             f"weights: found shape {given.shape}, expected {n} finite numbers, one per example"
