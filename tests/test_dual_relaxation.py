@@ -16,6 +16,7 @@ from structsolve.plugins.mrf.decoders import make_power
 from structsolve.structure import calls
 from structsolve.structure.ask import ask_power, make_layout
 from structsolve.surrogates import Margin
+from structsolve.testing import check_structure
 
 KINDS = ["normal", "ties", "tenths", "zeros", "forbidden", "attractive", "repulsive"]
 FAMILIES = ["triangle", "complete", "ring", "random", "tree", "apart"]
@@ -118,6 +119,12 @@ def test_frustrated_cycles_need_no_linear_program(seed, kind, name):
     in_polytope(graph, mu)
     assert value <= expected + 1e-9 and bound >= expected - 1e-9
     assert bound - value <= 1e-8 * (1 + abs(expected))
+
+
+def test_points_of_labelings_are_told():
+    """Here the best point is that of a labeling but for rounding."""
+    structure = MRFStructure(tables="features")
+    check_structure(structure, n_cases=1, size=4, random_state=674578074, solvers=())
 
 
 def test_many_points_are_fractional():

@@ -62,7 +62,7 @@ THRESHOLDS = {
 # Tolerances, numbers of rounds and what guards memory: other answers are right on both sides.
 OTHERS = {
     "_branch_and_bound": "ROUNDING ITERATIONS FEW_ITERATIONS FIRST_ITERATIONS",
-    "_dual_relaxation": "PASSES SLOW LARGE SLACK ROUNDS SMALL_ROUNDS SMALL_TOL NOISE",
+    "_dual_relaxation": "PASSES SLOW LARGE SLACK ROUNDS SMALL_ROUNDS SMALL_TOL NOISE WHOLE",
     "_dual_relaxation_core": "LOOK ENOUGH LESS LONG NEVER",
     "_enumerated_cones": "ROUNDING",
     "_expansion": "ROUNDING",

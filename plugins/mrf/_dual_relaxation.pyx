@@ -38,6 +38,8 @@ cdef double SMALL_TOL = 1e-9
 cdef Py_ssize_t CELLS = 1 << 14
 # Rounding of bounds, relative to what they add up.
 cdef double NOISE = 1e-14
+# ... and of marginals of which a labeling is told.
+cdef double WHOLE = 1e-6
 
 
 # What is known of one answer.
@@ -114,7 +116,7 @@ cdef class DualRelaxation(Relaxation):
         if search.bound < search.floor:     # whatever is allowed scores more: nothing is
             memset(label, 0, split.n * sizeof(int))
             search.fractional, bound[0] = False, -INFINITY
-        fractional = search.fractional
+        fractional = search.fractional and not self._whole(i, mu, label)
         if fractional:
             value[0] = self._inner(i, theta, mu)
         else:
@@ -127,6 +129,22 @@ cdef class DualRelaxation(Relaxation):
         if bound[0] < value[0] + search.noise:      # equal but for rounding
             bound[0] = value[0]
         return not fractional
+
+    cdef bint _whole(self, Py_ssize_t i, const double* mu, int* label) noexcept nogil:
+        # Is the point that of a labeling but for rounding?
+        cdef Model graph = self.shape.graph(i)
+        cdef const double* row = mu + self.shape.node_start
+        cdef Py_ssize_t v
+        cdef int s
+        for v in range(graph.n):
+            label[v] = -1
+            for s in range(graph.states[v]):
+                if row[s] > 1 - WHOLE:
+                    label[v] = s
+            if label[v] < 0:
+                return False
+            row += self.shape.node_step
+        return True
 
     cdef void _begin(self, Py_ssize_t i, const double* theta, char* room, Split* split,
                      Search* search) noexcept nogil:
