@@ -1,7 +1,11 @@
 """DaskStructuredSVM on a local cluster of processes: workers change no bit, killed ones neither."""
 
 import os
+import re
 import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -362,3 +366,20 @@ def test_a_worker_that_lacks_a_plugin_is_named(client, monkeypatch):
     monkeypatch.setattr(client, "run", lambda *args, **more: failed)
     with pytest.raises(ValueError, match="worker tcp://w cannot load structsolve"):
         plugins.check_workers(client)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="cases run in processes that fork")
+def test_no_input_crashes():
+    """A few cases of the harness in `fuzz`: ``.ci/fuzz SECONDS dask`` makes more."""
+    here = Path(__file__).parent
+    script = "from fuzz.worker import report; exit(report([('dask', range(20))]))"
+    process = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        cwd=here,
+        env={**os.environ, "PYTHONPATH": str(here), "OMP_NUM_THREADS": "1"},
+    )
+    assert process.returncode == 0, process.stdout + process.stderr[-2000:]
+    count, refused = re.findall(r"^dask (\d+) (\d+)$", process.stdout, re.M)[0]
+    assert int(refused) < int(count) == 20

@@ -1,7 +1,8 @@
-"""LatentSVM, weighted labels and ExtremeSVM, given odd data and settings."""
+"""LatentSVM, weighted labels, ExtremeSVM and DaskStructuredSVM, given odd data and settings."""
 
 from __future__ import annotations
 
+import logging
 import warnings
 from typing import Any
 
@@ -146,3 +147,63 @@ class Extreme(_Users):
         else:
             self.data = X, y
         super().run(rng)
+
+
+class Dask(_Users):
+    """Chains in partitions, on workers that are threads of this process."""
+
+    name = "dask"
+    batch, limit = 20, 60
+    calls = ("predict", "score")
+    settings = {
+        "alpha": _NUMBERS, "tol": _NUMBERS, "n_shards": _NUMBERS[:6], "random_state": _NUMBERS[:5],
+        "structure": ["x", None, 3, "multiclass", "tree"], "max_iter": _NUMBERS[:5],
+        "loss": ["x", None, "zero-one", "hamming", np.eye(2)], "n_jobs": [0, "x", 2],
+        "solver": ["x", None, 3, "sgd", "bcfw", "cutting-plane", "admm"], "oracle": ["x", "lp"],
+        "surrogate": ["x", None, "crf", "slack", "sparsemap"], "penalize_intercept": [False, "x"],
+    }  # fmt: skip
+    client: Any = None
+
+    def examples(self) -> tuple[Any, Any]:
+        return seeds.strips(12)
+
+    def run(self, rng: np.random.Generator) -> None:
+        import distributed  # its threads do not outlive a fork: made in the process of the batch
+
+        if Dask.client is None:
+            logging.getLogger("distributed").setLevel(logging.CRITICAL)
+            options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
+            Dask.client = distributed.Client(processes=False, memory_limit=0, **options)
+        self.pieces = int(rng.integers(1, 4))
+        super().run(rng)
+
+    def make(self, settings: dict[str, Any]) -> Any:
+        from structsolve.dask import DaskStructuredSVM
+
+        model = DaskStructuredSVM("chain", **{"n_shards": 2, "client": self.client, **settings})
+        pieces = self.pieces
+
+        class Lazy:
+            """The model, whose data go into partitions where they can be cut."""
+
+            def fit(self, X: Any, y: Any) -> Any:
+                model.fit(lazily(X, pieces), lazily(y, pieces))
+                return self
+
+            def predict(self, X: Any) -> Any:
+                return model.predict(lazily(X, pieces))
+
+            def score(self, X: Any, y: Any) -> Any:
+                return model.score(lazily(X, pieces), lazily(y, pieces))
+
+        return Lazy()
+
+
+def lazily(values: Any, pieces: int) -> Any:
+    """Return delayed pieces of a list or array; anything else as it is."""
+    import dask
+
+    if not isinstance(values, list) and getattr(values, "ndim", 0) == 0:
+        return values
+    bounds = np.linspace(0, len(values), pieces + 1).astype(int)
+    return [dask.delayed(values[a:b], traverse=False) for a, b in zip(bounds, bounds[1:])]
