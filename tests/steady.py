@@ -48,6 +48,8 @@ def case(seed):
     weights = None
     if rng.random() < 0.3:
         weights = rng.integers(0, 3, n).astype(float)
+        if seed % 3 == 0:  # orders of magnitude apart
+            weights *= 10.0 ** np.random.default_rng([seed, 1]).uniform(-6, 4, n)
         weights[0] = 1
     model = {
         "structure": structure,

@@ -261,3 +261,15 @@ def test_random_fields_on_thresholds_of_real_rows():
             model = StructuredSVM(THRESHOLDS, surrogate="crf", alpha=alpha).fit(given, y)
             assert model.solver_.name == "interior-point" and model.stop_reason_ == "converged"
             assert len(model.history_) <= 15
+
+
+@pytest.mark.parametrize("surrogate", ["margin", "crf"])
+@pytest.mark.parametrize("seed", range(6))
+def test_weights_that_are_orders_of_magnitude_apart(seed, surrogate):
+    """The central path follows them: steps stay long."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(60, 5)), np.arange(60) % 6
+    weights = 10.0 ** rng.uniform(-6, 4, 60)
+    settings = {"solver": "interior-point", "surrogate": surrogate, "alpha": 1e-6, "tol": 1e-5}
+    model = StructuredSVM("multiclass", **settings).fit(X, y, sample_weight=weights)
+    assert model.stop_reason_ == "converged" and model.n_iter_ <= 45

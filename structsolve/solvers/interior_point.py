@@ -18,6 +18,8 @@ TO_BORDER = 0.995
 SUFFICIENT = 1e-2
 # ... and no product q s is less than this share of their mean: steps from there stay long.
 NEAR_PATH = 1e-4
+# How much larger they may be in rows of little weight than in others.
+MOST_APART = 1e8
 # The products that a step towards the path aims at, as a share of their mean.
 TO_PATH = 0.3
 # Newton systems are built from n rows of dim^2 numbers, iterates are n rows of K: where these are
@@ -136,9 +138,14 @@ class InteriorPointRun(NewtonRun):
         losses = self.classes.losses
         K = losses.shape[1]
         self.q = np.full_like(losses, 1 / K)
+        # On the central path u q s is the same for all rows: where weights differ by orders of
+        # magnitude, one on which q s is would be as much longer.
+        u = self.classes.u
+        self.path = np.minimum(1 / (len(losses) * u), MOST_APART)
+        self.path /= float((u * self.path).sum())
         # Slacks of the size of the losses: with the q they are near the central path.
         room = max(float(losses.max(initial=0)), 1e-3)
-        self.xi = losses.max(axis=1) + room
+        self.xi = losses.max(axis=1) + room * self.path[:, 0]
         self.least = ROUNDING * float(losses.max(initial=0))
         self.s = self.xi[:, None] - losses
         super()._begin()
@@ -158,7 +165,8 @@ class InteriorPointRun(NewtonRun):
         classes, alpha, q, s = self.classes, self.given.alpha, self.q, self._slacks()
         u, K = classes.u, q.shape[1]
         mu = float((u * (q * s)).sum()) / K
-        near = min(NEAR_PATH, float((q * s).min()) / mu)
+        path = self.path
+        near = min(NEAR_PATH, float((q * s / path).min()) / mu)
         D = q / s
         total = row_sums(D)
         H = classes.matrix(D)
@@ -190,7 +198,7 @@ class InteriorPointRun(NewtonRun):
                 new = (q + far * dq) * (s + far * ds)
                 mean, left = float((u * new).sum()) / K, residual + far * turn
                 there = K * mean + float(left @ left) / (2 * alpha)
-                if new.min() >= near * mean and there <= gap - SUFFICIENT * far * promised:
+                if (new / path).min() >= near * mean and there <= gap - SUFFICIENT * far * promised:
                     self.v, self.xi = self.v + far * dv, self.xi + far * dxi
                     self.q, self.s = q + far * dq, s + far * ds
                     self.q /= row_sums(self.q)
@@ -202,9 +210,9 @@ class InteriorPointRun(NewtonRun):
         far = self._reach(s, ds, dq)
         left = float((u * ((q + far * dq) * (s + far * ds))).sum()) / K
         target = mu * min(left / mu, 1.0) ** 3
-        if moved(direction((target - ds * dq) / s - q), target, 1):
+        if moved(direction((target * path - ds * dq) / s - q), target, 1):
             return self._record(None)
-        if moved(direction(TO_PATH * mu / s - q), TO_PATH * mu, MOST_HALVINGS):
+        if moved(direction(TO_PATH * mu * path / s - q), TO_PATH * mu, MOST_HALVINGS):
             return self._record(None)
         return self._record("steps have become as short as rounding errors")
 
