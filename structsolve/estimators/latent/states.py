@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...structure.base import NodeSpace, Space
+from ...utils.memory import refuse_too_large
 
 
 def check_n_hidden(n_hidden: Any, classes: np.ndarray) -> np.ndarray:
@@ -60,6 +61,8 @@ def check_n_hidden(n_hidden: Any, classes: np.ndarray) -> np.ndarray:
         if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 1:
             where = "" if number is n_hidden else f" for class {name!r}"
             raise ValueError(f"n_hidden is {number!r}{where}, expected an integer of at least 1")
+    total = float(sum(map(int, numbers)))
+    refuse_too_large(16 * total, f"n_hidden: {total:g} states", "use fewer hidden states")
     return np.array(numbers, dtype=np.int64)
 
 
