@@ -16,6 +16,7 @@ from structsolve.plugins.dependency.arcs import Arcs, check_heads, check_trees, 
 from structsolve.plugins.dependency.features import ArcFeaturizer
 from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import Space, Structure
+from structsolve.utils.memory import refuse_too_large
 
 
 class DependencyStructure(Structure):
@@ -197,7 +198,10 @@ class DependencySpace(Space):
         packing.no_topology({*topology} - {"heads", "modifiers", "n_arcs"})
         words = np.diff(packing.size_offsets(sizes, "numbers of words"))
         heads = topology.get("heads")
-        rows = int((words**2).sum()) if heads is None else len(heads)
+        size = float((words.astype(float) ** 2).sum())
+        if heads is None:
+            refuse_too_large(16 * size, f"{size:g} arcs", "give shorter sentences, or heads=")
+        rows = int(size) if heads is None else np.size(heads)
         # Rows know their places: whether they were brought in order.
         arcs = Arcs(np.arange(float(rows))[:, None], words, **topology)
         if heads is not None and (np.diff(arcs.features[:, 0]) < 0).any():

@@ -409,8 +409,8 @@ class GraphLabelings(NodeSpace):
         packing.no_topology({*topology} - ({"edges"} if self.edges_ is None else set()))
         nodes = np.diff(packing.size_offsets(sizes)).tolist()
         graphs = topology.get("edges") if self.edges_ is None else [self.edges_] * len(nodes)
-        if graphs is None or len(graphs) != len(nodes):
-            given = "None" if graphs is None else f"{len(graphs)} of them"
+        if not hasattr(graphs, "__len__") or len(graphs) != len(nodes):
+            given = f"{len(graphs)} of them" if hasattr(graphs, "__len__") else repr(graphs)
             raise ValueError(f"edges: found {given}, expected those of each of {len(nodes)} graphs")
         least = int(np.max(self.edges_, initial=-1)) + 1 if self.edges_ is not None else 1
         if min(nodes) < least:
@@ -420,6 +420,8 @@ class GraphLabelings(NodeSpace):
         for size, edges in zip(nodes, graphs):
             parts = [np.zeros((size, 1)), *([edges] if self.edges_ is None else [])]
             if with_features:
+                if not hasattr(edges, "__len__"):
+                    raise ValueError(f"edges, example {len(X)}: found {edges!r}, expected pairs")
                 parts.append(np.zeros((len(edges), 1)))
             X.append(tuple(parts) if len(parts) > 1 else parts[0])
         one = self.edges_ is not None

@@ -85,8 +85,8 @@ class TreeSpace(LabelingSpace):
         """
         no_topology({*topology} - {"trees"})
         offsets, trees = size_offsets(sizes), topology.get("trees")
-        if trees is None or len(trees) != len(offsets) - 1:
-            given = "None" if trees is None else f"{len(trees)} of them"
+        if not hasattr(trees, "__len__") or len(trees) != len(offsets) - 1:
+            given = f"{len(trees)} of them" if hasattr(trees, "__len__") else repr(trees)
             raise ValueError(f"trees: found {given}, expected one for each of {len(offsets) - 1}")
         rows = [np.zeros((size, 1)) for size in np.diff(offsets).tolist()]
         examples = stack_trees([(row, tree) for row, tree in zip(rows, trees)], self.structure)

@@ -348,7 +348,9 @@ class Layer(torch.nn.Module):
             Where there are holes and the structure is no sequence of positions.
         """
         named = scores if isinstance(scores, dict) else {"node": scores}
-        shapes = {name: tuple(np.shape(tensor)) for name, tensor in named.items()}
+        for name, tensor in named.items():
+            _checked_dtype(tensor, name)
+        shapes = {name: tuple(tensor.shape) for name, tensor in named.items()}
         if keep.ndim != 2 or np.array_equal(keep, prefix(keep)):
             return scores, self.sizes(keep, shapes)
         blocks = self._batches.layout(shapes)
