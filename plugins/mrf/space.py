@@ -408,7 +408,7 @@ class GraphLabelings(NodeSpace):
         """
         packing.no_topology({*topology} - ({"edges"} if self.edges_ is None else set()))
         nodes = np.diff(packing.size_offsets(sizes)).tolist()
-        graphs = topology.get("edges") if self.edges_ is None else [self.edges_] * len(nodes)
+        graphs: Any = topology.get("edges") if self.edges_ is None else [self.edges_] * len(nodes)
         if not hasattr(graphs, "__len__") or len(graphs) != len(nodes):
             given = f"{len(graphs)} of them" if hasattr(graphs, "__len__") else repr(graphs)
             raise ValueError(f"edges: found {given}, expected those of each of {len(nodes)} graphs")

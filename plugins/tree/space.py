@@ -84,7 +84,8 @@ class TreeSpace(LabelingSpace):
             Rows of scores of edges are in the order of the nodes that have a parent.
         """
         no_topology({*topology} - {"trees"})
-        offsets, trees = size_offsets(sizes), topology.get("trees")
+        offsets = size_offsets(sizes)
+        trees: Any = topology.get("trees")
         if not hasattr(trees, "__len__") or len(trees) != len(offsets) - 1:
             given = f"{len(trees)} of them" if hasattr(trees, "__len__") else repr(trees)
             raise ValueError(f"trees: found {given}, expected one for each of {len(offsets) - 1}")
