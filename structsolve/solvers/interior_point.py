@@ -18,8 +18,8 @@ TO_BORDER = 0.995
 SUFFICIENT = 1e-2
 # ... and no product q s is less than this share of their mean: steps from there stay long.
 NEAR_PATH = 1e-4
-# How much larger they may be in rows of little weight than in others.
-MOST_APART = 1e8
+# How far apart weights of rows are where the products follow them, and how far these do.
+APART, MOST_APART = 100, 1e8
 # The products that a step towards the path aims at, as a share of their mean.
 TO_PATH = 0.3
 # Newton systems are built from n rows of dim^2 numbers, iterates are n rows of K: where these are
@@ -138,11 +138,13 @@ class InteriorPointRun(NewtonRun):
         losses = self.classes.losses
         K = losses.shape[1]
         self.q = np.full_like(losses, 1 / K)
-        # On the central path u q s is the same for all rows: where weights differ by orders of
-        # magnitude, one on which q s is would be as much longer.
+        # Products q s on the central path, as shares of their mean. Where weights are orders of
+        # magnitude apart, u q s is the same for all rows, or the path were as much longer.
         u = self.classes.u
-        self.path = np.minimum(1 / (len(losses) * u), MOST_APART)
-        self.path /= float((u * self.path).sum())
+        self.path = np.ones_like(u)
+        if u.max() > APART * u.min():
+            self.path = np.minimum(1 / (len(losses) * u), MOST_APART)
+            self.path /= float((u * self.path).sum())
         # Slacks of the size of the losses: with the q they are near the central path.
         room = max(float(losses.max(initial=0)), 1e-3)
         self.xi = losses.max(axis=1) + room * self.path[:, 0]
