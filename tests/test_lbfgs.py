@@ -188,7 +188,7 @@ def test_warm_starts_at_another_alpha():
 @pytest.mark.parametrize(
     ("settings", "match"),
     [
-        ({"surrogate": "margin"}, "needs a smooth surrogate, 'crf', which 'margin'"),
+        ({"surrogate": "margin"}, "needs a smooth surrogate, and 'margin'"),
         ({"surrogate": "sparsemap"}, "needs a smooth surrogate"),
         ({"surrogate": "max-min"}, "needs a smooth surrogate"),
         ({"surrogate": "probloss"}, "needs a surrogate that is convex|needs a smooth surrogate"),

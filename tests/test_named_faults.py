@@ -94,7 +94,7 @@ def test_crf_of_a_structure_without_a_quick_entropy():
     model = StructuredSVM(PyChainStructure(), surrogate="crf", solver="lbfgs")
     refused(f"solver 'lbfgs' needs the entropy of states.*{message}", model.fit, X, Y)
     model.set_params(surrogate="margin")
-    refused("needs a smooth surrogate, 'crf', which 'margin' is not", model.fit, X, Y)
+    refused("needs a smooth surrogate, and 'margin' is not smooth", model.fit, X, Y)
 
 
 def test_structures_of_many_rows_are_known_by_what_they_pack():

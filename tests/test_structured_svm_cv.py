@@ -460,6 +460,20 @@ def test_the_shell(given, scored, tmp_path, capsys):
         (["--alphas", "auto"], "--alphas: found 'auto', expected a number or path"),
         (["--estimator", "risk", "--alphas", "0.1", "--scoring", "micro-f1"], "risk has none"),
         (["--estimator", "risk", "--validation", "other.svm"], "trains without"),
+        (["--validation-split", "test"], "--validation-split: svmlight data have no parts"),
+        (["--solver", "lbfgs"], "needs a smooth surrogate, and 'margin' is not smooth"),
+        (["--surrogate", "probloss"], "which 'probloss' is not"),
+        (["--kernel", "rbf", "--solver", "sgd"], "which a kernel model does not have"),
+        (["--kernel", "rbf", "--scale-features"], "no weights to fold factors into"),
+        (["--cache-size", "10"], "--cache-size is for kernels"),
+        (["--oracle", "cvxpy:NOPE"], "cvxpy"),
+        (["--random-state", "-1"], "random_state is -1"),
+        (["--window", "3"], "--window is for conll data; found svmlight"),
+        (["--comment", "#"], "--comment is for conll data"),
+        (["--label-column", "1"], "--label-column is for conll data"),
+        (["--format", "conll", "--zero-based"], "--zero-based is for svmlight data; found conll"),
+        (["--format", "conll", "--missing", "mean"], "--missing is for data with numbers"),
+        (["--history", "same.csv", "--checkpoint", "same.csv"], "found the file of --history"),
     ],
 )
 def test_the_shell_refuses_before_it_reads(options, message, tmp_path, capsys):
@@ -506,6 +520,13 @@ def test_refusals():
         HierarchicalSVMCV(TREE, sparse=True).fit(X, y)
     with pytest.raises(ValueError, match="max_iter is 0"):
         StructuredSVMCV("multiclass", max_iter=0).fit(X, y)
+    with pytest.raises(ValueError, match=r"groups are given, .* cv=GroupKFold\(2\)"):
+        StructuredSVMCV("multiclass", cv=2).fit(X, y, groups=np.arange(12) % 4)
+    with pytest.raises(ValueError, match="did you mean 'f1_macro'"):
+        StructuredSVMCV("multiclass", cv=2, scoring="f1_marco").fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        StructuredSVMCV("multiclass", cv=2).fit(X, np.zeros(12))  # one class: objectives of 0
     with pytest.raises(ValueError, match="cv is 13 folds, .* n_samples=12"):
         StructuredSVMCV("multiclass", cv=13).fit(X, y)
     for alphas in (["auto", 0.1], 0.1, None):

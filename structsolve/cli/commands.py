@@ -9,8 +9,8 @@ from typing import Any
 
 import structsolve
 from structsolve.cli import extreme, messages, output
-from structsolve.cli.formats import check_format, guess, reads, settings
-from structsolve.cli.options import UsageError, check_folder, reader_options
+from structsolve.cli.formats import check_format, guess, parameters, reads, settings
+from structsolve.cli.options import UsageError, check_outputs, reader_options
 from structsolve.evaluation.report import FIGURES
 from structsolve.io._text import atomic_write
 
@@ -63,6 +63,7 @@ def fit(args: argparse.Namespace) -> None:
     from structsolve.cli.data import Recipe
     from structsolve.cli.models import (
         brings_structure,
+        check_data_options,
         check_model,
         check_options,
         file_format,
@@ -76,15 +77,14 @@ def fit(args: argparse.Namespace) -> None:
     params, selecting = settings(format, reader_options(args))
     brings = getattr(reads(format), "brings", ())
     check_options(args, brings)
+    check_data_options(args, format, parameters(reads(format)))
     # The data may bring what the structure is made of.
     late = brings_structure(args, brings)
     chosen = None if late else make_structure(args)
     check_model(args, "multiclass" if chosen is None else chosen)
-    if format != "conll" and args.features is not None:
-        raise UsageError(f"--features is for conll data; found {format}")
     if args.history and not args.history.endswith((".csv", ".json")):
         raise UsageError(f"--history: found {args.history!r}; expected an ending .csv or .json")
-    check_folder(args.model, args.history, args.checkpoint)
+    check_outputs(args.data, model=args.model, history=args.history, checkpoint=args.checkpoint)
     recipe = Recipe(
         format,
         features=(args.features or "template") if format == "conll" else None,

@@ -139,7 +139,7 @@ def settings(
     """
     given = {key: value for key, value in (given or {}).items() if value is not None}
     factory = reads(format)
-    known = _parameters(factory)
+    known = parameters(factory)
     for key in given:
         if key not in known and key != "rows":
             takes = ", ".join({**dict.fromkeys(known), "rows": None})
@@ -151,8 +151,18 @@ def settings(
     return None if factory is None else {**(kept or {}), **given}, selecting
 
 
-def _parameters(factory: Any) -> list[str]:
-    """Names of the parameters of a reader."""
+def parameters(factory: Any) -> list[str]:
+    """Return the names of a reader's parameters.
+
+    Parameters
+    ----------
+    factory : callable or None
+        None where the shell reads the format by itself.
+
+    Returns
+    -------
+    list of str
+    """
     return [] if factory is None else [*inspect.signature(factory).parameters]
 
 
@@ -185,7 +195,7 @@ def read_with_plugin(
         When the reader returns something else than X and y, or learns what JSON cannot hold.
     """
     params = dict(params or {})
-    late = None if "rows" in _parameters(reads(name)) else params.pop("rows", None)
+    late = None if "rows" in parameters(reads(name)) else params.pop("rows", None)
     reader = registry.default().make("readers", name, **params)
     owner = registry.default().owner_of("readers", name)
     with _in_file(reader, path), registry.default().blame("structsolve_readers", owner):

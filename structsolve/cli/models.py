@@ -9,8 +9,10 @@ from typing import Any
 import structsolve
 from structsolve import registry
 from structsolve.cli.options import UsageError, class_weight, kernel_params, verbosity
+from structsolve.estimators.common import generator_of
 from structsolve.evaluation.scorers import get_scorer_names
 from structsolve.io.graphs import read_hierarchy, read_network
+from structsolve.solvers.problem import Problem
 from structsolve.structure.ask import loss_names
 from structsolve.utils.suggest import did_you_mean
 
@@ -103,11 +105,31 @@ def check_model(args: argparse.Namespace, structure: Any) -> None:
     model = make_model(args, structure)
     model._check_settings()
     model._kernel()
+    if args.kernel is None:
+        _refuse(args, " is for kernels; give --kernel NAME with it", cache_size=200)
     if args.estimator == "margin":
-        known.find("solvers", args.solver)
+        generator_of(args.random_state)
+        solver = known.find("solvers", args.solver).factory()
         known.make("surrogates", args.surrogate)
+        if args.kernel is not None:
+            solver.check_kernel()
+        if args.n_hidden is None:
+            model._check_combination(bool(args.validation or args.validation_split))
+            problem = None if args.kernel else _problem_of(structure, args)
+            if problem is not None:
+                solver.check(problem)
     if args.oracle is not None:
-        known.find("lp_backends", known.split("lp_backends", args.oracle)[0])
+        oracle = known.make("lp_backends", args.oracle)
+        getattr(oracle, "check", lambda: None)()
+
+
+def _problem_of(structure: Any, args: argparse.Namespace) -> Problem | None:
+    """Return a problem of the structure's own examples; None where they do not fit the options."""
+    with contextlib.suppress(NotImplementedError, ValueError):
+        made = registry.get_structure(structure) if isinstance(structure, str) else structure
+        space, examples = made.make_space(*made.sample(0))
+        return Problem(space, examples, args.loss or "hamming", args.surrogate)
+    return None
 
 
 def _check_loss(loss: str, structure: Any) -> None:
@@ -210,6 +232,41 @@ def _refuse(args: argparse.Namespace, text: str, **defaults: Any) -> None:
     for name, default in defaults.items():
         if getattr(args, name) != default:
             raise UsageError(f"--{name.replace('_', '-')}{text}")
+
+
+#: Options of some formats alone: their defaults, and the formats.
+OF_FORMATS = {
+    "features": (None, ("conll",)),
+    "window": (2, ("conll",)),
+    "label_column": (-1, ("conll",)),
+    "comment": (None, ("conll",)),
+    "zero_based": (False, ("svmlight",)),
+}
+
+
+def check_data_options(args: argparse.Namespace, format: str, chooses: Sequence[str]) -> None:
+    """Refuse options that the data's format does not have.
+
+    Parameters
+    ----------
+    args : Namespace
+        Options of ``fit``.
+    format : str
+    chooses : sequence of str
+        Parameters of the format's reader.
+
+    Raises
+    ------
+    UsageError
+        It names the option.
+    """
+    for name, (default, formats) in OF_FORMATS.items():
+        if format not in formats:
+            _refuse(args, f" is for {formats[0]} data; found {format}", **{name: default})
+    if format in ("conll", "crfsuite", "conllu"):
+        _refuse(args, f" is for data with numbers; found {format}", missing=None)
+    if args.validation_split and "split" not in chooses:
+        raise UsageError(f"--validation-split: {format} data have no parts with names")
 
 
 def make_structure(args: argparse.Namespace, hierarchy: Any = None) -> Any:

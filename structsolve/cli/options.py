@@ -172,3 +172,26 @@ def check_folder(*paths: str | None) -> None:
             raise ValueError(f"{path}: found no folder {folder}; expected one to write to")
         if not os.access(folder, os.W_OK):
             raise ValueError(f"{path}: the folder {folder} cannot be written to")
+
+
+def check_outputs(data: str, **paths: str | None) -> None:
+    """Refuse outputs that cannot be written, that are one file, or that replace the data.
+
+    Parameters
+    ----------
+    data : str
+    **paths : str or None
+        By the options that name them.
+
+    Raises
+    ------
+    ValueError
+        It names the folder, or both options.
+    """
+    check_folder(*paths.values())
+    taken = {os.path.realpath(data): "the data"}
+    for name, path in paths.items():
+        if path is not None:
+            other = taken.setdefault(os.path.realpath(path), f"--{name}")
+            if other != f"--{name}":
+                raise UsageError(f"--{name} {path}: found the file of {other}; expected another")

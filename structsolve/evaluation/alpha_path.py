@@ -73,7 +73,7 @@ def given_alphas(alphas: Any) -> list[float] | int:
     ValueError
         For anything else.
     """
-    expected = "expected 'path', how many, or a list of numbers above 0"
+    expected = "expected 'path', how many values to try, or a list of numbers above 0"
     if isinstance(alphas, str) and alphas == "path":
         return N_ALPHAS
     if isinstance(alphas, numbers.Integral) and not isinstance(alphas, (bool, np.bool_)):
@@ -162,7 +162,9 @@ def is_over(
     """
     best, count = int(np.argmax(scores.mean(axis=0).round(12))), scores.shape[1]
     risen = _exceeds(scores[:, best] - scores[:, 0], 2)
-    shares = objectives[:, -1 - patience :] / objectives[:, :1]
+    # Of one class alone the objective is 0 from the first value on, and no share of it is gained.
+    first, last = objectives[:, :1], objectives[:, -1 - patience :]
+    shares = np.divide(last, first, out=np.ones_like(last), where=first != 0)
     spent = cut is not None and cut[:, -patience:].all() and (shares <= UNMOVED).all()
     long = patience if risen or spent else 2 * patience
     if count - 1 - best < long:

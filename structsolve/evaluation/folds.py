@@ -10,7 +10,7 @@ import numpy as np
 Rows = tuple[np.ndarray, np.ndarray]
 
 
-def shuffled_folds(k: int, n: int, classes: Any, seed: int) -> Iterator[Rows]:
+def shuffled_folds(k: int, n: int, classes: Any, seed: int, groups: Any = None) -> Iterator[Rows]:
     """Yield training and test rows of ``k`` folds whose rows are drawn at random.
 
     Files are often sorted by class, by time or by source: folds of neighbours would test on what
@@ -24,6 +24,8 @@ def shuffled_folds(k: int, n: int, classes: Any, seed: int) -> Iterator[Rows]:
     classes : array of shape (n,), or None
         One class a row, of which every fold gets its share, unless all have fewer than ``k`` rows.
     seed : int
+    groups : array of shape (n,), optional
+        Refused: rows that are drawn at random do not keep groups together.
 
     Yields
     ------
@@ -32,7 +34,7 @@ def shuffled_folds(k: int, n: int, classes: Any, seed: int) -> Iterator[Rows]:
     Raises
     ------
     ValueError
-        When there are more folds than examples.
+        When there are more folds than examples, and for groups.
 
     Examples
     --------
@@ -42,6 +44,11 @@ def shuffled_folds(k: int, n: int, classes: Any, seed: int) -> Iterator[Rows]:
     """
     from sklearn.model_selection import KFold, StratifiedKFold  # heavy
 
+    if groups is not None:
+        raise ValueError(
+            f"groups are given, but cv is {k}: its folds are of random rows; expected a splitter "
+            f"that keeps groups together, such as cv=GroupKFold({k})"
+        )
     if k > n:
         raise ValueError(f"cv is {k} folds, expected at most as many as examples: n_samples={n}")
     if classes is not None:

@@ -187,7 +187,10 @@ callable, or one of accuracy, ...
     names = get_scorer_names()
     if scoring in names:
         return get_scorer(scoring)
-    wrong = ", which does not fit labels such as these" if theirs else did_you_mean(scoring, names)
+    also = metrics.get_scorer_names() if plain else []
+    wrong = did_you_mean(scoring, [*names, *also])
+    if theirs:
+        wrong = ", which does not fit labels such as these"
     more = ", or a name of scikit-learn's" if plain else ""
     raise ValueError(
         f"scoring is {scoring!r}{wrong}; expected None, a callable, or one of "

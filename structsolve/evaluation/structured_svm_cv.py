@@ -94,7 +94,8 @@ class PathMixin:
         sample_weight : array of shape (n,), optional
             Weights in training and, where ``scoring`` is None, in the scores.
         groups : array of shape (n,), optional
-            For splitters that keep groups together, such as ``GroupKFold``.
+            For splitters that keep groups together, such as ``GroupKFold``; folds of a number do
+            not, and refuse them.
 
         Returns
         -------
@@ -211,7 +212,9 @@ class PathMixin:
             weights = check_weights(weights, n)
         classes = y if is_classifier(self) and _one_label_each(y) else None
         if self.cv is None or isinstance(self.cv, numbers.Integral):
-            splits = shuffled_folds(int(self.cv or 5), n, classes, int(seeds.integers(2**31)))
+            splits = shuffled_folds(
+                int(self.cv or 5), n, classes, int(seeds.integers(2**31)), groups
+            )
         else:
             splits = given_folds(self.cv, n, y, groups)
         for train, test in splits:

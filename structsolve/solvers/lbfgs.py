@@ -96,8 +96,8 @@ class LBFGS(Solver):
             )
         if not (has_segments(surrogate) and surrogate.projection.gibbs):
             raise ValueError(
-                f"solver {self.name!r} needs a smooth surrogate, 'crf', which "
-                f"{problem.surrogate_name!r} is not; use solver='bcfw' or 'cutting-plane'"
+                f"solver {self.name!r} needs a smooth surrogate, and {problem.surrogate_name!r} is "
+                "not smooth; use surrogate='crf', or solver='bcfw' or 'cutting-plane'"
             )
 
 
