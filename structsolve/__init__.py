@@ -97,7 +97,10 @@ def __getattr__(name: str) -> Any:
         return value
     if name in _RENAMED:
         return __getattr__(_RENAMED[name])
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .utils.suggest import did_you_mean  # inspect and difflib, heavy
+
+    hint = "" if name.startswith("_") else did_you_mean(name, _HOMES)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
 
 
 def __dir__() -> list[str]:

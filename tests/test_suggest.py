@@ -8,7 +8,9 @@ import pytest
 from checks import refused
 from sklearn.base import clone
 
+import structsolve
 from structsolve import HierarchicalSVM, StructuredSVM, StructuredSVMCV, get_scorer, get_structure
+from structsolve.cli.main import main
 from structsolve.solvers import BCFW
 
 x = np.arange(12.0).reshape(6, 2)
@@ -22,6 +24,9 @@ Y = [[0, 1, 0, 1, 0, 1]]
         ({"structure": "Chain"}, "chain"),
         ({"surrogate": "margn"}, "margin"),
         ({"surrogate": "max_min"}, "max-min"),
+        ({"surrogate": "cfr"}, "crf"),
+        ({"surrogate": "hinge"}, "margin"),
+        ({"structure": "sequence"}, "chain"),
         ({"solver": "bcwf"}, "bcfw"),
         ({"loss": "haming"}, "hamming"),
         ({"solver": BCFW(sampling="gaps")}, "gap"),
@@ -55,6 +60,7 @@ def test_parameters_of_other_libraries():
         StructuredSVM("chain", C=1)
     with pytest.raises(TypeError, match="no parameter 'epochs' .take max_iter"):
         StructuredSVM("chain", epochs=3)
+    refused(r"take alpha = 1 / \(C n\)", StructuredSVM("chain").set_params, C=1)
     # The cross-validation has no alpha to take.
     with pytest.raises(TypeError, match=r"no parameter 'C'; known"):
         StructuredSVMCV("chain", C=1)
@@ -104,3 +110,16 @@ def test_grey_pictures():
         ours = StructuredSVM("grid", alpha=0.1).fit(grey, y)
         np.testing.assert_array_equal(ours.coef_["node"], model.coef_["node"])
         np.testing.assert_array_equal(ours.predict(grey), model.predict(X[..., None]))
+
+
+def test_names_of_the_module_and_options_of_the_shell(capsys):
+    with pytest.raises(AttributeError, match="did you mean 'StructuredSVM'"):
+        structsolve.StructuredSvm  # noqa: B018
+    for option, meant in (
+        ("--C=1", "(take --alpha = 1 / (C n) for n examples)"),
+        ("--epochs", "(take --max-iter)"),
+        ("--struture", "(did you mean '--structure'?)"),
+        ("--xyzzy", "unrecognized arguments: --xyzzy (see"),
+    ):
+        assert main(["fit", "none.svm", "--model", "m", option]) == 2
+        assert meant in capsys.readouterr().err

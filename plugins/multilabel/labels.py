@@ -77,9 +77,10 @@ def indicators(Y: Any, n: int, n_labels: int | None = None) -> np.ndarray:
     else:
         try:
             matrix = np.asarray(Y)
-        except ValueError as error:
+        except ValueError:
             raise ValueError(
-                f"y: not a matrix ({error}); lists of labels become one with "
+                "y: found rows of several lengths, expected a matrix of 0 and 1 with one column "
+                "per label; lists of labels become one with "
                 "sklearn.preprocessing.MultiLabelBinarizer"
             ) from None
     if matrix.ndim != 2:

@@ -7,6 +7,10 @@ from typing import Any
 import numpy as np
 
 
+def _shape_of(Y: Any) -> str:
+    return f" of shape {Y.shape}" if hasattr(Y, "shape") else ""
+
+
 def _integers(y: Any, where: str) -> np.ndarray:
     """Return y as a flat array of int64 after checking that it holds whole numbers."""
     try:
@@ -64,8 +68,8 @@ def rankings(Y: Any, n: int, K: int | None = None) -> np.ndarray:
     listed = hasattr(Y, "__len__") and getattr(Y, "ndim", 1) > 0
     if isinstance(Y, (str, bytes, dict)) or not listed or np.ndim(Y[:1]) < 2:
         raise ValueError(
-            f"y is a {type(Y).__name__}, expected an array of shape (n, labels): one row of ranks "
-            "per row of X"
+            f"y is a {type(Y).__name__}{_shape_of(Y)}, expected an array of shape (n, labels): one "
+            "row of ranks per row of X"
         )
     if len(Y) != n:
         raise ValueError(

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 import structsolve
 from structsolve.cli import commands, convert, extreme, solve
 from structsolve.cli.options import UsageError, data_options
+from structsolve.utils.suggest import ELSEWHERE, did_you_mean
 
 ORACLE = "lp, ilp or cvxpy:SOLVER in place of the structure's own decoder"
 
@@ -22,7 +23,21 @@ class Parser(argparse.ArgumentParser):
         ----------
         message : str
         """
-        raise UsageError(f"{message} (see {self.prog} --help)")
+        raise UsageError(f"{message}{self._meant(message)} (see {self.prog} --help)")
+
+    def _meant(self, message: str) -> str:
+        """Return what an option that is not known may mean."""
+        given = message.removeprefix("unrecognized arguments: --").partition(" ")[0]
+        if given == message.partition(" ")[0] or self._subparsers is None:
+            return ""
+        name = given.partition("=")[0].replace("-", "_")
+        choices: Any = [a.choices for a in self._subparsers._group_actions]
+        commands = [p for named in choices for p in (named or {}).values()]
+        known = {o for p in commands for o in p._option_string_actions if o.startswith("--")}
+        ours = ELSEWHERE.get(name, "")
+        if "--" + ours.partition(" ")[0].replace("_", "-") in known:
+            return f" (take --{ours.replace('_', '-')})"
+        return did_you_mean(f"--{name}", known)
 
 
 def _number_or(word: str) -> Callable[[str], float | str]:

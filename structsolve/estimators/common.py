@@ -17,7 +17,7 @@ from ..potentials.mercer import PRECOMPUTED, Kernel
 from ..solvers.checkpoint import Checkpoint
 from ..structure.loss_values import losses
 from ..utils.parallel import effective_jobs
-from ..utils.suggest import names_parameters
+from ..utils.suggest import names_parameters, no_parameter
 from .operators import OperatorsMixin
 
 #: What a parameter names, so that set_params() reaches what stands behind a name.
@@ -106,6 +106,12 @@ class CommonMixin:
         ValueError
             For unknown parameters and names.
         """
+        known = [*self.get_params(deep=False)] if params else []  # type: ignore[attr-defined]
+        for key in params:
+            if "__" not in key and key not in known:
+                # As scikit-learn begins it.
+                told = no_parameter(type(self).__name__, key, known)
+                raise ValueError(f"Invalid parameter {key!r} for estimator {self!r}: {told}")
         named: dict[str, Any] = {}  # the objects behind names; nothing is set before all are known
         for key in list(params):
             outer, nested, inner = key.partition("__")

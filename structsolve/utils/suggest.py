@@ -21,8 +21,25 @@ ELSEWHERE = {
     "max_iterations": "max_iter",
     "n_iter": "max_iter",
     "eps": "tol",
+    "tolerance": "tol",
+    "seed": "random_state",
     "inference_method": "oracle",
     "model": "structure",
+}
+
+#: What others call our structures, surrogates and metrics.
+NAMES = {
+    "sequence": "chain",
+    "hmm": "chain",
+    "graph": "mrf",
+    "image": "grid",
+    "ranking": "permutation",
+    "matching": "permutation",
+    "hierarchy": "dag",
+    "hinge": "margin",
+    "logistic": "crf",
+    "softmax": "crf",
+    "f1": "macro-f1",
 }
 
 
@@ -46,9 +63,13 @@ def did_you_mean(name: Any, known: Iterable[str]) -> str:
     " (did you mean 'chain'?)"
     >>> did_you_mean("span_F1", ["span-f1", "accuracy"]), did_you_mean("x", ["chain"])
     (" (did you mean 'span-f1'?)", '')
+    >>> did_you_mean("cfr", ["crf"]), did_you_mean("hinge", ["margin"])
+    (" (did you mean 'crf'?)", " (did you mean 'margin'?)")
     """
-    folded = {_folded(one): one for one in known}
-    near = get_close_matches(_folded(name), folded, n=1, cutoff=0.7) if name else []
+    folded, given = {_folded(one): one for one in known}, _folded(name)
+    near = [NAMES[given]] if NAMES.get(given) in folded else []
+    near += [one for one in folded if sorted(one) == sorted(given)]
+    near += get_close_matches(given, folded, n=1, cutoff=0.7) if name else []
     return f" (did you mean {folded[near[0]]!r}?)" if near else ""
 
 
