@@ -12,6 +12,7 @@ from data import data_file, needs_data
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from structsolve import StructuredSVM
 from structsolve.evaluation import metrics
 from structsolve.evaluation.metrics import (
     hamming_loss,
@@ -418,6 +419,11 @@ def test_scorers_pickle_and_refuse_unknown_names():
     )
     refused("'f1', 'precision'", make_span_scorer, "f2")
     refused("choose one of conll", make_span_scorer, scheme="BIO")
+    # One class a row.
+    rows, y = np.array([[1.0], [2.0], [-1.0]]), ["a", "a", "b"]
+    classes = StructuredSVM("multiclass", alpha=0.01).fit(rows, y)
+    assert classes.score(rows, y, metric="macro-f1") == 1
+    assert classes.score(rows, ["a", "b", "b"], metric="accuracy") == pytest.approx(2 / 3)
     refused("choose one of accuracy, sequence-accuracy, macro-f1", make_token_scorer, "f1")
 
 

@@ -300,7 +300,9 @@ def stack_graphs(
         return Examples(offsets, nodes)
     if not isinstance(X, (list, tuple)) or len(X) == 0:
         kind = "empty" if isinstance(X, (list, tuple)) else f"a {type(X).__name__}"
-        raise ValueError(f"X is {kind}, expected a list with ({', '.join(wanted)}) of each example")
+        raise ValueError(
+            f"X is {kind}, expected a list with ({', '.join(wanted)}) of each example; one: [x]"
+        )
     graphs = [_parts(x, i, wanted, structure) for i, x in enumerate(X)]
     nodes, offsets = packing.stack_rows(
         [g["node_features"] for g in graphs], n_features, compress=True

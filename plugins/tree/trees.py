@@ -190,7 +190,7 @@ def stack_trees(
 
     if not isinstance(X, (list, tuple)) or len(X) == 0:
         given = "empty" if isinstance(X, (list, tuple)) else f"a {type(X).__name__}"
-        raise ValueError(f"X is {given}, expected a list with {FORMS} of each example")
+        raise ValueError(f"X is {given}, expected a list with {FORMS} of each example; one: [x]")
     trees = [_one_tree(x, i, structure) for i, x in enumerate(X)]
     nodes, offsets = packing.stack_rows(
         [t["node_features"] for t in trees], n_features, compress=True

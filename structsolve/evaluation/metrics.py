@@ -276,7 +276,7 @@ def make_token_scorer(
     metric: str = "accuracy", *, labels: Sequence[Any] | None = None
 ) -> Callable[..., float]:
     """
-    Make a scikit-learn scorer of tokens or whole sequences.
+    Make a scikit-learn scorer of tokens or whole sequences; a model of one class a row has rows.
 
     Parameters
     ----------
@@ -315,6 +315,8 @@ for _average in ("macro", "micro", "weighted"):
 
 
 def _token_score(y_true: Any, y_pred: Any, metric: str, labels: Sequence[Any] | None) -> float:
+    if getattr(y_pred, "ndim", 0) == 1 and y_pred.dtype != object:
+        y_true, y_pred = ([[one] for one in y] for y in (y_true, y_pred))  # a class a row
     if metric == "sequence-accuracy":
         single = _are_single(y_true) and _are_single(y_pred)
         if single or _are_structured(y_true) or _are_structured(y_pred):
