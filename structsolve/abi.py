@@ -93,7 +93,7 @@ def _loadable(path: Path) -> bool:
 
 @functools.cache
 def _compiled(path: str) -> bool:
-    # Asked of every class of every answer of a plugin: taking paths apart is slow.
+    # Called for every class of every answer of a plugin: taking paths apart is slow.
     return _loadable(Path(path))
 
 
@@ -152,7 +152,7 @@ def refuse_stale(obj: Any) -> None:
     Parameters
     ----------
     obj : object
-        What users or plugins hand in.
+        An object of a user or plugin.
 
     Raises
     ------

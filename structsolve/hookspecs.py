@@ -255,7 +255,7 @@ def structsolve_loss(space: Any, loss: Any) -> Any:
     ----------
     space : structsolve.Space
     loss : str or object
-        What users gave as ``loss``.
+        The ``loss`` that the user gave.
 
     Returns
     -------

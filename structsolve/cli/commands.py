@@ -1,4 +1,4 @@
-# What the commands of the shell do: fit, predict, score, plugins, demo, bench.
+# Commands of the shell: fit, predict, score, plugins, demo, bench.
 from __future__ import annotations
 
 import argparse

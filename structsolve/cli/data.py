@@ -35,7 +35,7 @@ def _structures_for(file_format: str) -> str:
 
 @dataclass
 class Data:
-    """What a file holds: `X` ready for the model, `y`, and how tokens form sequences.
+    """Contents of a file: `X` ready for the model, `y`, and how tokens form sequences.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class Data:
     y : array or list, or None
         None where the file has no labels.
     weights : list of float, optional
-        Of the examples.
+        Weights of the examples.
     rows : list of list of list of str, optional
         Columns of CoNLL tokens.
     lengths : list of int, optional
@@ -92,7 +92,7 @@ class Recipe:
         Of CoNLL data, as are ``window``, ``label_column``, ``comment`` and ``columns``, their
         number without the label.
     zero_based, n_features
-        Of svmlight data, as for `read_svmlight`.
+        Settings of svmlight data, as for `read_svmlight`.
     flat : bool
         Whether the model sees tokens, not sequences.
     label_sets, n_labels
@@ -108,7 +108,7 @@ class Recipe:
     pictures : bool
         Whether examples are pictures.
     missing : {"mean", "zero"}, optional
-        What missing values of features become: the means of columns in training, or 0.
+        Values that take the place of missing features: the means of columns in training, or 0.
     fill : list of float, optional
         The values that they become.
     selecting : dict, optional
@@ -201,7 +201,7 @@ class Recipe:
                 f"{path}: found {chosen} data; this model was trained on {trained}, and knows no "
                 "names of features to match"
             )
-        # What a reader learnt is for the files that it reads.
+        # Parameters that a reader learnt hold for the files that it reads.
         kept = recipe.reader if chosen == recipe.format else None
         recipe.format = chosen
         recipe.reader, recipe.selecting = settings(chosen, given, kept)

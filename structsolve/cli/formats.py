@@ -174,9 +174,9 @@ def read_with_plugin(
     Parameters
     ----------
     name : str
-        Of the format.
+        Name of the format.
     params : dict, optional
-        Of the reader, as training left them.
+        Parameters of the reader, as training left them.
     path : str
     fit : bool
         Whether these are training data.
@@ -185,7 +185,7 @@ def read_with_plugin(
     -------
     X, y
     params : dict
-        Of the reader, afterwards.
+        Parameters of the reader, afterwards.
 
     Raises
     ------

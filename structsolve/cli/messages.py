@@ -1,4 +1,4 @@
-# What the shell says while it works: sizes, passes, times, errors; and the file of the passes.
+# Messages of the shell while it works: sizes, passes, times, errors; and the file of the passes.
 from __future__ import annotations
 
 import csv
@@ -191,6 +191,6 @@ def plain(value: Any) -> Any:
     Returns
     -------
     int, float, bool or str
-        Of a NumPy number the number, of anything else what it prints.
+        The number of a NumPy number, else the text that the value prints.
     """
     return value.item() if hasattr(value, "item") else str(value)

@@ -1,4 +1,4 @@
-# What the shell puts where features are missing: the means of training, or 0.
+# Values for missing features in the shell: the means of training, or 0.
 from __future__ import annotations
 
 from typing import Any
@@ -14,7 +14,7 @@ def fill_values(X: Any, rule: str | None) -> list[float] | None:
     Parameters
     ----------
     X : matrix, or list of them
-        Of training data; missing values are NaN.
+        Training data; missing values are NaN.
     rule : {"mean", "zero"} or None
 
     Returns

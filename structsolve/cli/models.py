@@ -1,4 +1,4 @@
-# What the shell trains: the structure and the estimator that the options of `fit` name.
+# Models of the shell: the structure and the estimator that the options of `fit` name.
 from __future__ import annotations
 
 import argparse
@@ -69,7 +69,7 @@ def brings_structure(args: argparse.Namespace, brings: Sequence[str]) -> bool:
     args : Namespace
         Options of ``fit``.
     brings : sequence of str
-        What the format's reader finds in data.
+        Parameters that the format's reader finds in data.
 
     Returns
     -------
@@ -170,7 +170,7 @@ def check_options(args: argparse.Namespace, brings: Sequence[str] = ()) -> None:
     args : Namespace
         Options of ``fit``.
     brings : sequence of str
-        What the format's reader finds in data, such as "hierarchy".
+        Parameters that the format's reader finds in data, such as "hierarchy".
 
     Raises
     ------

@@ -1,4 +1,4 @@
-# What several commands of the shell read from their options.
+# Options that several commands of the shell share.
 from __future__ import annotations
 
 import contextlib

@@ -1,4 +1,4 @@
-# What the shell prints and writes: predictions, scores, plugins, passes, errors.
+# Output of the shell: predictions, scores, plugins, passes, errors.
 from __future__ import annotations
 
 import argparse
@@ -37,7 +37,7 @@ def predictions(model: Any, data: Any, labels: Any = None) -> list[list[Any]]:
         Fitted.
     data : Data
     labels : optional
-        What the model predicts, where that is known.
+        Predictions of the model, where these are known.
 
     Returns
     -------

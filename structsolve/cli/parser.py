@@ -1,4 +1,4 @@
-# What the shell understands: its commands and their options; cheap, so that --help is.
+# Commands and options of the shell; a cheap module, so that --help is quick.
 from __future__ import annotations
 
 import argparse

@@ -74,7 +74,7 @@ def decode(args: argparse.Namespace) -> None:
 
 
 def _solver(kind: str) -> Any:
-    """What a structure's plugin solves such instances by."""
+    """Return the solver of such instances that a structure's plugin has."""
     known = registry.default()
     for name in known.names("structures"):
         factory: Any = known.find("structures", name).factory

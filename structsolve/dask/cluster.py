@@ -13,7 +13,7 @@ from .shard import RemoteShard
 MOST_LOSSES = 100
 # Bytes of arguments up to which each task has its own: a result has a way of its own.
 SMALL = 100_000
-# What scheduler and shards together may need beside the packed examples.
+# Bytes that scheduler and shards together may need beside the packed examples.
 ROOM = 1.2
 
 
@@ -87,7 +87,7 @@ def gathered(client: Any, futures: list[Any], what: str) -> list[Any]:
     client : distributed.Client
     futures : list of Future
     what : str
-        What they compute, for the message.
+        Name of the computation, for the message.
 
     Returns
     -------
@@ -121,7 +121,7 @@ def refuse_too_large(client: Any, needed: int, instead: str = "") -> None:
     needed : int
         Bytes of the packed examples of all shards.
     instead : str, default=""
-        What needs less, for the message.
+        An alternative that needs less, for the message.
     """
     limits = [worker.get("memory_limit") or 0 for worker in workers_of(client).values()]
     if all(limits) and ROOM * needed > sum(limits):
@@ -270,7 +270,7 @@ def pickled(args: tuple[Any, ...]) -> list[Any]:
     return [head, *buffers]
 
 
-# What runs on workers.
+# The functions below run on workers.
 
 
 def _sent(value: Any) -> Any:

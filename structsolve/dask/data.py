@@ -20,7 +20,7 @@ def partitions(X: Any, name: str) -> list[Any]:
     ----------
     X : dask bag, array or data frame, or list of Delayed or Future
     name : str
-        What the argument is called, for messages.
+        Name of the argument, for messages.
 
     Returns
     -------
@@ -112,7 +112,7 @@ def plan(n_partitions: int, n_shards: int) -> list[list[tuple[int, int, int]]]:
     return [[(p, j, m)] for p, m in enumerate(pieces) for j in range(m)]
 
 
-# What runs on workers.
+# The functions below run on workers.
 
 
 def read_part(part: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
@@ -181,7 +181,7 @@ def assemble(number: int, parts: list[Any], cuts: list[tuple[int, int]]) -> tupl
     Parameters
     ----------
     number : int
-        Of the shard.
+        Number of the shard.
     parts : list of tuple
         Its partitions.
     cuts : list of tuple of int
@@ -242,7 +242,7 @@ def learn(data: tuple[Any, Any, Any], number: int, settings: dict[str, Any]) -> 
     data : tuple
         As :func:`assemble` returned it.
     number : int
-        Of the shard.
+        Number of the shard.
     settings : dict
         ``structure``, ``fit_intercept``, ``plugins``.
 

@@ -10,7 +10,7 @@ from .shard import RemoteShard
 
 
 class RemoteEngine(Engine, Protocol):
-    """What the distributed solvers ask of the place where the shards are.
+    """The calls of distributed solvers to the place where the shards are.
 
     The sum of answers has one order, whatever an engine is and however many workers it has: up
     to 32 shards in the order of their numbers, more of them in groups of 32, then the groups.

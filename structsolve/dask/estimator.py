@@ -278,7 +278,7 @@ class DaskStructuredSVM(BaseEstimator):
         Returns
         -------
         Delayed
-            Of a float.
+            It computes a float.
         """
         import dask  # need not be installed
 
@@ -427,7 +427,7 @@ class DaskStructuredSVM(BaseEstimator):
         return X.map_blocks(_predicted, model, meta=np.empty((0,), dtype=shape["dtype"]), **shape)
 
 
-# What runs on workers.
+# The functions below run on workers.
 
 
 def _predicted(part: Any, model: StructuredSVM) -> Any:

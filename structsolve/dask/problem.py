@@ -14,7 +14,7 @@ from .engine import RemoteEngine
 
 
 class RemoteSurrogate:
-    """What is known here of the surrogates that the shards have.
+    """Facts about the surrogates that the shards have.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class RemoteProblem:
     engine : RemoteEngine
     space : Space
     facts : list of dict
-        What each shard says of itself (:meth:`structsolve.dask.shard.RemoteShard.facts`).
+        Facts that each shard reports (:meth:`structsolve.dask.shard.RemoteShard.facts`).
     penalize_intercept : bool, default=True
 
     Attributes
@@ -75,7 +75,7 @@ class RemoteProblem:
     n_nodes : int
         ... and their nodes.
     weighed_nodes : float
-        Those of an example of weight 2 count twice.
+        Number of nodes; those of an example of weight 2 count twice.
     dim : int
     violation : str or None
         Invalid bounds that shards reported, with shard and example.

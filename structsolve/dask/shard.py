@@ -24,7 +24,7 @@ class RemoteShard(Shard):
     Parameters
     ----------
     problem : Problem
-        Of its examples alone.
+        The problem of its examples alone.
     number : int
         Which shard it is.
     total : float
@@ -32,7 +32,7 @@ class RemoteShard(Shard):
     own_total : float
         Weight of its own examples.
     seed : int
-        Of the orders of the passes.
+        Seed of the orders of the passes.
     max_cuts : int
         Cuts kept per example.
 
@@ -68,7 +68,7 @@ class RemoteShard(Shard):
         Parameters
         ----------
         orders : list of Order
-            Of all rounds since ``base``.
+            Orders of all rounds since ``base``.
         base : tuple of dict, optional
             A :meth:`state` to begin from, where the shard is not as far itself.
 
@@ -153,7 +153,7 @@ class RemoteShard(Shard):
         Parameters
         ----------
         constraints : list
-            Of objects as :class:`~structsolve.solvers.CuttingPlane` takes them.
+            Objects as :class:`~structsolve.solvers.CuttingPlane` takes them.
 
         Returns
         -------
@@ -209,7 +209,7 @@ class RemoteShard(Shard):
         return int(features + super().nbytes)
 
     def __sizeof__(self) -> int:
-        # What dask.sizeof reads.
+        # dask.sizeof reads this.
         return object.__sizeof__(self) + self.nbytes
 
     def __reduce__(self) -> Any:

@@ -116,7 +116,7 @@ def weighed_leaves(given: Any, space: Any, examples: Examples) -> Examples:
         "balanced" is the weight of all examples over the number of leaves that occur times the
         weight of those of the leaf.
     space : Space
-        Of a hierarchy; labels are columns of its nodes where it is ``single``.
+        Space of a hierarchy; labels are columns of its nodes where it is ``single``.
     examples : Examples
         Packed, with labels.
 

@@ -66,7 +66,7 @@ def plain(value: Any, name: str) -> Any:
     ----------
     value : object
     name : str
-        Of the parameter, for the message.
+        Name of the parameter, for the message.
 
     Returns
     -------
@@ -304,11 +304,11 @@ def revive_params(
     Parameters
     ----------
     meta, arrays
-        What the file holds.
+        Contents of the file.
     kernel : callable, optional
         As given to ``load``.
     estimator : type
-        Whose parameters they are.
+        The estimator that has the parameters.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""What a trained model says of its own training examples, where that is nothing."""
+"""Detection of models that have collapsed, by their predictions of training examples."""
 
 from __future__ import annotations
 

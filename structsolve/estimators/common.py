@@ -20,7 +20,7 @@ from ..utils.parallel import effective_jobs
 from ..utils.suggest import names_parameters, no_parameter
 from .operators import OperatorsMixin
 
-#: What a parameter names, so that set_params() reaches what stands behind a name.
+#: Kind of object that a parameter names, so that set_params() reaches the object.
 KINDS = {
     "structure": "structures",
     "surrogate": "surrogates",

@@ -116,11 +116,11 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
     stop_reason_ : str
         "tol", "max_iter", "callback" or "interrupted" (Ctrl-C keeps the model).
     solver_ : ExtremeSolver
-        What ran; not in files.
+        The solver that ran; not in files.
     settings_ : dict
         The values of "auto", and the solver's own choices.
     metadata_ : dict
-        Of users; files hold it.
+        Data of the user; files hold it.
 
     Notes
     -----
@@ -346,7 +346,7 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
             **result.settings,
         }
         if self.settings_["surrogate"] == "crf":
-            # What it is trained for: a softmax over the scores as they are.
+            # It is trained for this: a softmax over the scores as they are.
             self._calibration = Calibration(1.0, -np.inf, len(classes))
         if not incremental:
             warn_unfinished(result, problem.tol, problem.max_iter)
@@ -480,7 +480,7 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
         ----------
         path : path
         dtype : {"float32", "float16"}, optional
-            Of the weights in the file; as they are by default.
+            dtype of the weights in the file; unchanged by default.
 
         Raises
         ------

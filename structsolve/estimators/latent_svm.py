@@ -35,7 +35,7 @@ from .structured_svm import StructuredSVM
 
 @dataclass
 class LatentData(TrainingData):
-    """What fit() is given, where labels are known in part.
+    """Arguments of fit() where labels are known in part.
 
     Parameters
     ----------
@@ -82,9 +82,9 @@ class LatentSVM(StructuredSVM):
         As of :class:`StructuredSVM`, like all further ones that say no more. Other surrogates are
         minimised over completions in the same way.
     loss : str or object, default="hamming"
-        Of classes, a sum over nodes. States cost what their classes do; where several classes are
-        allowed, a prediction costs the least that it costs against any of them: nothing within the
-        set.
+        Loss of classes, a sum over nodes. States cost what their classes do; where several classes
+        are allowed, a prediction costs the least that it costs against any of them: nothing
+        within the set.
     solver : str or Solver, default="bcfw"
         As there.
     oracle : str or structsolve.lp.Backend, optional
@@ -310,7 +310,7 @@ class LatentSVM(StructuredSVM):
         try:
             given, plain, examples = self._learn_sets(structure, X, y, axes, sample_weight)
         except Exception:
-            # What looks like sets of classes may be labels of another form, such as spans.
+            # Labels of another form, such as spans, may look like sets of classes.
             given = Given(y, set(), {}, [], axes)
             with contextlib.suppress(Exception):
                 plain, examples = self._learn(structure, X, given, sample_weight)

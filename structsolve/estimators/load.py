@@ -63,7 +63,7 @@ def load(path: str | os.PathLike[str], kernel: Any = None, mmap: bool = False) -
     meta, arrays = container.read(path, "model", extreme_files.MAPPED if mmap else ())
     try:
         return _revived(meta, arrays, kernel)
-    # Whatever is raised is the file's fault, and says so with its name.
+    # Any exception is the file's fault; the error says so with its name.
     except Exception as error:
         kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
         raise ValueError(f"{os.fspath(path)!r} cannot be loaded: {kind}{error}") from error

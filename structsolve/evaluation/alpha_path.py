@@ -101,7 +101,7 @@ def best_of(scores: np.ndarray, objectives: np.ndarray) -> int:
     scores : ndarray of shape (n_folds, n_alphas)
         Columns from the largest alpha to the smallest.
     objectives : ndarray of shape (n_folds, n_alphas)
-        Of training; NaN where they are not known.
+        Objectives of training; NaN where they are not known.
 
     Returns
     -------
@@ -139,9 +139,9 @@ def is_over(
     Parameters
     ----------
     scores : ndarray of shape (n_folds, n_alphas)
-        Of the path up to here, from the largest alpha.
+        Scores of the path so far, from the largest alpha.
     objectives : ndarray of shape (n_folds, n_alphas)
-        Of training; NaN where they are not known.
+        Objectives of training; NaN where they are not known.
     patience : int
         How many values in a row must score below the best by more than the standard error of the
         difference, or no better than it where training rows are fitted or fits cut short.
@@ -162,7 +162,7 @@ def is_over(
     """
     best, count = int(np.argmax(scores.mean(axis=0).round(12))), scores.shape[1]
     risen = _exceeds(scores[:, best] - scores[:, 0], 2)
-    # Of one class alone the objective is 0 from the first value on, and no share of it is gained.
+    # With one class alone the objective is 0 from the start, and no share of it can be gained.
     first, last = objectives[:, :1], objectives[:, -1 - patience :]
     shares = np.divide(last, first, out=np.ones_like(last), where=first != 0)
     spent = cut is not None and cut[:, -patience:].all() and (shares <= UNMOVED).all()

@@ -30,7 +30,7 @@ def label_set_report(
     names : sequence, optional
         The label of each column; numbers by default.
     hierarchy : Hierarchy or networkx DiGraph, optional
-        Of the columns: adds the figures of `hierarchical_scores`.
+        The hierarchy of the columns: adds the figures of `hierarchical_scores`.
 
     Returns
     -------

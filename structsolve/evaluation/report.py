@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 FIGURES = ("precision", "recall", "f1")
-#: What averages are called in a table.
+#: Names of averages in a table.
 AVERAGES = {name: f"{name} mean" for name in ("micro", "macro", "weighted", "samples")}
 AVERAGES["hierarchical"] = "hierarchical"
 

@@ -205,7 +205,7 @@ def name_of(scoring: Any, loss: Any) -> str:
     ----------
     scoring : str, callable or None
     loss : str or loss object
-        Of the estimator, whose own ``score`` is one less the mean of it.
+        Loss of the estimator, whose own ``score`` is one minus its mean.
 
     Returns
     -------

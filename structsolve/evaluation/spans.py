@@ -126,7 +126,7 @@ class Spans:
     types : dict of str to int
         Code of each type; new types are added.
     name : str
-        What messages call the tags.
+        Name of the tags in messages.
 
     Attributes
     ----------
@@ -267,7 +267,7 @@ def flatten(sequences: Sequence[Labels], name: str) -> tuple[NDArray[Any], NDArr
     ----------
     sequences : sequence of sequences of str or int
     name : str
-        What messages call them.
+        Their name in messages.
 
     Returns
     -------

@@ -67,7 +67,7 @@ class PathMixin:
     scoring: Any
     patience: int | None
     refit: bool
-    # Of the estimators that it is mixed into.
+    # Attributes of the estimators that it is mixed into.
     alpha: Any
     loss: Any
     warm_start: Any
@@ -227,7 +227,7 @@ class PathMixin:
             )
             learns = getattr(worker, "normalization", None) == "learned"
             worker.set_params(warm_start=not (learns or getattr(worker, "sparse", False)))
-            # Those that a fold's training rows lack count too, where structures ask for all.
+            # Structures that need all classes also get those that a fold's training rows lack.
             if getattr(space.structure, "classes", ()) is None and hasattr(worker, "structure"):
                 classed = registry.get_structure(space.structure, classes=space.classes_.tolist())
                 worker.set_params(structure=classed)
@@ -359,7 +359,7 @@ evaluation.alpha_path.is_over`); None tries all. Values that are listed are all 
     scale_features, kernel, kernel_params, cache_size, early_stopping : as there
     validation_fraction, n_iter_no_change : as there
     callbacks, checkpoint : as there
-        Of the last training alone.
+        Used by the last training alone.
     n_jobs : int or None, default=1
         Threads that share the folds, and passes of the last training; the result does not depend
         on it.
@@ -372,10 +372,10 @@ evaluation.alpha_path.is_over`); None tries all. Values that are listed are all 
     alpha_ : float
         The value chosen.
     alphas_ : ndarray of shape (n_alphas,)
-        Those tried, the largest first.
+        The values tried, the largest first.
     scores_ : ndarray of shape (n_folds, n_alphas)
     scoring_ : str
-        What that score is called, such as ``"1 - mean loss (hamming)"``.
+        Name of that score, such as ``"1 - mean loss (hamming)"``.
     passes_ : ndarray of int of shape (n_folds, n_alphas)
         Passes that each fit took.
     coef_, classes_, history_, ... : as of StructuredSVM

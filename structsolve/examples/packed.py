@@ -32,7 +32,7 @@ class Examples:
     sample_weight : ndarray of float64 of shape (n,), optional
         Finite, at least 0.
     topology : dict, optional
-        What else the structure's operators need.
+        Further arrays that the structure's operators need.
     scaling : ColumnScaling, optional
         How ``nodes`` were made of what users gave (:mod:`structsolve.examples.scaling`); models
         fold it into their weights.

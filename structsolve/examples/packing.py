@@ -157,7 +157,7 @@ def as_features(X: Any, what: str = "X") -> Any:
     Returns
     -------
     ndarray in C order, or scipy.sparse CSR with sorted indices and no duplicates
-        Of float32 where X is, else of float64.
+        Its dtype is float32 if that of X is, else float64.
 
     Raises
     ------
@@ -491,7 +491,7 @@ def size_offsets(sizes: Any, what: str = "sizes", least: int = 1) -> np.ndarray:
     sizes : sequence of int
         At least ``least``.
     what : str, default="sizes"
-        What messages call them.
+        Their name in messages.
     least : int, default=1
 
     Returns
@@ -530,7 +530,7 @@ def size_pairs(sizes: Any, what: str) -> np.ndarray:
     sizes : sequence of (int, int)
         At least 1.
     what : str
-        What messages call both.
+        Name of both in messages.
 
     Returns
     -------

@@ -92,7 +92,7 @@ def scale_columns(examples: Examples, layout: Any, name: str, kind: bool | str) 
     examples : Examples
     layout : WeightLayout
     name : str
-        Of the structure, for messages.
+        Name of the structure, for messages.
     kind : {True, "std", "max-abs"}
         Divide by the standard deviation, or by the largest magnitude.  True is "max-abs" for
         sparse features and for dense ones that are mostly zeros, else "std".  "std" centres dense

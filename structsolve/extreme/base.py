@@ -1,4 +1,4 @@
-"""What solvers for very many classes take and give."""
+"""Arguments and results of solvers for very many classes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class ExtremeProblem:
     n_jobs : int, default=1
         Threads; the answer is the same for any number.
     seed : int, default=0
-        Of all randomness.
+        Seed of all randomness.
     start : Postings or None
         Weights to resume from, if the solver supports it (``partial_fit``).
     """
@@ -82,7 +82,7 @@ class ExtremeProblem:
 
 @dataclass
 class ExtremeResult:
-    """What a solver for very many classes returns.
+    """The result of a solver for very many classes.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class ExtremeResult:
     stop_reason : str
         "tol", "max_iter", "callback" or "interrupted".
     settings : dict of str to object, optional
-        What the solver chose by itself, by name.
+        Settings that the solver chose by itself, by name.
     """
 
     weights: Postings

@@ -82,7 +82,7 @@ class SelfChoice(ExtremeSolver):
             )
         begun = time.perf_counter()
         errors = self._errors(problem, self._small_enough(problem))
-        # Of equal ones machines: they have a certificate.
+        # If both are equal, machines: they have a certificate.
         chosen = min(errors, key=lambda name: errors[name])
         solver, given = self._candidates(problem)[chosen]
         spent = time.perf_counter() - begun

@@ -48,8 +48,8 @@ class ExtremeDual(ExtremeSolver):
     inner : int, default=8
         Visits of each example between two scans; those that moved nothing wait for a few.
     epsilon : float, optional
-        What a scan may miss in a score, in the mean over the examples; 0 scans exactly.  By default
-        it follows the gap: scans become as accurate as they have to be.  The problem's
+        Error that a scan may make in a score, in the mean over the examples; 0 scans exactly.
+        By default it follows the gap: scans become as accurate as they have to be.  The problem's
         ``rivals="exact"`` and ``"certified:EPSILON"`` go before it.
 
     Notes

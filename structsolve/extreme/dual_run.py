@@ -24,7 +24,7 @@ from .weight_table import WeightTable
 if TYPE_CHECKING:
     from .dual import ExtremeDual
 
-# Of these the strongest rival alone tells the value.
+# The strongest of these rivals alone determines the value.
 HINGES = ("margin", "squared-hinge")
 SURROGATES = {made.name: made for made in (Margin, CRF, SparseMAP, MaxMin)}
 # Examples per native call: few enough for Ctrl-C to be heard.
@@ -174,7 +174,7 @@ class DualRun:
             )
         alpha = problem.alpha
         dual = alpha * (self.ascent.terms() - squares / 2)
-        # Of an example without a share nothing need be known.
+        # An example without a share needs no term.
         upper[self.shares == 0] = known[self.shares == 0] = 0
         bound = alpha / 2 * squares + float(self.shares @ upper)
         primal = epsilon = gap = None

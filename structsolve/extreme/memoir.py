@@ -45,7 +45,7 @@ class Memoir(ExtremeSolver):
     primal_rows : int or None, default=1000
         Rows, drawn once, on which a record estimates the primal; None for all: then it is a bound.
     check_rows : int, default=10
-        Of these, how many a pass compares with a full scan, lest an index lies about its bound.
+        How many of these a pass compares with a full scan, to catch a wrong bound of an index.
 
     Notes
     -----

@@ -56,7 +56,7 @@ class OneVsSome(ExtremeSolver):
     n_rivals : int, default=25
         Negatives of each example that class means find.
     epsilon : float, default=0.1
-        What the scan for them may miss in each score, of rows of length one.
+        Error that the scan for them may make in each score, for rows of length one.
     n_sampled : int, default=0
         More negatives of each example, drawn as often as their classes are frequent.
     rounds : int, default=1

@@ -1,4 +1,4 @@
-"""What an index of rivals answers is checked: its form always, its claims now and then."""
+"""Checks of an index's answers: their form always, their claims now and then."""
 
 from __future__ import annotations
 

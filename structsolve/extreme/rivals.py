@@ -66,7 +66,7 @@ class RivalIndex(Params):
         Parameters
         ----------
         number : int
-            What is drawn at random depends on it and the seed alone, whatever came before.
+            Random draws depend on it and the seed alone, whatever came before.
         """
 
     def rivals(
@@ -90,7 +90,7 @@ class RivalIndex(Params):
         ids : ndarray of int32 of shape (n, k)
             Best first, -1 where there are no more.
         scores : ndarray of float32 of shape (n, k)
-            Of these classes, exactly; -inf where there are no more.
+            Exact scores of these classes; -inf where there are no more.
         bounds : ndarray of float64 of shape (n,)
             The best rival's score is at most ``scores[:, 0] + bounds``; inf where nothing is known.
         """
@@ -184,7 +184,7 @@ class CertifiedRivals(RivalIndex):
 class RandomRivals(RivalIndex):
     """Classes drawn uniformly, the best of them first; k = 1 is equation (2) of MEMOIR.
 
-    What is drawn for a row depends on the seed, the batch and the row's place in it.
+    Draws for a row depend on the seed, the batch and the row's place in it.
 
     Parameters
     ----------

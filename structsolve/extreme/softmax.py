@@ -53,7 +53,7 @@ class SampledSoftmax(ExtremeSolver):
     passes : int or None, default=5
         Over the examples, at most the problem's ``max_iter``; None for as many.
     rate, last_rate : float, default=4, 0.1
-        Of the first step and after the last; it falls linearly.  For rows of length one.
+        Step size of the first step and after the last; it falls linearly.  For rows of length one.
     head : int, default=128
     block : int, default=256
     whole : int, default=1024

@@ -23,7 +23,7 @@ class NodeTransformer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
     Parameters
     ----------
     transformer : transformer
-        Of matrices of shape (n_nodes, n_features).
+        A transformer of matrices of shape (n_nodes, n_features).
 
     Attributes
     ----------

@@ -38,7 +38,7 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
     Parameters
     ----------
     vectorizer : transformer, optional
-        What turns dicts into rows: by default ``DictVectorizer()``; `FeatureHasher` needs no
+        It turns dicts into rows: by default ``DictVectorizer()``; `FeatureHasher` needs no
         memory for names.  Any other transformer of a list of dicts works, more slowly.
     empty : bool, default=False
         Sequences without items become matrices without rows, which

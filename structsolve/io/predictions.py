@@ -16,7 +16,7 @@ def prediction_lines(labels: Any, scores: Any = None) -> Iterator[str]:
     ----------
     labels : array-like of shape (n,) or (n, k)
     scores : array-like of the same shape, optional
-        Of the labels; those of -inf stand for no label, and are left out.
+        Scores of the labels; -inf means no label, which is left out.
 
     Yields
     ------

@@ -138,8 +138,8 @@ def make_backend(oracle: Any) -> Backend:
 def without_warm_starts(oracle: Any) -> Backend:
     """Return a backend whose programs start afresh: answers then depend on their scores alone.
 
-    Of several optima a warm start may find another one than a fresh start.  Checkpoints do not hold
-    where programs ended, so training that must resume bit for bit has no warm starts.
+    If there are several optima, a warm start may find another one than a fresh start.  Checkpoints
+    do not hold where programs ended, so training that must resume bit for bit has no warm starts.
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ class Relaxed(NamedTuple):
     bound : float
         An upper bound of every label's score, by the row duals; the value where there are none.
     dual : ndarray of shape (m,), or None
-        Of the polytope's rows.
+        Dual variables of the polytope's rows.
     """
 
     mu: np.ndarray
@@ -47,7 +47,7 @@ class Relaxed(NamedTuple):
     dual: np.ndarray | None
 
 
-# What a backend in Python raises where it has a bug.
+# Exceptions of a backend in Python that has a bug.
 _BUGS = (LookupError, TypeError, AttributeError, ArithmeticError)
 
 

@@ -167,7 +167,7 @@ class Highs(SettingsBackend):
         Seconds of one program.  Where they do not suffice, the answer is a label that need not be
         the best, with an upper bound of all.
     threads : int, default=1
-        Of one program; 0 leaves it to HiGHS.  ``n_jobs`` shares examples, which is faster.
+        Threads of one program; 0 leaves it to HiGHS.  ``n_jobs`` shares examples, which is faster.
     verbose : bool, default=False
         Let HiGHS print.
     warm_start : bool, default=True

@@ -68,7 +68,7 @@ def check_labels(name: str, polytopes: Polytopes, parts: Parts, labels: np.ndarr
     Parameters
     ----------
     name : str
-        Of the structure.
+        Name of the structure.
     polytopes : Polytopes
     parts : Parts
         Bound to the same examples.

@@ -1,4 +1,4 @@
-"""What a structure says of its polytope: sparse rows, bounds, and the parts that variables are."""
+"""The polytope of a structure: sparse rows, bounds, and the part that each variable is."""
 
 from __future__ import annotations
 

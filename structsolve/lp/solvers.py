@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Traits:
-    """Of one solver.
+    """Traits of one solver.
 
     Parameters
     ----------
@@ -236,7 +236,7 @@ def installed(integer: bool = False) -> list[str]:
     Parameters
     ----------
     integer : bool, default=False
-        Those of integer programs alone.
+        Only solvers of integer programs.
 
     Returns
     -------

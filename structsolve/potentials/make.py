@@ -64,7 +64,7 @@ def kernel_potentials(
     Parameters
     ----------
     layout : WeightLayout
-        Of the weights, were features linear.
+        Layout of the weights, were features linear.
     examples : Examples
     name : str
         Name of the structure, for errors.

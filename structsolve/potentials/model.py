@@ -1,4 +1,4 @@
-"""What scores new examples: learned weights, or what stands in their place."""
+"""Models that score new examples: learned weights, or what takes their place."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from .weight_layout import WeightLayout
 
 
 class Model:
-    """What a fitted estimator predicts with.  Subclasses score parts, or give best labels at once.
+    """The model that a fitted estimator predicts with.
+
+    Subclasses score parts, or give best labels at once.
 
     Prediction, scoring, warm starts and files know nothing else of it.
 
@@ -25,7 +27,7 @@ class Model:
         The flat weights, where the model is nothing but these.
     """
 
-    #: What begins the names of its arrays in a model file.
+    #: Prefix of the names of its arrays in a model file.
     key: ClassVar[str]
     weights: np.ndarray | None = None
 

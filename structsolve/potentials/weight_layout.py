@@ -23,7 +23,7 @@ class Block:
     Parameters
     ----------
     name : str
-        What users see, for example ``"transition"``.
+        Name that users see, for example ``"transition"``.
     kind : {"shared", "node", "edge"}
         ``shared``: one weight per part, for all positions of all examples.
         ``node``: one row of parts per node, scored from the node's features.
@@ -31,7 +31,7 @@ class Block:
     shape : tuple of int
         Shape of one row of parts, the states last: ``(K,)`` or ``(K, K)``.
     axes : tuple of str, optional
-        What each axis of ``shape`` runs over; ``"class"`` axes are named by ``classes_``.
+        Meaning of each axis of ``shape``; ``"class"`` axes are named by ``classes_``.
     symmetric : bool, default=False
         The last two axes are the states at both ends of an edge, and (t, s) is the same part as
         (s, t): only the weights with ``s <= t`` are read.
@@ -173,8 +173,8 @@ class WeightLayout:
         Returns
         -------
         ndarray
-            Of shape ``block.shape`` for shared blocks, ``(rows, *block.shape)`` for the others; the
-            intercept is the last row of the node block.
+            Its shape is ``block.shape`` for shared blocks, ``(rows, *block.shape)`` for the
+            others; the intercept is the last row of the node block.
 
         Raises
         ------
@@ -232,7 +232,7 @@ class WeightLayout:
         Returns
         -------
         ndarray of bool
-            Of the shape that :meth:`view` gives, read-only.
+            A read-only array of the shape that :meth:`view` gives.
 
         Examples
         --------

@@ -56,7 +56,7 @@ def switch_off(name: str) -> None:
     Parameters
     ----------
     name : str
-        Of a plugin, of a distribution, or ``distribution:name``.
+        Name of a plugin, of a distribution, or ``distribution:name``.
 
     Raises
     ------

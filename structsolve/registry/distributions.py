@@ -54,7 +54,7 @@ def installed() -> Iterator[tuple[Plugin, Callable[[], Any]]]:
         if not entries:
             continue
         plugins = [_plugin_of(e.name, distribution) for e in entries]
-        # Of distributions with one name, the first on sys.path is the one that is imported.
+        # If distributions share a name, the first on sys.path is the one that is imported.
         if (key := normalized(plugins[0].distribution)) not in seen:
             seen.add(key)
             loads = [_loader(e, distribution, our) for e, our in zip(entries, ours)]

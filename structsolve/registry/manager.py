@@ -82,7 +82,7 @@ class Registry(Names):
         Parameters
         ----------
         name : str
-            Of a plugin, of a distribution, or ``distribution:name``.
+            Name of a plugin, of a distribution, or ``distribution:name``.
 
         Raises
         ------
@@ -206,7 +206,7 @@ class Registry(Names):
         expected : type
             Type of the answer.
         **arguments
-            Of the hook.
+            Arguments of the hook.
 
         Returns
         -------
@@ -235,7 +235,7 @@ class Registry(Names):
         ----------
         hook : str
         **arguments
-            Of the hook.
+            Arguments of the hook.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""What plugins declare, looked up by name: ``name``, ``distribution:name``, and arguments."""
+"""Declarations of plugins, looked up by name: ``name``, ``distribution:name``, and arguments."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Names:
                 (p, d) for p, d in self._declared(kind) if d.name == rest and p.is_called(owner)
             ]
         if source:
-            # What a script registers has no distribution: it may be under development.
+            # A script's plugin has no distribution: it may be under development.
             there = [
                 m for m in matches if not m[0].distribution or m[0].is_called(source.split(" ")[0])
             ]
@@ -395,10 +395,10 @@ def create(kind: str, text: str, factory: Any, /, *arguments: Any, **params: Any
     kind : str
         One of ``LISTS``.
     text : str
-        What users wrote, for the message.
+        The text that the user wrote, for the message.
     factory : callable
     *arguments, **params
-        Of the factory.
+        Arguments of the factory.
 
     Returns
     -------
@@ -449,7 +449,7 @@ def refuse_words(what: str, factory: Any, arguments: list[Any], params: dict[str
     Parameters
     ----------
     what : str
-        What is made, for the message.
+        Name of the object, for the message.
     factory : callable
         Its arguments with the default True or False are switches.
     arguments : list
@@ -479,9 +479,9 @@ def arguments_of(what: str, text: str, rest: str) -> tuple[list[Any], dict[str, 
     Parameters
     ----------
     what, text : str
-        What is made, and all that users wrote, for the message.
+        Name of the object, and the text that the user wrote, for the message.
     rest : str
-        What stands behind the name.
+        The text behind the name.
 
     Returns
     -------

@@ -29,9 +29,9 @@ class Plugin:
     Parameters
     ----------
     name : str
-        Of the entry point, or as given to :meth:`Registry.register`.
+        Name of the entry point, or as given to :meth:`Registry.register`.
     distribution, version : str
-        Of the installed package; empty for plugins registered by hand.
+        Name and version of the installed package; empty for plugins registered by hand.
     module : module or object, optional
         Holds the hooks; None unless it is registered.
     error : str
@@ -58,7 +58,7 @@ class Plugin:
 
     @property
     def source(self) -> str:
-        """What stands before a colon and a name, to say whose it is."""
+        """The text before a colon and a name, which says whose it is."""
         return self.distribution or self.name
 
     @property

@@ -8,7 +8,7 @@ import numpy as np
 
 
 class SearchResult(NamedTuple):
-    """What a search found on one example.
+    """The result of a search on one example.
 
     Parameters
     ----------

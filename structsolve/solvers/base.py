@@ -1,4 +1,4 @@
-"""What a solver is: parameters, and a run that makes passes and knows its certificate."""
+"""Solvers: parameters, and a run that makes passes and knows its certificate."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def pieces(order: np.ndarray) -> Iterator[np.ndarray]:
 
 @dataclass
 class Start:
-    """What a run starts from.
+    """The data and state from which a run starts.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class Run:
     Attributes
     ----------
     given : Start
-        What the run was started from; its problem is that of the present examples.
+        The start of the run; its problem is that of the present examples.
     """
 
     given: Start

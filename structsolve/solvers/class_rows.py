@@ -16,7 +16,7 @@ from .problem import Problem
 RANK = 1e-15
 # Scores that are compared with losses are off by such a share of them.
 ROUNDING = 1e-15
-# What is added to a diagonal of ones, until the system can be solved.
+# Added to a diagonal of ones, until the system can be solved.
 RIDGES = (0.0, 1e-14, 1e-12, 1e-10)
 # Trials of a step, each half as long as the one before; after those rounding has the upper hand.
 MOST_HALVINGS = 40

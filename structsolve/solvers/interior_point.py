@@ -227,7 +227,7 @@ class InteriorPointRun(NewtonRun):
         """Return primal, dual and gap of the present w and q, or of better ones before."""
         classes, alpha = self.classes, self.given.alpha
         of_q = classes.gather(self.q) / -alpha
-        # Of all mixtures of q and the truth the one with the largest dual.
+        # The mixture of q and the truth with the largest dual.
         loss = float((classes.u * (self.q * classes.losses)).sum())
         curvature = alpha * float(of_q @ of_q)
         share = max(loss, 0.0) / curvature if loss < curvature else 1.0

@@ -39,7 +39,7 @@ class Moments(NamedTuple):
     mass : float
         Sum of 1.
     total : ndarray of shape (n_features,)
-        Of features x.
+        Sums over features x.
     second : ndarray of shape (n_features, n_features)
         Of ``x x'``.
     """

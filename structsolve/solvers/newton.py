@@ -30,12 +30,12 @@ class NewtonRun(Run):
     other : str
         The solver to use where rounding dominates.
     least : float
-        What rounding makes of losses and scores: no objective is known more closely.
+        Rounding error of losses and scores: no objective is known more closely.
     """
 
     other = "lbfgs"
     least = 0.0
-    #: What a checkpoint holds beside the best weights.
+    #: Content of a checkpoint beside the best weights.
     iterates: tuple[str, ...] = ("v",)
 
     def __init__(self, solver: Solver, start: Start):

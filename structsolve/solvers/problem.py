@@ -333,7 +333,7 @@ class Problem:
             truth = self.examples.label(i)
             answer = cut(self.surrogate, i, theta, truth)
             size = abs(answer.b) + float(np.abs(theta[answer.index]) @ np.abs(answer.value))
-            # What a projection weighs against the scores is of the size of the parts.
+            # The term that a projection adds to the scores is of the size of the parts.
             where, parts = encode(self.parts, i, truth)
             # For a truth of probability 1 only the difference of two large scores remains.
             large = float(parts @ parts + np.abs(theta[where]) @ np.abs(parts))

@@ -58,7 +58,7 @@ def ask(operator: Any, problem: Problem, i: int, label: np.ndarray) -> str | Non
     Returns
     -------
     str or None
-        What is wrong.
+        The fault, or None.
     """
     truth = problem.examples.label(i)
     own = np.array_equal(label, truth)
@@ -82,7 +82,7 @@ def bound_of(operator: Any, i: int, theta: np.ndarray, size: float) -> float:
     i : int
     theta : ndarray
     size : float
-        What errors are relative to.
+        The size that errors are relative to.
 
     Returns
     -------

@@ -172,7 +172,7 @@ class SGDRun(Run):
         Parameters
         ----------
         problem : Problem
-            Of the same space.
+            A problem of the same space.
 
         Raises
         ------
@@ -246,7 +246,7 @@ class SGDRun(Run):
             self._begin_window()
         return self.dual_b - 0.5 * alpha * float(self.dual_w @ self.dual_w)
 
-    # What overflows is noticed: the run steps back.
+    # After an overflow the run steps back.
     @np.errstate(over="ignore", invalid="ignore")
     def step(self) -> dict[str, Any]:
         """Take as many steps as there are examples."""

@@ -25,7 +25,7 @@ PAYS = 0.5
 
 @dataclass
 class Answer:
-    """What shards answer: arrays that are added up, and small things that each says for itself.
+    """The answer of a shard: arrays that are added up, and small values of each shard.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def grouped(items: list[Any], total: Any) -> Any:
 
 @dataclass
 class Order:
-    """What all shards do in a round of :class:`~structsolve.solvers.ConsensusADMM`.
+    """The work of all shards in a round of :class:`~structsolve.solvers.ConsensusADMM`.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ class Shard:
     picks : ndarray of int64
         Its examples.
     seed : int
-        Of the orders of the passes.
+        Seed of the orders of the passes.
     max_cuts : int
         Cuts kept per example.
 

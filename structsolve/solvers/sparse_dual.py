@@ -26,7 +26,7 @@ class SparseDual:
     size : int
         Gradients to keep.
     weights : ndarray of shape (n,)
-        Those of the examples, u, which sum to 1.
+        Weights u of the examples, which sum to 1.
 
     Examples
     --------
@@ -53,7 +53,7 @@ class SparseDual:
         g : ndarray of shape (dim,)
             Minus the gradient of R; it is kept, not copied.
         entropies : ndarray of shape (n,)
-            Of the labels of each example.
+            Entropy of the labels of each example.
         losses : ndarray of shape (n,)
             Minus the logarithm of the probability of each truth.
         """
@@ -127,7 +127,7 @@ def mixed_entropies(entropies: np.ndarray, losses: np.ndarray) -> np.ndarray:
     Parameters
     ----------
     entropies : ndarray of shape (n,)
-        Of distributions p.
+        Entropies of the distributions p.
     losses : ndarray of shape (n,)
         ``-log p(truth)``.
 

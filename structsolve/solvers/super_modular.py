@@ -32,7 +32,7 @@ class SuperModular(Params):
 
     Notes
     -----
-    Of symmetric tables only ``g[a, b]`` with ``a <= b`` is a weight; rows are folded onto these.
+    In symmetric tables only ``g[a, b]`` with ``a <= b`` is a weight; rows are folded onto these.
     Sums with non-negative factors keep the inequality, sums with others do not: hence the features.
     Franc [1]_ trains max-sum classifiers so.  That labelings of ordered states are then a minimum
     cut is of Schlesinger and Flach [2]_ and Ishikawa [3]_.

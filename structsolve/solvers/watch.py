@@ -28,12 +28,12 @@ class Watch:
     ----------
     run : Run
     violation : str, optional
-        What was found before, by a run that is continued.
+        The violation that the continued run saw before.
 
     Attributes
     ----------
     violation : str or None
-        What was found first.
+        The first violation.
     """
 
     def __init__(self, run: Run, violation: str | None = None):
@@ -100,7 +100,7 @@ def probe(problem: Problem) -> str | None:
     Returns
     -------
     str or None
-        What is wrong, with the example; None where nothing was found.
+        The fault, with the example; None if there is none.
     """
     task, n = problem.task, problem.n
     if task.labels is None:

@@ -246,7 +246,7 @@ def check_examples(constraints: Any, layout: Any, examples: Any) -> None:
     Parameters
     ----------
     constraints : list or None
-        Those that have ``check_examples(layout, examples)`` are asked.
+        Only constraints with ``check_examples(layout, examples)`` are checked.
     layout : WeightLayout
     examples : Examples
 

@@ -1,4 +1,4 @@
-"""What a structure gives: a space on training data; operators, bound to any examples."""
+"""Calls to structures: the space of training data, and operators for any examples."""
 
 from __future__ import annotations
 
@@ -355,8 +355,8 @@ def ask_loss(space: Space, loss: Any) -> Bind:
     ----------
     space : Space
     loss : str or object
-        What users name; an object with ``bind(space)`` makes the loss itself.  A class of such
-        objects that a plugin declares is named with its arguments: "night-shift:factor=2".
+        The loss that the user names; an object with ``bind(space)`` makes the loss itself.  A class
+        of such objects that a plugin declares is named with its arguments: "night-shift:factor=2".
 
     Returns
     -------

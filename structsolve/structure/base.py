@@ -127,7 +127,7 @@ class Structure(Params):
         ----------
         state : dict
         arrays : dict of str to ndarray
-            What the ``state()`` of the space returned.
+            The arrays that the space's ``state()`` returned.
 
         Returns
         -------
@@ -276,7 +276,7 @@ class Space:
             Encoded.
         examples : Examples
         i : int
-            Whose label it is.
+            Number of the example that has the label.
 
         Returns
         -------
@@ -323,7 +323,7 @@ class Space:
             Encoded.
         examples : Examples
         i : int
-            Whose label it is.
+            Number of the example that has the label.
 
         Returns
         -------
@@ -341,7 +341,7 @@ class Space:
         Parameters
         ----------
         flat : ndarray of int32
-            Of all examples, one after the other; each number is a state already.
+            The labels of all examples, one after the other; each number is a state already.
         examples : Examples
 
         Raises
@@ -470,7 +470,7 @@ class Space:
         Parameters
         ----------
         loss : str or object
-            What users gave as ``loss``.
+            The ``loss`` that the user gave.
 
         Returns
         -------

@@ -324,7 +324,7 @@ class FunctionSpace(Space):
         if packing.is_sparse(vector):
             coo = vector.tocoo()
             coo.sum_duplicates()
-            # Of rows and columns one is all zeros.
+            # Either the rows or the columns are all zeros.
             shape, index = vector.shape, np.sum(coo.coords, axis=0, dtype=np.int64)
             values = np.asarray(coo.data, dtype=np.float64)
             fits = sorted(shape) in ([self.dim], sorted([1, self.dim]))

@@ -115,7 +115,7 @@ class ClassWeights(Params):
         Parameters
         ----------
         Y : sequence of labels, or of label sequences
-            Those of training.
+            Labels of the training examples.
         normalized : bool, default=False
 
         Returns

@@ -1,4 +1,4 @@
-"""What may stand beside what in chunk tags (``B-PER I-PER O``), by the name of a scheme."""
+"""Which chunk tags (``B-PER I-PER O``) may stand side by side, by the name of a scheme."""
 
 from __future__ import annotations
 

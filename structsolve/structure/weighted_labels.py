@@ -59,7 +59,7 @@ def node_weights(y: WeightedLabels, i: int) -> np.ndarray:
     Returns
     -------
     ndarray of float64
-        Of any shape.
+        An array of any shape.
 
     Raises
     ------

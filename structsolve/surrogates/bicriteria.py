@@ -117,7 +117,7 @@ class BiCriteria(Params):
         return self.psi if isinstance(self.psi, Psi) else PythonPsi(self.psi)
 
     def _axes(self, task: Any) -> dict[str, Any]:
-        # What h and g are made of: "g_loss", and "h_loss" and "sign" if need be.
+        # Parts of h and g: "g_loss", and "h_loss" and "sign" if need be.
         return {"g_loss": task.loss}
 
     def bind(self, task: Any) -> Any:

@@ -39,7 +39,7 @@ class Slack(_Named):
     Parameters
     ----------
     search, relaxed, warm_start, max_calls, max_kbest, tol : optional
-        Of the search, as for :class:`BiCriteria`; by keyword.
+        Settings of the search, as for :class:`BiCriteria`; by keyword.
 
     Examples
     --------
@@ -66,7 +66,7 @@ class Generalized(_Named):
     alpha, beta : float
         ``alpha > 0``, ``beta >= 0``, ``0 <= alpha - beta <= 1``.
     search, relaxed, warm_start, max_calls, max_kbest, tol : optional
-        Of the search, as for :class:`BiCriteria`; by keyword.
+        Settings of the search, as for :class:`BiCriteria`; by keyword.
 
     Examples
     --------
@@ -92,7 +92,7 @@ class Beta(_Named):
     beta : float, default=0.5
         From 0 (margin rescaling) to 1 (slack rescaling).
     search, relaxed, warm_start, max_calls, max_kbest, tol : optional
-        Of the search, as for :class:`BiCriteria`; by keyword.
+        Settings of the search, as for :class:`BiCriteria`; by keyword.
 
     Examples
     --------
@@ -117,7 +117,7 @@ class Log(_Named):
     Parameters
     ----------
     search, relaxed, warm_start, max_calls, max_kbest, tol : optional
-        Of the search, as for :class:`BiCriteria`; by keyword.
+        Settings of the search, as for :class:`BiCriteria`; by keyword.
 
     Examples
     --------
@@ -143,7 +143,7 @@ class ProbLoss(_Named):
     convex : bool, default=True
         False uses the first formula for h > 0 too, which is not convex; needs solver "sgd".
     search, relaxed, warm_start, max_calls, max_kbest, tol : optional
-        Of the search, as for :class:`BiCriteria`; by keyword.
+        Settings of the search, as for :class:`BiCriteria`; by keyword.
 
     Examples
     --------
@@ -179,7 +179,7 @@ class MicroF1(_Named):
     background : str or int, optional
         The background class, such as "O"; not needed for label sets.
     search, relaxed, warm_start, max_calls, max_kbest, tol : optional
-        Of the search, as for :class:`BiCriteria`; by keyword.
+        Settings of the search, as for :class:`BiCriteria`; by keyword.
 
     Examples
     --------

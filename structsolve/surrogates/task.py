@@ -70,7 +70,7 @@ class Task:
     oracle : str or structsolve.lp.Backend, optional
         A solver of linear programs over the structure's polytope, in place of its own oracle.
     layout : PartLayout, optional
-        Of these examples, where it has been made; for training.
+        Layout of these examples, if it has been made; for training.
     asked : Asked, optional
         Factories of the same space, loss and oracle, from tasks for other examples.
 

@@ -18,7 +18,7 @@ from .sets import Sets
 
 
 class SetLoss:
-    """What predicted states cost where the true classes are known in part.
+    """The loss of predicted states where the true classes are known in part.
 
     A state costs what its class does. Where several classes may be true, a prediction costs the
     least that it costs against any of them: nothing within the set, and nothing at nodes that allow

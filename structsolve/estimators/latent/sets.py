@@ -17,7 +17,7 @@ _SETS = (set, frozenset, list, tuple, np.ndarray, type(None))
 
 @dataclass
 class Sets:
-    """What is allowed at every node.
+    """The classes that are allowed at every node.
 
     Parameters
     ----------

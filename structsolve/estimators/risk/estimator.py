@@ -183,7 +183,7 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
         else:
             folds: dict[int, Any] = {}
             self.cv_losses_ = np.array([held_out_loss(self, a, gram, folds) for a in alphas])
-            # Of those with the same loss, the strongest regularisation.
+            # If several have the same loss, the strongest regularisation.
             best = max(range(len(alphas)), key=lambda k: (-self.cv_losses_[k], alphas[k]))
             self.alpha_ = alphas[best]
         return self
