@@ -29,7 +29,7 @@ class ChainSpace(LabelingSpace):
     classes : ndarray of shape (K,)
         Sorted.
     n_features : int
-        Of a node.
+        Number of features of a node.
     n_edge_features : int or None
         None: edges have no features.
     intercept : bool

@@ -382,7 +382,7 @@ def projectivize(heads: Any, single_root: bool = False) -> np.ndarray:
     flat = check_heads([heads], offsets, False, False)
     scores = np.zeros((n, n + 1))
     scores[np.arange(n), flat] = 1
-    # Of the trees that keep as many, one whose new heads are close to the old ones' heads.
+    # Among trees that keep as many, one whose new heads are close to the old ones' heads.
     for m in range(n):
         head, worth = flat[m], 0.5 / (n + 1)
         while head > 0:

@@ -154,7 +154,7 @@ class DependencySpace(Space):
     ----------
     structure : DependencyStructure
     n_features : int
-        Of an arc.
+        Number of features of an arc.
     """
 
     structure: DependencyStructure

@@ -56,7 +56,7 @@ class FlowTargets:
         Parameters
         ----------
         weights : ndarray of shape (t, n)
-            Of the training examples.
+            Weights of the training examples.
         n_jobs : int or None
             Threads over the rows, for "absolute".
 

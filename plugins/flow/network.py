@@ -210,7 +210,7 @@ class Network:
     # -- checks ---------------------------------------------------------------------------------
 
     def _amounts(self, capacity: np.ndarray) -> list[tuple[np.ndarray, str, list[str]]]:
-        # What users give, with names for messages.
+        # The user's numbers, with names for messages.
         nodes, arcs = [f"node {v!r}" for v in self.nodes], [self.name(a) for a in range(self.m)]
         return [(self.demand, "demand", nodes), (capacity, "capacity", [f"arc {a}" for a in arcs])]
 

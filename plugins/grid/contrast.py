@@ -27,7 +27,7 @@ class Contrast(NamedTuple):
     Parameters
     ----------
     values : callable
-        Of the features at both ends of edges, and the scale.
+        A function of the features at both ends of edges, and the scale.
     columns : callable
         How many there are, of the number of features of a pixel.
     """
@@ -88,7 +88,7 @@ def n_columns(names: Sequence[str], n_features: int, n_directions: int = 1) -> i
     names : sequence of str
         Kinds of contrast.
     n_features : int
-        Of a pixel.
+        Number of features of a pixel.
     n_directions : int, default=1
         Directions of edges with features of their own.
 

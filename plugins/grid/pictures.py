@@ -99,7 +99,7 @@ def flat_labels(Y: Any, shapes: np.ndarray) -> list[Any]:
     ----------
     Y : list of arrays of shape (height, width) or WeightedLabels, or one array of them
     shapes : ndarray of int64 of shape (n, 2)
-        Of the pictures in X.
+        Shapes of the pictures in X.
 
     Returns
     -------
@@ -183,7 +183,7 @@ def _flat_allowed(given: Any, shape: list[int], classes: np.ndarray, i: int) -> 
 
 
 def _is_row(given: Any, width: int) -> bool:
-    # Of pixels, not the labels of one.
+    # A row of pixels, not the labels of one.
     pixels = (list, tuple, set, np.ndarray, type(None))
     return (
         isinstance(given, (list, tuple, np.ndarray))

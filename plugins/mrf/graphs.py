@@ -26,7 +26,7 @@ def check_edges(
     where : str
         Begins the messages.
     node : str
-        What messages call the nodes.
+        Name of the nodes in messages.
     parallel : bool, default=False
         Several edges may join the same nodes; their scores add up.
 
@@ -82,7 +82,7 @@ def check_states(n_states: Any, n_nodes: int | None) -> np.ndarray | None:
     ----------
     n_states : int, sequence of int, or None
     n_nodes : int or None
-        Of the one graph; None where each example has its own.
+        Number of nodes of the one graph; None where each example has its own.
 
     Returns
     -------
@@ -216,7 +216,7 @@ def drop_nodes(
     keep : ndarray of bool of shape (nodes,)
         True at one node of each example at least.
     edges : ndarray of int of shape (m, 2), optional
-        Of the one graph of all examples; else they are in ``topology["ends"]``.
+        Edges of the one graph of all examples; else they are in ``topology["ends"]``.
     states : ndarray of int32, optional
         Number of states of each node of the one graph.
 
@@ -272,11 +272,11 @@ def stack_graphs(
     n_features, n_edge_features : int, optional
         Expected numbers of columns.
     edges : ndarray of shape (m, 2), optional
-        Of the one graph.
+        Edges of the one graph.
     n_nodes : int, optional
-        Of the one graph, once it is known.
+        Number of nodes of the one graph, once it is known.
     structure : MRFStructure, optional
-        What networkx graphs are read for.
+        Structure that the networkx graphs are read for.
 
     Returns
     -------

@@ -133,7 +133,7 @@ def name_nodes(examples: Examples, names: list[list[Any] | None]) -> None:
     examples : Examples
         Changed.
     names : list
-        Of each example those of its nodes, None where it came as arrays.
+        Names of the nodes of each example, None for an example of arrays.
     """
     if any(one is not None for one in names):
         examples.topology["names"] = names
@@ -161,7 +161,7 @@ def in_order(Y: Any, examples: Examples, attribute: str) -> Any:
     Y : labels as users give them
     examples : Examples
     attribute : str
-        Of nodes, where labels come as networkx graphs.
+        Attribute of nodes, where labels are networkx graphs.
 
     Returns
     -------

@@ -22,7 +22,7 @@ class NodeLabels(NamedTuple):
     counted : ndarray of bool of shape (nodes,), or None
         False at void nodes; None where there are none.
     weights : ndarray of float64 of shape (nodes,), or None
-        Of nodes; None where all are 1.
+        Weights of nodes; None where all are 1.
     """
 
     flat: np.ndarray
@@ -124,7 +124,7 @@ def refuse_all_void(counted: np.ndarray, offsets: np.ndarray, nodes: str) -> Non
         Nodes that are not void.
     offsets : ndarray of int64 of shape (n + 1,)
     nodes : str
-        What messages call them.
+        Their name in messages.
 
     Raises
     ------

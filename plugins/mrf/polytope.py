@@ -16,7 +16,7 @@ class GraphPolytopes(LocalPolytopes):
     ----------
     shape : GraphShape
     layout : PartLayout
-        Of the same examples.
+        Layout of the same examples.
     """
 
     def __init__(self, shape: Any, layout: Any):

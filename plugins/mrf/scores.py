@@ -26,7 +26,7 @@ class GraphScores(NamedTuple):
     Parameters
     ----------
     states : ndarray of int32 of shape (n,)
-        Of each node.
+        Number of states of each node.
     ends : ndarray of int32 of shape (m, 2)
     unary : ndarray of float64 of shape (sum of states,)
     pair : ndarray of float64

@@ -337,7 +337,7 @@ class GraphLabelings(NodeSpace):
     """
 
     no_powers = NO_POWERS
-    #: What messages call the nodes.
+    #: Name of the nodes in messages.
     nodes_name = "nodes"
 
     def __init__(

@@ -17,7 +17,7 @@ def unread_pairs(
     Parameters
     ----------
     edges : ndarray of int of shape (m, 2), or None
-        Of the one graph; None where each example has its own, whose nodes have all K states.
+        Edges of the one graph; None where each example has its own, whose nodes have all K states.
     states : ndarray of int of shape (nodes,) or (1,), or None
         Numbers of states; None for K.
     K : int

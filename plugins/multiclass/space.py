@@ -67,7 +67,7 @@ class MulticlassStructure(Structure):
 
 
 class RowSpace(NodeSpace):
-    """What structures share that give one of K classes to every row of X.
+    """The base of structures that give one of K classes to every row of X.
 
     Plugins say what the parts are, and subclasses whether classes have a score each.
     """

@@ -1,4 +1,4 @@
-"""What label sets compute with beside the operators of graphs: what labels add, and losses.
+"""Operators of label sets beside those of graphs: the gain of each label, and losses.
 
 Compiled modules are imported where operators are made: listing structures needs none of them.
 """

@@ -128,7 +128,7 @@ class OrdinalStructure(Structure):
 
 
 class OrderedLabels(RowSpace):
-    """What both kinds of spaces share: ``classes_`` are in their order, not sorted."""
+    """The base of both kinds of spaces: ``classes_`` are in their order, not sorted."""
 
     def encode(self, flat: np.ndarray, offsets: np.ndarray, unseen: str = "error") -> np.ndarray:
         """Return flat labels as numbers of classes in their order."""

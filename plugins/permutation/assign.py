@@ -15,7 +15,7 @@ LARGEST = 1e300
 class Assigned(NamedTuple):
     """A best assignment and the prices that prove it.
 
-    Of a batch every field has one more axis, the first.
+    In a batch every field has one more axis, the first.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class Assigned(NamedTuple):
         Columns that nobody takes cost 0 where there are fewer rows than columns, and rows without a
         column where there are more.
     bound : float
-        What these prices prove: no assignment has a better value.
+        The bound that these prices prove: no assignment has a better value.
     """
 
     columns: np.ndarray
@@ -54,7 +54,7 @@ def assign(scores: Any, maximize: bool = True, limit: float | None = None) -> As
     maximize : bool, default=True
         False minimises.
     limit : float, optional
-        What it scores, or costs, to leave a row without a column: no pair beyond the limit is
+        Score, or cost, of leaving a row without a column: no pair beyond the limit is
         taken, and ``value`` has the limit for each row left over.
 
     Returns

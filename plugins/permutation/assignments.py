@@ -17,7 +17,7 @@ from structsolve.structure.losses import ClassWeights, CostMatrix
 
 
 class AssignmentSpace(Space):
-    """What rankings and matchings share: labels give rows distinct columns.
+    """The base of rankings and matchings: labels give rows distinct columns.
 
     Parameters
     ----------

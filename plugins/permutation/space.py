@@ -29,7 +29,7 @@ class PermutationStructure(Structure):
         features of the pair, with the same weights ``coef_["pair"]`` for all.  "auto": a ranking
         where X is a matrix, a matching where it is a list of arrays (or one array) of pairs.
     weights : {"matrix", "scores", "rank:R"}, default="matrix"
-        Of rankings.  "scores": each label has one score, ``<w_k, x>``, that counts the more the
+        For rankings.  "scores": each label has one score, ``<w_k, x>``, that counts the more the
         better its rank, so that the best ranking sorts the scores.  "rank:R": the score of label k
         at rank r is ``sum_j f_j(r) <w_kj, x>`` with R polynomials of the rank, of degrees 1 to R;
         "scores" is "rank:1".  ``coef_["pair"].reshape(-1, K, R)`` then holds the weights.
@@ -102,7 +102,7 @@ class PermutationStructure(Structure):
         X : matrix, or list of arrays of pairs
         Y : rankings of shape (n, K), or list of matchings
         classes : sequence, optional
-            Of rankings: names of the columns of Y.
+            For rankings: names of the columns of Y.
         fit_intercept : bool
             Rows of a matrix get a constant feature.
 
@@ -152,7 +152,7 @@ class PermutationStructure(Structure):
         Parameters
         ----------
         classes : int or sequence, optional
-            Of rankings: how many labels there are, or their names; matchings have none.
+            For rankings: the number of labels, or their names; matchings have none.
         edge : bool
             To be False.
 

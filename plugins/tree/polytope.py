@@ -18,7 +18,7 @@ class TreePolytopes(LocalPolytopes):
     layout : WeightLayout
     offsets : ndarray of int64 of shape (n + 1,)
     parents : ndarray of int32
-        Of all nodes, counted from 0 in every example, -1 at roots.
+        Parents of all nodes, counted from 0 in every example, -1 at roots.
     """
 
     def __init__(self, layout: Any, offsets: np.ndarray, parents: np.ndarray):

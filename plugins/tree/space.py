@@ -31,7 +31,7 @@ class TreeSpace(LabelingSpace):
     classes : ndarray of shape (K,)
         Sorted.
     n_features : int
-        Of a node.
+        Number of features of a node.
     n_edge_features : int or None
         None: edges have no features.
     intercept : bool

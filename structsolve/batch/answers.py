@@ -32,9 +32,9 @@ def argmax(
     labels : ndarray of int32 of shape (size of all labels,)
         As the space encodes them, one after the other.
     values : ndarray of float64 of shape (n,)
-        What they score.
+        Scores of the labels.
     bounds : ndarray of float64 of shape (n,)
-        What any label scores at most; the values, where the oracle is exact.
+        Upper bounds of the score of any label; the values, where the oracle is exact.
 
     Raises
     ------
@@ -202,7 +202,7 @@ def k_best(
     labels : list of ndarray of int32 of shape (how many there are, size of the label)
         At most k.
     values : list of ndarray of float64
-        What they score.
+        Scores of the labels.
 
     Raises
     ------

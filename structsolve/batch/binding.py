@@ -30,7 +30,7 @@ SUMS = 16
 
 
 class Binding:
-    """What has been bound to one batch: operators by what they were asked for, memory of threads.
+    """Operators made for one batch, by their arguments, and memory of threads.
 
     Parameters
     ----------
@@ -221,7 +221,7 @@ def _cold(oracle: Any) -> Any:
 
 
 class Kept:
-    """What a space was asked for, and the bindings of its last batches.
+    """Operators that a space has made, and the bindings of its last batches.
 
     Copies and pickles of it are empty.
     """

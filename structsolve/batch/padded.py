@@ -77,7 +77,7 @@ class Batch:
         answer : Scores
             Gradients, or marginals with shared blocks for each example.
         shapes : sequence of tuple of int
-            Of the arrays that were given, in the order of ``names``.
+            Shapes of the given arrays, in the order of ``names``.
 
         Returns
         -------
@@ -142,11 +142,11 @@ class Batches:
         Parameters
         ----------
         shapes : dict of str to tuple of int
-            Of each block's array; ``"node"`` and ``"edge"`` stand for the space's own names.
+            Shape of each block's array; ``"node"`` and ``"edge"`` stand for the space's own names.
         lengths : array or list of int, or None
         examples : Examples or None
         **graphs : object
-            What else the structure's ``pack_sizes()`` needs.
+            Further arguments of the structure's ``pack_sizes()``.
 
         Returns
         -------
@@ -231,7 +231,7 @@ class Batches:
     def _kind(self, shapes: dict[str, tuple[int, ...]]) -> _Kind:
         """Return the space for these blocks, kept by the number of classes."""
         node = shapes.get("node", next(iter(shapes.values()), ()))
-        # Of structures that have no classes, the last axis is as long as the batch needs.
+        # For structures that have no classes, the last axis is as long as the batch needs.
         told = self.classes is not None or self._has_none
         classes = node[-1] if len(node) > 1 and not told else self.classes
         key = (classes if not told else None, "edge" in shapes)

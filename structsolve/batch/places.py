@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-#: What decoded labels hold beyond the end of an example.
+#: Value of decoded labels beyond the end of an example.
 PADDING = -1
 
 
@@ -26,7 +26,7 @@ class Places:
     edge_lead : tuple of int, optional
         The same of the scores of edges: (edges,) or (examples, edges).
     tables : Tables, optional
-        Of the space; kept for other batches.
+        Tables of the space; kept for other batches.
     table_sizes : sequence, optional
         The arguments of ``pack_sizes()``, where only these distinguish examples.
 
@@ -134,7 +134,7 @@ class Places:
         array : ndarray of shape (*lead, *shape)
             Rows of one number may lack their axis.
         shape : tuple of int
-            Of one row.
+            Shape of one row.
 
         Returns
         -------
@@ -151,7 +151,7 @@ class Places:
         rows : ndarray
             In the form that :meth:`rows` returns.
         shape : tuple of int
-            Of the node scores.
+            Shape of the node scores.
 
         Returns
         -------
@@ -193,7 +193,7 @@ class Places:
         Returns
         -------
         ndarray of bool, or None
-            Of the shape of the axes before those of one row; None: all do.
+            Its shape is that of the axes before those of one row; None: all do.
         """
         lead: Any
         first, lead, offsets = self.first, self.lead, self.examples.offsets
@@ -276,7 +276,7 @@ class Tables:
         ----------
         examples : Examples
         sizes : sequence of hashable, or None
-            Of each example, where they tell all about its table.
+            Size of each example, where it determines its table.
         room : tuple of int
             Shape of a padded table.
 
@@ -284,7 +284,7 @@ class Tables:
         -------
         index : ndarray of int64 of shape (rows,)
         shapes : ndarray of int of shape (n, axes)
-            Of the tables.
+            Shapes of the tables.
 
         Raises
         ------
@@ -315,7 +315,7 @@ class Tables:
         Parameters
         ----------
         axes : int
-            Of the tables.
+            Number of axes of the tables.
 
         Returns
         -------

@@ -159,7 +159,7 @@ def like(scores: Scores, sheet: Sheet) -> Scores:
     ----------
     scores : Scores
     sheet : Sheet
-        Of these scores.
+        Sheet of these scores.
 
     Returns
     -------
@@ -182,7 +182,7 @@ def each_like(scores: Scores, sheet: Sheet) -> Scores:
     ----------
     scores : Scores
     sheet : Sheet
-        Of these scores.
+        Sheet of these scores.
 
     Returns
     -------

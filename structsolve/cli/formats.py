@@ -124,7 +124,7 @@ def settings(
     given : dict, optional
         By the options of a command; None is not given.
     kept : dict, optional
-        Of training.
+        Parameters of training.
 
     Returns
     -------

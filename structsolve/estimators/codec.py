@@ -29,7 +29,7 @@ KIND_OF = {
 _CONSTRAINTS = {kind.__name__: kind for kind in (LinearConstraint, SuperModular, WeightBounds)}
 #: Parameters that a loaded model does not need and a file must not set.
 TRANSIENT = ("callbacks", "checkpoint", "verbose", "n_jobs")
-#: What arrays of model files hold, by their name: the first pattern that fits.  Structures of
+#: Contents of arrays of model files, by their name: the first pattern that fits.  Structures of
 #: plugins name those of spaces, and what labels keep per data set, as they like.
 ARRAY_TYPES: tuple[tuple[str, str], ...] = (
     ("coef_.*|fitted_.*", "float64"),
@@ -124,7 +124,7 @@ def revive(value: Any, kind: str | None = None) -> Any:
     value : JSON-able
         Objects are named in it, and made by the plugins that are installed.
     kind : str, optional
-        What an object must be, such as "structures"; any of those that files hold by default.
+        Kind that an object must be, such as "structures"; by default any that files hold.
 
     Returns
     -------

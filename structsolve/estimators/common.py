@@ -253,7 +253,7 @@ def score_sums(loss: Loss, examples: Examples, labels: np.ndarray) -> tuple[floa
     lost : float
         Sum of the losses.
     total : float
-        Of the parts that they are counted over.
+        Weight of the parts that they are counted over.
 
     Raises
     ------
@@ -357,7 +357,7 @@ def refuse_forced(masks: dict[str, Any]) -> None:
     Parameters
     ----------
     masks : dict of str to ndarray
-        Of a space.
+        Masks of a space.
 
     Raises
     ------

@@ -227,7 +227,7 @@ def scale_hint(space: Any, examples: Examples, optional: bool = False) -> str:
     Returns
     -------
     str
-        What a warning ends with: how far the largest numbers of two columns are apart, and which
+        The end of a warning: how far the largest numbers of two columns are apart, and which
         scaler helps.  Empty where they differ by a factor of 100 or less, columns of zeros aside,
         and not all of them reach more than 10.
     """

@@ -53,7 +53,7 @@ class HierarchicalSVM(SparseFitting):
         A structure whose ``file_params`` name "hierarchy"; by default the first that a plugin
         brings, :class:`~structsolve.plugins.dag.DagStructure`.
     loss : str or object, default="auto"
-        What the structure knows, or a :class:`~structsolve.estimators.hierarchy.PathCost`. "auto"
+        A loss of the structure, or a :class:`~structsolve.estimators.hierarchy.PathCost`. "auto"
         for single leaves is "hamming" without normalization, and else ``sqrt(sum of a)`` over the
         nodes that only one of two leaves has, where "learned" takes the weights of "rho:2"; for
         sets it is "hamming" without normalization and "leaf" otherwise.

@@ -43,7 +43,7 @@ class LatentData(TrainingData):
         The classes that each node allows.
     n_hidden : ndarray of int of shape (n_classes,)
     loss : str or loss object
-        Of states.
+        Loss of states.
     first : ndarray of int32, optional
         The states to begin with.
     """
@@ -277,7 +277,7 @@ class LatentSVM(StructuredSVM):
         ----------
         X : as for ``fit``
         allowed, forbidden : as for ``predict``
-            Of classes.
+            Masks of classes.
 
         Returns
         -------

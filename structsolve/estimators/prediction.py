@@ -39,7 +39,7 @@ class PredictionMixin(DistributionMixin):
         ----------
         X : as for ``fit``
         allowed : list, optional
-            Per example: one list of allowed labels per node, None for "all". Of label sets the
+            Per example: one list of allowed labels per node, None for "all". For label sets the
             labels that may be on; "multilabel" takes {label: True, other: False} as well.
         forbidden : list of pairs or str, optional
             Transitions (label, next label) that must not occur ("chain", "tree"); of chains also

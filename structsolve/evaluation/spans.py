@@ -254,7 +254,7 @@ def token_name(name: str, starts: NDArray[np.intp], position: Any) -> str:
     Returns
     -------
     str
-        Such as ``y_true[2][5]``.
+        A name such as ``y_true[2][5]``.
     """
     example = int(np.searchsorted(starts, position, side="right")) - 1
     return f"{name}[{example}][{int(position) - int(starts[example])}]"

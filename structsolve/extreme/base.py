@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..solvers.checkpoint import Checkpoint
     from .postings import Postings
 
-#: What a record of the history holds beside what a solver adds; None where there is no such bound.
+#: Keys of every record of the history; a bound that does not exist is None.
 RECORD = ("pass", "primal", "dual", "gap", "mean_epsilon", "entries", "seconds")
 
 

@@ -206,7 +206,7 @@ class DualRun:
         Parameters
         ----------
         number : int
-            Of the pass.
+            Number of the pass.
 
         Returns
         -------

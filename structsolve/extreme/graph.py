@@ -87,7 +87,7 @@ class GraphRivals(RivalIndex):
             method="sw-graph", space="negdotprod_sparse_fast", data_type=kind
         )
         self._graph.addDataPointBatch(rows[self._in_graph], ids=self._in_graph)
-        # Of several threads each would make another graph.
+        # Each of several threads would make another graph.
         settings = {"NN": self.neighbors, "efConstruction": self.walk, "indexThreadQty": 1}
         self._graph.createIndex(settings, print_progress=False)
         self._graph.setQueryTimeParams({"efSearch": self.walk})

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 #: Bytes of a weight in training, and of its frozen copy between passes.
 BYTES_GROWING, BYTES_FROZEN = 12, 8
-# Of the first step: weights of float32 have some room above it.
+# For the first step: weights of float32 have some room above it.
 MOST_STEP = 1e30
 
 

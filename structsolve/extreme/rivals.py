@@ -54,7 +54,7 @@ class RivalIndex(Params):
         weights : Postings or FeatureRows
             With ``top``, ``scores``, ``n_features`` and ``n_classes``.
         seed : int, default=0
-            Of all randomness.
+            Seed of all randomness.
         n_jobs : int, default=1
             Threads; answers are the same for any number.
         """

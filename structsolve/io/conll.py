@@ -41,7 +41,7 @@ def read_conll(
         Lines that start with it, before the first token of a sentence, are skipped.  By default
         none are, because ``#`` is also a token.
     delimiter : str, optional
-        What separates columns; by default runs of blanks and tabs.
+        Separator of columns; by default runs of blanks and tabs.
 
     Returns
     -------

@@ -31,7 +31,7 @@ class FastaReader(Reader):
     rows : str or int, optional
         ``N`` or ``A:B``, of the sequences that are left.
     letters : str, optional
-        Of training data; :meth:`fit` finds them.
+        Letters of training data; :meth:`fit` finds them.
 
     Examples
     --------

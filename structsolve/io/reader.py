@@ -1,4 +1,4 @@
-"""What a plugin's reader of data files is, to the shell."""
+"""The base of plugins' readers of data files, for the shell."""
 
 from __future__ import annotations
 

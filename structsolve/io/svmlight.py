@@ -112,7 +112,7 @@ def read_svmlight(
 
 
 class _Lines:
-    """What scikit-learn takes for a file: something to iterate over."""
+    """An iterable that scikit-learn takes as a file."""
 
     def __init__(self, handle: IO[bytes], path: PathLike) -> None:
         self.read = handle.read

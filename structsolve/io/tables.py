@@ -43,10 +43,10 @@ class TableReader(Reader):
     rows : str or int, optional
         ``N`` or ``A:B``, of the examples that are left.
     columns : list, optional
-        Of training data: names or numbers of the features, with their values where these are no
+        From training data: names or numbers of the features, with their values where these are no
         numbers; :meth:`fit` finds them.
     labels : list of str, optional
-        Of rankings: the labels in the order of the columns of ranks; :meth:`fit` finds them.
+        For rankings: the labels in the order of the columns of ranks; :meth:`fit` finds them.
 
     Examples
     --------

@@ -41,12 +41,12 @@ def decode(
     n_jobs : int, optional
         Threads.
     **graphs : object
-        What else the structure needs.
+        Further arguments of the structure.
 
     Returns
     -------
     array of int32
-        Of the shape that labels have, -1 beyond the end of an example.
+        It has the shape of labels, -1 beyond the end of an example.
 
     Raises
     ------

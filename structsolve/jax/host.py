@@ -1,4 +1,4 @@
-"""What all functions share: a batch of arrays is checked, and native code called on the host."""
+"""The base of all functions: checks of a batch of arrays, and calls of native code on the host."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def call(host: Any, like: Any, *arrays: Any) -> Any:
     host : callable
         Takes and returns NumPy arrays.
     like : pytree of jax.ShapeDtypeStruct
-        What it returns.
+        Types of the result.
     *arrays : array or None
 
     Returns

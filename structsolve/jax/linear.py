@@ -23,7 +23,7 @@ class Linear:
     forward, backward : callable
         On the host: ``(residuals, arrays)`` to arrays; each is the other's transpose.
     like_in, like_out : tuple of jax.ShapeDtypeStruct
-        What the arrays are on both sides.
+        Types of the arrays on both sides.
     why : str
         What its derivative by a residual says where there is none.
     moved, moved_back : callable, optional

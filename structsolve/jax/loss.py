@@ -93,7 +93,7 @@ class StructuredLoss(Function):
             Sizes and graphs, as ``pack_sizes()`` of the structure's space makes them; then no
             lengths.  Not traced.
         **graphs : object
-            What else the structure needs, as its ``pack_sizes()`` takes it: ``trees``, ``edges``.
+            Further arguments that the structure's ``pack_sizes()`` takes: ``trees``, ``edges``.
             Not traced.
 
         Returns

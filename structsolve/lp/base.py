@@ -56,7 +56,7 @@ class Program:
         upper : ndarray of shape (n,), optional
             Upper bounds of the variables, where they differ from the polytope's.
         start : optional
-            What an earlier answer of a program over the same rows gave.
+            The start that an earlier answer of a program over the same rows gave.
         sides : list of tuple (row of shape (n,), least), optional
             Further rows ``row @ x >= least``.
 

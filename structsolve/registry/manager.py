@@ -332,7 +332,7 @@ class Registry(Names):
         answer : object
         expected : type
         arguments : dict, optional
-            Of the hook: who answered is asked again where the answer does not tell.
+            Arguments of the hook, to call it again if the answer does not show who gave it.
 
         Raises
         ------

@@ -322,7 +322,7 @@ def ask_projection(space: Space, regularizer: str) -> Bind:
     ----------
     space : Space
     regularizer : str
-        Such as "entropy".
+        Name of the regularizer, such as "entropy".
 
     Returns
     -------

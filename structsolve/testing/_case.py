@@ -30,7 +30,7 @@ class BrokenPromise(AssertionError):
     ----------
     message : str
     structure : object, optional
-        What was checked.
+        The structure that was checked.
     example : int, optional
         Number of the example, where one is concerned.
     theta : ndarray, optional
@@ -394,9 +394,9 @@ class Case:
         *arguments
             Arrays are copied between guard zones first.
         garbage : int, default=-1
-            What each byte of scratch memory holds.
+            Value of each byte of scratch memory.
         promise : str
-            What an exception breaks.
+            Promise that an exception breaks.
         """
         room = Room(garbage)
         self.latest = i, next((x for x in arguments if _is_theta(x)), None)

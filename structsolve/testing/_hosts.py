@@ -141,7 +141,7 @@ def check_metric(metric: Any, structure: Any = "chain", random_state: int = 0) -
     structure : str or Structure, default="chain"
         On whose labels.
     random_state : int
-        Of the sample and of the model's weights.
+        Seed of the sample and of the model's weights.
 
     Raises
     ------

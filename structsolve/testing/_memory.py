@@ -49,7 +49,7 @@ class Room:
     Parameters
     ----------
     garbage : int
-        What each byte of scratch memory holds.
+        Value of each byte of scratch memory.
     """
 
     def __init__(self, garbage: int):

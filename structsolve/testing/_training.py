@@ -103,7 +103,7 @@ def check_solvers(
     case : Case
     loss : str or loss object
     solvers : sequence of str or Solver
-        Those whose first records have a gap are trained until it is closed.
+        Solvers whose first records have a gap are trained until it is closed.
     tol : float
         Relative gap that is closed; that of the shipped solvers is always the default.
     passes : int

@@ -89,7 +89,7 @@ class Jacobian:
     projection : str or Projection
     n_jobs : int or None
     why : str
-        What a derivative by the scores, or by the factor, says.
+        Message of a derivative by the scores, or by the factor.
     weigh : callable, optional
         Of ``(given, factor)``: the factors of the examples, as an array.
     each : bool, default=False
@@ -157,7 +157,7 @@ def refused(why: str, tensors: Any) -> Any:
     Parameters
     ----------
     why : str
-        What it says.
+        Its message.
     tensors : sequence of Tensor
 
     Returns
@@ -185,7 +185,7 @@ def once(why: str, tensors: Any) -> Any:
     Parameters
     ----------
     why : str
-        What a second derivative says.
+        Message of a second derivative.
     tensors : sequence of Tensor
 
     Returns
@@ -220,10 +220,10 @@ def sealed(why: str, gradients: Any, sources: Any) -> Any:
     Parameters
     ----------
     why : str
-        What they say.
+        Their message.
     gradients : sequence of Tensor
     sources : sequence of Tensor
-        What the gradients depend on beside themselves.
+        Tensors that the gradients depend on beside themselves.
 
     Returns
     -------

@@ -41,7 +41,7 @@ class _Decision(Layer):
 
     @property
     def no_second(self) -> str:
-        """What a second derivative is told."""
+        """Message of a second derivative."""
         return f"{self.label} has no second derivatives"
 
     def best(self, given: Given, tensors: Any) -> list[torch.Tensor]:

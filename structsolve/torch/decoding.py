@@ -43,12 +43,12 @@ def decode(
     mask : Tensor or array of bool or int, optional
         In place of lengths, of the shape of padded labels; a sequence may have holes.
     **graphs : object
-        What else the structure needs.
+        Further arguments of the structure.
 
     Returns
     -------
     Tensor of int64
-        Of the shape that labels have, -1 beyond the end of an example; on the device of the scores.
+        It has the shape of labels, -1 beyond the end of an example; on the device of the scores.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What all layers share: tensors in, the batch's scores for native code, gradients out."""
+"""The base of all layers: tensors in, the batch's scores for native code, gradients out."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Given:
     batch : Batch
         Its space, and where the rows lie.
     scores : Scores
-        What native code reads.
+        Scores that native code reads.
     tensors : tuple of Tensor
         One for each of the batch's names, of half precision as float32.
     keys : tuple of str, or None
-        What users call them in a dict; None: they gave one tensor.
+        Names in the user's dict; None: the user gave one tensor.
     dtypes : tuple of dtype
         As they were given.
     label : str
@@ -68,7 +68,7 @@ class Given:
         Returns
         -------
         list of Tensor
-            Of the devices and types of ``tensors``.
+            They have the devices and types of ``tensors``.
         """
         tensors = []
         arrays = self.batch.arrays(answer, [like.shape for like in self.tensors])
@@ -128,7 +128,7 @@ class Given:
         n = self.places.examples.n
         total: Any = 0
         for name, tensor, part in zip(self.names, tensors, parts):
-            # What is not there counts for nothing, even -inf or what lies beyond the end.
+            # Missing parts count for nothing, even -inf or values beyond the end.
             each = torch.where(part != 0, part * tensor, torch.zeros_like(part))
             example = self._example_of(name)
             if example is None:
@@ -144,7 +144,7 @@ class Given:
         Parameters
         ----------
         name : str
-            Of the block.
+            Name of the block.
         weights : Tensor of shape (n,)
         tensor : Tensor
             In the form of the block's scores; a shared block has one array for each example.
@@ -172,9 +172,9 @@ class Given:
         Parameters
         ----------
         name : str
-            Of the block.
+            Name of the block.
         tensor : Tensor
-            Whose last axes are those of the block.
+            Its last axes are those of the block.
 
         Returns
         -------

@@ -121,7 +121,7 @@ class StructuredLoss(Layer):
             In place of lengths, of the shape of padded labels: not 0 where there is a position.
             A sequence may have holes: its other positions follow each other.
         **graphs : object
-            What else the structure needs, as its ``pack_sizes()`` takes it: ``trees``, ``edges``.
+            Further arguments that the structure's ``pack_sizes()`` takes: ``trees``, ``edges``.
 
         Returns
         -------
@@ -161,7 +161,7 @@ class StructuredLoss(Layer):
 
     @property
     def no_third(self) -> str:
-        """What a third derivative is told."""
+        """Message of a third derivative."""
         return f"{self.label} has no third derivatives"
 
     def weights(self, given: Given, factor: torch.Tensor | None = None) -> np.ndarray | None:

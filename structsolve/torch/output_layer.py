@@ -16,7 +16,7 @@ from .masks import as_mask
 class OutputLayer(StructuredLoss):
     """A structure's loss with parameters for the blocks that all examples share.
 
-    Of chains these are the tables ``transition``, ``start`` and ``end``; of trees ``transition``
+    For chains these are the tables ``transition``, ``start`` and ``end``; for trees ``transition``
     and ``root``, of graphs and pictures ``pair``.  They are 0 in the beginning.
 
     Parameters
@@ -77,7 +77,7 @@ class OutputLayer(StructuredLoss):
         Parameters
         ----------
         scores : Tensor or dict of str to Tensor
-            What the network gives; blocks that it gives itself take the place of the parameters.
+            Scores of the network; blocks that it gives take the place of the parameters.
 
         Returns
         -------
@@ -143,7 +143,7 @@ class CRF(torch.nn.Module):
     Attributes
     ----------
     transitions : Parameter of shape (num_tags, num_tags)
-        Of the tag before, to the next.
+        Scores from the tag before to the next.
     start_transitions, end_transitions : Parameter of shape (num_tags,)
 
     Notes

@@ -56,7 +56,7 @@ def check_numbers(numbers: Any, end: int, what: str) -> None:
     numbers : array of int
     end : int
     what : str
-        What the message calls them.
+        Their name in the message.
     """
     numbers = np.asarray(numbers)
     if numbers.size and not 0 <= numbers.min() <= numbers.max() < end:
@@ -76,7 +76,7 @@ def check_rows(first: Any, entries: Any, rows: int, end: int, what: str) -> None
     entries : array of int
     rows, end : int
     what : str
-        What the message calls them.
+        Their name in the message.
     """
     first, entries = np.asarray(first), np.asarray(entries)
     if (
@@ -131,7 +131,7 @@ def check_offsets(offsets: Any, total: int, least: int, what: str) -> None:
     offsets : array of int
     total, least : int
     what : str
-        What the message calls them.
+        Their name in the message.
     """
     offsets = np.asarray(offsets)
     if (
@@ -151,7 +151,7 @@ def check_counts(counts: Any, total: int, what: str) -> None:
     counts : array of int
     total : int
     what : str
-        What the message calls them.
+        Their name in the message.
     """
     counts = np.asarray(counts)
     # Each one first: a sum of huge ones may wrap around to anything.
@@ -185,7 +185,7 @@ def checked_array(
     x : ndarray
     dtype : dtype
     what : str
-        What messages call it.
+        Its name in messages.
     size : int, optional
         Number of entries.
     writable : bool, default=False

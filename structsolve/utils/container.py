@@ -58,7 +58,7 @@ def write(
     path : path-like
         Where to write.  A symbolic link is followed; an existing file's permissions are kept.
     kind : {"model", "checkpoint"}
-        What the file is; `read` must ask for the same.
+        Kind of the file; `read` must get the same.
     meta : JSON-like
         None, bool, int of any size, float (nan and inf too), str, and lists, tuples (read back as
         lists) and dicts with string keys of these.  NumPy scalars become Python ones.
@@ -106,7 +106,7 @@ def read(
     path : path-like
         The file.
     kind : {"model", "checkpoint"}
-        What it must be.
+        Kind that it must be.
     mapped : container of str, optional
         Names of arrays that are mapped into memory, read-only, instead of copied, where they have
         4096 bytes or more.  Their checksums are compared all the same.

@@ -16,9 +16,9 @@ def refuse_masked(given: Any, name: str, advice: str) -> None:
         As users give X or y: an array, or a sequence of arrays, of tuples of them, or of objects
         whose attribute ``labels`` is one.
     name : str
-        Of the argument.
+        Name of the argument.
     advice : str
-        What to do.
+        The advice in the message.
 
     Raises
     ------

@@ -33,7 +33,7 @@ def refuse_too_large(size: float, what: str, advice: str) -> None:
     size : float
         Bytes.
     what, advice : str
-        What needs them, and what to do.
+        The part that needs them, and what to do.
 
     Raises
     ------

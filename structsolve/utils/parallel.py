@@ -128,7 +128,7 @@ def over_examples(
     Returns
     -------
     list
-        What each call of `work` returned.
+        The result of each call of `work`.
     """
     jobs, n = effective_jobs(n_jobs), len(offsets) - 1
     if jobs == 1 and n > 0 and offsets[-1] <= NODES_PER_CALL:

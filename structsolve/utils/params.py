@@ -11,7 +11,7 @@ import numpy as np
 
 from .suggest import names_parameters, no_parameter
 
-# What constructors declare (``name: bool``, ``name: float | None``), in words for messages.
+# Types that constructors declare, in words for messages.
 _EXPECTED = {"bool": "True or False", "int": "an integer", "float": "a number", "str": "a string"}
 
 
@@ -30,7 +30,7 @@ def check_types(made: Any, where: str = "") -> None:
     made : object
         With one attribute per argument of its constructor.
     where : str, default=""
-        What messages begin with.
+        The beginning of messages.
 
     Raises
     ------
@@ -97,7 +97,7 @@ def cloned_transformer(name: str, value: Any) -> Any:
     Parameters
     ----------
     name : str
-        Of the argument.
+        Name of the argument.
     value : object
 
     Returns

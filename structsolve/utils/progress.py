@@ -1,4 +1,4 @@
-"""What a solver shows while it runs: a progress bar or lines, and a log record for each pass.
+"""Display of a running solver: a progress bar or lines, and a log record for each pass.
 
 The record goes to the logger ``structsolve.solvers`` at level INFO whatever `verbose` says, so
 that ``logging.basicConfig(level=logging.INFO)`` is enough to follow a run.  The bar steps aside
@@ -41,7 +41,7 @@ class Progress:
     max_iter : int or None
         Number of passes at most, if known.
     description : str
-        What runs, such as ``"bcfw"``.
+        Name of the run, such as ``"bcfw"``.
     initial : int, default=0
         Passes done before, by the run that is continued.
     tol : float, optional
@@ -185,9 +185,9 @@ def stage(verbose: int, description: str, text: str) -> None:
     verbose : int
         As of `Progress`.
     description : str
-        What runs.
+        Name of the run.
     text : str
-        What it does now.
+        Its present step.
 
     Examples
     --------

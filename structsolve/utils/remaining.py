@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-# Of the gaps seen, the share that is looked at: the first passes go another way.
+# Share of the gaps seen that is used: the first passes behave differently.
 LATE = 0.5
 LEAST = 3
 

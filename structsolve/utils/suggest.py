@@ -49,7 +49,7 @@ def did_you_mean(name: Any, known: Iterable[str]) -> str:
     Parameters
     ----------
     name : object
-        What was found.
+        The unknown name.
     known : iterable of str
 
     Returns
@@ -79,7 +79,7 @@ def no_parameter(owner: str, name: str, known: list[str]) -> str:
     Parameters
     ----------
     owner : str
-        Whose parameter.
+        The object that lacks it.
     name : str
     known : list of str
 

@@ -61,12 +61,12 @@ def fit_calibration(
     Parameters
     ----------
     scores : ndarray of shape (n, kept)
-        Of the best classes of each example, best first.
+        Scores of the best classes of each example, best first.
     places : ndarray of int of shape (n,)
         Rank of the true class among them; ``kept`` if it is another class.
     n_classes : int
     sample_weight : ndarray of shape (n,)
-        Of sum above zero.
+        Weights with a sum above zero.
 
     Returns
     -------

@@ -62,7 +62,7 @@ def read_rows(X: Any, n_features: int | None, max_memory: float | None = None) -
                 "input"
             )
         if not is_sparse(X):
-            # What a dense matrix takes as CSR, were no entry zero.
+            # Size of a dense matrix as CSR, were no entry zero.
             refuse_beyond(
                 8.0 * shape[0] * shape[1],
                 f"X: {shape[0]} dense rows of {shape[1]} features, made sparse,",
@@ -246,7 +246,7 @@ def check_k(k: Any, most: int, what: str = "k") -> int:
     ----------
     k : int
     most : int
-        Of the model.
+        Number of classes of the model.
     what : str, default="k"
         Name of the argument in errors.
 
@@ -299,7 +299,7 @@ def refuse_beyond(size: float, what: str, advice: str, max_memory: float | None 
     size : float
         Bytes.
     what, advice : str
-        What needs them, and what to do.
+        The part that needs them, and what to do.
     max_memory : float, optional
         Bytes.
 

@@ -34,7 +34,7 @@ def save(model: ExtremeSVM, path: str | os.PathLike[str], dtype: Any) -> None:
     model : ExtremeSVM
     path : path
     dtype : {"float32", "float16"} or None
-        Of the weights; None keeps what the model has.
+        dtype of the weights; None keeps that of the model.
 
     Raises
     ------
@@ -159,7 +159,7 @@ def load(estimator: type[ExtremeSVM], meta: dict[str, Any], arrays: dict[str, np
     estimator : type
         ExtremeSVM.
     meta, arrays : dict
-        What the file holds.
+        Contents of the file.
 
     Returns
     -------

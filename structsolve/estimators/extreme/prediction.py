@@ -114,8 +114,8 @@ class ExtremePredictionMixin(CommonMixin):
         Returns
         -------
         ndarray of float32 of shape (n, n_classes), or (n, m)
-            Of shape (n,) for a model of two classes, where none are named: the difference of their
-            scores.
+            Its shape is (n,) for a model of two classes, where none are named: the difference of
+            their scores.
 
         Raises
         ------

@@ -148,7 +148,7 @@ def continued(solver: ExtremeSolver, settings: dict[str, Any]) -> ExtremeSolver:
     ----------
     solver : ExtremeSolver
     settings : dict of str to object
-        Of the last call.
+        Settings of the last call.
 
     Returns
     -------

@@ -75,13 +75,13 @@ def best_weights(
     squares : ndarray of shape (n_nodes,)
     gap : float
     multipliers : ndarray of shape (n_leaves,), optional
-        Those of similar squares.
+        Multipliers of similar squares.
 
     Returns
     -------
     weights : ndarray of shape (n_nodes,)
     multipliers : ndarray of shape (n_leaves,), or None
-        Of the leaves' sums; None on trees, which need none.
+        Multipliers of the leaves' sums; None on trees, which need none.
     """
     if hierarchy.forest:
         return _tree(hierarchy, np.sqrt(squares)), None

@@ -66,7 +66,7 @@ class SparseModel(Model):
         Parameters
         ----------
         space : Space
-            Of a hierarchy.
+            Space of a hierarchy.
         arrays : dict of str to ndarray
         kernel : None
 

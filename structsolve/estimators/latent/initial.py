@@ -29,7 +29,7 @@ def first_states(
         Clusters of the node features of each class; or any allowed state, uniformly.
     examples : Examples
     sets : Sets
-        Of the classes.
+        Sets of the classes.
     n_hidden : ndarray of int of shape (n_classes,)
         Hidden states of each class.
     seed : int

@@ -27,13 +27,13 @@ class SetLoss:
     Parameters
     ----------
     space : Space
-        Of the classes.
+        Space of the classes.
     examples : Examples
         Packed, with labels: classes.
     loss : str or loss object
-        Of the classes.
+        Loss of the classes.
     sets : Sets
-        Of the classes.
+        Sets of the classes.
     owner : ndarray of int of shape (n_states,)
         The class of each state.
 
@@ -82,7 +82,7 @@ class SetLoss:
         Parameters
         ----------
         space : Space
-            Of the states.
+            Space of the states.
 
         Returns
         -------

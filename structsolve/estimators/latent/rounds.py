@@ -42,7 +42,7 @@ class Descent:
     labels : ndarray of int32
         The states that complete the labels of all examples.
     bounds : ndarray of shape (n,)
-        Of the surrogate at both.
+        Bounds of the surrogate at both.
     objective : float
     inner : float
         Relative gap to which the next problem is solved.
@@ -159,7 +159,7 @@ class Rounds:
     run : Run
         The last one.
     objectives : list of float
-        Of all starts.
+        Objectives of all starts.
     best : Descent
     """
 

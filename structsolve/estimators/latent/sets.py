@@ -74,7 +74,7 @@ class Given:
     void : list
         Labels that are no classes.
     axes : {0, 1, 2}
-        Of the labels of one example: 0 for single nodes, 2 for pictures.
+        Number of axes of one example's labels: 0 for single nodes, 2 for pictures.
     size : int
         Number of nodes; 0 where there are no sets.
     """
@@ -133,10 +133,10 @@ def split(y: Any, axes: int = 1, void: Any = None) -> Given:
         Labels as the structure takes them, but an entry of a list, or of an array of objects, may
         be a list, tuple, set or array of labels, or None.
     axes : {0, 1, 2}, default=1
-        Of the labels of one example: 0 where it is one entry of y, 2 for pictures, which may be
-        lists of rows.
+        Number of axes of one example's labels: 0 where it is one entry of y, 2 for pictures, which
+        may be lists of rows.
     void : label or sequence of labels, optional
-        Of the structure: where it names None, None is such a label and does not mean "any".
+        Void labels of the structure: where it names None, None is such a label, not "any".
 
     Returns
     -------
@@ -285,7 +285,7 @@ def sets_of(given: Given, X: Any, space: Space, examples: Examples) -> Sets:
     X : as users give it
         Read once more where void nodes have been left out of the examples.
     space : Space
-        Of the classes.
+        Space of the classes.
     examples : Examples
         Packed; the labels are those of ``given.full``.
 

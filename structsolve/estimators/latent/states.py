@@ -129,7 +129,7 @@ def owners(space: Space) -> np.ndarray:
     Parameters
     ----------
     space : Space
-        Of states.
+        Space of states.
 
     Returns
     -------

@@ -33,7 +33,7 @@ class RiskBound:
     stability, confidence : float
         The second and the third term.
     rho, delta, kappa, max_loss, alpha : float
-        What the bound was computed with; alpha is lambda.
+        Values that the bound was computed with; alpha is lambda.
     n : int
         Training examples.
     """

@@ -103,9 +103,9 @@ class _Fold:
     Parameters
     ----------
     smoother : KernelSmoother or FeatureSmoother
-        Of the examples that stay.
+        Smoother of the examples that stay.
     features : ndarray
-        Of the examples left out: kernel values with the rest, or features.
+        Features of the examples left out: kernel values with the rest, or features.
     rest, out : ndarray of int
         Numbers of the examples that stay, and of those left out.
     indicators : csr_matrix

@@ -344,7 +344,7 @@ class JointSmoother:
         Parameters
         ----------
         smoother : KernelSmoother
-            Of these examples.
+            The smoother of these examples.
 
         Returns
         -------
