@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from common import header, ratio, structsolve_or_none, table
 
-# Asked of one thread, a tagging batch of 32 x 50 x 26, with the overhead of PyTorch.
+# Limits for one thread and a tagging batch of 32 x 50 x 26, with the overhead of PyTorch.
 ASKED = {"margin": 400.0, "crf": 1000.0, "argmax": 300.0}
 
 

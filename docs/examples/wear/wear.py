@@ -33,7 +33,7 @@ class WearStructure(Structure):
 
 
 class WearSpace(NodeSpace):
-    """What labels there are over given classes and features, and which scores best."""
+    """Labels over given classes and features, their parts, and an argmax over them."""
 
     def __init__(self, structure, classes, n_features, intercept):
         blocks = [Block("node", "node", (2,), ("class",))]
