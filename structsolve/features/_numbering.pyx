@@ -11,7 +11,8 @@ import numpy as np
 
 from cpython.list cimport PyList_GET_ITEM
 from cpython.object cimport PyObject
-from libc.stdint cimport int32_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.string cimport memcmp
 from libc.stdlib cimport calloc, free, malloc, realloc
 
 cdef extern from "Python.h":
@@ -19,7 +20,10 @@ cdef extern from "Python.h":
     int PyUnicode_Check(object)
     int PyUnicode_CheckExact(object)
     int PyFloat_CheckExact(object)
-    int PyUnicode_Compare(object, object) except? -1
+    double PyFloat_AS_DOUBLE(object)
+    Py_ssize_t PyUnicode_GET_LENGTH(object)
+    int PyUnicode_KIND(object)
+    void* PyUnicode_DATA(object)
     PyObject* PyDict_GetItemWithError(object, object) except? NULL
 
 cdef extern from "structsolve/simd/prefetch.h" nogil:
@@ -118,14 +122,43 @@ cdef class Numbering:
             value_view[k] = self.values[k]
         return ids, values
 
-    def sort_items(self, int32_t[::1] ends not None):
+    def renumber(self, const int32_t[::1] numbers not None, int64_t[::1] ends not None):
+        """Give all occurrences other numbers; leave those out whose number is negative.
+
+        Parameters
+        ----------
+        numbers : ndarray of int32 of shape (features,)
+            In place of 0, 1, ...
+        ends : ndarray of int64 of shape (items + 1,)
+            Where each item begins; changed where occurrences go.
+        """
+        cdef Py_ssize_t k = 0, r, left = 0
+        for k in range(self.n):
+            if not 0 <= self.ids[k] < numbers.shape[0]:
+                raise ValueError(f"numbers: found {numbers.shape[0]}, expected one per feature")
+        k = 0
+        for r in range(ends.shape[0] - 1):
+            if not k <= ends[r + 1] <= self.n:
+                raise ValueError(f"ends: item {r} ends at {ends[r + 1]}, expected up to {self.n}")
+            for k in range(k, ends[r + 1]):
+                if numbers[self.ids[k]] < 0:
+                    continue
+                self.ids[left] = numbers[self.ids[k]]
+                if self.values != NULL:
+                    self.values[left] = self.values[k]
+                left += 1
+            k = ends[r + 1]
+            ends[r + 1] = left
+        self.n = left
+
+    def sort_items(self, int64_t[::1] ends not None):
         """Sort the occurrences of each item by number, and add up those of one number.
 
         Each is moved past those before which it belongs: for items of few features.
 
         Parameters
         ----------
-        ends : ndarray of int32 of shape (items + 1,)
+        ends : ndarray of int64 of shape (items + 1,)
             Where each item begins; changed where numbers come twice.
 
         Returns
@@ -196,8 +229,7 @@ cdef class Numbering:
         if type(item) is list:
             self._add_list(item, i, t)
         elif isinstance(item, Mapping):
-            for name, value in (item if type(item) is dict else dict(item)).items():
-                self._add_pair(name, value, None, i, t)
+            self._add_dict(item if type(item) is dict else dict(item), i, t)
         elif isinstance(item, str) or not isinstance(item, Iterable):
             raise TypeError(
                 f"X[{i}][{t}]: found {show(item)}; expected a dict or a list of strings"
@@ -227,6 +259,48 @@ cdef class Numbering:
                 else:
                     raise _refused(feature, i, t)
             first = last
+        return 0
+
+    cdef int _add_dict(self, dict item, Py_ssize_t i, Py_ssize_t t) except -1:
+        # As of a list, hashes first; a value that is neither a string, a float nor a bool waits for
+        # those before it.
+        cdef PyObject* names[32]
+        cdef PyObject* texts[32]        # NULL: a number
+        cdef Py_hash_t hashes[32]
+        cdef double values[32]
+        cdef Py_ssize_t k = 0
+        for name, value in item.items():
+            if PyUnicode_CheckExact(name):
+                hashes[k] = PyObject_Hash(name)
+                names[k], texts[k], values[k] = <PyObject*>name, NULL, 1
+                if PyUnicode_CheckExact(value):
+                    texts[k] = <PyObject*>value
+                    hashes[k] = _mixed(hashes[k], PyObject_Hash(value))
+                elif value is True or value is False:
+                    values[k] = value is True
+                elif PyFloat_CheckExact(value):
+                    values[k] = PyFloat_AS_DOUBLE(value)
+                else:
+                    names[k] = NULL
+                if names[k] != NULL:
+                    SS_PREFETCH(&self.slots[hashes[k] & self.mask])
+                    k += 1
+                    if k == AHEAD:
+                        self._add_known(k, names, texts, hashes, values)
+                        k = 0
+                    continue
+            self._add_known(k, names, texts, hashes, values)
+            k = 0
+            self._add_pair(name, value, None, i, t)
+        self._add_known(k, names, texts, hashes, values)
+        return 0
+
+    cdef int _add_known(self, Py_ssize_t n, PyObject** names, PyObject** texts, Py_hash_t* hashes,
+                        double* values) except -1:
+        cdef Py_ssize_t k
+        for k in range(n):
+            text = None if texts[k] == NULL else <object>texts[k]
+            self._append(self._number(<object>names[k], text, hashes[k]), values[k])
         return 0
 
     cdef int _add_pair(self, name, value, given, Py_ssize_t i, Py_ssize_t t) except -1:
@@ -359,10 +433,13 @@ cdef inline Py_hash_t _mixed(Py_hash_t name, Py_hash_t text) noexcept:
     return name ^ (text * <Py_hash_t>0x9E3779B97F4A7C15ULL)
 
 
-cdef inline bint _same(a, b) except -1:
+cdef inline bint _same(a, b) noexcept:
+    cdef Py_ssize_t size
     if a is b:
         return True
-    return PyUnicode_Compare(a, b) == 0
+    size = PyUnicode_GET_LENGTH(a)
+    return (size == PyUnicode_GET_LENGTH(b) and PyUnicode_KIND(a) == PyUnicode_KIND(b)
+            and memcmp(PyUnicode_DATA(a), PyUnicode_DATA(b), size * PyUnicode_KIND(a)) == 0)
 
 
 cdef _refused(feature, Py_ssize_t i, Py_ssize_t t):

@@ -276,18 +276,24 @@ class _Tokens:
             self.offsets.append(len(ends) - 1)
         if len(self.offsets) == 1:
             raise ValueError("X: found no sequences; expected at least one")
-        self.ends = np.array(ends, np.int32 if ends[-1] < 2**31 else np.int64)
-        self.names, self.texts, self.known = numbering.names, numbering.texts, known
-        self.sorted = known is not None and numbering.sort_items(self.ends)
-        self.ids, self.values = numbering.occurrences()
+        self.ends = np.array(ends, np.int64)
+        self.names, self.texts = numbering.names, numbering.texts
+        self.numbering, self.known = numbering, known
 
     def matrices(self, inner: Any, method: Callable) -> list[Any]:
         """The rows of all items, cut into sequences."""
-        ids, values, ends = self.ids, self.values, self.ends
-        if self.known is not None:
+        numbering, ends = self.numbering, self.ends
+        if type(inner) is DictVectorizer:
+            if self.known is None:
+                numbering.renumber(self.columns(inner, method)[0], ends)
+            canonical = numbering.sort_items(ends)
+            ids, values = numbering.occurrences()
             data = np.ones(len(ids), inner.dtype) if values is None else values.astype(inner.dtype)
-            rows = valid_csr(data, ids, ends, len(inner.vocabulary_), self.sorted)
+            starts = ends.astype(np.int32) if ends[-1] < 2**31 else ends
+            ids = ids.astype(starts.dtype, copy=False)
+            rows = valid_csr(data, ids, starts, len(inner.vocabulary_), canonical)
         else:
+            ids, values = numbering.occurrences()
             column, factor, width = self.columns(inner, method)
             known = column >= 0
             if not known.all():
@@ -298,7 +304,8 @@ class _Tokens:
             if values is not None:
                 data = (data * values).astype(factor.dtype)
             rows = sparse.csr_matrix((data, column[ids], ends), shape=(len(ends) - 1, width))
-        if not self.sorted:
+            canonical = False
+        if not canonical:
             rows.sum_duplicates()
         is_sparse = getattr(inner, "sparse", True)
         return split_rows(rows if is_sparse else rows.toarray(), self.offsets)
