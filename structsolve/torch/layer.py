@@ -349,7 +349,7 @@ class Layer(torch.nn.Module):
         """
         named = scores if isinstance(scores, dict) else {"node": scores}
         for name, tensor in named.items():
-            _checked_dtype(tensor, name)
+            checked_dtype(tensor, name)
         shapes = {name: tuple(tensor.shape) for name, tensor in named.items()}
         if keep.ndim != 2 or np.array_equal(keep, prefix(keep)):
             return scores, self.sizes(keep, shapes)
