@@ -12,6 +12,7 @@ from structsolve import StructuredSVM as SVM
 from structsolve.estimators.alpha import UNKNOWN, default_alpha
 from structsolve.estimators.risk.own_alpha import EXPONENTS, ROWS
 from structsolve.solvers.problem import Problem
+from structsolve.structure.ask import pack
 
 
 def rows(n=60, d=4, K=3, seed=0):
@@ -20,14 +21,19 @@ def rows(n=60, d=4, K=3, seed=0):
     return rng.normal(size=(K, d))[y] + rng.normal(size=(n, d)), y
 
 
-def by_hand(X, y, loss=1.0):
-    """||g||^2 / (R n) of flat classes: at w = 0 the first wrong class is the worst."""
+def by_hand(X, y, loss=1.0, doubt=None):
+    """||g||^2 / (R n) (14 / s)^2 of flat classes: at w = 0 the first wrong class is the worst."""
     n, K = len(y), y.max() + 1
-    g = np.zeros((X.shape[1], K))
-    for x, own in zip(X, y):
-        g[:, own] += x / n
-        g[:, 0 if own else 1] -= x / n
-    return (g**2).sum() / (loss * n)
+    g = np.zeros((n, X.shape[1], K))
+    for one, x, own in zip(g, X, y):
+        one[:, own] += x
+        one[:, 0 if own else 1] -= x
+    square = (g.mean(axis=0) ** 2).sum()
+    chance = ((g**2).sum(axis=(1, 2)).mean() - square) / n
+    if doubt is None:
+        square = max(square, chance)
+        doubt = np.clip((14 * chance / square) ** 2, 0.3, 30)
+    return square / (loss * n) * doubt
 
 
 def test_it_is_the_formula():
@@ -35,6 +41,18 @@ def test_it_is_the_formula():
     assert SVM("multiclass").fit(X, y).alpha_ == pytest.approx(by_hand(X, y))
     costly = SVM("multiclass", loss=CostMatrix(5 * (1 - np.eye(3)))).fit(X, y)
     assert costly.alpha_ == pytest.approx(by_hand(X, y, 5.0))
+
+
+def test_what_features_tell_decides_how_strong_it_is():
+    # The same spread of features, with less and less of the labels in it.
+    X, y = rows(90)
+    noise = np.random.default_rng(1).normal(size=X.shape)
+    for share in (1.0, 0.5, 0.2, 0.0):
+        mixed = share * X + (1 - share) * noise
+        assert SVM("multiclass").fit(mixed, y).alpha_ == pytest.approx(by_hand(mixed, y))
+    # So few examples tell nothing of it.
+    few = SVM("multiclass").fit(noise[:9], y[:9]).alpha_
+    assert few == pytest.approx(by_hand(noise[:9], y[:9], doubt=1))
 
 
 @pytest.mark.parametrize("scale", [1e-3, 7.0, 1e4])
@@ -81,8 +99,8 @@ def test_classes_that_cancel_get_what_chance_would_leave():
     X = np.array([[1.0, 1], [-1, -1], [1, -1], [-1, 1]] * 25)
     y = np.array([0, 0, 1, 1] * 25)
     model = SVM("multiclass", fit_intercept=False).fit(X, y)
-    # Every example's own subgradient has a square of 4, R is 1, and n is 100.
-    assert model.alpha_ == pytest.approx(4 / 100**2)
+    # Every example's own subgradient has a square of 4, R is 1, n is 100, and s is 1.
+    assert model.alpha_ == pytest.approx(30 * 4 / 100**2)
     assert SVM("multiclass", fit_intercept=False).fit(0 * X, y).alpha_ == UNKNOWN
 
 
@@ -161,15 +179,17 @@ def test_shards_together_give_what_one_problem_gives():
     X, y = rows()
     counts = np.random.default_rng(1).integers(1, 4, len(y)).astype(float)
     structure = structsolve.get_structure("multiclass")
-    space, examples = structure.make_space(X, y, sample_weight=counts)
+    space, _ = structure.make_space(X, y)
     shards = []
     for k, some in enumerate((slice(0, 25), slice(25, None))):
-        part = space.pack(X[some], y[some], counts[some])
+        part = pack(space, X[some], y[some], counts[some])
         total, own = counts.sum(), counts[some].sum()
         shards.append(RemoteShard(Problem(space, part), k, total, own, seed=0))
     engine = LocalEngine(shards)
     problem = RemoteProblem(engine, space, engine.ask("facts").each)
-    assert _alpha_of(problem, 1) == pytest.approx(default_alpha(Problem(space, examples)))
+    assert _alpha_of(problem, 1) == pytest.approx(
+        default_alpha(Problem(space, pack(space, X, y, counts)))
+    )
 
 
 # -- models that say nothing -----------------------------------------------------------------------

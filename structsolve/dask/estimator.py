@@ -456,4 +456,5 @@ def _mean(sums: list[tuple[float, float]]) -> float:
 def _alpha_of(problem: RemoteProblem, n_jobs: int) -> float:
     """Return what alpha="auto" is, as of :func:`~structsolve.estimators.alpha.default_alpha`."""
     g, _, value = problem.engine.ask("cut", np.zeros(problem.dim), n_jobs).sums
-    return alpha_of(feature_square(problem, g), float(value), problem.weighed_nodes)
+    (square,), (nodes, count) = problem.engine.ask("mean_square").sums, problem.weighed
+    return alpha_of(feature_square(problem, g), float(square), float(value), nodes, count)

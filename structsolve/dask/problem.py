@@ -74,8 +74,8 @@ class RemoteProblem:
         Examples of all shards.
     n_nodes : int
         ... and their nodes.
-    weighed_nodes : float
-        Number of nodes; those of an example of weight 2 count twice.
+    weighed : tuple of float
+        Numbers of nodes and examples; those of weight 2 count twice.
     dim : int
     violation : str or None
         Invalid bounds that shards reported, with shard and example.
@@ -96,7 +96,8 @@ class RemoteProblem:
         self.dim = space.layout.dim
         self.n = sum(fact["n"] for fact in facts)
         self.n_nodes = sum(fact["nodes"] for fact in facts)
-        self.weighed_nodes = sum(fact["weighed_nodes"] for fact in facts)
+        nodes, examples = zip(*(fact["weighed"] for fact in facts), strict=True)
+        self.weighed = float(sum(nodes)), float(sum(examples))
         self.nbytes = sum(fact["nbytes"] for fact in facts)
         self.penalty = penalty_of(space.layout, penalize_intercept)
         self.potentials = SimpleNamespace(has_weights=True, nbytes=self.nbytes)

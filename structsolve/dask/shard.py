@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..estimators.alpha import weighed_nodes
+from ..estimators.alpha import mean_square, weighed
 from ..estimators.fitting import fingerprint_of
 from ..solvers.metric import moments
 from ..solvers.passes import subgradient
@@ -172,7 +172,7 @@ class RemoteShard(Shard):
         Returns
         -------
         Answer
-            Each: ``n``, ``nodes``, ``weighed_nodes``, ``nbytes``, ``affine``, ``convex``,
+            Each: ``n``, ``nodes``, ``weighed``, ``nbytes``, ``affine``, ``convex``,
             ``exact``, ``surrogate``, ``violation``, ``fingerprint``.
         """
         p = self.problem
@@ -180,7 +180,7 @@ class RemoteShard(Shard):
             **self._told(0),
             "n": p.n,
             "nodes": p.n_nodes,
-            "weighed_nodes": weighed_nodes(p),
+            "weighed": weighed(p),
             "nbytes": self.nbytes,
             "affine": bool(p.surrogate.affine),
             "convex": bool(p.surrogate.convex),
@@ -192,6 +192,17 @@ class RemoteShard(Shard):
             fault = probe(p)
             fact["violation"] = None if fault is None else f"shard {self.number}, {fault}"
         return Answer((), [fact])
+
+    def mean_square(self) -> Answer:
+        """Return the shard's share of the mean square of an example's subgradient at w = 0.
+
+        Returns
+        -------
+        Answer
+            Sums: that number.
+        """
+        share = float(self.problem.weights.sum())
+        return Answer((share * mean_square(self.problem),), [self._told(0)])
 
     def _told(self, calls: int) -> dict[str, Any]:
         violation = self.problem.violation

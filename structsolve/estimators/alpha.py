@@ -17,8 +17,13 @@ from .common import check_number
 AUTO = "auto"
 #: The value of "auto" where the training set is streamed or uninformative.
 UNKNOWN = 1e-3
-# Examples whose own subgradients tell how large the mean of all would be without any signal.
-SAMPLE = 16
+# Examples whose own subgradients tell how large the mean of all would be by chance: so many, fewer
+# where there are more than so many weights in all.
+SAMPLE, FEWEST, NUMBERS = 100, 16, 10**7
+# A subgradient whose square is so many times what chance would leave needs no correction.
+CLEAR = 14.0
+# How far the correction goes, and how few examples leave it out.
+LEAST, MOST, FEW = 0.3, 30.0, 10
 # Parts of the subgradient below this share of its square are rounding.
 ROUNDING = 1e-24
 
@@ -50,14 +55,17 @@ def check_alpha(alpha: Any) -> None:
 
 
 def default_alpha(problem: Problem, n_jobs: int = 1) -> float:
-    """Return the constant that "auto" stands for: ``||g||^2 / (R n)``.
+    """Return the constant that "auto" stands for: ``||g||^2 / (R n) (14 / s)^2``.
 
     ``R`` is the mean surrogate at ``w = 0``, ``g`` the part of its subgradient there that belongs
     to weights of features, and ``n`` the number of nodes of all examples, each as often as its
     weight says.  Intercepts and tables of labels alone are left out: their gradient reflects label
-    frequencies, not features.  Where there are no features they count.  Features ``s`` times as
-    large make it ``s^2`` times as large, losses ``s`` times as large ``1 / s`` times; a chain of
-    independent nodes gets what its nodes alone would get.  It takes one pass.
+    frequencies, not features.  Where there are no features they count.  ``s`` is ``||g||^2`` over
+    what chance would leave of it, the variance of an example's own subgradient divided by the
+    number of examples: features that tell little of the labels take a larger alpha, clear ones a
+    smaller one, from .3 to 30 times.  Features ``t`` times as large make alpha ``t^2`` times
+    as large, losses ``t`` times as large ``1 / t`` times; a chain of independent nodes gets what
+    its nodes alone would get.  It takes one pass.
 
     Parameters
     ----------
@@ -71,8 +79,8 @@ def default_alpha(problem: Problem, n_jobs: int = 1) -> float:
 
     Notes
     -----
-    Where classes cancel out in ``g``, ``||g||^2`` is taken to be at least the mean square of an
-    example's subgradient, over 16 examples, divided by n: the residue expected by chance.
+    ``||g||^2`` is taken to be at least what chance would leave of it.  That is measured on up to
+    100 examples; for fewer than ten, by their weights, ``s`` is 14.
 
     Examples
     --------
@@ -84,11 +92,9 @@ def default_alpha(problem: Problem, n_jobs: int = 1) -> float:
     1.0
     """
     g, _, bounds, _ = subgradient(problem, np.zeros(problem.dim), n_jobs)
-    value, nodes = float(problem.weights @ bounds), weighed_nodes(problem)
-    square = feature_square(problem, g)
-    if nodes > 0:
-        square = max(square, _chance(problem) / nodes)
-    return alpha_of(square, value, nodes)
+    nodes, count = weighed(problem)
+    value = float(problem.weights @ bounds)
+    return alpha_of(feature_square(problem, g), mean_square(problem), value, nodes, count)
 
 
 def feature_square(problem: Any, g: np.ndarray) -> float:
@@ -121,19 +127,25 @@ def feature_square(problem: Any, g: np.ndarray) -> float:
     return square if square > ROUNDING * float(g @ g) else 2 * problem.regulariser(g, 1.0)
 
 
-def alpha_of(square: float, value: float, nodes: float) -> float:
-    """Return ``square / (value nodes)``, 1e-3 where that is not a positive number.
+def alpha_of(square: float, each: float, value: float, nodes: float, count: float) -> float:
+    """Return the constant of the rule, 1e-3 where that is not a positive number.
 
     Parameters
     ----------
-    square, value, nodes : float
+    square, each : float
+        ``||g||^2`` of :func:`default_alpha`, and the mean square of one example's subgradient.
+    value, nodes, count : float
+        ``R`` and ``n`` there, and the number of examples.
 
     Returns
     -------
     float
     """
     with np.errstate(all="ignore"):
-        alpha = float(np.float64(square) / (np.float64(value) * nodes))
+        chance = max(each - square, 0.0) / count if count >= FEW else square / CLEAR
+        square = np.maximum(np.float64(square), chance)
+        doubt = np.clip((CLEAR * chance / square) ** 2, LEAST, MOST)
+        alpha = float(doubt * square / (np.float64(value) * nodes))
     return alpha if np.isfinite(alpha) and alpha > 0 else UNKNOWN
 
 
@@ -165,8 +177,30 @@ def chosen_alpha(
     return alpha
 
 
-def weighed_nodes(problem: Problem) -> float:
-    """Return the number of nodes of all examples; those of weight 2 count twice.
+def weighed(problem: Problem) -> tuple[float, float]:
+    """Return the numbers of nodes and of examples; those of weight 2 count twice.
+
+    Parameters
+    ----------
+    problem : Problem
+
+    Returns
+    -------
+    nodes, examples : float
+    """
+    sizes, weights = np.diff(problem.examples.offsets), problem.examples.sample_weight
+    if weights is not None:
+        weights = np.asarray(weights, dtype=np.float64)
+        with np.errstate(over="ignore"):
+            nodes, examples = float(sizes @ weights), float(weights.sum())
+        # Weights of such a size count nothing.
+        if np.isfinite(nodes) and np.isfinite(examples) and examples > 0:
+            return nodes, examples
+    return float(sizes.sum()), float(len(sizes))
+
+
+def mean_square(problem: Problem) -> float:
+    """Return the mean square of the subgradient of one example at w = 0, by its feature part.
 
     Parameters
     ----------
@@ -175,24 +209,17 @@ def weighed_nodes(problem: Problem) -> float:
     Returns
     -------
     float
+        Of up to 100 examples, evenly spread, 0 where all have a weight of 0.
     """
-    sizes, weights = np.diff(problem.examples.offsets), problem.examples.sample_weight
-    if weights is None:
-        return float(sizes.sum())
-    with np.errstate(over="ignore"):
-        total = float(sizes @ np.asarray(weights, dtype=np.float64))
-    # Weights of such a size count nothing.
-    return total if np.isfinite(total) else float(sizes.sum())
-
-
-def _chance(problem: Problem) -> float:
-    """Mean square of the subgradient of one example at w = 0."""
     some = np.flatnonzero(problem.weights > 0)
-    some = np.unique(some[np.linspace(0, len(some) - 1, SAMPLE).astype(int)])
+    if not len(some):
+        return 0.0
+    most = min(SAMPLE, max(FEWEST, NUMBERS // max(problem.dim, 1)), len(some))
+    some = some[np.linspace(0, len(some) - 1, most).astype(int)]
     zero, squares = np.zeros(problem.dim), []
     for i in some.tolist():
         theta, g = score(problem.potentials, i, zero), np.zeros(problem.dim)
         answer = cut(problem.surrogate, i, theta, problem.examples.label(i))
         add(problem.potentials, i, answer.index, answer.value, 1.0, g)
         squares.append(feature_square(problem, g))
-    return float(np.mean(squares))
+    return float(np.average(squares, weights=problem.weights[some]))
