@@ -21,9 +21,9 @@ UNKNOWN = 1e-3
 # where there are more than so many weights in all.
 SAMPLE, FEWEST, NUMBERS = 100, 16, 10**7
 # A subgradient whose square is so many times what chance would leave needs no correction.
-CLEAR = 14.0
+CLEAR = 13.0
 # How far the correction goes, and how few examples leave it out.
-LEAST, MOST, FEW = 0.3, 30.0, 10
+LEAST, MOST, FEW = 0.2, 30.0, 10
 # Parts of the subgradient below this share of its square are rounding.
 ROUNDING = 1e-24
 
@@ -55,7 +55,7 @@ def check_alpha(alpha: Any) -> None:
 
 
 def default_alpha(problem: Problem, n_jobs: int = 1) -> float:
-    """Return the constant that "auto" stands for: ``||g||^2 / (R n) (14 / s)^2``.
+    """Return the constant that "auto" stands for: ``||g||^2 / (R n) (13 / s)^2``.
 
     ``R`` is the mean surrogate at ``w = 0``, ``g`` the part of its subgradient there that belongs
     to weights of features, and ``n`` the number of nodes of all examples, each as often as its
@@ -63,7 +63,8 @@ def default_alpha(problem: Problem, n_jobs: int = 1) -> float:
     frequencies, not features.  Where there are no features they count.  ``s`` is ``||g||^2`` over
     what chance would leave of it, the variance of an example's own subgradient divided by the
     number of examples: features that tell little of the labels take a larger alpha, clear ones a
-    smaller one, from .3 to 30 times.  Features ``t`` times as large make alpha ``t^2`` times
+    smaller one, from .2 to 30 times.  The surrogate "slack" is as steep there as the loss is large,
+    and alpha is divided by ``R`` once more where that is above 1.  Features ``t`` times as large make alpha ``t^2`` times
     as large, losses ``t`` times as large ``1 / t`` times; a chain of independent nodes gets what
     its nodes alone would get.  It takes one pass.
 
@@ -80,7 +81,7 @@ def default_alpha(problem: Problem, n_jobs: int = 1) -> float:
     Notes
     -----
     ``||g||^2`` is taken to be at least what chance would leave of it.  That is measured on up to
-    100 examples; for fewer than ten, by their weights, ``s`` is 14.
+    100 examples; for fewer than ten, by their weights, ``s`` is 13.
 
     Examples
     --------
@@ -94,7 +95,8 @@ def default_alpha(problem: Problem, n_jobs: int = 1) -> float:
     g, _, bounds, _ = subgradient(problem, np.zeros(problem.dim), n_jobs)
     nodes, count = weighed(problem)
     value = float(problem.weights @ bounds)
-    return alpha_of(feature_square(problem, g), mean_square(problem), value, nodes, count)
+    alpha = alpha_of(feature_square(problem, g), mean_square(problem), value, nodes, count)
+    return alpha / steepness(problem, value)
 
 
 def feature_square(problem: Any, g: np.ndarray) -> float:
@@ -147,6 +149,24 @@ def alpha_of(square: float, each: float, value: float, nodes: float, count: floa
         doubt = np.clip((CLEAR * chance / square) ** 2, LEAST, MOST)
         alpha = float(doubt * square / (np.float64(value) * nodes))
     return alpha if np.isfinite(alpha) and alpha > 0 else UNKNOWN
+
+
+def steepness(problem: Any, value: float) -> float:
+    """Return how much steeper the surrogate is at ``w = 0`` than near its optimum.
+
+    Parameters
+    ----------
+    problem : Problem
+        Or one of shards.
+    value : float
+        The mean surrogate there.
+
+    Returns
+    -------
+    float
+        1 for all but "slack".
+    """
+    return max(value, 1.0) if problem.surrogate_name == "slack" else 1.0
 
 
 def chosen_alpha(
