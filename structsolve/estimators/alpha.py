@@ -64,9 +64,9 @@ def default_alpha(problem: Problem, n_jobs: int = 1) -> float:
     what chance would leave of it, the variance of an example's own subgradient divided by the
     number of examples: features that tell little of the labels take a larger alpha, clear ones a
     smaller one, from .2 to 30 times.  The surrogate "slack" is as steep there as the loss is large,
-    and alpha is divided by ``R`` once more where that is above 1.  Features ``t`` times as large make alpha ``t^2`` times
-    as large, losses ``t`` times as large ``1 / t`` times; a chain of independent nodes gets what
-    its nodes alone would get.  It takes one pass.
+    and alpha is divided by ``R`` once more where that is above 1.  Features ``t`` times as large
+    make alpha ``t^2`` times as large, losses ``t`` times as large ``1 / t`` times; a chain of
+    independent nodes gets what its nodes alone would get.  It takes one pass.
 
     Parameters
     ----------
