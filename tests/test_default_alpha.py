@@ -7,7 +7,13 @@ import pytest
 from sklearn.base import clone
 
 import structsolve
-from structsolve import ConditionalRiskMinimizer, CostMatrix, HierarchicalSVM, LatentSVM
+from structsolve import (
+    ConditionalRiskMinimizer,
+    CostMatrix,
+    ExtremeSVM,
+    HierarchicalSVM,
+    LatentSVM,
+)
 from structsolve import StructuredSVM as SVM
 from structsolve.estimators.alpha import UNKNOWN, default_alpha
 from structsolve.estimators.collapse import collapse
@@ -135,6 +141,18 @@ def test_numbers_mean_what_they_meant(caplog):
     for wrong in ("best", 0, -1.0, np.nan, None):
         with pytest.raises(ValueError, match="alpha is .*'auto'"):
             SVM("multiclass", alpha=wrong).fit(X, y)
+
+
+@pytest.mark.parametrize("kind", [ConditionalRiskMinimizer, ExtremeSVM])
+def test_other_estimators_tell_theirs_too(kind, caplog):
+    X, y = rows()
+    with caplog.at_level(logging.INFO, logger="structsolve"):
+        kind(alpha=0.01).fit(X, y)
+        assert "auto" not in caplog.text
+        model = kind().fit(X, y)
+    used = model.settings_["alpha"] if kind is ExtremeSVM else model.alpha_
+    told = [line for line in caplog.messages if "alpha='auto'" in line]
+    assert len(told) == 1 and f"{used:.3g}" in told[0] and kind.__name__ in told[0]
 
 
 def test_batches_do_not_tell_how_many_there_are():

@@ -237,8 +237,9 @@ def test_our_solvers_go_on_from_checkpoints_and_keep_the_model(data, tmp_path, s
 def test_progress_is_told(data, capsys):
     plain(verbose=2, max_iter=2).fit(*data)
     lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 3 and "plain pass 2/2: primal" in lines[2]
-    assert lines[0].startswith("plain: preparing ")
+    assert len(lines) == 4 and "plain pass 2/2: primal" in lines[3]
+    assert lines[0].startswith("ExtremeSVM: alpha='auto' is ")
+    assert lines[1].startswith("plain: preparing ")
 
 
 # -- prediction -------------------------------------------------------------------------------

@@ -189,12 +189,25 @@ def chosen_alpha(
     if not is_auto(estimator.alpha):
         return float(estimator.alpha)
     alpha = rule(problem, estimator.n_jobs or 1)
-    stage(
-        int(estimator.verbose),
-        type(estimator).__name__,
-        f"alpha='auto' is {alpha:.3g} by the scale of the data; a number switches the rule off",
-    )
+    tell(estimator, alpha, "the scale of the data")
     return alpha
+
+
+def tell(estimator: Any, alpha: float, source: str) -> None:
+    """Say in one line of the log what "auto" stands for.
+
+    Parameters
+    ----------
+    estimator : estimator
+    alpha : float
+    source : str
+        What it follows from.
+    """
+    stage(
+        int(getattr(estimator, "verbose", 0)),
+        type(estimator).__name__,
+        f"alpha={AUTO!r} is {alpha:.3g} by {source}; a number switches the rule off",
+    )
 
 
 def weighed(problem: Problem) -> tuple[float, float]:

@@ -17,6 +17,7 @@ from ..extreme.rivals import make_rivals
 from ..solvers.checkpoint import Checkpoint
 from ..utils.parallel import effective_jobs
 from ..utils.params import check_types
+from .alpha import tell
 from .common import OnlyIf, check_number, check_run_settings, generator_of
 from .extreme import files
 from .extreme.calibration import Calibration
@@ -303,6 +304,8 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
         if before is not None and incremental and "eta0" in self.settings_:
             solver = continued(solver, self.settings_)
             alpha = self.settings_["alpha"] if self._is_auto("alpha") else alpha
+        if self._is_auto("alpha"):
+            tell(self, alpha, "the number of examples")
         problem = ExtremeProblem(
             X,
             y,

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..alpha import is_auto
+from ..alpha import is_auto, tell
 from .targets import PartTargets
 
 #: Where no loss of parts compares what is left out: continuous labels.
@@ -40,10 +40,10 @@ def chosen_alpha(model: Any) -> float:
     if not is_auto(model.alpha):
         return float(model.alpha)
     targets, smoother = model._targets, model._smoother
-    if not isinstance(targets, PartTargets) or targets.n < 3:
-        return PLAIN
     unit = float(smoother.values.sum()) / smoother.n
-    if not (np.isfinite(unit) and unit > 0):
+    measured = np.isfinite(unit) and unit > 0
+    if not isinstance(targets, PartTargets) or targets.n < 3 or not measured:
+        tell(model, PLAIN, "default, as no rows left out can be compared")
         return PLAIN
     rows, examples = np.arange(targets.n), targets.examples
     if targets.sizes[0] == 1 and targets.n > ROWS:
@@ -76,7 +76,9 @@ def chosen_alpha(model: Any) -> float:
             labels = targets.examples.labels.copy()
             labels[places] = predicted
             scores.append(-float(targets.losses(labels)[rows].mean()))
-    return alphas[int(np.argmax(scores))]
+    chosen = alphas[int(np.argmax(scores))]
+    tell(model, chosen, f"{len(rows)} rows, each left out")
+    return chosen
 
 
 def _places(offsets: np.ndarray, rows: np.ndarray) -> np.ndarray:
