@@ -49,7 +49,7 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
     alpha : float or "auto", default="auto"
         The paper's lambda: each risk minimises ``mean_i (f(x_i) - L_i)^2 + alpha ||f||^2``. It is
         ``1/n`` of the alpha of :class:`sklearn.kernel_ridge.KernelRidge`, and the alpha of
-        :class:`~structsolve.StructuredSVM` on half the squared error. "auto" predicts up to 256
+        :class:`~structsolve.StructuredSVM` on half the squared error. "auto" predicts up to 512
         rows, each left out itself, with 13 values, and takes the one of least mean loss, for label
         sets of largest micro-F1; without the joint kernel, if any; it is 1e-2 for
         continuous labels.
