@@ -1,6 +1,7 @@
 """alpha="auto": what it is, what it does not depend on, and that numbers mean what they meant."""
 
 import logging
+import warnings
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from structsolve import StructuredSVM as SVM
 from structsolve.estimators.alpha import UNKNOWN, default_alpha
 from structsolve.estimators.collapse import collapse
 from structsolve.estimators.risk.own_alpha import EXPONENTS, ROWS
+from structsolve.solvers import SGD
 from structsolve.solvers.problem import Problem
 from structsolve.structure.ask import pack
 
@@ -248,6 +250,19 @@ def test_models_that_have_collapsed_warn(structure, alpha, message):
     X, Y = 0.01 * X, y if structure == "multiclass" else np.column_stack([y, y[::-1]])
     with pytest.warns(RuntimeWarning, match=message):
         SVM(structure, alpha=alpha).fit(X, Y)
+
+
+def test_steps_of_sgd_are_named_where_they_are_too_large():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 50))
+    y = (X @ rng.normal(size=(50, 8)) > 0).astype(int)
+    few = {"surrogate": "probloss", "alpha": 1e-5, "max_iter": 2}
+    with pytest.warns(RuntimeWarning, match=r"predicts 0 labels.*SGD\(t0=1e5\)"):
+        SVM("multilabel", solver="sgd", **few).fit(X, y)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        SVM("multilabel", solver=SGD(t0=1e5), **few).fit(X, y)
+    assert not [one for one in told if one.category is RuntimeWarning]
 
 
 def test_five_times_as_many_labels_are_told():

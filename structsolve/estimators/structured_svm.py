@@ -503,11 +503,15 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         assert data.problem is not None
         how = collapse(data.problem, data.w)
         if how:
+            steps = ""
+            if self.solver_.name == "sgd":
+                steps = "the first steps of 'sgd' may be too large for so few passes: SGD(t0=1e5); "
             warnings.warn(
                 f"the model {how}: alpha={self.alpha_:.3g} may be too large or too small by far, "
                 "features may tell nothing, or surrogate "
                 f"{data.problem.surrogate_name!r} may have led to a poor local optimum; "
-                "StructuredSVMCV chooses alpha by cross-validation",
+                + steps
+                + "StructuredSVMCV chooses alpha by cross-validation",
                 RuntimeWarning,
                 stacklevel=3,
             )
