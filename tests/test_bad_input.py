@@ -110,7 +110,10 @@ def test_bad_input_at_prediction():
         ({"structure": "chian"}, r"unknown structure 'chian' .did you mean 'chain'\?.; known: \["),
         ({"loss": "haming"}, r"unknown loss 'haming' .* known: \["),
         ({"solver": "adam"}, r"unknown solver 'adam'.*; known: \['admm', 'bcfw'"),
-        ({"surrogate": "hinge"}, r"unknown surrogate 'hinge'; known: \["),
+        (
+            {"surrogate": "hinge"},
+            r"unknown surrogate 'hinge' \(did you mean 'margin'\?\); known: \[",
+        ),
         ({"validation_fraction": 1.0}, "validation_fraction is 1.0"),
         ({"early_stopping": True, "n_iter_no_change": 0}, "n_iter_no_change is 0"),
         ({"loss": CostMatrix([[0, 1], [1, 0]])}, r"CostMatrix: matrix has shape \(2, 2\)"),

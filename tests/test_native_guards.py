@@ -173,6 +173,10 @@ CASES = {
     "losses of labels beyond the states": lambda p: p.plane.largest_loss(
         np.full_like(p.problem.labels, 2**31 - 1)
     ),
+    "rows that are no matrix": lambda p: Polyhedron(np.zeros(0), np.zeros(0), np.zeros(0, bool)),
+    "fewer right sides than rows": lambda p: Polyhedron(
+        sp.csr_matrix(np.eye(2)), np.zeros(1), np.zeros(2, bool)
+    ),
     "the nearest of few weights": lambda p: HALF.nearest(np.zeros(1)),
     "steps inside another space": lambda p: SGDLoop(7, longs(), 1.0).constrain(HALF),
     "blocks inside another space": lambda p: p.runs["block"].loop.constrain(HALF),

@@ -107,6 +107,8 @@ def test_the_core_names_structures_only_as_defaults():
         "cli/commands.py": {"chain", "multiclass"},
         "cli/demo.py": {"chain", "multiclass"},
         "cli/bench.py": {"chain"},
+        # What others call them.
+        "utils/suggest.py": {"chain", "dag", "grid", "mrf", "permutation"},
         # A class among its rivals: what surrogates for several classes are evaluated on.
         "extreme/k_rivals.py": {"multiclass"},
         # The module of pytorch-crf, which is one of chains.

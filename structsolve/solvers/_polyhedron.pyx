@@ -49,8 +49,13 @@ cdef class Polyhedron:
         import scipy.sparse as sp  # heavy
         from scipy.sparse.csgraph import connected_components  # heavy
 
-        self.n_rows = r = A.shape[0]
-        self.dim = A.shape[1]
+        if not sp.issparse(A) or A.ndim != 2 or not np.shape(c) == np.shape(equal) == A.shape[:1]:
+            raise ValueError(
+                f"A, c, equal: found shapes {np.shape(A)}, {np.shape(c)} and {np.shape(equal)}, "
+                "expected a sparse matrix, and a number and a bool for each of its rows"
+            )
+        r, self.dim = A.shape
+        self.n_rows = r
         A = A.tocsr()
         # Rows and coordinates as the nodes of one graph.
         owner = connected_components(sp.bmat([[None, A != 0], [(A != 0).T, None]]), False)[1][:r]
