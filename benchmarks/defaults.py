@@ -367,6 +367,7 @@ def chosen(task: Task, make: Callable[[], Any]) -> np.ndarray:
 def split_of(task: Task, kind: str, errors: bool) -> Split:
     """Train and score: "svm", or "risk" for ConditionalRiskMinimizer."""
     from structsolve import ConditionalRiskMinimizer, StructuredSVM
+    from structsolve.plugins.ordinal import OrdinalStructure
 
     (X, Y), (new, truth) = task.train, task.test
     settings: dict[str, Any] = {"loss": "absolute"} if task.structure == "ordinal" else {}
@@ -381,7 +382,10 @@ def split_of(task: Task, kind: str, errors: bool) -> Split:
     fitted = kind_of(task.structure, **settings).path(X, Y, GRID)
     predictions = [one.predict(new) for one in fitted]
     scores = [task.score(truth, predicted) for predicted in predictions]
-    best = chosen(task, lambda: kind_of(task.structure, **settings))
+    structure = task.structure
+    if structure == "ordinal":  # folds may lack classes
+        structure = OrdinalStructure(classes=np.unique(Y).tolist())
+    best = chosen(task, lambda: kind_of(structure, **settings))
     tuned = float(np.mean([scores[j] for j in best]))
     error = standard_error(task.score, truth, predictions[best[0]]) if errors else 0.0
     peer: float | None = None

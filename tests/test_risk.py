@@ -1,6 +1,8 @@
 """Conditional risk minimisation against enumeration of labels and against textbook ridge."""
 
+import logging
 import pickle
+from functools import partial
 
 import networkx as nx
 import numpy as np
@@ -16,7 +18,7 @@ from sklearn.model_selection import GridSearchCV
 
 import structsolve
 from structsolve import ClassWeights, ConditionalRiskMinimizer, CostMatrix
-from structsolve.estimators.risk import hierarchy_kernel
+from structsolve.estimators.risk import estimator, hierarchy_kernel
 from structsolve.estimators.risk.ridge import FeatureSmoother, JointSmoother, KernelSmoother
 from structsolve.plugins.multilabel import MultilabelStructure
 from structsolve.structure.ask import ask_loss, make_layout
@@ -419,6 +421,55 @@ def test_files_of_feature_maps(tmp_path, feature_map, sparse_rows):
             assert repr(again.feature_map) == repr(feature_map)
             assert (tmp_path / "n").read_bytes() == (tmp_path / "m.structsolve").read_bytes()
         again.fit(X, y)
+
+
+@pytest.mark.parametrize("n", [40, 41])
+@pytest.mark.parametrize("kernel", ["rbf", "polynomial"])
+def test_many_examples_are_compared_by_features(tmp_path, monkeypatch, caplog, n, kernel):
+    monkeypatch.setattr(estimator, "MOST_EXACT", 40)
+    monkeypatch.setattr(estimator, "LANDMARKS", 30)
+    rng = np.random.default_rng(0)
+    X, x = rng.normal(size=(n, 3)), rng.normal(size=(9, 3))
+    y = (X[:, 0] > 0).astype(int)
+    params = {"gamma": 0.3}
+    make = partial(ConditionalRiskMinimizer, kernel=kernel, kernel_params=params)
+    with caplog.at_level(logging.INFO, "structsolve"):
+        model = make().fit(X, y)
+    told = [text for text in caplog.messages if "Nystroem" in text]
+    exact, given = make(feature_map=None).fit(X, y), model.get_params()["feature_map"]
+    assert given == "auto" and not hasattr(exact, "feature_map_")
+    assert hasattr(model, "feature_map_") == bool(told) == (n == 41)
+    if n == 40:
+        assert np.array_equal(model.weights(x), exact.weights(x)) and model.alpha_ == exact.alpha_
+    else:
+        # 30 rows of 41 stand for the others.
+        landmarks = Nystroem(kernel=kernel, n_components=30, random_state=0, **params)
+        by_hand = ConditionalRiskMinimizer(kernel=None, feature_map=landmarks).fit(X, y)
+        assert np.array_equal(model.weights(x), by_hand.weights(x))
+        assert model.risk_bound is not None and model.score(X, y) > 0.8
+    again = reloaded(model, tmp_path)
+    assert again.feature_map == "auto" and np.array_equal(again.weights(x), model.weights(x))
+    assert again.get_params() == model.get_params()
+    small = clone(again).fit(X[:20], y[:20])
+    assert not hasattr(small, "feature_map_")
+    assert not hasattr(model.fit(X[:20], y[:20]), "feature_map_")  # the same object, fitted again
+    paths = make().path(X, y, [0.1, 1.0])
+    for one in paths:
+        assert np.array_equal(one.predict(x), make(alpha=one.alpha).fit(X, y).predict(x))
+
+
+def test_kernels_that_no_features_stand_for(monkeypatch):
+    monkeypatch.setattr(estimator, "MOST_EXACT", 3)
+    X, y = np.random.default_rng(0).normal(size=(8, 2)), np.arange(8) % 2
+    for model, rows in (
+        (ConditionalRiskMinimizer(kernel=lambda A, B: A @ B.T), X),
+        (ConditionalRiskMinimizer(kernel="precomputed"), X @ X.T),
+        (ConditionalRiskMinimizer(kernel=None), X),
+        (ConditionalRiskMinimizer(joint_kernel=np.eye(2)), X),
+    ):
+        assert not hasattr(model.fit(rows, y), "feature_map_")
+    message = "feature_map is 'nystroem', expected a transformer, 'auto' or None"
+    refused(message, ConditionalRiskMinimizer(feature_map="nystroem").fit, X, y)
 
 
 def test_feature_maps_that_files_do_not_hold(tmp_path):

@@ -375,7 +375,7 @@ def make_model(args: argparse.Namespace, structure: Any) -> Any:
             cv=args.cv,
             kernel=(args.kernel or "rbf") if feature_map is None else None,
             kernel_params=kernel_params(args.kernel_param) if feature_map is None else None,
-            feature_map=feature_map,
+            feature_map="auto" if feature_map is None else feature_map,
             joint_kernel=structure.hierarchy if args.joint_kernel else None,
             fit_intercept=not args.no_intercept,
             n_jobs=args.n_jobs,

@@ -161,7 +161,8 @@ class RiskDiagnostics(EstimatorMixin):
         if max_loss is None:
             max_loss = float(self._surrogates(X, y, np.inf)[0].max())
         if kappa is None:
-            kappa = self.kernel_bound_ if self.kernel is not None else self._feature_bound(X)
+            exact = self.kernel is not None and not self._is_mapped()
+            kappa = self.kernel_bound_ if exact else self._feature_bound(X)
         n, ratio = len(values), kappa / self.alpha_
         nu = ratio + ratio**1.5
         confidence = max_loss * (8 * nu / rho + 1) * np.sqrt(np.log(1 / delta) / (2 * n))

@@ -10,12 +10,13 @@ from sklearn.base import BaseEstimator, clone
 
 from ... import registry
 from ...examples.packing import is_sparse
-from ...potentials.mercer import Kernel, given_dense
+from ...potentials.mercer import PRECOMPUTED, Kernel, given_dense
 from ...potentials.mercer_model import PREDICTION_BYTES
 from ...structure.ask import learn_space, make_layout, pack
 from ...utils.parallel import effective_jobs
 from ...utils.params import check_types, cloned_transformer
-from ..alpha import is_auto
+from ...utils.progress import stage
+from ..alpha import AUTO, is_auto
 from ..class_weight import check_class_weight, weighed_loss
 from ..common import mean_score
 from ..label_list import guarded
@@ -27,6 +28,10 @@ from .own_alpha import chosen_alpha
 from .ridge import FeatureSmoother, JointSmoother, KernelSmoother
 from .saving import save
 from .targets import PartTargets, example_rows
+
+# Examples beyond which features stand for a kernel, and how many: a factorisation of 10,000 kernel
+# values squared takes most of a minute, of 1000 features a second.
+MOST_EXACT, LANDMARKS = 4000, 1000
 
 
 class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
@@ -66,9 +71,11 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
         the number of pairs of examples.
     kernel_params : dict, optional
         Named arguments of the kernel.
-    feature_map : transformer, optional
+    feature_map : transformer, "auto" or None, default="auto"
         With ``kernel=None``: a transformer of scikit-learn that makes features, such as
         :class:`sklearn.kernel_approximation.Nystroem` or ``RBFSampler``. It is cloned, then fitted.
+        "auto": beyond 4000 examples, 1000 Nystroem features take the place of a named kernel, and
+        the log tells. None: the kernel itself, whatever the number of examples.
     joint_kernel : ndarray of shape (q, q), networkx graph or dict of children by node, optional
         Kernel over the q parts of a label, so that parts learn from each other (an additive model,
         section 5 of the paper). :func:`structsolve.estimators.risk.hierarchy_kernel` makes it of a
@@ -108,7 +115,7 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
         cv: int | None = None,
         kernel: Any = "rbf",
         kernel_params: Any = None,
-        feature_map: Any = None,
+        feature_map: Any = "auto",
         joint_kernel: Any = None,
         fit_intercept: bool = True,
         n_jobs: int | None = 1,
@@ -162,9 +169,14 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
         )
         kernel = self._kernel()
         rows = self._rows(kernel, examples, X)
-        if self.feature_map is not None:
+        self.__dict__.pop("feature_map_", None)
+        auto = is_auto(self.feature_map)
+        if self.feature_map is not None and not auto:
             self.feature_map_ = cloned_transformer("feature_map", self.feature_map)
-            rows = self._mapped(rows, fit=True)
+        elif auto and examples.n > MOST_EXACT and self._can_be_mapped():
+            self.feature_map_ = self._nystroem(examples.n)
+        if self._is_mapped():
+            kernel, rows = None, self._mapped(rows, fit=True)
         gram = None
         if kernel is None:
             rows = rows.toarray() if is_sparse(rows) else rows
@@ -182,7 +194,8 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
             self.alpha_ = chosen_alpha(self)
         else:
             folds: dict[int, Any] = {}
-            self.cv_losses_ = np.array([held_out_loss(self, a, gram, folds) for a in alphas])
+            with smoother.one_factorisation():
+                self.cv_losses_ = np.array([held_out_loss(self, a, gram, folds) for a in alphas])
             # If several have the same loss, the strongest regularisation.
             best = max(range(len(alphas)), key=lambda k: (-self.cv_losses_[k], alphas[k]))
             self.alpha_ = alphas[best]
@@ -329,7 +342,12 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
         if self.cv is not None and (not isinstance(self.cv, (int, np.integer)) or self.cv < 2):
             raise ValueError(f"cv is {self.cv!r}, expected None or an integer >= 2")
         check_types(self)
-        if self.kernel is not None and self.feature_map is not None:
+        given = self.feature_map is not None and not is_auto(self.feature_map)
+        if isinstance(self.feature_map, str) and given:
+            raise ValueError(
+                f"feature_map is {self.feature_map!r}, expected a transformer, {AUTO!r} or None"
+            )
+        if self.kernel is not None and given:
             raise ValueError(
                 f"feature_map takes the place of kernel={self.kernel!r}: give kernel=None with it"
             )
@@ -342,6 +360,29 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
                     "offered; give cv=, a number of folds"
                 )
         return alphas
+
+    def _is_mapped(self) -> bool:
+        return "feature_map_" in self.__dict__
+
+    def _can_be_mapped(self) -> bool:
+        named = isinstance(self.kernel, str) and self.kernel != PRECOMPUTED
+        return named and self.joint_kernel is None
+
+    def _nystroem(self, n: int) -> Any:
+        """Return features that stand for the kernel, and tell so."""
+        from sklearn.kernel_approximation import Nystroem  # heavy
+
+        text = (
+            f"kernel {self.kernel!r} by {LANDMARKS} Nystroem features, as there are {n} examples, "
+            f"more than {MOST_EXACT}; feature_map=None takes the kernel itself"
+        )
+        stage(0, type(self).__name__, text)
+        return Nystroem(
+            kernel=self.kernel,
+            n_components=LANDMARKS,
+            random_state=0,
+            **(self.kernel_params or {}),
+        )
 
     def _rows(self, kernel: Kernel | None, examples: Any, X: Any) -> Any:
         return example_rows(kernel or Kernel("linear"), examples, given_dense(X))
@@ -386,9 +427,9 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
         examples = pack(self.space_, X)
         self._targets.check_shape(examples)
         rows = self._rows(kernel, examples, X)
+        if self._is_mapped():
+            return examples, self._mapped(rows)
         if kernel is None:
-            if self.feature_map is not None:
-                return examples, self._mapped(rows)
             return examples, rows.toarray() if is_sparse(rows) else rows
         if kernel.precomputed:
             return examples, rows

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...examples.packing import csr_from_arrays
 from ...utils.arrays import check_finite
+from ..alpha import AUTO
 from ..class_weight import weighed_loss
 from ..codec import check_metadata, part_of, revive_params
 from . import feature_maps
@@ -38,18 +39,21 @@ def load(meta: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any) -> An
         When parts of the file do not fit together.
     """
     params, space = revive_params(meta, arrays, kernel, ConditionalRiskMinimizer)
-    model = ConditionalRiskMinimizer(joint_kernel=arrays.get("joint"), **params)
+    model = ConditionalRiskMinimizer(joint_kernel=arrays.get("joint"), feature_map=None, **params)
     model._check_settings()
     if meta.get("feature_map") is not None:
         model.feature_map, model.feature_map_ = feature_maps.of_state(
             meta["feature_map"], part_of(arrays, "map_")
         )
+    if meta.get("feature_map_auto"):
+        model.feature_map = AUTO
     make = getattr(space, "targets_from_state", None) or partial(PartTargets.of_state, space)
     targets = make(model.loss, meta["targets"], part_of(arrays, "targets_"))
     if model.class_weight is not None:
         loss = weighed_loss(model.class_weight, model.loss, space, targets.examples)
         targets = PartTargets(space, targets.examples, loss)
-    smoother = KernelSmoother if model.kernel is not None else FeatureSmoother
+    by_features = model.kernel is None or model._is_mapped()
+    smoother = FeatureSmoother if by_features else KernelSmoother
     check_finite(part_of(arrays, "smoother_"))
     fitted = smoother.of_arrays(part_of(arrays, "smoother_"), bool(model.fit_intercept))
     if fitted.n != targets.n:
@@ -57,7 +61,7 @@ def load(meta: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any) -> An
     rows: Any = arrays.get("rows")
     if "rows_data" in arrays:
         rows = csr_from_arrays(arrays, "rows_")
-    if rows is not None and model.kernel is not None and rows.shape[0] != targets.n:
+    if rows is not None and not by_features and rows.shape[0] != targets.n:
         raise ValueError(f"it holds features of {rows.shape[0]} examples and {targets.n} labels")
     model._become_fitted(space, targets, fitted, rows)
     model.alpha_ = float(meta["alpha"])

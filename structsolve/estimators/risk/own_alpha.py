@@ -63,19 +63,20 @@ def chosen_alpha(model: Any) -> float:
     sets = getattr(model.space_.structure, "label_sets", False)
     scores = []
     alphas = (unit * 10.0**EXPONENTS).tolist()
-    for alpha in alphas:
-        weights = smoother.left_out(alpha, rows)
-        predicted, _ = targets.decode(
-            lambda a, b, weights=weights: targets.scores(weights[a:b]), examples, model.n_jobs
-        )
-        if sets:
-            scores.append(
-                2 * float((predicted * truth).sum()) / max(float((predicted + truth).sum()), 1)
+    with smoother.one_factorisation():
+        for alpha in alphas:
+            weights = smoother.left_out(alpha, rows)
+            predicted, _ = targets.decode(
+                lambda a, b, weights=weights: targets.scores(weights[a:b]), examples, model.n_jobs
             )
-        else:
-            labels = targets.examples.labels.copy()
-            labels[places] = predicted
-            scores.append(-float(targets.losses(labels)[rows].mean()))
+            if sets:
+                scores.append(
+                    2 * float((predicted * truth).sum()) / max(float((predicted + truth).sum()), 1)
+                )
+            else:
+                labels = targets.examples.labels.copy()
+                labels[places] = predicted
+                scores.append(-float(targets.losses(labels)[rows].mean()))
     chosen = alphas[int(np.argmax(scores))]
     tell(model, chosen, f"{len(rows)} rows, each left out")
     return chosen

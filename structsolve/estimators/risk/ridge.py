@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, TypeVar
 
 import numpy as np
@@ -63,6 +65,10 @@ class _Smoother:
                     f"{expected}"
                 )
         return made
+
+    def one_factorisation(self) -> AbstractContextManager[None]:
+        """Keep what all values of lambda share, while several are tried."""
+        return nullcontext()
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return arrays for a model file.
@@ -190,7 +196,7 @@ class _Smoother:
         ndarray of shape (t, n)
         """
         own = np.arange(self.n) if rows is None else rows
-        S = self.weights_at(self._training_rows()[own], alpha)
+        S = self.weights_at(self._training_rows(own), alpha)
         diagonal = np.arange(len(own)), own
         rest = np.maximum(1 - S[diagonal], ROUNDING)
         S[diagonal] = 0.0
@@ -216,8 +222,8 @@ class _Smoother:
         """Return ``_duals().T @ targets``."""
         raise NotImplementedError
 
-    def _training_rows(self) -> np.ndarray:
-        """Return the training examples' rows, projected."""
+    def _training_rows(self, own: np.ndarray) -> np.ndarray:
+        """Return the projected rows of some training examples."""
         raise NotImplementedError
 
 
@@ -266,8 +272,8 @@ class KernelSmoother(_Smoother):
     def _products(self, targets: Any) -> np.ndarray:
         return np.asarray((targets.T @ self.vectors).T)
 
-    def _training_rows(self) -> np.ndarray:
-        return self.vectors * self.values
+    def _training_rows(self, own: np.ndarray) -> np.ndarray:
+        return self.vectors[own] * self.values
 
 
 class FeatureSmoother(_Smoother):
@@ -286,6 +292,7 @@ class FeatureSmoother(_Smoother):
     _ARRAYS = ("Z", "mean", "values", "vectors")
     Z: np.ndarray
     mean: np.ndarray
+    _kept: np.ndarray | None = None
 
     def __init__(self, Z: np.ndarray, fit_intercept: bool):
         from scipy.linalg import eigh, svd  # heavy
@@ -309,12 +316,22 @@ class FeatureSmoother(_Smoother):
         return x - self.mean
 
     def _duals(self) -> np.ndarray:
-        return self.Z @ self.vectors
+        return self.Z @ self.vectors if self._kept is None else self._kept
+
+    @contextmanager
+    def one_factorisation(self) -> Iterator[None]:
+        """Keep a product as large as Z, which all values of lambda share."""
+        self._kept = self._duals()
+        try:
+            yield
+        finally:
+            self._kept = None
 
     def _products(self, targets: Any) -> np.ndarray:
         return self.vectors.T @ np.asarray((targets.T @ self.Z).T)
 
-    _training_rows = _duals
+    def _training_rows(self, own: np.ndarray) -> np.ndarray:
+        return self._duals()[own]
 
 
 class JointSmoother:

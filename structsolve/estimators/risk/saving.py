@@ -9,6 +9,7 @@ import numpy as np
 
 from ...examples.packing import csr_to_arrays, is_sparse
 from ...utils import container
+from ..alpha import is_auto
 from ..codec import TRANSIENT
 from ..saving import describe
 from . import feature_maps
@@ -28,14 +29,16 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         Naming the parameter that a file without pickle cannot hold.
     """
     map_meta, map_arrays = None, dict[str, np.ndarray]()
-    if model.feature_map is not None:
-        map_meta, map_arrays = feature_maps.to_state(model.feature_map, model.feature_map_)
+    if model._is_mapped():
+        given = model.feature_map_ if is_auto(model.feature_map) else model.feature_map
+        map_meta, map_arrays = feature_maps.to_state(given, model.feature_map_)
     meta, arrays = describe(model, ("joint_kernel", "feature_map", *TRANSIENT))
     target_meta, target_arrays = model._targets.state()
     meta |= {
         "targets": target_meta,
         "alpha": model.alpha_,
         "feature_map": map_meta,
+        "feature_map_auto": is_auto(model.feature_map),
         "kernel_bound": getattr(model, "kernel_bound_", None),
     }
     parts = {
