@@ -77,6 +77,7 @@ class RiskDiagnostics(EstimatorMixin):
     _targets: Any
     _joint: Any
     _new_rows: Any
+    _is_mapped: Any
     _scores: Any
 
     # -- diagnostics ----------------------------------------------------------------------------
