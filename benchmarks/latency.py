@@ -11,8 +11,11 @@ proper nouns) with dicts; python-crfsuite's tagger gets the same features.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -44,6 +47,21 @@ def latencies(examples: Sequence[Any], calls: Sequence[Call], rounds: int) -> np
                 call(example)
                 spent[c, r, i] = time.perf_counter() - begun
     return spent.reshape(len(calls), -1)
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Nothing printed by compiled code: omikuji draws bars."""
+    kept = [os.dup(1), os.dup(2)]
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), 1)
+        os.dup2(nowhere.fileno(), 2)
+        try:
+            yield
+        finally:
+            for k, old in enumerate(kept, 1):
+                os.dup2(old, k)
+                os.close(old)
 
 
 def saved(model: Any, folder: Path) -> Any:
@@ -260,9 +278,10 @@ def extreme(folder: Path, _: int) -> Iterator[Case]:
     for row, label in zip(X, y):
         lines.append(f"{label} " + " ".join(f"{j}:{v:.6g}" for j, v in zip(row.indices, row.data)))
     (folder / "train.txt").write_text("\n".join(lines) + "\n")
-    theirs = omikuji.Model.train_on_data(str(folder / "train.txt"))
-    theirs.save(str(folder / "omikuji"))
-    theirs = omikuji.Model.load(str(folder / "omikuji"))
+    with quiet():
+        theirs = omikuji.Model.train_on_data(str(folder / "train.txt"))
+        theirs.save(str(folder / "omikuji"))
+        theirs = omikuji.Model.load(str(folder / "omikuji"))
     rows = [X[i] for i in range(200)]
     pairs = [list(zip(row.indices.tolist(), row.data.tolist())) for row in rows]
     yield (
@@ -285,6 +304,7 @@ def main() -> None:
     parser.add_argument("--sentences", type=int, default=2000, help="to train taggers on")
     args = parser.parse_args()
     header("Latency of one example, µs")
+    warnings.simplefilter("ignore")  # short fits
     lines = []
     for part in args.only:
         with tempfile.TemporaryDirectory() as folder:
