@@ -2,9 +2,9 @@
 Marginals you can trust: calibration
 ====================================
 
-Of the digits that get a chance of 80 %, are 80 % right? A conditional random field is trained to
-say so, the better the weaker its regulariser. The margin is not: its scores have the scale that
-separates labels (:doc:`/probabilities`).
+If digits get a probability of 80 %, are 80 % of them right? A conditional random field is trained
+for this, and does better with a weaker regulariser. The margin is not: its scores have the scale
+that separates labels (:doc:`/probabilities`).
 """
 
 import matplotlib.pyplot as plt
