@@ -2,10 +2,10 @@
 
 Trains on nine OCR folds and tests on the held-out one.  Both sides see the 128 pixels, a bias
 and word ends: an intercept and start/end tables on our side, the attributes "bias", "BOS" and
-"EOS" on theirs.  Their data is converted and appended before the clock starts; ours is given as
-structsolve.Sequences and packed inside it.  A point of a curve is a separate training run with that
-many iterations.  Prints the time each needs to an error of --target and the ratio, and
-draws pictures/accuracy_ocr.png (not with --only or --quick).
+"EOS" on theirs. Their data is converted and appended before the clock starts; ours is given as
+structsolve.Sequences and packed while the clock runs. A point of a curve is a separate training run
+with that many iterations. Prints the time of each to an error of --target and the ratio, and draws
+pictures/accuracy_ocr.png (not with --only or --quick).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ OURS: dict[str, tuple[Any, float, tuple[int, ...]]] = {
     "ours, sgd C=.3": ("sgd", 0.3, (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 40)),
     "ours, sgd C=1": ("sgd", 1.0, (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 40)),
 }
-LONG = 40.0  # CPU seconds of a curve above which it is run once
+LONG = 40.0  # curves that take more CPU seconds run once
 Curve = list[tuple[int, float, float, float]]  # iterations, CPU s, wall s, test error
 
 

@@ -1,8 +1,8 @@
 """Cost of the build: seconds of Cython and of the C compiler, lines of C, modules.
 
-Translates a copy of the checkout that it is run in, by that checkout's own setup.py, and compiles
-each module apart with the commands of setuptools.  Seconds are CPU seconds, user and system; no
-compiler cache is used.
+Translates a copy of the current checkout with the checkout's setup.py, and compiles each module
+separately with the commands of setuptools. Seconds are CPU seconds, user and system; no compiler
+cache is used.
 
     python benchmarks/build_seconds.py
     python benchmarks/build_seconds.py --only plugins.mrf --flags=-O1 --top 5
@@ -68,7 +68,7 @@ def copied(root: Path, folder: Path) -> None:
 
 
 def waited(process: subprocess.Popen[Any]) -> float:
-    """CPU seconds of a process and of those that it waited for."""
+    """CPU seconds of a process and of the children that it waited for."""
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
@@ -135,7 +135,7 @@ def main() -> None:
         folder = args.keep or Path(temporary)
         copied(root, folder)
         cython, command, extensions = translated(folder)
-        # A cache would answer in place of the compiler.
+        # A compiler cache would skip the compilation.
         command = [word for word in command if Path(word).stem not in ("ccache", "sccache")]
         wanted = [e for e in extensions if re.search(args.only, e["name"])]
 
