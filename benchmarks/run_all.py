@@ -82,8 +82,8 @@ SCRIPTS = {
 PREFACE = """# Results
 
 Written by `benchmarks/run_all.py`; see `benchmarks/README.md` for what each script compares.  Times
-are process CPU seconds unless called wall.  Where a section compares, both sides
-are of one run, unless a note below its heading says that it was run in parts.
+are process CPU seconds unless called wall.  Both sides of a comparison are from one run,
+unless a note below the heading says that it was run in parts.
 """
 
 

@@ -151,8 +151,8 @@ def main() -> None:
         ]
     print(table(COLUMNS, rows), flush=True)
     print(
-        "The gap is that of a certificate over all training pictures: with `exact` between primal\n"
-        "and dual of the margin itself, else of its linear relaxation.\n"
+        "The gap is certified over all training pictures: with `exact` between primal\n"
+        "and dual of the margin, otherwise of its linear relaxation.\n"
     )
 
 
