@@ -123,7 +123,7 @@ def main() -> None:
     if peers:
         print(f"fastest crfsuite to {args.target:g}: {min(peers):.3f} s")
     if ours and peers:
-        print(f"ours: {min(ours):.3f} s, ratio {ratio(min(peers), min(ours))} (asked: 5x)")
+        print(f"ours: {min(ours):.3f} s, ratio {ratio(min(peers), min(ours))} (target: 5x)")
     print()
     if args.only or args.quick:
         return

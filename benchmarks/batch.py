@@ -128,7 +128,7 @@ def one_thread(seconds: float) -> None:
             asked = ASKED.get(what) if name.startswith("tagging") else None
             rows.append([name, what, mine, None, None, None, asked, None])
     columns = ["batch", "what", "us", "us, sizes not seen before", "loop, us", "loop / ours"]
-    print(table([*columns, "asked", "same answer"], rows))
+    print(table([*columns, "target", "same result"], rows))
 
 
 def threads(seconds: float) -> None:

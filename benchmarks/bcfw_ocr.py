@@ -250,7 +250,7 @@ def memory(structsolve: Any) -> None:
                 "dense duals MB",
                 "peak RSS over input MB",
                 "peak tracemalloc MB",
-                "asked: at most",
+                "target: at most",
                 "own accounting",
             ],
             rows,

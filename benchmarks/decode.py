@@ -104,7 +104,7 @@ def letters_per_second(structsolve: Any, repeat: int) -> None:
                 "letters per CPU s",
                 "wall s",
                 "converting, us per letter",
-                "crfsuite / this (asked of ours: 10x)",
+                "crfsuite / this (our target: 10x)",
             ],
             [
                 [

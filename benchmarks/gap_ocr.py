@@ -120,7 +120,7 @@ def main() -> None:
                     f"{run['primal']:.3f}], published [{low}, {high}]"
                 )
         print(
-            f"### {title}: {words.n_words} words, asked of us: under {ASKED[title]:g} s on the "
+            f"### {title}: {words.n_words} words, our target: under {ASKED[title]:g} s on the "
             "machine where the peers were first measured\n"
         )
         print(

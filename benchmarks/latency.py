@@ -298,7 +298,7 @@ def main() -> None:
                 cells = [f"{x:.0f}" for x in (mine, mine99, other, other99)]
                 ratio = f"{mine / other:.2f}"
                 lines.append([title, *cells[:2], peer, *cells[2:], ratio, asked])
-    columns = ["example", "p50", "p99", "peer", "its p50", "its p99", "ours / theirs", "asked"]
+    columns = ["example", "p50", "p99", "peer", "its p50", "its p99", "ours / theirs", "target"]
     print(table(columns, lines))
 
 

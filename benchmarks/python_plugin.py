@@ -130,7 +130,7 @@ def main() -> None:
         examples = model.space_.pack(X, Y)
         own = own_time(model.space_, examples, 20_000)
         rows.append([f"{form} parts, label of type {answer}", cut, own, cut - own, native])
-    columns = ["plugin", "cut", "plugin's own", f"above (asked: {ASKED:.0f})", "built-in chain"]
+    columns = ["plugin", "cut", "plugin's own", f"above (target: {ASKED:.0f})", "built-in chain"]
     print(table(columns, rows))
 
 

@@ -75,7 +75,7 @@ def simulated(X: list[Any], Y: list[Any], cuts: bool) -> None:
     add("ADMM, two passes", ConsensusADMM(metric="auto", passes=2), 1.0, 4)
     if cuts:
         add("one-slack", CuttingPlane(), 0.02, 4)
-    columns = ("solver", "shards", "rounds", "asked", "CPU s", "primal", "gap", "metric")
+    columns = ("solver", "shards", "rounds", "target", "CPU s", "primal", "gap", "metric")
     print(table(columns, rows))
 
 
