@@ -1,11 +1,11 @@
 """Test letter error over training time: ours against every algorithm of python-crfsuite.
 
-Trains on nine OCR folds and tests on the held-out one.  Both sides see the 128 pixels, a bias
-and word ends: an intercept and start/end tables on our side, the attributes "bias", "BOS" and
-"EOS" on theirs. Their data is converted and appended before the clock starts; ours is given as
-structsolve.Sequences and packed while the clock runs. A point of a curve is a separate training run
-with that many iterations. Prints the time of each to an error of --target and the ratio, and draws
-pictures/accuracy_ocr.png (not with --only or --quick).
+Trains on nine OCR folds and tests on the held-out one.  Both sides see the 128 pixels, a bias and
+word ends: an intercept and start/end tables on our side, the attributes "bias", "BOS" and "EOS" on
+theirs.  Their data is converted and appended before the clock starts; ours is given as
+structsolve.Sequences and packed while the clock runs.  A point of a curve is a separate training
+run with that many iterations.  Prints the time of each to an error of --target and the ratio, and
+draws pictures/accuracy_ocr.png (not with --only or --quick).
 """
 
 from __future__ import annotations

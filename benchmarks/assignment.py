@@ -2,8 +2,8 @@
 
 Each problem is solved many times: ours in a native loop (as training calls the oracle) and by
 `assign`, which checks its argument and proves the optimum by prices; the others by their Python
-functions in a Python loop. The time is the least of several runs. If a value differs from SciPy's,
-or from the published optimum, the script ends.
+functions in a Python loop.  The time is the least of several runs.  If a value differs from
+SciPy's, or from the published optimum, the script ends.
 
     STRUCTSOLVE_DATA=... python benchmarks/assignment.py        # with `pip install lap`
 """

@@ -1,8 +1,8 @@
 """Batches with given scores: the native entry beside a Python loop over cuts, in microseconds.
 
-There is a batch of tagged sentences and one of parsed sentences, with float32 scores. The peer is a
-loop over calls for single examples: NumPy collects the part scores of each example,
-``surrogates.calls.cut`` makes a cut, and its entries are added to the gradients. With two and four
+There is a batch of tagged sentences and one of parsed sentences, with float32 scores.  The peer is
+a loop over calls for single examples: NumPy collects the part scores of each example,
+``surrogates.calls.cut`` makes a cut, and its entries are added to the gradients.  With two and four
 threads the script prints wall time, which needs as many idle cores (the load is printed), and
 whether the results are the same bits.
 """

@@ -1,7 +1,7 @@
 """Cost of the build: seconds of Cython and of the C compiler, lines of C, modules.
 
 Translates a copy of the current checkout with the checkout's setup.py, and compiles each module
-separately with the commands of setuptools. Seconds are CPU seconds, user and system; no compiler
+separately with the commands of setuptools.  Seconds are CPU seconds, user and system; no compiler
 cache is used.
 
     python benchmarks/build_seconds.py

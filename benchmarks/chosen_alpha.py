@@ -3,12 +3,12 @@
     STRUCTSOLVE_DATA=../shared/data python benchmarks/chosen_alpha.py --sets digits wine iris
 
 StructuredSVMCV and HierarchicalSVMCV with their defaults choose alpha by five folds of the training
-rows. The grid trains the plain estimator on the same rows at three values per power of ten, over
+rows.  The grid trains the plain estimator on the same rows at three values per power of ten, over
 six powers from the start of the path, each from the previous solution, and takes the best alpha by
-the test rows themselves. The standard error is that of the best score, by the jackknife over twenty
-blocks of test examples. For small sets and label sets, scores and errors are means over five
-splits, which share the best alpha of the grid. Features are scaled; large sets are cut. Rows that
-end in "shell" have the alpha of ``structsolve fit --alphas path`` on the same rows in a file.
+the test rows themselves.  The standard error is that of the best score, by the jackknife over
+twenty blocks of test examples.  For small sets and label sets, scores and errors are means over
+five splits, which share the best alpha of the grid.  Features are scaled; large sets are cut.  Rows
+that end in "shell" have the alpha of ``structsolve fit --alphas path`` on the same rows in a file.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The best closed set of a hierarchy: our oracle against linear programs, from 50 to 50,000 nodes.
 
 The hierarchies are random trees, and graphs in which half of the nodes have a second parent and a
-fifth a third. Every call has new normal scores. highspy keeps its model and its basis while only
-costs change; cvxpy compiles a problem with parameters once. All must give the same value. Ours is
+fifth a third.  Every call has new normal scores. highspy keeps its model and its basis while only
+costs change; cvxpy compiles a problem with parameters once.  All must give the same value.  Ours is
 the time of the native call, as in training and prediction, and of a call from Python, which adds
 checks and new arrays.
 

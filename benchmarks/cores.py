@@ -1,9 +1,9 @@
 """Training on several cores: wall time to a gap of 1 %, in threads.
 
 Each task is trained by BCFW one example at a time (batch=1, one thread), and on one, two and four
-threads by BCFW in batches of 16 and by consensus ADMM over two and four shards. Passes at fixed
+threads by BCFW in batches of 16 and by consensus ADMM over two and four shards.  Passes at fixed
 weights, which certify the gap, count for ADMM but not for BCFW. If the oracle takes nearly all of a
-pass, some passes are timed instead. Times are the best of --repeat runs, interleaved. On a shared
+pass, some passes are timed instead.  Times are the best of --repeat runs, interleaved.  On a shared
 machine a run may get fewer cores than it requests: "cores had" is CPU over wall seconds of the
 process, including threads that spin, and "free" is the cores that four spinning processes got just
 before.

@@ -1,8 +1,8 @@
 """Decoding: letters per second of predict against python-crfsuite's tagger, and the recursions.
 
-Both sides decode all ten OCR folds with a model of fold 0. Features are already in the library's
+Both sides decode all ten OCR folds with a model of fold 0.  Features are already in the library's
 input form (ItemSequence on their side; structsolve.Sequences, or lists of matrices, on ours); the
-conversion is timed separately. Recursions are timed against textbook and vectorised C loops, per
+conversion is timed separately.  Recursions are timed against textbook and vectorised C loops, per
 cell, with (L - 1) K^2 cells per chain.
 """
 

@@ -2,12 +2,12 @@
 
     STRUCTSOLVE_DATA=../shared/data python benchmarks/defaults.py --sets mc-wine ml-yeast
 
-All sets are used, with at most `--rows` training examples each. Small and quick sets are split
-several times, and scores are means over the splits. "tuned" is the alpha of a grid of six powers of
-ten with the best mean *on the test rows*, which no selection rule can see, so it is optimistic. The
-standard error is that of the tuned mean over the splits; for one split, it comes from 100 draws of
-the test examples. A default misses if it is behind by more than 5 % of the score and more than one
-standard error.
+All sets are used, with at most `--rows` training examples each.  Small and quick sets are split
+several times, and scores are means over the splits.  "tuned" is the alpha of a grid of six powers
+of ten with the best mean *on the test rows*, which no selection rule can see, so it is optimistic.
+The standard error is that of the tuned mean over the splits; for one split, it comes from 100 draws
+of the test examples.  A default misses if it is behind by more than 5 % of the score and more than
+one standard error.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Dependency parsing of English: attachment and speed of first-order parsers, dep-ud-english-ewt.
 
-Training sentences have at most 40 words, with hashed features of words and gold tags. One parser
+Training sentences have at most 40 words, with hashed features of words and gold tags.  One parser
 predicts all trees with one child of the root, the other projective trees (it trains on the
-projective trees closest to the true ones). Unlabelled attachment score (UAS) is on the development
-and the test set, with punctuation and all lengths. Each alpha has a row; none is chosen. ProbLoss
+projective trees closest to the true ones).  Unlabelled attachment score (UAS) is on the development
+and the test set, with punctuation and all lengths.  Each alpha has a row; none is chosen.  ProbLoss
 is compared with the margin, both by SGD, because BCFW takes only surrogates affine in the margin.
 
     STRUCTSOLVE_DATA=... python benchmarks/dependency.py [--quick]

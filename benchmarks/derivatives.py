@@ -1,7 +1,7 @@
 """Derivatives of marginals: the Jacobian times a direction, beside the projection itself.
 
-Calls are from Python. The time of the same call for the smallest example, which is Python's
-overhead, is subtracted. The peer is the difference of two projections, which is also less exact.
+Calls are from Python.  The time of the same call for the smallest example, which is Python's
+overhead, is subtracted.  The peer is the difference of two projections, which is also less exact.
 
     python benchmarks/derivatives.py
 """

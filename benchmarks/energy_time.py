@@ -1,10 +1,10 @@
 """Score and bound of decoders over time, on stereo from two views of the motorcycle.
 
-Costs of pixels are differences of colours. Costs of neighbours grow with the step in disparity up
-to two steps; this is a metric, so expansion moves are allowed. Scores are maximised, in units of
-the highest bound seen. On the small picture HiGHS solves the whole relaxation; on the large one it
-does not finish. Each point is a separate run, except for PyMaxflow, whose moves are timed one by
-one. The script writes `docs/pictures/decoders.png`.
+Costs of pixels are differences of colours.  Costs of neighbours grow with the step in disparity up
+to two steps; this is a metric, so expansion moves are allowed.  Scores are maximised, in units of
+the highest bound seen.  On the small picture HiGHS solves the whole relaxation; on the large one it
+does not finish.  Each point is a separate run, except for PyMaxflow, whose moves are timed one by
+one.  The script writes `docs/pictures/decoders.png`.
 """
 
 from __future__ import annotations

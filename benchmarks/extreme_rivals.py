@@ -3,7 +3,7 @@
     python benchmarks/extreme_rivals.py --sets lshtc
     python benchmarks/extreme_rivals.py --model trained.npz --sets lshtc
 
-Sets come from ``extreme_data.py``. Weights are class means of length one, or those of ``--model``:
+Sets come from ``extreme_data.py``.  Weights are class means of length one, or those of ``--model``:
 a CSR matrix of features by classes, as ``scipy.sparse.save_npz`` writes it.  Every index gets the
 same rows and excludes their true classes.  Entries are the weights that a scan reads, as a share of
 all weights of the rows' features; missed is the score of the true best class minus that of the best

@@ -4,7 +4,7 @@ The split is the given one.  alpha (and beta, and the loss of the peer) has the 
 random quarter of the training rows after training on the rest, for small sets on average over
 several quarters.  The search goes from the largest alpha of a grid downwards, on bibtex until six
 in a row are no better than the best.  Ours are warm-started, with ten passes each.  The final model
-is trained from scratch on all training rows, up to `--passes` or a gap of 1 %. The peer is
+is trained from scratch on all training rows, up to `--passes` or a gap of 1 %.  The peer is
 scikit-learn's LinearSVC per label with C = 1 / (alpha n); its constant feature is regularised as
 ours is.  No threshold is tuned.
 

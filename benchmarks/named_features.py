@@ -5,7 +5,7 @@
 6 million features of the chunking template (``conll_features``, not timed), as lists of strings.
 python-crfsuite's users call ``Trainer.append(items, labels)``, which packs and numbers them;
 ``ItemSequence(items)`` only copies the strings.  Ours is ``SequenceVectorizer().fit_transform``,
-whose matrices training takes without a copy; predictions need ``transform``. The second table has
+whose matrices training takes without a copy; predictions need ``transform``.  The second table has
 the first call of a fresh process, on lists of strings and on dicts of features for tagging names.
 """
 

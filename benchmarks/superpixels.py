@@ -1,7 +1,7 @@
 """Training on superpixel graphs and on pictures: ms of a relaxed call and of a picture in a pass.
 
 Graphs of 500 nodes, 1481 edges and 21 labels, generated like those of the Pascal and MSRC examples
-of other libraries: 30 features a node, three features an edge (constant, contrast, vertical). Each
+of other libraries: 30 features a node, three features an edge (constant, contrast, vertical).  Each
 oracle call solves the loss-augmented linear relaxation, at weights after some passes of our
 training; the gap is bound minus value, relative to the bound.  HiGHS solves that of the first
 picture.  In training, calls end at a tenth of the previous pass's gap; "allowed" repeats that.  The

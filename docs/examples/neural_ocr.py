@@ -1,7 +1,7 @@
 """Handwritten words with scores from a network: convolutions over each letter, a chain over them.
 
-Reads the OCR letters from the folder STRUCTSOLVE_DATA, or generates strips of digits. Fold 0 is for
-testing, as in `benchmarks/accuracy_ocr.py`, fold 1 for development, the others for training.
+Reads the OCR letters from the folder STRUCTSOLVE_DATA, or generates strips of digits.  Fold 0 is
+for testing, as in `benchmarks/accuracy_ocr.py`, fold 1 for development, the others for training.
 
     STRUCTSOLVE_DATA=... python docs/examples/neural_ocr.py --picture curves.png
 """

@@ -1,9 +1,9 @@
 """A parser with scores from a network: two layers of BiLSTM, and a perceptron for each arc.
 
-Reads the English Web Treebank from the folder STRUCTSOLVE_DATA, or generates sentences. Words and
+Reads the English Web Treebank from the folder STRUCTSOLVE_DATA, or generates sentences.  Words and
 gold tags are embedded; an arc's score comes from the states at its two ends, as in Kiperwasser and
-Goldberg (2016). Training uses the projective trees closest to the true ones. Attachment counts all
-words.
+Goldberg (2016).  Training uses the projective trees closest to the true ones.  Attachment counts
+all words.
 
     STRUCTSOLVE_DATA=... python docs/examples/neural_parser.py --picture curves.png
 """
