@@ -146,7 +146,7 @@ def main() -> None:
             modules = sorted(pool.map(job, wanted), key=lambda m: -m.seconds)
     if args.json:
         args.json.write_text(json.dumps([m._asdict() for m in modules], indent=1))
-    print(f"## What the build costs\n\n{machine()}\n")
+    print(f"## Build time\n\n{machine()}\n")
     total = sum(m.seconds for m in modules)
     rows: list[list[object]] = [
         ["Cython, all modules [CPU s]", cython],

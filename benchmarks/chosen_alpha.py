@@ -278,7 +278,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sets", nargs="*", default=list(SETS), choices=list(SETS))
     args = parser.parse_args()
-    header("The alpha that is chosen, beside the best of a dense grid on the test rows")
+    header("The chosen alpha beside the best of a dense grid on the test rows")
     warnings.simplefilter("ignore")
     columns = ["set", "rows", "splits", "tried", "CPU s", "alpha chosen", "its score"]
     columns += ["best of the grid", "its score", "standard error", "behind", "within one"]

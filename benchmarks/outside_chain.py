@@ -85,7 +85,7 @@ def main() -> None:
     parser.add_argument("--states", type=int, nargs="+", default=[4, 10, 26, 60])
     parser.add_argument("--rounds", type=int, default=15)
     args = parser.parse_args()
-    header("Oracles written outside: µs a cut")
+    header("Oracles of plugins: µs a cut")
     if structsolve_or_none() is None:
         return
     with tempfile.TemporaryDirectory() as folder:
