@@ -95,7 +95,7 @@ def translated(folder: Path) -> tuple[float, list[str], list[dict[str, Any]]]:
 def compiled(
     folder: Path, command: Sequence[str], extension: dict[str, Any], flags: Sequence[str], runs: int
 ) -> Compiled:
-    """Compile one module and keep the quickest of ``runs``."""
+    """Compile one module and keep the fastest of ``runs``."""
     (source,) = extension["sources"]
     target = folder / f"{extension['name']}.o"
     macros = [f"-D{name}" + ("" if v is None else f"={v}") for name, v in extension["macros"]]
@@ -125,7 +125,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="regular expression of modules to compile")
     parser.add_argument("--flags", nargs="+", default=[], help="given to the compiler at the end")
     parser.add_argument("--processes", type=int, default=2, help="modules compiled at once")
-    parser.add_argument("--runs", type=int, default=1, help="times each; the quickest counts")
+    parser.add_argument("--runs", type=int, default=1, help="runs of each module; the fastest counts")
     parser.add_argument("--top", type=int, default=15, help="modules shown; 0 for all")
     parser.add_argument("--json", type=Path, help="file to write every module's figures to")
     parser.add_argument("--keep", type=Path, help="new folder to translate in, which is kept")

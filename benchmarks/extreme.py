@@ -134,7 +134,7 @@ def compare(name: str, told: dict[str, dict[str, float] | None]) -> None:
         peer = min(others, key=lambda k: others[k][key])
         words.append(f"{title} {mine[key] / others[peer][key]:.3f} of {peer}'s, the best")
     peer = min(others, key=lambda k: others[k]["fit"])
-    words.append(f"fit {mine['fit'] / others[peer]['fit']:.2f} of {peer}'s, the quickest")
+    words.append(f"fit {mine['fit'] / others[peer]['fit']:.2f} of {peer}'s, the fastest")
     pecos = others.get("pecos")
     if pecos:
         part = {k: mine[k] / pecos[k] for k in ("error", "fit", "ms", "mb")}
