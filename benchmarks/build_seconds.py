@@ -125,7 +125,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="regular expression of modules to compile")
     parser.add_argument("--flags", nargs="+", default=[], help="given to the compiler at the end")
     parser.add_argument("--processes", type=int, default=2, help="modules compiled at once")
-    parser.add_argument("--runs", type=int, default=1, help="runs of each module; the fastest counts")
+    parser.add_argument("--runs", type=int, default=1, help="runs of each; the fastest counts")
     parser.add_argument("--top", type=int, default=15, help="modules shown; 0 for all")
     parser.add_argument("--json", type=Path, help="file to write every module's figures to")
     parser.add_argument("--keep", type=Path, help="new folder to translate in, which is kept")
