@@ -1,10 +1,10 @@
 """Test letter error over training time: ours against every algorithm of python-crfsuite.
 
-Trains on nine OCR folds and tests on the held-out one.  Both sides see the 128 pixels, a bias
-and word ends: an intercept and start/end tables on our side, the attributes "bias", "BOS" and
-"EOS" on theirs.  Their data is converted and appended before the clock starts; ours is given as
-structsolve.Sequences and packed inside it.  A point of a curve is a separate training run with that
-many iterations.  Prints the time each needs to an error of --target and the ratio, and
+Trains on nine OCR folds and tests on the held-out one.  Both sides see the 128 pixels, a bias and
+word ends: an intercept and start/end tables on our side, the attributes "bias", "BOS" and "EOS" on
+theirs.  Their data is converted and appended before the clock starts; ours is given as
+structsolve.Sequences and packed while the clock runs.  A point of a curve is a separate training
+run with that many iterations.  Prints the time of each to an error of --target and the ratio, and
 draws pictures/accuracy_ocr.png (not with --only or --quick).
 """
 
@@ -37,7 +37,7 @@ OURS: dict[str, tuple[Any, float, tuple[int, ...]]] = {
     "ours, sgd C=.3": ("sgd", 0.3, (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 40)),
     "ours, sgd C=1": ("sgd", 1.0, (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 40)),
 }
-LONG = 40.0  # CPU seconds of a curve above which it is run once
+LONG = 40.0  # curves that take more CPU seconds run once
 Curve = list[tuple[int, float, float, float]]  # iterations, CPU s, wall s, test error
 
 
@@ -123,7 +123,7 @@ def main() -> None:
     if peers:
         print(f"fastest crfsuite to {args.target:g}: {min(peers):.3f} s")
     if ours and peers:
-        print(f"ours: {min(ours):.3f} s, ratio {ratio(min(peers), min(ours))} (asked: 5x)")
+        print(f"ours: {min(ours):.3f} s, ratio {ratio(min(peers), min(ours))} (target: 5x)")
     print()
     if args.only or args.quick:
         return

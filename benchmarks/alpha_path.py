@@ -1,8 +1,8 @@
 """StructuredSVMCV: one warm path per fold against independent cold fits of the same values.
 
-Both train each fold at each alpha that the path tried and score it on what was left out; peers are
+Both train each fold at each alpha of the path and score it on the held-out rows.  The peers are
 scikit-learn's GridSearchCV over the same plain estimator, and LogisticRegressionCV on flat classes
-(another loss, ten values of its own).  One thread each.
+(another loss, its own ten values).  All use one thread.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Linear assignment: our solver against SciPy's and, where it is installed, `lap`'s lapjv.
 
 Each problem is solved many times: ours in a native loop (as training calls the oracle) and by
-`assign`, which checks its argument and proves the answer by prices; the others by their Python
-functions in a Python loop.  The time is the least of several runs.  A value that
-differs from SciPy's, or from the published optimum, ends the script.
+`assign`, which checks its argument and proves the optimum by prices; the others by their Python
+functions in a Python loop.  The time is the least of several runs.  If a value differs from
+SciPy's, or from the published optimum, the script ends.
 
     STRUCTSOLVE_DATA=... python benchmarks/assignment.py        # with `pip install lap`
 """
@@ -30,7 +30,7 @@ def random_costs(kind: str, n: int, rng: np.random.Generator) -> np.ndarray:
         return rng.random((n, n))
     if kind == "normal":
         return rng.normal(size=(n, n))
-    if kind == "plane":  # distances of points: many columns suit a row nearly as well
+    if kind == "plane":  # distances of points: many columns cost nearly the same
         return np.linalg.norm(rng.random((n, 1, 2)) - rng.random((1, n, 2)), axis=2)
     return rng.integers(1, 101, (n, n)).astype(float)
 

@@ -1,9 +1,10 @@
 """Batches with given scores: the native entry beside a Python loop over cuts, in microseconds.
 
-A batch of tagged sentences and one of parsed sentences, scores in float32.  The peer is what one
-would write over the calls for single examples: part scores of each example put together by NumPy,
-``surrogates.calls.cut``, its entries added to the gradients.  Then two and four threads: wall time,
-which needs as many idle cores (the load is printed), and whether the answers are the same bits.
+There is a batch of tagged sentences and one of parsed sentences, with float32 scores.  The peer is
+a loop over calls for single examples: NumPy collects the part scores of each example,
+``surrogates.calls.cut`` makes a cut, and its entries are added to the gradients.  With two and four
+threads the script prints wall time, which needs as many idle cores (the load is printed), and
+whether the results are the same bits.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def parsing(rng: np.random.Generator, n: int, words: int, projective: bool) -> t
 
 
 def loop(space: Any, scores: Any, labels: np.ndarray, surrogate: str) -> Callable[[], Any]:
-    """The same by Python, example by example; operators are bound once."""
+    """The same in Python, one example at a time; operators are bound once."""
     from structsolve import registry
     from structsolve.surrogates.calls import cut
     from structsolve.surrogates.task import Task
@@ -127,7 +128,7 @@ def one_thread(seconds: float) -> None:
             asked = ASKED.get(what) if name.startswith("tagging") else None
             rows.append([name, what, mine, None, None, None, asked, None])
     columns = ["batch", "what", "us", "us, sizes not seen before", "loop, us", "loop / ours"]
-    print(table([*columns, "asked", "same answer"], rows))
+    print(table([*columns, "target", "same result"], rows))
 
 
 def threads(seconds: float) -> None:

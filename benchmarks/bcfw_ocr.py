@@ -187,7 +187,7 @@ def memory_child(times: int, plain: bool, trace: bool) -> None:
         loop.fit(12)
         peak = tracemalloc.get_traced_memory()[1]
     else:
-        # freed memory that the allocator kept would hide the memory of the fit
+        # Memory that the allocator kept after it was freed would hide the memory of the fit.
         ctypes.CDLL(None).malloc_trim(0)
         Path("/proc/self/clear_refs").write_text("5")  # resets the peak
         before = status_bytes("VmRSS")
@@ -250,7 +250,7 @@ def memory(structsolve: Any) -> None:
                 "dense duals MB",
                 "peak RSS over input MB",
                 "peak tracemalloc MB",
-                "asked: at most",
+                "target: at most",
                 "own accounting",
             ],
             rows,

@@ -1,8 +1,8 @@
 """Cost of the build: seconds of Cython and of the C compiler, lines of C, modules.
 
-Translates a copy of the checkout that it is run in, by that checkout's own setup.py, and compiles
-each module apart with the commands of setuptools.  Seconds are CPU seconds, user and system; no
-compiler cache is used.
+Translates a copy of the current checkout with the checkout's setup.py, and compiles each module
+separately with the commands of setuptools.  Seconds are CPU seconds, user and system; no compiler
+cache is used.
 
     python benchmarks/build_seconds.py
     python benchmarks/build_seconds.py --only plugins.mrf --flags=-O1 --top 5
@@ -68,7 +68,7 @@ def copied(root: Path, folder: Path) -> None:
 
 
 def waited(process: subprocess.Popen[Any]) -> float:
-    """CPU seconds of a process and of those that it waited for."""
+    """CPU seconds of a process and of the children that it waited for."""
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
@@ -95,7 +95,7 @@ def translated(folder: Path) -> tuple[float, list[str], list[dict[str, Any]]]:
 def compiled(
     folder: Path, command: Sequence[str], extension: dict[str, Any], flags: Sequence[str], runs: int
 ) -> Compiled:
-    """Compile one module and keep the quickest of ``runs``."""
+    """Compile one module and keep the fastest of ``runs``."""
     (source,) = extension["sources"]
     target = folder / f"{extension['name']}.o"
     macros = [f"-D{name}" + ("" if v is None else f"={v}") for name, v in extension["macros"]]
@@ -125,7 +125,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="regular expression of modules to compile")
     parser.add_argument("--flags", nargs="+", default=[], help="given to the compiler at the end")
     parser.add_argument("--processes", type=int, default=2, help="modules compiled at once")
-    parser.add_argument("--runs", type=int, default=1, help="times each; the quickest counts")
+    parser.add_argument("--runs", type=int, default=1, help="runs of each; the fastest counts")
     parser.add_argument("--top", type=int, default=15, help="modules shown; 0 for all")
     parser.add_argument("--json", type=Path, help="file to write every module's figures to")
     parser.add_argument("--keep", type=Path, help="new folder to translate in, which is kept")
@@ -135,7 +135,7 @@ def main() -> None:
         folder = args.keep or Path(temporary)
         copied(root, folder)
         cython, command, extensions = translated(folder)
-        # A cache would answer in place of the compiler.
+        # A compiler cache would skip the compilation.
         command = [word for word in command if Path(word).stem not in ("ccache", "sccache")]
         wanted = [e for e in extensions if re.search(args.only, e["name"])]
 
@@ -146,7 +146,7 @@ def main() -> None:
             modules = sorted(pool.map(job, wanted), key=lambda m: -m.seconds)
     if args.json:
         args.json.write_text(json.dumps([m._asdict() for m in modules], indent=1))
-    print(f"## What the build costs\n\n{machine()}\n")
+    print(f"## Build time\n\n{machine()}\n")
     total = sum(m.seconds for m in modules)
     rows: list[list[object]] = [
         ["Cython, all modules [CPU s]", cython],

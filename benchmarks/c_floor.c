@@ -1,4 +1,4 @@
-/* The "floor": throw-away kernels that show what the machine allows, a limit and not a peer.
+/* The "floor": throw-away kernels that show the limit of the machine; not a peer.
  * States padded to 32 doubles (four 512-bit registers), a dense copy of w_i per word as in the
  * BCFW paper (246 MB on nine OCR folds), pixels indexed in advance, a search direction that is
  * never materialised.  Rows of w: D feature rows, then K transition rows, 32 doubles each.

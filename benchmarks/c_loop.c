@@ -1,5 +1,5 @@
-/* The "plain C loop" peer: block-coordinate Frank-Wolfe on a chain of binary CSR features, as a
- * good C programmer writes it in an afternoon.  Score, loss-augmented Viterbi with back-pointers,
+/* The "plain C loop" peer: a straightforward block-coordinate Frank-Wolfe on a chain of binary CSR
+ * features.  Score, loss-augmented Viterbi with back-pointers,
  * duals p_i in part space (one K x K table per word for the transitions), exact line search,
  * weighted averaging.  c_loop.py compiles it at run time (-O3 -march=native) and drives it;
  * c_floor.c holds the hand-tuned lower limit.
@@ -8,8 +8,7 @@
  * objective alpha/2 |w|^2 + mean hinge, unnormalised Hamming loss.
  *
  * With -DSTATES=26 the number of states is known to the compiler and Viterbi is the vectorised
- * kernel without back-pointers: the "tuned C loop", what a second afternoon brings.
- */
+ * kernel without back-pointers: the "tuned C loop". */
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>

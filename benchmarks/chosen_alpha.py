@@ -3,12 +3,12 @@
     STRUCTSOLVE_DATA=../shared/data python benchmarks/chosen_alpha.py --sets digits wine iris
 
 StructuredSVMCV and HierarchicalSVMCV with their defaults choose alpha by five folds of the training
-rows.  The grid trains the plain estimator on the same rows at three values a power of ten, over six
-of them from where the path begins, each from the solution before it, and takes the best by the test
-rows themselves.  The standard error is that of the best score: the jackknife over twenty blocks of
-test examples.  Of small sets, and of label sets, scores and errors are means over five splits, and
-the best alpha of the grid is one for all.  Features are scaled; large sets are cut.  Rows that end
-in "shell" have the alpha of ``structsolve fit --alphas path`` on the same rows in a file.
+rows.  The grid trains the plain estimator on the same rows at three values per power of ten, over
+six powers from the start of the path, each from the previous solution, and takes the best alpha by
+the test rows themselves.  The standard error is that of the best score, by the jackknife over
+twenty blocks of test examples.  For small sets and label sets, scores and errors are means over
+five splits, which share the best alpha of the grid.  Features are scaled; large sets are cut.  Rows
+that end in "shell" have the alpha of ``structsolve fit --alphas path`` on the same rows in a file.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def cut(X: Any, y: Any, seed: int, share: float = 0.7) -> tuple[Any, Any, Any, A
 
 
 def classes(name: str, seed: int) -> Task:
-    """Of scikit-learn, one label a row."""
+    """A set of scikit-learn, one label a row."""
     from sklearn import datasets
 
     X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
@@ -80,14 +80,14 @@ def mfeat() -> Task:
 
 
 def satimage() -> Task:
-    """Sorted as the file is: folds of neighbouring rows lack classes."""
+    """Rows sorted as in the file: folds of neighbouring rows lack classes."""
     data = arrays("mc-satimage")
     X, X_test = scaled(data["X_train"][::2].astype(float), data["X_test"].astype(float))
     return "multiclass", None, X, data["y_train"][::2], X_test, data["y_test"]
 
 
 def label_sets(name: str, seed: int, most: int | None = None, scoring: str | None = None) -> Task:
-    """600 random rows to train on and 1000 others, of the whole set: some files are sorted."""
+    """600 random training rows and 1000 others, from the whole set, as some files are sorted."""
     from structsolve import get_structure
 
     X, y, X_test, y_test = multilabel(name, most)
@@ -176,12 +176,12 @@ def ordinal(name: str, seed: int) -> Task:
     from structsolve import get_structure
 
     data = arrays(f"ord-{name}")
-    # All of them: training rows may lack one.
+    # List all classes: training rows may lack one.
     structure = get_structure("ordinal", classes=np.unique(data["y"]).tolist())
     return structure, None, *cut(data["X"], data["y"], seed)
 
 
-#: By the seed of the split, which sets that come split take no notice of.
+#: Loaders by name; each takes the seed of the split. Sets with a given split ignore it.
 SETS: dict[str, Callable[[int], Task]] = {
     "digits": lambda seed: classes("digits", seed),
     "wine": lambda seed: classes("wine", seed),
@@ -202,10 +202,10 @@ SETS: dict[str, Callable[[int], Task]] = {
     "machine": lambda seed: ordinal("machine", seed),
     "stocks": lambda seed: ordinal("stocks", seed),
 }
-#: Those of several splits: sets of up to a few hundred rows, and label sets.
+#: Sets with several splits: those of up to a few hundred rows, and label sets.
 SPLIT = {"wine", "breast cancer", "iris", "iris rankings", "wine rankings", "machine"}
 SPLIT |= {"yeast", "scene"}
-#: Those that the shell is given, too.
+#: Sets that the shell runs, too.
 SHELL = ("digits", "satimage", "stocks", "imclef07a")
 SETS |= {f"{name}, shell": SETS[name] for name in SHELL}
 
@@ -258,7 +258,7 @@ def one_split(
 
     structure, scoring, X, y, X_test, y_test = task
     chooser, estimator = StructuredSVMCV, StructuredSVM
-    if isinstance(structure, dict):  # of single leaves: weights of nodes by "rho:2"
+    if isinstance(structure, dict):  # single leaves: node weights by "rho:2"
         chooser, estimator, structure = HierarchicalSVMCV, HierarchicalSVM, structure["tree"]
     with Clock() as clock:
         if shell:
@@ -278,7 +278,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sets", nargs="*", default=list(SETS), choices=list(SETS))
     args = parser.parse_args()
-    header("The alpha that is chosen, beside the best of a dense grid on the test rows")
+    header("The chosen alpha beside the best of a dense grid on the test rows")
     warnings.simplefilter("ignore")
     columns = ["set", "rows", "splits", "tried", "CPU s", "alpha chosen", "its score"]
     columns += ["best of the grid", "its score", "standard error", "behind", "within one"]

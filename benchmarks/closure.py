@@ -1,10 +1,10 @@
 """The best closed set of a hierarchy: our oracle against linear programs, from 50 to 50,000 nodes.
 
-Random trees, and graphs in which half of the nodes have a second parent and a fifth a third.
-Scores are new for every call, of a normal distribution.  highspy keeps its model and its basis
-while only costs change; cvxpy has a problem with parameters that is compiled once.  All must give
-the same value.  Ours is the time of the native call, as in training and prediction, and of a call
-from Python, which adds checks and new arrays.
+The hierarchies are random trees, and graphs in which half of the nodes have a second parent and a
+fifth a third.  Every call has new normal scores. highspy keeps its model and its basis while only
+costs change; cvxpy compiles a problem with parameters once.  All must give the same value.  Ours is
+the time of the native call, as in training and prediction, and of a call from Python, which adds
+checks and new arrays.
 
     python benchmarks/closure.py
 """
@@ -22,7 +22,7 @@ from common import header, table
 
 SIZES = (50, 100, 500, 2000, 10_000, 50_000)
 CVXPY = ("HIGHS", "CLARABEL", "SCIPY")
-# Seconds a call: a peer that takes longer is left out at larger sizes.
+# A peer that takes more seconds per call is left out at larger sizes.
 PATIENCE = 5.0
 # A value with a larger relative error is not the maximum.
 EXACT = 1e-5
@@ -97,7 +97,7 @@ def with_highs(space: Any, examples: Any, n: int) -> tuple[Any, Any]:
     columns = np.arange(M, dtype=np.int32)
     values, seconds = [], []
     scores = thetas(space, n)
-    # The first is solved twice, so that every timed call has a basis to start from.
+    # The first problem is solved twice, so that every timed call starts from a basis.
     for theta in [scores[0], *scores]:
         begun = process_time()
         highs.changeColsCost(M, columns, theta[:M])

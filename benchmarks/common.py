@@ -66,9 +66,9 @@ def machine() -> str:
 
 
 def one_thread() -> None:
-    """Start the script anew with one thread for BLAS and OpenMP, unless the user chose.
+    """Restart the script with one thread for BLAS and OpenMP, unless the user set a number.
 
-    The variables are read when the libraries are loaded, so setting them now would be too late.
+    The libraries read the variables when loaded, so setting them now would be too late.
     """
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     if names[0] not in os.environ:
@@ -103,7 +103,7 @@ def ratio(peer: float | None, ours: float | None) -> str:
 
 
 def structsolve_or_none() -> Any:
-    """The package, or None with a printed reason; the peer runs without it."""
+    """The package, or None after printing the reason; the peers run without it."""
     try:
         import structsolve
 

@@ -2,11 +2,11 @@
 
 Each task is trained by BCFW one example at a time (batch=1, one thread), and on one, two and four
 threads by BCFW in batches of 16 and by consensus ADMM over two and four shards.  Passes at fixed
-weights, which certify the gap, are not counted for BCFW; ADMM's are.  Where the oracle is nearly
-all of a pass, some passes are timed instead.  Best of --repeat runs, interleaved.
-A run on a shared machine does not have the cores that it asks for: "cores had" is CPU over wall
-seconds of the process, threads that spin included, and "free" what four spinning processes got
-just before.
+weights, which certify the gap, count for ADMM but not for BCFW. If the oracle takes nearly all of a
+pass, some passes are timed instead.  Times are the best of --repeat runs, interleaved.  On a shared
+machine a run may get fewer cores than it requests: "cores had" is CPU over wall seconds of the
+process, including threads that spin, and "free" is the cores that four spinning processes got just
+before.
 
     STRUCTSOLVE_DATA=... python benchmarks/cores.py [--only ocr-weak graphs] [--threads 1 2 4]
 """
@@ -93,7 +93,7 @@ def graphs() -> tuple[Any, float, Any]:
 
 
 def programs(labels: int) -> Callable[[], tuple[Any, float, Any]]:
-    """Linear programs by HiGHS, which Python calls: 1 ms each with 12 labels, 12 ms with 40."""
+    """Linear programs by HiGHS, called from Python: 1 ms each with 12 labels, 12 ms with 40."""
 
     def make() -> tuple[Any, float, Any]:
         import structsolve
@@ -126,7 +126,7 @@ def spin(queue: Any, seconds: float) -> None:
 
 
 def free_cores(seconds: float = 0.2) -> float:
-    """Cores that four processes get together."""
+    """Number of cores that four processes get together."""
     context = multiprocessing.get_context("fork")
     queue = context.Queue()
     workers = [context.Process(target=spin, args=(queue, seconds)) for _ in range(4)]
@@ -146,7 +146,7 @@ def train(problem: Any, alpha: float, passes: Any, kind: int, jobs: int) -> dict
     from structsolve.solvers import BCFW, ConsensusADMM
     from structsolve.solvers.base import Start, relative_gap
 
-    # Bound anew: linear programs start from the bases of the last ones.
+    # Bind anew, because linear programs start from the bases of the last ones.
     problem = pickle.loads(pickle.dumps(problem))
     shards = kind < 0
     solver = ConsensusADMM(n_shards=-kind) if shards else BCFW(batch=kind, certify_every=10**9)

@@ -1,7 +1,7 @@
 """Passes of cutting planes by the length of their step: 0.2, 1 (plain BMRM) and the default.
 
-The default begins with 0.2 and adapts to the predicted and actual decrease.  Passes to a certified
-relative gap of 1e-3, 300 at most; the peer is the plain method in the same run.
+The default begins with 0.2 and adapts to the predicted and actual decrease.  The table has passes
+to a certified relative gap of 1e-3, at most 300; the peer is the plain method in the same run.
 """
 
 from __future__ import annotations

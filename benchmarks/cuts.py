@@ -1,13 +1,13 @@
-"""Minimum cuts: time to build and to solve against PyMaxflow, and from the flow of the last cut.
+"""Minimum cuts: time to build and to solve against PyMaxflow, and from the previous flow.
 
-Grids with Potts and with random super-modular terms under random scores of nodes; the pictures of
-snakes, each label's position by the cut of Schlesinger and Ishikawa; tsukuba, one expansion move
-and a part of it with all labels in one cut.  Both get the same arrays.  PyMaxflow takes capacities
-while it builds, ours while it solves: the sum is what compares.  Warm is the next call of
-`CutNetwork.cut` after all numbers of nodes have changed by the given share, as weights do from
-pass to pass of training; cold is that call with ``warm_start=False``.
+The problems are grids with Potts and with random super-modular terms under random node scores; the
+pictures of snakes, with each label's position by the cut of Schlesinger and Ishikawa; tsukuba, with
+one expansion move and a part of it with all labels in one cut.  Both sides get the same arrays.
+PyMaxflow takes capacities while it builds, ours while it solves: compare the sums.  Warm is the
+next call of `CutNetwork.cut` after all node capacities have changed by the given share, as between
+passes of training; cold is that call with ``warm_start=False``.
 
-Whole calls are of `decode` with its defaults, beside PyMaxflow's graph, flow and segments.
+Whole calls are calls of `decode` with its defaults, beside PyMaxflow's graph, flow and segments.
 
     STRUCTSOLVE_DATA=... python benchmarks/cuts.py
 """
@@ -25,9 +25,9 @@ import numpy as np
 from common import header, ratio, structsolve_or_none, table
 from datasets import data_path
 
-# Values with a larger relative difference are not those of one cut.
+# Values with a larger relative difference are not equal.
 EXACT = 1e-9
-# PyMaxflow does not end on infinite capacities: this is more than any cut of the models here.
+# PyMaxflow does not end on infinite capacities; this exceeds any cut of the models here.
 ENOUGH = 1e7
 
 
@@ -50,15 +50,15 @@ def grid(height: int, width: int) -> np.ndarray:
 
 
 def binary(arcs: np.ndarray, capacities: np.ndarray, scores: np.ndarray) -> CutProblem:
-    """Scores of the source's side over the sink's, one a node."""
+    """Score of the source's side minus the sink's, for each node."""
     source, sink = np.maximum(scores, 0), np.maximum(-scores, 0)
     return CutProblem(len(scores), arcs, capacities, source, sink)
 
 
 def grids(kind: str, side: int, strength: float = 1.0) -> list[CutProblem]:
-    """Scores of nodes of variance 1; Potts terms of .5, or capacities below 1, each way its own.
+    """Node scores of variance 1; Potts terms of .5, or random capacities below 1 in each direction.
 
-    All capacities of arcs are `strength` times that: paths are longer where it is large.
+    All capacities of arcs are multiplied by `strength`; larger values make longer paths.
     """
     rng = np.random.default_rng(side)
     arcs = grid(side, side)
@@ -68,7 +68,7 @@ def grids(kind: str, side: int, strength: float = 1.0) -> list[CutProblem]:
 
 
 def across(height: int, width: int) -> list[CutProblem]:
-    """Source on the left and sink on the right alone: every path is long, bad for trees."""
+    """Source on the left, sink on the right: every path is long, which is bad for trees."""
     rng = np.random.default_rng(width)
     arcs, scores = grid(height, width), np.zeros((height, width))
     scores[:, 0], scores[:, -1] = 1e3, -1e3
@@ -78,7 +78,7 @@ def across(height: int, width: int) -> list[CutProblem]:
 def ordered(costs: np.ndarray, edges: np.ndarray, weights: np.ndarray) -> CutProblem:
     """Costs of labels 0 to K - 1 and of |difference| on edges: n (K - 1) nodes, one cut.
 
-    Node (v, k) is on the source's side where the label of v is more than k.
+    Node (v, k) is on the source's side if the label of v is more than k.
     """
     n, K = costs.shape
     place = np.arange(n * (K - 1), dtype=np.int32).reshape(n, K - 1)
@@ -94,7 +94,7 @@ def ordered(costs: np.ndarray, edges: np.ndarray, weights: np.ndarray) -> CutPro
 
 
 def snakes() -> list[CutProblem]:
-    """Every training picture: labels as ordered ones, costs of the truth under noise."""
+    """Every training picture: ordered labels, noisy costs of the truth."""
     data = np.load(data_path("mrf-snakes", "snakes.npz"))
     rng, problems, begin = np.random.default_rng(0), [], 0
     for height, width in data["shape_train"].astype(int):
@@ -112,7 +112,7 @@ def tsukuba() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def expansions(labels: list[int]) -> list[CutProblem]:
-    """From the best labels of nodes alone: keep (the source's side) or take each of `labels`."""
+    """From the best label of each node: keep it (the source's side) or take one of `labels`."""
     costs, edges, weights = tsukuba()
     kept = costs.argmin(axis=1)
     (u, v), n = edges.T, len(costs)
@@ -189,13 +189,13 @@ def best_of(
     problems: Sequence[CutProblem],
     rounds: int,
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Values and least times of each; the calls take turns, as the load changes."""
+    """Values and least times of each; the calls take turns because the load changes."""
     runs = [[timed(call, problems) for call in calls] for _ in range(rounds)]
     return [(runs[0][i][0], np.min([run[i][1] for run in runs], axis=0)) for i in range(len(calls))]
 
 
 def whole_calls(sides: Sequence[int], rounds: int) -> list[list[Any]]:
-    """`decode` of pictures of two labels beside what PyMaxflow's users write, fresh arrays each."""
+    """`decode` of pictures of two labels beside PyMaxflow code, each with fresh arrays."""
     import maxflow
 
     from structsolve.plugins.mrf import decode, grid_edges

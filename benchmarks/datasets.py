@@ -234,8 +234,8 @@ def multilabel(
 ) -> tuple[Any, np.ndarray, Any, np.ndarray]:
     """A multi-label set as X_train, Y_train, X_test, Y_test; `most` keeps the most frequent labels.
 
-    With `scale` dense features get mean 0 and deviation 1 on the training rows, sparse ones (all
-    counts of words here) rows of unit length; a set without a split is cut in half.
+    `scale` gives dense features mean 0 and deviation 1 on the training rows, and sparse ones (all
+    word counts here) rows of unit length; a set without a split is cut in half.
     """
     with np.load(data_path(f"ml-{name}", "data.npz"), allow_pickle=False) as data:
         parts = dict(data)

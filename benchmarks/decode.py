@@ -1,9 +1,9 @@
 """Decoding: letters per second of predict against python-crfsuite's tagger, and the recursions.
 
-Both sides decode all ten OCR folds with a model of fold 0, features already in the library's
-own input form (ItemSequence on their side; structsolve.Sequences, or lists of matrices, on
-ours); converting to that form is timed apart.  Recursions are timed against textbook and
-vectorised C loops, per cell, (L - 1) K^2 cells a chain.
+Both sides decode all ten OCR folds with a model of fold 0.  Features are already in the library's
+input form (ItemSequence on their side; structsolve.Sequences, or lists of matrices, on ours); the
+conversion is timed separately.  Recursions are timed against textbook and vectorised C loops, per
+cell, with (L - 1) K^2 cells per chain.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def letters_per_second(structsolve: Any, repeat: int) -> None:
                 "letters per CPU s",
                 "wall s",
                 "converting, us per letter",
-                "crfsuite / this (asked of ours: 10x)",
+                "crfsuite / this (our target: 10x)",
             ],
             [
                 [

@@ -1,4 +1,4 @@
-"""What the default alpha costs: default beside the best of a grid, and a peer's default.
+"""The default alpha beside the best alpha of a grid, and beside a peer's default.
 
     STRUCTSOLVE_DATA=../shared/data python benchmarks/defaults.py --sets mc-wine ml-yeast
 
@@ -37,7 +37,7 @@ from datasets import (
 )
 
 GRID = tuple(10.0**-k for k in range(6))
-# Splits of sets whose names begin so; others have one.
+# Number of splits by the prefix of a set's name; other sets have one.
 SPLITS = {"mc-": 5, "ord-": 5, "rank-": 5, "match-": 5}
 CLASSES = ("iris", "wine", "vehicle", "segment", "mfeat", "satimage", "letter")
 ORDERED = ("abalone", "auto", "machine", "stocks", "winequality-red", "wisconsin")
@@ -49,7 +49,7 @@ OLD = {"svm": 1e-3, "risk": 1e-2}
 
 @dataclass
 class Task:
-    """A set, cut into training and test examples, and how it is scored; larger is better."""
+    """A set, cut into training and test examples, and its score; larger is better."""
 
     name: str
     structure: Any
@@ -167,7 +167,7 @@ def flat(name: str, rows: int, split: int) -> tuple[Any, Any]:
 
 
 def some(X: Any, y: Any, n: int, split: int = 0) -> tuple[Any, Any]:
-    """At most n examples, by chance: files may be sorted."""
+    """At most n random examples, since files may be sorted."""
     size = X.shape[0] if hasattr(X, "shape") else len(X)
     order = np.random.default_rng(split).permutation(size)[:n]
     if isinstance(X, list):
@@ -205,7 +205,7 @@ def proteins(n: int) -> tuple[Any, Any]:
 
 
 def tasks(rows: int, split: int = 0) -> Iterator[tuple[str, Callable[[], Task]]]:
-    """Names of sets, and what loads a split of them."""
+    """Names of sets, and functions that load a split."""
     from rankings import kendall
 
     from structsolve.plugins.dag import DagStructure
@@ -219,7 +219,7 @@ def tasks(rows: int, split: int = 0) -> Iterator[tuple[str, Callable[[], Task]]]
     def ordered(name: str) -> Task:
         with np.load(data_path(f"ord-{name}", "data.npz")) as data:
             train, test = parted(data["X"].astype(float), data["y"].astype(int), rows, split)
-        # Classes that the training rows lack are none.
+        # Drop classes that the training rows lack.
         classes = np.unique(train[1])
         known = np.isin(test[1], classes)
         train = train[0], np.searchsorted(classes, train[1])
@@ -334,7 +334,7 @@ def standard_error(score: Any, truth: Any, predicted: Any) -> float:
 
 @dataclass
 class Split:
-    """What one split gives: scores of the default, the grid and the peer."""
+    """Results of one split: scores of the default, the grid and the peer."""
 
     rows: int
     alpha: float

@@ -1,10 +1,10 @@
 """Dependency parsing of English: attachment and speed of first-order parsers, dep-ud-english-ewt.
 
-Training sentences of at most 40 words, hashed features of words and gold tags, all trees with one
-child of the root and projective ones (these train on the projective trees closest to the true
-ones).  Unlabelled attachment score (UAS) on the development and the test set, punctuation included,
-all lengths.  One row per alpha, none chosen.  Beside the
-margin the ProbLoss surrogate, both by SGD, because BCFW takes only surrogates affine in the margin.
+Training sentences have at most 40 words, with hashed features of words and gold tags.  One parser
+predicts all trees with one child of the root, the other projective trees (it trains on the
+projective trees closest to the true ones).  Unlabelled attachment score (UAS) is on the development
+and the test set, with punctuation and all lengths.  Each alpha has a row; none is chosen.  ProbLoss
+is compared with the margin, both by SGD, because BCFW takes only surrogates affine in the margin.
 
     STRUCTSOLVE_DATA=... python benchmarks/dependency.py [--quick]
 """

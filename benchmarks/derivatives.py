@@ -1,7 +1,7 @@
 """Derivatives of marginals: the Jacobian times a direction, beside the projection itself.
 
-Calls from Python; what the same call takes for the smallest example is taken off, as it is Python's
-own.  The peer is the difference of two projections, which is also less exact.
+Calls are from Python.  The time of the same call for the smallest example, which is Python's
+overhead, is subtracted.  The peer is the difference of two projections, which is also less exact.
 
     python benchmarks/derivatives.py
 """
@@ -42,7 +42,7 @@ def least(call: Callable[[], Any]) -> float:
 
 
 def chain(states: int) -> Callable[[int], tuple[Any, Any]]:
-    """Spaces and inputs of chains by their length."""
+    """Spaces and inputs of chains, by length."""
     from structsolve.plugins.chain import ChainStructure
 
     def make(length: int) -> tuple[Any, Any]:
@@ -53,7 +53,7 @@ def chain(states: int) -> Callable[[int], tuple[Any, Any]]:
 
 
 def tree(states: int) -> Callable[[int], tuple[Any, Any]]:
-    """The same of binary trees by their nodes."""
+    """The same for binary trees, by number of nodes."""
     from structsolve.plugins.tree import TreeStructure
 
     def make(nodes: int) -> tuple[Any, Any]:
@@ -66,7 +66,7 @@ def tree(states: int) -> Callable[[int], tuple[Any, Any]]:
 
 
 def sentence(projective: bool) -> Callable[[int], tuple[Any, Any]]:
-    """The same of sentences by their words."""
+    """The same for sentences, by number of words."""
     from structsolve.plugins.dependency import DependencyStructure
 
     def make(words: int) -> tuple[Any, Any]:

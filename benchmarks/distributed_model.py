@@ -1,10 +1,10 @@
-"""When many machines pay: a simulation of rounds from measured constants.
+"""When do many machines pay?  A simulation of rounds from measured constants.
 
 Time to a gap of 1 % of consensus ADMM and of one-slack cutting planes over shards, against one
 machine with the same cores per worker, for sizes up to 1024 workers and 1e8 words (OCR letters'
-cost per word, C = .02).  Constants: seconds per word and pass from one core of the machine that
-`benchmarks/RESULTS.md` is of, rounds from `benchmarks/shards.py` (simulated shards), a network
-of 10 Gbit/s.  Up to 32 shards the vectors of all go to the client; above, to groups of 32.
+cost per word, C = .02).  Constants: seconds per word and pass from one core of the machine of
+`benchmarks/RESULTS.md`, rounds from `benchmarks/shards.py` (simulated shards), a network of 10
+Gbit/s.  Up to 32 shards send their vectors to the client; more shards to groups of 32.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ PASS = 67e-3 / WORDS  # oracle pass and its cheap ones, per word
 CUT = 19e-3 / WORDS  # a pass at fixed weights
 LATENCY, PER_TASK = 20e-3, 1e-3  # of a round; the scheduler's time per task
 BANDWIDTH = 1.25e9
-# Rounds to 1 %: measured up to 64 shards, then by the slope of the last ones.
+# Rounds to 1 %: measured up to 64 shards, then extrapolated by the last slope.
 SHARDS, ROUNDS = (1, 4, 16, 64), (7, 7, 13, 33)
 ONE_SLACK = 110
 GROUP = 32
@@ -31,7 +31,7 @@ def rounds(shards: int) -> float:
 
 
 def communication(shards: int, weights: float) -> float:
-    """Seconds of a round beside the work: one vector to each shard, one back, in a tree."""
+    """Communication seconds of a round: one vector to each shard and one back, in a tree."""
     size, levels, width = 8 * weights, 0, shards
     received = 0.0
     while width > 1:
@@ -39,7 +39,7 @@ def communication(shards: int, weights: float) -> float:
         received += group * size / BANDWIDTH
         width = -(-width // GROUP) if width > GROUP else 1
         levels += 1
-    # Workers hand z on to each other: as many copies at once as there are holders.
+    # Workers pass z on to each other: each holder makes one copy at a time.
     sent = np.ceil(np.log2(shards + 1)) * size / BANDWIDTH
     return received + sent + LATENCY * max(levels, 1) + PER_TASK * shards
 

@@ -1,6 +1,7 @@
 """Pictures of the docs' gallery that need data sets: snakes, and disparities of Tsukuba.
 
-Written to `docs/pictures`, where they are kept, as the pages are built without the data.
+The pictures are written to `docs/pictures` and kept there, because the docs are built without the
+data.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ FOLDER = Path(__file__).resolve().parent.parent / "docs" / "pictures"
 
 
 def snakes(shown: int = 8) -> None:
-    """Some test pictures, their labels, and those of two models."""
+    """Some test pictures, their labels, and the predictions of two models."""
     from matplotlib.figure import Figure
 
     from structsolve import StructuredSVM
@@ -44,7 +45,7 @@ def snakes(shown: int = 8) -> None:
 
 
 def tsukuba() -> None:
-    """The disparities of the best labeling, beside those of each pixel alone."""
+    """The disparities of the best labeling, beside the best disparity of each pixel alone."""
     from matplotlib.figure import Figure
 
     from structsolve.plugins.mrf import decode

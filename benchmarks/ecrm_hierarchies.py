@@ -1,15 +1,15 @@
 """Hierarchical label sets: conditional risk minimisation, HSVM and one SVM per node.
 
-The given split; validation rows are training rows, and of imclef07a the first 2000 rows train.
-ECRM is trained for the loss it is measured by, with the kernel of Goh and Jaillet (2017), linear or
-(imclef07a) Gaussian, with and without an intercept; where it is linear, also with rows of unit
-length, and with a Gaussian kernel and an intercept.
-alpha and gamma are those of the least loss in five folds of the training rows, one after the other:
-rows of imclef07a are sorted by class, and the first 2000 hold 22 of its 63 label sets, so that the
-test set has mostly classes never seen.  The others choose on a random quarter of the
-training rows: HSVM (one score per node, BCFW) its alpha under the same loss, the SVMs (LinearSVC
-with a hinge, SVC with a Gaussian kernel) their C by Hamming loss; nodes that an SVM turns on bring
-their ancestors.  "hierarchical" is defined on trees alone.
+The split is the given one.  Validation rows are training rows; imclef07a trains on the first 2000
+rows.  ECRM is trained for the loss that measures it, with the kernel of Goh and Jaillet (2017),
+linear or (imclef07a) Gaussian, with and without an intercept.  If the kernel is linear, ECRM is
+also trained with rows of unit length, and with a Gaussian kernel and an intercept.  alpha and gamma
+have the least loss in five consecutive folds of the training rows: rows of imclef07a are sorted by
+class, and the first 2000 hold 22 of its 63 label sets, so the test set has mostly unseen classes.
+The others choose on a random quarter of the training rows: HSVM (one score per node, BCFW) its
+alpha under the same loss, the SVMs (LinearSVC with a hinge, SVC with a Gaussian kernel) their C by
+Hamming loss; the ancestors of nodes that an SVM predicts are added.  "hierarchical" is defined only
+on trees.
 
     STRUCTSOLVE_DATA=... python benchmarks/ecrm_hierarchies.py --sets enron imclef07a
     python benchmarks/ecrm_hierarchies.py --labels      # training time against number of labels
@@ -44,7 +44,7 @@ LINEAR_ONLY = ("eisen-go",)
 
 
 def load(name: str) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Hierarchy, training rows and labels, test rows and labels; columns in its order."""
+    """Hierarchy, training rows and labels, test rows and labels; columns in the node order."""
     from structsolve.plugins.dag import Hierarchy
 
     data = np.load(data_path(f"hmc-{name}", "data.npz"))
@@ -90,7 +90,7 @@ def measured(graph: Any, loss: str, truth: np.ndarray, predicted: np.ndarray) ->
 
 
 def ecrm(graph: Any, loss: str, name: str, how: str, X: Any, Y: Any, x: Any) -> Any:
-    """Predictions of the settings of least held-out loss, and what they are."""
+    """Predictions with the settings of least held-out loss, and these settings."""
     from structsolve import ConditionalRiskMinimizer
     from structsolve.plugins.dag import DagStructure
 
@@ -183,7 +183,7 @@ def run(name: str, methods: list[str]) -> None:
             continue
         values, notes, seconds, predicted = [], [], 0.0, None
         for loss in losses:
-            if predicted is None or "svm" not in job or job == "hsvm":  # SVMs know no loss
+            if predicted is None or "svm" not in job or job == "hsvm":  # SVMs ignore the loss
                 with Clock() as clock:
                     predicted, what = jobs[job](loss)
                 seconds += clock.cpu
@@ -197,7 +197,7 @@ def run(name: str, methods: list[str]) -> None:
 
 
 def label_curve() -> None:
-    """Seconds of training on 1000 rows as the hierarchy grows, and of HSVM, one pass."""
+    """Training seconds on 1000 rows by size of the hierarchy, and seconds of one HSVM pass."""
     from structsolve import ConditionalRiskMinimizer, StructuredSVM
     from structsolve.plugins.dag import DagStructure
 

@@ -1,10 +1,10 @@
 """Score and bound of decoders over time, on stereo from two views of the motorcycle.
 
-Costs of pixels are differences of colours, costs of neighbours grow with the step in disparity and
-stop at two steps: a metric, so that expansion moves are allowed.  Scores are to be maximised, in
-units of the highest bound seen.  On the small picture HiGHS solves the whole relaxation; on the
-large one it does not end.  Each point is a run of its own, but those of PyMaxflow, whose moves
-are timed one by one.  `docs/pictures/decoders.png` is written.
+Costs of pixels are differences of colours.  Costs of neighbours grow with the step in disparity up
+to two steps; this is a metric, so expansion moves are allowed.  Scores are maximised, in units of
+the highest bound seen.  On the small picture HiGHS solves the whole relaxation; on the large one it
+does not finish.  Each point is a separate run, except for PyMaxflow, whose moves are timed one by
+one.  The script writes `docs/pictures/decoders.png`.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ def stereo(height: int, width: int, levels: int) -> tuple[np.ndarray, np.ndarray
 
 
 def score(cost: np.ndarray, smooth: np.ndarray, label: np.ndarray) -> float:
-    """The score that a label picture has, to compare all by the same sum."""
+    """Score of a label picture, computed in the same way for all decoders."""
     total = np.take_along_axis(cost, label[..., None], axis=2).sum()
     total += smooth[label[:, :-1], label[:, 1:]].sum() + smooth[label[:-1], label[1:]].sum()
     return -float(total)
 
 
 def fastest(call: Callable[..., Any], *given: Any, **named: Any) -> tuple[float, Any]:
-    """CPU seconds of a call, of the best of several where it is short; and what it returned."""
+    """CPU seconds of a call (the best of several if it is short), and its result."""
     best = np.inf
     for _ in range(5):
         with Clock() as clock:
@@ -94,7 +94,7 @@ def pymaxflow(cost: np.ndarray, smooth: np.ndarray) -> Iterator[Point]:
 def gco(cost: np.ndarray, smooth: np.ndarray, most: int) -> Iterator[Point]:
     import gco as library
 
-    # Its fast version is that of integers.
+    # The fast version needs integers.
     units = 1e4
     unary = np.rint(units * cost).astype(np.int32)
     pair = np.rint(units * smooth).astype(np.int32)

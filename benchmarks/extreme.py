@@ -2,13 +2,13 @@
 
     STRUCTSOLVE_DATA=../shared/data python benchmarks/extreme.py --sets small mid bibtex words
 
-Sets come from ``extreme_data.py``; peers live in an environment of their own below ``--folder``,
-made at the first run.  Every system has its own process and one thread, at its defaults; ours has
-one default for all sets, chosen without test labels.  Seconds are of the CPU, macro is
-1 - macro-F1, peak is memory in MB with the data in it.
+Sets come from ``extreme_data.py``.  Peers have a separate environment below ``--folder``, made
+at the first run.  Every system runs in its own process with one thread and its defaults; ours has
+one default for all sets, chosen without test labels.  Seconds are CPU seconds, macro is
+1 - macro-F1, peak is memory in MB including the data.
 
-``--keep FILE`` writes rows of peers as JSON lines and does not measure those that are there again,
-so that a long table can be made in parts; each kept row is printed with machine and time.
+``--keep FILE`` writes rows of peers as JSON lines and does not measure rows in the file again, so
+that a long table can be made in parts; each kept row is printed with machine and time.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def data(folder: Path, name: str) -> Path:
 
 
 def figures(command: list[str]) -> dict[str, float] | None:
-    """What a process printed last; None, with its complaint on stderr, where it failed."""
+    """The last line a process printed; if it failed, None, with its error on stderr."""
     alone = os.environ | ONE_THREAD
     done = subprocess.run(command, capture_output=True, text=True, env=alone)
     if done.returncode:
@@ -71,7 +71,7 @@ def figures(command: list[str]) -> dict[str, float] | None:
 
 
 def ours(path: str, settings: dict[str, object]) -> None:
-    """Measure ExtremeSVM as the peers are: run in a process of its own."""
+    """Measure ExtremeSVM like the peers, in a separate process."""
     from extreme_peers import TOP, Peer, measure
 
     from structsolve import ExtremeSVM
@@ -107,7 +107,7 @@ def threads(path: str, jobs: list[int], settings: dict[str, object]) -> None:
 
 
 def kept(path: Path | None, name: str, peer: str) -> dict[str, object] | None:
-    """The last line of `path` about that set and peer."""
+    """The last line of `path` for a set and a peer."""
     lines = path.read_text().splitlines() if path is not None and path.exists() else []
     same = [r for r in map(json.loads, lines) if (r["set"], r["system"]) == (name, peer)]
     return same[-1] if same else None
@@ -124,7 +124,7 @@ def row(name: str, told: dict[str, float] | None) -> str:
 
 
 def compare(name: str, told: dict[str, dict[str, float] | None]) -> None:
-    """Print what ours is of the best, or the quickest, of the others."""
+    """Print ours relative to the best, or the fastest, of the others."""
     mine = told.pop("structsolve")
     others = {peer: f for peer, f in told.items() if f is not None and peer not in ("class means",)}
     if mine is None or not others:
@@ -134,7 +134,7 @@ def compare(name: str, told: dict[str, dict[str, float] | None]) -> None:
         peer = min(others, key=lambda k: others[k][key])
         words.append(f"{title} {mine[key] / others[peer][key]:.3f} of {peer}'s, the best")
     peer = min(others, key=lambda k: others[k]["fit"])
-    words.append(f"fit {mine['fit'] / others[peer]['fit']:.2f} of {peer}'s, the quickest")
+    words.append(f"fit {mine['fit'] / others[peer]['fit']:.2f} of {peer}'s, the fastest")
     pecos = others.get("pecos")
     if pecos:
         part = {k: mine[k] / pecos[k] for k in ("error", "fit", "ms", "mb")}

@@ -89,7 +89,7 @@ class ExtremeSet:
 
 
 def extreme_set(name: str, seed: int = 0) -> ExtremeSet:
-    """The set of that name, or of an ``.npz`` file; only generated ones know a `seed`."""
+    """The set with this name, or from an ``.npz`` file; only generated sets use `seed`."""
     if name.endswith(".npz"):
         return ExtremeSet.load(name)
     if name in PRESETS:
@@ -114,7 +114,7 @@ def _packed(
 
 
 def _share(data: ExtremeSet, rows: int, test_rows: int) -> ExtremeSet:
-    """Some training rows, the classes that they have twice, the columns that they use."""
+    """Some training rows, with classes that occur at least twice and the columns in use."""
     pick = np.random.default_rng(0).permutation(data.X.shape[0])[:rows]
     often = np.bincount(data.y[pick], minlength=data.n_classes) >= 2
     number = np.where(often, np.cumsum(often) - 1, -1)
@@ -127,7 +127,7 @@ def _share(data: ExtremeSet, rows: int, test_rows: int) -> ExtremeSet:
 
 
 def row_per_label(folder: str) -> ExtremeSet:
-    """A set of several labels; one without a split is cut in half."""
+    """A multi-label set; a set without a split is cut in half."""
     with np.load(data_path(folder, "data.npz"), allow_pickle=False) as file:
         parts = dict(file)
     sets = []
@@ -151,7 +151,7 @@ def row_per_label(folder: str) -> ExtremeSet:
 
 
 def words(least: int = 2) -> ExtremeSet:
-    """The word in the middle of a sentence; `least` is of a class's, and of a feature's, rows."""
+    """The word in the middle of a sentence; classes and features have at least `least` rows."""
     english, journal = "dep-ud-english-ewt/en_ewt-ud-{}.conllu.gz", "seq-conll2000/{}.txt.gz"
     train, test = (
         [*sentences(english.format(part), 1), *sentences(journal.format(part), 0)]

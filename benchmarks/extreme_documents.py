@@ -1,11 +1,11 @@
-"""Documents of very many classes, shaped after web directories: made from a seed, nothing is read.
+"""Documents of very many classes, shaped like web directories and generated from a seed.
 
 A document of a class is a bag of words.  Each word is drawn from one of: the language (Zipf over
 all words), the words of the class's top category, one of the subjects of its group (a document has
-one subject, a class prefers a few: classes have several modes, so means of classes are not the
-best rule), the class's own words, those of a sibling (what makes siblings alike), or a few rare
-words of the document itself, repeated.  Sizes of classes follow a power law: most have a handful of
-documents.  A share of the labels is swapped for a sibling's, as editors disagree.  Values are
+one subject, a class prefers a few; classes have several modes, so class means are not the best
+rule), the class's own words, the words of a sibling (which makes siblings similar), or a few rare
+words of the document, repeated.  Class sizes follow a power law: most classes have a handful of
+documents.  A share of the labels is swapped for a sibling's, because editors disagree.  Values are
 log-tf times idf in float32, rows have unit length.
 """
 
@@ -34,7 +34,7 @@ SWAPPED = 0.15  # share of the labels
 def zipf(
     rng: np.random.Generator, n: int, size: int, exponent: float, shift: float = 2.0
 ) -> np.ndarray:
-    """Ranks below `n`, in proportion to ``(rank + shift) ** -exponent``, by inversion."""
+    """Ranks below `n`, with probability ``~ (rank + shift) ** -exponent``, by inversion."""
     a = 1.0 - exponent
     low, high = shift**a, (float(n) + shift) ** a
     ranks = (low + rng.random(size) * (high - low)) ** (1.0 / a) - shift
@@ -62,7 +62,7 @@ class Directory:
 
 
 class Language:
-    """Words by rank, and the words of topics: most of them rare, some shared."""
+    """Words by rank, and the words of topics: most rare, some shared."""
 
     def __init__(self, rng: np.random.Generator, words: int) -> None:
         self.rng = rng

@@ -3,9 +3,9 @@
     python benchmarks/extreme_dual.py --sets small --systems ours exact certified liblinear bcfw
 
 All minimise Crammer and Singer's objective, with C = 1 for each example.  Gaps are relative to the
-primal: ours and those of StructuredSVM are their own certificates, LinearSVC tells none, so that
-its objective is compared with the best dual bound that ours had.  Seconds are of the CPU; entries
-are weights read in scans, in millions.
+primal.  Ours and those of StructuredSVM are certified.  LinearSVC has no certificate, so its
+objective is compared with our best dual bound.  Seconds are CPU seconds; entries are weights read
+in scans, in millions.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ def ours(X, y, n_classes, epsilon, limit):
 
 
 def liblinear(X, y, n_classes, limit):
-    """One run for each tolerance, since it does not tell what it does."""
+    """One run for each tolerance, since LinearSVC reports no progress."""
     from sklearn.svm import LinearSVC
 
     X = X.copy()
-    X.indptr = X.indptr.astype(np.int32)  # it takes no others
+    X.indptr = X.indptr.astype(np.int32)  # required type
     trace, begun = [], time.process_time()
     for tol in (1.0, 0.1, 0.01):
         clock = time.process_time()

@@ -1,15 +1,14 @@
-"""MEMOIR as its paper has it: Tables 2 (batches) and 3, Figure 1 (l1), and mended.
+"""MEMOIR as printed in its paper, Tables 2 (batches) and 3 and Figure 1 (l1), and mended.
 
     python benchmarks/extreme_memoir.py --sets mid lshtc --parts table3 batches l1
 
-Three kinds of steps.  "printed": each example of a batch makes a step of eta_t = .1 / (1 + .02 t),
-alpha = 1 (l2) or 1e-6 (l1).  "divided": the same numbers, steps divided by the batch, as its
-objective is a mean; the shapes of Table 2 and of Figure 1 need it.  "mended": divided, batch and
-first step chosen on a tenth of the training rows.
+There are three kinds of steps.  "printed": each example of a batch makes a step of eta_t =
+.1 / (1 + .02 t), alpha = 1 (l2) or 1e-6 (l1).  "divided": the same numbers, with steps divided by
+the batch, because the objective is a mean; the shapes of Table 2 and Figure 1 need this.  "mended":
+divided, with batch and first step chosen on a tenth of the training rows.
 
 Prints errors, 1 - macro-F1, CPU seconds of training, MB (6 bytes a weight: float16 and a class
-number) and the share of steps within the margin, which is 1 where no example has the margin that it
-asks for.
+number) and the share of steps within the margin, which is 1 if no example has the required margin.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ from structsolve.extreme.rivals import make_rivals
 
 PRINTED = {"steps": "printed"}
 DIVIDED = {"steps": "mean", "eta0": 0.1, "eta_step": 0.02}
-#: Batches over the root of C; T falls as they grow, so that the examples drawn stay the paper's.
+#: Batches over the root of C; T falls as they grow, so the number of examples stays the paper's.
 BATCHES = (1000.0, 100.0, 10.0, 1.0, 0.1)
 PAPER_BATCH = 100.0
 #: Figure 1 has 1e-3 to 1e-7.
 LAMBDAS = {"divided": (1e-3, 1e-4, 1e-5, 1e-6, 1e-7), "printed": (1e-1, 1e-2, 1e-3, 1e-6)}
-#: Of mended steps: batches over the root of C, first steps over the batch.
+#: For mended steps: batches over the root of C, first steps over the batch.
 SEARCH = ((100.0, 10.0), (0.1, 0.3, 1.0, 3.0))
 MENDED_ALPHA = 1e-5
 RIVALS = ("certified:.05", "lsh:64", "random:1")
@@ -43,7 +42,7 @@ TEST_ROWS = 5000
 
 
 class Trials:
-    """Runs on one set, each of as many examples as the paper draws: 2.2 passes."""
+    """Runs on one set, each with as many examples as in the paper: 2.2 passes."""
 
     def __init__(self, X, y, test, n_classes):
         self.X, self.y, self.test, self.n_classes = X, y, test, n_classes
@@ -90,7 +89,7 @@ def held_out(trials: Trials) -> tuple[float, float]:
 
 
 def mended(trials: Trials, batch: float, first: float) -> dict[str, object]:
-    # eta falls over the examples as it does at the paper's batch.
+    # eta falls with the number of examples as with the paper's batch.
     step = 0.02 * batch / PAPER_BATCH
     return {"steps": "mean", "eta0": first * batch * trials.root, "eta_step": step}
 

@@ -2,9 +2,9 @@
 
     OMP_NUM_THREADS=1 PEERS/bin/python benchmarks/extreme_peers.py PEER set.npz
 
-Runs in an environment of its own, which ``extreme.py`` makes, because libpecos needs an older
-NumPy.  Seconds are of this process' and its children's CPU; what a peer spends on reading our
-arrays from a text file, as omikuji and Vowpal Wabbit do, is not counted.
+Runs in a separate environment, which ``extreme.py`` makes, because libpecos needs an older NumPy.
+Seconds are CPU seconds of this process and its children, without the time that omikuji and Vowpal
+Wabbit take to read our arrays from a text file.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def cpu() -> float:
 
 
 def peak_mb() -> float:
-    # ru_maxrss begins with what the process that started this one had held.
+    # ru_maxrss includes the memory of the parent process at the start.
     status = Path("/proc/self/status").read_text()
     return int(status.split("VmHWM:")[1].split()[0]) / 1e3
 
@@ -87,7 +87,7 @@ def words_of(X: sp.csr_matrix, i: int) -> list[tuple[int, float]]:
 
 
 class Peer:
-    """Fits and saves into a folder; ``spared`` is time for files that is not counted."""
+    """Fits and saves into a folder; ``spared`` is the uncounted time for files."""
 
     spared = 0.0
 
@@ -95,7 +95,7 @@ class Peer:
         self.folder = folder
 
     def file(self, name: str, X: sp.csr_matrix, line: Callable[[int, str], str], form: str) -> str:
-        """Write rows as text, whose time is spared."""
+        """Write rows as text, without counting the time."""
         begun, path = cpu(), f"{self.folder}/{name}"
         with open(path, "w") as out:
             for i in range(X.shape[0]):
@@ -106,7 +106,7 @@ class Peer:
 
 
 class ClassMeans(Peer):
-    """Means of length one: the floor that anything must beat."""
+    """Class means of length one, the baseline."""
 
     def fit(self, X, y, n_classes):
         means = one_hot(y, n_classes).T.tocsr() @ X
@@ -179,7 +179,7 @@ class OmikujiTree(Omikuji):
 
 
 class RecallTree(Peer):
-    """Vowpal Wabbit's RecallTree, whose labels count from one; it tells one class alone."""
+    """Vowpal Wabbit's RecallTree, with labels from one; it predicts a single class."""
 
     def fit(self, X, y, n_classes):
         from vowpalwabbit import Workspace
@@ -230,7 +230,7 @@ PEERS: dict[str, type[Peer]] = {
 
 
 def measure(make: Callable[[str], Peer], path: str, most: int) -> dict[str, float]:
-    """Fit, save and predict; figures by name."""
+    """Fit, save and predict; return the measurements by name."""
     X, y, X_test, y_test = load(path)
     X_test, y_test = X_test[:most], y_test[:most]
     n_classes = int(max(y.max(), y_test.max())) + 1

@@ -3,12 +3,11 @@
     python benchmarks/extreme_rivals.py --sets lshtc
     python benchmarks/extreme_rivals.py --model trained.npz --sets lshtc
 
-Sets come from ``extreme_data.py``.  Weights are class means of length one, or those of
-``--model``: a CSR matrix of features by classes, as ``scipy.sparse.save_npz`` writes it.  Every
-index answers for the same rows, whose own classes are left out.  Entries are the share of weights
-that a scan reads of those that all features of the rows have; missed is by how much the best class
-told scores less than the best there is.  The certified scan is asked for a recall of .999 at a
-fifth of all entries.
+Sets come from ``extreme_data.py``.  Weights are class means of length one, or those of ``--model``:
+a CSR matrix of features by classes, as ``scipy.sparse.save_npz`` writes it.  Every index gets the
+same rows and excludes their true classes.  Entries are the weights that a scan reads, as a share of
+all weights of the rows' features; missed is the score of the true best class minus that of the best
+class found.  The target of the certified scan is a recall of .999 at a fifth of all entries.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ def recall(told: np.ndarray, best: np.ndarray) -> float:
 
 def compare(X, y, weights: Postings, specs: list[str]) -> list[dict[str, object]]:
     best = weights.top(X, TOP, exclude=y)[0]
-    # What a scan that reads all weights of a row's features reads.
+    # The number of entries in a full scan of a row's features.
     whole = int(np.diff(weights.indptr)[X.indices].sum())
     rows = []
     for spec in specs:
@@ -55,7 +54,7 @@ def compare(X, y, weights: Postings, specs: list[str]) -> list[dict[str, object]
         try:
             with Clock() as made:
                 index.start(weights)
-                # Hashes are made at the first call.
+                # The first call makes the hashes.
                 ask_rivals(index, weights, X[:1], y[:1], TOP)
         except ImportError as error:
             print(f"{spec}: {error}")

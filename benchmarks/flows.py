@@ -1,13 +1,14 @@
 """Flows in a network whose path choice depends on x: conditional risk minimisation and baselines.
 
-After the simulation of Goh and Jaillet (2017, section 6.2), in a network of our own: one source,
-one sink, one unit of flow, 12 arcs; x uniform in a cube of 20 dimensions; the flow is a mixture of
-the paths, with random weights that depend on x (a softmax of a linear function of x plus noise,
-sharp, so that medians and means are apart).  Each method is trained and tuned on n and n/4 rows
-(of the loss it is measured by) and measured on 1000 others; k nearest neighbours minimise the mean
-loss of the neighbours, kernel ridge is projected on the flows.  ECRM also chooses whether to have
-an intercept, which scikit-learn's kernel ridge lacks (without one, its weights under the squared
-loss are proportional to ridge's).  "Bayes" minimises the mean loss of draws at the true x.
+The script follows the simulation of Goh and Jaillet (2017, section 6.2), in a different network:
+one source, one sink, one unit of flow, 12 arcs.  x is uniform in a cube of 20 dimensions.  The flow
+is a mixture of the paths, with random weights that depend on x (a softmax of a linear function of x
+plus noise, sharp, so that medians and means differ).  Each method is trained and tuned on n and n/4
+rows (with the loss that measures it) and measured on 1000 others.  k nearest neighbours minimise
+the mean loss of the neighbours; kernel ridge is projected onto the flows.  ECRM also chooses
+whether to have an intercept, which scikit-learn's kernel ridge lacks (without one, its weights
+under the squared loss are proportional to ridge's).  "Bayes" minimises the mean loss of draws at
+the true x.
 
     python benchmarks/flows.py                      # the table
     python benchmarks/flows.py --curve              # risk at a fixed x against n, and a picture
@@ -42,7 +43,7 @@ def network() -> nx.DiGraph:
 
 
 class World:
-    """Paths, and how their weights depend on x."""
+    """Paths, and their weights as a function of x."""
 
     def __init__(self, seed: int = 0):
         self.graph = network()

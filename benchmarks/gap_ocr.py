@@ -3,9 +3,8 @@
 Objective .5 |w|^2 + C sum_i H_i (alpha = 1 / (C n)), unnormalised Hamming loss, 128 pixels, no
 bias, no start or end weights.  Problems: fold 0 with C = 1 (626 words), nine folds with C = .02
 (6251 words).  Ours against plain BCFW with its weighted average in plain C, in tuned C, and the
-floor, which does not average; for each the CPU time with and without its checks of the gap.
-The certified interval must meet the optimum published for it, and our primal is computed
-once more by the C code.
+floor, which does not average; for each, the CPU time with and without checks of the gap.  The
+certified interval must contain the published optimum, and the C code recomputes our primal.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ ASKED = {"fold 0, C=1": 2.0, "nine folds, C=.02": 1.5}
 
 
 def c_side(loop: PlainLoop | FloorLoop, tol: float, every: int, most: int) -> dict[str, Any]:
-    """Runs to the gap; loop and check times apart."""
+    """Runs to the gap; returns loop and check times separately."""
     checks, passes, gap = 0.0, 0, 1.0
     primal, dual = float("inf"), float("-inf")
     while gap > tol and passes < most:
@@ -121,7 +120,7 @@ def main() -> None:
                     f"{run['primal']:.3f}], published [{low}, {high}]"
                 )
         print(
-            f"### {title}: {words.n_words} words, asked of us: under {ASKED[title]:g} s on the "
+            f"### {title}: {words.n_words} words, our target: under {ASKED[title]:g} s on the "
             "machine where the peers were first measured\n"
         )
         print(

@@ -2,15 +2,15 @@
 
 "unit NHSVM" is the variant of the thesis that divides inside the maximum (6.13).
 
-Two kinds of synthetic trees, with 1000 features each.  "balanced": a complete binary tree with 8
-leaves; the vectors of its nodes and the examples are standard normal, an example belongs to the
-leaf of largest potential.  "unbalanced": examples on the sphere; a random hyperplane through the
-origin splits off a leaf, another one the rest, until there are 10 leaves.  Each seed draws a new
-tree.  "imclef07a": X-ray images, one of 63 leaves each (standard scores of 80 features), each seed
+There are two kinds of synthetic trees, with 1000 features each.  "balanced": a complete binary tree
+with 8 leaves; the vectors of its nodes and the examples are standard normal, and an example belongs
+to the leaf of largest potential.  "unbalanced": examples on the sphere; random hyperplanes through
+the origin split off one leaf after the other until there are 10.  Each seed draws a new tree.
+"imclef07a": X-ray images, one of 63 leaves each (standard scores of 80 features); each seed is
 another split of all images.
 
-60 % of the examples train while settings are chosen by accuracy on 20 %; then both train, and the
-last 20 % test.  Trees of fewer features have fewer examples: their ratio decides how hard it is.
+60 % of the examples train while settings are chosen by accuracy on 20 %; then both parts train, and
+the last 20 % test.  Trees of fewer features have fewer examples: their ratio sets the difficulty.
 
     python benchmarks/hierarchical_svm.py --seeds 5
     python benchmarks/hierarchical_svm.py --sets balanced unbalanced --features 250 --more 8000
@@ -27,8 +27,8 @@ import numpy as np
 from common import Clock, header, table
 from datasets import data_path
 
-# Grids of each set and method.  Losses of HSVM grow with the length of paths, so that its alphas
-# are smaller by that factor.
+# Grids of each set and method.  Losses of HSVM grow with the length of paths, so its alphas are
+# smaller by that factor.
 ALPHAS: dict[str, dict[str, tuple[float, ...]]] = {
     "balanced": {
         "flat": (3e-4, 1e-4, 3e-5, 1e-5, 3e-6),
@@ -42,7 +42,7 @@ ALPHAS: dict[str, dict[str, tuple[float, ...]]] = {
     },
     "imclef07a": {"others": (3e-2, 1e-2, 3e-3, 1e-3, 3e-4)},
 }
-# Accuracy in the thesis that the trees are taken from.
+# Accuracy in the thesis, the source of the trees.
 THESIS = {
     "balanced": {"flat": 60.5, "HSVM": 62.7, "NHSVM": 63.5, "SSVM": 63.6},
     "unbalanced": {"flat": 68.5, "HSVM": 68.6, "NHSVM": 73.1, "SSVM": 75.1},
@@ -51,8 +51,8 @@ THESIS = {
 COLUMNS = [
     "method", "accuracy", "less flat (s.e.)", "thesis", "less flat", "chosen", "CPU s / seed",
 ]  # fmt: skip
-# Chosen together with alpha.  The thesis takes rho = 2 on its trees, and chooses between these
-# three on other data; it does not say for which losses SSVM keeps its margins fixed.
+# Chosen together with alpha.  The thesis uses rho = 2 on its trees and chooses between these three
+# on other data.  It does not state for which losses SSVM keeps its margins fixed.
 SETTINGS: dict[str, list[dict[str, Any]]] = {
     "flat": [{}],
     "HSVM": [{"normalization": "none"}],
@@ -111,7 +111,7 @@ def clef() -> tuple[Any, np.ndarray, np.ndarray]:
 
 
 def split(name: str, seed: int, d: int = 1000, more: int = 0) -> tuple[Any, Any, Any, Any]:
-    """Tree; rows and leaves to train while alpha is chosen, to choose it by, and to test."""
+    """Tree; rows and leaves for training, for the choice of alpha, and for testing."""
     rng = np.random.default_rng(seed)
     if name == "imclef07a":
         tree, X, y = clef()
@@ -140,7 +140,7 @@ def make(tree: Any, setting: dict[str, Any], alpha: float, passes: int) -> Any:
 
 
 def accuracy(method: str, parts: Any, alphas: Any, passes: int) -> tuple[float, str]:
-    """Test accuracy in per cent with what does best on the second part, and what that is."""
+    """Test accuracy in per cent with the best settings on the second part, and these settings."""
     tree, train, held, test = parts
 
     def hits(choice: Any, rows: Any, new: Any) -> float:

@@ -1,8 +1,8 @@
 """Two threads against one: wall time of cutting planes, predict and predict_marginals.
 
-Runs on OCR letters (nine folds to train on, all words four times over to predict), takes the
-best of --repeat or more runs of each, interleaved, and checks that the answers are equal to the
-last bit.  The ratio needs an idle machine with two cores: the load average is printed.
+Runs on OCR letters (nine folds to train on, all words four times over to predict), takes the best
+of --repeat or more runs of each, interleaved, and checks that the results are equal to the last
+bit.  The ratio needs an idle machine with two cores: the load average is printed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SECONDS = 20  # longer than most of the slow spells of a shared machine
 
 
 def flat(value: Any) -> np.ndarray:
-    """Any answer (dict of arrays, list of arrays or of tuples) as one array."""
+    """Any result (dict of arrays, list of arrays or of tuples) as one array."""
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, (list, tuple)):

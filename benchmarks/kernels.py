@@ -2,9 +2,9 @@
 
     STRUCTSOLVE_DATA=../shared/data python benchmarks/kernels.py
 
-SVC trains one machine per pair of classes, ours one for all (Crammer and Singer), to the relative
-gap that is printed.  Each picks C and bandwidth on a validation set; the time is that of one fit
-there, the median of three.  The cache limits train on letters, one process each, for their peaks.
+SVC trains one machine per pair of classes, ours one for all classes (Crammer and Singer), to the
+printed relative gap.  Each picks C and bandwidth on a validation set; the time is the median of
+three fits with these.  Each cache limit trains on letters in a separate process to measure peaks.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def compare(name: str, tol: float) -> None:
 
 
 def limited(megabytes: float, rows: int) -> None:
-    """One fit with a limited cache; called in a process of its own."""
+    """One fit with a limited cache, in a separate process."""
     X, y, X_test, y_test = mc_letter()
     X, y = X[:rows], y[:rows]
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

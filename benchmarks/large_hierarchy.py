@@ -1,9 +1,9 @@
 """A hierarchy of 50,000 nodes, 100,000 examples with 50 features each: memory, and a pass.
 
-Examples belong to one leaf of a tree whose nodes have 4 children.  A tenth of an example's features
-come from the nodes of its path, the rest from anywhere.  Dense weights would take features times
-nodes times 8 bytes; `HierarchicalSVM(sparse=True)` keeps those that training touches.  Memory is
-that of the process: before fit, and at its peak.
+Each example belongs to one leaf of a tree whose nodes have 4 children.  A tenth of an example's
+features come from the nodes of its path; the rest are random.  Dense weights would take features
+times nodes times 8 bytes; `HierarchicalSVM(sparse=True)` keeps only weights that training changes.
+Memory is that of the process, before fit and at its peak.
 
     python benchmarks/large_hierarchy.py [--nodes 50000] [--examples 100000] [--passes 2]
 """

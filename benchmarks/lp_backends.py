@@ -1,10 +1,10 @@
-"""Solvers of linear programs under each structure: ms a decoded label, and how far answers are off.
+"""Solvers of linear programs for each structure: ms per decoded label, and errors.
 
-Scores are normal, on every second example rounded so that labels tie.  Every solver runs in a
-process of its own with its default settings here: one program at a time, started anew as in
-prediction, and side by side in block-diagonal programs where that is the default.  Fractional
-answers (of scores that tie) are solved again for a label.  Values and bounds are compared with
-integer programs by HiGHS, relative to 1 + the largest score.
+Scores are normal; on every second example they are rounded so that labels tie.  Every solver runs
+in a separate process with its default settings: one program at a time, started anew as in
+prediction, and several in one block-diagonal program if that is the default.  Fractional solutions
+(from ties) are solved again for a label.  Values and bounds are compared with integer programs by
+HiGHS, relative to 1 + the largest score.
 
     python benchmarks/lp_backends.py [--examples 20] [--only OSQP SCS]
 """
@@ -86,7 +86,7 @@ def prepared(name: str, n: int) -> tuple[Any, Any, list[np.ndarray]]:
     used = np.zeros(size, dtype=bool)
     parts = polytopes.build(0).parts
     used[parts[parts >= 0]] = True
-    # Pairs weigh less than nodes, as in trained models: few answers are fractional then.
+    # Pairs weigh less than nodes, as in trained models, so few solutions are fractional.
     shared = np.arange(size) < space.layout.shared_size
     weight = np.where(shared & (name != "chain"), 0.2, 1.0) * used
     thetas = [weight * rng.normal(size=size) for _ in range(n)]
@@ -95,7 +95,7 @@ def prepared(name: str, n: int) -> tuple[Any, Any, list[np.ndarray]]:
 
 
 def known(n: int) -> dict[str, tuple[float, list[float]]]:
-    """Return seconds of the own oracle, and every best label's score by integer programs."""
+    """Return seconds of the native oracle, and every best label's score by integer programs."""
     from structsolve.lp import Highs, LinearDecoder
     from structsolve.structure import calls
 
@@ -116,7 +116,7 @@ def measure(name: str, solver: str, n: int, native: float, best: list[float]) ->
     backend = make_backend(solver if solver.endswith("lp") else f"cvxpy:{solver}")
     polytopes, _, thetas = prepared(name, n)
     if solver == "PDLP":
-        # Labels that tie need HiGHS, which cannot be loaded beside it.
+        # Ties need HiGHS, which cannot be loaded beside PDLP.
         thetas, best, n = thetas[::2], best[::2], len(thetas[::2])
     polytope = polytopes.build(0)
     row = [name, polytope.size, polytope.A.shape[0], backend.label]
@@ -147,7 +147,7 @@ def measure(name: str, solver: str, n: int, native: float, best: list[float]) ->
 def one(solver: str, n: int, best: dict[str, Any]) -> list[list[Any]]:
     """Return the rows of a solver."""
     if solver == "PDLP":
-        # OR-Tools and highspy bring a HiGHS each, and the first one that is loaded wins.
+        # OR-Tools and highspy each contain a HiGHS, and the first one loaded is used.
         with contextlib.suppress(ImportError):
             importlib.import_module("ortools.pdlp.python.pdlp")
     import cvxpy

@@ -1,15 +1,15 @@
 """Table 1 of Nowak-Vila et al. (2020): test losses of M3N, CRF and M4N with a Gaussian kernel.
 
-Random splits, 60 % to train, 20 % to choose bandwidth and lambda = 1 / (C n), 20 % to test; the
-chosen model is not trained anew on both.  Features are standardised on the training part.  The
-kernel is ``exp(-c |x - z|^2 / m)``, m the median squared distance of training rows.  Small sets
-get the whole kernel matrix as features F with F F' = K (without eigenvalues below 1e-7 of the
-largest), large ones Nystroem's features; so one decomposition serves all C, from small to large,
-each from the solution before.  Among ties on the validation part, which are many on the
-smallest sets, the middle C is taken, and of its ties the middle c.
+Random splits have 60 % of the rows to train, 20 % to choose bandwidth and lambda = 1 / (C n), and
+20 % to test; the chosen model is not retrained on both.  Features are standardised on the training
+part.  The kernel is ``exp(-c |x - z|^2 / m)``, m the median squared distance of training rows.
+Small sets use the whole kernel matrix as features F with F F' = K (without eigenvalues below 1e-7
+of the largest), large sets Nystroem's features.  One decomposition therefore serves all C, from
+small to large, each from the previous solution.  Among ties on the validation part, which are
+frequent on the smallest sets, the middle C is taken, and among its ties the middle c.
 
 The grids below were chosen on splits 0 to 13; the table begins at split 100.
-Every (set, split, method) is appended to a file as it ends, and is not run again:
+Every finished (set, split, method) is appended to a file and is not run again:
 
     STRUCTSOLVE_DATA=... python benchmarks/m4n_table.py m4n.jsonl --sets iris wine --splits 100 101
     python benchmarks/m4n_table.py m4n.jsonl --report
@@ -36,7 +36,7 @@ KINDS = {"mc": "0-1 %", "ord": "MAE", "rank": "Hamming %", "ocr": "Hamming %"}
 
 @dataclass(frozen=True)
 class Setting:
-    """How a set is run: folder, published losses, grids, accuracy, Nystroem's components."""
+    """Settings of a set: folder, published losses, grids, accuracy, Nystroem's components."""
 
     folder: str
     published: dict[str, float]
@@ -153,7 +153,7 @@ def matrices(setting: Setting, split: int) -> tuple[Callable[[float], list[Any]]
 
 
 def sequences(setting: Setting, split: int) -> tuple[Callable[[float], list[Any]], list[Any]]:
-    """The same of OCR words."""
+    """The same for OCR words."""
     from sklearn.kernel_approximation import Nystroem
 
     from structsolve import NodeTransformer

@@ -1,17 +1,17 @@
 """Learned matching against plain assignment: the CMU house by frame separation, cars by outliers.
 
 As in Caetano, McAuley, Cheng, Le and Smola (Learning Graph Matching, PAMI 2009), linear assignment
-with features of pairs.  Every point has a shape context: how many of the others lie in each of 60
+uses features of pairs.  Every point has a shape context: the number of other points in each of 60
 log-polar cells around it.  The features of a pair are minus the squared differences of the two
-contexts, cell by cell; plain assignment weighs all cells the same.  Pairs of frames are split at
+contexts, cell by cell; plain assignment weighs all cells alike.  Pairs of frames are split at
 random into thirds that train, choose alpha, and test (pairs of different thirds may share a frame,
-as there); the figures are the share of wrong points, in percent, mean and standard error over
+as in the paper).  The results are the percentage of wrong points, mean and standard error over
 splits.
 
 Cars: the inliers of image 1 against those of image 2 and some of its outliers, 30 pairs; features
-as above, and of the stored descriptors of each point.  These are of other units: features are
-divided by their root mean square over the pairs of points of the training images, and plain
-assignment has both, as they are and scaled.
+are those above and those of the stored descriptors of each point.  Descriptors have other units, so
+features are divided by their root mean square over the pairs of points of the training images.
+Plain assignment runs with both raw and scaled features.
 
     STRUCTSOLVE_DATA=... python benchmarks/matching.py
 """
@@ -33,7 +33,7 @@ ANGLES = 12
 
 
 def shape_contexts(points: np.ndarray) -> np.ndarray:
-    """How many of the other points lie in log-polar cells around each, shape (points, 60)."""
+    """Number of other points in log-polar cells around each point, shape (points, 60)."""
     n = len(points)
     step = points[None] - points[:, None]
     distance = np.hypot(step[..., 0], step[..., 1])
@@ -53,7 +53,7 @@ def pair_features(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def house(folder: Path, separation: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """All pairs of frames so far apart, the second with its points permuted."""
+    """All pairs of frames at a separation, the second with its points permuted."""
     with np.load(folder / "match-cmu-house" / "landmarks.npz") as data:
         points = data["points"]
     contexts = [shape_contexts(frame) for frame in points]
@@ -97,7 +97,7 @@ def error(Y: list[np.ndarray], predicted: list[np.ndarray]) -> float:
 def one_split(
     structsolve: Any, X: list[Any], Y: list[Any], seed: int, scaled: bool
 ) -> tuple[float, ...]:
-    """Errors on a random third of assignment plain, (scaled,) learned, and the chosen alpha."""
+    """Errors of plain, (scaled) and learned assignment on a random third, and the chosen alpha."""
     order = np.random.default_rng(seed).permutation(len(X))
     train, choose, test = (
         ([X[i] for i in rows], [Y[i] for i in rows]) for rows in np.array_split(order, 3)
@@ -114,7 +114,7 @@ def one_split(
         "permutation", loss="normalized-hamming", solver="cutting-plane", max_iter=100, tol=0.01
     )
     fitted = model.path(*train, ALPHAS)
-    # Of equally good ones, the most regularised.
+    # Among equally good alphas, the largest.
     best = min(fitted, key=lambda m: (error(choose[1], m.predict(choose[0])), -m.alpha))
     return *errors, error(test[1], best.predict(test[0])), best.alpha
 

@@ -1,10 +1,10 @@
 """Error of the max-min oracle by its iterations, with and without warm starts.
 
-Table 2 of Nowak-Vila et al. (2020) on OCR letters, one fold.  Weights are those of GBCFW with
-accurate answers, after every pass; each setting answers every word at the weights of one pass after
-the other, as training does.  The error is the certificate's gap, bound less value, as a mean over
-the words after some of the passes; beside it are its share of the surrogate's bound and the CPU
-time of the answers in microseconds a word.
+The script repeats Table 2 of Nowak-Vila et al.  (2020) on one fold of OCR letters.  Weights are
+those of GBCFW with an accurate oracle, after every pass.  Each setting calls the oracle for every
+word at the weights of successive passes, as in training.  The error is the certificate's gap, bound
+minus value, as a mean over the words after some of the passes.  The table also has its share of the
+surrogate's bound and the oracle's CPU time in microseconds per word.
 
     STRUCTSOLVE_DATA=... python benchmarks/max_min_oracle.py
 """
@@ -106,7 +106,7 @@ def main() -> None:
     print(f"{words.n_words} words, C = {args.C:g}\n")
     begun = False
     for geometry, iterations, warm in product(args.geometries, args.iterations, (True, False)):
-        # A cold start uses nothing of the passes between.
+        # A cold start uses nothing from the passes between.
         kept = weights if warm else [weights[p - 1] for p in PASSES]
         runs = errors(structsolve, words, kept, geometry, iterations, warm)
         runs = [runs[p - 1] for p in PASSES] if warm else runs

@@ -2,9 +2,9 @@
 
 ``LinearSVC(multi_class="crammer_singer")`` is run at three tolerances.  One function computes
 the objective of both sides, .5 |w|^2 + C sum_i max_j (1[j != y] + s_j - s_y), the intercept
-penalised as liblinear does.  For ours, fits with growing max_iter are timed whole, packing
-included; the time to a target is that of the shortest fit whose objective is not above it.  Both
-sides are then run in turn, and the fastest run of each counts.
+penalised as in liblinear.  For ours, complete fits with growing max_iter are timed, including
+packing; the time to a target is that of the shortest fit whose objective is not above it.  Both
+sides then take turns, and the fastest run of each counts.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def peer(c: float, tol: float) -> Any:
 
 
 def ours(structsolve: Any, n: int, c: float, passes: int, solver: str) -> Any:
-    """Our model of the same problem."""
+    """Our model for the same problem."""
     return structsolve.StructuredSVM(
         structure="multiclass", solver=solver, alpha=1.0 / (c * n), max_iter=passes, tol=0.0
     )
@@ -127,7 +127,7 @@ def main() -> None:
             for solver in args.solver:
                 needed[solver] = needed_passes(structsolve, x, y, c, targets, solver)
         times: dict[str, list[list[float]]] = {s: [[] for _ in targets] for s in needed}
-        # In turn, so that slow phases of the machine slow both.
+        # Both take turns, so that slow phases of the machine affect both.
         for _ in range(args.repeat if "1000" not in name else 1):
             for t, model in enumerate(peers):
                 for solver, (passes, _) in needed.items():

@@ -1,11 +1,12 @@
 """Label sets: micro-F1, Hamming loss and accuracy of the surrogates and of one SVM per label.
 
-The given split.  alpha (and beta, and the loss of the peer) has the best micro-F1 on a random
-quarter of the training rows after training on the rest, or on average over several quarters of
-small sets: from the largest alpha of a grid downwards, on bibtex until six in a row are no better
-than the best.  Ours go down warm, ten passes each.  Then all training rows are used, from scratch,
-up to `--passes` or a gap of 1 %.  The peer is scikit-learn's LinearSVC per label with C = 1 /
-(alpha n), its constant feature regularised as ours is.  No threshold is tuned.
+The split is the given one.  alpha (and beta, and the loss of the peer) has the best micro-F1 on a
+random quarter of the training rows after training on the rest, for small sets on average over
+several quarters.  The search goes from the largest alpha of a grid downwards, on bibtex until six
+in a row are no better than the best.  Ours are warm-started, with ten passes each.  The final model
+is trained from scratch on all training rows, up to `--passes` or a gap of 1 %.  The peer is
+scikit-learn's LinearSVC per label with C = 1 / (alpha n); its constant feature is regularised as
+ours is.  No threshold is tuned.
 
     STRUCTSOLVE_DATA=... python benchmarks/multilabel.py --sets bibtex
 """
@@ -26,9 +27,9 @@ from ours import over_hull
 # Rows of unit length need smaller alphas than dense features of deviation 1.
 DENSE = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 3e-3)
 SPARSE = (3e-3, 1e-3, 6e-4, 3e-4, 2e-4, 1e-4, 7e-5, 5e-5, 3e-5, 2e-5, 1e-5, 3e-6)
-# name -> pairs of labels with weights, grid, random quarters that choose, patience.  All pairs
-# where all label sets can be enumerated; for 159 labels the tree of largest mutual information,
-# for which the best set is exact and cheap.
+# name -> pairs of labels with weights, grid, random validation quarters, patience.  All pairs if
+# all label sets can be enumerated; for 159 labels the tree of largest mutual information, for which
+# the best set is exact and cheap.
 SETS = {
     "emotions": ("full", DENSE, 5, 7),
     "scene": ("full", DENSE, 3, 7),
@@ -65,7 +66,7 @@ def measures(truth: np.ndarray, predicted: np.ndarray) -> list[str]:
 
 
 def one_per_label(loss: str) -> Callable[[float, int], Any]:
-    """Maker of the peer."""
+    """Return a function that makes the peer."""
 
     def make(alpha: float, n: int) -> Any:
         from sklearn.multiclass import OneVsRestClassifier
@@ -109,7 +110,7 @@ def down(
 
 
 def warm_models(model: Any, grid: tuple[float, ...]) -> Iterator[Any]:
-    """One estimator that goes on from its last solution."""
+    """One estimator that continues from its last solution."""
     for alpha in grid:
         yield model.set_params(alpha=alpha)
 
@@ -171,7 +172,7 @@ def main() -> None:
     header("Label sets: surrogates against one SVM per label")
     structsolve = structsolve_or_none()
     runs = args.runs if structsolve is not None else [PEER]
-    # Labels that no row of a part has; SVMs that stop at their limit of steps.
+    # Warnings of labels that no row of a part has, and of SVMs that reach their step limit.
     warnings.filterwarnings("ignore", module="sklearn")
     columns = ["learner", "alpha", "micro-F1, validation", "micro-F1, test", "Hamming loss"]
     columns += ["accuracy", "thesis: micro-F1", "labels a row", "train CPU s", "choosing CPU s"]

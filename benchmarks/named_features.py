@@ -1,13 +1,12 @@
-"""Named features to matrices: CoNLL-2000's training sentences, by what users of each would call.
+"""Named features to matrices: CoNLL-2000's training sentences, by the usual calls of each library.
 
     python benchmarks/named_features.py
 
 6 million features of the chunking template (``conll_features``, not timed), as lists of strings.
 python-crfsuite's users call ``Trainer.append(items, labels)``, which packs and numbers them;
 ``ItemSequence(items)`` only copies the strings.  Ours is ``SequenceVectorizer().fit_transform``,
-whose matrices training takes as they are; ``transform`` is what a prediction costs.  The second
-table has the first call of a fresh process, on lists of strings and on dicts of what taggers of
-names look at.
+whose matrices training takes without a copy; predictions need ``transform``.  The second table has
+the first call of a fresh process, on lists of strings and on dicts of features for tagging names.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
 
 mord minimises the all-threshold logistic loss plus 1/2 |w|^2, summed over rows, to its default
 tolerance; ours the absolute loss rescaled by the margin plus alpha/2 (|w|^2 + |b|^2), the mean over
-rows, to the relative gap that is printed.  alpha is 1 / n, mord's, and 1e-4.  Features are
-standardised, 70 % of the rows train.  The objectives are different functions.
+rows, to the printed relative gap.  alpha is 1 / n, as in mord, and 1e-4.  Features are
+standardised, and 70 % of the rows train.  The objectives are different functions.
 """
 
 from __future__ import annotations

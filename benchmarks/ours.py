@@ -1,6 +1,6 @@
-"""Our side of the benchmarks: how an estimator is made for each comparison.
+"""Our side of the benchmarks: estimators for each comparison.
 
-Only this file changes when a default changes or an option of a solver gets another name.
+If a default changes or an option of a solver is renamed, only this file changes.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def uncertified() -> Any:
 
 
 def over_hull(name: str) -> Any:
-    """The surrogate of a name; those that search maximise over the hull of the labels' points."""
+    """The surrogate by name; surrogates with a search maximise over the hull of labels' points."""
     from structsolve.registry import default
 
     surrogate = default().make("surrogates", name)
@@ -54,7 +54,7 @@ def over_hull(name: str) -> Any:
 
 
 def oracle_passes(model: Any, n: int) -> float:
-    """Oracle calls of a fit as passes over n examples."""
+    """Oracle calls of a fit, in passes over n examples."""
     return sum(row["oracle_calls"] for row in model.history_) / n
 
 

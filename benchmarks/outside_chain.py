@@ -1,11 +1,11 @@
-"""Oracles written outside, over the C interface: time of a cut against that of our chain.
+"""Oracles of plugins over the C interface: time of a cut against that of our chain.
 
 Builds the packages of docs/examples with setuptools in a temporary folder: `fastchain`, a chain on
-the declared vector loops, and `ring_native`, sequences that close to a ring, with one Viterbi for
-each first label.  Beside them `textbook_chain.pyx`, the loop over pairs of states that one writes
-first.  A cut is that of the margin surrogate: scores of one feature, the loss added, the oracle,
-the difference of parts.  All take turns; the time of each is the least of its rounds.  The chains
-must agree to the last bit, or the script ends.
+the declared vector loops, and `ring_native`, sequences around a ring, with one Viterbi for
+each first label.  Also builds `textbook_chain.pyx`, a simple loop over pairs of states.  A cut
+is that of the margin surrogate: scores of one feature, the loss added, the oracle,
+the difference of parts.  All take turns; the time of each is the least of its rounds.  If the
+chains do not agree to the last bit, the script ends.
 
     taskset -c 2 python benchmarks/outside_chain.py
 """
@@ -28,7 +28,7 @@ from common import Clock, header, structsolve_or_none, table
 
 HERE = Path(__file__).resolve().parent
 EXAMPLES = HERE.parent / "docs" / "examples"
-ALLOWED = 1.5  # times our chain, and for a ring of K states times K
+ALLOWED = 1.5  # limit as a multiple of our chain, and for a ring of K states times K
 
 
 def build(folder: Path) -> None:
@@ -70,7 +70,7 @@ def problem(structure: Any, plugins: list[ModuleType], words: int, length: int, 
 
 
 def hook_of(oracle: Any) -> ModuleType:
-    """A plugin that answers with an oracle, whatever the space."""
+    """A plugin that returns one oracle for every space."""
     from structsolve import hookimpl
 
     plugin = ModuleType(f"plugin_of_{oracle.__name__}")
@@ -85,7 +85,7 @@ def main() -> None:
     parser.add_argument("--states", type=int, nargs="+", default=[4, 10, 26, 60])
     parser.add_argument("--rounds", type=int, default=15)
     args = parser.parse_args()
-    header("Oracles written outside: µs a cut")
+    header("Oracles of plugins: µs a cut")
     if structsolve_or_none() is None:
         return
     with tempfile.TemporaryDirectory() as folder:

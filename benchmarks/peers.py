@@ -1,4 +1,4 @@
-"""python-crfsuite as a peer: training and tagging with the clock around the library's own work."""
+"""python-crfsuite as a peer: training and tagging, timing only the library's work."""
 
 from __future__ import annotations
 

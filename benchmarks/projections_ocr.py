@@ -1,11 +1,11 @@
-"""Training with projections on OCR letters: gaps by pass, and what a pass of each surrogate costs.
+"""Training with projections on OCR letters: gaps by pass, and the time of a pass by surrogate.
 
-One fold (626 words), raw pixels, alpha = 1 / (C n).  Costs: the median CPU time of passes without
-certificates, of a second training so that packing does not count, against BCFW with the margin and
-one oracle call per word and pass (``cached_passes=0``), measured before and after; the target for
-the max-min margin with warm starts is at most ten times that.  Gaps: certified after every pass,
-averaged or plain iterate, whichever is better.  Marginals: sum-product of all words against
-python-crfsuite's, the same number of marginals asked for.
+The data are one fold (626 words), with raw pixels and alpha = 1 / (C n).  Costs: the median CPU
+time of passes without certificates, in a second training so that packing does not count, against
+BCFW with the margin and one oracle call per word and pass (``cached_passes=0``), measured before
+and after; the target for the max-min margin with warm starts is at most ten times that.  Gaps:
+certified after every pass, for the better of averaged and plain iterate.  Marginals: sum-product of
+all words against python-crfsuite's, for the same number of marginals.
 
     STRUCTSOLVE_DATA=... python benchmarks/projections_ocr.py
 """

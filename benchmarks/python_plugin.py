@@ -1,10 +1,10 @@
-"""What a structure in plain Python costs beside its own functions: us per cut of BCFW.
+"""Overhead of a structure in plain Python beyond its own functions: us per cut of BCFW.
 
-Chains of 8 words and 26 states under the margin, one step per oracle call.  The oracle is trivial:
-``argmax`` answers one label, ``parts`` looks its answer up, so that what is left is the library's.
-The plugin's own time is that of the same functions called alone, once each per cut.  "above" is
-the time of a cut, steps and scores included, less the plugin's own; the built-in chain's cut, with
-its compiled Viterbi, stands beside it.
+Chains have 8 words and 26 states, with the margin and one step per oracle call.  The oracle is
+trivial: ``argmax`` returns a constant label, ``parts`` looks up its result, so the rest is the
+library's time.  The plugin's own time is that of the same functions called alone, once each per
+cut.  "above" is the time of a cut, including steps and scores, minus the plugin's own time.  The
+table also has the built-in chain's cut, with its compiled Viterbi.
 
     python benchmarks/python_plugin.py
 """
@@ -19,7 +19,7 @@ import numpy as np
 import ours
 from common import Clock, header, structsolve_or_none, table
 
-ASKED = 8.0  # us a cut above the plugin's own time
+ASKED = 8.0  # limit in us per cut above the plugin's own time
 
 
 def make_structure(form: str, answer: str) -> Any:
@@ -72,7 +72,7 @@ def parts_of(y: np.ndarray, K: int, form: str) -> dict[str, Any]:
 
 
 def least_time(call: Any, repeat: int) -> tuple[float, Any]:
-    """The smallest CPU seconds of some calls, and the last result: the machine may be shared."""
+    """The least CPU seconds of several calls (the machine may be shared), and the last result."""
     seconds = []
     for _ in range(repeat):
         with Clock() as clock:
@@ -118,7 +118,7 @@ def main() -> None:
     header("A structure in plain Python: us per cut (8 words, 26 states, margin, BCFW)")
     if structsolve_or_none() is None:
         return
-    # An oracle that answers one label does not maximise, which training tells.
+    # An oracle that returns a constant label does not maximise, so training warns.
     warnings.filterwarnings("ignore", message=".*does not find the best labels")
     rng = np.random.default_rng(0)
     X = [rng.normal(size=(8, args.features)) for _ in range(args.examples)]
@@ -130,7 +130,7 @@ def main() -> None:
         examples = model.space_.pack(X, Y)
         own = own_time(model.space_, examples, 20_000)
         rows.append([f"{form} parts, label of type {answer}", cut, own, cut - own, native])
-    columns = ["plugin", "cut", "plugin's own", f"above (asked: {ASKED:.0f})", "built-in chain"]
+    columns = ["plugin", "cut", "plugin's own", f"above (target: {ASKED:.0f})", "built-in chain"]
     print(table(columns, rows))
 
 

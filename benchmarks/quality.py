@@ -3,8 +3,8 @@
 OCR: ten folds, both ways (train on one fold and test on nine; train on nine and test on one).
 CoNLL-2000: chunking, trained on the 8936 training sentences, with word, shape, affix and
 neighbour features of `structsolve.conll_features` on both sides.  Prints markdown tables: token
-error, sequence error or span F1 (counted as conlleval does), training CPU seconds.  Settings
-are fixed, not tuned on the test data; names of ours hold the solver and C.
+error, sequence error or span F1 (counted as in conlleval), training CPU seconds.  Settings are
+fixed, not tuned on the test data; names of our rows include the solver and C.
 
     STRUCTSOLVE_DATA=... python benchmarks/quality.py --task ocr --folds 0 1 2
 """

@@ -2,10 +2,10 @@
 
     STRUCTSOLVE_DATA=../shared/data python benchmarks/rankings.py
 
-Splits of 60 % training and 40 % test rows, features standardised.  Every side picks its constant
-by the tau on a quarter of the training rows; the time is that of one fit with it.  One-vs-one: a
-LinearSVC per pair of labels, labels sorted by the pairs that they win.  Ridge: regression on the
-ranks, sorted.
+Splits have 60 % training and 40 % test rows, with standardised features.  Every side picks its
+constant by the tau on a quarter of the training rows; the time is that of one fit with it.
+One-vs-one: a LinearSVC per pair of labels, with labels sorted by the pairs that they win.  Ridge:
+regression on the ranks, sorted.
 """
 
 from __future__ import annotations

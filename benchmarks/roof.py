@@ -2,9 +2,9 @@
 
 The models are the loss-augmented scores of training examples under a margin model with all pairs of
 labels.  Peers solve the local polytope in its standard form (node and edge marginals) and in its
-smallest (one variable a node and an edge): highspy keeps the model and its basis while only
-costs change, cvxpy has a problem with parameters that is compiled once.  All must give the same
-value.  Then random dense models of growing size.
+smallest form (one variable per node and edge). highspy keeps the model and its basis while only
+costs change; cvxpy compiles a problem with parameters once.  All must give the same value.  A
+second table has random dense models of growing size.
 
     STRUCTSOLVE_DATA=... python benchmarks/roof.py
 """
@@ -23,7 +23,7 @@ from common import header, structsolve_or_none, table
 from datasets import multilabel
 
 FORMS = ("standard", "smallest")
-# Options of highspy that matter for a program of which only costs change.
+# Options of highspy that matter if only the costs of a program change.
 HIGHS = {
     "dual simplex": {},
     "primal simplex": {"simplex_strategy": 4},
@@ -74,7 +74,7 @@ def yeast_models(structsolve: Any, n_models: int, alpha: float) -> tuple[list[An
 
 
 def random_models(n: int, strength: float, n_models: int) -> list[Any]:
-    """Scores of nodes have this deviation, those of all pairs 1."""
+    """Node scores have the given deviation, scores of all pairs have deviation 1."""
     from structsolve.plugins.mrf._model import GraphModel
 
     rng = np.random.default_rng(n)
@@ -105,7 +105,7 @@ def with_highs(models: list[Any], form: str, options: dict[str, Any]) -> tuple[A
     lp = highspy.HighsLp()
     lp.num_col_, lp.num_row_ = program.size, program.A.shape[0]
     lp.col_cost_ = np.zeros(program.size)
-    # In the standard form nothing exceeds 1 as the sums are 1.
+    # In the standard form no variable exceeds 1 because the sums are 1.
     top = np.inf if form == "standard" else 1.0
     lp.col_lower_, lp.col_upper_ = np.zeros(program.size), np.full(program.size, top)
     lp.row_lower_, lp.row_upper_ = program.low, program.high
@@ -117,7 +117,7 @@ def with_highs(models: list[Any], form: str, options: dict[str, Any]) -> tuple[A
     highs.passModel(lp)
     columns = np.arange(program.size, dtype=np.int32)
     values, seconds = [], []
-    # The first is solved twice, so that every timed call has a basis to start from.
+    # The first program is solved twice, so that every timed call starts from a basis.
     for model in [models[0], *models]:
         costs, constant = program.costs(model.unary, model.pair)
         highs.changeColsCost(program.size, columns, costs)
@@ -166,7 +166,7 @@ def ours(models: list[Any], repeat: int) -> tuple[Any, Any, float]:
 def new_scores(models: list[Any]) -> tuple[Any, Any]:
     """Values and seconds a call on new scores, without the Python call.
 
-    With the same scores again, the processor would predict each branch.
+    With the same scores, the processor would predict each branch.
     """
     from structsolve.plugins.mrf._model import GraphModel
 
@@ -176,7 +176,7 @@ def new_scores(models: list[Any]) -> tuple[Any, Any]:
 
 
 def best_of(calls: list[Callable[[], Any]], rounds: int) -> list[tuple[Any, float]]:
-    """Values of each call and the least of its medians; calls take turns, as the load changes."""
+    """Values of each call and the least of its medians; calls take turns as the load changes."""
     values: list[Any] = [None] * len(calls)
     best = [np.inf] * len(calls)
     for _ in range(rounds):
@@ -187,7 +187,7 @@ def best_of(calls: list[Callable[[], Any]], rounds: int) -> list[tuple[Any, floa
 
 
 def against_programs(models: list[Any], sweep: Callable[[], Any], rounds: int, few: int) -> None:
-    """The tables of all ways, on the same models."""
+    """The tables of all methods, on the same models."""
     truth = ours(models, 1)[0]
     against = ["over called from Python", "over less the call", "over same scores"]
     # Name, form, peer, call.

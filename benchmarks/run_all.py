@@ -3,8 +3,8 @@
     STRUCTSOLVE_DATA=../shared/data python benchmarks/run_all.py
     STRUCTSOLVE_DATA=../shared/data python benchmarks/run_all.py --only gap_ocr decode
 
-A benchmark that was left out keeps its old section.  Each section says with which command, when
-and how long it ran; a failure is written into its section and makes the exit status 1.
+A benchmark that was left out keeps its old section.  Each section has the command, the date and the
+duration; a failure is written into its section and makes the exit status 1.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ SCRIPTS = {
 PREFACE = """# Results
 
 Written by `benchmarks/run_all.py`; see `benchmarks/README.md` for what each script compares.  Times
-are process CPU seconds unless called wall.  Where a section compares, both sides
-are of one run, unless a note below its heading says that it was run in parts.
+are process CPU seconds unless called wall.  Both sides of a comparison are from one run,
+unless a note below the heading says that it was run in parts.
 """
 
 
@@ -129,7 +129,7 @@ def main() -> int:
     for name in args.only:
         sections[name], succeeded = run(name, SCRIPTS[name])
         good &= succeeded
-        # Sections that others wrote stay, behind ours.
+        # Other sections stay, after those of this run.
         keys = [*SCRIPTS, *(key for key in sections if key not in SCRIPTS)]
         ordered = [sections[key] for key in keys if key in sections]
         args.output.write_text("\n".join([PREFACE, *ordered]))

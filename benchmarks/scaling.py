@@ -1,7 +1,7 @@
 """Columns of unlike scale: training on raw features, with scale_features, and in a pipeline.
 
-All three stop at a relative gap of 1e-3 or after 100 passes, the defaults; emotions has label sets,
-the others classes (half of the rows, drawn once, are for the test).
+All three stop at a relative gap of 1e-3 or after 100 passes, the defaults.  emotions has label
+sets, the other sets have classes (a random half of the rows is for the test).
 """
 
 from __future__ import annotations

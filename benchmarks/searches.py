@@ -1,9 +1,9 @@
 """The searches of slack rescaling on multi-label sets: oracle calls, time, and maxima missed.
 
-As in the thesis: fully pairwise label sets, a model trained with slack rescaling, 80 training
-examples, each searched from scratch.  "missed" is the share of examples for which a search's label
-is worse than the best label that any of the searches found, and, where all label sets can be
-enumerated, worse than the true maximum.  The thesis' figures stand beside ours.
+The setting is that of the thesis: fully pairwise label sets, a model trained with slack rescaling,
+80 training examples, each searched from scratch.  "missed" is the share of examples for which a
+search's label is worse than the best label of all searches, and, if all label sets can be
+enumerated, worse than the true maximum.  The table also has the thesis' results.
 
     STRUCTSOLVE_DATA=... python benchmarks/searches.py --sets yeast
 """
@@ -44,7 +44,7 @@ def all_products(problem: Any, i: int, w: np.ndarray, n_labels: int) -> float:
     sets = ((np.arange(2**n_labels)[:, None] >> np.arange(n_labels)) & 1).astype(np.int32)
     truth = problem.examples.label(i)
 
-    # Scores of all sets from those of single labels and pairs.
+    # Scores of all sets from the scores of single labels and pairs.
     def value(labels: list[int]) -> float:
         label = np.zeros(n_labels, dtype=np.int32)
         label[labels] = 1

@@ -1,10 +1,10 @@
 """Rounds and seconds of training over shards: OCR letters to a certified gap of 1 %.
 
-Rounds of consensus ADMM over shards in this process (C = .02 with 4, 16 and 64 shards, C = 1 with
-4 and 16, there in both metrics) and of one-slack cutting planes; of rows of few features, with a
-fixed penalty and one that follows the residuals.  Then three local processes with Dask: seconds of
-fit, seconds of a round, and whether the weights are the same to the last bit as those of one
-process.  Shards are random words, as a shuffled file has them.
+The script counts rounds of consensus ADMM over shards in this process (C = .02 with 4, 16 and 64
+shards, C = 1 with 4 and 16, in both metrics) and of one-slack cutting planes.  It also counts
+rounds on rows of few features, with a fixed penalty and one that follows the residuals.  Then it
+uses three local processes with Dask: seconds of fit, seconds of a round, and whether the weights
+equal those of one process to the last bit.  Shards are random words, as in a shuffled file.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from common import Clock, header, structsolve_or_none, table
 from datasets import ocr_split
 
-# C, shards, rounds asked
+# C, shards, limit of rounds
 CASES = ((0.02, 4, 10), (0.02, 16, 17), (0.02, 64, None), (1.0, 4, 30), (1.0, 16, None))
 TOL = 0.01
 
@@ -31,7 +31,7 @@ def shuffled() -> tuple[list[Any], list[Any]]:
 
 
 def local_run(X: list[Any], Y: list[Any], C: float, shards: int, solver: Any) -> Any:
-    """Train over shards in this process; the outcome, seconds of CPU."""
+    """Train over shards in this process; return the outcome and CPU seconds."""
     from structsolve import Problem, get_structure
     from structsolve.dask.consensus import ShardedConsensusRun
     from structsolve.dask.cuts import ShardedCuttingPlaneRun
@@ -75,12 +75,12 @@ def simulated(X: list[Any], Y: list[Any], cuts: bool) -> None:
     add("ADMM, two passes", ConsensusADMM(metric="auto", passes=2), 1.0, 4)
     if cuts:
         add("one-slack", CuttingPlane(), 0.02, 4)
-    columns = ("solver", "shards", "rounds", "asked", "CPU s", "primal", "gap", "metric")
+    columns = ("solver", "shards", "rounds", "target", "CPU s", "primal", "gap", "metric")
     print(table(columns, rows))
 
 
 def few_features() -> None:
-    """Rounds in threads' shards where the penalty of the first rounds is too weak."""
+    """Rounds with shards in threads if the penalty of the first rounds is too weak."""
     from structsolve import Problem, get_structure
     from structsolve.solvers import ConsensusADMM
     from structsolve.solvers.base import Start

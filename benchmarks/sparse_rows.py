@@ -1,6 +1,6 @@
-"""From which share of zeros on sparse rows are quicker than dense ones, by the number of labels.
+"""Share of zeros at which sparse rows become faster than dense rows, by the number of labels.
 
-Scores of all labels, and a change of the weights of two, for rows of 200 features.
+Each step computes the scores of all labels and changes the weights of two, on rows of 200 features.
 """
 
 from __future__ import annotations

@@ -2,11 +2,11 @@
 
 Graphs of 500 nodes, 1481 edges and 21 labels, generated like those of the Pascal and MSRC examples
 of other libraries: 30 features a node, three features an edge (constant, contrast, vertical).  Each
-oracle call is the loss-augmented linear relaxation, at weights after so many passes of our own
-training; the gap is bound less value, relative to the bound.  HiGHS solves the first picture's.
-In training, calls end at a tenth of the gap of the pass before: "allowed" repeats that.
-Other peer: a BCFW loop in Python around one round of alpha-expansion by thinqpbo, whose answers
-have no bound.  Times are CPU seconds.
+oracle call solves the loss-augmented linear relaxation, at weights after some passes of our
+training; the gap is bound minus value, relative to the bound.  HiGHS solves that of the first
+picture.  In training, calls end at a tenth of the previous pass's gap; "allowed" repeats that.  The
+other peer is a BCFW loop in Python around one round of alpha-expansion by thinqpbo, which gives no
+bound.  Times are CPU seconds.
 
     python benchmarks/superpixels.py --pictures 20
 """
@@ -76,7 +76,7 @@ def trained(structsolve: Any, structure: Any, X: Any, Y: Any, alpha: float, pass
 
 
 def relaxed_calls(structsolve: Any, structure: Any, X: Any, Y: Any, alpha: float) -> Any:
-    """ms and gap of the calls of all pictures, and HiGHS on the first, as training goes on."""
+    """ms and gap of the calls for all pictures, and HiGHS on the first, over training."""
     from structsolve.lp import Highs
     from structsolve.plugins.mrf._relaxation import LinearRelaxation
     from structsolve.plugins.mrf.programs import Programs

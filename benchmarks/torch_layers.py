@@ -3,8 +3,8 @@
 Chains: a conditional random field, the margin and decoding, on a batch of 32 sentences of 50 words
 and 26 tags; torch-struct has chains too, on tables of pairs of tags.  Dependency trees: the
 negative log-likelihood of 32 sentences of 20 words, projective and not, against the partition
-function of torch-struct.  Wall times: medians over rounds in which all take turns, each for a few
-calls on end, as in training; losses and gradients are compared.
+function of torch-struct.  Wall times are medians over rounds in which all take turns, each for a
+few successive calls, as in training; losses and gradients are compared.
 
     pip install torch pytorch-crf torch-struct
     python benchmarks/torch_layers.py --threads 1 2 4
@@ -21,12 +21,12 @@ from typing import Any
 
 from common import header, structsolve_or_none, table
 
-#: Calls of one turn; seconds after which a call has no more turns.
+#: Calls per turn; seconds after which a call gets no more turns.
 CALLS, SECONDS = 10, 3
 
 
 def medians(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
-    """Median milliseconds of each call; those that take long have fewer turns."""
+    """Median milliseconds of each call; slow calls have fewer turns."""
     times: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(rounds):
         for name, call in calls.items():
@@ -141,7 +141,7 @@ def trees(args: argparse.Namespace, torch: Any) -> list[list[str]]:
     arcs = torch.randn(n, words, words, requires_grad=True)
     root = torch.diagonal(arcs.detach(), 0, 1, 2)[:, None]
     table = torch.cat([root, arcs.detach()], 1).requires_grad_()
-    heads = torch.arange(words).repeat(n, 1)  # each word hangs on the one before
+    heads = torch.arange(words).repeat(n, 1)  # the head of each word is the word before
     word = torch.arange(words)
 
     def learn(scores: Any, loss: Callable[[], Any]) -> Any:

@@ -1,10 +1,10 @@
-"""TRW-S against alpha-expansion and against what the machine allows.
+"""TRW-S against alpha-expansion and against the limit of the machine.
 
 Tsukuba stereo (110592 nodes, 16 states, Potts): time to a relative gap of 1e-4, beside the
 expansions of PyMaxflow and of gco on the same scores; ``decode`` beside its compiled part; memory.
-Time for each cell of a general table of 16 states beside a C program compiled here (trws_floor.c).
-Potts pictures of 256 x 256 pixels, 5 states: scores after the time that gco takes, by TRW-S alone
-and with alpha-expansions behind it.  What these add for other tables.
+General tables of 16 states: time per cell, beside a C program compiled here (trws_floor.c).
+Potts pictures of 256 x 256 pixels, 5 states: scores after gco's time, by TRW-S alone and followed
+by alpha-expansions.  Other tables: the gain from these expansions.
 
     STRUCTSOLVE_DATA=... python benchmarks/trws.py
 """
@@ -40,11 +40,11 @@ def stereo() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
 
 def expansions(unary: np.ndarray, weight: float) -> dict[str, Callable[[], Any]]:
     """Alpha-expansion of a picture of scores, until no move gains."""
-    import gco  # neither is in the process whose memory is measured
+    import gco  # not imported in the process whose memory is measured
     import maxflow
 
     costs, pair = -unary, weight * (1 - np.eye(unary.shape[2]))
-    if (unary == np.round(unary)).all():  # gco takes large numbers as integers alone
+    if (unary == np.round(unary)).all():  # gco takes large numbers only as integers
         costs, pair = costs.astype(np.int32), pair.astype(np.int32)
     floats = -unary, 1.0 * pair
     return {
@@ -118,7 +118,7 @@ def peak() -> None:
 
 
 def _peak() -> float:
-    """MB; getrusage() would tell the parent's."""
+    """MB; getrusage() would include the parent's."""
     status = Path("/proc/self/status").read_text()
     return int(status.split("VmHWM:")[1].split()[0]) / 1e3
 
@@ -211,7 +211,7 @@ def most_in_time(unary: Any, edges: Any, pair: Any, oracle: str, seconds: float)
 
 
 def compare_finishes() -> None:
-    """What expansions add to a labeling of TRW-S that is not certified, and what they take."""
+    """Gain and time of expansions after an uncertified labeling of TRW-S."""
     from structsolve.plugins.mrf import decode
 
     H, K, rng = 64, 5, np.random.default_rng(0)

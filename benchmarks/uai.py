@@ -1,10 +1,10 @@
-"""Decoders of graphs on the UAI models: bounds, best labelings, and what they cost.
+"""Decoders of graphs on the UAI models: bounds, best labelings, and times.
 
-Scores are natural logarithms of the networks' products.  The optimum is the answer of
-``oracle="exact"``, which eliminates where the graph is narrow enough; the relaxation is the linear
-program over the local polytope, by HiGHS.  toulbar2 reads the same file and searches under a time
-limit: what it found, and what it proved.  The set "generated" has factors over three variables and
-more, which are nodes to our decoders and factors to toulbar2.
+Scores are natural logarithms of the networks' products.  The optimum is that of
+``oracle="exact"``, which eliminates variables if the graph is narrow enough; the relaxation is the
+linear program over the local polytope, by HiGHS.  toulbar2 reads the same file and searches under a
+time limit; the table has its best labeling and its proved bound.  The set "generated" has factors
+over three variables and more, which are nodes to our decoders and factors to toulbar2.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from scipy.optimize import linprog
 
 SETS = ("uai-grids", "uai-segmentation", "uai-objectdetection", "generated")
 WIDEST = 2**22  # entries of a table of variable elimination
-LEAST = 0.1  # seconds that a call is repeated for
+LEAST = 0.1  # seconds for which a call is repeated
 COLUMNS = [
     "model",
     "optimum",
@@ -83,13 +83,13 @@ def relaxation(model: Any) -> float:
 
 
 def toulbar2(path: Path, seconds: int) -> tuple[np.ndarray, float, float] | None:
-    """Best labeling, by how much more another may score, milliseconds; None without toulbar2."""
+    """Best labeling, gap to its bound, milliseconds; None without toulbar2."""
     try:
         import pytoulbar2
     except ImportError:
         return None
     with tempfile.TemporaryDirectory() as folder:
-        text = Path(folder, "network.uai")  # toulbar2 goes by the name, and reads no gzip
+        text = Path(folder, "network.uai")  # toulbar2 checks the suffix, and reads no gzip
         text.write_bytes(gzip.decompress(path.read_bytes()))
         spent, calls = 0.0, 0
         while spent < LEAST:  # a search uses up its network; reading is not counted, as for ours
@@ -99,7 +99,7 @@ def toulbar2(path: Path, seconds: int) -> tuple[np.ndarray, float, float] | None
                 network.Solve(timeLimit=seconds)
             spent, calls = spent + clock.cpu, calls + 1
     cost, label = network.GetSolutions()[-1]
-    # Its costs are logarithms times a factor of its own.
+    # toulbar2's costs are logarithms times an internal factor.
     problem = network.CFN.wcsp
     one, two = (problem.Cost2LogProb(problem.DoubletoCost(x)) for x in (1.0, 2.0))
     left = (one - two) * max(0.0, cost - network.GetDDualBound())
@@ -107,7 +107,7 @@ def toulbar2(path: Path, seconds: int) -> tuple[np.ndarray, float, float] | None
 
 
 def completed(network: Any, label: np.ndarray) -> np.ndarray:
-    """A labeling of all nodes: those that are factors take the entry that the variables say."""
+    """A labeling of all nodes; nodes of factors get the entry given by their variables."""
     scores = [unary.copy() for unary in network.unary]
     for (u, v), agreement in zip(network.ends, network.pair):
         if v >= network.n_variables:
@@ -141,7 +141,7 @@ def generate(folder: Path) -> None:
 
 
 def regular_checks(rng: np.random.Generator, n: int, checks: int, each: int) -> np.ndarray:
-    """A 0/1 matrix with `each` ones in every column, rows as even as they come."""
+    """A 0/1 matrix with `each` ones in every column and nearly equal row sums."""
     matrix = np.zeros((checks, n), dtype=int)
     for v in range(n):
         lightest = np.lexsort([rng.random(checks), matrix.sum(axis=1)])
@@ -207,13 +207,13 @@ def row(path: Path, node_limit: int, largest_lp: int, seconds: int) -> list[Any]
         return [*cells, None, None, None]
     theirs, open_gap, their_ms = peer
     reached = model.score(completed(network, theirs))
-    # Its costs have six decimals a table.
+    # toulbar2's costs have six decimals per table.
     assert reached <= decoded.bound + 1e-3, "toulbar2 is above our bound"
     return [*cells, reached + constant, reached + open_gap + constant, their_ms]
 
 
 def show(cells: list[Any]) -> list[Any]:
-    """Scores with four decimals, as bounds differ late; times as the table has them."""
+    """Scores with four decimals, since bounds differ in late digits; times unchanged."""
     times = {i for i, name in enumerate(COLUMNS) if name.endswith("ms")}
     return [
         f"{cell:.4f}" if isinstance(cell, float) and i not in times else cell

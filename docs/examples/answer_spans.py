@@ -1,4 +1,4 @@
-"""A structure for networks alone: the best span of a text, as of an answer to a question.
+"""A structure for networks alone: the best span of a text, such as the answer to a question.
 
 Every word has two scores, as the first word of the span and as its last.
 """
@@ -48,7 +48,7 @@ class SpanSpace(Space):
         end = int(np.argmax(best + last))
         return np.array([np.argmax(first[: end + 1]), end], dtype=np.int32)
 
-    # For "margin": how wrong a span is, as costs of its parts.
+    # For "margin": the loss of a span, as costs of its parts.
 
     def loss(self, examples, i, truth, label):
         return int((truth != label).sum())
@@ -58,7 +58,7 @@ class SpanSpace(Space):
         costs[truth, [0, 1]] = 0
         return {"node": costs}, 0.0
 
-    # For "crf", Marginals and Sample: the distribution of spans, and what it gains.
+    # For "crf", Marginals and Sample: the distribution of spans, and its derivative.
 
     def project(self, examples, i, theta, name):
         if name != "entropy":

@@ -1,4 +1,4 @@
-"""Learn how to match: two sets of points, and which of one belongs to which of the other."""
+"""Learn to match the points of two sets."""
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -26,7 +26,7 @@ def oracle(w, x, y=None):
 
 
 def draw(n, rng):
-    """Points of which two coordinates move little and four are noise."""
+    """Points whose first two coordinates move little and whose other four are noise."""
     X, Y = [], []
     for _ in range(n):
         y = rng.permutation(6)

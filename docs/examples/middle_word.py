@@ -1,6 +1,6 @@
-"""The word in the middle of a sentence, from its neighbours: a class for every word.
+"""Predict the word in the middle of a sentence from its neighbours: a class for every word.
 
-Reads the English Web Treebank from the folder STRUCTSOLVE_DATA, or makes up sentences.
+Reads the English Web Treebank from the folder STRUCTSOLVE_DATA, or generates sentences.
 """
 
 import os
@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from structsolve import ExtremeSVM
 from structsolve.io.conllu import read_conllu
 
-SENTENCES = 500  # of the part for development, which is read in a second; more is better
+SENTENCES = 500  # of the development part, read in a second; more is better
 
 
 def sentences(part, most):
@@ -29,13 +29,13 @@ def sentences(part, most):
     words = [f"{kind}{k}" for k in range(60) for kind in ("noun", "verb")]
     made = []
     for _ in range(most):
-        topic = rng.integers(0, 60, 5) % 6 + 6 * rng.integers(10)  # words keep company
+        topic = rng.integers(0, 60, 5) % 6 + 6 * rng.integers(10)  # words of one topic
         made.append(["the", words[2 * topic[0]], words[2 * topic[1] + 1], "a", words[2 * topic[2]]])
     return made
 
 
 def features(sentence, i):
-    """Neighbours of place i by their place, pairs of them, and the bag of the others."""
+    """Neighbours of place i by position, pairs of neighbours, and the bag of other words."""
     near = {k: sentence[i + k] if 0 <= i + k < len(sentence) else "<>" for k in (-2, -1, 1, 2)}
     names = {f"{k}:{word}": 1.0 for k, word in near.items()}
     names |= {f"-2-1:{near[-2]} {near[-1]}": 1.0, f"-1+1:{near[-1]} {near[1]}": 1.0}
@@ -44,7 +44,7 @@ def features(sentence, i):
 
 
 def rows(sentences, known):
-    """Features and the word of every place whose word is known."""
+    """Features and words of the places whose word is known."""
     places = [(s, i) for s in sentences for i, word in enumerate(s) if word in known]
     return [features(s, i) for s, i in places], [s[i] for s, i in places]
 

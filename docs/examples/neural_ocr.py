@@ -1,6 +1,6 @@
 """Handwritten words with scores from a network: convolutions over each letter, a chain over them.
 
-Reads the OCR letters from the folder STRUCTSOLVE_DATA, or makes up strips of digits.  Fold 0 is
+Reads the OCR letters from the folder STRUCTSOLVE_DATA, or generates strips of digits.  Fold 0 is
 for testing, as in `benchmarks/accuracy_ocr.py`, fold 1 for development, the others for training.
 
     STRUCTSOLVE_DATA=... python docs/examples/neural_ocr.py --picture curves.png
@@ -16,12 +16,12 @@ from torch import nn
 
 from structsolve import make_strips
 
-#: The best test figure of `benchmarks/accuracy_ocr.py`, from nine folds.
+#: The best test result of `benchmarks/accuracy_ocr.py`, trained on nine folds.
 LINEAR = [("margin", "", "11.11")]
 
 
 def words(most):
-    """Parts with pictures and labels of words, and how many classes there are."""
+    """Parts with pictures and labels of words, and the number of classes."""
     folder = os.environ.get("STRUCTSOLVE_DATA")
     if folder is None:
         strips = zip(("train", "dev", "test"), (*make_strips(80, 20), make_strips(1, 20, 1)[1]))

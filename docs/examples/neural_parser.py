@@ -1,9 +1,9 @@
 """A parser with scores from a network: two layers of BiLSTM, and a perceptron for each arc.
 
-Reads the English Web Treebank from the folder STRUCTSOLVE_DATA, or makes up sentences.  Words and
+Reads the English Web Treebank from the folder STRUCTSOLVE_DATA, or generates sentences.  Words and
 gold tags are embedded; an arc's score comes from the states at its two ends, as in Kiperwasser and
-Goldberg (2016).  Trained on the projective trees closest to the true ones.  Attachment counts all
-words.
+Goldberg (2016).  Training uses the projective trees closest to the true ones.  Attachment counts
+all words.
 
     STRUCTSOLVE_DATA=... python docs/examples/neural_parser.py --picture curves.png
 """
@@ -23,7 +23,7 @@ from structsolve.plugins.dependency import DependencyStructure, projectivize
 STRUCTURE = DependencyStructure(projective=True, single_root=True)
 LONGEST = 40  # words of a sentence in training
 UNKNOWN, ROOT = 0, 1
-#: The best on development data of `benchmarks/dependency.py`: projective trees, alpha .001.
+#: The best development result of `benchmarks/dependency.py`: projective trees, alpha .001.
 LINEAR = [("margin", "85.11", "85.13")]
 
 
@@ -45,7 +45,7 @@ def sentences(part, most):
 
 
 class Coder:
-    """Numbers of words that occur twice and of tags."""
+    """Maps words that occur twice, and tags, to numbers."""
 
     def __init__(self, parsed):
         self.counts = Counter(word.lower() for s in parsed for word in s.forms)
@@ -54,7 +54,7 @@ class Coder:
         self.tags = {tag: i for i, tag in enumerate(sorted({t for s in parsed for t in s.xpos}), 2)}
 
     def __call__(self, parsed, heads):
-        """Words and tags of sentences, the root before them, and their heads, by length."""
+        """Words and tags of sentences, each after a root, and heads, by length."""
         return by_length(
             (
                 np.array([ROOT] + [self.words.get(w.lower(), UNKNOWN) for w in sentence.forms]),

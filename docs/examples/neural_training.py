@@ -1,7 +1,8 @@
-"""What neural_parser.py and neural_ocr.py share: batches, stages of surrogates, curves, a report.
+"""Code shared by neural_parser.py and neural_ocr.py: batches, stages of surrogates, a report.
 
-A network is trained from chance with the margin; from its weights the margin goes on and, beside
-it, ProbLoss takes over, as in the thesis.  The CRF is trained from chance over as many epochs.
+A network is trained from random weights with the margin.  From these weights, the margin and
+ProbLoss both continue, as in the thesis.  The CRF is trained from random weights over as many
+epochs.
 """
 
 import argparse
@@ -24,7 +25,7 @@ RUNS = {
 
 
 def by_length(examples):
-    """Examples of one length side by side, so that nothing is padded.
+    """Groups of examples of equal length, so that nothing is padded.
 
     Takes tuples of arrays, labels last; returns a list of tuples of tensors.
     """
@@ -38,7 +39,7 @@ def by_length(examples):
 
 
 def batches(groups, nodes, rng=None):
-    """Batches of so many nodes or an example more, in random order where there is a generator."""
+    """Batches of a number of nodes, or up to an example more; in random order with a generator."""
     picked = []
     for group in groups:
         n, length = group[-1].shape
@@ -51,7 +52,7 @@ def batches(groups, nodes, rng=None):
 
 
 def right(network, structure, groups):
-    """Share of the nodes whose label is right, in percent."""
+    """Share of right labels over all nodes, in percent."""
     network.eval()
     good = total = 0
     with torch.no_grad():
@@ -63,13 +64,13 @@ def right(network, structure, groups):
 
 @dataclass
 class Stage:
-    """A trained network and how it came about: the curve has a point for each epoch."""
+    """A trained network and its training curve, with a point for each epoch."""
 
     network: torch.nn.Module
     curve: list = field(default_factory=list)
 
     def best(self, test, structure):
-        """Development figure of the best epoch, and the test figure of its weights."""
+        """The best epoch's development score, and the test score of its weights."""
         dev, weights = max(self.curve, key=lambda point: point[0])
         network = copy.deepcopy(self.network)
         network.load_state_dict(weights)
@@ -77,7 +78,7 @@ class Stage:
 
 
 def train(start, surrogate, number, structure, data, args, seed):
-    """Epochs of Adam from a stage's last weights; the rate of stage 1 falls evenly to 0."""
+    """Epochs of Adam from a stage's last weights; the rate of stage 1 falls linearly to 0."""
     epochs, rate = args.epochs[number], args.rates[number]
     network, curve = copy.deepcopy(start.network), list(start.curve)
     loss = StructuredLoss(structure, surrogate, reduction="sum")
@@ -134,7 +135,7 @@ def options(title, **defaults):
 
 
 def report(stages, structure, data, what, linear, error=False):
-    """Print a table: what is right, or wrong, on development and test data."""
+    """Print a table of the shares of right, or wrong, labels on development and test data."""
 
     def shown(values):
         values = 100 - values if error else values

@@ -18,7 +18,7 @@ def paths_from(cell, shape):
 
 
 def best_path(score):
-    best = {}  # (value, path) of what begins in a cell; of equal values the path that comes last
+    best = {}  # best (value, path) from each cell; among equal values the last path
     for cell in reversed([*np.ndindex(score.shape)]):
         value, path = max([best[n] for n in following(cell, score.shape)], default=(0.0, []))
         best[cell] = (value + score[cell], [cell, *path])
@@ -26,7 +26,7 @@ def best_path(score):
 
 
 class GridPathStructure(Structure):
-    """X is a list of arrays (height, width, d) of what is in cells, Y one of lists of cells."""
+    """X is a list of arrays (height, width, d) of cell features, Y a list of lists of cells."""
 
     name = "grid-paths"
 
@@ -94,7 +94,7 @@ class GridPathSpace(Space):
 
 
 class PathPolytopes(Polytopes):
-    """Steps, and one back from the last cell to the first: what enters a cell leaves it."""
+    """A circulation: steps, and one arc from the last cell back to the first."""
 
     exact = True
     note = "totally unimodular: a circulation, each row of it a cell"
@@ -108,8 +108,8 @@ class PathPolytopes(Polytopes):
         n, m, (tails, heads) = len(number), len(steps) + 1, np.transpose([(-1, 0), *steps])
         cells, ones = np.append(heads, tails % n), np.ones(m)
         A = sparse.csr_matrix((np.append(ones, -ones), (cells, np.arange(2 * m) % m)), (n, m))
-        parts, b = self.layout.node_size * heads, np.zeros(n)  # a step scores where it leads
-        low = np.eye(1, m)[0]  # that back is in every path
+        parts, b = self.layout.node_size * heads, np.zeros(n)  # a step has its target's score
+        low = np.eye(1, m)[0]  # the arc back is in every path
         return Polytope(A, b, b, parts, lambda x: np.bincount(heads, x, n).astype(int), lower=low)
 
 

@@ -1,4 +1,4 @@
-"""A solver, a surrogate, a reader and a metric, as plugins bring them."""
+"""A plugin with a solver, a surrogate, a reader and a metric."""
 
 import json
 
@@ -14,7 +14,8 @@ from structsolve.surrogates.calls import cut
 
 
 class Subgradient(Solver):
-    """Full subgradient steps of length 1 / (alpha t), and a mean that weighs late iterates more."""
+    """Full subgradient steps of length 1 / (alpha t), averaged with more weight on late
+    iterates."""
 
     name = "subgradient"
     needs_convex = True  # Solver.check refuses other surrogates
@@ -26,7 +27,7 @@ class Subgradient(Solver):
 
 
 class SubgradientRun(Run):
-    """What it knows, it keeps in state(): a resumed run goes on bit for bit."""
+    """Keeps its state in state(), so that a resumed run continues bit for bit."""
 
     def __init__(self, start):
         self.given, self.passes = start, 0
@@ -83,7 +84,7 @@ class JsonLines(Reader):
     endings = (".jsonl",)
 
     def __init__(self, names=None):
-        self.names = names  # learned by fit; model files hold it
+        self.names = names  # learned by fit; stored in model files
 
     def fit(self, path):
         self.names = sorted({name for line in self.examples(path) for name in line["x"]})
@@ -97,7 +98,7 @@ class JsonLines(Reader):
 
     def examples(self, path):
         examples = []
-        for line in self.lines(path):  # in front of an error come the file and this line
+        for line in self.lines(path):  # errors get the file and this line in front
             examples.append(json.loads(line))
             if not isinstance(examples[-1], dict) or not isinstance(examples[-1].get("x"), dict):
                 raise ValueError(f"found {line[:40]!r}, expected {self.__doc__}")
@@ -105,7 +106,7 @@ class JsonLines(Reader):
 
 
 def exact_share(estimator, X, y):
-    """Share of the examples whose labels are all right."""
+    """Share of examples with all labels right."""
     pairs = list(zip(estimator.predict(X), y))
     return sum(np.array_equal(a, b) for a, b in pairs) / len(pairs)
 

@@ -9,7 +9,7 @@ from structsolve.examples import labels, packing
 
 
 class SegmentStructure(Structure):
-    """X is a list of feature matrices (length, d), Y one of lists of spans (class, length)."""
+    """X is a list of feature matrices (length, d), Y a list of lists of spans (class, length)."""
 
     name = "segments"
 

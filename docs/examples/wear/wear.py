@@ -51,7 +51,7 @@ class WearSpace(NodeSpace):
 
     def argmax(self, examples, i, theta):
         well, worn = theta["node"].T  # -inf where a rule at prediction forbids the class
-        before = np.append(0.0, np.cumsum(well))  # well up to each moment, worn from there on
+        before = np.append(0.0, np.cumsum(well))  # score of being well up to each moment
         after = np.append(np.cumsum(worn[::-1])[::-1], 0.0)
         return (np.arange(len(well)) >= (before + after).argmax()).astype(int)
 

@@ -2,8 +2,8 @@
 A photograph under noise
 ========================
 
-Thirty-two grey levels, and a price for the step between neighbours that does not grow beyond six
-levels (:doc:`/graphs`).
+The labels are thirty-two grey levels. The penalty on steps between neighbours is constant beyond
+six levels (:doc:`/graphs`).
 """
 
 import numpy as np

@@ -2,7 +2,7 @@
 A silhouette under noise
 ========================
 
-Weights are learned on the right half of a picture, and label its left one (:doc:`/pictures`).
+A model learns weights from the right half of a picture and labels the left half (:doc:`/pictures`).
 """
 
 import numpy as np

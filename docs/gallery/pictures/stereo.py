@@ -2,8 +2,9 @@
 Depth from two views
 ====================
 
-How far each pixel of a motorcycle moved from one view to the other. TRW-S says how far its labeling
-can be from the best one. White: where the true disparity is not known (:doc:`/graphs`).
+The labels are how far each pixel of a motorcycle moved from one view to the other. TRW-S bounds the
+distance of its labeling from the best one. White pixels have no known true disparity
+(:doc:`/graphs`).
 """
 
 import numpy as np
@@ -18,7 +19,7 @@ scale = left.shape[1] / size[1]
 left, right = (transform.resize(view, size, anti_aliasing=True) for view in (left, right))
 truth = transform.resize(truth, size, order=0) / scale  # infinite where it is not known
 
-# How badly each pixel of the left view fits the pixel of the right one, d columns on.
+# How badly each pixel of the left view fits the pixel of the right view d columns away.
 cost = np.full((*size, levels), 0.25)
 for d in range(levels):
     apart = np.abs(left[:, d:] - right[:, : size[1] - d]).mean(axis=2)

@@ -2,9 +2,9 @@
 A few strokes on a picture
 ==========================
 
-One picture, labelled where the strokes are: the others are void pixels, which count for nothing in
-training and get labels in prediction. Neighbours of like colours like to agree, as far as training
-says (:doc:`/pictures`).
+Strokes label a few pixels of one picture. The others are void pixels, which training ignores and
+prediction labels. Neighbours of similar colour tend to have equal labels; training learns how
+strongly (:doc:`/pictures`).
 """
 
 import numpy as np

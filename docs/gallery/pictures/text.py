@@ -2,8 +2,8 @@
 Ink and paper
 =============
 
-Two labels that like to agree with their neighbours: the best labeling is one minimum cut, for
-scores of one's own (:doc:`/graphs`).
+Neighbours prefer equal labels, and there are two labels, so one minimum cut gives the best
+labeling, here for scores written by hand (:doc:`/graphs`).
 """
 
 import numpy as np

@@ -2,8 +2,8 @@
 Trees: what runs in families
 ============================
 
-A trait that is mostly inherited, and a test of it that errs often. Each example is a tree of its
-own; ``"tree"`` reads all of its nodes together (:doc:`/trees`).
+A trait is mostly inherited, and a test for it often errs. Each example is a family tree; ``"tree"``
+labels all of its nodes together (:doc:`/trees`).
 """
 
 import matplotlib.pyplot as plt
@@ -35,7 +35,7 @@ for model in models.values():
     model.fit(X[:40], Y[:40])
 
 # %%
-# One family: filled has the trait, orange is wrong.
+# One family: filled nodes have the trait, orange nodes are errors.
 i = 47
 graph = nx.DiGraph([(p, k) for k, p in enumerate(X[i][1]) if p >= 0])
 levels = [int(np.log2(k + 1)) for k in range(31)]

@@ -2,8 +2,8 @@
 Grades: classes with an order
 =============================
 
-How far a disease went after a year, in five grades. An error of two grades is worse than one of
-one: ``loss="absolute"`` says so, and with thresholds all grades share one direction
+Five grades describe a disease after a year. An error of two grades is worse than an error of one:
+``loss="absolute"`` counts the distance. With thresholds all grades share one direction
 (:doc:`/ordinal`).
 """
 
@@ -34,7 +34,7 @@ for name, model in models.items():
     print(f"{name}: {far.mean():.2f} grades off on average")
 
 # %%
-# Left: how far off each model is. Right: the direction, with its four thresholds.
+# Left: the errors of each model in grades. Right: the direction, with its four thresholds.
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
 for k, ((name, line), color) in enumerate(zip(errors.items(), ["#999999", "#56B4E9", "#0072B2"])):
     left.bar(np.arange(5) + 0.27 * (k - 1), line, width=0.25, label=name, color=color)

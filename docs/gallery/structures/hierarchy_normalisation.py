@@ -2,8 +2,8 @@
 Hierarchy with normalisation
 ============================
 
-Classes under a hierarchy share what is above them. A plain penalty favours classes that lie deep,
-for they have more vectors to share their weights among; node weights make up for it
+Classes of a hierarchy share the weights of their ancestors. A plain penalty favours deep classes,
+because they spread their weights over more vectors. Node weights compensate for this
 (:doc:`/normalized_hierarchies`).
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 from structsolve import HierarchicalSVM, StructuredSVM
 
 # %%
-# A tree that goes on in one direction: leaf k hangs k + 1 levels down.
+# A tree that extends in one direction: leaf k is k + 1 levels down.
 tree, leaves, inner = nx.DiGraph(), [], "root"
 for level in range(8):
     tree.add_edge(inner, f"leaf{level}")
@@ -38,7 +38,7 @@ def draw(n):
 
 
 # %%
-# Three rules and the model without a hierarchy, over alpha; the mean of four draws.
+# Errors of three rules and of the model without a hierarchy, over alpha: means of four draws.
 alphas = np.geomspace(0.003, 3, 7)
 settings = {"loss": "zero-one", "tol": 0.02}
 errors = {name: np.zeros(7) for name in ("flat", "none", "rho:2", "maxmin")}
@@ -53,8 +53,8 @@ for _ in range(4):
             line[k] += np.mean(model.fit(X, y).predict(X_test) != y_test) / 4
 
 # %%
-# Rules differ in which alpha suits them, and which rule does best depends on the tree: choose both
-# by cross-validation.
+# The best alpha depends on the rule, and the best rule depends on the tree: choose both by
+# cross-validation.
 figure, axes = plt.subplots(figsize=(7, 3.8), layout="constrained")
 for (name, line), color in zip(errors.items(), ["#999999", "#D55E00", "#0072B2", "#009E73"]):
     axes.plot(alphas, line, color=color, marker="o", label=name)

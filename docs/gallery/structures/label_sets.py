@@ -2,9 +2,9 @@
 Which label sets do people confuse?
 ===================================
 
-The seven segments of a display are a set of labels: which of them are lit? Read one by one, a weak
-picture gives sets that are no digit. With a score for every pair of labels, ``"multilabel"`` learns
-which ones go together (:doc:`/graphs`).
+The lit segments of a seven-segment display are a label set. If segments are classified one by one,
+noisy pictures give sets that are no digit. With a score for every pair of labels, ``"multilabel"``
+learns which labels occur together (:doc:`/graphs`).
 """
 
 import matplotlib.pyplot as plt
@@ -13,7 +13,7 @@ import numpy as np
 from structsolve import StructuredSVM
 from structsolve.plugins.multilabel import MultilabelStructure
 
-#            a  b  c  d  e  f  g: from the top with the clock, and the middle
+#            a  b  c  d  e  f  g: clockwise from the top, then the middle
 DIGITS = np.array(
     [[1, 1, 1, 1, 1, 1, 0], [0, 1, 1, 0, 0, 0, 0], [1, 1, 0, 1, 1, 0, 1], [1, 1, 1, 1, 0, 0, 1],
      [0, 1, 1, 0, 0, 1, 1], [1, 0, 1, 1, 0, 1, 1], [1, 0, 1, 1, 1, 1, 1], [1, 1, 1, 0, 0, 0, 0],
@@ -45,7 +45,7 @@ for ax, (name, sets) in zip(axes, guesses.items()):
     ax.set(xlabel="read as", ylabel="digit")
 
 # %%
-# The weights of pairs: blue segments like to be lit together, red ones do not.
+# The weights of pairs: blue pairs tend to be lit together, red pairs do not.
 pairs = models["all pairs"].coef_["pair"]
 print("weights of pairs have the shape", pairs.shape)
 edges = np.array([(a, b) for a in range(7) for b in range(a + 1, 7)])

@@ -2,8 +2,8 @@
 Labels that include others
 ==========================
 
-Topics with their broader topics: who says "pop" says "music". ``"dag"`` predicts only sets that
-hold, with a label, everything above it (:doc:`/hierarchies`).
+Topics include their broader topics: "pop" implies "music". ``"dag"`` predicts only sets that
+contain all ancestors of their labels (:doc:`/hierarchies`).
 """
 
 import matplotlib.pyplot as plt
@@ -23,7 +23,7 @@ rng = np.random.default_rng(0)
 
 
 def draw(n):
-    """Some leaves with all that is above them, seen through noise."""
+    """Some leaves with all their ancestors, and noisy features."""
     Y = np.zeros((n, len(names)), int)
     for row in Y:
         for leaf in rng.choice(["pop", "opera", "drama", "film"], rng.integers(1, 3), False):
@@ -40,14 +40,14 @@ sets = {
 guesses = {name: model.fit(X, Y).predict(X_test) for name, model in sets.items()}
 
 # %%
-# A set is broken where a label is on and one of its parents is off.
+# A set is broken if a label is on and one of its parents is off.
 edges = np.array([(names.index(a), names.index(b)) for a, b in topics.edges])
 for name, G in guesses.items():
     broken = (G[:, edges[:, 1]] > G[:, edges[:, 0]]).any(axis=1).mean()
     print(f"{name}: {broken:.0%} broken, {(Y_test == G).all(axis=1).mean():.0%} all right")
 
 # %%
-# One text whose single labels make no sense: blue is on, orange breaks the rule.
+# One text whose single labels are inconsistent: blue labels are on, orange ones break the rule.
 odd = (guesses["each alone"][:, edges[:, 1]] > guesses["each alone"][:, edges[:, 0]]).any(axis=1)
 right = (guesses["closed sets"] == Y_test).all(axis=1)
 row = int(np.argmax(odd & right))

@@ -2,9 +2,9 @@
 Matching landmarks
 ==================
 
-Landmarks of one picture, and those of another that was moved, turned and seen through noise: which
-belongs to which? Every pair has features, an assignment finds the best matching, and training finds
-out which features tell (:doc:`/permutations`).
+Landmarks of one picture are matched to those of another, which was moved, turned and made noisy.
+Every pair has features, an assignment finds the best matching, and training learns which features
+are informative (:doc:`/permutations`).
 """
 
 import matplotlib.pyplot as plt
@@ -17,18 +17,18 @@ rng = np.random.default_rng(0)
 
 
 def pair(n=9):
-    """Points with three numbers that describe them, the same moved, and who is who."""
+    """Points with three descriptors, the same points moved, and the true matching."""
     points = rng.uniform(-1, 1, (n, 2))
     kind = rng.normal(size=(n, 3))
     angle, order = rng.uniform(-0.4, 0.4), rng.permutation(n)
     turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
     moved = points @ turn + 0.05 * rng.normal(size=(n, 2))
-    seen = kind + rng.normal(size=(n, 3)) * [0.4, 1.5, 6.0]  # the last one tells nearly nothing
+    seen = kind + rng.normal(size=(n, 3)) * [0.4, 1.5, 6.0]  # the last one is mostly noise
     return points, moved[order], kind, seen[order], np.argsort(order)
 
 
 def features(points, moved, kind, seen, _):
-    """How near each pair is: in place, and in each description."""
+    """How near each pair is, in place and in each descriptor."""
     place = np.sqrt(((points[:, None] - moved[None]) ** 2).sum(axis=2, keepdims=True))
     return -np.concatenate([place, np.abs(kind[:, None] - seen[None])], axis=2)
 

@@ -2,9 +2,9 @@
 Latent segments
 ===============
 
-Gestures of two kinds, a high and a low phase in this order or the other, with rests between them:
-only the kinds are labelled. With hidden states :class:`~structsolve.LatentSVM`
-finds the segments by itself (:doc:`/latent`).
+There are two kinds of gestures, high then low or low then high, with rests between them. Only the
+kinds are labelled. With hidden states, :class:`~structsolve.LatentSVM` finds the segments by itself
+(:doc:`/latent`).
 """
 
 import matplotlib.pyplot as plt
@@ -17,7 +17,7 @@ PHASES = {"rest": [0.0], "high-low": [1.0, -1.0], "low-high": [-1.0, 1.0]}
 
 
 def record():
-    """A signal of gestures one after the other with rests; labels are the kinds."""
+    """A signal of successive gestures with rests; labels are the kinds."""
     x, y = [], []
     gestures = rng.choice(["high-low", "low-high"], 3)
     for kind in ["rest", *[kind for gesture in gestures for kind in (gesture, "rest")]]:
@@ -37,7 +37,7 @@ latent = LatentSVM(
 accuracy = {"plain": plain.score(X[75:], Y[75:]), "latent": latent.score(X[75:], Y[75:])}
 
 # %%
-# Below the signal: kinds as labelled, as read by a chain, as read with hidden states, and those.
+# Below the signal: labelled kinds, predictions of a chain and with hidden states, hidden states.
 i = 76
 kinds = list(PHASES)
 rows = {

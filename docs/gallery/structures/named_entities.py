@@ -2,9 +2,9 @@
 Named entities with hard BIO rules
 ==================================
 
-Tags of named entities must be whole: no ``I-PER`` behind an ``O``. Words that are tagged one by one
-break them. A chain learns not to, and :class:`~structsolve.plugins.chain.ChainStructure` makes sure
-of it where it is given the scheme by its name, in training and in prediction (:doc:`/quickstart`).
+Tags of named entities must form whole spans: no ``I-PER`` after an ``O``. A tagger of single words
+breaks this rule. A chain learns the rule, and :class:`~structsolve.plugins.chain.ChainStructure`
+with the name of the scheme enforces it, in training and in prediction (:doc:`/named_entities`).
 """
 
 import matplotlib.pyplot as plt
@@ -15,7 +15,7 @@ from structsolve.evaluation.metrics import span_f1
 from structsolve.plugins.chain import ChainStructure
 
 # %%
-# Sentences that are made up: names of people and places share words, as "Paris Hilton" does.
+# Generated sentences: names of people and places share words, such as "Paris" in "Paris Hilton".
 rng = np.random.default_rng(0)
 FIRST, LAST = ["Anna", "Paris", "Sydney", "Carl"], ["Hilton", "Berg", "York", "Stone"]
 PLACES = [["New", "York"], ["Paris"], ["Stone", "Hill"], ["Sydney"], ["Berg"]]
@@ -53,7 +53,7 @@ def sentence():
 
 
 def features(words):
-    """Words and their neighbours; three words of ten are new, and only their shapes are seen."""
+    """Words and their neighbours; three words of ten are unknown and have only shapes."""
     known = [word if rng.random() < 0.7 else "?" for word in words]
     return [
         {"word": word, "before": before, "capital": words[k].istitle()}
@@ -66,7 +66,7 @@ X, Y = SequenceVectorizer().fit_transform([features(w) for w, _ in data]), [t fo
 train, test = slice(0, 40), slice(40, 160)
 
 # %%
-# Words one by one, a chain, and a chain under rules.
+# Single words, a chain, and a chain with rules.
 structures = {
     "words alone": ChainStructure(transitions=False),
     "chain": ChainStructure(),
@@ -77,13 +77,13 @@ guesses = {name: m.fit(X[train], Y[train]).predict(X[test]) for name, m in model
 
 
 def broken(tags):
-    """How many tags continue a span that is not there."""
+    """How many tags continue a span that did not begin."""
     before = np.r_[["O"], tags[:-1]]
     return sum(t[:2] == "I-" and b[2:] != t[2:] for b, t in zip(before, tags))
 
 
 # %%
-# Left: what breaks. Right: the transitions, grey where a rule forbids them.
+# Left: broken spans. Right: the transitions, grey if a rule forbids them.
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
 bars = {name: sum(map(broken, rows)) for name, rows in guesses.items()}
 left.bar(list(bars), list(bars.values()), color="#D55E00", width=0.5)

@@ -2,8 +2,8 @@
 Network flow: which way do drivers take?
 ========================================
 
-Drivers cross a town by the way that seems best to them, which changes with weather and hour.
-``"flow"`` learns what each street is worth from ways that were driven; the best way is a best flow
+Drivers cross a town by the route that seems best to them, which changes with weather and hour.
+``"flow"`` learns the value of each street from observed routes; the best route is an optimal flow
 (:doc:`/conditional_risk`).
 """
 
@@ -27,13 +27,13 @@ town.nodes[SIZE - 1, SIZE - 1]["demand"] = 1
 streets = list(town.edges)
 
 # %%
-# What a street costs depends on rain and on how busy it is; drivers know, we see their ways.
+# The cost of a street depends on rain and traffic. We observe only routes, drivers know the costs.
 rng = np.random.default_rng(0)
 base, rain, busy = rng.uniform(1, 2, len(streets)), *rng.uniform(0, 2, (2, len(streets)))
 
 
 def drive(x):
-    """The cheapest way, as zeros and ones over the streets."""
+    """The cheapest route, as zeros and ones over the streets."""
     costs = base + rain * x[0] + busy * x[1] + 0.2 * rng.uniform(size=len(streets))
     for (a, b), cost in zip(streets, costs):
         town.edges[a, b]["cost"] = cost
@@ -49,7 +49,7 @@ print(f"streets that are right: {(guess == Y[200:]).mean():.1%}")
 print(f"whole ways: {(guess == Y[200:]).all(axis=1).mean():.0%}")
 
 # %%
-# The best way in four kinds of weather and traffic; the wider, the better is what is left of it.
+# The best route in four kinds of weather and traffic.
 figure, axes = plt.subplots(1, 4, figsize=(11, 3), layout="constrained")
 cases = {"dry, empty": (0, 0), "rain": (1, 0), "busy": (0, 1), "rain and busy": (1, 1)}
 for ax, (name, x) in zip(axes, cases.items()):

@@ -14,7 +14,7 @@ from structsolve.io.conllu import ConlluSentence
 from structsolve.plugins.dependency import ArcFeaturizer
 
 # %%
-# A grammar: noun phrases with adjectives, verbs, and prepositions that hang off either.
+# A grammar: noun phrases with adjectives, verbs, and prepositions attached to either.
 rng = np.random.default_rng(0)
 
 
@@ -30,7 +30,7 @@ def phrase(words, heads):
 
 
 def sentence():
-    """A subject, a verb, an object, and at times a preposition with its noun."""
+    """A subject, a verb, an object, and sometimes a preposition with its noun."""
     words, heads = [], []
     subject = phrase(words, heads)
     words.append((rng.choice(["sees", "likes"]), "VERB"))
@@ -56,7 +56,7 @@ parser.fit(X[:100], heads[:100])
 print(f"heads that are right: {parser.score(X[100:], heads[100:]):.1%}")
 
 # %%
-# One sentence: the best tree, and how probable each of its arcs is among all trees.
+# One sentence: the best tree, with the probability of each of its arcs.
 i = 100 + int(np.argmax([len(h) for h in heads[100:]]))
 words = [*sentences[i].forms]
 best, chances = parser.predict(X[i : i + 1])[0], parser.predict_marginals(X[i : i + 1])[0]

@@ -2,8 +2,8 @@
 Rank labels
 ===========
 
-Six kinds of food, ranked by people of whom three things are known. ``"permutation"`` gives every
-label its rank in one assignment, and the footrule counts by how many ranks it is off
+People with three known features rank six kinds of food. ``"permutation"`` gives every label its
+rank in one assignment, and the footrule counts by how many ranks labels are off
 (:doc:`/permutations`).
 """
 
@@ -30,9 +30,8 @@ for name, ranks in {"by chance": chance, "ridge on ranks": ridge, "permutation":
     print(f"{name}: {np.abs(ranks - Y[test]).sum(axis=1).mean():.2f} ranks off a person")
 
 # %%
-# Where ranks follow from linear scores, as here, ridge regression is a hard rival. Left: where
-# labels that are truly at each rank are put. Right: how the score of a label at a rank changes with
-# the first of the three things that are known.
+# Ranks follow from linear scores here, so ridge regression is hard to beat. Left: predicted and
+# true ranks. Right: the weight of the first of the three features for each label and rank.
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
 share = np.zeros((6, 6))
 np.add.at(share, (Y[test].ravel(), guess.ravel()), 1 / 200)

@@ -2,7 +2,7 @@
 Sequences: reading digits that count on
 =======================================
 
-Strips of spoilt digits, read one by one and as a chain (:doc:`/quickstart`).
+Strips of noisy digits are classified digit by digit and as a chain (:doc:`/quickstart`).
 """
 
 from structsolve import StructuredSVM, get_structure, make_strips

@@ -2,9 +2,9 @@
 Horizontal shapes by a supermodular grid
 ========================================
 
-Ordered labels, say depths, whose neighbours like to be near each other. Under
-:class:`~structsolve.solvers.SuperModular` every iterate of training keeps tables for which the best
-labeling is one minimum cut, hence exact on a grid with all its cycles (:doc:`/max_sum`).
+Labels are ordered, such as depths, and neighbours tend to have similar labels. With
+:class:`~structsolve.solvers.SuperModular`, in every iterate of training one minimum cut gives the
+best labeling, exactly, even on a grid with cycles (:doc:`/max_sum`).
 """
 
 import matplotlib.pyplot as plt
@@ -19,7 +19,7 @@ SHAPE = (20, 30)
 
 
 def picture():
-    """Three layers, two wavy lines between them."""
+    """Three layers with two wavy lines between them."""
     row, column = np.indices(SHAPE)
     waves = [2 * np.sin(column / rng.uniform(3, 6) + rng.uniform(0, 6)) for _ in range(2)]
     return (row > 6 + waves[0]).astype(int) + (row > 13 + waves[1])
@@ -43,7 +43,7 @@ guesses = {
 }
 
 # %%
-# What was learned has no negative entry: near labels like each other, far ones do not.
+# The learned differences have no negative entry: near labels attract, far labels do not.
 table = np.triu(model.coef_["pair"])
 table = table + np.triu(table, 1).T  # (t, s) is the same part as (s, t)
 print(np.round(table[:-1, :-1] + table[1:, 1:] - table[:-1, 1:] - table[1:, :-1], 3))

@@ -2,8 +2,8 @@
 An output of your own: three functions
 ======================================
 
-Whatever you can search for can be learned. Here an answer is one interval of a signal; all the
-package needs are its features, its loss, and a search for the best interval (:doc:`/structures`).
+Any output that you can search for can be learned. Here the output is one interval of a signal. The
+package needs only its features, its loss, and a search for the best interval (:doc:`/structures`).
 """
 
 import matplotlib.pyplot as plt
@@ -13,20 +13,20 @@ from structsolve import FunctionStructure, StructuredSVM
 
 
 def features(x, y):
-    """Sums within the interval, and its length."""
+    """Sums over the interval, and its length."""
     start, stop = y
     return np.r_[x[start:stop].sum(axis=0), stop - start]
 
 
 def loss(truth, answer):
-    """One less the share that both have: intersection over union."""
+    """1 minus intersection over union."""
     both = max(0, min(truth[1], answer[1]) - max(truth[0], answer[0]))
     either = truth[1] - truth[0] + answer[1] - answer[0] - both
     return 1 - both / either
 
 
 def oracle(w, x, y=None):
-    """The interval of largest score, and in training of score and loss: all of them are tried."""
+    """The interval of largest score, in training of score plus loss, by trying all intervals."""
     sums = np.r_[0, np.cumsum(x @ w[:-1] + w[-1])]
     start, stop = np.triu_indices(len(x) + 1, 1)
     value = sums[stop] - sums[start]
@@ -41,7 +41,7 @@ rng = np.random.default_rng(0)
 
 
 def draw():
-    """A signal of three channels, two of which tell, and where something happened."""
+    """A signal of three channels, two of them informative, and the interval of the event."""
     start, size = rng.integers(0, 25), rng.integers(5, 15)
     x = rng.normal(size=(40, 3))
     x[start : start + size] += [1.2, -1.2, 0]

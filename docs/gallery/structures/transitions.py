@@ -2,8 +2,8 @@
 What did my chain learn?
 ========================
 
-Weights are tables with names: what follows what, as a chain learnt it from strips of digits that
-count on.
+Weights are tables with names. The transitions show which digit follows which in strips of digits
+that count up.
 """
 
 from matplotlib.figure import Figure

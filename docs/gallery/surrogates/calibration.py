@@ -2,9 +2,9 @@
 Marginals you can trust: calibration
 ====================================
 
-Of the digits that get a chance of 80 %, are 80 % right? A conditional random field is trained to
-say so, the better the weaker its regulariser. The margin is not: its scores have the scale that
-separates labels (:doc:`/probabilities`).
+If digits get a probability of 80 %, are 80 % of them right? A conditional random field is trained
+for this, and does better with a weaker regulariser. The margin is not: its scores have the scale
+that separates labels (:doc:`/probabilities`).
 """
 
 import matplotlib.pyplot as plt
@@ -28,7 +28,7 @@ for ax, surrogate in zip(axes, ["margin", "crf"]):
     off = sum(abs(s - m) * (bins == k).mean() for k, m, s in zip(filled, means, shares))
     ax.plot([0, 1], [0, 1], color="#999999", linewidth=1, linestyle=":")
     ax.plot(means, shares, color="#0072B2", marker="o")
-    ax.set(title=f"{surrogate}: {off:.1%} off", xlabel="mean chance that is told", aspect="equal")
+    ax.set(title=f"{surrogate}: {off:.1%} off", xlabel="mean predicted probability", aspect="equal")
     ax.set(xlim=(0, 1), ylim=(0, 1))
     ax.spines[["top", "right"]].set_visible(False)
-axes[0].set_ylabel("share that is right")
+axes[0].set_ylabel("share of right digits")

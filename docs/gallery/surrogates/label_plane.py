@@ -2,9 +2,9 @@
 Slack rescaling in the label plane
 ==================================
 
-Every label of one sequence as a point: how far it beats the truth (h), and what it costs (g). Slack
-rescaling wants the largest (1 + h) g; an oracle that weighs the two returns corners of the hull
-alone. The convex hull search begins at a guess and goes along psi's tangents (:doc:`/surrogates`).
+Every label of one sequence is a point: its score minus that of the truth (h), and its loss (g).
+Slack rescaling maximises (1 + h) g. An oracle that weighs h against g returns only corners of the
+hull. The convex hull search begins at a guess and follows psi's tangents (:doc:`/surrogates`).
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ X = [rng.normal(size=(7, 3)) for _ in range(30)]
 Y = [np.argmax(x + rng.normal(size=x.shape), axis=1) for x in X]
 model = StructuredSVM("chain", surrogate=Slack(relaxed=True), alpha=0.1).fit(X, Y)
 
-# One example: the search as it goes, and every label there is.
+# One example: the path of the search, and every label.
 i = 3
 examples = model.space_.pack(X, Y)
 problem = structsolve.Problem(model.space_, examples, surrogate=Slack(relaxed=True))

@@ -2,9 +2,10 @@
 Rare labels: F1 in place of errors
 ==================================
 
-Label sets of which few labels are on: to predict none is nearly always right, and worthless. A
-margin that is regularised a little too much ends there. ``"micro-f1"`` trains for what is counted,
-and bears more; with the best alpha of each, these three are level here (:doc:`/surrogates`).
+Few labels are on in these label sets. A prediction of no labels is nearly always right but useless,
+and a slightly over-regularised margin predicts that. ``"micro-f1"`` trains for the reported score
+and tolerates a larger alpha. With the best alpha of each, the three surrogates are equal here
+(:doc:`/surrogates`).
 """
 
 import matplotlib.pyplot as plt
@@ -19,7 +20,7 @@ B = rng.normal(size=(10, 8))
 
 
 def draw(n):
-    """Eight labels, each on in few of the rows, for reasons that are seen in part."""
+    """Eight labels, each on in few rows; the features explain them in part."""
     X = rng.normal(size=(n, 10))
     return X, (X @ B + 1.5 * rng.normal(size=(n, 8)) > 6).astype(int)
 

@@ -2,9 +2,9 @@
 Max-min v. margin v. CRF: when no class has half
 ================================================
 
-Along x the chances of three classes change, and in the middle none of them has more than half.
-There the margin does not know which one to take. The max-min margin and the CRF do; under a loss of
-its own, the max-min margin also knows the answer of least loss (:doc:`/theory/max_min`).
+The probabilities of three classes change along x, and in the middle no class has more than half.
+There the margin does not find the best class. The max-min margin and the CRF do. For other losses,
+the max-min margin also finds the class of least expected loss (:doc:`/theory/max_min`).
 """
 
 import matplotlib.pyplot as plt
@@ -16,13 +16,13 @@ rng = np.random.default_rng(0)
 
 
 def chances(x):
-    """Of the three classes at x: none has more than half between -0.5 and 0.5."""
+    """Probabilities of the three classes at x: none exceeds half between -0.5 and 0.5."""
     scores = np.column_stack([1.2 * x, 0.25 + 0 * x, -1.2 * x])
     return np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
 
 
 def features(x):
-    """Bumps over x: enough to say any smooth score."""
+    """Bumps over x, enough to fit any smooth score."""
     return np.exp(-((x[:, None] - np.linspace(-2.4, 2.4, 13)) ** 2) / 0.25)
 
 
@@ -31,7 +31,7 @@ y = (rng.uniform(size=(3000, 1)) > np.cumsum(chances(x), axis=1)).sum(axis=1)
 costs = CostMatrix([[0, 1, 4], [1, 0, 1], [4, 1, 0]])
 
 # %%
-# Left the 0-1 loss, right a loss under which the outer classes must not be taken for each other.
+# Left: the 0-1 loss. Right: a loss with a high cost of confusing the outer classes.
 line = np.linspace(-2, 2, 200)
 figure, axes = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained", sharey=True)
 for ax, (name, loss) in zip(axes, {"0-1 loss": "zero-one", "costs 1 and 4": costs}.items()):

@@ -3,9 +3,9 @@ ProbLoss: a smooth step
 =======================
 
 The loss jumps where a wrong label overtakes the right one; the margin and slack rescaling are lines
-above that step. ProbLoss is the smooth step itself as long as the right label is ahead, and its
-tangent from there on. Where the labels hold it errs a little less than the margin. Where a fifth of
-the training labels is wrong it wants more regularisation, for its tangent is steeper
+above that step. ProbLoss is a smooth step as long as the right label is ahead, and its tangent
+beyond. With correct labels it makes slightly fewer errors than the margin. With a fifth of the
+training labels wrong it needs more regularisation, because its tangent is steeper
 (:doc:`/theory/probloss`).
 """
 
@@ -30,7 +30,7 @@ for name in ("margin", "probloss"):
             errors.setdefault((name, kind), []).append(error)
 
 # %%
-# Left: what a label costs whose loss is 4, over how far it is ahead of the truth. Right: errors.
+# Left: the cost of a label of loss 4, over its score ahead of the truth. Right: errors.
 COLORS = {"margin": "#D55E00", "probloss": "#0072B2", "slack": "#009E73"}
 h, g = np.linspace(-6, 3, 200), 4.0
 curves = {

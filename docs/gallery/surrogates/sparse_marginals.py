@@ -2,8 +2,8 @@
 Marginals that are mostly zero: SparseMAP
 =========================================
 
-The chances of a CRF are never zero. Those of SparseMAP are, for most labels: what is left is a
-short list of readings (:doc:`/probabilities`).
+The marginals of a CRF are never zero. SparseMAP's are zero for most labels and leave a short list
+of candidates (:doc:`/probabilities`).
 """
 
 import matplotlib.pyplot as plt
@@ -22,7 +22,7 @@ doubt = [(np.sort(table, axis=1)[:, -1] < 0.7).mean() for table in chances["spar
 i = int(np.argmax(doubt))
 
 # %%
-# One strip: what each of its places may be. Crosses mark the true digits, grey is exactly zero.
+# The marginals of each place of one strip. Crosses mark the true digits, grey is exactly zero.
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.9), layout="constrained", sharey=True)
 for ax, (name, tables) in zip(axes, chances.items()):
     table = np.ma.masked_equal(tables[i].T, 0)

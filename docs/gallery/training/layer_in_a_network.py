@@ -2,9 +2,9 @@
 A layer inside a network
 ========================
 
-A network scores the tags of words, and the CRF of a chain is its last layer: gradients go through
-it, and the transitions are parameters like others (:doc:`/torch`). Needs PyTorch, the extra
-``[torch]``.
+A network scores the tags of words, and the CRF of a chain is its last layer. Gradients pass through
+it, and the transitions are parameters like others (:doc:`/torch`). The script needs PyTorch, the
+extra ``[torch]``.
 """
 
 import matplotlib.pyplot as plt
@@ -36,7 +36,7 @@ class Tagger(torch.nn.Module):
 
 
 # %%
-# Two losses, the same network.
+# Train the same network with two losses.
 i = 256 + int(lengths[256:].argmax())  # the sentence to look at
 curves = {}
 for surrogate in ("crf", "margin"):

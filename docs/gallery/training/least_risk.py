@@ -2,8 +2,8 @@
 Conditional risk minimisation
 =============================
 
-No surrogate at all: estimate what each answer would cost at x, and give the one that costs least.
-One factorisation serves every loss (:doc:`/conditional_risk`).
+This method needs no surrogate: it estimates the expected cost of each label at x and predicts the
+cheapest. One factorisation serves every loss (:doc:`/conditional_risk`).
 """
 
 import matplotlib.pyplot as plt
@@ -12,7 +12,7 @@ import numpy as np
 from structsolve import ConditionalRiskMinimizer, CostMatrix
 
 # %%
-# Grades along x, whose spread grows: the best answer depends on what an error costs.
+# The spread of grades grows with x. The best prediction depends on the costs of errors.
 rng = np.random.default_rng(0)
 x = rng.uniform(0, 1, 600)
 y = np.clip(np.round(4 * x + (0.3 + 2.5 * x) * rng.normal(size=600)), 0, 6).astype(int)

@@ -2,9 +2,8 @@
 Swap the solver of linear programs
 ==================================
 
-A structure with a polytope can be decoded by any solver of linear programs that cvxpy finds, in
-training and in prediction: HiGHS simplex, interior points, first-order methods
-(:doc:`/linear_programs`).
+Any solver of linear programs that cvxpy finds can decode a structure with a polytope, in training
+and in prediction: HiGHS simplex, interior points, first-order methods (:doc:`/linear_programs`).
 """
 
 import time
@@ -24,7 +23,7 @@ structure = MultilabelStructure(edges="full")
 model = StructuredSVM(structure, surrogate="lp", oracle="lp", alpha=0.05, tol=0.02).fit(X, Y)
 
 # %%
-# The fitted model is asked again through other solvers; exact is the search over all labelings.
+# The fitted model predicts with other solvers; exact is the search over all labelings.
 exact = model.set_params(oracle=None).predict(X)
 names = {"HiGHS": "lp", "HiGHS, integers": "ilp", "Clarabel": "cvxpy:CLARABEL",
          "OSQP": "cvxpy:OSQP,eps_abs=1e-7", "SCIPY": "cvxpy:SCIPY"}  # fmt: skip

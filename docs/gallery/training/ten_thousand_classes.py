@@ -2,9 +2,9 @@
 Ten thousand classes
 ====================
 
-Rows of a few words each, in ten thousand classes with a few rows each.
-:class:`~structsolve.ExtremeSVM` trains on the strongest rivals of each row only, and keeps only
-weights that are not zero (:doc:`/extreme`).
+The data have ten thousand classes with a few rows each, and a few words per row.
+:class:`~structsolve.ExtremeSVM` trains only on the strongest rivals of each row and stores only
+non-zero weights (:doc:`/extreme`).
 """
 
 import matplotlib.pyplot as plt
@@ -19,7 +19,7 @@ topic = rng.integers(0, WORDS, (CLASSES, 8))  # words of each class; other class
 
 
 def draw(n):
-    """Rows of unit length: words of the class, and anybody's."""
+    """Rows of unit length, with words of the class and random words."""
     y = np.r_[np.arange(CLASSES), rng.integers(0, CLASSES, n)][-n:]
     columns = [topic[y[:, None], rng.integers(0, 8, (n, OWN))], rng.integers(0, WORDS, (n, ALL))]
     indices, indptr = np.hstack(columns).ravel(), np.arange(0, (OWN + ALL) * n + 1, OWN + ALL)
@@ -35,7 +35,7 @@ for k in (1, 5):
     print(f"among the {k} best: {(labels[:, :k] == y_test[:, None]).any(axis=1).mean():.1%}")
 
 # %%
-# How the error depends on how many rows of its class there are to learn from.
+# How the error depends on the number of training rows of the class.
 rows, right = np.bincount(y, minlength=CLASSES)[y_test], labels[:, 0] == y_test
 few = [right[rows == k].mean() for k in range(1, 9)]
 figure, axes = plt.subplots(figsize=(5.5, 3.8), layout="constrained")

@@ -2,9 +2,9 @@
 Certificates: watch the gap close
 =================================
 
-The default solver and the algorithm as first published, over passes that call the oracle. Every
-point of the objective has a lower bound below it: the optimum is between them, and training stops
-where they are near enough (:doc:`/solvers`).
+The plot compares the default solver with the algorithm as first published, over passes that call
+the oracle. The optimum lies between the objective and its lower bound, and training stops when they
+are close enough (:doc:`/solvers`).
 """
 
 import warnings

@@ -7,7 +7,7 @@ from structsolve.simd.loops cimport ss_loop_table, ss_loops
 
 
 cdef class FastChain(Oracle):
-    """Best labels of chains: scores forward, and the path by looking for what reached them."""
+    """Best labels of chains: scores forward, then the path backward from equal sums."""
 
     cdef Py_ssize_t K, stride, shared_size, transition, start, end
     cdef const ss_loop_table* loops
@@ -53,7 +53,7 @@ cdef class FastChain(Oracle):
 
 
 cdef class Counted(Oracle):
-    """Another oracle; ``calls`` counts how often it is asked, by one thread at a time."""
+    """Wraps another oracle; ``calls`` counts its calls, by one thread at a time."""
 
     cdef Oracle inner
     cdef readonly long calls

@@ -1,4 +1,4 @@
-"""A plugin that counts oracle calls, whoever answers: a wrapper around the others' answer."""
+"""A plugin that counts oracle calls of any plugin: a wrapper around the hook's result."""
 
 from structsolve import hookimpl
 
@@ -10,7 +10,7 @@ counted = []
 
 @hookimpl(wrapper=True)
 def structsolve_oracle(space):
-    bind = yield  # what the first plugin, or the space, answers; None where nobody does
+    bind = yield  # the result of the first plugin or the space; None without any
     if bind is None:
         return None
 

@@ -1,4 +1,4 @@
-"""Golden sections over lam, as a search by name."""
+"""Golden-section search over lam, available by name."""
 
 from structsolve import Named, hookimpl
 

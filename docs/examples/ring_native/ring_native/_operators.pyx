@@ -47,8 +47,8 @@ cdef class RingOracle(Oracle):
 
     cdef void _path(self, Py_ssize_t L, const double* node, const double* table,
                     const double* row, int* label) noexcept nogil:
-        # Labels before the last, from behind: those whose sums are the scores in `row`, which is
-        # the last one's.  Sums in the order of viterbi() are equal to the last bit.
+        # Labels before the last, backward: those whose sums equal the scores in `row`.  Sums in
+        # the order of viterbi() are equal to the last bit.
         cdef Py_ssize_t stride = self.stride, s, t = label[L - 1], v
         for v in range(L - 1, 0, -1):
             s = 0

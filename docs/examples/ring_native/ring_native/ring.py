@@ -1,4 +1,4 @@
-"""A structure in plain Python: label sequences that close to a ring, such as hours of a day."""
+"""A structure in plain Python: label sequences around a ring, such as hours of a day."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from structsolve.examples import labels, packing
 
 
 class RingStructure(Structure):
-    """Sequences whose last label is followed by the first."""
+    """Label sequences in which the first label follows the last."""
 
     name = "ring"
 
@@ -45,7 +45,7 @@ class RingSpace(NodeSpace):
 
     def parts(self, examples, i, label):
         K, ones = len(self.classes_), np.ones(len(label))
-        pairs = label * K + np.roll(label, -1)  # a pair that comes twice counts twice
+        pairs = label * K + np.roll(label, -1)  # repeated pairs count each time
         return {"transition": (pairs, ones), "node": (np.arange(len(label)) * K + label, ones)}
 
     def argmax(self, examples, i, theta):
