@@ -1,9 +1,9 @@
 /* Inside and outside sums over the spans of projective trees, see spans.h, which defines NAME(f),
  * VEC, LANES, TILE, LOAD, STORE, SET1, ADD, MUL and MULADD before each inclusion.
  *
-  * A row of a square holds the spans of one length, one lane for each left end.  The spans of a row
-  * do not depend on each other, and their two parts lie in two rows, contiguous over the spans.
-  * Lanes after the end of the sentence only read and write such lanes. */
+ * A row of a square holds the spans of one length, one lane for each left end.  The spans of a row
+ * do not depend on each other, and their two parts lie in two rows, contiguous over the spans.
+ * Lanes after the end of the sentence only read and write such lanes. */
 
 /* NV vectors of spans of length d, from lane c on. */
 static DEP_INLINE void NAME(inside_tile)(const int NV, ptrdiff_t d, ptrdiff_t c,

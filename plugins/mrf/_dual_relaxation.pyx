@@ -58,9 +58,9 @@ cdef class DualRelaxation(Relaxation):
     labeling and bound do not meet, nearly best states make a smaller linear
     program; a primal-dual method solves it roughly from the last one's point, its point is moved
     onto the local polytope, its messages go back to all states, and so on.
-An answer depends only on the scores and on the gap given to :meth:`allow`: messages of
-earlier calls hardly helped.
-    calls were hardly of use.
+
+    An answer depends only on the scores and on the gap given to :meth:`allow`: messages of earlier
+    calls hardly helped.
 
     Parameters
     ----------
