@@ -3,9 +3,9 @@
 The relaxation has half-integral solutions (Hammer, Hansen, Simeone 1984), which are the minimum
 cuts of a graph with two nodes p and p' for each node of the model, p' standing for its negation
 (Boros, Hammer 2002; Kolmogorov, Rother 2007).  State 0 of p means p on the source's side and p' on
-(Boros, Hammer 2002; Kolmogorov, Rother 2007).  State 0 of p means p on the source's side and p' on
 the sink's, state 1 the reverse, and one half that both are on the same side.  If equal states
 are the cheaper ones on all edges, after swapping the states of some nodes, the two nodes of each
+never meet, and one cut of the model's own graph suffices.  Small models are solved by
 ``_small_roof_duality``.
 """
 
