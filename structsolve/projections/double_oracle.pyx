@@ -58,7 +58,7 @@ cdef class DoubleOracle(MaxMinGame):
 
     mu and nu are mixtures of labels.  The game between the labels so far is a small matrix game,
     which the simplex method solves; against its mixtures both sides request a better label from
-    their oracles, until there is none (McMahan et al. 2003; Fathony et al. 2018).  Both oracles' values
+    their oracles, until there is none (McMahan et al. 2003; Fathony et al. 2018).  Their values
     certify every round: ``max_mu F(mu, nu) - min_nu F(mu, nu)``.  Labels are kept from one answer
     to the next: scores change little, and losses not at all.
 

@@ -68,7 +68,7 @@ class Task:
         Features may be missing.  Labels may be missing too: truths are given at every call.
     loss : str or loss object, default="hamming"
     oracle : str or structsolve.lp.Backend, optional
-        A solver of linear programs over the structure's polytope, instead of the structure's oracle.
+        A solver of linear programs over the structure's polytope, instead of its oracle.
     layout : PartLayout, optional
         Layout of these examples, if it exists; for training.
     asked : Asked, optional
