@@ -4,6 +4,7 @@ Every number is stored with its derivative along the direction: weights with der
 with derivatives of logs, which are means.  As nothing is subtracted from a weight, the error of
 a derivative stays in proportion to its weight.  Halves of the words share the work here, too.
 """
+
 from libc.math cimport INFINITY, exp, log
 from libc.string cimport memcpy
 
