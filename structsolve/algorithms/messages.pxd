@@ -13,7 +13,7 @@ cdef extern from *:
     #define TINY 1e-150
     #define SCALE 1e-30
     #define MASS 1e-120
-    /* Tables without forbidden pairs may span more: the error beside their smallest entry,
+    /* Tables without forbidden pairs may span more: what is lost beside their smallest entry,
      * e^-FULL_SPAN, is below e^-708 (exp_rows). */
     #define FULL_SPAN 300.0
     """
