@@ -81,7 +81,7 @@ def test_set_params_checks_as_the_constructor_does():
         (lambda: Highs(time_limit=-1), "time_limit is -1, expected seconds"),
         (lambda: Highs(threads=0.5), "threads is 0.5, expected an integer"),
         (lambda: Cvxpy("OSQP", batch=-1), "batch is -1, expected rows"),
-        (lambda: Cvxpy("OSQP", threads=2), "threads: nothing is known of such a setting of OSQP"),
+        (lambda: Cvxpy("OSQP", threads=2), "threads: no such setting of OSQP is known"),
         (lambda: Cvxpy("MOSEK", licence={}), "licence is for GUROBI; MOSEK reads"),
         (lambda: make_backend("lp:time_limt=3"), "HiGHS refuses the option time_limt=3"),
         (lambda: make_backend("lp:1e-9,1e-8"), "lp:1e-9,1e-8.*positional"),

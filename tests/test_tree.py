@@ -372,7 +372,7 @@ def test_operators_refuse_what_is_no_forest():
     layout, good = case.space.layout, case.examples
     for topology, message in [
         ({"parents": [-1, 0]}, r"parents: found int32 of shape \(2,\), expected int32 \(3,\)"),
-        ({"parents": [-1, 0, 3]}, "example 0: parents: found 3, a node that its tree has not"),
+        ({"parents": [-1, 0, 3]}, "example 0: parents: found 3, which is no node of its tree"),
         ({"parents": [-1, 0, -2]}, "example 0: parents: found -2"),
         ({"parents": [-1, 2, 0]}, "example 0: order: expected every node of a tree once"),
         ({"parents": [-1, 0, 1], "order": [0, 2, 1]}, "example 0: order: expected"),

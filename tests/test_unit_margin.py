@@ -136,7 +136,7 @@ def test_tiny_weights_of_deep_nodes():
         assert np.isfinite(model.coef_["node"]).all()
     # Where they underflow, there is nothing to divide by.
     model.set_params(normalization="rho:1.05")
-    refused("has the loss 0, by which its margin cannot be divided", model.fit, X, y)
+    refused("has the loss 0, so its margin cannot be divided by it", model.fit, X, y)
 
 
 def test_what_is_refused():

@@ -17,7 +17,7 @@ from structsolve.plugins.chain._shape cimport ChainShape, chain_length, chain_pa
 cdef struct Memory:
     double* score           # (L, most + 1, stride)
     double* row             # stride
-    double* buffer          # (K, stride): the table in use, where it has to be made
+    double* buffer          # (K, stride): the table in use, if it has to be built
     double* turned          # (K, stride): the same, transposed
     Py_ssize_t* low         # (L,): counts that positions 0 .. v can have
     Py_ssize_t* high
@@ -122,7 +122,7 @@ cdef void _last_states(ChainShape shape, const double* theta, Py_ssize_t L, Py_s
 
 cdef void _read_back(ChainShape shape, Py_ssize_t i, const double* theta, Py_ssize_t L,
                      Py_ssize_t most, Memory m, int* labels, const double* values) noexcept nogil:
-    # The states before, position by position: one transposed table serves all counts.
+    # Trace the states back by position; one transposed table serves all counts.
     cdef Py_ssize_t K = shape.K, stride = shape.stride, v, c, s, t, rest
     cdef const double* unary
     cdef const double* table
@@ -141,7 +141,7 @@ cdef void _read_back(ChainShape shape, Py_ssize_t i, const double* theta, Py_ssi
                 continue
             t = labels[c * L + v]
             rest = m.rest[c] - m.steps[v * K + t]
-            # Only scores of NaN or +inf lead out of the range, and must not lead out of memory.
+            # Scores of NaN or +inf lead out of the range: clip it, to stay in memory.
             rest = max(m.low[v - 1], min(rest, m.high[v - 1]))
             row = m.score + ((v - 1) * (most + 1) + rest) * stride
             s = shape.loops.reach(K, row, m.turned + t * stride, unary[t],
@@ -153,7 +153,7 @@ cdef void _read_back(ChainShape shape, Py_ssize_t i, const double* theta, Py_ssi
 cdef int best_per_count(ChainShape shape, Py_ssize_t i, const double* theta,
                         const double* cost, Py_ssize_t most, int* labels, double* values,
                         char* work) except -1 nogil:
-    """`CountOracle.argmax_counts` of a chain; of equal labelings the first as in `Oracle.argmax`.
+    """`CountOracle.argmax_counts` of a chain; ties are broken as in `Oracle.argmax`.
 
     Where no labeling has a count, its value is -inf and its label all zeros.
     """

@@ -1,4 +1,4 @@
-# Neighbours that no labeling of a chain has: scores of -inf, whatever the weights are.
+# Forbidden neighbours in chains: their scores are -inf, whatever the weights are.
 from structsolve.part_layout cimport PartLayout
 
 from structsolve.plugins.chain._shape cimport ChainShape
@@ -6,7 +6,7 @@ from structsolve.plugins.chain._shape cimport ChainShape
 
 cdef class Forbidden:
     cdef ChainShape shape
-    cdef readonly Py_ssize_t room       # bytes of work that apply() takes, from their begin
+    cdef readonly Py_ssize_t room       # bytes that apply() takes at the start of work
     cdef const double[:, ::1] pairs     # 0 and -inf; rows of `stride`, as in theta
     cdef const double[::1] first, last
 
@@ -16,7 +16,7 @@ cdef class Forbidden:
 
 cdef inline const double* allowed(Forbidden forbidden, Py_ssize_t i, const double* theta,
                                   char** work) noexcept nogil:
-    # The scores as constraints leave them, if there are any; work begins behind them then.
+    # The scores under the constraints, if any; these scores are put at the start of work.
     if forbidden is None:
         return theta
     work[0] += forbidden.room
@@ -27,5 +27,5 @@ cdef inline Py_ssize_t room_of(Forbidden forbidden) noexcept nogil:
     return 0 if forbidden is None else forbidden.room
 
 
-# What forbids the neighbours that masks (pairs, first, last) name; None without masks.
+# The Forbidden of masks (pairs, first, last); None without masks.
 cdef Forbidden forbidden_of(object masks, PartLayout layout)

@@ -1,4 +1,4 @@
-"""Pairs of neighbours, first and last states that no labeling of a chain has."""
+"""Forbidden pairs of neighbours, first and last states of chains."""
 
 import numpy as np
 
@@ -9,19 +9,19 @@ from structsolve.plugins.chain._shape cimport ChainShape, chain_length, chain_sh
 
 
 cdef class Forbidden:
-    """Scores of -inf for what no labeling may have.
+    """Scores of -inf for forbidden states and pairs.
 
-    All operators of a constrained chain read their scores through one, so that training,
-    marginals and prediction know the same labelings.
+    All operators of a constrained chain read their scores through one, so training, marginals and
+    prediction use the same labelings.
 
     Parameters
     ----------
     layout : PartLayout
         Of a chain space with a table of transitions.
     pairs : ndarray of float64 of shape (K, K)
-        0, and -inf for a state and the next that must not follow it.
+        0, or -inf where the second state must not follow the first.
     first, last : ndarray of float64 of shape (K,)
-        0, and -inf for states that the first and the last node must not have.
+        0, or -inf for states that the first or the last node must not have.
     """
 
     def __init__(self, PartLayout layout not None, pairs, first, last):

@@ -1,4 +1,4 @@
-# Forward and backward messages of chains: what marginals and samples are made of.
+# Forward and backward messages of chains: the basis of marginals and samples.
 from structsolve.algorithms.messages cimport Marginals
 from structsolve.simd.loops cimport ss_loop_table
 
@@ -16,7 +16,7 @@ cdef class ChainMessages:
     cdef readonly ChainShape shape
     cdef readonly Py_ssize_t work_bytes
     cdef const ss_loop_table* loops
-    cdef bint whole                 # passes are made at once, not row by row
+    cdef bint whole                 # one call makes a whole pass, not one row
     cdef chain_forward go_forward
     cdef chain_backward go_backward
 
@@ -35,8 +35,8 @@ cdef class ChainMessages:
                          char* work) except -1 nogil
     # The messages of either pass: one row per node, two spare rows behind max_length of them.
     cdef double* messages(self, char* work) noexcept nogil
-    # Of the scaled passes over chains without edge rows, after which alpha[v, s] E[s, t]
-    # ahead[v + 1, t] are the marginals of an edge: False where the log form is needed.
+    # Scaled passes over chains without edge rows.  After them, alpha[v, s] E[s, t] ahead[v + 1, t]
+    # are the marginals of an edge.  Returns False where the log form is needed.
     cdef int scaled(self, Py_ssize_t i, const double* theta, const Marginals* out,
                     char* work) except -1 nogil
     cdef double* ahead(self, char* work) noexcept nogil

@@ -20,8 +20,8 @@ cdef extern from "passes.h" nogil:
 
 
 cdef struct Cache:
-    # Exponentials of the shared table, and with rows for columns, kept in the work memory from one
-    # example to the next.
+    # Exponentials of the shared table and its transpose, kept in the work memory from one example
+    # to the next.
     uint64_t tag
     double shift, check
 
@@ -29,24 +29,24 @@ cdef struct Cache:
 cdef class ChainMessages:
     """Forward and backward passes over chains.
 
-    In scaled form, on exponentials of the scores; with logarithms where scores span too much for
-    it.  Both leave their forward messages in the work memory.
+    The scaled form uses exponentials of the scores; logarithms serve where scores span too wide a
+    range.  Both leave their forward messages in the work memory.
 
     Parameters
     ----------
     shape : ChainShape
-        Sizes of the chains and where their parts lie.
+        Sizes of the chains and offsets of their parts.
     """
 
     def __init__(self, ChainShape shape not None):
         self.shape = shape
         self.loops = shape.loops
-        # Whole passes, where one table serves all edges.  Rows of four gain a fifth at most, and keep
-        # their roundings, by which solvers' visits of very small problems go one way or the other.
+        # Whole passes need one table for all edges.  Rows of four would gain a fifth at most; they
+        # keep the old rounding, which decides solvers' visits of very small problems.
         self.whole = shape.edge_size == 0 and shape.stride >= 8 and chain_passes_of(
             self.loops.name, &self.go_forward, &self.go_backward)
-        # Node rows, forward rows, two rows; exponentials of the table in both directions, the table,
-        # the tag of them.
+        # Node rows, forward rows, two rows; exponentials of the table in both directions, the
+        # table, and their tag.
         rows = 2 * shape.max_nodes + 2 + 3 * shape.K
         self.work_bytes = 8 * shape.stride * rows + sizeof(Cache) + 64
 
@@ -106,7 +106,7 @@ cdef class ChainMessages:
         return True
 
     cdef void _turn(self, double* table) noexcept nogil:
-        # Behind the table the same with rows for columns.
+        # The transpose follows the table.
         cdef Py_ssize_t K = self.shape.K, stride = self.shape.stride, s, t
         cdef double* turned = table + K * stride
         for s in range(K):
@@ -211,7 +211,7 @@ cdef class ChainMessages:
             for s in range(stride):
                 nodes[s] = alpha[s] * beta[s] * mass
                 ahead[s] *= mass
-            # alpha[v, s] table[s, t] ahead[v + 1, t] are the marginals of the edge now.
+            # alpha[v, s] table[s, t] ahead[v + 1, t] are now the marginals of the edge.
             if out.edges != NULL:
                 self.loops.outer(1, K, alpha, ahead, table, stride, stride, out.edges + v * size)
             if self.shape.edge_size and out.transition != NULL:
@@ -263,7 +263,7 @@ cdef class ChainMessages:
         cdef const double* edges = theta + self.shape.shared_size + L * stride
         cdef double* now
         cdef double total = 0, top
-        # The table of exponentials is written over.
+        # This overwrites the table of exponentials.
         (<Cache*>(table + 3 * K * stride)).tag = 0
         self._node_scores(i, theta, psi)
         memcpy(alpha, psi, stride * sizeof(double))
@@ -330,7 +330,7 @@ cdef class ChainMessages:
             for s in range(K):
                 nodes[v * stride + s] = exp(nodes[v * stride + s] - mass)
                 top += nodes[v * stride + s]
-            # Differences of large scores are off by their rounding: the sum is 1 all the same.
+            # Differences of large scores carry rounding errors: normalise the sum to 1.
             for s in range(K):
                 nodes[v * stride + s] /= top
             mass += log(top)

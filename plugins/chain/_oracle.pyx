@@ -44,7 +44,7 @@ cdef inline Py_ssize_t _first_reaching(Py_ssize_t K, Py_ssize_t step, const doub
 
 @cython.final
 cdef class Viterbi:
-    """The forward pass and the backtrace, which all programs below begin with.
+    """The forward pass and the backtrace, the start of all programs below.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ cdef class Viterbi:
 
 
 cdef Viterbi _programs(Operator operator):
-    # For its examples; sets what it tells of states and scratch memory.
+    # The programs of its examples; sets its number of states and scratch memory.
     cdef Viterbi viterbi = Viterbi(operator.layout)
     operator.n_states, operator.work_bytes = viterbi.shape.K, viterbi.work_bytes
     return viterbi
@@ -146,9 +146,9 @@ cdef Viterbi _programs(Operator operator):
 cdef class ChainOracle(Oracle):
     """Exact maximisation over the labelings of chains by dynamic programming.
 
-    The forward pass keeps scores only; the path is recovered by looking along it for the states
-    that reach them, which costs O(L K) and spares K back-pointers a position.  Of equal labelings
-    the one with the smallest last state wins, then the smallest last but one, and so on.
+    The forward pass keeps scores only.  Backtracking searches each position for the state that
+    reaches the score, in O(L K), which spares K back-pointers a position.  Ties go to the labeling
+    with the smallest last state, then the smallest last but one, and so on.
 
     Scores of -inf forbid a state or a transition; the value is -inf when no labeling is left.
 
@@ -192,7 +192,7 @@ cdef class ChainMaxMarginals(MaxMarginals):
     ----------
     layout : PartLayout
     forbidden : tuple, optional
-        As of :class:`ChainOracle`.
+        See :class:`ChainOracle`.
     """
 
     cdef Viterbi viterbi
@@ -247,7 +247,7 @@ cdef class ChainCounts(CountOracle):
     ----------
     layout : PartLayout
     forbidden : tuple, optional
-        As of :class:`ChainOracle`.
+        See :class:`ChainOracle`.
     """
 
     cdef ChainShape shape
@@ -272,13 +272,13 @@ cdef class ChainCounts(CountOracle):
 cdef class ChainKBest(KBest):
     """The k best labelings of chains; the first is always the answer of the oracle.
 
-    The others are possible labelings only: none of them scores -inf.
+    None of the others scores -inf.
 
     Parameters
     ----------
     layout : PartLayout
     forbidden : tuple, optional
-        As of :class:`ChainOracle`.
+        See :class:`ChainOracle`.
     """
 
     cdef Viterbi viterbi
@@ -298,7 +298,7 @@ cdef class ChainKBest(KBest):
     cdef Py_ssize_t kbest(self, Py_ssize_t i, const double* theta, Py_ssize_t k, int* labels,
                           double* values, char* work) except -1 nogil:
         # Lawler's partition: all labelings but the answers so far fall into disjoint sets, each
-        # made of those that leave answer `path` at position v for state s or one that comes
+        # made of the labelings that leave answer `path` at position v for state s or a state
         # after s in the order of candidates; a heap holds the best of every set.
         cdef Py_ssize_t L = chain_length(self.shape, i)
         cdef Py_ssize_t stride = self.shape.stride, size = 0, count, v

@@ -16,7 +16,7 @@ from structsolve.plugins.chain._forbidden cimport Forbidden, allowed, forbidden_
 from structsolve.plugins.chain._shape cimport ChainShape, chain_length, chain_shape
 from structsolve.plugins.chain._forward_backward cimport ChainMessages
 
-# Below it a marginal is nothing: a mean over nothing is close to 0, and weighs nothing.
+# Marginals below it are skipped: their means count as 0 and have no weight.
 cdef double LEAST = 1e-300
 
 
@@ -79,8 +79,8 @@ cdef class ChainSumProduct(LabelingProjection):
             memcpy(marginals + self.shape.end, nodes + last, stride * sizeof(double))
 
     # The derivative is the covariance of parts with f(y) = <direction, mu(y)>: a part of marginal p
-    # gains p (E[f | part] - E[f]).  Means of f are handed on along the chain and back, through edges
-    # that are factors of the scaled form where there are any, else through a state's tables.
+    # gains p (E[f | part] - E[f]).  Forward and backward passes compute means of f, with the edge
+    # factors of the scaled form where available, else with a state's tables.
 
     cpdef Py_ssize_t derivative_bytes(self) except -1:
         """Room for a state, or for four rows per node, four tables and three rows."""
@@ -222,8 +222,8 @@ cdef class ChainSumProduct(LabelingProjection):
         if L <= 1 or not self.shape.pairs:
             total = entropy_slope(L * stride, a, b, gamma, &stuck)
         else:
-            # Where a node's probability leaves or reaches 0, pairs of its edges do too, and they
-            # outweigh it.
+            # Where a node's probability leaves or reaches 0, so do those of pairs on its edges,
+            # which outweigh it.
             total = entropy_slope((L - 1) * self.shape.K * stride, a + L * stride, b + L * stride,
                                   gamma, &stuck)
             total -= entropy_slope((L - 2) * stride, a + stride, b + stride, gamma, &ignored)

@@ -1,4 +1,4 @@
-# Where the parts of chains lie in theta.
+# Offsets of the parts of chains in theta.
 from libc.string cimport memset
 from structsolve.algorithms.labelings cimport LabelingShape
 from structsolve.algorithms.pairs cimport Pairs

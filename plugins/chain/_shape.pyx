@@ -1,4 +1,4 @@
-"""Where the parts of chains lie, and the parts of their labels."""
+"""Offsets of the parts of chains, and the parts of their labels."""
 
 from structsolve.algorithms.difference cimport write_pair
 from structsolve.algorithms.labelings cimport LabelingShape
@@ -7,18 +7,18 @@ from structsolve.part_layout cimport PartLayout
 
 
 cdef class ChainShape(LabelingShape):
-    """Where the parts of chains lie in ``theta``, with their sizes at hand for the loops.
+    """Offsets of the parts of chains in ``theta``, and their sizes, for the loops.
 
     Parameters
     ----------
     layout : PartLayout
-        Of a chain space.  A chain has one row of edges less than nodes where edges have rows; one
-        without nodes has none, one label of no entries, and the score 0.
+        Layout of a chain space.  Where edges have rows, a chain has one row fewer than nodes.  An
+        empty chain has no rows, one empty label, and the score 0.
 
     Raises
     ------
     ValueError
-        When a chain has another number of edges.
+        If a chain has a wrong number of edges.
     """
 
     def __init__(self, PartLayout layout not None):

@@ -8,13 +8,13 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Rows 1 .. L - 1 of messages from the row before, the table and the node's factors; the row that is
- * given is number 0.  *total gains the logarithms of what was divided out.  0 where messages leave
+/* Rows 1 .. L - 1 of messages from the row before, the table and the node's factors; row 0 is
+ * given.  *total gains the logarithms of the divisors.  Returns 0 where messages leave
  * the range. */
 typedef int (*chain_forward)(ptrdiff_t L, ptrdiff_t K, ptrdiff_t stride, const double *table,
                              const double *factors, double *row, double *total);
 /* Back from the last row of `ahead`, which has factors and will have messages times them; nodes of
- * all but the last <- marginals.  `turned` is the table with rows for columns. */
+ * all but the last <- marginals.  `turned` is the transposed table. */
 typedef int (*chain_backward)(ptrdiff_t L, ptrdiff_t K, ptrdiff_t stride, const double *turned,
                               const double *alpha, double *ahead, double *nodes);
 

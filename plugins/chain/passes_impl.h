@@ -32,9 +32,9 @@ static inline __attribute__((always_inline)) void NAME(message_tile)(
     for (; c + LANES <= stride; c += LANES) FUNCTION(1, c, __VA_ARGS__);                           \
   }
 
-/* Whether a row whose largest and smallest entries are among these is in range as it is; what is
- * not is looked at by chain_rescale().  A branch that is always taken costs no time, where sums
- * over lanes would hold up the next row. */
+/* Whether a row with these largest and smallest entries is in range as it is; chain_rescale()
+ * treats the others.  A branch that is always taken costs no time, whereas sums over lanes would
+ * hold up the next row. */
 static inline __attribute__((always_inline)) int NAME(in_range)(VEC most, VEC least) {
   return !ANY_LESS(least, SET1(TINY)) && !ANY_LESS(SET1(1 / SCALE), most) &&
          !ALL_LESS(most, SET1(SCALE));
@@ -100,7 +100,7 @@ static int NAME(backward)(ptrdiff_t L, ptrdiff_t K, ptrdiff_t stride, const doub
     const VEC share = SET1(1 / mass);
     for (ptrdiff_t j = 0; j < stride; j += LANES) {
       STORE(nodes + j, MUL(LOAD(nodes + j), share));
-      /* With that alpha[v, s] table[s, t] ahead[v + 1, t] are the marginals of the edge. */
+      /* Now alpha[v, s] table[s, t] ahead[v + 1, t] are the marginals of the edge. */
       STORE(ahead + stride + j, MUL(LOAD(ahead + stride + j), share));
     }
     if (!NAME(in_range)(most, least) && !chain_rescale(ahead, stride, &ignored)) return 0;

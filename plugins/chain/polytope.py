@@ -19,7 +19,7 @@ class ChainPolytopes(LocalPolytopes):
     layout : WeightLayout
     offsets : ndarray of int64 of shape (n + 1,)
     forbidden : tuple (pairs, first, last) of ndarray, optional
-        0 and -inf: pairs of states, first and last states whose variables are 0.
+        -inf for the pairs of states, first and last states whose variables are 0; else 0.
     """
 
     def __init__(self, layout: Any, offsets: np.ndarray, forbidden: Any = None):
@@ -27,7 +27,7 @@ class ChainPolytopes(LocalPolytopes):
         self.layout, self.lengths, self.forbidden = layout, np.diff(offsets), forbidden
 
     def key(self, i: int) -> int:
-        """Return what examples of the same polytope share: the length."""
+        """Return the length, which examples of the same polytope share."""
         return int(self.lengths[i])
 
     def graph(self, i: int) -> tuple[np.ndarray, np.ndarray]:
@@ -37,7 +37,7 @@ class ChainPolytopes(LocalPolytopes):
         return np.full(L, self.layout.node.shape[0]), np.column_stack([first, first + 1])
 
     def parts(self, i: int) -> np.ndarray:
-        """Return which parts each variable adds to, -1 for none."""
+        """Return the parts that each variable adds to, -1 for none."""
         L = int(self.lengths[i])
         return label_parts(self.layout, L, L - 1, {"start": [0], "end": [L - 1]})
 

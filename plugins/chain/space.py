@@ -1,6 +1,6 @@
 """Chains: label sequences with node scores, transitions, start and end scores.
 
-Compiled modules are imported where operators are made: listing structures needs none of them.
+Compiled modules are imported where operators are made; listing structures imports none.
 """
 
 from __future__ import annotations
@@ -171,11 +171,12 @@ class ChainStructure(LabelingStructure):
         name of a scheme of chunk tags, "BIO" (or "IOB2"), "IOB1", "IOE1", "IOE2", "BILOU" (or
         "IOBES", "BIOES", "BMES"), which forbids what
         :func:`~structsolve.structure.tag_schemes.forbidden_pairs` lists.  Training refuses examples
-        that have them.  Pairs of labels that y lacks cannot occur and are passed over.  An oracle
+        that have them.  Pairs of labels that y lacks cannot occur and are ignored.  An oracle
         from another package has to obey ``space.forbidden``.
     empty : bool, default=False
-        Accept sequences of length 0: their only label is empty, with score and loss 0, and weights
-        learn nothing from them.  :class:`structsolve.Sequences`, :func:`structsolve.from_padded`
+        Accept sequences of length 0.  Their only label is empty, with score and loss 0; they do not
+        affect the weights.
+        :class:`structsolve.Sequences`, :func:`structsolve.from_padded`
         and :class:`structsolve.SequenceVectorizer` accept them by an argument of this name.
 
     Notes
@@ -291,7 +292,7 @@ def _knows(pair: Any, known: set[Any]) -> bool:
 
 
 def _random_walk(rng: Any, names: list[Any], wrong: set[Any], length: int) -> list[Any]:
-    """Return random labels without wrong neighbours: forth through those from which a way ends."""
+    """Return random labels without wrong neighbours: each can still reach the end."""
     if length == 0:
         return []
     ways = [[a for a in names if (a, None) not in wrong]]
@@ -313,8 +314,8 @@ def stack_chains(
     X : list
         As :class:`ChainStructure` describes it.
     n_features, n_edge_features : int, optional
-        Expected numbers of columns, once they are known: no ``n_edge_features`` then means that
-        edges have no features.
+        Expected numbers of columns, if known; no ``n_edge_features`` then means that edges have no
+        features.
     empty : bool, default=False
         Chains may have no nodes.
 

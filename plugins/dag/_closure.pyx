@@ -1,10 +1,10 @@
 """Maximum closure of a directed acyclic graph: reductions, then a minimum cut of the rest.
 
 The best closed set is the source side of a minimum cut where arcs of infinite capacity lead from
-children to parents (Picard 1976).  Before that two reductions are repeated:
+children to parents (Picard 1976).  Two reductions come first, repeated:
 
-* a node without open children is off where it adds nothing; else, if all its parents but one are
-  on, it follows that one, which takes over its gain;
+* a node without open children is off if it adds nothing; else, if all its parents but one are
+  on, it follows the remaining parent, which takes over its gain;
 * a node that adds something and whose parents are all on is on.
 
 Nodes are numbered parents first.
@@ -42,7 +42,7 @@ cdef struct Reduction:
 
 @cython.final
 cdef class ClosureGraph:
-    """A graph of n nodes, whose best closed sets are sought at any gains.
+    """A graph of n nodes, and its best closed set for any gains.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ cdef class ClosureGraph:
 
     cdef void worths(self, const double* gain, signed char* on, double* worth,
                      char* work) noexcept nogil:
-        # Without reductions, which give one best set only.
+        # No reductions here: they give one best set only.
         cdef Py_ssize_t j, size = (2 * self.m + self.n) * sizeof(double)
         cdef double* saved = <double*>align(work)       # residuals, and terminals behind them
         cdef Cut cut = place_cut(&self.graph, <char*>saved + size)

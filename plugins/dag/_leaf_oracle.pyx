@@ -38,7 +38,7 @@ cdef double _rounding(HierarchyShape shape, const double* theta, double offset) 
 
 
 cdef int _best_leaf(HierarchyShape shape, const double* theta, double* score) noexcept nogil:
-    # The leaf of largest score, of equal ones the first column; score <- scores of all leaves.
+    # The leaf of largest score, the first column on ties; score <- scores of all leaves.
     cdef Py_ssize_t j
     cdef int best = shape.leaves[0], v
     leaf_scores(shape, theta, score)
@@ -58,7 +58,7 @@ cdef HierarchyShape of_leaves(Operator operator, HierarchyShape shape, Py_ssize_
 
 @cython.final
 cdef class LeafOracle(Oracle):
-    """The leaf of largest score, of equal ones the first column.
+    """The leaf of largest score, the first column on ties.
 
     Time and memory are linear in the nodes of a forest, and in the ancestors of all leaves of a
     graph.
@@ -66,7 +66,7 @@ cdef class LeafOracle(Oracle):
     Parameters
     ----------
     shape : HierarchyShape
-        With labels that are single leaves.
+        Its labels are single leaves.
     layout : PartLayout
     """
 
@@ -91,7 +91,7 @@ cdef class LeafCones(ConeOracle):
     Parameters
     ----------
     shape : HierarchyShape
-        With labels that are single leaves.
+        Its labels are single leaves.
     layout : PartLayout
     """
 
@@ -124,12 +124,12 @@ cdef class LeafCones(ConeOracle):
 
 @cython.final
 cdef class LeafKBest(KBest):
-    """The k best leaves; one of score -inf can only be the first answer.
+    """The k best leaves; only the first can score -inf.
 
     Parameters
     ----------
     shape : HierarchyShape
-        With labels that are single leaves.
+        Its labels are single leaves.
     layout : PartLayout
     """
 
@@ -164,12 +164,12 @@ cdef class LeafKBest(KBest):
 
 @cython.final
 cdef class LeafMaxMarginals(MaxMarginals):
-    """The best score of a leaf that is a node or below it, for each node.
+    """For each node, the best score of a leaf at or below it.
 
     Parameters
     ----------
     shape : HierarchyShape
-        With labels that are single leaves.
+        Its labels are single leaves.
     layout : PartLayout
     """
 

@@ -125,8 +125,8 @@ cdef class HierarchicalLoss(HierarchyLoss):
     """Weights of nodes that are wrong while all their parents are right.
 
     On forests ``sum_k c_k (t_k y_p + t_p y_k - 2 t_k y_k)`` over nodes k with parents p, where
-    ``t_p = y_p = 1`` at roots: linear in either label as these are closed.  On graphs no linear
-    function says that all parents are right, so that ``decomposes`` is False.
+    ``t_p = y_p = 1`` at roots: linear in either label, as these are closed.  On graphs no linear
+    function expresses that all parents are right, so ``decomposes`` is False.
 
     Parameters
     ----------
@@ -169,8 +169,8 @@ cdef class HierarchicalLoss(HierarchyLoss):
         return total
 
     cdef double _charge(self, int v, int leaf) noexcept nogil:
-        # Cost of v, which is above one leaf only: its parents are right if all are above the other
-        # leaf too.
+        # Cost of v, which is above one leaf only: its parents are right if all are also above the
+        # other leaf.
         cdef Py_ssize_t k
         cdef int u, cursor = 0
         for k in range(self.shape.up_first[v], self.shape.up_first[v + 1]):

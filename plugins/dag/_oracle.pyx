@@ -1,8 +1,8 @@
-"""The best closed set, and the best union of paths in a forest: folding, and a minimum cut.
+"""The best closed set, and the best union of paths in a forest: by folding and a minimum cut.
 
 A node with one parent, all of whose descendants have one parent too, is folded into that parent:
 its gain is the best that it and its descendants can add when the parent is on.  In a forest all
-nodes are folded, in O(M).  The nodes left of another graph are a maximum closure problem: the
+nodes are folded, in O(M).  The nodes left in other graphs form a maximum closure problem: the
 source side of a minimum cut (``_closure``).
 """
 
@@ -47,14 +47,14 @@ cdef struct Work:
 
 @cython.final
 cdef class FoldedSets:
-    """A hierarchy folded once, which gives the best of its sets at any scores.
+    """A hierarchy folded once, to find its best set for any scores.
 
-    Of equal sets it gives the smallest closed one.
+    Ties go to the smallest closed set.
 
     Parameters
     ----------
     shape : HierarchyShape
-        With labels that are sets: closed, or in a forest also unions of paths to leaves.
+        Its labels are sets: closed, or in a forest also unions of paths to leaves.
     """
 
     cdef HierarchyShape shape
@@ -196,7 +196,7 @@ cdef class FoldedSets:
 cdef class SetOracle(Oracle):
     """The best set of a hierarchy: closed, or in a forest also a union of paths to leaves.
 
-    Of equal sets it returns the smallest closed one.  Scores of -inf forbid a label and its
+    Ties go to the smallest closed set.  Scores of -inf forbid a label and its
     descendants.
 
     Parameters
@@ -222,7 +222,7 @@ cdef class SetOracle(Oracle):
 
 @cython.final
 cdef class SetMaxMarginals(MaxMarginals):
-    """Of each label the best score with it on, less the best with it off.
+    """For each label, the best score with it on less the best with it off.
 
     Parameters
     ----------
@@ -248,9 +248,9 @@ cdef class SetMaxMarginals(MaxMarginals):
 cdef class SetKBest(KBest):
     """The k best sets by halving (Hamacher and Queyranne 1985): each is the best of its part.
 
-    The worths tell the next best label of a part, and a node in which it differs.  The part is
-    split there: one half keeps the label, the next best one is the best of the other half.  Sets
-    that a score of -inf forbids are left out, but for the first answer.
+    The worths give the next best label of a part, and a node in which it differs.  The part is
+    split there: one half keeps the label, the best of the other half is the next best label.  Sets
+    with a score of -inf are left out, except as the first answer.
 
     Parameters
     ----------
@@ -268,7 +268,7 @@ cdef class SetKBest(KBest):
 
     @property
     def worth(self):
-        """Up to how many are cheaper than a linear program: each costs two cuts per node."""
+        """The k up to which this is cheaper than a linear program: each costs two cuts per node."""
         return 64 if self.sets.n_left <= 12 else 0
 
     cpdef Py_ssize_t bytes_for(self, Py_ssize_t k) except -1:
@@ -331,8 +331,8 @@ cdef inline double _others(const Work* work, Py_ssize_t p, Py_ssize_t v) noexcep
 cdef inline double _worth(double gain, double others, double above) noexcept nogil:
     """Best with a node on less best with it off.
 
-    `others` is the loss of its siblings without it (-inf where it is the only one), `above` the
-    worth of its parent (inf where that is on anyway).
+    `others` is the loss of its siblings without it (-inf if it has none), `above` the
+    worth of its parent (inf if the parent is always on).
     """
     cdef double own
     if others == -INFINITY:

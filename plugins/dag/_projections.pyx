@@ -4,9 +4,9 @@ Closed sets: a node is on, given its parent, with odds from its own score and th
 the entropy is a sum of entropies of such choices, a function of the marginals.
 
 Unions of paths: a node that is on has a child on.  Its children are decided in their order; once
-one is on the later ones are free, before that one of the rest must be on.  The *state* holds,
-behind the marginals, for every node the probability that its parent is on while neither it nor a
-sibling before it is on; with it the entropy is again a sum of entropies of choices.
+one is on the later ones are free, before that one of the rest must be on.  Behind the marginals,
+the *state* holds for every node the probability that its parent is on while neither it nor a
+sibling before it is on.  With it the entropy is again a sum of entropies of choices.
 """
 
 cimport cython
@@ -53,7 +53,7 @@ cdef inline double _either(double r, double z) noexcept nogil:
 
 
 cdef inline double _share(double z, double r) noexcept nogil:
-    # Probability of a child of log-odds z where one of log-odds r, its own among them, must be on.
+    # Probability of a child of log-odds z, given that a child among those of log-odds r is on.
     cdef double p
     if r == -INFINITY:
         return 0
@@ -70,7 +70,7 @@ cdef class ForestSumProduct(Projection):
     Parameters
     ----------
     shape : HierarchyShape
-        A forest, with labels that are sets.
+        A forest whose labels are sets.
     layout : PartLayout
     """
 
@@ -293,13 +293,13 @@ cdef class ForestSumProduct(Projection):
                     some += _share(odds[v], rest[v]) * (below[v] + free - some)
                 free += chance * below[v]
             below[p] = some if self.shape.union else free
-            # What a child finds beside itself, it on, is free.
+            # The sum beside a child that is on has no condition.
             above[p] = free
             if p < M:
                 below[p] += direction[p]
                 above[p] += direction[p]
         memset(out, 0, self.shape.size * sizeof(double))
-        # above[p] held what is beside the children of p; now the rest is added.
+        # above[p] holds the sum over the children of p; now add the rest.
         above[M] -= below[M]
         for j in range(-1, M):
             p = self.shape.order[j] if j >= 0 else M
@@ -312,7 +312,7 @@ cdef class ForestSumProduct(Projection):
         return 0
 
     cdef inline double _chance(self, Py_ssize_t p, double odds) noexcept nogil:
-        # Of a child of p to be on where no sibling must be.
+        # The probability of a child of p where no sibling must be on.
         if p == self.shape.M and self.shape.roots_on and not self.shape.union:
             return 1
         return _sigmoid(odds)
@@ -327,7 +327,7 @@ cdef inline double _choice(double on, double off) noexcept nogil:
 
 cdef inline double _bend(double on_a, double off_a, double on_b, double off_b, double gamma,
                          int* stuck) noexcept nogil:
-    # The derivative of _choice() on the way from a to b.
+    # The derivative of _choice() along the segment from a to b.
     cdef double on, off, mass, d_on, d_off
     # Rounding may make differences of probabilities negative.
     on_a, off_a = max(on_a, 0.0), max(off_a, 0.0)
@@ -370,7 +370,7 @@ cdef class LeafSoftmax(Projection):
     Parameters
     ----------
     shape : HierarchyShape
-        With labels that are single leaves.
+        Its labels are single leaves.
     layout : PartLayout
     """
 
@@ -388,7 +388,7 @@ cdef class LeafSoftmax(Projection):
         leaf_scores(self.shape, theta, weight)
         for j in range(self.shape.n_leaves):
             v = self.shape.leaves[j]
-            if not weight[v] <= top:                # NaN comes through
+            if not weight[v] <= top:                # NaN passes
                 top = weight[v]
         if not -INFINITY < top < INFINITY:
             _no_leaf(i, top)
@@ -462,7 +462,7 @@ cdef class LeafSoftmax(Projection):
             left = uniforms[k]
             labels[k] = -1
             for j in range(self.shape.n_leaves):
-                # The remainder of rounding goes to the last possible leaf.
+                # The last possible leaf takes the rounding error.
                 if weight[self.shape.leaves[j]] > 0:
                     labels[k] = self.shape.leaves[j]
                     left -= weight[labels[k]]

@@ -27,9 +27,9 @@ cdef class HierarchyShape:
     cdef readonly Py_ssize_t n_states           # integers of a label are below it
     cdef object owners
 
-    # Of a single leaf's line: its first node (itself), then the next one; -1 after the last.
+    # Walk a leaf's line: its first node (itself), then the next one; -1 after the last.
     cdef int start(self, int leaf, int* cursor) noexcept nogil
     cdef int next(self, int v, int* cursor) noexcept nogil
-    # Of two leaves' lines: the next node that only one of them has, and whose; -1 after the last.
+    # Walk two leaves' lines: the next node in only one of them, and in which; -1 after the last.
     cdef Lines lines(self, int first, int second) noexcept nogil
     cdef int next_apart(self, Lines* both, bint* of_first) noexcept nogil

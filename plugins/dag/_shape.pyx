@@ -67,7 +67,7 @@ cdef class HierarchyShape:
 
     cdef int start(self, int leaf, int* cursor) noexcept nogil:
         if not self.forest:
-            # The line of an inner node is itself alone: the cursor is at the end of the last line.
+            # An inner node's line is the node alone: the cursor is at the end of the last line.
             cursor[0] = (self.line_first[self.leaf_place[leaf]] if self.leaf_place[leaf] >= 0
                          else self.line_first[self.n_leaves] - 1)
         return leaf
@@ -89,7 +89,7 @@ cdef class HierarchyShape:
         return both
 
     cdef int next_apart(self, Lines* both, bint* of_first) noexcept nogil:
-        # Both lines rise towards the roots: the node that only one of them has is met first.
+        # Both lines rise towards the roots: a node in only one of them comes first.
         cdef int v
         while both.a >= 0 or both.b >= 0:
             if both.a == both.b:

@@ -1,8 +1,8 @@
 # build: glue
 """Unions of paths in graphs with several parents, by linear and integer programs.
 
-The best union is NP-hard there (it is a set cover).  To train, the relaxation is solved and rounded
-to a label with a bound; to predict, the integer program is solved.
+Finding the best union is NP-hard there (it is a set cover).  Training solves the relaxation and
+rounds it to a label with a bound; prediction solves the integer program.
 """
 
 import numpy as np
@@ -26,8 +26,7 @@ cdef object _scores(HierarchyShape shape, const double* theta):
 cdef class UnionOracle(Oracle):
     """Calls a program in Python, with the GIL.
 
-    In prediction it gives the best label, and is exact; in training a rounded one, with the
-    relaxation's value as its bound.
+    Prediction is exact.  Training gets a rounded label, with the relaxation's value as its bound.
 
     Parameters
     ----------

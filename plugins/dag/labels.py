@@ -34,7 +34,7 @@ def encode_sets(Y: Any, n: int, hierarchy: Hierarchy, close: bool, union: bool) 
     Raises
     ------
     ValueError
-        Naming the example and the label.
+        The message names the example and the label.
     """
     matrix = _indicators(Y, n, hierarchy)
     if close:
@@ -71,7 +71,7 @@ def encode_leaves(Y: Any, n: int, hierarchy: Hierarchy, close: bool) -> np.ndarr
     ----------
     Y : 1-D array of leaves, or sets (as for ``encode_sets``) with one leaf each
     n, hierarchy, close
-        As of ``encode_sets``.
+        See ``encode_sets``.
 
     Returns
     -------
@@ -80,7 +80,7 @@ def encode_leaves(Y: Any, n: int, hierarchy: Hierarchy, close: bool) -> np.ndarr
     Raises
     ------
     ValueError
-        Naming the example and the label.
+        The message names the example and the label.
     """
     if not _is_sets(Y):
         columns = _columns_of_names(Y, n, hierarchy)
@@ -148,7 +148,7 @@ def column_of(name: Any, i: int, hierarchy: Hierarchy) -> int:
     Raises
     ------
     ValueError
-        When the hierarchy has no such node.
+        If the hierarchy has no such node.
     """
     known = hierarchy.column
     if isinstance(name, np.generic):

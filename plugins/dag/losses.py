@@ -1,4 +1,4 @@
-"""Losses between sets of labels of a hierarchy: the weights that each name means."""
+"""Losses between sets of labels of a hierarchy: the weights of each name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from structsolve.plugins.dag._losses import (
 )
 from structsolve.structure.losses import ClassWeights, LabelCount
 
-#: Names that other structures do not know.
+#: Names of losses that only hierarchies have.
 LOSSES = ("leaf", "hierarchical")
 
 
@@ -29,7 +29,7 @@ def bind_loss(space: Any, loss: Any) -> Any:
     loss : str, ClassWeights or LabelCount
         "hamming" counts nodes that are wrongly on or off, "normalized-hamming" is their share,
         "leaf" counts leaves; ClassWeights weigh nodes.  "hierarchical" charges a node only where
-        its parents are right, and less the further down it is.  "zero-one" is 1 for every set but
+        its parents are right, and less at greater depth.  "zero-one" is 1 for every set but
         the true one.
 
     Returns

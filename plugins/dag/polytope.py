@@ -12,7 +12,7 @@ from structsolve.structure.hierarchy import Hierarchy
 
 NOTES = {
     "closed": "totally unimodular: every row is a difference of two variables",
-    "leaf-union": "exact on forests: the states of a node separate what is below it from the rest",
+    "leaf-union": "exact on forests: the states of a node separate its subtree from the rest",
     "single-leaf": "exact: the simplex of leaves",
 }
 
@@ -39,7 +39,7 @@ def closure_rows(hierarchy: Hierarchy) -> Any:
 def union_rows(hierarchy: Hierarchy) -> tuple[Any, np.ndarray, np.ndarray]:
     """Return the rows of unions of paths: closure, a child for every inner node, a root and a leaf.
 
-    The row of the roots, which follows from no other, makes the relaxation exact on forests.
+    The row of the roots makes the relaxation exact on forests; no other row implies it.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def union_rows(hierarchy: Hierarchy) -> tuple[Any, np.ndarray, np.ndarray]:
 
 
 def leaf_rows(hierarchy: Hierarchy) -> tuple[Any, np.ndarray, np.ndarray]:
-    """Return the rows of single leaves: a node has the sum of the leaves below it.
+    """Return the rows of single leaves: a node equals the sum of the leaves below it.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ class HierarchyPolytopes(Polytopes):
             self.note = "a relaxation: a node below two parents may be on by halves under each"
 
     def key(self, i: int) -> Hashable:
-        """Return what examples with the same polytope have in common."""
+        """Return the key that examples with the same polytope share."""
         return 0
 
     def build(self, i: int) -> Polytope:

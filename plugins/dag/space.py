@@ -108,8 +108,8 @@ class DagStructure(Structure):
             raise ValueError(f"roots is {self.roots!r}, expected 'free' or 'on'")
         if self.roots == "on" and self.labels != "closed":
             raise ValueError(
-                f"roots is 'on', but labels is {self.labels!r}, where leaves tell which roots are "
-                "on; use roots='free', or labels='closed'"
+                f"roots is 'on', but labels is {self.labels!r}, where leaves determine which roots "
+                "are on; use roots='free', or labels='closed'"
             )
         if not isinstance(self.close, (bool, np.bool_)):
             raise ValueError(f"close is {self.close!r}, expected True or False")
@@ -119,8 +119,8 @@ class DagStructure(Structure):
     ) -> tuple[DagSpace, Examples]:
         """Learn the space from training data, and pack these.
 
-        See :meth:`structsolve.Structure.make_space`. ``classes`` have to be those of the
-        hierarchy, where given.
+        See :meth:`structsolve.Structure.make_space`. ``classes``, if given, have to be those of the
+        hierarchy.
         """
         self.check_params()
         nodes, offsets = packing.single_rows(X, compress=True)
@@ -164,7 +164,7 @@ class DagSpace(Space):
     ----------
     hierarchy : Hierarchy
     classes_ : ndarray
-        Names of the nodes, in the order of Y's columns; for "single-leaf" the leaves, sorted.
+        Names of the nodes, in the order of Y's columns; for "single-leaf" the sorted leaves.
     leaf_columns : ndarray of int32
         Columns of the leaves, in the order of their sorted names.
     """
@@ -183,12 +183,12 @@ class DagSpace(Space):
 
     @property
     def no_powers(self) -> dict[str, str]:
-        """Why powers are missing, by name, for messages."""
+        """Reasons for missing powers, by name, for messages."""
         if not self.unions_are_hard:
             return {}
         why = (
-            "the best union of paths in a graph with several parents is an integer program of its "
-            "own, and each further answer would take one per label"
+            "the best union of paths in a graph with several parents is an integer program, and "
+            "each further answer would take one per label"
         )
         return {"kbest": why, "max-marginals": why}
 
@@ -203,7 +203,7 @@ class DagSpace(Space):
         }
 
     def encode(self, Y: Any, n: int) -> np.ndarray:
-        """Return the labels of n examples, encoded and checked, one after the other.
+        """Return the checked and encoded labels of n examples, one after the other.
 
         Parameters
         ----------
@@ -219,7 +219,7 @@ class DagSpace(Space):
         Raises
         ------
         ValueError
-            Naming the example and the label.
+            The message names the example and the label.
         """
         structure, hierarchy = self.structure, self.hierarchy
         if self.single:
@@ -232,7 +232,7 @@ class DagSpace(Space):
         return matrix.ravel()
 
     def _check_roots(self, matrix: np.ndarray) -> None:
-        """Refuse sets without roots, if all roots must be on."""
+        """Refuse sets that lack roots, if all roots must be on."""
         roots = self.hierarchy.roots
         off = matrix[:, roots] == 0
         if self.structure.roots == "on" and off.any():
@@ -352,7 +352,7 @@ class DagSpace(Space):
     # -- operators ------------------------------------------------------------------------------
 
     def __getstate__(self) -> dict[str, Any]:
-        # The native objects are made anew where they are needed.
+        # Native objects are not pickled: they are rebuilt when needed.
         return {
             k: v for k, v in self.__dict__.items() if k not in ("shape", "sets", "union_program")
         }

@@ -11,7 +11,7 @@ from structsolve.lp.base import ProgramCache
 from structsolve.plugins.dag.polytope import union_rows
 from structsolve.structure.hierarchy import Hierarchy
 
-# Error of simplex solvers around 0 and 1.
+# Error of simplex solutions at 0 and 1.
 NEAR = 1e-9
 # The tightest tolerance that HiGHS takes: tests compare objectives to 1e-8.
 TIGHT = 1e-10
@@ -44,7 +44,7 @@ class UnionProgram:
         x : ndarray of shape (M,)
             In [0, 1].
         bound : float
-            Upper bound of all labels' scores.
+            Upper bound on the scores of all labels.
 
         Raises
         ------
@@ -54,11 +54,11 @@ class UnionProgram:
         x = self._snap(self._solve(scores, integer=False))
         on = x > 0
         bound = float(scores[on] @ x[on])
-        # Rounding of the program must not make the bound too low.
+        # The solver's rounding must not make the bound too low.
         return x, bound + NEAR * (1 + float(np.abs(scores[on]).sum()))
 
     def best(self, scores: np.ndarray) -> np.ndarray:
-        """Return the best label; where all are forbidden, one of them.
+        """Return the best label; any label if all are forbidden.
 
         Parameters
         ----------
@@ -84,7 +84,7 @@ class UnionProgram:
         -------
         label : ndarray of int32 of shape (M,)
         bound : float
-            Upper bound of all labels' scores.
+            Upper bound on the scores of all labels.
         """
         x, bound = self.relax(scores)
         if np.isin(x, (0.0, 1.0)).all():
@@ -106,7 +106,7 @@ class UnionProgram:
         return np.where(np.abs(x - near) < NEAR, near, x)
 
     def _solve(self, scores: np.ndarray, integer: bool) -> np.ndarray:
-        """Return the best point; forbidden labels (-inf) are off, unless that leaves nothing."""
+        """Return the best point; forbidden labels (-inf) are off, unless no label is left."""
         if np.isnan(scores).any() or (scores == np.inf).any():
             v = int((~(scores < np.inf)).argmax())
             raise ValueError(
@@ -130,7 +130,7 @@ class UnionProgram:
 
 
 def _levels(x: np.ndarray) -> np.ndarray:
-    """Return thresholds that leave at least one leaf, a few of many."""
+    """Return thresholds that leave at least one leaf; a few if there are many."""
     values = np.unique(x[x > 0])
     if not values.size:
         return np.array([0.0])

@@ -1,14 +1,14 @@
 """Maximum spanning arborescences: Edmonds' algorithm in Tarjan's form for dense graphs, O(n^2).
 
-Words choose their best head one after the other along a path that grows towards the root.  Where
+Each word in turn chooses its best head, along a path that grows towards the root.  Where
 the path meets itself, the cycle becomes one node: the score rows of its words, each less the score
 of the arc that the word has, are merged by their maxima, in O(n) per word merged.  When all words
 have a head, cycles are opened in reverse order: the arc into a cycle replaces that of the word it
 enters.
 
-One child of the root: a large number taken from the arcs that leave the root makes the best tree
-have as few of them as possible.  The number is beyond all bounds and need not be known: such an
-arc is chosen only where there is no other, and a cycle never contains one.
+For one child of the root, a large number is subtracted from the arcs that leave the root: the best
+tree then has as few of them as possible.  The number is beyond all bounds and never computed: such
+an arc is chosen only where there is no other, and a cycle never contains one.
 """
 
 from libc.math cimport INFINITY
@@ -29,7 +29,7 @@ cdef Py_ssize_t arborescence_bytes(Py_ssize_t n) noexcept nogil:
 cdef bint best_arborescence(Py_ssize_t n, const double* table, bint single, int* heads,
                             char* work) noexcept nogil:
     cdef Py_ssize_t width = n + 1
-    # scores[v, h]: of the arc from word h into node v; `entry` says which word of v it enters.
+    # scores[v, h]: of the arc from word h into node v; `entry` is the word of v that it enters.
     cdef double* scores = <double*>work
     cdef double* paid = scores + n * width
     cdef int* entry = <int*>(paid + n)

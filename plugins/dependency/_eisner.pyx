@@ -1,4 +1,4 @@
-"""Eisner's algorithm: O(n^3) over spans, every projective tree in exactly one way.
+"""Eisner's algorithm: O(n^3) over spans, which builds every projective tree in exactly one way.
 
 A complete span has a word at one end and all its descendants on that side; a span with an arc joins
 two complete spans that face each other.  With several roots the root is a word at the left end;
@@ -95,7 +95,7 @@ cdef void trace(const Chart* chart, const double* uniforms, int* heads) noexcept
         if i == j:
             continue
         if span.kind == JOINED:
-            # What is left of the number that chose the arc splits the span below it.
+            # The remainder of the uniform number that drew the arc splits the span below it.
             k = i + pick(chart.kind, j - i, chart.right + i * w + i,
                          chart.left_t + j * w + i + 1, &uniform)
             stack[size].i, stack[size].j, stack[size].kind = <int>i, <int>k, RIGHT
@@ -134,7 +134,7 @@ cdef inline void _share(Semiring kind, Py_ssize_t n, double mass, double value, 
             of_a[k] += part
             of_b[k] += part
         return
-    # Parts must add up to the mass also where scores leave no digits for logs.
+    # Parts must add up to the mass even where large scores leave logs no digits.
     for k in range(n):
         total += exp(a[k] + b[k] - value)
     mass /= total

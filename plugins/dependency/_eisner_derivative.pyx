@@ -1,4 +1,4 @@
-"""Derivatives of the marginals of arcs of projective trees: both passes over spans once more.
+"""Derivatives of the marginals of arcs of projective trees: by both passes over spans.
 
 Every number of the passes of `_eisner.pyx` comes with its derivative along the direction: weights
 and masses with derivatives, logs of weights with derivatives of logs, which are means over trees.

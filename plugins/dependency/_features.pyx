@@ -37,7 +37,7 @@ cdef inline uint64_t _mix(uint64_t h, uint64_t x) noexcept nogil:
 
 
 cdef inline void _add(int32_t* row, Py_ssize_t* size, uint64_t h, int shift) noexcept nogil:
-    # Insert a column: rising, without repetition.
+    # Insert a column; columns rise and do not repeat.
     cdef int32_t index = <int32_t>((h * <uint64_t>0xBF58476D1CE4E5B9) >> shift)
     cdef Py_ssize_t k = size[0]
     while k and row[k - 1] > index:
@@ -66,7 +66,7 @@ cdef Py_ssize_t _arc(Py_ssize_t n, Py_ssize_t h, Py_ssize_t m, const uint32_t* w
         hb = ha = ROOT
         where = way = 1000
     base = _mix(0, where)
-    # Of one word, of two, and of the tags around them; with direction and distance.
+    # Features of one word, two words, and the tags around them; with direction and distance.
     _add(row, &size, base, shift)
     _add(row, &size, _mix(base, heads), shift)
     _add(row, &size, _mix(_mix(base, 10), hw), shift)
@@ -130,7 +130,7 @@ def hashed_arcs(const uint32_t[::1] words not None, const uint32_t[::1] tags not
     sizes = np.diff(offsets)
     if not sizes.size or tags.shape[0] != total or (
             coarse.shape[0] != total or np.asarray(coarse).max() >= BETWEEN):
-        raise ValueError("words, tags, coarse and offsets do not fit each other")
+        raise ValueError("words, tags, coarse and offsets have inconsistent sizes")
     cdef int32_t[::1] pointers
     cdef int32_t[::1] out
     cdef uint32_t[::1] word = np.zeros(int(sizes.max()) + 2, dtype=np.uint32)
@@ -138,7 +138,7 @@ def hashed_arcs(const uint32_t[::1] words not None, const uint32_t[::1] tags not
     cdef uint32_t[::1] between = np.zeros(int(sizes.max()) + 2, dtype=np.uint32)
     cdef uint32_t seen
     arcs = int((sizes * sizes).sum())
-    # A first pass counts the tags in between, so that memory is allocated once.
+    # A first pass counts the tags in between, to allocate memory once.
     cdef int64_t wanted = PLAIN * <int64_t>arcs
     with nogil:
         for i in range(offsets.shape[0] - 1):

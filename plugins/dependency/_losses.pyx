@@ -16,7 +16,7 @@ cdef class AttachmentLoss(Loss):
     normalised : bool
         Divide by the number of words.
     layout : PartLayout
-        Of a dependency space.
+        Layout of a dependency space.
     """
 
     cdef ArcShape shape
@@ -30,7 +30,7 @@ cdef class AttachmentLoss(Loss):
         self.has_costs = True
 
     def check_truths(self, const int[::1] labels not None):
-        """Refuse true heads beyond their sentences; arcs that are no candidates are accepted."""
+        """Refuse true heads beyond their sentences; arcs outside the candidates are accepted."""
         cdef const int64_t* first = self.shape.words
         cdef Py_ssize_t i, j
         if labels.shape[0] != first[self.shape.n]:

@@ -1,17 +1,17 @@
-"""Sums over all trees (Kirchhoff, Tutte) without a single subtraction.
+"""Sums over all trees (Kirchhoff, Tutte) without subtractions.
 
 A walk goes from each word to a head in proportion to the arc's weight and ends at the root.  The
 sum over all trees is the determinant of its Laplacian.  The probability of head h for word m is in
 proportion to the weight of the arc times the chance, from h, to reach the root before m (Wilson).
-Both come from eliminating words one after the other: arcs into a word are redirected to its heads.
-Pivots are sums of the weights that leave a word (Grassmann, Taksar and Heyman), so that no digits
-are lost whatever the scores, also in logs of weights, where weights would underflow.
+Both result from eliminating one word at a time: arcs into a word are redirected to its heads.
+Pivots are sums of the weights that leave a word (Grassmann, Taksar and Heyman), so no digits are
+lost whatever the scores, not even in logs of weights, which serve where weights would underflow.
 
-For the marginals of word m all others are eliminated.  Halving the words over and over, each half
+The marginals of word m need all others eliminated.  Halving the words recursively, each half
 after the elimination of the other, shares the work: O(n^3) for all words together.
 
-One child of the root: arcs from it weigh less by a factor beyond all bounds.  Then leaving to
-the root does not count in a pivot, until only one word is left.
+One child of the root: arcs from it weigh less by a factor beyond all bounds.  Then exits to the
+root do not count in a pivot, until only one word is left.
 """
 
 from libc.math cimport INFINITY, exp, log
@@ -22,8 +22,8 @@ from structsolve.plugins.dependency._semiring cimport (
     LOGS, WEIGHTS, Semiring, fold, log_plus, times, zero,
 )
 
-# Spread of the scores of a word's heads up to which weights do not underflow: where all arcs are
-# there, and in all words together where some are not.
+# Spread of the scores of a word's heads up to which weights do not underflow, if no arcs are
+# missing; the same over all words together, if some are.
 cdef double SPREAD = 300, WHOLE_SPREAD = 600
 
 cdef enum:
@@ -39,7 +39,7 @@ cdef struct Level:
 
 
 cdef Py_ssize_t elimination_bytes(Py_ssize_t n) noexcept nogil:
-    # Levels of halves take less than two of all words, which one column may need.
+    # All levels of halves take less than two full levels, and one column may need a full one.
     cdef Py_ssize_t doubles = n * (n + 2) + 2 * n * (n + 2) + n * n
     return doubles * sizeof(double) + DEPTH * sizeof(Level) + 64
 
@@ -132,7 +132,7 @@ cdef void _chances(Semiring kind, const Level* level, double* chance) noexcept n
 
 
 cdef void _all_chances(const Level* level, Py_ssize_t n, double* chances) noexcept nogil:
-    """The same with weights, for every word of the child that is to be reached before the root is.
+    """The same with weights, for every word of the child as the word to reach before the root.
 
     `chances` has a row of n for each word that walks.
     """
@@ -175,7 +175,7 @@ cdef bint _column(Semiring kind, Py_ssize_t n, Py_ssize_t m, const double* matri
         row[h + 1] = times(kind, matrix[m * n + h], chance[h * stride])
     row[m + 1] = zero(kind)
     if kind == LOGS:
-        # Back to weights, the largest 1: sums to one also where scores leave no digits for logs.
+        # Back to weights, the largest 1: they sum to one even if large scores leave logs no digits.
         top = -INFINITY
         for h in range(n + 1):
             top = row[h] if row[h] > top else top
@@ -194,7 +194,7 @@ cdef bint _column(Semiring kind, Py_ssize_t n, Py_ssize_t m, const double* matri
 
 cdef Task prepare(Py_ssize_t n, const double* table, bint single, bint try_weights,
                   char* work) noexcept nogil:
-    # With logs, a large number taken from the root's arcs makes the root single.
+    # With logs, a large number subtracted from the root's arcs enforces one child.
     cdef Task task
     cdef Py_ssize_t m, h
     cdef double top, low, widest = 0, penalty = 0
@@ -225,12 +225,12 @@ cdef Task prepare(Py_ssize_t n, const double* table, bint single, bint try_weigh
             task.matrix[m * n + h] = row[h + 1] - top
     if try_weights and (widest * n <= WHOLE_SPREAD if missing else widest <= SPREAD):
         task.lone = single
-        # The exits lie behind the matrix; the last vector reaches into what is written later.
+        # The exits follow the matrix; the last vector overlaps entries that are written later.
         ss_loops(n).exp_rows(1, task.matrix, n * n + n, n * n + n, 0, task.matrix)
         return task
     task.kind, task.lone = LOGS, False
     if single:
-        # A tree with two roots is worth less than the least with one.
+        # A tree with two roots scores less than the worst with one.
         penalty = 64 + 2 * (widest + log(n + 1.0)) * (n if missing else 1)
         for m in range(n):
             task.exits[m] -= penalty
@@ -267,7 +267,7 @@ cdef void _start(const Task* task, Py_ssize_t n, Level* level) noexcept nogil:
 
 cdef bint _finish(const Task* task, Py_ssize_t n, Py_ssize_t m, const Level* levels,
                   Py_ssize_t depth, double* row) noexcept nogil:
-    """Marginals of the only word that is left."""
+    """Marginals of the only remaining word."""
     cdef Py_ssize_t d
     task.chance[m] = zero(task.kind)
     for d in range(depth, 0, -1):
@@ -324,8 +324,8 @@ cdef bint _all_columns(Py_ssize_t n, const double* table, bint single, bint try_
 
 
 cdef bint some_tree(Py_ssize_t n, const double* table, bint single, char* work) noexcept nogil:
-    # Whether the arcs reach every word, with one child of the root where `single`.  Sums do not
-    # tell: the factor of one child is lost beside scores beyond 1e16 times their differences.
+    # Whether the arcs reach every word, with one child of the root where `single`.  Sums cannot
+    # show it: the factor of one child is lost beside scores beyond 1e16 times their differences.
     cdef int* queue = <int*>work
     cdef int* reached = queue + n
     cdef Py_ssize_t width = n + 1, child, m, head, first, last
@@ -385,7 +385,7 @@ cdef bint _one_column(Py_ssize_t n, const double* table, bint single, bint try_w
 
 cdef bint draw_tree(Py_ssize_t n, double* table, bint single, const double* uniforms, int* heads,
                     char* work) noexcept nogil:
-    # Word by word from its marginals given the heads drawn before.
+    # Draw each word's head from its marginals given the heads drawn before.
     cdef double* row = <double*>(work + elimination_bytes(n))
     cdef double below, target
     cdef Py_ssize_t m, h, v, head

@@ -76,9 +76,9 @@ cdef class DependencyOracle(Oracle):
     Parameters
     ----------
     projective, single_root : bool
-        Which trees there are.
+        The kind of trees allowed.
     layout : PartLayout
-        Of a dependency space.
+        Layout of a dependency space.
     """
 
     cdef BestTree trees
@@ -98,7 +98,7 @@ cdef class DependencyOracle(Oracle):
 
 @cython.final
 cdef class DependencyKBest(KBest):
-    """The k best trees by Lawler's partition, O(k n) searches of the best one.
+    """The k best trees by Lawler's partition, by O(k n) searches for the best tree.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ cdef class DependencyKBest(KBest):
         self.work_bytes = self.trees.work_bytes
 
     cdef Py_ssize_t candidate_bytes(self, Py_ssize_t n) noexcept nogil:
-        # Value, position, heads, and which heads are barred at that position.
+        # Value, position, heads, and the heads barred at that position.
         cdef Py_ssize_t size = sizeof(double) + (n + 2) * sizeof(int) + n + 1
         return size + 7 - (size + 7) % 8
 
@@ -166,7 +166,7 @@ cdef class DependencyKBest(KBest):
             memcpy(labels + count * n, self.label_in(own), n * sizeof(int))
             values[count] = (<double*>own)[0]
             if count and values[count] > values[count - 1]:
-                values[count] = values[count - 1]      # equal but for rounding
+                values[count] = values[count - 1]      # equal up to rounding
             count += 1
             if count == k:
                 break
@@ -214,7 +214,7 @@ cdef class DependencyKBest(KBest):
 
     cdef void keep(self, char* candidates, Py_ssize_t room, Py_ssize_t* pool, Py_ssize_t most,
                    const char* new) noexcept nogil:
-        # Adds a candidate, in place of the worst where there are enough.
+        # Adds a candidate, in place of the worst if the pool is full.
         cdef Py_ssize_t j, worst = 0
         if pool[0] < most:
             memcpy(candidates + pool[0] * room, new, room)

@@ -19,9 +19,9 @@ from structsolve.plugins.dependency._span_sums cimport (
 from structsolve.plugins.dependency._tree_derivative cimport arc_derivative, derivative_bytes
 from structsolve.plugins.dependency._shape cimport ArcShape, arc_shape
 
-# Weights are used in place of logs where the sum over at most 6.75^n trees of weight up to 1 is so
-# large that spans which underflow, 1e-308 times 6.75^n, do not matter.  Outside sums stay below
-# 6.75^n / LEAST, 1e283 for the most words.
+# Weights replace logs where the sum over at most 6.75^n trees of weight up to 1 is so large that
+# spans which underflow, 1e-308 times 6.75^n, do not matter.  Outside sums stay below
+# 6.75^n / LEAST, 1e283 for the longest sentences.
 cdef double LEAST = 1e-100
 
 cdef enum:
@@ -38,9 +38,9 @@ cdef class DependencyProjection(Projection):
     Parameters
     ----------
     projective, single_root : bool
-        Which trees there are.
+        The kind of trees allowed.
     layout : PartLayout
-        Of a dependency space.
+        Layout of a dependency space.
     """
 
     cdef ArcShape shape
@@ -60,7 +60,7 @@ cdef class DependencyProjection(Projection):
         self.work_bytes = self.main_bytes + 2 * self.table_bytes + 64
 
     cdef double weights(self, Py_ssize_t n, const double* table, double* weights) noexcept nogil:
-        # Weights of the arcs of each word, the largest 1; returns the log of what was divided out.
+        # Weights of the arcs of each word, the largest 1; returns the log of the divisors.
         cdef Py_ssize_t m, width = n + 1
         cdef double low, top, scale = 0
         cdef const ss_loop_table* loops = ss_loops(8)
@@ -68,8 +68,8 @@ cdef class DependencyProjection(Projection):
             loops.range(1, table + m * width, width, width, -INFINITY, &low, &top)
             if top == -INFINITY:
                 return top
-            # The last vector of a row reaches into the next one, that of the last row into the
-            # 64 bytes behind the tables.
+            # The last vector of a row overlaps the next one, that of the last row the 64 bytes
+            # after the tables.
             loops.exp_rows(1, table + m * width, width, width, top, weights + m * width)
             scale += top
         return scale
@@ -152,7 +152,7 @@ cdef class DependencyProjection(Projection):
         return 0
 
     cpdef Py_ssize_t derivative_bytes(self) except -1:
-        """Room for four tables and what the sums over them take."""
+        """Room for four tables and the memory of the sums over them."""
         cdef Py_ssize_t n = self.shape.max_words
         return self._sums_at() + (4 * chart_bytes(n) if self.projective else derivative_bytes(n))
 
@@ -172,7 +172,7 @@ cdef class DependencyProjection(Projection):
         self.shape.load(i, theta, table)
         self.shape.load(i, direction, along)
         for j in range(n * (n + 1)):
-            # Arcs that are no candidates: their scores are -inf, their marginals 0.
+            # Arcs outside the candidates have score -inf and marginal 0.
             along[j] = 0 if along[j] == -INFINITY else along[j]
         if self.projective:
             if self.chart(n, table, weights, &chart, &total, sums) == -INFINITY:

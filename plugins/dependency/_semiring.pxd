@@ -29,7 +29,7 @@ cdef inline double fold(Semiring kind, Py_ssize_t n, const double* a,
                         const double* b) noexcept nogil:
     """The sum over k of a[k] times b[k]; n is at least 1.
 
-    Four at a time, so that one operation need not wait for another.
+    Four at a time, so that operations do not wait for each other.
     """
     cdef Py_ssize_t k = 0, whole = n - n % 4
     cdef double w, x, y, z, top

@@ -1,4 +1,4 @@
-# Words and candidate arcs of sentences: where the score of each arc is.
+# Words and candidate arcs of sentences: the offsets of arcs' scores.
 from libc.stdint cimport int32_t, int64_t
 from structsolve.part_layout cimport PartLayout
 
@@ -13,7 +13,7 @@ cdef class ArcShape:
     cdef object owners                  # not the layout, which holds this shape
     cdef int read_candidates(self, object starts, object heads) except -1
     cdef Py_ssize_t n_words(self, Py_ssize_t i) noexcept nogil
-    # Where in theta_i the arc from word `head` (0: the root) to word m (0: the first) is, or -1.
+    # Index in theta_i of the arc from word `head` (0: the root) to word m (0: the first), or -1.
     cdef Py_ssize_t part(self, Py_ssize_t i, Py_ssize_t m, Py_ssize_t head) noexcept nogil
     # table[m, head] <- theta of the arc, -inf where there is none; rows of n_words + 1.
     cdef int load(self, Py_ssize_t i, const double* theta, double* table) except -1 nogil

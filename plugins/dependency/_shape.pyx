@@ -1,4 +1,4 @@
-"""Words and candidate arcs of sentences, the parts of their trees, and faults of heads."""
+"""Words and candidate arcs of sentences, the parts of their trees, and invalid heads."""
 
 import numpy as np
 
@@ -20,7 +20,7 @@ cdef int _refuse(Py_ssize_t i, double score) except -1 with gil:
 
 cdef int _no_tree(Py_ssize_t i) except -1 with gil:
     raise ValueError(
-        f"example {i}: no tree is possible: the arcs that it would need are no candidates, or have "
+        f"example {i}: no tree is possible: the necessary arcs are no candidates, or have "
         "the score -inf; allow more arcs, several roots, or trees that are not projective"
     )
 
@@ -28,15 +28,15 @@ cdef int _no_tree(Py_ssize_t i) except -1 with gil:
 cdef class ArcShape:
     """Sentences as their numbers of words, and the arcs that may be in a tree.
 
-    Arcs lie word by word, by rising head.
+    Arcs are sorted by word, then by head.
 
     Parameters
     ----------
     layout : PartLayout
-        Of a dependency space: a row of scores for each arc, a label for each word.  The topology of
-        its examples has "arcs", an :class:`~structsolve.plugins.dependency.Arcs`; without it, or
-        where it is complete, all arcs but those from a word to itself are candidates, n of them
-        for each word of a sentence of n.
+        Layout of a dependency space, with a row of scores for each arc and a label for each word.
+        The topology of its examples has "arcs", an :class:`~structsolve.plugins.dependency.Arcs`.
+        Without it, or where it is complete, all arcs but those from a word to itself are
+        candidates, n for each word of a sentence of n words.
 
     Raises
     ------
@@ -157,12 +157,12 @@ cdef ArcShape arc_shape(PartLayout layout):
 
 @cython.final
 cdef class DependencyParts(Parts):
-    """One part per candidate arc; arcs that are no candidates have none.
+    """One part per candidate arc; other arcs have none.
 
     Parameters
     ----------
     layout : PartLayout
-        Of a dependency space.
+        Layout of a dependency space.
     """
 
     cdef ArcShape shape
@@ -200,7 +200,7 @@ cdef class DependencyParts(Parts):
         return k
 
 
-# -- faults of heads -----------------------------------------------------------------------------
+# -- invalid heads ------------------------------------------------------------------------------
 
 cdef enum Fault:
     NONE
@@ -255,7 +255,7 @@ def first_fault(const int[::1] heads not None, const int64_t[::1] offsets not No
     Parameters
     ----------
     heads : ndarray of int32
-        Of all words, each from 0 (the root) to the number of words of its sentence.
+        The head of every word, from 0 (the root) to the number of words of its sentence.
     offsets : ndarray of int64 of shape (n + 1,)
     single, projective : bool
         One child of the root; no crossing arcs.

@@ -1,6 +1,6 @@
 # Marginals of arcs of projective trees in weights, all spans of a length at a time.
 
-# Of longer sentences a chart is quicker.
+# For longer sentences a chart is faster.
 cdef Py_ssize_t most_span_words() noexcept nogil
 # Bytes for sentences of at most n words.
 cdef Py_ssize_t span_bytes(Py_ssize_t n) noexcept nogil

@@ -1,7 +1,7 @@
 """Marginals of arcs of projective trees in weights, with vectors over all spans of a length.
 
-The sums of `_eisner.pyx`, whose charts are for whoever goes through a tree: here the spans of a
-length lie side by side, and outside sums are derivatives, without a division.
+It computes the sums of `_eisner.pyx`, whose charts serve to trace a tree.  Here the spans of a
+length are adjacent in memory, and outside sums are derivatives, without a division.
 """
 
 from libc.string cimport memset
@@ -60,8 +60,8 @@ cdef dep_spans _spans_in(Py_ssize_t n, char* memory) noexcept nogil:
 
 cdef double _by_root(const dep_spans* s, const double* weights, double* out,
                      double whole) noexcept nogil:
-    # The sum over trees by their only root, a word between two complete spans; given this `whole`,
-    # also what these spans are worth, and the marginals of the root's arcs.
+    # The sum over trees by their only root, a word between two complete spans.  Given this `whole`,
+    # also the derivatives of these spans, and the marginals of the root's arcs.
     cdef Py_ssize_t n = s.n, w = s.width, j, before, behind
     cdef double total = 0, arc
     for j in range(1, n + 1):
@@ -87,7 +87,7 @@ cdef double span_marginals(Py_ssize_t n, bint single, const double* weights, dou
         s.right[h] = s.left[h] = 1
     for m in range(n):
         row = weights + m * (n + 1)
-        # Arcs of an only root come last: until then the root has none.
+        # With a single root, the root's arcs come last: until then it has none.
         for h in range(1 if single else 0, m + 1):
             s.weight_right[(m + 1 - h) * w + h] = row[h]
         for h in range(m + 2, n + 1):

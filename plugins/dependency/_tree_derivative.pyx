@@ -1,8 +1,8 @@
-"""Derivatives of the marginals of arcs, by the elimination of `_matrix_tree.pyx` once more.
+"""Derivatives of the marginals of arcs, by the elimination of `_matrix_tree.pyx`.
 
-Every number comes with its derivative along the direction: weights with derivatives, logs with
-derivatives of logs, which are means.  As nothing is subtracted from a weight, what a derivative is
-off by stays in proportion to its weight.  Halves of the words share the work here, too.
+Every number is stored with its derivative along the direction: weights with derivatives, logs
+with derivatives of logs, which are means.  As nothing is subtracted from a weight, the error of
+a derivative stays in proportion to its weight.  Halves of the words share the work here, too.
 """
 
 from libc.math cimport INFINITY, exp, log
@@ -148,7 +148,7 @@ cdef void _chances(Semiring kind, const Level* level, Numbers chance) noexcept n
 
 cdef bint _column(const Task* task, Py_ssize_t n, Py_ssize_t m, const double* direction,
                   Numbers chance, double* p, double* out) noexcept nogil:
-    """out <- what the marginals p of the heads of word m gain: entry 0 the root, h word h - 1."""
+    """out <- derivatives of the marginals p of word m's heads: entry 0 the root, h word h - 1."""
     cdef Py_ssize_t h
     cdef double top = -INFINITY, total = 0, moved = 0
     cdef const double* row = task.matrix + m * n

@@ -1,4 +1,4 @@
-"""Candidate arcs of sentences and their features, as users give them; heads, checked."""
+"""Candidate arcs of sentences and their features, as users give them; checks of heads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from structsolve.structure.calls import argmax
 
 
 class Arcs:
-    """Features of the candidate arcs of one sentence or of many, stacked.
+    """Features of the candidate arcs of one sentence, or of several, stacked.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class Arcs:
             self._sort(heads, modifiers)
 
     def _sort(self, heads: Any, modifiers: Any) -> None:
-        """Check given arcs and bring them in order: by sentence, modifier, head."""
+        """Check given arcs and sort them by sentence, modifier and head."""
         checked = []
         for name, values in (("heads", heads), ("modifiers", modifiers)):
             values = np.asarray(values)
@@ -201,7 +201,7 @@ def _stack(X: list[Arcs]) -> Arcs:
 
 
 def _of_table(table: Any, i: int) -> Arcs:
-    """Return the arcs of a table [head, modifier - 1] of features; NaN in all: no candidate."""
+    """Return the arcs of a table [head, modifier - 1] of features; NaN rows are no candidates."""
     try:
         table = np.asarray(table)
         if table.dtype.kind == "c":
@@ -232,13 +232,13 @@ def _of_table(table: Any, i: int) -> Arcs:
 
 
 def stack_arcs(X: Any, n_features: int | None = None) -> Arcs:
-    """Return the candidate arcs of all sentences of X, checked, features ready to pack.
+    """Return the checked candidate arcs of all sentences of X, with features ready to pack.
 
     Parameters
     ----------
     X : Arcs, or list with an Arcs or an array of shape (n + 1, n, n_features) per sentence
     n_features : int, optional
-        As in training.
+        The number in training.
 
     Returns
     -------
@@ -247,7 +247,7 @@ def stack_arcs(X: Any, n_features: int | None = None) -> Arcs:
     Raises
     ------
     ValueError
-        Naming the example.
+        The message names the example.
     """
     if isinstance(X, Arcs):
         arcs = X
@@ -287,7 +287,7 @@ def check_heads(
         The head of every word of a sentence: 0 the root, 1 the first word.
     word_offsets : ndarray of int64
     single_root, projective : bool
-        Which trees are allowed.
+        The kind of trees allowed.
 
     Returns
     -------
@@ -296,7 +296,7 @@ def check_heads(
     Raises
     ------
     ValueError
-        Naming the example and the word.
+        The message names the example and the word.
     """
     flat = labels.flatten(Y, word_offsets)
     if flat.dtype.kind not in "iuf":
@@ -307,14 +307,14 @@ def check_heads(
 def check_trees(
     flat: np.ndarray, word_offsets: np.ndarray, single_root: bool, projective: bool
 ) -> np.ndarray:
-    """Return the heads of all words as int32, which are trees.
+    """Return the heads of all words as int32 after checking that they are trees.
 
     Parameters
     ----------
     flat : ndarray of numbers
         Heads of all sentences, one after the other.
     word_offsets, single_root, projective
-        As of :func:`check_heads`.
+        See :func:`check_heads`.
 
     Returns
     -------
@@ -323,11 +323,11 @@ def check_trees(
     Raises
     ------
     ValueError
-        Naming the example and the word.
+        The message names the example and the word.
     """
     heads = flat
     if flat.dtype != np.int32:
-        # What 32 bits cannot hold, or is no whole number, is no head either.
+        # A number beyond 32 bits, or with a fraction, is no head.
         with np.errstate(invalid="ignore"):
             heads = flat.astype(np.int32)
         heads[heads != flat] = -1
@@ -369,7 +369,7 @@ def projectivize(heads: Any, single_root: bool = False) -> np.ndarray:
     Raises
     ------
     ValueError
-        When the heads are not a tree.
+        If the heads are not a tree.
 
     Examples
     --------
@@ -382,7 +382,7 @@ def projectivize(heads: Any, single_root: bool = False) -> np.ndarray:
     flat = check_heads([heads], offsets, False, False)
     scores = np.zeros((n, n + 1))
     scores[np.arange(n), flat] = 1
-    # Among trees that keep as many, one whose new heads are close to the old ones' heads.
+    # Ties go to a tree whose new heads are close to the heads of the old ones.
     for m in range(n):
         head, worth = flat[m], 0.5 / (n + 1)
         while head > 0:

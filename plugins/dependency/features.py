@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from structsolve.plugins.dependency._features import hashed_arcs
 from structsolve.plugins.dependency.arcs import Arcs
 
-# Numbers of coarse tags, sorted; the last is for all tags that training did not see.
+# Numbers of coarse tags, sorted; the last one stands for tags unseen in training.
 COARSE = 32
 FIRST_TAG = 3
 
@@ -21,15 +21,16 @@ FIRST_TAG = 3
 class ArcFeaturizer(TransformerMixin, BaseEstimator):
     """Hashed features of all arcs of tagged sentences.
 
-    Words and tags of head and modifier, alone and together, with direction and distance; the tags
-    of their neighbours; the tags of the words in between: some 30 columns of an arc, all one.
+    Columns are words and tags of head and modifier, alone and together, with direction and
+    distance; the tags of their neighbours; the tags of the words in between.  An arc has some 30
+    columns, all one.
 
     Parameters
     ----------
     n_bits : int, default=20
-        There are ``2 ** n_bits`` columns.
+        The number of columns is ``2 ** n_bits``.
     tags : {"xpos", "upos"}, default="xpos"
-        Tags of the treebank (the universal ones where it has none), or the universal ones.
+        Tags of the treebank (universal tags if it has none), or universal tags.
 
     Attributes
     ----------
@@ -66,7 +67,7 @@ class ArcFeaturizer(TransformerMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            When parameters or sentences are refused.
+            If a parameter or a sentence is invalid.
         """
         if isinstance(self.n_bits, bool) or not isinstance(self.n_bits, (int, np.integer)):
             raise ValueError(f"n_bits is {self.n_bits!r}, expected an integer from 1 to 30")
@@ -110,7 +111,7 @@ class ArcFeaturizer(TransformerMixin, BaseEstimator):
         return Arcs(matrix, sizes)
 
     def get_state(self) -> dict[str, Any]:
-        """Return what :meth:`of_state` needs.
+        """Return the state for :meth:`of_state`.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""The hull of the trees of a sentence as a linear program: flows, or spans for projective trees."""
+"""The hull of a sentence's trees as a linear program, of flows or, if projective, of spans."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class TreePolytopes(Polytopes):
     """Trees as corners of a polytope, with O(n^3) variables for n words.
 
     All trees: every word has one arc, and for each word one unit flows from the root to it over
-    arcs that are taken (Wong). Projective trees: how often each step of Eisner's algorithm is taken
-    (Martin, Rardin and Campbell). One child of the root is a face of either.
+    arcs that are taken (Wong). Projective trees: variables count the steps of Eisner's algorithm
+    (Martin, Rardin and Campbell). One child of the root is a face of either polytope.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class TreePolytopes(Polytopes):
 
 
 def _of_flows(n: int, heads: np.ndarray, modifiers: np.ndarray, single: bool) -> Polytope:
-    """Arcs first, then for each word the flow to it over each arc."""
+    """Build the polytope of flows: arcs first, then for each word the flow to it over each arc."""
     from scipy import sparse  # heavy
 
     count = len(heads)
@@ -58,7 +58,7 @@ def _of_flows(n: int, heads: np.ndarray, modifiers: np.ndarray, single: bool) ->
     out = sparse.csr_matrix((ones[inner], (heads[inner] - 1, arc[inner])), shape=(n, count))
     rows = [
         [into, None],
-        # Inflow less outflow is 1 at the word the flow is for, else 0.
+        # Inflow less outflow is 1 at the word that the flow leads to, else 0.
         [None, sparse.kron(sparse.identity(n), into - out)],
         [sparse.kron(np.ones((n, 1)), -sparse.identity(count)), sparse.identity(n * count)],
     ]
@@ -80,7 +80,7 @@ def _of_flows(n: int, heads: np.ndarray, modifiers: np.ndarray, single: bool) ->
 
 
 def _of_steps(n: int, heads: np.ndarray, modifiers: np.ndarray, single: bool) -> Polytope:
-    """Steps of Eisner's algorithm: each span is built as often as it is used."""
+    """Build the polytope of Eisner's steps: each span is built as often as it is used."""
     from scipy import sparse  # heavy
 
     part = {arc: k for k, arc in enumerate(zip(heads.tolist(), modifiers.tolist()))}

@@ -25,8 +25,8 @@ class DependencyStructure(Structure):
     Parameters
     ----------
     projective : bool, default=False
-        Trees without crossing arcs only (Eisner's algorithm, O(n^3)); else all trees (maximum
-        spanning arborescences, O(n^2)).
+        Trees without crossing arcs only (Eisner's algorithm, O(n^3)).  By default all trees
+        (maximum spanning arborescences, O(n^2)).
     single_root : bool, default=True
         The root has exactly one child, as in Universal Dependencies.
 
@@ -128,7 +128,7 @@ def all_trees(n: int, projective: bool = False, single_root: bool = False) -> np
     n : int
         Words: up to 6 or so.
     projective, single_root : bool, default=False
-        As of :class:`DependencyStructure`.
+        See :class:`DependencyStructure`.
 
     Returns
     -------
@@ -166,12 +166,12 @@ class DependencySpace(Space):
     def pack(self, X: Any, Y: Any = None, unseen: str = "error") -> Examples:
         """Check and stack arcs and trees; see :meth:`structsolve.Space.pack`.
 
-        ``unseen``: "extra", to score: any tree is accepted, even one that cannot be predicted.
+        ``unseen="extra"``, for scoring, accepts any tree, even one that cannot be predicted.
 
         Raises
         ------
         ValueError
-            Naming the example and the word.
+            The message names the example and the word.
         """
         arcs = stack_arcs(X, self.layout.n_features)
         examples = self._examples(arcs, Y, strict=unseen == "error")
@@ -187,8 +187,8 @@ class DependencySpace(Space):
         sizes : sequence of int
             Words of each sentence.
         **topology
-            ``heads``, ``modifiers`` and ``n_arcs``, as of :class:`Arcs`, where not all arcs are
-            candidates; here they must be in order: by sentence, modifier and head.
+            ``heads``, ``modifiers`` and ``n_arcs``, as in :class:`Arcs`, where not all arcs are
+            candidates; here they must be sorted by sentence, modifier and head.
 
         Returns
         -------
@@ -202,7 +202,7 @@ class DependencySpace(Space):
         if heads is None:
             refuse_too_large(16 * size, f"{size:g} arcs", "give shorter sentences, or heads=")
         rows = int(size) if heads is None else np.size(heads)
-        # Rows know their places: whether they were brought in order.
+        # Row numbers as features show whether Arcs reordered them.
         arcs = Arcs(np.arange(float(rows))[:, None], words, **topology)
         if heads is not None and (np.diff(arcs.features[:, 0]) < 0).any():
             raise ValueError("arcs: expected them in order: by sentence, modifier and head")
@@ -212,12 +212,12 @@ class DependencySpace(Space):
         return examples
 
     def _examples(self, arcs: Arcs, Y: Any, strict: bool) -> Examples:
-        """Put stacked arcs and the trees of Y together; strict: trees that can be predicted."""
+        """Combine stacked arcs and the trees of Y; strict: only trees that can be predicted."""
         features = packing.as_features(arcs.features)
         examples = Examples(arcs.offsets, features, label_offsets=arcs.word_offsets)
         examples.topology = {"arcs": arcs}
-        # A resumed run must have the same sentences and candidates, which features do not
-        # determine.
+        # A resumed run must have the same sentences and candidates; features do not determine
+        # them.
         pruned = "" if arcs.complete else (arcs.starts.tobytes() + arcs.heads.tobytes()).hex()
         examples.topology["identity"] = arcs.n_words.tobytes().hex() + pruned
         if Y is not None:
@@ -232,13 +232,13 @@ class DependencySpace(Space):
         return examples
 
     def check_labels(self, flat: np.ndarray, examples: Examples) -> None:
-        """Refuse heads that are no tree of this kind, or of arcs that are no candidates."""
+        """Refuse heads that are no tree of this kind, and arcs outside the candidates."""
         structure = self.structure
         check_trees(flat, examples.label_offsets, structure.single_root, structure.projective)
         self._check_candidates(flat, examples)
 
     def _check_candidates(self, heads: np.ndarray, examples: Examples) -> None:
-        """Refuse a tree with an arc that is no candidate."""
+        """Refuse a tree with an arc outside the candidates."""
         arcs: Arcs = examples.topology["arcs"]
         if arcs.complete:
             return
@@ -284,7 +284,7 @@ class DependencySpace(Space):
         return trees[allowed[trees, np.arange(n)].all(axis=1)]
 
     def of_kind(self, operator: Any) -> Any:
-        """Return a factory for an operator of the kind of trees that the structure names.
+        """Return a factory for an operator of the structure's kind of trees.
 
         Parameters
         ----------

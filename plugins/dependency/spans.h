@@ -1,5 +1,5 @@
 /* Sums over projective trees in weights, all spans of a length at a time (spans_impl.h): versions
- * by the width of vectors, 8 lanes (AVX-512), 4 (AVX2 and FMA) and 2 (any processor).  They differ
+ * for vectors of 8 lanes (AVX-512), 4 (AVX2 and FMA) and 2 (any processor).  They differ
  * by rounding only.  The recursion is that of _eisner.pyx. */
 #ifndef STRUCTSOLVE_DEPENDENCY_SPANS_H
 #define STRUCTSOLVE_DEPENDENCY_SPANS_H
@@ -14,19 +14,19 @@
 #endif
 
 /* Squares, [length of the span, its left end], of n + 1 rows of `width`: a vector that begins at
- * the last span of a row ends in it, and so does one that begins `length` later. */
+ * the last span of a row stays in the row, even if it begins `length` later. */
 typedef struct {
   ptrdiff_t n, width;
   double *right, *left;               /* complete spans, headed by their left, or right, end */
   double *arc_right, *arc_left;       /* spans whose ends are joined by an arc to the right, left */
   double *weight_right, *weight_left; /* of these arcs; marginals in the end */
-  /* What a unit more of each is worth: the derivatives of the log of the sum over all trees. */
+  /* Derivatives of the log of the sum over all trees, by each of these. */
   double *of_right, *of_left, *of_arc_right, *of_arc_left;
 } dep_spans;
 
 enum { DEP_SQUARES = 10, DEP_LANES = 8 };
 
-/* An odd number of cache lines: a column of a square lies in all sets of a cache. */
+/* An odd number of cache lines: a column of a square spreads over all sets of a cache. */
 static ptrdiff_t dep_width(ptrdiff_t n) { return ((n + 2 * DEP_LANES) / DEP_LANES | 1) * DEP_LANES; }
 
 static size_t dep_bytes(ptrdiff_t n) {
@@ -117,7 +117,7 @@ static DEP_INLINE dep_two dep_times(dep_two a, dep_two b) {
 #include "spans_impl.h"
 
 /* The passes for the processor's vectors, by the name of its loops (simd/loops.h).  Returns the most
- * words for which they are quicker than a chart: two lanes do not make up for rows that lie apart. */
+ * words for which they beat a chart: two lanes do not make up for rows that lie apart. */
 static ptrdiff_t dep_passes_of(const char *name, dep_pass *inside, dep_pass *outside) {
   ptrdiff_t most = 80;
   *inside = dep_inside_2;

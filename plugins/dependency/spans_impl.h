@@ -1,9 +1,9 @@
 /* Inside and outside sums over the spans of projective trees, see spans.h, which defines NAME(f),
  * VEC, LANES, TILE, LOAD, STORE, SET1, ADD, MUL and MULADD before each inclusion.
  *
- * A row of a square holds the spans of one length, one lane for each left end: the spans of a row
- * need none of each other, and the two parts of each lie in two rows, side by side for all of them.
- * Lanes behind the end of the sentence read and write such lanes alone. */
+ * A row of a square holds the spans of one length, one lane for each left end.  The spans of a row
+ * do not depend on each other, and their two parts lie in two rows, contiguous over the spans.
+ * Lanes after the end of the sentence only read and write such lanes. */
 
 /* NV vectors of spans of length d, from lane c on. */
 static DEP_INLINE void NAME(inside_tile)(const int NV, ptrdiff_t d, ptrdiff_t c,
@@ -36,8 +36,8 @@ static DEP_INLINE void NAME(inside_tile)(const int NV, ptrdiff_t d, ptrdiff_t c,
 
 static DEP_INLINE void NAME(add)(double *out, VEC a, VEC b) { STORE(out, MULADD(a, b, LOAD(out))); }
 
-/* The same spans once all longer ones are done: marginals of their arcs, in place of the weights,
- * and what their parts are worth. */
+/* The same spans after all longer ones: their arcs' marginals, in place of the weights, and the
+ * derivatives of their parts. */
 static DEP_INLINE void NAME(outside_tile)(const int NV, ptrdiff_t d, ptrdiff_t c,
                                           const dep_spans *s) {
   const ptrdiff_t W = s->width, here = d * W + c;
@@ -64,8 +64,8 @@ static DEP_INLINE void NAME(outside_tile)(const int NV, ptrdiff_t d, ptrdiff_t c
     }
 }
 
-/* Left ends from the last on, so that what spans of a few of them need of each other is close by in
- * memory; for the way back from the first on.  Whole lines of the cache as far as spans go. */
+/* From the last left end down, so that spans which need each other are close in memory; on the way
+ * back from the first one up.  Whole cache lines as far as there are spans. */
 #define DEP_TILES(FUNCTION)                                                                        \
   if (c + 2 * LANES <= s->n - d)                                                                   \
     NAME(FUNCTION)(TILE, d, c, s);                                                                 \

@@ -1,4 +1,4 @@
-# Descent by cycle canceling in a network whose arcs have piecewise-linear costs.
+# Descent by cycle canceling in a network with piecewise-linear costs of arcs.
 
 cdef struct Costs:
     Py_ssize_t n, m
@@ -29,5 +29,5 @@ cdef struct State:
 # Descends from s.y; returns the number of cycles, -1 where `most` were not enough.
 cdef Py_ssize_t descend(Costs* c, State* s, const Room* r, double least,
                         Py_ssize_t most) noexcept nogil
-# Cost less that of the lowest kinks.  To be called after descend(), which computes the levels.
+# Cost less that of the lowest kinks.  Call after descend(), which computes the levels.
 cdef double cost_of(const Costs* c, const State* s) noexcept nogil

@@ -2,18 +2,18 @@
 """Flows of least separable piecewise-linear cost, convex or not: descent along residual cycles.
 
 The cost of arc a is given by its kinks ``x_0 < x_1 < ...`` and the slopes between them.  Any move
-from a flow to another is a sum of cycles of the residual network, whose costs add up.
+between two flows is a sum of cycles of the residual network, whose costs add up.
 Where no cycle has a negative derivative the flow is a local minimum, and the global one where all
 costs are convex: descent takes one such cycle and goes along it as long as the cost falls.
 
-Where kinks lie close together, such moves end at the next kink.  So steps of fixed lengths come
+If kinks are close together, such moves end at the next kink.  So steps of fixed lengths come
 first, as in the scaling algorithms for convex flows: while there is a cycle along which a step of
 delta lowers the cost, that step is taken; then delta shrinks.  Later, after every twelve cycles,
 the sum of their moves is tried as a direction.
 
-Where costs are concave, an arc taken up and down at once would be such a cycle, and move nothing.
-There both directions get the derivative to the right, and when nothing is left to gain that to the
-left: a cycle that takes some such arcs up and others down may be missed.  That is rare.
+Where costs are concave, taking an arc up and down at once would be such a cycle, without moving.
+There both directions first get the derivative to the right, and when no cycle gains, that to the
+left.  A cycle that takes some such arcs up and others down may be missed, which is rare.
 """
 
 from libc.math cimport INFINITY, fabs
@@ -21,7 +21,7 @@ from libc.string cimport memset
 
 
 cdef double FINEST = 1e-9       # steps of fixed length, as a share of the widest arc
-cdef int IDLE = 64              # cycles that gain no more than rounding before descent ends
+cdef int IDLE = 64              # cycles without a gain beyond rounding that end the descent
 cdef int TOGETHER = 12          # cycles whose sum is a direction: a multiple of many periods
 
 
@@ -48,7 +48,7 @@ cdef inline long long _kink_below(const Costs* c, Py_ssize_t a, double x) noexce
 
 
 cdef void _locate(const Costs* c, State* s) noexcept nogil:
-    # place <- those of the flows y, which are clipped to the bounds.
+    # place <- the places of the flows y, which are clipped to the bounds.
     cdef Py_ssize_t a
     cdef long long low, high
     for a in range(c.m):
@@ -89,7 +89,7 @@ cdef inline double _less(const Room* r, Py_ssize_t a, bint below) noexcept nogil
 
 
 cdef Py_ssize_t _any_cycle(const Costs* c, const Room* r, double least) noexcept nogil:
-    # As _cycle(), with the derivatives to the right and then, where costs are concave, to the left.
+    # As _cycle(), with derivatives to the right, then, for concave costs, to the left.
     cdef Py_ssize_t a, length = _cycle(c, r, least, False)
     if length == 0:
         for a in range(c.m):
@@ -212,7 +212,7 @@ cdef double _along_moves(const Costs* c, State* s, double* speed, double least) 
     if size == 0:
         return 0
     for a in range(c.m):
-        # Moves that cancel, to rounding, are no change.
+        # Moves that cancel up to rounding do not count.
         speed[a] = speed[a] / size if fabs(speed[a]) > 1e-12 * size else 0
     while True:
         step, slope = INFINITY, 0
@@ -290,7 +290,7 @@ cdef Py_ssize_t descend(Costs* c, State* s, const Room* r, double least,
             gain += _along_moves(c, s, r.moves, least)
             memset(r.moves, 0, c.m * sizeof(double))
             summed = 0
-        # Rounding may split a kink in two: cycles between the two gain nothing, without end.
+        # Rounding may split a kink in two; cycles between both would gain nothing forever.
         idle = idle + 1 if gain < 1e-15 * highest else 0
         if idle == IDLE:
             s.idle = True

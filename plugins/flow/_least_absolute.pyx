@@ -16,7 +16,7 @@ from structsolve.utils.parallel import over_examples
 
 cdef void _convexify(const Costs* c, double* out, double* value, double* width,
                      long long* count) noexcept nogil:
-    # Slopes of the largest convex functions below the costs: slopes are pooled while they fall.
+    # Slopes of the largest convex functions below the costs: falling slopes are pooled.
     cdef Py_ssize_t a
     cdef long long k, j, top, segment
     for a in range(c.m):
@@ -66,9 +66,9 @@ def least_absolute(ends, Py_ssize_t n_nodes, const long long[::1] first not None
     first : ndarray of int64 of shape (m + 1,)
         Where the kinks of each arc start.
     kinks : ndarray
-        Of all arcs: its bounds and the distinct flows of the training labels, sorted.
+        For each arc its bounds and the distinct flows of the training labels, sorted.
     item, place : ndarray of int64 of shape (m * n,)
-        Of each arc, training label by training label: the label's number, and the kink that is
+        For each arc and training label: the label's number, and the kink that is
         its flow.
     weights : ndarray of shape (t, n)
     starts : ndarray of shape (t, m)
@@ -82,8 +82,8 @@ def least_absolute(ends, Py_ssize_t n_nodes, const long long[::1] first not None
     -------
     flows : ndarray of shape (t, m)
     excess : ndarray of shape (t,)
-        The cost exceeds the least by no more; 0 (to rounding) where no weight is negative, infinite
-        where ``most`` cycles were not enough for a bound.
+        Upper bound on the cost above the optimum; 0 (up to rounding) where no weight is
+        negative, infinite where ``most`` cycles were not enough for a bound.
     cycles : ndarray of int64 of shape (t,)
         -1 where ``most`` were not enough.
     """
@@ -102,7 +102,7 @@ def least_absolute(ends, Py_ssize_t n_nodes, const long long[::1] first not None
             raise ValueError(f"{what}: found {array.min()} to {array.max()}, expected 0 to "
                              f"{limit - 1}")
     if (np.diff(np.asarray(first)) < 1).any() or first[0] != 0:
-        raise ValueError("first: expected rising numbers from 0, a kink at least per arc")
+        raise ValueError("first: expected rising numbers from 0, with at least one kink per arc")
     flows, excess = np.array(starts), np.zeros(t_rows)
     cycles = np.zeros(t_rows, dtype=np.int64)
     cdef double[:, ::1] flow_view = flows
@@ -165,7 +165,7 @@ def least_absolute(ends, Py_ssize_t n_nodes, const long long[::1] first not None
                 used = descend(&convex, &state, &room, least, most)
                 bound = -INFINITY if used < 0 or state.idle else cost_of(&convex, &state)
                 lowest = INFINITY
-                # Start from the bound's flow, the given start, and the best training flow.
+                # Starts: the bound's flow, the given start, and the best training flow.
                 for side in range(3):
                     if side == 2:
                         i = _best_item(&costs, n, &item[0], &place[0], room.dist + n_nodes)

@@ -61,12 +61,12 @@ cdef class FlowSolver:
 
     Arcs of positive score start full, the others empty; excess at nodes then goes along shortest
     residual paths to nodes with a deficit (Dijkstra with potentials). In an acyclic network with
-    one source, one sink and no capacity that binds, all flow takes one longest path.
+    one source, one sink and no binding capacity, all flow takes one longest path.
 
     Parameters
     ----------
     network : structsolve.plugins.flow.network.Network
-        Of whole demands and capacities.
+        With whole demands and capacities.
     """
 
     cdef Py_ssize_t n, m, work_bytes
@@ -151,7 +151,7 @@ cdef class FlowSolver:
 
     cdef bint cheapest_flow(self, const double* theta, const int* low, const int* high, int* label,
                             char* work) noexcept nogil:
-        # Of the flows between `low` (NULL: 0) and `high`; False where there is none.
+        # Solve over flows between `low` (NULL: 0) and `high`; False where there is none.
         cdef double* dist = <double*>work
         cdef double* potential = dist + self.n
         cdef Entry* heap = <Entry*>(potential + self.n)
@@ -249,14 +249,14 @@ cdef object _topological(ends, n):
 
 @cython.final
 cdef class FlowOracle(Oracle):
-    """The whole flow of largest score; of flows that need not be whole, none scores more.
+    """The whole flow of largest score; no fractional flow scores more.
 
     Parameters
     ----------
     solver : FlowSolver
-        Of the network that all examples share.
+        Solver of the network that all examples share.
     layout : PartLayout
-        Of a flow space.
+        Layout of a flow space.
     """
 
     cdef FlowSolver solver
@@ -274,23 +274,23 @@ cdef class FlowOracle(Oracle):
 
 
 cdef struct Bounds:
-    int first           # arcs before it carry what the answer before carried
-    int low, high       # what arc `first` may carry
+    int first           # arcs before it carry the flow of the previous answer
+    int low, high       # bounds of the flow on arc `first`
 
 
 @cython.final
 cdef class FlowKBest(KBest):
     """The k best whole flows by Lawler's partition, O(k m) flows of largest score.
 
-    The flows but the answers so far fall into disjoint sets: those that carry what an answer does
-    on the arcs before one, and less, or more, there.
+    The flows without the answers so far fall into disjoint sets.  A set has the flows that agree
+    with an answer on the arcs before one, and carry less, or more, on that one.
 
     Parameters
     ----------
     solver : FlowSolver
-        Of the network that all examples share.
+        Solver of the network that all examples share.
     layout : PartLayout
-        Of a flow space.
+        Layout of a flow space.
     """
 
     cdef FlowSolver solver
@@ -334,7 +334,7 @@ cdef class FlowKBest(KBest):
             self.best_of(theta, &item, labels + item.path * m, bounds, low, label, work)
             bounds[count].first = item.v
             bounds[count].low, bounds[count].high = low[item.v], low[m + item.v]
-            # Equal but for rounding where it is larger.
+            # A larger value is equal up to rounding.
             values[count] = min(self.solver.score(theta, label), values[count - 1])
             count += 1
         return count
@@ -364,9 +364,9 @@ cdef class FlowParts(Parts):
     Parameters
     ----------
     most : int
-        What an arc can carry at most.
+        Most flow on any arc.
     layout : PartLayout
-        Of a flow space.
+        Layout of a flow space.
     """
 
     cdef Py_ssize_t m
@@ -397,14 +397,14 @@ cdef class FlowParts(Parts):
 
 @cython.final
 cdef class ArcLoss(Loss):
-    """Number of arcs with another flow, where arcs carry at most 1; or its mean over the arcs.
+    """Number of arcs with a wrong flow, where arcs carry at most 1; or its mean over the arcs.
 
     Parameters
     ----------
     normalised : bool
         Divide by the number of arcs.
     layout : PartLayout
-        Of a flow space.
+        Layout of a flow space.
     """
 
     cdef Py_ssize_t m

@@ -12,7 +12,7 @@ from structsolve.examples.packed import Examples
 from structsolve.plugins.flow._least_absolute import least_absolute
 from structsolve.plugins.flow.network import Network
 
-# Error of rounding, relative to the network's unit.
+# Rounding error, relative to the network's unit.
 ROUNDING = 1e-12
 
 
@@ -20,14 +20,14 @@ class FlowTargets:
     """Training flows, and the flow of least weighted loss for given weights.
 
     "squared", ``|y - y'|^2``: the weighted mean, projected on the flows (a quadratic program,
-    Clarabel). It needs weights of positive sum, which they have with an intercept: 1.
+    Clarabel). It needs weights of positive sum; with an intercept they sum to 1.
 
-    "absolute", ``sum_a |y_a - y'_a|``: per arc a piecewise-linear cost with kinks at the training
-    flows. While no weight is negative it is convex, and descent along residual cycles ends at the
-    optimum (a linear program). Else the convex costs below give a bound; descent in the costs
-    themselves, from the flow of that bound and from the mean by the positive weights, ends at local
-    minima, of which the better is taken. The paper used a projected subgradient method there.
-    Nothing is random.
+    "absolute", ``sum_a |y_a - y'_a|``: each arc has a piecewise-linear cost with kinks at the
+    training flows. Without negative weights it is convex, and descent along residual cycles ends at
+    the optimum (a linear program). Otherwise the largest convex costs below give a bound. Descent
+    in the costs themselves starts from the flow of that bound and from the mean by the positive
+    weights, ends at local minima, and the better one is taken. The paper used a projected
+    subgradient method there. Nothing is random.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class FlowTargets:
         Raises
         ------
         ValueError
-            For "squared", where the weights of a row do not have a positive sum.
+            For "squared", if the weights of a row do not have a positive sum.
         """
         squared = self.loss == "squared"
         flows = self._squared(weights) if squared else self._absolute(weights, n_jobs)
@@ -167,8 +167,8 @@ class FlowTargets:
         if wrong.size:
             raise ValueError(
                 f"example {wrong[0]}: the weights sum to {total[wrong[0]]:g}, expected a positive "
-                "sum: else the weighted squared loss is not convex; use fit_intercept=True, with "
-                "which it is 1"
+                "sum, as the weighted squared loss is not convex otherwise; use "
+                "fit_intercept=True, which makes the sum 1"
             )
         return project(self.network, (weights @ self.flows) / total[:, None])
 
@@ -179,7 +179,7 @@ class FlowTargets:
             self._kinks = self._find_kinks()
         positive = np.maximum(weights, 0)
         total = positive.sum(axis=1, keepdims=True)
-        # No positive weight at all: the mean of the training flows.
+        # Without a positive weight, the mean of the training flows.
         positive = np.where(total > 0, positive / np.where(total > 0, total, 1), 1 / self.n)
         starts = np.ascontiguousarray(positive @ self.flows)
         flows, self.excess_, cycles = least_absolute(
@@ -202,7 +202,7 @@ class FlowTargets:
         first, kinks, place = [0], [], []
         for values, upper in zip(self.flows.T, self.network.upper):
             own, where = np.unique(np.concatenate([[0.0, upper], values]), return_inverse=True)
-            # Flows that differ by rounding alone are one kink; the last is the upper bound.
+            # Flows that differ only by rounding are one kink; the last kink is the upper bound.
             apart = np.append(True, np.diff(own) > 4 * np.finfo(float).eps * self.network.unit)
             own, where = own[apart], (np.cumsum(apart) - 1)[where]
             own[-1] = max(own[-1], upper)
@@ -233,13 +233,13 @@ def project(network: Network, points: np.ndarray) -> np.ndarray:
     Raises
     ------
     RuntimeError
-        When the solver fails.
+        If the solver fails.
     """
     import clarabel  # heavy
     from scipy.sparse import csc_matrix, eye, vstack  # heavy
 
     m, flows = network.m, np.clip(points, 0, network.upper)
-    # Points that are flows already stay.
+    # Points that already are flows stay.
     N, unit = network.incidence(), network.unit
     inside = (np.abs(flows - points) <= ROUNDING * unit).all(axis=1)
     inside &= (np.abs(points @ N.T - network.demand) <= 1e3 * ROUNDING * unit).all(axis=1)

@@ -1,4 +1,4 @@
-"""A network as users give it (networkx), checked and as arrays."""
+"""Networks as users give them (networkx), checked and converted to arrays."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-# Error that conservation of flow may have, relative to the network's unit.
+# Tolerance of flow conservation, relative to the network's unit.
 TOLERANCE = 1e-6
 MOST = 2**31 - 1
 
@@ -19,7 +19,7 @@ class Network:
     nodes, arcs : list
         Names; an arc is a pair of nodes.
     demand : ndarray of shape (n,)
-        Inflow less outflow of each node, as networkx has it: negative where flow comes from.
+        Inflow less outflow of each node, as in networkx: negative at sources.
     capacity : ndarray of shape (m,)
         Infinite where there is no capacity.
 
@@ -27,7 +27,7 @@ class Network:
     ----------
     ends : ndarray of int32 of shape (m, 2)
     upper : ndarray of shape (m,)
-        The maximum flow of each arc: its capacity, and off cycles also at most the total supply.
+        The maximum flow of each arc: its capacity; off cycles, at most the total supply.
     """
 
     def __init__(self, nodes: list[Any], arcs: list[Any], demand: Any, capacity: Any):
@@ -58,7 +58,7 @@ class Network:
         Raises
         ------
         ValueError
-            When the graph is of another kind, or no flow meets its demands.
+            If the graph has another type, or no flow meets its demands.
         """
         if not hasattr(graph, "adj") or not graph.is_directed() or graph.is_multigraph():
             raise ValueError(
@@ -90,7 +90,7 @@ class Network:
 
     @property
     def unit(self) -> float:
-        """The total supply, or else the largest capacity: tolerances are relative to it."""
+        """The total supply, or else the largest capacity; tolerances are relative to it."""
         return self.total or float(self.upper.max(initial=0)) or 1.0
 
     def incidence(self) -> Any:
@@ -116,7 +116,7 @@ class Network:
         n : int
             Rows of X.
         what : str, default="y"
-            The name that messages give it.
+            The argument's name in messages.
 
         Returns
         -------
@@ -125,7 +125,7 @@ class Network:
         Raises
         ------
         ValueError
-            Naming the example and the arc or node.
+            The message names the example and the arc or node.
         """
         if Y is None:
             raise ValueError(f"{what} is None: flow requires {what}, one row of arc flows per row")
@@ -159,7 +159,7 @@ class Network:
         return np.clip(flows, 0, self.upper)
 
     def integral(self) -> Network:
-        """Return the network itself; refuse demands and capacities that are not whole.
+        """Refuse fractional demands and capacities; return the network itself.
 
         Returns
         -------
@@ -210,7 +210,7 @@ class Network:
     # -- checks ---------------------------------------------------------------------------------
 
     def _amounts(self, capacity: np.ndarray) -> list[tuple[np.ndarray, str, list[str]]]:
-        # The user's numbers, with names for messages.
+        # The user's numbers; the names are for messages.
         nodes, arcs = [f"node {v!r}" for v in self.nodes], [self.name(a) for a in range(self.m)]
         return [(self.demand, "demand", nodes), (capacity, "capacity", [f"arc {a}" for a in arcs])]
 
@@ -224,8 +224,8 @@ class Network:
         total = float(self.demand.sum())
         if abs(total) > 1e-9 * (1 + np.abs(self.demand).sum()):
             raise ValueError(
-                f"network: demands sum to {total:g}, expected 0: as much flow comes from nodes of "
-                "negative demand as goes to those of positive demand"
+                f"network: demands sum to {total:g}, expected 0: the flow from nodes of negative "
+                "demand must equal the flow to nodes of positive demand"
             )
 
     def _upper(self) -> np.ndarray:
@@ -239,8 +239,8 @@ class Network:
         free = np.flatnonzero(cyclic & np.isinf(self.capacity))
         if free.size:
             raise ValueError(
-                f"arc {self.name(free[0])}: it lies on a cycle and has no capacity, so that flows "
-                "have no bound; give it one"
+                f"arc {self.name(free[0])}: it lies on a cycle and has no capacity, so flows are "
+                "unbounded; give it a capacity"
             )
         self.acyclic = not cyclic.any()
         return np.where(cyclic, self.capacity, np.minimum(self.capacity, self.total))

@@ -35,5 +35,5 @@ class FlowPolytopes(Polytopes):
         )
 
     def key(self, i: int) -> str:
-        """Return what examples with the same polytope have in common."""
+        """Return the key that examples with the same polytope share."""
         return "network"

@@ -22,9 +22,9 @@ class FlowStructure(Structure):
     Parameters
     ----------
     network : networkx.DiGraph
-        Node attribute "demand" (0 by default): inflow less outflow, as networkx has it, so that it
-        is **negative where flow comes from** and positive where it goes to. Arc attribute
-        "capacity" (none by default). All examples share the network.
+        Node attribute "demand" (0 by default): inflow less outflow, as in networkx. It is
+        **negative at sources** and positive at sinks. Arc attribute "capacity" (none by
+        default). All examples share the network.
 
     Notes
     -----
@@ -85,7 +85,7 @@ class FlowStructure(Structure):
         )
 
     def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
-        """Return n small random examples; flows are vertices for random costs."""
+        """Return n small random examples; flows are optimal for random costs."""
         from scipy.optimize import linprog  # heavy
 
         rng = np.random.default_rng(random_state)
@@ -128,7 +128,7 @@ class FlowSpace(Space):
         return self._examples(None, packing.row_offsets(sizes, topology), None)
 
     def _examples(self, nodes: Any, offsets: np.ndarray, Y: Any) -> Examples:
-        """Put checked rows and the flows of Y, whole numbers, together."""
+        """Combine checked rows and the whole flows of Y."""
         examples = Examples(offsets, nodes, label_offsets=self.network.m * offsets)
         if Y is not None:
             network = self.network.integral()
@@ -166,7 +166,7 @@ class FlowSpace(Space):
     # -- conditional risk minimisation ----------------------------------------------------------
 
     def risk_targets(self, examples: Examples, Y: Any, loss: Any) -> Any:
-        """Return what :class:`~structsolve.ConditionalRiskMinimizer` averages.
+        """Return the targets that :class:`~structsolve.ConditionalRiskMinimizer` averages.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Features of the edges of pictures: how different two neighbouring pixels are."""
+"""Features of the edges of pictures: the difference of neighbouring pixels."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Contrast(NamedTuple):
     values : callable
         A function of the features at both ends of edges, and the scale.
     columns : callable
-        How many there are, of the number of features of a pixel.
+        The number of columns, given the number of features of a pixel.
     """
 
     values: Callable[[np.ndarray, np.ndarray, float], np.ndarray]
@@ -50,12 +50,12 @@ def contrast_names(contrast: Any) -> tuple[str, ...]:
     Parameters
     ----------
     contrast : str, sequence of str, or None
-        As users give it.
+        The user's argument.
 
     Returns
     -------
     tuple of str
-        Of ``CONTRASTS``; empty for None.
+        Keys of ``CONTRASTS``; empty for None.
 
     Raises
     ------
@@ -90,12 +90,12 @@ def n_columns(names: Sequence[str], n_features: int, n_directions: int = 1) -> i
     n_features : int
         Number of features of a pixel.
     n_directions : int, default=1
-        Directions of edges with features of their own.
+        Directions of edges with separate features.
 
     Returns
     -------
     int
-        With the constant.
+        Including the constant.
 
     Examples
     --------
@@ -149,7 +149,7 @@ def edge_features(
         Kinds of contrast.
     neighbours : {4, 8}
     by_direction : bool
-        Edges of each direction have columns of their own.
+        Each direction of edges has separate columns.
     scale : float
         Squared distance at which the Gaussian is ``exp(-1/2)``.
     out : ndarray of shape (edges, columns)

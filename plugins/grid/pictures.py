@@ -22,7 +22,7 @@ class Pictures:
     shapes : ndarray of int64 of shape (n, 2)
         Height and width of each.
     stacked : bool
-        They came as one array.
+        Whether X was one array.
     """
 
     arrays: list[np.ndarray]
@@ -39,7 +39,7 @@ def read_pictures(X: Any, n_features: int | None = None) -> Pictures:
         Numbers, without the last axis where pictures are grey.  Sizes may differ, in a list or an
         array of objects.
     n_features : int, optional
-        Expected; those of the first picture by default.
+        Expected number; by default that of the first picture.
 
     Returns
     -------
@@ -48,8 +48,8 @@ def read_pictures(X: Any, n_features: int | None = None) -> Pictures:
     Raises
     ------
     ValueError
-        Naming the example, and the pixel where it is not finite; and where pictures are larger
-        than memory.
+        The message names the example, and a pixel that is not finite. Also if pictures exceed
+        the memory.
     """
     stacked = isinstance(X, np.ndarray) and X.dtype != object
     if stacked and X.ndim not in (3, 4):
@@ -93,7 +93,7 @@ def read_pictures(X: Any, n_features: int | None = None) -> Pictures:
 
 
 def flat_labels(Y: Any, shapes: np.ndarray) -> list[Any]:
-    """Return label pictures row by row, checked to be of the sizes of X's.
+    """Return label pictures row by row, after checking that their sizes are those of X.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def flat_labels(Y: Any, shapes: np.ndarray) -> list[Any]:
     Raises
     ------
     ValueError
-        Naming the example.
+        The message names the example.
     """
     if Y is None:
         raise ValueError("y is None: grid requires y, a label picture for each picture of X")
@@ -132,7 +132,7 @@ def flat_allowed(allowed: Any, shapes: np.ndarray, classes: np.ndarray) -> Any:
     ----------
     allowed : list
         Per picture None, an array of bool of shape (height, width, n_classes), or rows of pixels
-        that are lists of labels or None; all pixels one after the other will do.
+        that are lists of labels or None; a flat list of all pixels is accepted too.
     shapes : ndarray of int64 of shape (n, 2)
     classes : ndarray
 
@@ -145,10 +145,10 @@ def flat_allowed(allowed: Any, shapes: np.ndarray, classes: np.ndarray) -> Any:
     Raises
     ------
     ValueError
-        Naming the example.
+        The message names the example.
     """
     if not isinstance(allowed, (list, tuple, np.ndarray)) or len(allowed) != len(shapes):
-        return allowed  # reported there
+        return allowed  # allowed_mask() raises the error
     return [
         None if given is None else _flat_allowed(given, shape, classes, i)
         for i, (given, shape) in enumerate(zip(allowed, shapes.tolist()))
@@ -183,7 +183,7 @@ def _flat_allowed(given: Any, shape: list[int], classes: np.ndarray, i: int) -> 
 
 
 def _is_row(given: Any, width: int) -> bool:
-    # A row of pixels, not the labels of one.
+    # A row of pixels, not the labels of one pixel.
     pixels = (list, tuple, set, np.ndarray, type(None))
     return (
         isinstance(given, (list, tuple, np.ndarray))
@@ -238,7 +238,7 @@ def _flat(y: Any, shape: list[int], i: int) -> Any:
             f"y, example {i} is None, expected a label picture of shape {tuple(shape)}; leave the "
             "example out, or name its pixels void"
         )
-    # NumPy makes strings of numbers, and of None, that stand between strings.
+    # NumPy turns numbers and None among strings into strings.
     try:
         picture = y if isinstance(y, np.ndarray) else np.array(y, dtype=object)
     except ValueError:  # rows of different lengths

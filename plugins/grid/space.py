@@ -30,35 +30,35 @@ class GridStructure(Structure):
     neighbours : {4, 8}, default=4
         Each pixel has edges to those beside it, or to those at its corners too.
     directed : bool, default=False
-        The left (upper) pixel's class and the right (lower) one's are not exchanged in the tables.
-        By default they are: ``coef_["pair"]`` holds a pair of classes where the first is smaller.
+        Tables distinguish the left (upper) pixel's class from the right (lower) one's. By default
+        they are symmetric: ``coef_["pair"]`` holds each pair with the smaller class first.
     by_direction : bool, default=False
-        Horizontal, vertical and (of 8 neighbours) both kinds of diagonal edges have tables of
-        their own.
+        Horizontal, vertical and (of 8 neighbours) both kinds of diagonal edges have separate
+        tables.
     contrast : str or list of str, optional
-        Tables are linear in features of the edge between pixels x (left, or upper) and x', a
-        constant and these: "difference", ``x' - x``; "absolute", ``|x' - x|``; "gaussian",
+        Tables are linear in a constant and these features of the edge between pixels x (left, or
+        upper) and x': "difference", ``x' - x``; "absolute", ``|x' - x|``; "gaussian",
         ``exp(-|x' - x|^2 / (2 s))``, a single column; "ends", x and x' themselves.  By default
-        tables are the same wherever the edge is.
+        all edges share their tables.
     contrast_scale : float, optional
         The s of "gaussian"; by default the mean of ``|x' - x|^2`` over the edges of training.
     void : label or list of labels, optional
-        Labels of pixels that count for nothing, such as 255; as of
+        Labels of pixels to ignore, such as 255; see
         :class:`~structsolve.plugins.mrf.MRFStructure`.
     oracle : str, default="auto"
-        Decoder; as of :class:`~structsolve.plugins.mrf.MRFStructure`.
+        Decoder; see :class:`~structsolve.plugins.mrf.MRFStructure`.
     predict_oracle : str, optional
-        Another oracle for prediction; the same by default.
+        The oracle for prediction; by default ``oracle``.
     max_iter : int, default=100
-        Iterations of TRW-S at most, for "trws", "expansion" and "auto".
+        Most iterations of TRW-S, for "trws", "expansion" and "auto".
 
     Notes
     -----
     X is a list of arrays of shape (height, width, features), of any sizes, or one array of shape
     (n, height, width, features); grey pictures need no axis of features.  Y is a list of label
     pictures of shape (height, width), or one array; entries of a list may be
-    :class:`~structsolve.WeightedLabels`.  Predictions are label pictures, one array where X is.
-    Where all pictures of a call have the same size they share one graph in memory.
+    :class:`~structsolve.WeightedLabels`.  Predictions are label pictures, one array if X is one.
+    Pictures of one call share a graph in memory if all have the same size.
 
     Edge features of several directions are columns side by side: the constant and the contrasts of
     horizontal edges first, then of vertical ones, of those down to the right, and to the left.
@@ -105,7 +105,7 @@ class GridStructure(Structure):
 
     @property
     def tables(self) -> str:
-        """How tables depend on edges, as :class:`~structsolve.plugins.mrf.MRFStructure` has it."""
+        """How tables depend on edges; see :class:`~structsolve.plugins.mrf.MRFStructure`."""
         return "features" if self.by_direction or contrast_names(self.contrast) else "shared"
 
     def check_params(self) -> None:
@@ -144,9 +144,9 @@ class GridStructure(Structure):
         Parameters
         ----------
         classes : int or sequence
-            How many classes pixels have, or their sorted names.
+            The number of classes, or their sorted names.
         edge : bool
-            Each edge has a table of scores of its own: for ``by_direction=True``.
+            Each edge has a separate table of scores: for ``by_direction=True``.
         """
         self.check_params()
         needs_features(edge, self, "by_direction=True")
@@ -178,7 +178,7 @@ class GridStructure(Structure):
 
 
 class GridSpace(GraphLabelings):
-    """Classes of pixels, number of their features and of those of edges.
+    """Classes of pixels, and the numbers of features of pixels and edges.
 
     Attributes
     ----------
@@ -217,18 +217,18 @@ class GridSpace(GraphLabelings):
         Returns
         -------
         Examples
-            ``topology["shapes"]`` has the sizes, ``topology["stacked"]`` whether they came as one
-            array; ``topology["shared_ends"]`` the edges of pictures of one size, else
-            ``topology["ends"]`` those of all of them.
+            ``topology["shapes"]`` has the sizes, and ``topology["stacked"]`` whether X was one
+            array.  ``topology["shared_ends"]`` has the edges of pictures of one size, else
+            ``topology["ends"]`` the edges of all of them.
 
         Raises
         ------
         ValueError
-            Where this is larger than memory: before anything is made, with its size.
+            If the result exceeds the memory; raised before allocation, with the size.
         """
         shapes, layout = pictures.shapes, self.layout
         bounds = self._edge_offsets(shapes)
-        # Features as numbers of 8 bytes; edges as they are made, and kept.
+        # Features as numbers of 8 bytes; edges as built and as kept.
         size = 8 * (int(shapes.prod(axis=1).sum()) * layout.n_features)
         size += (8 * layout.n_edge_features + 24) * int(bounds[-1])
         refuse_too_large(
@@ -315,10 +315,10 @@ class GridSpace(GraphLabelings):
         return _read(Y, examples.topology["shapes"], self.structure.void, self.classes_)
 
     def label(self, examples: Examples, given: NodeLabels, unseen: str = "error") -> Examples:
-        """Return packed pictures with labels, void pixels left out or without weight."""
+        """Return packed pictures with labels, with void pixels left out or without weight."""
         topology = examples.topology
         examples = super().label(examples, given, unseen)
-        for name in ("shapes", "stacked"):  # of training pictures without their void pixels, too
+        for name in ("shapes", "stacked"):  # training pictures without void pixels keep them
             examples.topology[name] = topology[name]
         return examples
 
@@ -337,7 +337,7 @@ class GridSpace(GraphLabelings):
         return picture
 
     def unpack_scores(self, flat: np.ndarray, examples: Examples) -> Any:
-        """Return scores of shape (height, width, n_classes): a list, or one array where X was."""
+        """Return scores, of shape (height, width, n_classes): one array if X was, else a list."""
         return self._pictures(flat, examples)
 
     def _pictures(self, flat: np.ndarray, examples: Examples) -> Any:
@@ -367,7 +367,7 @@ class GridSpace(GraphLabelings):
         """Return the mask of the node block that allowed labels make."""
         flat = flat_allowed(allowed, examples.topology["shapes"], self.classes_)
         arrays = {}
-        if isinstance(flat, list):  # else it is refused there
+        if isinstance(flat, list):  # else allowed_mask() refuses it
             arrays = {i: given for i, given in enumerate(flat) if isinstance(given, np.ndarray)}
             flat = [None if i in arrays else given for i, given in enumerate(flat)]
         mask = super().allowed_mask(flat, examples)

@@ -12,13 +12,13 @@ from structsolve.plugins.mrf._model cimport (
 from structsolve.plugins.mrf._roof_duality cimport roof_bytes, roof_dual
 from structsolve.plugins.mrf._trws cimport Pass, backward, place_pass, trws, trws_bytes
 
-# A smaller gain, in units of the scores, may be rounding.
+# Smaller gains, in units of the scores, may be rounding errors.
 cdef double ROUNDING = 1e-14
 # Iterations of message passing before the search; FEW_ITERATIONS for up to FEW labelings.
 cdef int ITERATIONS = 200
 cdef int FEW_ITERATIONS = 10
 cdef double FEW = 65536
-# First a search after these, of so many partial labelings: often enough, at a fifth of the time.
+# A first search of this many partial labelings follows them: often enough, in a fifth of the time.
 cdef int FIRST_ITERATIONS = 20
 cdef long long FIRST_NODES = 10_000
 
@@ -119,7 +119,7 @@ cdef bint _search(const Model* model, const Pass* state, Branches* tree, double 
 
 
 cdef bint _fix(const Model* model, const signed char* state, double* unary) noexcept nogil:
-    # unary <- scores that forbid the states which the relaxation rules out; True: it decides all.
+    # unary <- scores that forbid states ruled out by the relaxation; True: no choice is left.
     cdef Py_ssize_t v
     cdef bint decided = True
     memcpy(unary, model.unary, model.unary_at[model.n] * sizeof(double))
@@ -134,7 +134,7 @@ cdef bint _fix(const Model* model, const signed char* state, double* unary) noex
 cdef bint _branches(const Model* model, Branches* tree, int iterations, long long node_limit,
                     double top, double margin, int* label, double* value, double* bound,
                     char* messages, char* scratch) noexcept nogil:
-    # Messages after so many iterations, and the search on them; `top` bounds all scores.
+    # Compute messages by so many iterations, then search with them; `top` bounds all scores.
     cdef Pass state
     trws(model, iterations, 0, False, label, value, bound, messages)
     if bound[0] == -INFINITY or bound[0] <= value[0]:
@@ -199,7 +199,7 @@ cdef bint exact(const Model* model, long long node_limit, int* label, double* va
     if _branches(&reduced, &tree, FIRST_ITERATIONS, FIRST_NODES, top, margin, label, value, bound,
                  messages, scratch):
         return True
-    # What the first search has reached stays where the second ends with less.
+    # Keep the result of the first search if the second ends with less.
     first = value[0]
     memcpy(kept, label, n * sizeof(int))
     proven = _branches(&reduced, &tree, ITERATIONS, node_limit, min(top, bound[0]), margin, label,
@@ -212,14 +212,14 @@ cdef bint exact(const Model* model, long long node_limit, int* label, double* va
 
 
 def branch_and_bound(GraphModel model not None, long long node_limit=10_000_000):
-    """Return the best labeling, or a good one and a bound where the search gives up.
+    """Return the best labeling, or a good one and a bound if the search gives up.
 
     Parameters
     ----------
     model : GraphModel
         Any number of states.
     node_limit : int, default=10_000_000
-        Partial labelings that the search explores at most.
+        Most partial labelings to explore.
 
     Returns
     -------
@@ -228,7 +228,7 @@ def branch_and_bound(GraphModel model not None, long long node_limit=10_000_000)
     value : float
         Its score; -inf where all are forbidden, or no allowed one was met.
     bound : float
-        No labeling scores more, but for rounding.
+        Upper bound of all scores, up to rounding.
     proven : bool
         Whether the labeling is known to be the best.
 

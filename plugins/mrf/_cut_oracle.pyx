@@ -8,7 +8,7 @@ from structsolve.plugins.mrf._minimum_cut cimport CutNetworks, Obstacle
 
 
 cdef class CutOracle(Oracle):
-    """The best labeling by one minimum cut; other graphs are refused.
+    """The best labeling by one minimum cut; it refuses other graphs.
 
     Parameters
     ----------
@@ -18,8 +18,8 @@ cdef class CutOracle(Oracle):
     Raises
     ------
     ValueError
-        When it is asked for a model that is not super-modular; it names the example, the edge, the
-        states and by how much.
+        If a model is not super-modular; the message names the example, the edge, the
+        states and the amount.
     """
 
     cdef CutNetworks networks
@@ -57,7 +57,7 @@ cdef class CutOracle(Oracle):
 
 
 cdef class CutFirstOracle(Oracle):
-    """A minimum cut where the graph is super-modular, else another oracle's answer.
+    """A minimum cut if the graph is super-modular, else the answer of another oracle.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ cdef class CutFirstOracle(Oracle):
 
 
 cdef class CutFirstRelaxation(Relaxation):
-    """The linear relaxation: a labeling where the graph is super-modular, else another's answer.
+    """The linear relaxation: a labeling if the graph is super-modular, else another's answer.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ cdef class CutFirstRelaxation(Relaxation):
         self.work_bytes = max(networks.work_bytes, other.work_bytes)
 
     def allow(self, double gap):
-        """Tell the other relaxation; see the base."""
+        """Pass the gap to the other relaxation; see the base."""
         self.other.allow(gap)
 
     cdef int relax(self, Py_ssize_t i, const double* theta, double* mu, int* label,

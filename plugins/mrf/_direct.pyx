@@ -14,12 +14,12 @@ from structsolve.plugins.mrf._model cimport GraphModel, Model, other_end, weight
 cdef class WeightedModel(GraphModel):
     """A model of a graph, with a factor for the table of each edge.
 
-    Only what is in this module, and float_tree_reweighted(), takes it.
+    Only this module and float_tree_reweighted() accept it.
 
     Parameters
     ----------
     states, ends, unary, pair
-        As of :class:`~structsolve.plugins.mrf._model.GraphModel`.
+        See :class:`~structsolve.plugins.mrf._model.GraphModel`.
     weights : ndarray of shape (m,), optional
         1 by default.
     """
@@ -38,7 +38,7 @@ cdef class WeightedModel(GraphModel):
             self.model.weight = &view[0]
 
     cdef const double[:, :, ::1] _phi(self, phi):
-        # Checked; one spare row, so that there is an address.
+        # Return phi checked, with a spare row, so that it has an address.
         width = int(self.states.max())
         phi = np.asarray(phi, dtype=np.float64)
         if phi.shape != (self.model.m, 2, width):
@@ -59,9 +59,9 @@ def ascend(WeightedModel model not None, int max_iter, bint expands, bint transf
     model : WeightedModel
     max_iter : int
     expands : bool
-        Alpha-expansions come before local search.
+        Run alpha-expansions before local search.
     transform : bool
-        Return an equivalent transformation too; scores must be finite.
+        Also return an equivalent transformation; scores must be finite.
 
     Returns
     -------
@@ -75,7 +75,7 @@ def ascend(WeightedModel model not None, int max_iter, bint expands, bint transf
     cdef Py_ssize_t step = int(model.states.max())
     label = np.zeros(model.model.n, dtype=np.intc)
     cdef int[::1] label_view = label
-    # Not zeros: what is never used takes no memory.
+    # Not zeros: unused pages take no memory.
     cdef double[::1] work = np.empty(needed // 8 + 1)
     cdef double[:, :, ::1] phi
     cdef double* phi_p = NULL
@@ -159,7 +159,7 @@ def transformed_bound(WeightedModel model not None, phi):
 cdef bint _supported(const Model* model, Py_ssize_t e, Py_ssize_t v, Py_ssize_t s,
                      const double[:, :, ::1] phi, const double[::1] least,
                      const unsigned char* kept) noexcept nogil:
-    # Whether state s of v is in a maximal pair with a state of the other end of e that is left.
+    # Whether state s of v has a maximal pair with a remaining state of the other end of e.
     cdef Py_ssize_t w = other_end(model, e, v), t
     for t in range(model.states[w]):
         if kept[model.unary_at[w] + t]:
@@ -172,20 +172,20 @@ cdef bint _supported(const Model* model, Py_ssize_t e, Py_ssize_t v, Py_ssize_t 
 
 
 def maximal_states(WeightedModel model not None, phi, double tol):
-    """Return the maximal states that are left by arc consistency, and a labeling of them.
+    """Return the maximal states that arc consistency leaves, and a labeling by them.
 
     Parameters
     ----------
     model : WeightedModel
     phi : ndarray of shape (m, 2, K)
     tol : float
-        Less than the maximum by no more is maximal.
+        Scores within this of the maximum count as maximal.
 
     Returns
     -------
     kept : ndarray of bool of shape (sum of states,)
     label : ndarray of int of shape (n,) or None
-        Of states and pairs that are all maximal; None where none was met.
+        A labeling by maximal states and pairs; None if none was found.
     """
     cdef const double[:, :, ::1] view = model._phi(phi)
     cdef Model* m = &model.model
@@ -232,7 +232,7 @@ def maximal_states(WeightedModel model not None, phi, double tol):
                     waits[w] = 1
                     queue[(head + count) % m.n] = <int>w
                     count += 1
-        # Node after node, the first state that agrees with those before.
+        # Each node takes its first state that agrees with those before.
         for v in range(m.n):
             for s in range(m.states[v]):
                 if kept[m.unary_at[v] + s] and _agrees(m, v, s, view, least, label):

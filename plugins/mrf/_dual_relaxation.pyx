@@ -18,34 +18,33 @@ from structsolve.plugins.mrf._dual_relaxation_passes cimport (
 from structsolve.plugins.mrf._model cimport Model
 from structsolve.plugins.mrf._shape cimport GraphShape
 
-# Passes forward and back before the primal-dual method, and between its rounds on small graphs; it
-# comes earlier where STALL passes close less than SLOW of the gap.
+# Passes forward and back before the primal-dual method, and between its rounds on small graphs; the
+# method comes earlier if STALL passes close less than SLOW of the gap.
 cdef int PASSES = 40, MORE = 3, STALL = 5
 cdef double SLOW = 0.2
-# Larger graphs pass in single precision, between passes in double precision, where the largest
-# score is less than LARGE and more than its inverse; these passes end when the gap is ENOUGH of the
-# one at which to stop.
+# Larger graphs pass in single precision, between passes in double precision, if the largest score
+# is less than LARGE and more than its inverse; these passes end when the gap is ENOUGH of the
+# stopping gap.
 cdef double LARGE = 1e30, ENOUGH = 0.95
-# Active states are those with at most SLACK of the gap less than the best, twice as much in each
-# further round.
+# Active states are within SLACK of the gap of the best; each further round doubles SLACK.
 cdef double SLACK = 0.03
 cdef int ROUNDS = 4, STEPS = 200
-# Graphs of at most so many parts are solved further, by a linear program where that is not enough.
+# Graphs of at most so many parts are solved further, if necessary by a linear program.
 cdef Py_ssize_t SMALL = 4096
 cdef int SMALL_ROUNDS = 6, SMALL_STEPS = 1500
 cdef double SMALL_TOL = 1e-9
-# Parts of edges that the primal-dual method takes at most.
+# Most parts of edges for the primal-dual method.
 cdef Py_ssize_t CELLS = 1 << 14
-# Rounding of bounds, relative to what they add up.
+# Rounding error of bounds, relative to their summands.
 cdef double NOISE = 1e-14
-# ... and of marginals of which a labeling is told.
+# ... and of marginals that are recognised as a labeling.
 cdef double WHOLE = 1e-6
 
 
-# What is known of one answer.
+# State of one answer.
 cdef struct Search:
-    bint small, single          # few parts; whether passes in single precision are of use
-    bint fractional             # the best point is in mu, and no labeling
+    bint small, single          # few parts; whether passes in single precision help
+    bint fractional             # mu holds the best point, which is no labeling
     double tol, noise           # gap at which to stop; rounding of the bound
     double largest, rough, floor, never     # see _measure()
     double value, bound
@@ -53,23 +52,23 @@ cdef struct Search:
 
 
 cdef class DualRelaxation(Relaxation):
-    """The best point of the local polytope, up to a gap that the bound tells.
+    """The best point of the local polytope, up to a gap given by the bound.
 
-    Sequential dual ascent (TRW-S) comes first, mostly in single precision where a graph is not
-    small.  Where labeling and bound do not meet, states that are nearly best make a smaller linear
+    Sequential dual ascent (TRW-S) comes first, mostly in single precision on larger graphs.  If
+    labeling and bound do not meet, nearly best states make a smaller linear
     program; a primal-dual method solves it roughly from the last one's point, its point is moved
     onto the local polytope, its messages go back to all states, and so on.
 
-    An answer depends on the scores, and on what :meth:`allow` was told, alone: messages of earlier
-    calls were hardly of use.
+    An answer depends only on the scores and on the gap given to :meth:`allow`: messages of earlier
+    calls hardly helped.
 
     Parameters
     ----------
     finish : Relaxation
-        Answers where a small graph is left open by more than 1e-9, and where no point was found
-        that avoids what is forbidden.
+        Answers if a small graph has a gap above 1e-9, and if no point was found that avoids
+        forbidden parts.
     tol : float
-        Gap at which to stop on graphs that are not small, relative to the bound.
+        Stopping gap on larger graphs, relative to the bound.
     shape : GraphShape
     layout : PartLayout
     """
@@ -86,7 +85,7 @@ cdef class DualRelaxation(Relaxation):
         self.width = shape.row
         self.states = shape.max_nodes * ((shape.max_states + 3) // 4 * 4)
         self.cells = min(CELLS, shape.max_edges * shape.max_states * self.states // shape.max_nodes)
-        # Scores where they are not theta's own; messages; the smaller program.
+        # Scores if not read from theta; messages; the smaller program.
         self.split_at = (8 * layout.max_theta + 127) // 64 * 64
         self.core_at = self.split_at + (
             split_bytes(shape.max_nodes, shape.max_edges, self.width) + 127) // 64 * 64
@@ -97,7 +96,7 @@ cdef class DualRelaxation(Relaxation):
             shape.max_nodes, shape.max_edges, self.width, shape.edge_step != 0, shape.symmetric))
 
     def allow(self, double gap):
-        """Stop at this gap where it is wider; see the base."""
+        """Stop at this gap if it is wider; see the base."""
         self.allowed = gap
 
     cdef int relax(self, Py_ssize_t i, const double* theta, double* mu, int* label,
@@ -113,7 +112,7 @@ cdef class DualRelaxation(Relaxation):
                    room + self.core_at)
         self._solve(i, &split, &core, &search, mu, label)
         bound[0] = search.bound
-        if search.bound < search.floor:     # whatever is allowed scores more: nothing is
+        if search.bound < search.floor:     # any allowed labeling scores more: there is none
             memset(label, 0, split.n * sizeof(int))
             search.fractional, bound[0] = False, -INFINITY
         fractional = search.fractional and not self._whole(i, mu, label)
@@ -126,12 +125,12 @@ cdef class DualRelaxation(Relaxation):
                 search.small and bound[0] - value[0] > search.tol)):
             fractional = not self.finish.relax(i, theta, mu, label, value, &least, work)
             bound[0] = min(bound[0], least)
-        if bound[0] < value[0] + search.noise:      # equal but for rounding
+        if bound[0] < value[0] + search.noise:      # equal up to rounding
             bound[0] = value[0]
         return not fractional
 
     cdef bint _whole(self, Py_ssize_t i, const double* mu, int* label) noexcept nogil:
-        # Is the point that of a labeling but for rounding?
+        # Is the point a labeling up to rounding?
         cdef Model graph = self.shape.graph(i)
         cdef const double* row = mu + self.shape.node_start
         cdef Py_ssize_t v
@@ -148,7 +147,7 @@ cdef class DualRelaxation(Relaxation):
 
     cdef void _begin(self, Py_ssize_t i, const double* theta, char* room, Split* split,
                      Search* search) noexcept nogil:
-        # The graph, and its scores without what is forbidden.
+        # The graph, and its scores with finite ones in place of -inf.
         cdef Model graph = self.shape.graph(i)
         cdef Py_ssize_t e, j, size = self.shape.theta_size(i), parts
         cdef int s, t
@@ -204,7 +203,7 @@ cdef class DualRelaxation(Relaxation):
             fits = 30
             while fits and not build_core(core, split, label, slack):
                 slack, fits = 0.7 * slack, fits - 1
-            if not fits:        # too many states are best
+            if not fits:        # too many states are nearly best
                 break
             solve_core(core, 0.3 * search.tol, search.bound - search.tol - core.base,
                        SMALL_STEPS if search.small else STEPS)
@@ -219,7 +218,7 @@ cdef class DualRelaxation(Relaxation):
 
     cdef double _ascend(self, Split* split, Search* search, int passes, double value,
                         int* label) noexcept nogil:
-        # Passes until the gap is closed or they are slow; returns what the best labeling scores.
+        # Passes until the gap is closed or they are slow; returns the score of the best labeling.
         cdef int k
         cdef double x, before = INFINITY
         for k in range(passes):
@@ -336,8 +335,8 @@ cdef class DualRelaxation(Relaxation):
 
 
 cdef bint _measure(const Split* split, Search* search) noexcept nogil:
-    # The largest magnitude, sums of ranges and of smallest scores, and a score that no allowed state
-    # or pair can make up for; returns whether something is forbidden.
+    # The largest magnitude, sums of ranges and of smallest scores, and a score too low for any
+    # allowed state or pair to make up for; returns whether something is forbidden.
     cdef Py_ssize_t v
     cdef double least = 0, low, top
     cdef bint forbidden = False

@@ -1,4 +1,4 @@
-# The linear program over the states that matter, by a primal-dual method.
+# The linear program over the active states, by a primal-dual method.
 from structsolve.plugins.mrf._dual_relaxation_passes cimport Split
 
 
@@ -11,8 +11,8 @@ cdef struct Core:
     int* node                   # (n,) nodes of the graph
     int* count                  # (n,) active states
     int* edge                   # (m,) edges of the graph
-    int* slot                   # (graph's n,) number of a node here, -1 where one state is left
-    int* label                  # (graph's n,) the state that is left
+    int* slot                   # (graph's n,) number of a node here, -1 if one state is left
+    int* label                  # (graph's n,) the remaining state
     int* ends                   # (m, 2) numbers of nodes here
     int* state                  # (states,) of the graph's node
     Py_ssize_t* state_at        # (n + 1,)
@@ -27,16 +27,16 @@ cdef struct Core:
     double* y                   # (sums,) messages
     double* y_next
     double* y_first
-    double* give                # those of the least bound so far
+    double* give                # messages of the least bound so far
     double* gain                # (states,) cost of nodes and all messages
     double* beyond              # (states,) nodes of the point beyond a step
-    double* rest                # (states,) what rows and columns of an edge miss
+    double* rest                # (states,) what rows and columns of an edge lack
     double* degree              # (n,)
     Py_ssize_t nodes, width     # the graph's n; doubles of a row of `point`
     double* point               # (nodes, width) the nodes of the best point of the last program
-    bint pointed                # whether there was one
+    bint pointed                # whether that exists
     double weight               # of primal steps against dual ones
-    double base                 # what the rest of the graph scores
+    double base                 # score of the rest of the graph
     double value, bound         # of `best` and of `give`, without `base`
 
 
@@ -48,12 +48,12 @@ cdef void place_core(Core* core, Py_ssize_t n, Py_ssize_t m, Py_ssize_t width, P
                      Py_ssize_t cells, char* work) noexcept nogil
 # Takes the states with at most this slack, and those of the labeling; returns whether they fit.
 cdef bint build_core(Core* core, const Split* split, const int* label, double slack) noexcept nogil
-# Begins at the best point of the last program, if there was one.
+# Begins at the best point of the last program, if any.
 # Stops when bound - value <= tol, when the value is `enough`, or after max_iter iterations.
 cdef void solve_core(Core* core, double tol, double enough, int max_iter) noexcept nogil
 # Adds the best messages to those of the graph.
 cdef void lift_core(const Core* core, Split* split) noexcept nogil
-# What an edge of the graph keeps of the score of a pair of states.
+# The score of a pair of states that an edge of the graph keeps.
 cdef inline double edge_rest(const Split* split, Py_ssize_t e, int s, int t) noexcept nogil:
     return (split.table[e * split.table_step + s * split.width + t]
             + split.taken[2 * e * split.width + s] + split.taken[(2 * e + 1) * split.width + t])

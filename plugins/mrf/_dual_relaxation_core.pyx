@@ -2,7 +2,7 @@
 
 Restarted Halpern iterations of the primal-dual hybrid gradient (Lu & Yang 2024, "Restarted Halpern
 PDHG for linear programming"), preconditioned (Pock & Chambolle 2011).  Nodes stay on their simplex;
-edges only stay positive, and are moved onto the polytope where a point is asked for.
+edges only stay positive, and are moved onto the polytope to read a point.
 """
 
 from libc.math cimport INFINITY, exp, fabs, log, sqrt
@@ -32,14 +32,14 @@ cdef extern from "dual_relaxation_edge.h" nogil:
 
 cdef ss_edge_step edge_step = ss_pick_edge_step()
 
-# Iterations between looks at the gap.
+# Iterations between checks of the gap.
 cdef int LOOK = 40
 # A round ends when the residual has fallen to ENOUGH of what it was at its start, to LESS of it
 # and rises again, or when the round has taken LONG of all iterations.
 cdef double ENOUGH = 0.2
 cdef double LESS = 0.8
 cdef double LONG = 0.36
-# What padding scores.
+# Score of padding.
 cdef double NEVER = -1e30
 
 
@@ -148,7 +148,7 @@ cdef void _set_costs(Core* core, const Split* split) noexcept nogil:
                 e = split.near[j]
                 side = split.ends[2 * e] != v
                 x -= split.taken[(2 * e + side) * width + s]
-                # What is left of an edge to a node with one state; of two such nodes once.
+                # Remaining score of an edge to a node with one state; once for two such nodes.
                 w = split.ends[2 * e + 1 - side]
                 if core.slot[w] < 0 and (i >= 0 or side == 0):
                     w = core.label[w]
@@ -185,7 +185,7 @@ cdef void lift_core(const Core* core, Split* split) noexcept nogil:
             for a in range(core.count[i]):
                 taken[core.state[core.state_at[i] + a]] -= give[a]
             give += _padded(core.count[i])
-    # What an edge keeps towards a node with one state, its other end is given.
+    # What an edge keeps towards a node with one state goes to its other end.
     for i in range(core.n):
         v, states = core.node[i], core.state + core.state_at[i]
         for j in range(split.near_at[v], split.near_at[v + 1]):
@@ -231,7 +231,7 @@ cdef inline void _onto_simplex(Py_ssize_t k, double* x) noexcept nogil:
 
 cdef void _step(Core* core, double keep, double* moved) noexcept nogil:
     # x_next, y_next <- one step of the primal-dual method; x, y <- the next point; moved <- squares
-    # of what the step changed.
+    # of the step's changes.
     cdef Py_ssize_t i, f, a, first, k
     cdef double step, x, d
     cdef double* new
@@ -241,7 +241,7 @@ cdef void _step(Core* core, double keep, double* moved) noexcept nogil:
     for i in range(core.n):
         first, k = core.state_at[i], core.count[i]
         new, old = core.x_next + first, core.x + first
-        if core.degree[i] == 0:     # nothing but its own scores
+        if core.degree[i] == 0:     # only its own scores
             f = 0
             for a in range(k):
                 new[a] = 0
@@ -333,8 +333,8 @@ cdef void _begin(Core* core) noexcept nogil:
 
 
 cdef void _begin_at_point(Core* core) noexcept nogil:
-    # x <- the nodes of the last best point, but those that had other states than there are now, and
-    # the pairs that score most with these.
+    # x <- the nodes of the last best point, except those whose states have changed, and
+    # the best pairs given these.
     cdef Py_ssize_t i, f, a
     cdef double total
     cdef double* x
@@ -370,7 +370,7 @@ cdef void _keep_point(Core* core) noexcept nogil:
 
 
 cdef void _begin_again(Core* core) noexcept nogil:
-    # A new round from the last step, with steps that fit how far primal and dual went.
+    # A new round from the last step, with step sizes that match the primal and dual distances.
     cdef Py_ssize_t j, size = core.states + core.cells
     cdef double primal = 0, dual = 0, d
     for j in range(size):
@@ -441,10 +441,10 @@ cdef void _look(Core* core) noexcept nogil:
 
 
 cdef double _move(Core* core, Py_ssize_t f) noexcept nogil:
-    # Move an edge of `trial` onto the marginals of its ends; returns what it scores.
+    # Move an edge of `trial` onto the marginals of its ends; returns its score.
     #
-    # What is too much in rows, then in columns, is scaled down (Altschuler et al. 2017); what is
-    # missing then goes to the best pairs first.
+    # The excess in rows, then in columns, is scaled down (Altschuler et al. 2017); the deficit
+    # then goes to the best pairs first.
     cdef Py_ssize_t ka = core.count[core.ends[2 * f]], kb = core.count[core.ends[2 * f + 1]]
     cdef Py_ssize_t a, b, p = 0, q = 0, left, columns = _padded(kb)
     cdef const double* u = core.trial + core.state_at[core.ends[2 * f]]

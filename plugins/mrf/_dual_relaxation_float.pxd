@@ -11,7 +11,7 @@ cdef void place_singles(const Split* split, double largest, bint symmetric,
                         char* work) noexcept nogil
 # Copies the messages of `split` again.
 cdef void set_messages(const Split* split, char* work) noexcept nogil
-# Passes back and forth; label <- the labeling of the second.  Returns a bound, but for rounding.
+# Passes back and forth; label <- the labeling of the second.  Returns a bound, up to rounding.
 cdef double sweep_singles(char* work, const Split* split, int* label) noexcept nogil
-# Hands the messages of the last pass to `split`, whose next pass must go back.
+# Copies the messages of the last pass to `split`, whose next pass must go back.
 cdef void lift_singles(const char* work, Split* split) noexcept nogil

@@ -1,8 +1,8 @@
 """First passes of dual ascent in single precision.
 
-Any messages define a bound.  So the passes that need not be accurate, the first ones, are those of
-:mod:`structsolve.plugins.mrf._float_passes`, which take half the time and half the memory; passes
-in double precision go on from their messages.
+Any messages define a bound.  So the first passes, which need not be accurate, use
+:mod:`structsolve.plugins.mrf._float_passes` in half the time and half the memory; passes
+in double precision continue from their messages.
 """
 
 from libc.math cimport frexp, ldexp
@@ -15,7 +15,7 @@ from structsolve.plugins.mrf._float_passes cimport (
 from structsolve.plugins.mrf._table_kinds cimport MRF_GENERAL, mrf_table
 
 
-# A copy of a graph and its scores, nodes numbered in the order of passes; arrays lie behind it.
+# A copy of a graph and its scores, nodes numbered in the order of passes; arrays follow it.
 cdef struct Singles:
     mrf_passes passes
     mrf_pass run
@@ -38,19 +38,19 @@ cdef Py_ssize_t singles_bytes(Py_ssize_t n, Py_ssize_t m, Py_ssize_t width, bint
 cdef Py_ssize_t _copy_table(const Split* split, Py_ssize_t e, int most, Py_ssize_t row,
                             double scale, bint symmetric, Py_ssize_t start, mrf_table* table,
                             float* pair) noexcept nogil:
-    # Returns how many floats are taken.
+    # Returns the number of floats taken.
     cdef int s, t, rows = split.states[split.ends[2 * e]]
     cdef int columns = split.states[split.ends[2 * e + 1]]
     cdef const double* x = split.table + e * split.table_step
     cdef float* to = pair + start
     cdef float* back
-    if symmetric or not split.table_step:       # one for either direction, or for all edges
+    if symmetric or not split.table_step:       # one table for both directions, or for all edges
         rows = columns = most
     table.kind, table.straight, table.turned = MRF_GENERAL, start, start
     for s in range(rows):
         for t in range(columns):
             to[t] = <float>(scale * x[t])
-        for t in range(columns, <int>row):      # so that messages are those of a state
+        for t in range(columns, <int>row):      # so that messages equal those of a state
             to[t] = to[0]
         to += row
         x += split.width
@@ -127,7 +127,7 @@ cdef void place_singles(const Split* split, double largest, bint symmetric,
         edges[e].table, edges[e].weight = <int>(e if split.table_step else 0), 1
         edges[e].message = e * row
     size = 0
-    for i in range(n):      # tables lie as passes forward read them
+    for i in range(n):      # tables are in the order of passes forward
         for j in range(near_at[i], near_at[i + 1]):
             e = near[j]
             if edges[e].u + edges[e].v - i > i and (split.table_step or size == 0):
@@ -137,7 +137,7 @@ cdef void place_singles(const Split* split, double largest, bint symmetric,
 
 
 cdef inline int _later(const Singles* singles, Py_ssize_t e) noexcept nogil:
-    # The end of an edge that passes forward meet last.
+    # The end of an edge that passes forward visit last.
     return singles.passes.edges[e].v > singles.passes.edges[e].u
 
 

@@ -1,9 +1,9 @@
 """Sequential dual ascent with messages to both ends of every edge (TRW-S, Kolmogorov 2006).
 
-Each pass visits the nodes in order.  A node first collects from the edges to nodes before it all
-that they can give (their best remaining score becomes 0), then hands to each edge to later nodes an
-equal share of what it has.  The bound never rises.  This is TRW-S; messages of both ends are kept,
-so that other methods can go on from them, and they from others.
+Each pass visits the nodes in order.  A node first collects all that the edges to earlier nodes can
+give (their best remaining score becomes 0), then gives each edge to later nodes an equal share of
+its score.  The bound never rises.  This is TRW-S, but with messages of both ends kept, so that
+other methods can continue from them, and it from theirs.
 """
 
 from libc.math cimport INFINITY
@@ -44,7 +44,7 @@ cdef void place_split(Split* split, char* work) noexcept nogil:
 
 
 cdef void _order(Split* split) noexcept nogil:
-    # Breadth first from a node that is far out: messages then cross the whole graph in a pass.
+    # Breadth first from a peripheral node, so that messages cross the whole graph in a pass.
     cdef Py_ssize_t i, j, head, tail, v
     cdef int turn, w
     cdef int* roots = split.trial
@@ -101,7 +101,7 @@ cdef inline void _collect(Split* split, Py_ssize_t e, int side) noexcept nogil:
 
 
 cdef void _choose(Split* split, Py_ssize_t v) noexcept nogil:
-    # The best state given those of earlier nodes and what later edges give.
+    # The best state given those of earlier nodes and the messages of later edges.
     cdef Py_ssize_t j, e, width = split.width
     cdef int s, w, k = split.states[v], best = 0
     cdef double* scores = split.fresh
@@ -162,7 +162,7 @@ cdef double sweep(Split* split, bint forward) noexcept nogil:
             for s in range(k):
                 row[s] = own[s] - top
         share = split.share[v]
-        # What is left; exactly nothing where the edges take all.
+        # The rest; exactly 0 if the edges take all.
         bound += top * (1 - given * share) if given * share < 1 - 1e-12 else 0
         for j in range(split.near_at[v], split.near_at[v + 1]):
             e = split.near[j]

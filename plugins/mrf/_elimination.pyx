@@ -1,7 +1,7 @@
-"""Best labelings of narrow graphs, exactly, by eliminating one node after the other.
+"""Best labelings of narrow graphs, exactly, by eliminating nodes one by one.
 
-A node is maximised out (Bertele, Brioschi 1972): a table has the best score of it, and of all that
-went before, for each labeling of its neighbours, which are neighbours of each other from then on.
+A node is maximised out (Bertele, Brioschi 1972): a table has the best score of it, and of all
+earlier nodes, for each labeling of its neighbours, which then become neighbours of each other.
 """
 
 import numpy as np
@@ -15,8 +15,8 @@ from structsolve.plugins.mrf._model cimport GraphModel, Model, edge_scores, othe
 from structsolve.plugins.mrf._shape cimport GraphShape
 
 cdef struct Input:
-    const double* now       # row of the states of the node that goes
-    Py_ssize_t[WIDEST] move     # to the next labeling, where that neighbour is the last to change
+    const double* now       # row of the states of the eliminated node
+    Py_ssize_t[WIDEST] move     # to the next labeling, if that neighbour changes last
 
 
 cdef Py_ssize_t elimination_bytes(const Plan* plan, const Model* model) noexcept nogil:
@@ -24,23 +24,23 @@ cdef Py_ssize_t elimination_bytes(const Plan* plan, const Model* model) noexcept
     for v in range(plan.n):
         most = max(most, model.states[v])
         edges = max(edges, plan.scope_at[v + 1] - plan.scope_at[v])
-    # Tables; a row per neighbour and one of one's own; tables of pairs, a state's row each, and one
-    # for the first neighbour; sums.
+    # Tables; a row per neighbour and one for the node; tables of pairs, one row per state, and
+    # one for the first neighbour; sums.
     doubles = plan.doubles + (edges + 2) * most + (edges + 1) * most * most
     return (doubles * 8 + plan.choice_at[plan.n]
             + plan.n * <Py_ssize_t>(2 * sizeof(int) + sizeof(Input)) + 255) // 64 * 64
 
 
 cdef struct Room:
-    # Where the work of a plan lies.
+    # Arrays of a plan in the work memory.
     double* tables
     double* rows
     double* pairs
     double* firsts
     double* sums
     unsigned char* choices
-    int* waiting        # the first table that waits for a step, -1: none
-    int* behind         # the next one behind each
+    int* waiting        # the first table waiting for a step, -1: none
+    int* behind         # the next one after each
     Input* inputs       # of one step; any number of tables may wait for it
 
 
@@ -107,8 +107,8 @@ cdef double eliminate(const Model* model, const Plan* plan, int* label, char* wo
 
 cdef void _sums_given(const Model* model, const Plan* plan, Py_ssize_t step, const int* label,
                       const Room* room) noexcept nogil:
-    # room.sums <- the best score of each state of a step, given the labels of later ones, but for
-    # what these score among themselves.
+    # room.sums <- the best score of each state of a step, given the labels of later ones, without
+    # the scores among these.
     cdef int v = plan.order[step], u
     cdef Py_ssize_t K = model.states[v], s, k, stride, jump, entry
     cdef const double* row
@@ -147,8 +147,8 @@ cdef Py_ssize_t elimination_kbest_bytes(const Plan* plan, const Model* model,
 
 cdef Py_ssize_t eliminate_kbest(const Model* model, const Plan* plan, Py_ssize_t k, int* labels,
                                 double* values, char* work) noexcept nogil:
-    # Lawler's partition: a set agrees with an answer in the steps after one, where it takes a state
-    # that is not as good; what goes before follows from the tables.
+    # Lawler's partition: a set agrees with an answer in the steps after one, and has a worse state
+    # there; earlier steps follow from the tables.
     cdef Room room = _room_in(plan, model, work)
     cdef Candidate* sets = <Candidate*>(work + elimination_bytes(plan, model))
     cdef int* first = <int*>(sets + k * plan.n)
@@ -170,7 +170,7 @@ cdef Py_ssize_t eliminate_kbest(const Model* model, const Plan* plan, Py_ssize_t
             label[plan.order[step]] = _first_best(room.sums, model.states[plan.order[step]])
         values[count] = score(model, label)
         if count and values[count] > values[count - 1]:
-            values[count] = values[count - 1]       # equal but for rounding
+            values[count] = values[count - 1]       # equal up to rounding
         first[count] = min(item.v, <int>n - 1)
         count += 1
         if count == k:
@@ -202,8 +202,8 @@ cdef double _maximise(const Model* model, const Plan* plan, Py_ssize_t step,
     """The table of one step; returns its largest entry.
 
     Neighbours count like digits, the first to go the fastest.  Row a of room.rows has the scores of
-    the node's states with those of the pairs with neighbours a and later ones.  Most of the time
-    goes to blocks of the first neighbours, in which only the incoming tables change.
+    the node's states plus those of its pairs with neighbours a and later ones.  Most time is spent
+    on blocks of the first neighbours, in which only the incoming tables change.
     """
     cdef int v = plan.order[step], u, a, other
     cdef Py_ssize_t K = model.states[v], width = plan.scope_at[step + 1] - plan.scope_at[step]
@@ -235,8 +235,8 @@ cdef double _maximise(const Model* model, const Plan* plan, Py_ssize_t step,
                 row = edge_scores(model, model.near[position], v, t, &stride)
                 for s in range(K):
                     pair[k][t * K + s] += row[s * stride]
-    # The first `run` neighbours are counted in one block: after the first one they have no pair, and
-    # all tables that come in have them.
+    # One block covers the first `run` neighbours: those after the first have no pair, and
+    # all incoming tables include them.
     for k in range(1, width):
         if pair[k] != NULL:
             run = min(run, <int>k)
@@ -391,14 +391,14 @@ def best_labelings(GraphModel model not None, double most_table, double most_ent
     ----------
     model : GraphModel
     most_table, most_entries : float
-        As of :class:`Plans`.
+        See :class:`Plans`.
     k : int, default=1
-        Labelings that are wanted.
+        Number of labelings.
 
     Returns
     -------
     labels : ndarray of int of shape (at most k, n), or None
-        The best ones; None where there is no plan within these limits.
+        The best ones; None if no plan keeps these limits.
     values : ndarray
         Their scores; -inf where all are forbidden.
     """

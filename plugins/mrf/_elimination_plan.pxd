@@ -1,20 +1,20 @@
-# Plans of how graphs are eliminated.
+# Plans to eliminate the nodes of graphs.
 
-# Neighbours of a node when it goes, at most.
+# Most neighbours of a node when it is eliminated.
 cdef enum:
     WIDEST = 32
 
 
-# How one graph is eliminated.  All arrays are the owner's.
+# Plan of one graph.  The owner holds all arrays.
 cdef struct Plan:
     Py_ssize_t n
-    const int* order                # nodes, the first to go first
-    const Py_ssize_t* scope_at      # (n + 1,) where the neighbours that are left begin in `scope`
-    const int* scope                # steps at which they go, rising
-    const Py_ssize_t* table_at      # where the table of each step lies among doubles
-    const Py_ssize_t* choice_at     # (n + 1,) where its choices lie, in bytes
+    const int* order                # nodes in order of elimination
+    const Py_ssize_t* scope_at      # (n + 1,) start of the remaining neighbours in `scope`
+    const int* scope                # their steps, rising
+    const Py_ssize_t* table_at      # offset of each step's table, in doubles
+    const Py_ssize_t* choice_at     # (n + 1,) offset of its choices, in bytes
     Py_ssize_t doubles              # of the tables that live at once
-    double entries                  # sums that are compared on the way; 0: there is no plan
+    double entries                  # number of compared sums; 0: no plan
 
 
 # Plans of all graphs of a shape.
@@ -30,5 +30,5 @@ cdef class Plans:
     cdef const Py_ssize_t* scope_at_p
     cdef const Py_ssize_t* table_at_p
     cdef const Py_ssize_t* choice_at_p
-    cdef readonly double most_entries   # of any graph; infinite where one has no plan
+    cdef readonly double most_entries   # most of any graph; infinite if one has no plan
     cdef Plan of(self, Py_ssize_t g) noexcept nogil

@@ -1,8 +1,8 @@
 # build: glue
-"""In which order the nodes of graphs are eliminated, and where the tables of each step lie.
+"""Orders to eliminate the nodes of graphs, and offsets of the tables of each step.
 
-Once per graph: scores come later.  Orders are tried by a few rules, and the one that compares the
-fewest sums is taken.
+Plans are made once per graph, before scores are known.  A few rules give orders, and the order that
+compares the fewest sums is taken.
 """
 
 import numpy as np
@@ -25,12 +25,12 @@ cdef extern from *:
     """
     int ss_bits(uint64_t x) nogil
 
-# Nodes of a graph that gets a plan, at most; of one whose fill is counted.
+# Most nodes of a graph with a plan; of a graph whose fill is counted.
 cdef enum:
     MOST_NODES = 4096
     FEW_NODES = 1024
 
-# Orders that are tried.
+# Rules for orders.
 cdef enum Rule:
     GIVEN       # as nodes are numbered
     WEIGHT      # fewest labelings of the neighbours first
@@ -38,12 +38,12 @@ cdef enum Rule:
 
 
 cdef struct Graph:
-    # What is left of a graph: neighbours as bits.
+    # The rest of a graph: neighbours as bits.
     Py_ssize_t n, words
     uint64_t* near
     uint64_t* left
     double* weight      # labelings of each node's neighbours
-    Py_ssize_t* fill    # pairs of them that are no neighbours
+    Py_ssize_t* fill    # pairs of neighbours that are not adjacent
 
 
 cdef inline uint64_t* _row(const Graph* graph, Py_ssize_t v) noexcept nogil:
@@ -76,7 +76,7 @@ cdef double _simulate(Graph* graph, const Model* model, Rule rule, double most_t
                       double most_entries, int* order) noexcept nogil:
     """order <- an order by a rule; returns the sums that it compares.
 
-    Infinite where a table is too large, or all of them are.
+    Infinite if one table, or all together, are too large.
     """
     cdef Py_ssize_t n = graph.n, W = graph.words, step, v, u, k, best, e, degree
     cdef double total = 0
@@ -136,7 +136,7 @@ cdef double _simulate(Graph* graph, const Model* model, Rule rule, double most_t
 
 
 cdef void _update(Graph* graph, const Model* model, const uint64_t* row, bint fill) noexcept nogil:
-    # Measures of the neighbours of a node that went; with fill, of their neighbours too.
+    # Update the neighbours of an eliminated node; for fill, their neighbours too.
     cdef Py_ssize_t k, u
     cdef uint64_t bits
     for k in range(graph.words):
@@ -157,7 +157,7 @@ cdef void _update(Graph* graph, const Model* model, const uint64_t* row, bint fi
 
 cdef double _best_order(Graph* graph, const Model* model, double most_table, double most_entries,
                         int* order, int* trial) noexcept nogil:
-    # order <- the cheapest of all rules'; returns its cost, infinite where none will do.
+    # order <- the cheapest of all rules'; returns its cost, infinite if none is possible.
     cdef double best = INFINITY, cost
     cdef int rule
     for rule in range(3):
@@ -172,14 +172,14 @@ cdef double _best_order(Graph* graph, const Model* model, double most_table, dou
 
 cdef Py_ssize_t _scopes(Graph* graph, const Model* model, const int* order, int* position,
                         Py_ssize_t* scope_at, int* scope) noexcept nogil:
-    # scope <- the steps at which each step's neighbours go, rising; NULL: only counts them.
+    # scope <- the steps that eliminate each step's neighbours, rising; NULL: only counts them.
     cdef Py_ssize_t n = graph.n, W = graph.words, step, v, e, k, size = 0, first
     cdef uint64_t bits
     cdef uint64_t* row
     cdef uint64_t* other
     for step in range(n):
         position[order[step]] = <int>step
-    # Nodes are numbered by their steps: the lowest bit of a row goes first.
+    # Nodes are numbered by their steps: the lowest bit of a row is eliminated first.
     memset(graph.near, 0, n * W * sizeof(uint64_t))
     for e in range(model.m):
         k, v = position[model.ends[2 * e]], position[model.ends[2 * e + 1]]
@@ -201,7 +201,7 @@ cdef Py_ssize_t _scopes(Graph* graph, const Model* model, const int* order, int*
                 if first < 0:
                     first = v
         if first >= 0:
-            # What is left are neighbours of each other: the first of them has all others.
+            # The remaining nodes are neighbours of each other: the first one has all others.
             other = _row(graph, first)
             for k in range(W):
                 other[k] |= row[k]
@@ -214,9 +214,9 @@ cdef Py_ssize_t _scopes(Graph* graph, const Model* model, const int* order, int*
 cdef Py_ssize_t _place(const Model* model, const int* order, const Py_ssize_t* scope_at,
                        const int* scope, Py_ssize_t* table_at, Py_ssize_t* choice_at,
                        Py_ssize_t* size, int* live, bint keep) noexcept nogil:
-    """Where choices lie, and tables: the first gap that is large enough; returns doubles.
+    """Place choices, and tables in the first gap that is large enough; returns doubles.
 
-    `keep`: tables stay for good.
+    `keep`: tables are never overwritten.
     """
     cdef Py_ssize_t n = model.n, step, k, j, count = 0, most = 0, end, gap
     cdef Py_ssize_t K
@@ -230,7 +230,7 @@ cdef Py_ssize_t _place(const Model* model, const int* order, const Py_ssize_t* s
             (size[step] + 7) // 8 if K == 2 else size[step] * (1 if K <= 256 else 4) if K > 2 else 0)
         # 4-byte choices at multiples of 4.
         choice_at[step + 1] = (choice_at[step + 1] + 7) // 8 * 8
-        # `live`: steps whose tables wait, by where they lie.
+        # `live`: steps whose tables wait, by offset.
         end = 0
         gap = count
         for k in range(count):
@@ -244,7 +244,7 @@ cdef Py_ssize_t _place(const Model* model, const int* order, const Py_ssize_t* s
             live[k] = live[k - 1]
         live[gap] = <int>step
         count += 1
-        # Tables that this step has used go; one without neighbours is a number, added up at once.
+        # Free the tables used by this step; one without neighbours is a number, added at once.
         j = count if keep else 0
         for k in range(0 if keep else count):
             if live[k] == step:
@@ -259,22 +259,22 @@ cdef Py_ssize_t _place(const Model* model, const int* order, const Py_ssize_t* s
 
 
 cdef class Plans:
-    """Plans of some graphs, where there are such of limited cost.
+    """Plans of some graphs, if their cost is within limits.
 
     Parameters
     ----------
     graphs : GraphShape or GraphModel
     most_table : float
-        Largest number of entries of a table.
+        Most entries of a table.
     most_entries : float
-        Largest number of sums that are compared for one graph.
+        Most sums to compare for one graph.
     keep : bool, default=False
-        All tables stay: for the k best.
+        Keep all tables, for the k best.
 
     Attributes
     ----------
     most_entries : float
-        Of the graph that needs most; infinite where one has no plan.
+        Most sums of any graph; infinite if one has no plan.
     """
 
     def __init__(self, graphs, double most_table, double most_entries, bint keep=False):

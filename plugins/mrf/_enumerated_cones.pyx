@@ -1,4 +1,4 @@
-"""The best labeling in a cone of the label plane, by enumeration: time grows with their number."""
+"""The best labeling in a cone of the label plane, by enumeration of all labelings."""
 
 import numpy as np
 
@@ -12,14 +12,14 @@ from structsolve.plugins.mrf._model cimport (
 )
 from structsolve.plugins.mrf._shape cimport GraphShape
 
-# Error of sums in another order than that of score(), in units of the scores.
+# Error of sums in another order than in score(), in units of the scores.
 cdef double ROUNDING = 1e-14
-# Labelings of the last nodes that are scored together.
+# Most labelings of the last nodes to score together.
 cdef Py_ssize_t TABLE = 64
 
 
 cdef inline Py_ssize_t _split(const Model* model, Py_ssize_t* size) noexcept nogil:
-    # First of the last nodes that are scored together, and how many labelings these have.
+    # First of the nodes that are scored together, and the number of their labelings.
     cdef Py_ssize_t v = model.n
     size[0] = 1
     while v and size[0] * model.states[v - 1] <= TABLE:
@@ -44,7 +44,7 @@ cdef inline bint _allowed(double h, double g, const Cone* cone) noexcept nogil:
 
 cdef void _condition(const Model* model, int v, int s, const double* scores,
                      double* out) noexcept nogil:
-    # out <- scores of the nodes behind v once v has state s.
+    # out <- scores of the nodes after v if v has state s.
     cdef int e, w, t
     cdef Py_ssize_t j, step = 0, after = model.unary_at[v + 1]
     cdef const double* row
@@ -115,7 +115,7 @@ cdef bint _argmax(const Model* first, const Model* second, const Cone* cone, int
     # and edges.  Labelings with h or g of -inf are never allowed.
     #
     # Depth first over all but the last nodes; each depth keeps the scores of later nodes given the
-    # states so far, so that a labeling costs what its last nodes do.
+    # states so far, so that a labeling costs only its last nodes.
     cdef Py_ssize_t n = first.n, width = first.unary_at[n], v = 0, size, i, j, part
     cdef Py_ssize_t begin = _split(first, &size)
     cdef double* sum_h = <double*>work          # of the states so far, before node v
@@ -184,7 +184,7 @@ cdef bint _argmax(const Model* first, const Model* second, const Cone* cone, int
 
 
 cdef class EnumeratedCones(ConeOracle):
-    """The best labeling in a cone, of few.
+    """The best labeling in a cone, of few labelings.
 
     Parameters
     ----------
@@ -225,17 +225,17 @@ def constrained_argmax(GraphModel first not None, GraphModel second not None, do
     lam : float
         Weight of g.
     alpha, beta : float
-        Only labelings with ``beta h < g <= alpha h`` count.  For ``alpha = inf`` these are all
+        Only labelings with ``beta h < g <= alpha h`` are allowed, for ``alpha = inf`` all
         with ``beta h < g`` and ``h >= 0``.
     h0, g0 : float, default=0.0
         Constants.
     twin : bool, default=False
-        Only labelings with ``beta h <= g < alpha h`` count instead.
+        Allow labelings with ``beta h <= g < alpha h`` instead.
 
     Returns
     -------
     label : ndarray of int of shape (n,), or None
-        None where no labeling is within the angle.
+        None if no labeling is within the angle.
     h, g : float
         Its values, or -inf.
 

@@ -1,10 +1,10 @@
-"""Alpha-expansion: all nodes at once may take one state, or keep theirs (Boykov et al. 2001).
+"""Alpha-expansion: all nodes at once may switch to one state (Boykov et al. 2001).
 
 The best such move is a minimum cut where ``t(x, y) + t(a, a) >= t(x, a) + t(a, y)`` for the states
-x, y of both ends of an edge and the move's state a, as of Potts tables and of all metrics.  Where
-that is broken, t(x, a) and t(a, y) are lowered by half of what is missing each: no move then seems
-better than it is (Rother, Kumar, Kolmogorov, Blake 2005), and staying seems as good as it is.
-The cut of each state begins with the flow of the last one for it (Kohli, Torr 2005).
+x, y of both ends of an edge and the move's state a, as for Potts tables and all metrics.  Where
+this fails, t(x, a) and t(a, y) are each lowered by half of the deficit: no move then seems better
+than it is (Rother, Kumar, Kolmogorov, Blake 2005), and the score of staying is exact.
+The cut of each state starts from its last flow (Kohli, Torr 2005).
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ from structsolve.algorithms.minimum_cut cimport (
 
 from structsolve.plugins.mrf._model cimport GraphModel, Model, magnitude, score, weight_of
 
-# Gains below this, in units of the model's scores, may be rounding: labelings stay.
+# Gains below this, in units of the model's scores, may be rounding: they are ignored.
 cdef double ROUNDING = 1e-14
 
 
@@ -56,10 +56,10 @@ cdef inline void _edge(const Model* model, Py_ssize_t e, double* low, double* ri
 cdef void _forbidding(double low, double right, double down, double both, double* first,
                       double* second, double* terminals, int u, int v) noexcept nogil:
     # As in _load(), where some of right, down and both are -inf.  An end that may not change at all
-    # has the terminal -INFINITY, which stays whatever is added.
+    # has the terminal -INFINITY, which no addition changes.
     first[0] = second[0] = 0
     if both == -INFINITY:
-        # One of them alone may change, unless it may not anyway.
+        # Either end alone may change, unless it is forbidden.
         if terminals[u] + down > -INFINITY and terminals[v] + right > -INFINITY:
             if terminals[u] + down <= terminals[v] + right:
                 terminals[u] = -INFINITY
@@ -170,14 +170,14 @@ def expansion(GraphModel model not None, label, weights=None):
     model : GraphModel
         Scores to maximise.
     label : array of int of shape (n,)
-        Where to start.
+        The start.
     weights : array of shape (m,), optional
         Factors of the edges' tables.
 
     Returns
     -------
     label : ndarray of int of shape (n,)
-        Where the moves are super-modular, none to one state improves it.
+        If the moves are super-modular, no move to one state improves it.
     value : float
         Its score.
 

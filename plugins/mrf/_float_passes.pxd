@@ -35,10 +35,10 @@ cdef extern from "passes.h" nogil:
 # Bytes of `work` (8-byte aligned) for this model; only sizes are read, and whether edges share a
 # table.
 cdef Py_ssize_t dual_ascent_bytes(const Model* model) noexcept nogil
-# label, value, bound <- as of trws() of _trws.pxd, which also takes over forests and graphs that
-# forbid something, and returns the number of iterations.  Unless phi is NULL, which takes finite
-# scores: phi <- an equivalent transformation of the scores, as Pass.phi has it, and phi_bound <-
-# the bound that it gives.
+# label, value, bound <- see trws() of _trws.pxd, which takes over for forests and graphs with
+# forbidden states or pairs; returns the number of iterations.  Unless phi is NULL, scores must be
+# finite: phi <- an equivalent transformation of the scores, see Pass.phi, and phi_bound <-
+# its bound.
 cdef int dual_ascent(const Model* model, int max_iter, double tol, int* label, double* value,
                      double* bound, double* phi, Py_ssize_t phi_step, double* phi_bound,
                      char* work) noexcept nogil

@@ -1,9 +1,9 @@
 """TRW-S whose passes are in single precision, with bounds in double precision.
 
-Any messages define a bound.  So passes may round as they like: from time to time one pass in
-double precision, which begins with their messages, gives a bound that holds but for the rounding of
-doubles, for which it is raised.  Where single precision ends close to an optimum, double precision
-goes on from there.
+Any messages define a bound.  So passes may round freely.  From time to time one pass in double
+precision, starting from their messages, gives a bound that holds up to the rounding of
+doubles; it is raised by that error.  If single precision ends close to an optimum, double precision
+continues from there.
 """
 
 import numpy as np
@@ -27,23 +27,23 @@ from structsolve.plugins.mrf._trws cimport (
 cdef double STALLED = 1e-7
 cdef int PATIENCE = 10
 cdef double CLOSE = 1e-5
-# What sums of doubles, and tables that are of a kind but for rounding, may be wrong by.
+# Error of sums of doubles, and tolerance when recognising kinds of tables.
 cdef double ROUNDING = 1e-14
-# From so many states on, messages of linear and of quadratic scores are quicker in O(K) than by the
+# From so many states on, messages of linear and of quadratic scores are faster in O(K) than by
 # vectors of the table.
 cdef int LINEAR_FROM = 128
 cdef int QUADRATIC_FROM = 256
-# Sums of scores from here on do not fit single precision.
+# Sums of scores from this size on do not fit single precision.
 cdef double TOO_LARGE = 1e34
 
 
 cdef struct Copy:
-    # The scores in single precision, less what is added to all states of a node or an edge.
+    # The scores in single precision, less a constant for each node or edge.
     mrf_passes passes
     mrf_pass run
     double scale                # of the copy, a power of two
-    double added                # the sum of that
-    double size                 # sum of the largest magnitudes of nodes and edges, without it
+    double added                # the sum of the constants
+    double size                 # sum of the largest magnitudes of nodes and edges, without them
 
 
 cdef inline Py_ssize_t _whole(Py_ssize_t size) noexcept nogil:
@@ -64,7 +64,7 @@ cdef inline Py_ssize_t _message_size(const Model* model, Py_ssize_t e, int lanes
 
 
 cdef inline Py_ssize_t _copy_size(const Model* model, Py_ssize_t e, int lanes) noexcept nogil:
-    # Of an edge's table and of the transposed one.
+    # For an edge's table and its transpose.
     cdef Py_ssize_t k = model.states[model.ends[2 * e]], other = model.states[model.ends[2 * e + 1]]
     return k * _padded(other, lanes) + other * _padded(k, lanes)
 
@@ -82,13 +82,13 @@ cdef Py_ssize_t _shared(const Model* model) noexcept nogil:
     return start if start + floats <= doubles else -1
 
 
-# The arrays of a copy, in the order in which they lie.
+# The arrays of a copy, in memory order.
 cdef enum:
     EDGES, TABLES, ROW_AT, SHARE, UNARY, MESSAGE, OWN, TRIAL, PAIR, ARRAYS
 
 
 cdef Py_ssize_t _place(const Model* model, Copy* copy, char* work) noexcept nogil:
-    # Where all arrays lie; returns their size.  A NULL copy has only that.
+    # Place all arrays; returns their size.  For a NULL copy, only returns the size.
     cdef Py_ssize_t v, e, tables, rows = 0, messages = 0, cells = 0, widest = 0, total = 0, k
     cdef Py_ssize_t size[ARRAYS]
     cdef char* place[ARRAYS]
@@ -143,7 +143,7 @@ cdef double _highest(const double* row, Py_ssize_t size, double* lowest) noexcep
 
 
 cdef void _copy_tables(const Model* model, Copy* copy, double* largest) noexcept nogil:
-    # Kinds of tables, and where general ones shall lie.
+    # Kinds of tables, and offsets of general ones.
     cdef Py_ssize_t e, cells = 0, messages = 0, tables
     cdef int lanes = _lanes(model), rows, columns
     cdef bint shared = one_table(model), negative = False, general
@@ -213,7 +213,7 @@ cdef void _fill(const Model* model, Copy* copy) noexcept nogil:
         rows, columns = model.states[model.ends[2 * e]], model.states[model.ends[2 * e + 1]]
         source = model.pair + model.pair_at[e]
         top = _highest(source, rows * columns, &low)
-        # In the padding, messages shall be as those of a state.
+        # Messages of padding must equal those of a state.
         width = _padded(columns, lanes)
         row = <float*>copy.passes.pair + table.straight
         for s in range(rows):
@@ -233,7 +233,7 @@ cdef void _fill(const Model* model, Copy* copy) noexcept nogil:
 
 
 cdef double _bound(const Model* model, const Copy* copy, Pass* state) noexcept nogil:
-    # The bound of the messages as they are after a pass forward, in double precision.
+    # The bound of the messages after a pass forward, in double precision.
     cdef Py_ssize_t e
     cdef int s, k
     cdef double* message
@@ -317,25 +317,25 @@ cdef int dual_ascent(const Model* model, int max_iter, double tol, int* label, d
         phi_bound[0] = backward(model, &state, NULL)
         bound[0] = min(bound[0], phi_bound[0])
     bound[0] += slack
-    if bound[0] <= value[0] + 2 * slack:            # equal but for rounding
+    if bound[0] <= value[0] + 2 * slack:            # equal up to rounding
         bound[0] = value[0]
     return done
 
 
 def float_tree_reweighted(GraphModel model not None, int max_iter=1000, double tol=0.0,
                           bint reparametrize=False):
-    """As :func:`~structsolve.plugins.mrf._trws.tree_reweighted`, with passes in single precision.
+    """Like :func:`~structsolve.plugins.mrf._trws.tree_reweighted`, but in single precision.
 
     Parameters
     ----------
     model : GraphModel
         Or a :class:`~structsolve.plugins.mrf._direct.WeightedModel`.
     max_iter : int, default=1000
-        Iterations at most.
+        Most iterations.
     tol : float, default=0.0
-        Stop once the bound exceeds the labeling's score by no more.
+        Stop once the bound exceeds the labeling's score by at most this.
     reparametrize : bool, default=False
-        Return an equivalent transformation too; scores must be finite.
+        Also return an equivalent transformation; scores must be finite.
 
     Returns
     -------

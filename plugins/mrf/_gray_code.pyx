@@ -1,14 +1,14 @@
 """All labelings of a small model: the best one, max-marginals, the k best; by Gray codes.
 
-There are two ways.  In general one node changes its state at a time.  The score is carried along,
+There are two ways.  In general one node changes its state at a time.  The score is updated,
 which costs the node's edges instead of the whole graph; a labeling that may be the best is scored
-afresh, so that accumulated rounding never decides.
+anew, so that accumulated rounding never decides.
 
 Where every node has two states and every score is finite, a table over the first nodes is kept for
 each labeling of the rest.  With x in {0, 1} the score is ``constant + sum_v a_v x_v + sum_e j_e x_u
-x_v``.  Of the first nodes all 2^k sums are in the table, made by doubling; the rest run through a
-Gray code, and add to the table a linear function of the first nodes, again by doubling.  That is
-two additions a labeling, in loops that the compiler turns into vectors.
+x_v``.  The table has all 2^k sums of the first nodes, built by doubling; the other nodes run
+through a Gray code, and add to the table a linear function of the first nodes, again by doubling.
+This takes two additions per labeling, in loops that the compiler vectorises.
 """
 
 from libc.math cimport INFINITY, fabs
@@ -21,7 +21,7 @@ from structsolve.plugins.mrf._model cimport Model, other_end, score
 
 # -- any states: one node changes at a time ------------------------------------------------------
 
-# Error of the carried score, relative to the size of all scores.
+# Error of the updated score, relative to the size of all scores.
 cdef double SLACK = 1e-11
 
 
@@ -35,7 +35,7 @@ cdef struct GrayCode:
 
 
 cdef struct Carried:
-    # Score of the current labeling, and what each state of each node contributes.
+    # Score of the current labeling, and the contribution of each state of each node.
     const Model* model
     double* gain            # as model.unary: the state's score, given the neighbours' states
     double total, slack
@@ -180,7 +180,7 @@ cdef Py_ssize_t _mixed_kbest(const Model* model, Py_ssize_t k, int* labels, doub
     v = 0
     while v >= 0:
         if h.total >= entry_value(&best) - h.slack:
-            # The states are its digits: of labelings of equal score the lowest states win.
+            # The states are its digits: ties go to the lowest states.
             number = 0
             for v in range(model.n):
                 number = number * model.states[v] + code.state[v]
@@ -203,7 +203,7 @@ cdef Py_ssize_t _mixed_kbest(const Model* model, Py_ssize_t k, int* labels, doub
 
 cdef enum:
     LOW = 9         # the tables of 2^LOW doubles stay in the nearest cache
-    CUBE = 20       # nodes at most; other decoders take larger models
+    CUBE = 20       # most nodes; other decoders take larger models
 
 
 cdef struct Cube:
@@ -213,7 +213,7 @@ cdef struct Cube:
     double* table       # (2^low,) sums within the first nodes
     double* line        # (2^low,) linear function of the first nodes
     double offset       # sum within the rest, constant included
-    unsigned long rest  # bits of the nodes behind the first
+    unsigned long rest  # bits of the nodes after the first
 
 
 cdef bint cube_fits(const Model* model) noexcept nogil:
@@ -279,7 +279,7 @@ cdef inline void _double(double* line, const double* a, Py_ssize_t n) noexcept n
 
 
 cdef inline void _flip(Cube* cube, unsigned long step) noexcept nogil:
-    # To labeling number `step` of the rest in the Gray code; `line` follows.
+    # Move the rest to labeling number `step` of the Gray code, and update `line`.
     cdef Py_ssize_t b = 0, v, w, n = cube.n
     cdef const double* row
     if step:
@@ -300,7 +300,7 @@ cdef inline void _flip(Cube* cube, unsigned long step) noexcept nogil:
 
 
 cdef inline double _top(Py_ssize_t size, const double* table, const double* line) noexcept nogil:
-    # Largest sum of the two; eight at a time, which compilers turn into vectors of maxima.
+    # Largest sum of the two; eight at a time, which compilers vectorise.
     cdef double[8] best
     cdef double x, top
     cdef Py_ssize_t k, r

@@ -1,4 +1,4 @@
-# The k best labelings of an enumeration, by their numbers: a heap whose root is the worst of them.
+# The k best labelings of an enumeration, by their numbers, in a heap with the worst at its root.
 from libc.math cimport INFINITY
 
 
@@ -19,7 +19,7 @@ cdef inline void start_ranked(Ranked* best, Py_ssize_t k, char* work) noexcept n
 
 
 cdef inline double entry_value(const Ranked* best) noexcept nogil:
-    # A later labeling must exceed it to be among the best.
+    # A later labeling must exceed this value to be among the best.
     return best.value[0] if best.size == best.k else -INFINITY
 
 
@@ -65,7 +65,7 @@ cdef inline void enter(Ranked* best, double value, long long code) noexcept nogi
 
 
 cdef inline Py_ssize_t best_first(Ranked* best) noexcept nogil:
-    # Sort in place, best first; returns how many there are.
+    # Sort in place, best first; returns their number.
     cdef Py_ssize_t count = best.size
     while best.size > 1:
         best.size -= 1

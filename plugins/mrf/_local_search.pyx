@@ -1,7 +1,7 @@
-"""Local search: from a labeling to one that no small change improves.
+"""Local search for a labeling that no small change improves.
 
-Iterated conditional modes (Besag 1986), both ends of an edge at once, chains of forced changes of
-which the best beginning is kept (Kernighan, Lin 1970), and all states of a forest at once.
+It combines iterated conditional modes (Besag 1986), joint changes of both ends of an edge, chains
+of forced changes with the best prefix kept (Kernighan, Lin 1970), and joint changes of a forest.
 """
 
 import numpy as np
@@ -16,11 +16,11 @@ from structsolve.plugins.mrf._model cimport (
 
 # Gains below this, in units of the scores, may be rounding and are ignored.
 cdef double ROUNDING = 1e-13
-cdef int LONGEST = 256              # changes in a chain
-cdef int FORESTS = 16               # tried without a gain before the search ends
-cdef int ROUNDS = 1000              # a guard against endless gains that are rounding
-# Chains and forests look at the whole graph.  They may take so many steps in all, or so many for
-# each score of a node.
+cdef int LONGEST = 256              # most changes in a chain
+cdef int FORESTS = 16               # most forests tried without a gain
+cdef int ROUNDS = 1000              # guards against endless gains by rounding
+# Chains and forests read the whole graph.  They may take so many steps in all, or so many for
+# each node score.
 cdef double STEPS = 1e7, STEPS_EACH = 10
 
 
@@ -29,19 +29,19 @@ cdef struct Search:
     double* field               # of all nodes: score of each state, given the neighbours' states
     double* one                 # fields of the two ends of an edge, without that edge
     double* two
-    double* gain                # of the best change of each node, -INFINITY where there is none
-    double steps                # that are left for chains and forests
+    double* gain                # of the best change of each node, -INFINITY if none
+    double steps                # left for chains and forests
     int* change                 # that change
-    # What a move may have changed since it was looked at: the best state of a node, its best pairs
+    # Flags of values that a move may have made stale: the best state of a node, its best pairs
     # of states with neighbours, and `gain`.
     char* stale_state
     char* stale_pairs
     char* next_pairs
     char* stale_gain
-    int* before                 # the labeling to fall back to
+    int* before                 # the fallback labeling
     int* held                   # the same for one forest
     char* forest                # memory of forest_move()
-    int* node                   # changed in this chain, one after the other
+    int* node                   # changed in this chain, in order
     int* state                  # their states before
     char* locked
 
@@ -75,7 +75,7 @@ cdef inline void _mark(Search* search, int v) noexcept nogil:
 
 
 cdef void _move(const Model* model, Search* search, int* label, int v, int state) noexcept nogil:
-    # Give v another state, and update the fields of its neighbours.
+    # Change the state of v, and update the fields of its neighbours.
     cdef int e, w, t, before = label[v]
     cdef Py_ssize_t j, step = 0
     cdef const double* old
@@ -125,7 +125,7 @@ cdef bint _single(const Model* model, Search* search, int* label) noexcept nogil
 
 cdef void _without(const Model* model, Search* search, const int* label, int v, int e,
                    double* out) noexcept nogil:
-    # Field of v less edge e: by subtraction where nothing is forbidden.
+    # Field of v less edge e: by subtraction if nothing is forbidden.
     cdef int s
     cdef const double* field = search.field + model.unary_at[v]
     cdef Py_ssize_t step = 0
@@ -169,7 +169,7 @@ cdef bint _pairs(const Model* model, Search* search, int* label) noexcept nogil:
         best = (search.one[best_s] + search.two[best_t]
                 + weight * row[best_s * model.states[v] + best_t] + search.margin)
         if weight >= 0:
-            # No pair of states can be better than the best of all three.
+            # No pair of states beats the sum of the three maxima.
             if largest == INFINITY:
                 largest = _top(row, <Py_ssize_t>model.states[u] * model.states[v])
             if (_top(search.one, model.states[u]) + _top(search.two, model.states[v])
@@ -202,7 +202,7 @@ cdef void _gain(const Model* model, Search* search, const int* label, int v) noe
 
 
 cdef bint _chain(const Model* model, Search* search, int* label) noexcept nogil:
-    # Make the best change of a node not yet changed, even for the worse; keep the best beginning.
+    # Make the best change of a node not yet changed, even if it is worse; keep the best prefix.
     cdef Py_ssize_t v, length = 0, kept = 0, j
     cdef int state = 0
     cdef double total = 0, top = search.margin, best
@@ -293,7 +293,7 @@ cdef double climb(const Model* model, int* label, char* work) noexcept nogil:
     after = score(model, label)
     if after >= before:
         return after
-    memcpy(label, search.before, model.n * sizeof(int))     # gains were rounding
+    memcpy(label, search.before, model.n * sizeof(int))     # the gains were rounding errors
     return before
 
 
@@ -305,7 +305,7 @@ def local_search(GraphModel model not None, label):
     model : GraphModel
         Scores to maximise.
     label : array of int of shape (n,)
-        Where to start.
+        The start.
 
     Returns
     -------

@@ -19,7 +19,7 @@ cdef Py_ssize_t forest_bytes(Py_ssize_t max_unary) noexcept nogil:
 
 cdef inline double _message(const Model* model, int e, Py_ssize_t v, const double* belief,
                             Py_ssize_t t) noexcept nogil:
-    # Best of v's beliefs and edge e where the other end has state t.
+    # Best of v's beliefs plus edge e, given state t of the other end.
     cdef double best = -INFINITY, x
     cdef Py_ssize_t s, step = 0
     cdef const double* row = edge_scores(model, e, v, t, &step)
@@ -47,7 +47,7 @@ cdef void _upward(const Model* model, const int* order, Py_ssize_t count, const 
 
 cdef inline int _best_state(const Model* model, const int* up, Py_ssize_t v, const double* belief,
                             const int* label) noexcept nogil:
-    # The first of the best states of v, given its parent's; its current one where none is possible.
+    # The first best state of v, given its parent's; its current state if none is possible.
     cdef const double* own = belief + model.unary_at[v]
     cdef const double* row = NULL
     cdef double x, top = -INFINITY
@@ -80,12 +80,12 @@ cdef void forest_argmax(const Model* model, const int* order, const int* up, int
 
 cdef void forest_marginals(const Model* model, const int* order, const int* up, double* out,
                            char* work) noexcept nogil:
-    # out gathers, for every state, its score, the messages of all children, and that of the parent:
-    # finite ones as a sum, infinite ones as a count.  So one message can be subtracted again.
+    # out gathers for every state its score and the messages of all children and of the parent:
+    # finite ones as a sum, infinite ones as a count, so that one message can be subtracted.
     cdef Py_ssize_t width = model.unary_at[model.n], k, v, parent, s, t, j, step = 0
     cdef double* belief = <double*>work
-    cdef double* rest = belief + width                      # of the parent, without v's subtree
-    cdef int* never = <int*>(rest + width)                  # how many are -inf
+    cdef double* rest = belief + width                      # parent's belief without v's subtree
+    cdef int* never = <int*>(rest + width)                  # number of -inf messages
     cdef double message, best, total = 0
     cdef const double* row
     cdef int e
@@ -96,7 +96,7 @@ cdef void forest_marginals(const Model* model, const int* order, const int* up, 
         v = order[k]
         e = up[v]
         if e < 0:
-            # Trees are independent: to each, the best of the others is added.
+            # Trees are independent: each adds the best scores of the others.
             best = -INFINITY
             for s in range(model.states[v]):
                 best = max(best, belief[model.unary_at[v] + s])
@@ -142,7 +142,7 @@ cdef inline void _gather(double x, double* total, int* never) noexcept nogil:
 
 cdef void _add_other_trees(const Model* model, const int* order, const int* up,
                            const double* belief, double total, double* out) noexcept nogil:
-    # `total` is the best of all trees: to out of one tree, total less its own best is added.
+    # `total` sums the best of all trees: out of one tree gains total less its own best.
     cdef Py_ssize_t k = 0, end, j, v, s, root
     cdef double own, others
     while k < model.n:
@@ -156,7 +156,7 @@ cdef void _add_other_trees(const Model* model, const int* order, const int* up,
         if own > -INFINITY:
             others = total - own
         else:
-            others = 0      # nothing is possible in this tree
+            others = 0      # no labeling of this tree is possible
         for j in range(k, end):
             v = order[j]
             for s in range(model.states[v]):
@@ -174,8 +174,8 @@ cdef Py_ssize_t forest_kbest_bytes(Py_ssize_t max_nodes, Py_ssize_t max_unary,
 cdef Py_ssize_t forest_kbest(const Model* model, const int* order, const int* up, Py_ssize_t k,
                              int* labels, double* values, char* work) noexcept nogil:
     # Lawler's partition, as in structsolve.algorithms.max_product: all labelings but the answers
-    # so far fall into disjoint sets, each made of those that agree with answer `path` before
-    # position v and have state s there, or one that comes after s; a heap holds the best of every
+    # so far fall into disjoint sets.  The labelings of a set agree with answer `path` before
+    # position v and have state s there, or a state after s.  A heap holds the best of every
     # set.
     cdef Py_ssize_t n = model.n, size = 0, count, j, v, step, state
     cdef double* belief = <double*>work
@@ -191,7 +191,7 @@ cdef Py_ssize_t forest_kbest(const Model* model, const int* order, const int* up
         return 1
     item.v, item.value = 0, values[0]
     for count in range(1, k):
-        # What comes after a position is the best given what comes before: only the state at the
+        # The rest after a position is the best given the states before: only the state at the
         # position matters.
         for j in range(item.v, n):
             v, row, step = order[j], NULL, 1
@@ -208,7 +208,7 @@ cdef Py_ssize_t forest_kbest(const Model* model, const int* order, const int* up
         path = labels + item.path * n
         memcpy(label, path, n * sizeof(int))
         label[order[item.v]] = item.s
-        # A choice depends on the parent's state alone: below an unchanged state nothing changes.
+        # A choice depends only on the parent's state: below an unchanged state nothing changes.
         for j in range(item.v + 1, n):
             v = order[j]
             if up[v] >= 0 and label[other_end(model, up[v], v)] != path[other_end(model, up[v], v)]:
@@ -228,8 +228,8 @@ cdef inline void _add(Candidate* heap, Py_ssize_t* size, double value, Py_ssize_
 # -- an induced forest ---------------------------------------------------------------------------
 
 cdef struct Induced:
-    double* own                 # of the states of each node: with the best of its subtree
-    int* group                  # union-find, to tell trees apart
+    double* own                 # score of each node's states with the best of its subtree
+    int* group                  # union-find over trees
     int* seen                   # by group: the last node that had a neighbour in it
     int* order                  # parents before children
     int* up                     # edge to the parent, -1 at roots, -2 outside of the forest

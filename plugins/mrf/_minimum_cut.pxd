@@ -6,7 +6,7 @@ from structsolve.plugins.mrf._shape cimport GraphShape
 
 
 # Why a table is not super-modular: the second difference of `edge` between states (a, b) and
-# (a + 1, b + 1), which is negative; or -INFINITY, where scores of -inf forbid what no cut can.
+# (a + 1, b + 1), which is negative; or -INFINITY if the cut cannot express the scores of -inf.
 cdef struct Obstacle:
     Py_ssize_t edge
     int a, b
@@ -22,13 +22,13 @@ cdef class CutNetworks:
     cdef object owners
     cdef const CutGraph* graphs         # of each graph; only where `plain`
     cdef const int* leaving             # edges that begin at each node, of all graphs
-    # The flow of each example's last cut, an entry per edge; NULL where it is not kept.  Any
-    # numbers are a right start: two threads that work on one example spoil no answer.
+    # The flow of each example's last cut, an entry per edge; NULL if not kept.  Any numbers are
+    # a valid start: two threads at one example do no harm.
     cdef double* flows
 
-    # label <- a best one, value <- its score, bound <- an upper bound of all scores, which is the
-    # value but for second differences that are taken as 0.  Returns whether all tables are
-    # super-modular; else `obstacle` tells which is not.
+    # label <- a best one, value <- its score, bound <- an upper bound of all scores, equal to the
+    # value up to second differences that count as 0.  Returns whether all tables are
+    # super-modular; else `obstacle` describes the first that is not.
     cdef bint solve(self, Py_ssize_t i, const double* theta, int* label, double* value,
                     double* bound, Obstacle* obstacle, char* work) noexcept nogil
     cdef double* _flow(self, Py_ssize_t i) noexcept nogil

@@ -6,7 +6,7 @@ nodes.  A table is
 
     g(y, y') = g(0, 0) + p(y) + q(y') + sum_{a <= y, b <= y'} D(a, b)
 
-with p and q from its first column and row, and D its second differences.  Of ``D x x'`` one half
+with p and q from its first column and row, and D its second differences.  Half of ``D x x'``
 goes to either end and ``- D/2 |x - x'|`` to a pair of arcs, so that D must not be negative.
 """
 
@@ -21,18 +21,18 @@ from structsolve.algorithms.minimum_cut cimport (
 from structsolve.plugins.mrf._model cimport Model
 from structsolve.plugins.mrf._shape cimport GraphShape
 
-# A second difference that is negative by less, relative to the largest of its four scores, counts
+# A negative second difference of smaller size, relative to the largest of its four scores, counts
 # as 0: weights satisfy constraints up to rounding, those of some solvers to 4e-9.
 cdef double TOLERANCE = 1e-8
-# ... or relative to the largest score of a node: weights of tables may be what is left of larger
-# numbers, and all but 0 themselves.
+# ... or relative to the largest score of a node: weights of tables may be the small remainder of
+# larger numbers.
 cdef double REST = 1e-13
-# One that is smaller than this, as well: it is what rounding leaves of 0.
+# So does one smaller than this: 0 up to rounding.
 cdef double ROUNDING = 1e-14
-# Pairs of arcs of a network at most: their numbers are 32-bit integers.
+# Most pairs of arcs of a network: their numbers are 32-bit integers.
 MOST_PAIRS = 2**30 - 1
-# Bytes of flows that are kept from call to call at most.  Training asks for nearly the same cuts
-# again: BCFW on twenty pictures of 128 x 128, two states, takes 5 % less in the first five passes
+# Most bytes of flows to keep from call to call.  Training solves nearly the same cuts again: BCFW
+# on twenty pictures of 128 x 128, two states, takes 5 % less time in the first five passes
 # than from no flow, and 38 % less from the tenth on.
 MOST_FLOWS = 2**28
 
@@ -44,8 +44,8 @@ cdef inline double _entry(const double* table, Py_ssize_t row, bint symmetric, i
 
 cdef inline bint _second_difference(double low, double right, double down, double both,
                                     double rest, double* D, double* slack) noexcept nogil:
-    # D <- low + both - right - down, or 0 where it is as good as 0, which costs half of it; False
-    # where it is negative, or a score infinite.
+    # D <- low + both - right - down, or 0 if within tolerance, which costs half of D; False
+    # if D is negative, or a score infinite.
     cdef double size = max(max(fabs(low), fabs(right)), max(fabs(down), fabs(both)))
     D[0] = (low - right) + (both - down)
     if ROUNDING * size < D[0] < INFINITY:
@@ -57,8 +57,8 @@ cdef inline bint _second_difference(double low, double right, double down, doubl
     return True
 
 
-# What an edge of two states adds: to the terminals of its ends, and to the arcs that are cut where
-# the first end alone, or the second alone, is on.
+# Contribution of an edge of two states: to the terminals of its ends, and to the arcs that are cut
+# if the first end alone, or the second alone, is on.
 cdef struct Two:
     double u, v, first, second
 
@@ -90,7 +90,7 @@ cdef inline bint _two(const double* t, Py_ssize_t row, bint symmetric, double re
 
 cdef inline void _begin(Cut* cut, Py_ssize_t e, double ahead, double back,
                         double flow) noexcept nogil:
-    # Edge e with what is left of its capacities after a flow that was kept.
+    # Edge e with its residual capacities after a kept flow.
     cdef double* at_u = cut.terminal + cut.graph.ends[2 * e]
     cdef double* at_v = cut.terminal + cut.graph.ends[2 * e + 1]
     flow = flow if flow < ahead else ahead
@@ -101,7 +101,7 @@ cdef inline void _begin(Cut* cut, Py_ssize_t e, double ahead, double back,
 
 
 cdef class CutNetworks:
-    """The networks of graphs, in which minimum cuts are best labelings.
+    """The networks of graphs, whose minimum cuts are best labelings.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ cdef class CutNetworks:
     Raises
     ------
     ValueError
-        When a network has more than 2^30 pairs of arcs.
+        If a network has more than 2^30 pairs of arcs.
     """
 
     def __init__(self, GraphShape shape not None, bint keep=False):
@@ -143,7 +143,7 @@ cdef class CutNetworks:
         self.work_bytes = (cut_bytes(self.max_nodes, self.max_pairs) + self.max_nodes + 15) // 8 * 8
         self.owners = ()
         if not self.plain:
-            # Terminals, ends of the pairs, and the graph, which are made for each call.
+            # Terminals, ends of the pairs, and the graph, built at each call.
             self.work_bytes += 8 * (self.max_nodes + self.max_pairs) + cut_graph_bytes(
                 self.max_nodes, self.max_pairs)
             return
@@ -204,7 +204,7 @@ cdef class CutNetworks:
 
     cdef double _shared_pairs(self, Model model, const double* table,
                               const int* label) noexcept nogil:
-        # The score of all pairs of two states: how often each cell occurs, times its entry.
+        # The score of all pairs of two states: the count of each cell times its entry.
         cdef Py_ssize_t e, first = 0, second = 0, both = 0
         cdef int s, t
         for e in range(model.m):
@@ -240,7 +240,7 @@ cdef class CutNetworks:
         cdef bint possible = True
         edge.u = edge.v = edge.first = edge.second = 0
         for v in range(model.n):
-            # An impossible state makes it infinite, two impossible ones NaN.
+            # A forbidden state makes it infinite, two make it NaN.
             terminal[v] = row[0] if self.shape.skip else row[1] - row[0]
             possible = possible and terminal[v] == terminal[v]
             for s in range(2 - self.shape.skip):
@@ -298,7 +298,7 @@ cdef class CutNetworks:
         cdef int* ends = <int*>(terminal + self.max_nodes)
         cdef char* graph_memory = <char*>(ends + 2 * self.max_pairs)
         cdef char* memory = graph_memory + cut_graph_bytes(self.max_nodes, self.max_pairs)
-        cdef double* residual = <double*>memory     # where place_cut() has it
+        cdef double* residual = <double*>memory     # as placed by place_cut()
         cdef Py_ssize_t v, e, n = model.unary_at[model.n] - model.n, pairs = 0, at_u, at_v
         cdef int a, b, K, L, last
         cdef double score, before, rest = 0, D = 0, low, right, down, both
@@ -341,13 +341,13 @@ cdef class CutNetworks:
             at_u, K = model.unary_at[v] - v - 1, model.states[v]
             v = model.ends[2 * e + 1]
             at_v, L = model.unary_at[v] - v - 1, model.states[v]
-            if K == 1 or L == 1:    # no second differences below to meet what is forbidden
+            if K == 1 or L == 1:    # no second differences below find forbidden pairs
                 for a in range(K):
                     for b in range(L):
                         if _entry(table, width, symmetric, a, b) == -INFINITY:
                             obstacle.a, obstacle.b, obstacle.amount = a, b, INFINITY
                             return False
-            # One half of the first differences at either end of the other's states.
+            # Half of the first differences at both ends of the other's states.
             for a in range(1, K):
                 terminal[at_u + a] += (
                     (_entry(table, width, symmetric, a, 0)

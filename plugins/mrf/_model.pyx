@@ -79,7 +79,7 @@ cdef bint breadth_first(const Model* model, const int* group, int* order, int* u
 
 
 cdef tuple scores_of(const Model* model):
-    # Of examples, whose edges have no weights.
+    # For examples, whose edges have no weights.
     unary = np.empty(model.unary_at[model.n])
     pair = np.empty(model.cell_at[model.m])
     cdef double[::1] view = unary
@@ -118,7 +118,7 @@ def _scores(name, item, values, starts, shapes):
                     f"{name} of {item} {i}: found shape {part.shape}, expected {shape}"
                 )
         values = np.concatenate([part.ravel() for part in parts]) if parts else np.zeros(0)
-    # What nobody may write to needs no copy.
+    # Read-only arrays need no copy.
     fixed = values.dtype == np.float64 and values.flags.c_contiguous and not values.flags.writeable
     flat = values if fixed else np.array(values, dtype=np.float64)
     if len(starts) <= len(shapes):
@@ -138,7 +138,7 @@ def _scores(name, item, values, starts, shapes):
 
 
 cdef class GraphModel:
-    """A pairwise model of labelings of one graph: a labeling's score is to be maximised.
+    """A pairwise model of the labelings of one graph, with scores to maximise.
 
     Parameters
     ----------
@@ -156,11 +156,11 @@ cdef class GraphModel:
     Attributes
     ----------
     unary_at : ndarray
-        Where the scores of each node start in ``unary``, then the end.
+        Start of each node's scores in ``unary``, then the end.
     cell_at : ndarray
-        Where the table of each edge starts where every edge has one, then the end.
+        Start of each edge's table if every edge has one, then the end.
     pair_at : ndarray
-        Where the table of each edge starts in ``pair``: as ``cell_at``, or 0 for one that all
+        Start of each edge's table in ``pair``: ``cell_at``, or 0 for a table that all
         edges share.
     near_at, near : ndarray
         The edges of each node, by compressed rows.
@@ -174,7 +174,7 @@ cdef class GraphModel:
     """
 
     def __cinit__(self, states, ends, unary, pair, *more, **named):
-        # What subclasses take besides.
+        # Further arguments of subclasses.
         if (more or named) and type(self) is GraphModel:
             raise TypeError(
                 "GraphModel() takes states, ends, unary and pair; found "
@@ -215,7 +215,7 @@ cdef class GraphModel:
         self.near = (order // 2).astype(np.intc)
         degrees = np.bincount(ends.ravel(), minlength=n)
         self.near_at = np.concatenate([[0], np.cumsum(degrees)]).astype(np.intp)
-        # Read-only: nothing changes what the checks have passed.
+        # Read-only: checked values cannot change.
         for array in (self.states, self.ends, self.unary_at, self.pair_at, self.cell_at, self.unary,
                       self.pair, self.near, self.near_at):
             array.flags.writeable = False
@@ -258,7 +258,7 @@ cdef class GraphModel:
         Returns
         -------
         float
-            The scores of its states and pairs, added up.
+            The sum of the scores of its states and pairs.
         """
         cdef int[::1] view = self._label(label)
         return score(&self.model, &view[0])

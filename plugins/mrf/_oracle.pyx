@@ -27,12 +27,12 @@ from structsolve.plugins.mrf._roof_duality cimport half_bytes, roof_bytes, roof_
 from structsolve.plugins.mrf._shape cimport GraphShape
 
 # Partial labelings that branch and bound explores before an integer program takes over; before
-# elimination does, one for so many of its sums.
+# elimination takes over, one partial labeling for so many of its sums.
 cdef long long PATIENCE = 3_000_000
 cdef double SUMS = 16
-# Of TRW-S, where a rounded answer of a linear program is forbidden.
+# Iterations of TRW-S if a linear program's rounded answer is forbidden.
 cdef int PASSES = 100
-# Up to so many sums elimination comes first.
+# Up to so many sums, elimination comes first.
 cdef double CHEAP = 2.0 ** 14
 
 
@@ -79,8 +79,8 @@ cdef class ForestOracle(GraphOracle):
 cdef class ExactOracle(GraphOracle):
     """The best labeling of any graph.
 
-    Small two-state graphs are enumerated.  Narrow graphs are solved by elimination: at once where
-    that is cheap, else where branch and bound has not been quicker.  Where neither will do, an
+    Small two-state graphs are enumerated.  Narrow graphs are solved by elimination: at once if
+    that is cheap, else if branch and bound has not been faster.  Otherwise an
     integer program answers.
 
     Parameters
@@ -88,7 +88,7 @@ cdef class ExactOracle(GraphOracle):
     program : object
         ``best(shape, i, unary, pair) -> label``.
     plans : Plans
-        Of the graphs of `shape`.
+        Plans of the graphs of `shape`.
     shape : GraphShape
     layout : PartLayout
     """
@@ -100,7 +100,7 @@ cdef class ExactOracle(GraphOracle):
                  PartLayout layout not None):
         super().__init__(shape, layout)
         self.program, self.plans = program, plans
-        # One example may be small and of two states, others not.
+        # Some examples may be small with two states, others not.
         self.work_bytes = shape.scores_bytes + max(
             gray_bytes(shape.max_nodes, shape.max_unary), shape.largest(climb_bytes),
             shape.largest(exact_bytes), largest_work(plans, shape, 0))
@@ -181,7 +181,7 @@ cdef class TRWSOracle(GraphOracle):
     ----------
     max_iter : int
     expands : bool
-        Alpha-expansions come before local search.
+        Run alpha-expansions before local search.
     shape : GraphShape
     layout : PartLayout
     """
@@ -239,7 +239,7 @@ cdef class LinearOracle(GraphOracle):
         with gil:
             self._ask(i, &model, label, bound)
         value[0] = climb(&model, label, rest)
-        if value[0] == -INFINITY < bound[0]:    # rounded to what is forbidden
+        if value[0] == -INFINITY < bound[0]:    # the rounded labeling is forbidden
             dual_ascent(&model, PASSES, 1e-12, label, value, &other, NULL, 0, NULL, rest)
             if value[0] == -INFINITY:
                 memset(label, 0, model.n * sizeof(int))
@@ -257,14 +257,14 @@ cdef class LinearOracle(GraphOracle):
 
 
 cdef class GraphKBest(KBest):
-    """The k best labelings: of forests by max-product, of few labelings by enumeration.
+    """The k best labelings: by max-product for forests, by enumeration for few labelings.
 
-    Of other graphs by elimination.
+    Other graphs use elimination.
 
     Parameters
     ----------
     plans : Plans or None
-        Those that keep their tables; None to enumerate.
+        Plans that keep their tables; None to enumerate.
     shape : GraphShape
     layout : PartLayout
     """
@@ -303,20 +303,20 @@ cdef class GraphKBest(KBest):
             count = gray_kbest(&model, k, labels, values, rest)
         if count:
             return count
-        memset(labels, 0, model.n * sizeof(int))        # nothing is possible, as in argmax()
+        memset(labels, 0, model.n * sizeof(int))    # all labelings are forbidden, as in argmax()
         values[0] = -INFINITY
         return 1
 
 
 cdef class GraphMaxMarginals(MaxMarginals):
-    """The best score for each state of each node; as :class:`GraphKBest`.
+    """The best score for each state of each node; see :class:`GraphKBest`.
 
-    States that a node has not score -inf.  Rows have the width of the space's states, padded.
+    States that a node lacks score -inf.  Rows have the width of the space's states, padded.
 
     Parameters
     ----------
     shape : GraphShape
-        Where a graph has a cycle, of few labelings.
+        Graphs with cycles must have few labelings.
     layout : PartLayout
     """
 
@@ -331,7 +331,7 @@ cdef class GraphMaxMarginals(MaxMarginals):
         needed = forest_bytes(shape.max_unary)
         if not self.forest:
             needed = gray_bytes(shape.max_nodes, shape.max_unary)
-        # Scores, max-marginals in the model's layout, and what the algorithm needs.
+        # Scores, max-marginals in the model's layout, and the algorithm's memory.
         self.work_bytes = shape.scores_bytes + 8 * shape.max_unary + needed
 
     cdef int max_marginals(self, Py_ssize_t i, const double* theta, double* out,
@@ -366,7 +366,7 @@ cdef double _gain(const Model* model, const int* label, Py_ssize_t v, int s) noe
 
 
 cdef void _round(const Model* model, const signed char* state, int* label) noexcept nogil:
-    # Label the nodes that roof duality leaves at one half, one after the other.
+    # Label the nodes that roof duality leaves at one half, one by one.
     cdef Py_ssize_t v
     for v in range(model.n):
         if state[v] == 2:

@@ -1,13 +1,13 @@
-# Energies of two-state edges: what each end pays for state 1, and what equal or different states do.
+# Energies of two-state edges: costs of state 1 at each end, and of equal or different states.
 from libc.math cimport INFINITY, fabs
 
-# A sum within this factor of its largest terms is rounding: it counts as zero.
+# A sum below this factor times its largest term counts as zero: it is rounding error.
 cdef inline bint rounded_off(double total, double size) noexcept nogil:
     return fabs(total) <= 1e-15 * size
 
 
 cdef struct PairEnergy:
-    # The energy of an edge: state 1 in place of 0 costs `u` at one end and `v` at the other, and
+    # The energy of an edge: state 1 instead of 0 costs `u` at one end and `v` at the other, and
     # equal (apart = 0) or different (apart = 1) states cost `first` and `second`.  For apart = 1,
     # `first` is the cost of states (0, 1); for apart = 0, of states (0, 0).
     double u, v, first, second

@@ -24,15 +24,15 @@ from structsolve.plugins.mrf._shape cimport GraphShape
 cdef class ForestSumProduct(Projection):
     """Marginals of ``p(y) ~ exp <theta, mu(y)>`` on forests, and ``log sum_y exp <theta, mu(y)>``.
 
-    Scores are copied into tables of equal size whose rows are for parents; states beyond those of a
-    node are forbidden.  One table serves all edges where they share a symmetric one.
+    Scores are copied into tables of equal size whose rows are for parents; states that a node
+    lacks are forbidden.  All edges use one table if they share a symmetric one.
 
     A state holds the marginals of all nodes, then those of all edges: rows of states, padded.
 
     Parameters
     ----------
     shape : GraphShape
-        Of graphs without cycles.
+        Shape of graphs without cycles.
     layout : PartLayout
     """
 
@@ -43,7 +43,7 @@ cdef class ForestSumProduct(Projection):
     cdef object owners
     cdef int* parents           # of nodes, -1 at roots
     cdef int* degrees
-    cdef int* below             # of edges: their lower end
+    cdef int* below             # lower end of each edge
 
     def __init__(self, GraphShape shape not None, PartLayout layout not None):
         super().__init__(layout)
@@ -98,7 +98,7 @@ cdef class ForestSumProduct(Projection):
 
     cdef Forest gather(self, Py_ssize_t i, const double* theta, double** state,
                        char* work) noexcept nogil:
-        # The forest with scores, all in `work`; state <- memory for one.
+        # The forest with its scores, in `work`; state <- memory for a state.
         cdef Forest forest = self.sizes(i)
         cdef Py_ssize_t v, e, s, t, step, K = self.K, stride = self.stride, size = K * stride
         cdef Py_ssize_t below_at = self.shape.first_edge(i), columns
@@ -137,7 +137,7 @@ cdef class ForestSumProduct(Projection):
         return forest
 
     cdef void scatter(self, Py_ssize_t i, const double* state, double* mu) noexcept nogil:
-        # mu <- the marginals of a state, pooled where parts are shared.
+        # mu <- the marginals of a state, pooled if parts are shared.
         cdef Model model = self.shape.graph(i)
         cdef Py_ssize_t v, e, s, t, a, b, skip = self.shape.skip
         cdef Py_ssize_t below_at = self.shape.first_edge(i)
@@ -231,7 +231,7 @@ cdef class ForestSumProduct(Projection):
                              work + self.scores_bytes)
 
     cpdef Py_ssize_t derivative_bytes(self) except -1:
-        """Room for a direction, gathered like scores, behind what project() needs."""
+        """Room for a direction, gathered like scores, after the memory of project()."""
         return (self.work_bytes + 63) // 64 * 64 + self.scores_bytes
 
     cdef int derivative(self, Py_ssize_t i, const double* theta, const double* direction,
@@ -245,13 +245,13 @@ cdef class ForestSumProduct(Projection):
         cdef Forest forest = self.gather(i, theta, &state, work)
         self.solve(i, &forest, state, &value, work)
         forest = self.gather(i, direction, &moved, work + (self.work_bytes + 63) // 64 * 64)
-        # States that a node has not go nowhere, though their scores are -inf.
+        # States that a node lacks have derivative 0, though their scores are -inf.
         row = <double*>forest.nodes
         for j in range(forest.n * self.stride):
             row[j] = 0 if row[j] == -INFINITY else row[j]
         tables.nodes, tables.edges = moved, moved + forest.n * self.stride
         tables.transition = NULL
-        # It takes no more memory than the sums did.
+        # This takes no more memory than the sums.
         forest_derivative(self.loops, &forest, state, state + forest.n * self.stride, &tables,
                           work + self.scores_bytes)
         self.scatter(i, moved, out)

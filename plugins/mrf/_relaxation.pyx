@@ -33,7 +33,7 @@ cdef class GraphRelaxation(Relaxation):
 
     cdef int write_label(self, Py_ssize_t i, const Model* model, const int* label, double* mu,
                          double* value, double* bound) noexcept nogil:
-        # The answer is a labeling.
+        # The answer for a labeling.
         value[0] = score(model, label)
         bound[0] = max(bound[0], value[0])
         self.shape.indicate(i, label, mu)
@@ -42,7 +42,7 @@ cdef class GraphRelaxation(Relaxation):
     cdef int write_marginals(self, Py_ssize_t i, const Model* model, const double* nodes,
                              const double* pairs, double* mu, double* value,
                              double* bound) noexcept nogil:
-        # The answer is marginals of nodes and of edges, in the model's layout.
+        # The answer for marginals of nodes and of edges, in the model's layout.
         value[0] = _inner(model, nodes, pairs)
         bound[0] = max(bound[0], value[0])
         self.shape.scatter(i, nodes, pairs, mu)
@@ -61,7 +61,7 @@ cdef class RoofRelaxation(GraphRelaxation):
 
     def __init__(self, GraphShape shape not None, PartLayout layout not None):
         super().__init__(shape, layout)
-        # Scores, marginals, half-integral states, and what the maximum flow needs.
+        # Scores, marginals, half-integral states, and memory of the maximum flow.
         self.work_bytes = (shape.scores_bytes + shape.marginal_bytes
                            + half_bytes(shape.max_nodes, shape.max_edges)
                            + roof_bytes(shape.max_nodes, shape.max_edges))
@@ -77,7 +77,7 @@ cdef class RoofRelaxation(GraphRelaxation):
         cdef bint integral = True
         bound[0] = roof_dual(&model, state, state + model.n,
                              rest + half_bytes(self.shape.max_nodes, self.shape.max_edges))
-        if bound[0] == -INFINITY:       # everything is forbidden: any labeling will do
+        if bound[0] == -INFINITY:       # everything is forbidden: any labeling serves
             memset(label, 0, model.n * sizeof(int))
             return self.write_label(i, &model, label, mu, value, bound)
         for v in range(model.n):
@@ -96,7 +96,7 @@ cdef class LinearRelaxation(GraphRelaxation):
     ----------
     program : object
         ``relax(shape, i, unary, pair)`` -> marginals of nodes and of edges, and a bound, or None
-        where nothing is possible.
+        if every labeling is forbidden.
     shape : GraphShape
     layout : PartLayout
     """
@@ -123,7 +123,7 @@ cdef class LinearRelaxation(GraphRelaxation):
     cdef bint _ask(self, Py_ssize_t i, const Model* model, double* nodes, double* pairs,
                    int* label, double* bound) except -1:
         answer = self.program.relax(self.shape, i, *scores_of(model))
-        if answer is None:              # any labeling will do
+        if answer is None:              # any labeling serves
             bound[0] = -INFINITY
             memset(label, 0, model.n * sizeof(int))
             return True
@@ -138,7 +138,7 @@ cdef class LinearCones(ConeOracle):
     ----------
     program : object
         ``constrained(shape, i, unary, pair, cost_unary, cost_pair, cone)`` -> marginals of nodes
-        and of edges, or None where the cone holds nothing.
+        and of edges, or None if the cone is empty.
     shape : GraphShape
     layout : PartLayout
     """
@@ -169,7 +169,7 @@ cdef class LinearCones(ConeOracle):
             return 0
         if kind == 1:
             h, g = score(&model, label) + cone.h0, score(&weights, label) + cone.g0
-            # A label on a strict side of the cone is only a point of the relaxation.
+            # A label on a strict side of the cone counts as a point of the relaxation only.
             if in_cone(cone, h, g, rounding(n, magnitude(&model) + fabs(cone.h0)),
                        rounding(n, magnitude(&weights) + fabs(cone.g0))):
                 value[0] = h + cone.lam * g
@@ -192,7 +192,7 @@ cdef class LinearCones(ConeOracle):
 
 cdef bint _keep(const Model* model, node_marginals, pair_marginals, double* nodes, double* pairs,
                 int* label) except -1:
-    # Copy marginals; returns whether they are a labeling's, then in `label`.
+    # Copy marginals; returns whether they are a labeling, then put in `label`.
     cdef const double[::1] node_view = node_marginals, pair_view = pair_marginals
     cdef Py_ssize_t v
     memcpy(nodes, &node_view[0], node_view.shape[0] * sizeof(double))

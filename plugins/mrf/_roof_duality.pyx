@@ -3,9 +3,9 @@
 The relaxation has half-integral solutions (Hammer, Hansen, Simeone 1984), which are the minimum
 cuts of a graph with two nodes p and p' for each node of the model, p' standing for its negation
 (Boros, Hammer 2002; Kolmogorov, Rother 2007).  State 0 of p means p on the source's side and p' on
-the sink's, state 1 the reverse, and one half that both are on the same side.  Where equal states
-are the cheaper ones on all edges, once the states of some nodes are swapped, the two nodes of each
-never meet, and one cut of the model's own graph will do.  Small models are solved by
+the sink's, state 1 the reverse, and one half that both are on the same side.  If equal states
+are the cheaper ones on all edges, after swapping the states of some nodes, the two nodes of each
+never meet, and one cut of the model's own graph suffices.  Small models are solved by
 ``_small_roof_duality``.
 """
 
@@ -21,12 +21,12 @@ from structsolve.plugins.mrf._model cimport GraphModel, Model, other_end
 from structsolve.plugins.mrf._pair_energy cimport PairEnergy, pair_energy, rounded_off
 from structsolve.plugins.mrf._small_roof_duality cimport small_roof, small_roof_bytes
 
-# What repeated rounding may leave of a saturated arc, in units of its capacity.
+# Residual that rounding may leave on a saturated arc, in units of its capacity.
 cdef double DUST = 1e-12
 
 
-# A model's energy: cost[p] of state 1 in place of 0, size[p] of the terms of that sum, and what
-# edge e costs in its `first` and `second` pair of states (see PairEnergy).
+# A model's energy: cost[p] of state 1 instead of 0, size[p] of the terms of that sum, and the costs
+# of edge e in its `first` and `second` pair of states (see PairEnergy).
 cdef struct Energy:
     double* cost                # (n,)
     double* size                # (n,)
@@ -87,8 +87,8 @@ cdef bint _read(const Model* model, Energy* energy) noexcept nogil:
 
 cdef bint _flips(const Model* model, const Energy* energy, int* queue,
                  signed char* flipped) noexcept nogil:
-    # Which nodes to swap the states of, so that equal states are never the dearer ones; False
-    # where some cycle of edges does not allow it.
+    # Which nodes to swap the states of, so that equal states are never more expensive; False
+    # if some cycle of edges does not allow it.
     cdef Py_ssize_t p, e, j, begin = 0, size = 0
     cdef int u, w
     cdef signed char wanted
@@ -278,7 +278,7 @@ cdef double half_integral_score(const Model* model, const signed char* state,
 
 cdef double _value(const Model* model, const signed char* state,
                    signed char* pairing) noexcept nogil:
-    # Pair half nodes as is best; returns the score.
+    # Choose the best pairing of half nodes; returns the score.
     cdef Py_ssize_t e
     cdef const double* theta
     for e in range(model.m):
@@ -338,16 +338,16 @@ cdef double network_roof(const Model* model, signed char* state, signed char* pa
 
 
 def roof_duality(GraphModel model not None, Py_ssize_t repeat=1, bint small=True):
-    """Return the maximum of the linear relaxation of a two-state model, and where it lies.
+    """Return the maximum of the linear relaxation of a two-state model, and a maximiser.
 
     Parameters
     ----------
     model : GraphModel
         Every node has one or two states.
     repeat : int, default=1
-        How often to solve it, for timing.
+        Number of solves, for timing.
     small : bool, default=True
-        Solve small models by their own algorithm; False, for comparison: by the general one.
+        Solve small models by a special algorithm; False, for comparison, by the general one.
 
     Returns
     -------
@@ -355,14 +355,14 @@ def roof_duality(GraphModel model not None, Py_ssize_t repeat=1, bint small=True
         Maximum over the local polytope; -inf where everything is forbidden.
     state : ndarray of int8 of shape (n,)
         0 or 1, and 2 for nodes with one half each.  No half-integral solution has more nodes at 0
-        or 1, and some best labeling agrees with these.  Where no node is 2, it is that labeling.
+        or 1, and some best labeling agrees with these.  Without a 2 it is that labeling.
     pairing : ndarray of int8 of shape (m,)
         For an edge between two half nodes: 0, mass on equal states, or 1, on different ones.
 
     Raises
     ------
     ValueError
-        When a node has more than two states.
+        If a node has more than two states.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-# Graphs of packed examples, and where the parts of their labelings lie in theta.
+# Graphs of packed examples, and offsets of the parts of their labelings in theta.
 from libc.stdint cimport int64_t
 
 from structsolve.plugins.mrf._model cimport Model
@@ -10,15 +10,15 @@ ctypedef Py_ssize_t (*BytesOf)(const Model*) noexcept nogil
 cdef class GraphShape:
     cdef readonly Py_ssize_t n                  # examples
     cdef readonly Py_ssize_t n_graphs           # one per example, or one for all
-    cdef readonly Py_ssize_t n_states           # of a node, at most, as the space has it
+    cdef readonly Py_ssize_t n_states           # most states of a node in the space
     cdef readonly Py_ssize_t max_nodes, max_edges, max_states, max_unary
-    cdef readonly Py_ssize_t max_pair           # pair scores of a graph, at most
+    cdef readonly Py_ssize_t max_pair           # most pair scores of a graph
     cdef readonly Py_ssize_t max_cells          # pair marginals, a table per edge
     cdef readonly bint one_table                # all edges have the same scores, stored once
     cdef readonly Py_ssize_t cyclic             # the first graph with a cycle, -1 on forests
     cdef readonly bint one_graph                # all examples have the same graph
     cdef readonly bint binary                   # no node has more than two states
-    cdef readonly double labelings              # of the example that has the most
+    cdef readonly double labelings              # most labelings of any example
     cdef readonly object ends                   # (m, 2), all graphs' one after the other
     cdef readonly object states                 # of all nodes
     # Bytes that gather() needs for scores, and scatter() for marginals, multiples of 64.
@@ -49,7 +49,7 @@ cdef class GraphShape:
     cdef Py_ssize_t first_edge(self, Py_ssize_t i) noexcept nogil
     cdef Py_ssize_t theta_size(self, Py_ssize_t i) noexcept nogil
     cdef Py_ssize_t pairs_of(self, Py_ssize_t i) noexcept nogil
-    # The most that an algorithm needs for any of the graphs.
+    # Maximum over the graphs of an algorithm's memory.
     cdef Py_ssize_t largest(self, BytesOf bytes_of) noexcept
     # Model of example i, without scores.
     cdef Model graph(self, Py_ssize_t i) noexcept nogil

@@ -1,4 +1,4 @@
-"""Graphs of packed examples, where the parts of their labelings lie in theta, the parts."""
+"""Graphs of packed examples, offsets of the parts of their labelings in theta, and the parts."""
 
 import numpy as np
 
@@ -15,31 +15,31 @@ from structsolve.plugins.mrf._model cimport Model, breadth_first, other_end, sco
 
 @cython.final
 cdef class GraphShape:
-    """Graphs of packed examples, and where the parts of their labelings lie in ``theta``.
+    """Graphs of packed examples, and offsets of the parts of their labelings in ``theta``.
 
     A label has one entry per node of its graph.
 
     Parameters
     ----------
     layout : PartLayout
-        With a block ``"node"``, and where pairs of states have scores, a block ``"pair"``: one
+        Layout with a block ``"node"``, and if pairs of states have scores, a block ``"pair"``: one
         shared table, shared tables by edge, or rows of edges.
     ends : ndarray of int32 of shape (m, 2)
-        Edges, checked: nodes count from 0 in every graph.  Those of all examples, one after the
-        other, as the ``edge_offsets`` of the examples say; or of the one graph.
+        Checked edges; nodes count from 0 in every graph.  The edges of all examples, one after
+        the other, split by the examples' ``edge_offsets``; or the edges of the one graph.
     states : int or array of int
         Number of states of every node, or of each node of the one graph.
     one_graph : bool
         All examples have the same graph.
     symmetric : bool, default=False
-        (t, s) is the same part as (s, t); the one with the smaller state first counts.
+        (t, s) is the same part as (s, t), stored with the smaller state first.
     skip : bool, default=False
-        State 0 of a node has no part, state 1 the v-th of the one row of theta, for all nodes v.
+        State 0 of node v has no part; state 1 has the v-th part of the one row of theta.
 
     Raises
     ------
     ValueError
-        When graphs and layout do not fit together.
+        If graphs and layout do not match.
     """
 
     def __init__(self, PartLayout layout not None, ends, states, bint one_graph,
@@ -86,7 +86,7 @@ cdef class GraphShape:
         self.marginal_bytes = (8 * (self.max_unary + self.max_cells) + 127) // 64 * 64
 
     def _place(self, PartLayout layout not None):
-        """Where the parts lie, as the blocks say."""
+        """Set the offsets of the parts from the blocks."""
         K = 2 if self.skip else layout.shapes["node"][0]
         pair = layout.shapes.get("pair", (K, K))
         self.n_states = K
@@ -101,12 +101,12 @@ cdef class GraphShape:
         self.edge_step = pair[len(pair) - 2] * self.row if each else 0
 
     def _index(self, Py_ssize_t nodes, Py_ssize_t edges):
-        """Per graph: where scores start, edges by node, an order from roots to leaves."""
+        """Set for each graph the start of scores, edges by node, an order from roots to leaves."""
         cdef Py_ssize_t g, v, e, n, m, first, first_edge, G = self.n_graphs
         cdef const int* ends
         cdef double count
         cdef Model model
-        # Where scores start there is one entry more than nodes or edges in each graph.
+        # Starts of scores have one entry more than each graph has nodes or edges.
         cdef Py_ssize_t[::1] unary_at = np.zeros(nodes + G + 1, dtype=np.intp)
         cdef Py_ssize_t[::1] near_at = np.zeros(nodes + G + 1, dtype=np.intp)
         cdef Py_ssize_t[::1] cell_at = np.zeros(edges + G + 1, dtype=np.intp)

@@ -1,7 +1,7 @@
 """Roof duality of small models, with sets of nodes as words and capacities in a dense matrix.
 
-First all nodes are fixed whose own scores outweigh whatever their neighbours do, which are most
-nodes in practice.  Dinic's algorithm runs on the doubled graph (see ``_roof_duality``) of the
+First, nodes are fixed whose own scores outweigh all influence of their neighbours, in practice most
+nodes.  Dinic's algorithm runs on the doubled graph (see ``_roof_duality``) of the
 others.  Level sets, arcs and the nodes that the source reaches are bits of words: on scores never
 seen before a list of arcs costs a mispredicted branch for nearly every arc.  Node i of the k nodes
 left is bit i, its negation i' bit i + k.  Flows are their own mirror images (i -> j carries what
@@ -30,7 +30,7 @@ cdef extern from *:
     """
     int ss_lowest(uint64_t x) nogil
 
-# As in _roof_duality: a sum that is rounding, and what rounding may leave of a saturated arc.
+# As in _roof_duality: a sum that is rounding, and the residual of a saturated arc by rounding.
 cdef double ROUNDING = 1e-15
 cdef double DUST = 1e-12
 cdef uint64_t ONE = 1
@@ -39,7 +39,7 @@ cdef uint64_t ONE = 1
 cdef struct Dense:
     Py_ssize_t n, stride        # nodes; doubles from row to row
     double* cost                # of state 1 in place of 0, given the fixed neighbours
-    double* slack               # by how much free neighbours can change `cost`, either way
+    double* slack               # most that free neighbours can change `cost`, either way
     double* size                # sum of the magnitudes that `cost` is computed from
     double* coupling            # (n, stride) symmetric: half of the extra cost of different states
 
@@ -102,7 +102,7 @@ cdef bint _read(Dense* dense, const Model* model) noexcept nogil:
 
 
 cdef uint64_t _fix(Dense* dense, signed char* state) noexcept nogil:
-    # Fix nodes that prefer a state whatever their free neighbours do, until there are none; returns
+    # Fix nodes that prefer a state whatever their free neighbours do, until none is left; returns
     # the others.  No half-integral optimum loses by that, nor gains half nodes.
     cdef uint64_t free = ~<uint64_t>0 >> (64 - dense.n), fixed
     cdef double* cost = dense.cost
@@ -189,8 +189,8 @@ cdef inline void _spend(Doubled* graph, int u, double amount) noexcept nogil:
 
 
 cdef void _augment(Doubled* graph, const int* path, int length) noexcept nogil:
-    # Push along `path` from source to sink, and along its mirror image, as much as both can carry.
-    # They share what both draw from; `x - x / 2` is not 0 for the smallest of all numbers.
+    # Push along `path` from source to sink, and along its mirror image, as much as both can
+    # carry.  They share common sources; `x - x / 2` is not 0 for the smallest of all numbers.
     cdef int j, u, v, end = _negation(graph, path[length])
     cdef double push = graph.excess[path[0]], room
     if end == path[0]:
@@ -298,7 +298,7 @@ cdef uint64_t _reach(const Doubled* graph, uint64_t start) noexcept nogil:
 
 
 cdef void _decide(const Doubled* graph, const int* node, signed char* state) noexcept nogil:
-    # What the source reaches is on its side in all minimum cuts, the mirror image on the sink's.
+    # Nodes reached from the source are on its side in all minimum cuts, mirrors on the sink's.
     # Of the others, a node is half where it implies its negation and is implied by it.
     cdef uint64_t side = _reach(graph, graph.source), free, implied, back
     cdef int i, u, other
@@ -315,7 +315,7 @@ cdef void _decide(const Doubled* graph, const int* node, signed char* state) noe
                 free &= ~(implied & _mirror(graph, back))
                 continue
             implied = back
-        # All of `implied` joins one side, as another decision on any of it would change u's.
+        # All of `implied` joins one side: another decision on any of them would change u's.
         side |= implied
         free &= ~(implied | _mirror(graph, implied))
     for i in range(graph.k):

@@ -20,5 +20,5 @@ cdef extern from "transforms.h" nogil:
 
 # Whether all edges have the same table.
 cdef bint one_table(const Model* model) noexcept nogil
-# What kind of table this is; `straight` and `turned` are -1.
+# The kind of the table; `straight` and `turned` are -1.
 cdef mrf_table table_kind(const double* table, int rows, int columns) noexcept nogil

@@ -9,7 +9,7 @@ from libc.math cimport INFINITY, fabs
 
 from structsolve.plugins.mrf._model cimport Model
 
-# Scores that differ by less, in units of the table's largest, are the same but for rounding.
+# Scores that differ by less, in units of the table's largest, are equal up to rounding.
 cdef double SAME = 1e-15
 
 

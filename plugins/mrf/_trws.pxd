@@ -6,33 +6,33 @@ from structsolve.plugins.mrf._table_kinds cimport mrf_table
 
 # Bytes of `work` (8-byte aligned) for this model; only sizes are read.
 cdef Py_ssize_t trws_bytes(const Model* model) noexcept nogil
-# label, value <- the best labeling met, its value -INFINITY where none is possible or none was met;
-# bound <- at least the score of every labeling.  Stops once bound - value <= tol, when the bound
+# label, value <- the best labeling met, its value -INFINITY if none is possible or none was met;
+# bound <- an upper bound of all scores.  Stops once bound - value <= tol, when the bound
 # no longer moves, or after max_iter iterations (one is enough on forests, where the answer is
-# exact).  `turns`: where something is forbidden it tries other orders of the nodes before it stops;
-# else nodes come as they are numbered, forests breadth first.  Returns the number of iterations.
+# exact).  `turns`: if something is forbidden, try other orders of the nodes before stopping; else
+# nodes keep their numbering, forests breadth first.  Returns the number of iterations.
 cdef int trws(const Model* model, int max_iter, double tol, bint turns, int* label, double* value,
               double* bound, char* work) noexcept nogil
 
 
-# State of the passes, which lies in `work` after trws().
+# State of the passes, stored in `work` after trws().
 cdef struct Pass:
     # Nodes in the order of the passes, and a message per edge, in the direction of the last pass.
     int* order
     int* rank
     int* trial                  # the labeling of this pass
     int* before                 # the order before this one
-    double* share               # of its score that a node gives to each later neighbour
+    double* share               # share of its score that a node gives to each later neighbour
     Py_ssize_t* message_at
-    double* message             # and a cache line behind them
+    double* message             # followed by a spare cache line
     double* own                 # of one node: scores with all messages
-    double* sent                # scores less what came from the receiver
+    double* sent                # scores less the receiver's message
     double* zeros
     double* envelope            # two rows
-    # For rows of a multiple of four and of eight states; NULL where no node has that many.
+    # For rows of a multiple of four and of eight states; NULL if no node has that many.
     const ss_loop_table* by_four
     const ss_loop_table* by_eight
-    # Kinds of tables, of every edge or of the one; NULL where none has been looked at.
+    # Kinds of tables, of every edge or of the one table; NULL if not examined.
     const mrf_table* kinds
     bint one_kind
     # Unless it is NULL: an equivalent transformation that backward() writes, two rows for each

@@ -22,12 +22,12 @@ from structsolve.plugins.mrf._table_kinds cimport (
 # PATIENCE iterations.
 cdef double STALLED = 1e-9
 cdef int PATIENCE = 10
-# Where something is forbidden, that may only mean that the news has not come far: a pass goes along
-# chains of rising nodes.  Other orders are tried then, so many in a row without movement.
+# If something is forbidden, a bound at rest may only mean that messages have not spread: a pass
+# moves along chains of rising nodes.  Then other orders are tried, so many in a row without change.
 cdef int TURNS = 5
-# Doubles behind the messages, for callers that keep other ones there, at a cache line's start.
+# Spare doubles after the messages, for callers that store others there, at a cache line's start.
 cdef int SPARE = 8
-# Up to so many states general messages are quicker than linear and quadratic ones.
+# Up to so many states, general messages are faster than linear and quadratic ones.
 cdef int FEW_STATES = 16
 
 
@@ -88,7 +88,7 @@ cdef void _prepare(const Model* model, Pass* state, bint forest) noexcept nogil:
 
 
 cdef void _divide(const Model* model, Pass* state) noexcept nogil:
-    # What a node gives to each neighbour: as many as are on the side that has more.
+    # A node's share for each neighbour: 1 / the number of neighbours on the larger side.
     cdef Py_ssize_t v, j
     cdef int ahead, behind
     for v in range(model.n):
@@ -131,7 +131,7 @@ cdef inline const ss_loop_table* _loops(const Pass* state, int width) noexcept n
 
 cdef inline double _send(const Model* model, Pass* state, int e, int v) noexcept nogil:
     # Replace the message along edge e by that of v, less its maximum, which is returned.  A state
-    # that nothing supports stays impossible: -inf is never subtracted.
+    # without support stays impossible: -inf is never subtracted.
     cdef int k = model.states[v], w = other_end(model, e, v), s, t
     cdef int size = model.states[w]
     cdef double* message = state.message + state.message_at[e]
@@ -331,10 +331,10 @@ cdef void _receive(const Model* model, Pass* state, int v) noexcept nogil:
 
 
 cdef void _turn(const Model* model, Pass* state, uint64_t* seed) noexcept nogil:
-    """Go on in another order, after a pass forward: breadth first, later in random ones.
+    """Continue in another order, after a pass forward: breadth first, later random orders.
 
-    Messages go to later nodes.  Any messages give a bound: those along edges that now go the other
-    way are sent back, from the last node on.
+    Messages go to later nodes.  Any messages give a bound: those along edges whose direction
+    changes are sent back, from the last node on.
     """
     cdef Py_ssize_t i, j
     cdef int v, w, e
@@ -400,13 +400,13 @@ cdef int ascend(const Model* model, Pass* state, bint forest, int done, int max_
             break
         if stalled < PATIENCE and (done != PATIENCE or value[0] > -INFINITY):
             continue
-        # No movement, or slow one without any labeling so far.
+        # No movement, or slow movement without a labeling so far.
         if turns and turned < TURNS and done < max_iter and forbids(model):
             turned, stalled = turned + 1, 0
             _turn(model, state, &seed)
         elif stalled >= PATIENCE:
             break
-    if bound[0] < value[0] or forest:           # equal but for rounding
+    if bound[0] < value[0] or forest:           # equal up to rounding
         bound[0] = value[0]
     return done
 
@@ -417,23 +417,23 @@ def tree_reweighted(GraphModel model not None, int max_iter=1000, double tol=0.0
     Parameters
     ----------
     model : GraphModel
-        Any number of states; nodes are visited in the order given, and where something is
-        forbidden also in others, once the bound no longer moves.
+        Any number of states; nodes are visited in the given order, and if something is
+        forbidden also in other orders, once the bound no longer moves.
     max_iter : int, default=1000
-        Iterations at most, each a pass over the nodes and a pass back; at least one is made.
+        Most iterations, each a pass over the nodes and a pass back; at least one.
     tol : float, default=0.0
-        Stop once the bound exceeds the labeling's score by no more.
+        Stop once the bound exceeds the labeling's score by at most this.
 
     Returns
     -------
     label : ndarray of int of shape (n,)
         The best labeling met.
     value : float
-        Its score; -inf where no allowed one was met.
+        Its score; -inf if no allowed one was met.
     bound : float
-        No labeling scores more; -inf where all are forbidden.
+        Upper bound of all scores; -inf if all labelings are forbidden.
     n_iter : int
-        Iterations made.
+        Number of iterations.
 
     Examples
     --------

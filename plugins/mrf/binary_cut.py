@@ -1,4 +1,4 @@
-"""The best labeling of one graph of two states by a minimum cut, straight from its scores."""
+"""The best labeling of one graph of two states by a minimum cut, directly from its scores."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from structsolve.plugins.mrf.scores import GraphScores
 
 
 def cut_binary(scores: GraphScores) -> tuple[np.ndarray, float] | None:
-    """Return the best labeling and its score, where a minimum cut finds it.
+    """Return the best labeling and its score, if a minimum cut finds it.
 
     The score of an edge with the table ``t`` is linear in both states but for ``g s t``, with
     ``g = t[0, 0] + t[1, 1] - t[0, 1] - t[1, 0]``, and ``s t = (s + t - |s - t|) / 2``: with
@@ -22,7 +22,7 @@ def cut_binary(scores: GraphScores) -> tuple[np.ndarray, float] | None:
     Returns
     -------
     tuple of ndarray of int32 and float, or None
-        None where a node has another number of states, something is forbidden, or an edge is not
+        None if a node does not have two states, something is forbidden, or an edge is not
         super-modular.
 
     Examples

@@ -26,13 +26,13 @@ class Decoding(NamedTuple):
     ----------
     label : ndarray of int of shape (nodes,)
     value : float
-        Its score; -inf where every labeling is forbidden.
+        Its score; -inf if every labeling is forbidden.
     bound : float
-        No labeling scores more: ``bound - value`` is 0 where the label is known to be the best.
+        Upper bound of all scores; ``bound - value`` is 0 if the label is known to be the best.
     phi : ndarray of shape (m, 2, K) or None
-        With ``return_reparametrization``: what an equivalent transformation moves from the table
-        of each edge to its first and its second end, for each state there (0 beyond a node's
-        states).  See :func:`~structsolve.plugins.mrf.reparametrization_bound`.
+        With ``return_reparametrization``: the amounts that an equivalent transformation moves
+        from the table of each edge to its first and its second end, for each state there (0 beyond
+        a node's states).  See :func:`~structsolve.plugins.mrf.reparametrization_bound`.
     """
 
     label: np.ndarray
@@ -57,26 +57,26 @@ def decode(
     Parameters
     ----------
     unary : array of shape (nodes, K), or list of arrays
-        Score of each state of each node; a list where nodes have different numbers of states.
+        Score of each state of each node; a list if nodes have different numbers of states.
     edges : array of int of shape (m, 2)
     pair : array of shape (K, K) or (m, K, K), or list of m arrays
         Score of the states at both ends: one table for all edges, or one per edge, its rows for the
         states of the edge's first node.  -inf forbids a pair, or (in ``unary``) a state.
     directed : bool, default=False
-        The one table may be asymmetric, its rows being for the first node of each edge.
+        The one table may be asymmetric, with rows for the first node of each edge.
     oracle : str, default="auto"
         As in :class:`~structsolve.plugins.mrf.MRFStructure`.
     max_iter : int, default=100
-        Iterations of TRW-S at most, for "trws", "expansion" and "auto".
+        Most iterations of TRW-S, for "trws", "expansion" and "auto".
     weights : array of shape (m,), optional
         Factors of the one table, one per edge.  "trws" and "expansion" keep the table once; other
         decoders take a table per edge.
     return_reparametrization : bool, default=False
-        Run "trws" too, and return the equivalent transformation that its bound comes from.  For
-        it, -inf is a finite number, below what any allowed labeling can lose.  ``bound`` is the
-        lowest that is known: less than what ``phi`` proves, which
-        :func:`~structsolve.plugins.mrf.reparametrization_bound` tells, where another oracle or
-        scores of -inf allow it.
+        Run "trws" too, and return the equivalent transformation behind its bound.  For
+        it, -inf is a finite number, below the possible loss of any allowed labeling.  ``bound`` is
+        the lowest known bound.  With another oracle or scores of -inf it can be less than the
+        bound of ``phi``, which :func:`~structsolve.plugins.mrf.reparametrization_bound`
+        computes.
 
     Returns
     -------
@@ -85,8 +85,8 @@ def decode(
     Raises
     ------
     ValueError
-        When scores, edges or the decoder do not fit each other; when arrays would not fit the
-        memory, with their size, before they are made.
+        If scores, edges and the decoder do not match; if arrays would exceed the memory, with
+        their size, before allocation.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def decode(
     if isinstance(chosen, TRWSOracle):
         expands = chosen.expands
         del chosen  # its arrays are as large as those of a model
-        # Where something is forbidden, the transformation is that of other scores.
+        # If something is forbidden, the transformation belongs to other scores.
         once = return_reparametrization and scores.finite() is scores
         answer = Decoding(*ascend(_model(scores), int(max_iter), expands, once))
         if once:

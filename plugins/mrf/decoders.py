@@ -18,14 +18,14 @@ from structsolve.plugins.mrf.programs import Programs
 NAMES = ("auto", "exact", "mincut", "roof-duality", "trws", "expansion", "lp")
 
 # Numbers of labelings: up to FEW "auto" is exact; up to CONSTRAINED cones are enumerated; up to
-# MANY max-marginals and the k best are.
+# MANY max-marginals and the k best are enumerated.
 FEW, CONSTRAINED, MANY = 2.0**14, 2.0**16, 2.0**20
 # Sums of elimination: up to FEW "auto" is exact; up to MOST "exact" eliminates, about two seconds,
 # with tables of TABLE entries at most; the k best keep up to KEPT.
 MOST, TABLE, KEPT = 2.0**30, 2.0**22, 2.0**23
 # States up to which "auto" tries a minimum cut before TRW-S, and before a linear relaxation; pairs
-# of arcs at most, 64 bytes each.  benchmarks/learn_binary.py tells ms of both by the number of
-# states: the more there are, the longer the cut takes, most of all under quadratic scores.
+# of arcs at most, 64 bytes each.  benchmarks/learn_binary.py prints the ms of both by the number of
+# states: the cut's time grows with the states, most of all under quadratic scores.
 CUT_STATES, CUT_STATES_RELAXED, CUT_PAIRS = 4, 8, 2**22
 # Gap, relative to the bound, at which the relaxation of large graphs stops.
 RELAXED = 1e-3
@@ -37,9 +37,9 @@ def check_name(name: Any, argument: str = "oracle") -> None:
     Parameters
     ----------
     name : object
-        As users give it.
+        The user's name.
     argument : str, default="oracle"
-        Begins the message.
+        Starts the message.
 
     Raises
     ------
@@ -57,7 +57,7 @@ def check_name(name: Any, argument: str = "oracle") -> None:
 
 
 def _algorithm(shape: Any, name: str, layout: Any) -> str:
-    """How the oracle called ``name`` finds labelings of the graphs of ``shape``."""
+    """Return the algorithm of the oracle ``name`` for the graphs of ``shape``."""
     check_name(name)
     if name == "roof-duality" and not shape.binary:
         raise ValueError(
@@ -94,9 +94,9 @@ def make_oracle(shape: Any, name: str, max_iter: int, layout: Any) -> Any:
     ----------
     shape : GraphShape
     name : str
-        As users give it.
+        The user's name.
     max_iter : int
-        Iterations of TRW-S at most.
+        Most iterations of TRW-S.
     layout : PartLayout
 
     Returns
@@ -106,7 +106,7 @@ def make_oracle(shape: Any, name: str, max_iter: int, layout: Any) -> Any:
     Raises
     ------
     ValueError
-        When there is no such decoder, or it does not take these graphs.
+        If the decoder is unknown, or does not take these graphs.
     """
     algorithm = _algorithm(shape, name, layout)
     if algorithm == "forest":
@@ -128,16 +128,16 @@ def make_oracle(shape: Any, name: str, max_iter: int, layout: Any) -> Any:
 
 
 def make_power(shape: Any, name: str, power: str, layout: Any) -> Any:
-    """Return the operator of a power beside the oracle called ``name``.
+    """Return the operator of a power for the oracle ``name``.
 
-    The k best labels and max-marginals are there where the oracle is exact: on forests, and where
+    The k best labels and max-marginals exist if the oracle is exact: on forests, and if
     labelings can be enumerated; the k best also on other narrow graphs.  The linear relaxation and
-    its cones are always there.
+    its cones always exist.
 
     Parameters
     ----------
     shape, name, layout
-        As of :func:`make_oracle`.
+        See :func:`make_oracle`.
     power : {"kbest", "max-marginals", "relaxation", "cones"}
 
     Returns

@@ -1,8 +1,8 @@
 /* One step of the primal-dual method (_dual_relaxation_core.pyx) on one edge.
  *
- * Rows of `columns` doubles, a multiple of four; a cost of what lies behind the last state is far
- * below all others, so that its part stays 0.  One text for plain C and for AVX2: sums of a row are
- * those of four lanes in either, so that both give the same bits.  STRUCTSOLVE_SIMD=plain asks for
+ * Rows have `columns` doubles, a multiple of four; costs after the last state are far below all
+ * others, so that their parts stay 0.  One text serves plain C and AVX2: both sum a row in four
+ * lanes, so that both give the same bits.  STRUCTSOLVE_SIMD=plain selects
  * the plain one. */
 #ifndef STRUCTSOLVE_DUAL_RELAXATION_EDGE_H
 #define STRUCTSOLVE_DUAL_RELAXATION_EDGE_H

@@ -13,30 +13,30 @@ from structsolve.plugins.mrf._model import GraphModel
 def eliminate(model: GraphModel, max_entries: int = 2**22) -> tuple[np.ndarray, float]:
     """Return the best labeling of a graph of small width.
 
-    Nodes are maximised out one after the other (Bertele, Brioschi 1972): in the order given, the
-    one whose neighbours have the fewest labelings first, or the one that makes the fewest new
-    neighbours, whichever is cheapest.  Time and memory grow with the largest table on the way: a
-    grid of ``k`` columns needs about ``states ** k`` entries, however long it is, a tree next to
-    none.
+    Nodes are maximised out one by one (Bertele, Brioschi 1972), in the cheapest of three orders: as
+    given, fewest labelings of the neighbours first, or fewest new neighbours
+    first.  Time and memory grow with the largest table: a
+    grid of ``k`` columns needs about ``states ** k`` entries, however long it is, a tree very
+    few.
 
     Parameters
     ----------
     model : GraphModel
         Any number of states.
     max_entries : int, default=2**22
-        Largest table that is allowed.
+        Most entries of a table.
 
     Returns
     -------
     label : ndarray of int of shape (n,)
         A best labeling.
     value : float
-        Its score; -inf where everything is forbidden.
+        Its score; -inf if everything is forbidden.
 
     Raises
     ------
     ValueError
-        When a larger table is needed.
+        If a larger table is needed.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """Operators of any space whose labels are states of the nodes of graphs.
 
-The choice of a decoder depends on the graphs: it is made when operators are bound to examples.
+The decoder depends on the graphs, so it is chosen when operators are bound to examples.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from structsolve.utils.memory import refuse_too_large
 #: Powers of graphs; binding one gives None for graphs without it.
 POWERS = ("kbest", "max-marginals", "relaxation", "cones")
 
-#: Why some graphs lack them, for messages.
+#: Reasons for missing powers, for messages.
 NO_POWERS = {
     "kbest": (
         "it needs an exact oracle, and graphs without cycles, of up to 2^20 labelings, or narrow "
@@ -46,12 +46,12 @@ class GraphSpace(Protocol):
         """
 
     def oracle_for(self, layout: Any) -> str:
-        """Return the oracle's name, as :class:`~structsolve.plugins.mrf.MRFStructure` has it.
+        """Return the oracle's name; see :class:`~structsolve.plugins.mrf.MRFStructure`.
 
         Parameters
         ----------
         layout : PartLayout
-            Its ``training`` tells whether to train or to predict.
+            Its ``training`` is True in training, False in prediction.
         """
 
 
@@ -68,18 +68,18 @@ def common_graphs(
     Parameters
     ----------
     layout : PartLayout
-        With a block ``"node"``, and where pairs of states have scores, a block ``"pair"``.
+        Has a block ``"node"`` and, if pairs of states have scores, a block ``"pair"``.
     ends : ndarray of int32 of shape (m, 2)
-        Edges as :func:`~structsolve.plugins.mrf.graphs.check_edges` gives them: of the one graph,
+        Edges from :func:`~structsolve.plugins.mrf.graphs.check_edges`, of the one graph,
         or of all examples, one after the other.
     states : int or array of int
         Number of states of every node, or of each node of the one graph.
     one_graph : bool
         All examples have the same graph.
     symmetric : bool, default=False
-        (t, s) is the same part as (s, t); the one with the smaller state first counts.
+        (t, s) is the same part as (s, t), stored with the smaller state first.
     skip : bool, default=False
-        State 0 of a node has no part, state 1 the v-th of one row of theta, for all nodes v.
+        State 0 of node v has no part; state 1 has the v-th part of one row of theta.
 
     Returns
     -------
@@ -88,7 +88,7 @@ def common_graphs(
     Raises
     ------
     ValueError
-        Where the scores of the largest graph, or the graphs, are larger than memory.
+        If the scores of the largest graph, or the graphs, exceed the memory.
     """
 
     def make(layout: Any) -> GraphShape:
@@ -180,7 +180,7 @@ def bind_entropy(space: GraphSpace, layout: Any) -> Any:
     Raises
     ------
     ValueError
-        Where a graph has a cycle: exact marginals take exponential time then.
+        If a graph has a cycle: exact marginals then take exponential time.
     """
     shape = space.graphs(layout)
     if not shape.forest:

@@ -24,7 +24,7 @@ def check_edges(
     edges : array of int of shape (m, 2)
     n_nodes : int
     where : str
-        Begins the messages.
+        Starts the messages.
     node : str
         Name of the nodes in messages.
     parallel : bool, default=False
@@ -37,7 +37,7 @@ def check_edges(
     Raises
     ------
     ValueError
-        Naming the edge.
+        The message names the edge.
     """
     pairs = np.asarray(edges)
     if pairs.size == 0:
@@ -87,7 +87,7 @@ def check_states(n_states: Any, n_nodes: int | None) -> np.ndarray | None:
     Returns
     -------
     ndarray of int32 of shape (n_nodes,) or (1,), or None
-        (1,) where one number holds for all nodes; None where ``n_states`` is.
+        (1,) if one number holds for all nodes; None if ``n_states`` is None.
 
     Raises
     ------
@@ -121,12 +121,12 @@ def grid_edges(height: int, width: int, neighbours: int = 4) -> np.ndarray:
     Returns
     -------
     ndarray of int of shape (m, 2)
-        The upper end first, of a row the left one.
+        The upper end comes first, within a row the left one.
 
     Raises
     ------
     ValueError
-        For another number of neighbours, and a grid whose edges are larger than memory.
+        For a wrong number of neighbours, and a grid whose edges exceed the memory.
 
     Examples
     --------
@@ -169,8 +169,8 @@ def grid_directions(neighbours: int) -> tuple[Any, ...]:
     Returns
     -------
     tuple of pairs
-        Slices of rows and columns: of the cells where edges begin, and of those where they end;
-        in the order of :func:`grid_edges`.
+        Slices of rows and columns: of the cells where edges begin, and of the cells where they
+        end, in the order of :func:`grid_edges`.
 
     Raises
     ------
@@ -188,7 +188,7 @@ def grid_directions(neighbours: int) -> tuple[Any, ...]:
 
 
 def graph_identity(*arrays: Any) -> str:
-    """Return a digest of graphs: that of training data covers features and labels alone.
+    """Return a digest of graphs: the digest of training data covers only features and labels.
 
     Parameters
     ----------
@@ -207,14 +207,14 @@ def graph_identity(*arrays: Any) -> str:
 def drop_nodes(
     examples: Examples, keep: np.ndarray, edges: Any = None, states: np.ndarray | None = None
 ) -> Examples:
-    """Return examples without some nodes and the edges there; each has a graph of its own then.
+    """Return examples without some nodes and their edges; each then has a separate graph.
 
     Parameters
     ----------
     examples : Examples
         Without labels.
     keep : ndarray of bool of shape (nodes,)
-        True at one node of each example at least.
+        True at least once in each example.
     edges : ndarray of int of shape (m, 2), optional
         Edges of the one graph of all examples; else they are in ``topology["ends"]``.
     states : ndarray of int32, optional
@@ -226,7 +226,7 @@ def drop_nodes(
     """
     bounds: Any
     first, n = examples.offsets, examples.n
-    before = np.concatenate([[0], np.cumsum(keep)])  # how many nodes are kept before each
+    before = np.concatenate([[0], np.cumsum(keep)])  # number of nodes kept before each
     offsets = before[first]
     if edges is None:
         ends, bounds = examples.topology["ends"], examples.edge_offsets
@@ -264,7 +264,7 @@ def stack_graphs(
     Parameters
     ----------
     X : list of graphs
-        As :class:`~structsolve.plugins.mrf.MRFStructure` describes them.
+        See :class:`~structsolve.plugins.mrf.MRFStructure`.
     one_graph : bool
         All examples have the same edges, which are not in X.
     with_features : bool
@@ -274,7 +274,7 @@ def stack_graphs(
     edges : ndarray of shape (m, 2), optional
         Edges of the one graph.
     n_nodes : int, optional
-        Number of nodes of the one graph, once it is known.
+        Number of nodes of the one graph, if known.
     structure : MRFStructure, optional
         Structure that the networkx graphs are read for.
 
@@ -286,7 +286,7 @@ def stack_graphs(
     Raises
     ------
     ValueError
-        Naming the example.
+        The message names the example.
     """
     if one_graph and isinstance(X, (list, tuple)) and X and is_network(X[0]):
         raise ValueError(

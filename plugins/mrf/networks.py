@@ -71,7 +71,7 @@ def from_networkx(graph: Any, i: int, structure: Any, with_features: bool) -> di
     Raises
     ------
     ValueError
-        When the graph is empty, lacks an attribute, or has one of several shapes.
+        If the graph is empty, lacks an attribute, or has one with varying shapes.
     """
     number = {node: v for v, node in enumerate(graph.nodes)}
     if not number:
@@ -94,7 +94,7 @@ def from_networkx(graph: Any, i: int, structure: Any, with_features: bool) -> di
 
 
 def _features(items: Any, i: int, structure: Any, parameter: str) -> np.ndarray:
-    """Return a row for each node or edge: its attributes, one behind the other."""
+    """Return a row for each node or edge: its attributes, concatenated."""
     given = getattr(structure, parameter)
     names = [given] if isinstance(given, str) else list(given)
     rows: list[np.ndarray] = []
@@ -166,12 +166,12 @@ def in_order(Y: Any, examples: Examples, attribute: str) -> Any:
     Returns
     -------
     object
-        ``Y`` itself where it has neither dicts nor graphs.
+        ``Y`` itself if it has neither dicts nor graphs.
 
     Raises
     ------
     ValueError
-        Naming the example and the node.
+        The message names the example and the node.
     """
     if not is_labelled_by_node(Y) or len(Y) != examples.n:
         return Y
@@ -207,7 +207,7 @@ def _sequence(y: Any, names: list[Any] | None, i: int, attribute: str) -> list[A
 
 
 def by_node(labels: Any, examples: Examples) -> Any:
-    """Return labels of all examples, as dicts by node where these came as networkx graphs.
+    """Return labels of all examples, as dicts by node for examples that came as networkx graphs.
 
     Parameters
     ----------

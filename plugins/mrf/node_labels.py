@@ -18,7 +18,7 @@ class NodeLabels(NamedTuple):
     Parameters
     ----------
     flat : ndarray of shape (nodes,)
-        Labels as users give them; at void nodes any of the others.
+        Labels as users give them; void nodes hold any other label.
     counted : ndarray of bool of shape (nodes,), or None
         False at void nodes; None where there are none.
     weights : ndarray of float64 of shape (nodes,), or None
@@ -75,11 +75,11 @@ def read_labels(
     offsets : ndarray of int64 of shape (n + 1,)
         First node of each example.
     void : label or sequence of labels, optional
-        Count for nothing.
+        Labels to ignore.
     classes : ndarray, optional
-        Where they are known.
+        The classes, if known.
     where : callable, optional
-        ``(example, node) -> str``, what messages call a node.
+        ``(example, node) -> str``, the name of a node in messages.
 
     Returns
     -------
@@ -88,7 +88,7 @@ def read_labels(
     Raises
     ------
     ValueError
-        Naming the example and the node.
+        The message names the example and the node.
     """
     names, name = void_names(void), where or _node
     Y, weights = split_weights(Y, offsets)
@@ -102,7 +102,7 @@ def read_labels(
             counted = np.concatenate(kept)
             if not counted.any():
                 raise ValueError("y: all labels are void, nothing is left")
-            # Of an example without labels nobody could say of which kind they are.
+            # An example without labels would not determine their type.
             Y = [y[k] for y, k in zip(arrays, kept) if k.any()]
             sizes = np.concatenate([[0], np.cumsum([len(y) for y in Y])])
     flat = labels.flatten(Y, sizes)
@@ -116,7 +116,7 @@ def read_labels(
 
 
 def refuse_all_void(counted: np.ndarray, offsets: np.ndarray, nodes: str) -> None:
-    """Raise the error that names the first example with void labels alone.
+    """Raise an error that names the first example with only void labels.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def _listed(Y: Any) -> Any:
 
 
 def _array(y: Any) -> np.ndarray:
-    # NumPy makes strings of numbers, and of None, that stand between strings.
+    # NumPy turns numbers and None among strings into strings.
     return y if isinstance(y, np.ndarray) else np.array(y, dtype=object)
 
 
@@ -191,7 +191,7 @@ def _refuse_missing(Y: Any, names: tuple[Any, ...], name: Any) -> None:
 
 
 def _refuse_minus_one(flat: np.ndarray, offsets: np.ndarray, classes: Any, name: Any) -> None:
-    """Take -1 as a class where it is a known one, one sign of two, or some labels are smaller."""
+    """Accept -1 as a class if it is known, one of two signs, or some labels are smaller."""
     if flat.dtype.kind not in "if":
         return
     others = set(np.unique(flat).tolist())

@@ -1,7 +1,7 @@
 /* Passes of TRW-S in single precision, see passes_impl.h: versions by the width of vectors.
  *
- * 16 lanes (AVX-512), 8 (AVX2 and FMA) and 4 (any processor).  Which one is asked for by the number
- * of lanes: rows of scores and messages are padded to a multiple of it. */
+ * 16 lanes (AVX-512), 8 (AVX2 and FMA) and 4 (any processor).  The number of lanes selects one.
+ * Rows of scores and messages are padded to a multiple of it. */
 #ifndef STRUCTSOLVE_MRF_PASSES_H
 #define STRUCTSOLVE_MRF_PASSES_H
 
@@ -15,7 +15,7 @@
 #define MRF_INLINE inline
 #endif
 
-/* What a padded state scores: far below all others, and sums of such numbers stay finite. */
+/* Score of a padded state: far below all others, and sums of such numbers stay finite. */
 #define MRF_PADDING (-1e30f)
 
 typedef struct {
@@ -39,8 +39,8 @@ typedef struct {
   int *trial;                        /* the labeling of a pass forward */
 } mrf_passes;
 
-/* A pass over the nodes in rising order, which takes a labeling, or in falling order.  Sum of the
- * maxima: a bound but for rounding. */
+/* A pass over the nodes in rising order, which takes a labeling, or in falling order.  Returns the
+ * sum of the maxima, a bound up to rounding. */
 typedef double (*mrf_pass)(const mrf_passes *p, int forward);
 
 #if defined(__GNUC__) && (defined(__x86_64__) || defined(__i386__)) && !defined(STRUCTSOLVE_PLAIN)

@@ -3,7 +3,7 @@
  *
  * Padded states score MRF_PADDING at nodes; messages are finite there and change nothing. */
 
-/* Rows of one or two vectors, whose number FIXED tells, stay in registers. */
+/* Rows of one or two vectors (FIXED) stay in registers. */
 #define GET(array, row, c) (FIXED ? array[(c) / LANES] : LOAD((row) + (c)))
 #define PUT(array, row, c, x)                                                                      \
   do {                                                                                             \
@@ -38,8 +38,8 @@ static MRF_INLINE void NAME(add_row)(
   }
 }
 
-/* Replace the message of e by that of v, whose shared scores are `sent` more than what v has
- * received; less its maximum, which is returned. */
+/* Replace the message of e by that of v, whose shared scores are `sent` plus its received
+ * messages; less its maximum, which is returned. */
 static MRF_INLINE float NAME(send)(
     const int FIXED, const mrf_passes *p, const mrf_edge *e, int v, int w, const VEC *held) {
   const float *own = p->own;
@@ -109,7 +109,7 @@ static MRF_INLINE float NAME(send)(
   return top;
 }
 
-/* Which entry is `top`, of which there is one. */
+/* Index of the entry `top`, which exists. */
 static inline int NAME(first)(const float *row, ptrdiff_t width, float top) {
   for (int c = 0; c < width; c += LANES) {
 #ifdef EQUAL_BITS

@@ -24,7 +24,7 @@ class GraphPolytopes(LocalPolytopes):
         self.shape, self.layout = shape, layout
 
     def key(self, i: int) -> Any:
-        """Return what examples with the same graph have in common."""
+        """Return the key that examples with the same graph share."""
         states, ends = self.shape.graph_of(i)
         return states.tobytes(), ends.tobytes()
 
@@ -35,7 +35,7 @@ class GraphPolytopes(LocalPolytopes):
 
     def parts(self, i: int) -> np.ndarray:
         """Return the part of each variable, in theta; -1 for none."""
-        # Scores that number the parts show which part each variable has; without one it scores 0.
+        # Scores that number the parts show each variable's part; without a part it scores 0.
         size = self.layout.sizes(i)[0]
         _, _, unary, pair = self.shape.model(i, np.arange(1.0, size + 1))
         return np.concatenate([unary, pair]).astype(np.int64) - 1

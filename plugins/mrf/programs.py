@@ -12,21 +12,21 @@ from structsolve.lp import Highs, local_rows
 from structsolve.lp.base import ProgramCache, cone_rows
 from structsolve.lp.polytope import bound_of
 
-# Error of simplex solvers around 0, 1/2 and 1.
+# Error of simplex solutions at 0, 1/2 and 1.
 NEAR = 1e-7
 
 
 class LocalPolytope:
     """``low <= A x <= high`` of one graph: its marginals of nodes and edges.
 
-    Where all nodes have two states there is one variable per node and per edge, else one per part.
+    If all nodes have two states, each node and edge has one variable, else each part has one.
 
     Parameters
     ----------
     states : ndarray of shape (n,)
     ends : ndarray of shape (m, 2)
     by_parts : bool, default=False
-        One variable per part in any case: single parts can then be forbidden.
+        Always one variable per part, so that single parts can be forbidden.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class LocalPolytope:
     lower, upper : ndarray
         Bounds of the variables, 0 and 1.
     integer : ndarray of bool
-        All, where a program is an integer program.
+        All variables, if the program is an integer program.
     """
 
     def __init__(self, states: np.ndarray, ends: np.ndarray, by_parts: bool = False):
@@ -98,7 +98,7 @@ class LocalPolytope:
         Returns
         -------
         nodes, pairs : ndarray
-            Laid out as the scores are.
+            In the layout of the scores.
         """
         x = np.clip(x, 0, 1)
         half = np.round(2 * x) / 2
@@ -113,7 +113,7 @@ class LocalPolytope:
         return np.column_stack([1 - x, x]).ravel(), pairs.ravel()
 
     def round(self, nodes: np.ndarray) -> np.ndarray:
-        """Return the most probable state of every node, of equal ones the first.
+        """Return the most probable state of every node, the first on ties.
 
         Parameters
         ----------
@@ -133,9 +133,9 @@ class LocalPolytope:
 class Programs:
     """Labelings, marginals and bounds by the linear programs of a backend.
 
-    Each thread keeps one program per graph, of which only costs change.  ``relax`` starts from the
-    example's last solution; of several optima it may then return another one.  ``decode`` always
-    starts anew, so that its labeling depends on the scores alone.
+    Each thread keeps one program per graph and changes only its costs.  ``relax`` starts from the
+    example's last solution, so it may return another one of several optima.  ``decode`` always
+    starts anew, so its labeling depends only on the scores.
 
     In all methods ``shape`` is the GraphShape of the examples, ``i`` an example, and ``unary`` and
     ``pair`` are its scores of nodes and of edges, one table after the other.
@@ -143,7 +143,7 @@ class Programs:
     Parameters
     ----------
     make : callable
-        Returns the structsolve.lp.Backend, when a program is first asked for.
+        Returns the structsolve.lp.Backend, at the first use.
     """
 
     def __init__(self, make: Callable[[], Any]):
@@ -187,7 +187,7 @@ class Programs:
         warm: bool = False,
         side: Any = None,
     ) -> tuple[LocalPolytope, np.ndarray, float] | None:
-        """Return the polytope, the optimal point and an upper bound; None where it is empty."""
+        """Return the polytope, the optimal point and an upper bound; None if it is empty."""
         finite = bool(np.isfinite(unary).all() and np.isfinite(pair).all())
         polytope, program = self._program_of(shape, i, finite, backend)
         c, constant = polytope.costs(unary, pair)
@@ -205,8 +205,8 @@ class Programs:
         answer = self._solved(program, i, costs, upper, start, sides)
         unproved = answer is not None and answer.dual is None and not self.backend.accurate
         if answer is not None and (answer.limited or (unproved and side is None)):
-            # What a limited solver leaves is far from the relaxation, or nothing at all; and a
-            # rough point without duals proves no bound.
+            # A solver stopped by its limit returns a point far from the relaxation, or none; and
+            # a rough point without duals proves no bound.
             _, program = self._program_of(shape, i, finite, "_sure")
             answer = self._solved(program, i, costs, upper, None, sides)
         if answer is None:
@@ -245,7 +245,7 @@ class Programs:
         label : ndarray of int32 of shape (n,)
             Local search may improve it.
         bound : float
-            No labeling scores more; -inf where all are forbidden.
+            Upper bound of all scores; -inf if all labelings are forbidden.
         """
         return self._label(shape, i, self._ask(shape, i, unary, pair))
 
@@ -274,7 +274,7 @@ class Programs:
         Returns
         -------
         (nodes, pairs, bound) or None
-            Marginals of nodes and of edges, and an upper bound of the best score; None where every
+            Marginals of nodes and of edges, and an upper bound of the best score; None if every
             labeling is forbidden.
         """
         answer = self._ask(shape, i, unary, pair, warm=True)
@@ -300,13 +300,13 @@ class Programs:
         shape, i, unary, pair
             See the class.
         cost_unary, cost_pair : ndarray
-            The cost that g is made of, laid out as the scores are.
+            The costs in g, in the layout of the scores.
         cone : ConePair
 
         Returns
         -------
         (nodes, pairs) or None
-            Marginals of nodes and of edges; None where the cone is empty.
+            Marginals of nodes and of edges; None if the cone is empty.
         """
         answer = self._ask(shape, i, unary, pair, side=(cost_unary, cost_pair, cone))
         return None if answer is None else answer[0].marginals(answer[1])

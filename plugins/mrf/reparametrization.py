@@ -1,4 +1,4 @@
-"""Equivalent transformations of the scores of a graph: their bound, and when it is met.
+"""Equivalent transformations of the scores of a graph: their bound, and when it is attained.
 
 An equivalent transformation moves ``phi[e, 0, s]`` and ``phi[e, 1, t]`` from the table of edge e to
 the states of its first and second end, which leaves the score of every labeling as it is
@@ -24,9 +24,9 @@ class ArcConsistency(NamedTuple):
     Parameters
     ----------
     consistent : bool
-        Every node has a maximal state left.  Where it is False, the bound can be lowered.
+        Every node has a remaining maximal state.  If False, the bound can be lowered.
     kept : ndarray of bool of shape (nodes, K)
-        The maximal states that are left.
+        The remaining maximal states.
     label : ndarray of int of shape (nodes,) or None
         A labeling whose states and pairs are all maximal: its score is the bound, so it is optimal.
         None if none was found, which for graphs with cycles does not prove that none exists.
@@ -45,24 +45,24 @@ def reparametrization_bound(
     Parameters
     ----------
     unary : array of shape (nodes, K), or list of arrays
-        As of :func:`~structsolve.plugins.mrf.decode`.
+        See :func:`~structsolve.plugins.mrf.decode`.
     edges : array of int of shape (m, 2)
     pair : array of shape (K, K) or (m, K, K), or list of m arrays
     phi : array of shape (m, 2, K)
-        As :class:`~structsolve.plugins.mrf.Decoding` has it.
+        See :class:`~structsolve.plugins.mrf.Decoding`.
     directed : bool, default=False
     weights : array of shape (m,), optional
-        As of :func:`~structsolve.plugins.mrf.decode`.
+        See :func:`~structsolve.plugins.mrf.decode`.
 
     Returns
     -------
     float
-        No labeling scores more, but for rounding.
+        Upper bound of all scores, up to rounding.
 
     Raises
     ------
     ValueError
-        When scores and edges do not fit each other or ``phi``.
+        If scores, edges and ``phi`` do not match.
 
     References
     ----------
@@ -92,25 +92,25 @@ def arc_consistent(
     weights: Any = None,
     tol: float = 1e-9,
 ) -> ArcConsistency:
-    """Test whether the bound of an equivalent transformation may be met by a labeling.
+    """Test whether a labeling may attain the bound of an equivalent transformation.
 
-    States and pairs that are maximal after the transformation are left.  A state goes if on some
-    edge it has no maximal pair with a state that is left, until none goes (arc consistency).
+    The test starts with states and pairs that are maximal after the transformation.  It removes
+    states that on some edge have no maximal pair with a remaining state (arc consistency).
 
     Parameters
     ----------
     unary : array of shape (nodes, K), or list of arrays
-        As of :func:`~structsolve.plugins.mrf.decode`.
+        See :func:`~structsolve.plugins.mrf.decode`.
     edges : array of int of shape (m, 2)
     pair : array of shape (K, K) or (m, K, K), or list of m arrays
     phi : array of shape (m, 2, K)
-        As :class:`~structsolve.plugins.mrf.Decoding` has it.
+        See :class:`~structsolve.plugins.mrf.Decoding`.
     directed : bool, default=False
     weights : array of shape (m,), optional
-        As of :func:`~structsolve.plugins.mrf.decode`.
+        See :func:`~structsolve.plugins.mrf.decode`.
     tol : float, default=1e-9
-        States and pairs are maximal where no more below their maximum, in units of the largest
-        finite score; the label's score is below the bound by up to ``(nodes + m) * tol`` of them.
+        States and pairs within this of their maximum count as maximal, in units of the largest
+        finite score; the label's score is below the bound by up to ``(nodes + m) * tol`` units.
 
     Returns
     -------
@@ -119,7 +119,7 @@ def arc_consistent(
     Raises
     ------
     ValueError
-        When scores and edges do not fit each other or ``phi``, or ``tol`` is negative.
+        If scores, edges and ``phi`` do not match, or ``tol`` is negative.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""The scores of one graph as users give them, checked, as flat arrays."""
+"""The scores of one graph, checked and converted to flat arrays."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 from structsolve.plugins.mrf.graphs import check_edges
 from structsolve.utils.memory import refuse_too_large
 
-# What is refused where it does not fit the memory, and what to do.
+# Array that may exceed the memory, and advice for the message.
 TABLES = (
     "a table for each edge",
     "give a smaller graph or fewer states; 'trws' takes one table with weights, where all nodes "
     "have the same number of states",
 )
 
-# Sums of scores stay below, and three times their size is still a number.
+# Sums of scores stay below this, and three times their size is still finite.
 MOST = float(np.finfo(np.float64).max) / 4
 
 
@@ -57,7 +57,7 @@ class GraphScores(NamedTuple):
         Raises
         ------
         ValueError
-            When they do not fit the memory.
+            If they exceed the memory.
         """
         if not self.shared:
             return self.pair
@@ -66,7 +66,7 @@ class GraphScores(NamedTuple):
         return (weights[:, None] * self.pair.ravel()).ravel()
 
     def finite(self) -> GraphScores:
-        """Return scores with -inf replaced by less than what any allowed labeling can lose.
+        """Return scores with -inf replaced by less than any allowed labeling can lose.
 
         Returns
         -------
@@ -81,7 +81,7 @@ class GraphScores(NamedTuple):
         )
 
     def magnitude(self) -> float:
-        """Return a bound of the sizes of finite scores of labelings.
+        """Return a bound of the magnitudes of labelings' finite scores.
 
         Returns
         -------
@@ -101,7 +101,7 @@ def graph_scores(
     Parameters
     ----------
     unary, edges, pair, directed, weights
-        As of :func:`~structsolve.plugins.mrf.decode`.
+        See :func:`~structsolve.plugins.mrf.decode`.
 
     Returns
     -------
@@ -110,7 +110,7 @@ def graph_scores(
     Raises
     ------
     ValueError
-        When they do not fit each other, or the memory; when sums of them may overflow.
+        If they do not match or exceed the memory, or if their sums may overflow.
     """
     scores = _read(unary, edges, pair, directed, weights)
     if not scores.magnitude() < MOST:
@@ -138,7 +138,7 @@ def _read(unary: Any, edges: Any, pair: Any, directed: bool, weights: Any) -> Gr
     width = len(table)
     if (states == width).all():
         return GraphScores(states, ends, flat, table, factors)
-    # Nodes that have fewer states need parts of the table.
+    # Nodes with fewer states need parts of the table.
     if factors is None:
         factors = np.ones(len(ends))
     refuse_too_large(8.0 * len(ends) * table.size, *TABLES)

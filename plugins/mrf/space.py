@@ -53,16 +53,16 @@ def check_decoding(structure: Any) -> None:
 
 
 def needs_features(edge: bool, structure: Any, advice: str) -> None:
-    """Refuse scores of single edges, where tables do not differ from edge to edge.
+    """Refuse scores of single edges, if all edges have the same table.
 
     Parameters
     ----------
     edge : bool
-        As of ``score_space()``.
+        See ``score_space()``.
     structure : Structure
         With ``tables``.
     advice : str
-        The parameter by which tables differ.
+        The parameter that makes tables differ.
 
     Raises
     ------
@@ -86,9 +86,9 @@ class MRFStructure(Structure):
         Scores of the states at both ends of an edge: one table of weights for all edges; a table
         for each edge of the one graph; or tables that are linear in the features of the edge.
     directed : bool, default=False
-        Edge (u, v) has another table than (v, u): its first axis is u's state.  Undirected, the
+        Edge (u, v) has another table than (v, u): its first axis is u's state.  If False, the
         weight of states a and b is also the weight of b and a (``coef_["pair"]`` holds it where
-        a <= b); the tables of "per-edge" belong to the edges as they are given.
+        a <= b); the tables of "per-edge" belong to the edges as given.
     n_states : int or sequence of int, optional
         Number of states, of all nodes or of each node of the one graph; labels are then integers
         from 0.  By default the labels are the classes of the training data, for every node.
@@ -99,32 +99,32 @@ class MRFStructure(Structure):
         best labeling by one minimum cut; it refuses others.  "roof-duality": two states, the
         linear relaxation by one maximum flow; "trws": any number of states, dual block-coordinate
         ascent; "expansion": the same, then alpha-expansions; "lp": the linear relaxation by HiGHS;
-        "cvxpy:SOLVER": the same by another solver.  These five round, search locally, and say how
-        far from the best they may be.  "auto": "exact" where that is cheap; else "mincut" where
+        "cvxpy:SOLVER": the same by another solver.  These five round, search locally, and report
+        a bound of their error.  "auto": "exact" where that is cheap; else "mincut" where
         tables of at most 4 states are super-modular; else "roof-duality" or "expansion".
     predict_oracle : str, optional
-        Another oracle for prediction; the same by default.
+        The oracle for prediction; by default ``oracle``.
     max_iter : int, default=100
-        Iterations of TRW-S at most, for "trws", "expansion" and "auto".
+        Most iterations of TRW-S, for "trws", "expansion" and "auto".
     void : label or list of labels, optional
-        Labels of nodes that count for nothing: training leaves these nodes and their edges out,
+        Labels of nodes to ignore: training leaves these nodes and their edges out,
         scores ignore them, and predictions label them like any other node.  A list may hold None
-        and NaN.  By default there are none, and -1 beside other labels is refused, as it often
-        means this; ``()`` takes it as a class.
+        and NaN.  By default no label is void, and -1 beside other labels is refused, as it often
+        marks void nodes; ``()`` accepts it as a class.
 
     node_features, edge_features : str or list of str, default="features"
-        Attributes of networkx graphs that hold features: numbers or vectors; those of several
-        attributes follow each other.
+        Attributes of networkx graphs that hold features: numbers or vectors.  Several
+        attributes are concatenated.
     node_labels : str, default="label"
-        Attribute that holds the labels of nodes, where y is a list of networkx graphs.
+        Attribute that holds the labels of nodes, if y is a list of networkx graphs.
 
     Notes
     -----
     X is a list with one graph per example: a pair ``(node_features, edges)``; a triple with
     ``edge_features`` of shape (edges, n_edge_features) for ``tables="features"``; or a networkx
-    graph: nodes count in the order of ``graph.nodes``, edges in that of ``graph.edges``.  Its
+    graph, with nodes in the order of ``graph.nodes`` and edges in that of ``graph.edges``.  Its
     labels may be dicts by node, or the graph itself (``node_labels``), and predictions are dicts.
-    Several edges may join the same nodes: their scores add up.  With ``edges=`` it is a list
+    Several edges may join the same nodes: their scores add up.  With ``edges=``, X is a list
     of node features (or an array of shape (n, nodes, n_features)), or of pairs ``(node_features,
     edge_features)``.  Y is a list of label sequences, strings or integers, one label per node;
     entries may be :class:`~structsolve.WeightedLabels`.
@@ -197,7 +197,7 @@ class MRFStructure(Structure):
         weights : array of shape (m,), optional
         oracle : str, default="auto"
         max_iter : int, default=100
-            All as of :func:`~structsolve.plugins.mrf.decode`.
+            See :func:`~structsolve.plugins.mrf.decode`.
 
         Returns
         -------
@@ -263,15 +263,15 @@ class MRFStructure(Structure):
         Parameters
         ----------
         classes : int or sequence, optional
-            How many states nodes have, or the sorted names of the states; not needed with
+            The number of states, or their sorted names; not needed with
             ``n_states``.
         edge : bool
-            Each edge has a table of scores of its own: for ``tables="features"``.
+            Each edge has a separate table of scores: for ``tables="features"``.
 
         Raises
         ------
         ValueError
-            When parameters and arguments do not go together.
+            If parameters and arguments do not match.
         """
         self.check_params()
         needs_features(edge, self, "tables='features'")
@@ -331,7 +331,7 @@ class MRFStructure(Structure):
 
 
 class GraphLabelings(NodeSpace):
-    """States of the nodes of graphs: what :class:`MRFSpace` and structsolve.plugins.grid share.
+    """States of the nodes of graphs: the base of :class:`MRFSpace` and structsolve.plugins.grid.
 
     Parameters and attributes are those of :class:`MRFSpace`.
     """
@@ -399,7 +399,7 @@ class GraphLabelings(NodeSpace):
         sizes : sequence of int
             Nodes of each graph.
         **topology
-            ``edges``: for each example its edges, as in X; not where all have one graph.
+            ``edges``: the edges of each example, as in X; not if all examples share a graph.
 
         Returns
         -------
@@ -445,7 +445,7 @@ class GraphLabelings(NodeSpace):
         return read_labels(Y, examples.offsets, self.structure.void, self.classes_)
 
     def unpack(self, flat: np.ndarray, examples: Examples) -> Any:
-        """Return the labels of all nodes, by node where the examples came as networkx graphs."""
+        """Return the labels of all nodes, by node for examples that came as networkx graphs."""
         return by_node(super().unpack(flat, examples), examples)
 
     def unpack_one(self, label: np.ndarray, examples: Examples, i: int) -> Any:
@@ -455,14 +455,14 @@ class GraphLabelings(NodeSpace):
     def pack(self, X: Any, Y: Any = None, unseen: str = "error") -> Examples:
         """Pack X and Y; see :meth:`structsolve.Space.pack`.
 
-        ``unseen``: void nodes are left out of the graphs with "error", for training; with "extra",
-        for scores, they weigh nothing.
+        With ``unseen="error"``, for training, void nodes are left out of the graphs; with "extra",
+        for scores, they get weight 0.
         """
         examples = self.stack(X)
         return examples if Y is None else self.label(examples, self.read(Y, examples), unseen)
 
     def label(self, examples: Examples, given: NodeLabels, unseen: str = "error") -> Examples:
-        """Return packed examples with labels, void nodes left out or without weight.
+        """Return packed examples with labels, with void nodes left out or without weight.
 
         Parameters
         ----------
@@ -470,7 +470,7 @@ class GraphLabelings(NodeSpace):
             Without labels.
         given : NodeLabels
         unseen : {"error", "extra"}
-            As of :meth:`pack`.
+            See :meth:`pack`.
 
         Returns
         -------
@@ -479,7 +479,7 @@ class GraphLabelings(NodeSpace):
         Raises
         ------
         ValueError
-            Naming the example whose labels are unknown, or void alone.
+            The message names the example whose labels are unknown, or all void.
         """
         encoded = self.encode(given.flat, examples.offsets, unseen, given.counted)
         weights, counted = given.weights, given.counted
@@ -504,13 +504,13 @@ class GraphLabelings(NodeSpace):
         """Return flat labels as numbers of classes, each below the number of its node's states.
 
         See :meth:`NodeSpace.encode`. ``flat``: labels of all nodes, as users give them.
-        ``offsets``: first node of each example. ``counted``: False at void nodes, whose number is
-        0.
+        ``offsets``: first node of each example. ``counted``: False at void nodes, which are encoded
+        as 0.
 
         Raises
         ------
         ValueError
-            Naming the example and the node.
+            The message names the example and the node.
         """
         encoded = super().encode(flat, offsets, unseen)
         if counted is not None:
@@ -521,7 +521,7 @@ class GraphLabelings(NodeSpace):
 
     def check_labels(self, flat: np.ndarray, examples: Examples) -> None:
         """Refuse states that a node does not have."""
-        if "states" not in examples.topology:  # else nodes were left out
+        if "states" not in examples.topology:  # otherwise nodes were left out
             self._check_states(flat, examples.offsets)
 
     def _check_states(self, encoded: np.ndarray, offsets: np.ndarray) -> None:
@@ -625,7 +625,7 @@ class GraphLabelings(NodeSpace):
         return None if "ends" in examples.topology else self.edges_
 
     def oracle_for(self, layout: Any) -> str:
-        """Return the oracle's name: training and prediction may have one each.
+        """Return the oracle's name: training and prediction may have different ones.
 
         Parameters
         ----------
@@ -649,5 +649,5 @@ class MRFSpace(GraphLabelings):
     edges_ : ndarray of int32 of shape (m, 2), or None
         The graph that all examples share.
     states_ : ndarray of int32 of shape (nodes,) or (1,), or None
-        How many of ``classes_`` each node of that graph may take.
+        Number of ``classes_`` that each node of that graph may take.
     """

@@ -1,5 +1,5 @@
-/* Scores of pairs of states that are functions of their distance: what kinds there are, and their
- * messages in both precisions. */
+/* Scores of pairs of states that are functions of their distance: kinds of such scores, and
+ * their messages in both precisions. */
 #ifndef STRUCTSOLVE_MRF_TRANSFORMS_H
 #define STRUCTSOLVE_MRF_TRANSFORMS_H
 

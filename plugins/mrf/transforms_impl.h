@@ -1,5 +1,5 @@
 /* Messages of linear and quadratic scores in O(K) (Felzenszwalb and Huttenlocher 2006); REAL is
- * float or double.  Included by transforms.h alone. */
+ * float or double.  Only transforms.h includes this. */
 
 /* out[t] = max_s x[s] - slope |s - t|, in two sweeps. */
 static inline void NAME(mrf_linear)(int K, const REAL *x, REAL slope, REAL *out) {

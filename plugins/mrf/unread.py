@@ -1,4 +1,4 @@
-"""Which weights of the tables of pairs no part reads: some nodes have fewer states than others."""
+"""Weights of pair tables that no part reads, as some nodes have fewer states than others."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ def unread_pairs(
     symmetric: bool = False,
     each: bool = False,
 ) -> np.ndarray | None:
-    """Tell which entries of the tables belong to states that no edge has at its ends.
+    """Return the table entries of states that no edge has at its ends.
 
     Parameters
     ----------
     edges : ndarray of int of shape (m, 2), or None
-        Edges of the one graph; None where each example has its own, whose nodes have all K states.
+        Edges of the one graph; None if examples have separate graphs, with K states per node.
     states : ndarray of int of shape (nodes,) or (1,), or None
         Numbers of states; None for K.
     K : int
@@ -25,12 +25,12 @@ def unread_pairs(
     symmetric : bool, default=False
         One weight serves (a, b) and (b, a).
     each : bool, default=False
-        Each edge has a table of its own.
+        Each edge has a separate table.
 
     Returns
     -------
     ndarray of bool of shape (K, K), or (m, K, K) with ``each``, or None
-        None where all are read.
+        None if all are read.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Multiclass: parts, max-marginals and counts.
 
 All structures whose label is one of K classes share the oracle, its other powers and the
-projections: `structsolve.algorithms.class_operators`.
+projections: see `structsolve.algorithms.class_operators`.
 """
 
 cimport cython
@@ -25,7 +25,7 @@ cdef class MulticlassMaxMarginals(MaxMarginals):
     Parameters
     ----------
     layout : PartLayout
-        With one node block of shape (K,), one node in each example, and no other block.
+        Has one node block of shape (K,), one node in each example, and no other block.
     """
 
     def __init__(self, PartLayout layout not None):
@@ -41,7 +41,7 @@ cdef class MulticlassMaxMarginals(MaxMarginals):
 
 @cython.final
 cdef class MulticlassCounts(CountOracle):
-    """The best class of each cost; of equal ones the first.
+    """The best class of each cost; the first on ties.
 
     Parameters
     ----------

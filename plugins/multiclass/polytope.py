@@ -24,7 +24,7 @@ class Simplex(Polytopes):
         self.layout = layout
 
     def key(self, i: int) -> int:
-        """Return what examples of the same polytope share."""
+        """Return the key that examples of the same polytope share."""
         return 0
 
     def build(self, i: int) -> Polytope:

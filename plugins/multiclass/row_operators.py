@@ -1,4 +1,4 @@
-"""Operators of one of K classes per row, with a score each or on thresholds.
+"""Operators for one of K classes per row, with one score per class or thresholds.
 
 Compiled modules are imported where operators are made: listing structures needs none of them.
 """
@@ -48,7 +48,7 @@ def row_power(space: Any, power: str) -> Any:
 
 
 def class_parts() -> Any:
-    """Return a factory for the parts of classes with a score each, one per class.
+    """Return a factory for the parts of classes with one score each, one part per class.
 
     Returns
     -------
@@ -60,7 +60,7 @@ def class_parts() -> Any:
 
 
 def class_power(space: Any, power: str) -> Any:
-    """Return a factory for a power of classes with a score each: max-marginals, counts, others.
+    """Return a factory for a power of classes with one score each: max-marginals, counts, others.
 
     Parameters
     ----------

@@ -41,7 +41,7 @@ class MulticlassStructure(Structure):
         Raises
         ------
         ValueError
-            For X and Y that do not fit each other, and labels not in ``classes``.
+            If X and Y do not match, or a label is not in ``classes``.
         """
         nodes, offsets = packing.single_rows(X, compress=True)
         flat = labels.flatten_rows(Y, nodes.shape[0])
@@ -69,10 +69,10 @@ class MulticlassStructure(Structure):
 class RowSpace(NodeSpace):
     """The base of structures that give one of K classes to every row of X.
 
-    Plugins say what the parts are, and subclasses whether classes have a score each.
+    Plugins define the parts; subclasses define whether each class has a score.
     """
 
-    #: Scores of classes are made of thresholds and one direction (algorithms.class_operators).
+    #: Whether class scores consist of thresholds and one direction (algorithms.class_operators).
     steps = False
 
     def stack(self, X: Any) -> Examples:
@@ -98,7 +98,7 @@ class RowSpace(NodeSpace):
 
 
 class ScoredClasses(RowSpace):
-    """Classes with a score each, in any order.
+    """Classes with one score each, in any order.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ class ScoredClasses(RowSpace):
         Raises
         ------
         ValueError
-            When forbidden transitions are given, or a row is left without a class.
+            If forbidden transitions are given, or a row has no allowed class.
         """
         if forbidden is not None:
             raise ValueError("forbidden transitions: multiclass has none; use allowed")

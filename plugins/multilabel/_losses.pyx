@@ -6,7 +6,7 @@ from structsolve.part_layout cimport PartLayout
 
 
 cdef class LabelSetLoss(Loss):
-    """What the losses of label sets share.
+    """Base of the losses of label sets.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ cdef class LabelSetHamming(LabelSetLoss):
     cdef double costs(self, Py_ssize_t i, const double* nu, bint transposed, double scale,
                       double* theta) except? -1 nogil:
         # sum_v y_v + y'_v - 2 y_v y'_v, the same both ways.  Labels that are off have no part:
-        # what a label costs when it is on is affine in nu, and so is the constant.
+        # the cost of a label that is on is affine in nu, and so is the constant.
         cdef Py_ssize_t v
         cdef double on = 0
         cdef double* row = theta + self.start
@@ -72,7 +72,7 @@ cdef class LabelSetHamming(LabelSetLoss):
 
 
 cdef class LabelSetCount(LabelSetLoss):
-    """Number of labels in a set and in the true set: what micro-F1 divides by.
+    """Number of labels in a set and in the true set: the denominator of micro-F1.
 
     Parameters
     ----------

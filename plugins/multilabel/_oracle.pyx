@@ -1,4 +1,4 @@
-"""Label sets: how much each label is worth."""
+"""Label sets: the gain of each label."""
 
 import numpy as np
 
@@ -7,17 +7,17 @@ from structsolve.part_layout cimport PartLayout
 
 
 cdef class LabelSetWorths(MaxMarginals):
-    """What each label adds: the best score with it on, less the best with it off.
+    """The gain of each label: the best score with it on, less the best with it off.
 
-    There is one number per label, in the one row of nodes.  Where the graph of labels has no
-    max-marginals, all other labels are as the oracle has them.
+    The one row of nodes has one number per label.  If the graph of labels has no
+    max-marginals, all other labels are those of the oracle.
 
     Parameters
     ----------
     best : MaxMarginals or None
-        Of the graph: a row for each label, off and on.
+        Max-marginals of the graph: a row for each label, off and on.
     oracle : Oracle or None
-        Where there are no max-marginals.
+        Used if there are no max-marginals.
     edges : ndarray of int32 of shape (m, 2)
         Pairs of labels that have scores.
     layout : PartLayout
@@ -36,7 +36,7 @@ cdef class LabelSetWorths(MaxMarginals):
         self.edges = np.ascontiguousarray(edges, dtype=np.int32).reshape(-1, 2)
         self.L, self.stride = layout.shapes["node"][0], layout.node_size
         self.node, self.pair = layout.shared_size, layout.starts.get("pair", 0)
-        # Rows of the graph, or a label; then scratch memory of what gives them.
+        # Rows of the graph, or a label; then scratch memory of their operator.
         below = oracle if best is None else best
         self.work_bytes = self.row_bytes() + below.work_bytes
 

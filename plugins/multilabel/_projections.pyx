@@ -22,7 +22,7 @@ cdef class LabelSetProjection(Projection):
     Parameters
     ----------
     layout : PartLayout
-        Of label sets without pairs.
+        Layout of label sets without pairs.
     """
 
     cdef Py_ssize_t L, start, size
@@ -45,7 +45,7 @@ cdef class LabelSetProjection(Projection):
 
 @cython.final
 cdef class LabelSetSigmoids(LabelSetProjection):
-    """Entropy: every label on its own, ``1 / (1 + exp(-theta))``.
+    """Entropy: each label separately, ``1 / (1 + exp(-theta))``.
 
     Scores of -inf forbid a label; its marginal is exactly 0.
 
@@ -68,7 +68,7 @@ cdef class LabelSetSigmoids(LabelSetProjection):
             x = theta[self.start + v]
             if not x < INFINITY:
                 _undefined(i, v, x)
-            # exp of what is at most 0, so that nothing overflows.
+            # exp of a number of at most 0, so that nothing overflows.
             e = exp(-x if x > 0 else x)
             marginals[self.start + v] = 1 / (1 + e) if x > 0 else e / (1 + e)
             value[0] += log1p(e) + (x if x > 0 else 0.0)
@@ -181,13 +181,13 @@ cdef class LabelSetClip(LabelSetProjection):
 cdef class LabelSetMaxMin(LabelSetProjection):
     """``max_mu min_nu`` of the Hamming loss and the scores, label by label.
 
-    A label whose score is within the cost c of nothing is on with probability 1/2
+    A label whose score is within [-c, c], c the cost, is on with probability 1/2
     (Nowak-Vila et al. 2020): ``max(0, theta, (theta + c) / 2)``.
 
     Parameters
     ----------
     cost : float
-        Of one wrong label.
+        Cost of one wrong label.
     layout : PartLayout
     """
 

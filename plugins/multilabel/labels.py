@@ -1,4 +1,4 @@
-"""Label sets as users give them (indicator matrices), and which pairs of labels have scores."""
+"""Label sets as users give them (indicator matrices), and the pairs of labels with scores."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from structsolve.utils.sparse import as_csr
 
 logger = logging.getLogger("structsolve.multilabel")
 
-# Labels up to which "auto" takes all pairs, and a tree: a pass over all pairs of 50 labels takes 20
-# times as long as over a tree, of 159 labels 160 times; a tree of 3000 labels is dense arithmetic.
+# Labels up to which "auto" takes all pairs, and a tree.  A pass over all pairs takes 20 times as
+# long as over a tree for 50 labels, 160 times for 159; a tree of 3000 labels is dense arithmetic.
 MOST_FULL = 50
 MOST_TREE = 1000
 
@@ -33,7 +33,7 @@ def column_names(Y: Any) -> np.ndarray | None:
     Raises
     ------
     ValueError
-        When two columns have the same name.
+        If two columns have the same name.
     """
     if not hasattr(Y, "columns"):
         return None
@@ -54,7 +54,7 @@ def indicators(Y: Any, n: int, n_labels: int | None = None) -> np.ndarray:
     n : int
         Number of rows of X.
     n_labels : int, optional
-        L as in training.
+        The number of labels in training.
 
     Returns
     -------
@@ -63,7 +63,7 @@ def indicators(Y: Any, n: int, n_labels: int | None = None) -> np.ndarray:
     Raises
     ------
     ValueError
-        For another shape and other entries, naming the first.
+        For a wrong shape or entry; the message names the first.
     """
     if Y is None:
         raise ValueError(
@@ -125,7 +125,7 @@ def _of_one_label(y: np.ndarray) -> str:
 
 
 def chosen_pairs(L: int) -> str:
-    """Return what ``edges="auto"`` is.
+    """Return the choice of ``edges="auto"``.
 
     Parameters
     ----------
@@ -145,8 +145,8 @@ def label_pairs(edges: Any, Y: np.ndarray, names: np.ndarray) -> np.ndarray:
     Parameters
     ----------
     edges : {"auto", "full", "tree", "none"} or array of shape (m, 2)
-        "auto" chooses one of the others by the number of labels.  Pairs are numbers of columns, or
-        names of labels where they are strings.
+        "auto" chooses one of the others by the number of labels.  Pairs are column numbers, or
+        names of labels if they are strings.
     Y : ndarray of shape (n, L)
     names : ndarray of shape (L,)
 
@@ -200,7 +200,7 @@ def chow_liu(Y: np.ndarray) -> np.ndarray:
     Returns
     -------
     ndarray of int32 of shape (L - 1, 2)
-        Sorted; of trees that are as good, always the same.
+        Sorted; ties are broken in a fixed way.
 
     Examples
     --------
@@ -254,5 +254,5 @@ def mutual_information(Y: np.ndarray) -> np.ndarray:
         with np.errstate(divide="ignore", invalid="ignore"):
             term = joint * np.log(joint / (a[:, None] * b[None]))
         total += np.where(joint > 1e-15, term, 0)
-    # Rounding decides nothing between pairs that are as good.
+    # Rounding must not decide ties.
     return np.round(total, 12)

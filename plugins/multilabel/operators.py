@@ -1,4 +1,4 @@
-"""Operators of label sets beside those of graphs: the gain of each label, and losses.
+"""Operators of label sets in addition to those of graphs: the gain of each label, and losses.
 
 Compiled modules are imported where operators are made: listing structures needs none of them.
 """
@@ -13,7 +13,7 @@ from structsolve.structure.losses import LabelCount
 
 
 def bind_worths(space: Any, layout: Any) -> Any:
-    """Return what each label adds to the score of a set, as max-marginals.
+    """Return the operator of each label's gain in score, as max-marginals.
 
     Parameters
     ----------

@@ -24,33 +24,34 @@ from structsolve.structure.base import Space, Structure
 class MultilabelStructure(Structure):
     """A set of labels for every row of X, with weights for pairs of labels.
 
-    The score of a set is the sum of ``w_l . x`` over its labels, and of one weight per pair of
-    labels that has an edge and per joint state of the two (both off, one on, both on).
+    The score of a set is the sum of ``w_l . x`` over its labels and, for each pair of labels with
+    an edge, one weight per joint state (both off, one on, both on).
 
     Parameters
     ----------
     edges : {"auto", "full", "tree", "none"} or array of shape (m, 2), default="auto"
-        Which pairs of labels have weights. "full": all; "tree": the tree of largest mutual
-        information between the training labels (Chow and Liu); "none": labels are decided one by
-        one; or these pairs, as column numbers (or names, where y is a data frame). "auto": all of
-        up to 50 labels, the tree of up to 1000, none of more; ``space_.edges_`` has the pairs.
+        Pairs of labels with weights. "full": all; "tree": the tree of largest mutual
+        information between the training labels (Chow and Liu); "none": labels are decided
+        separately; or an array of pairs, as column numbers (or names, if y is a data frame).
+        "auto": "full" up to 50 labels, "tree" up to 1000, else "none"; ``space_.edges_`` has the
+        pairs.
     oracle : str, default="auto"
-        How the best set is searched. "exact": always the best (trees by dynamic programming, else
-        all sets are looked through). "mincut": the best by one minimum cut, where weights of pairs
+        The search for the best set. "exact": always the best (trees by dynamic programming, others
+        by enumeration of all sets). "mincut": the best by one minimum cut, if weights of pairs
         are super-modular. "roof-duality": the linear relaxation by one maximum flow,
-        rounded; it says how far from the best it may be. "auto": "exact" where that is cheap, else
+        rounded, with a bound of its error. "auto": "exact" where that is cheap, else
         "roof-duality".
     predict_oracle : str, optional
-        Another oracle for prediction; the same by default.
+        The oracle for prediction; by default ``oracle``.
 
     Notes
     -----
     X is a plain 2-D array, CSR matrix or data frame.  Y is an indicator matrix of shape (n, L): an
     array, sparse matrix or data frame of 0 and 1, bool too.  Predictions are an array of int of
-    that shape.  ``decision_function`` has that shape as well: the best score with a label on, less
-    the best with it off; where the oracle is not exact, with the other labels as predicted.
+    that shape.  ``decision_function`` has that shape too: the best score with a label on, less
+    the best with it off; if the oracle is not exact, with the other labels as predicted.
     ``predict(X, allowed=[...])`` takes for each row the labels that may be on, or a dict of label
-    to True or False for those that are decided.
+    to True or False for the fixed labels.
 
     Examples
     --------
@@ -115,12 +116,12 @@ class MultilabelStructure(Structure):
         ----------
         classes : int or sequence
         edge : bool
-            To be False: pairs of labels have shared scores.
+            Must be False: pairs of labels have shared scores.
 
         Raises
         ------
         ValueError
-            Where ``edges`` is "tree", or "auto" for more than 50 labels: trees are learned from
+            If ``edges`` is "tree", or "auto" for more than 50 labels: trees are learned from
             training labels.
         """
         self.check_params()
@@ -171,7 +172,7 @@ class MultilabelSpace(Space):
         Pairs of labels that have weights.
     """
 
-    # What each label adds is there in any case.
+    # The gain of each label always exists.
     no_powers = {"kbest": NO_POWERS["kbest"]}
 
     def __init__(
@@ -199,12 +200,12 @@ class MultilabelSpace(Space):
         Y : array, sparse matrix or data frame of shape (n, L), optional
             0 and 1.
         unseen : {"error", "extra"}
-            The same here: an indicator matrix has no other labels.
+            Ignored: an indicator matrix has no other labels.
 
         Raises
         ------
         ValueError
-            For other columns than in training, and entries that are neither 0 nor 1.
+            For columns that differ from training, and entries that are neither 0 nor 1.
         """
         nodes, offsets = packing.single_rows(X, self.layout.n_features, compress=True)
         matrix = None
@@ -227,16 +228,16 @@ class MultilabelSpace(Space):
     def mask(
         self, examples: Examples, allowed: Any = None, forbidden: Any = None
     ) -> dict[str, Any]:
-        """Return the mask of labels that may not be on (-inf), and of those that must be (inf).
+        """Return the mask of labels that must be off (-inf) or on (inf).
 
         See :meth:`structsolve.Space.mask`. ``allowed``: per row the labels that may be on, or a
-        dict of label to True (on) or False (off) for those that are decided; None for all.
+        dict of label to True (on) or False (off) for fixed labels; None allows all.
         ``forbidden``: label sets have no transitions to forbid.
 
         Raises
         ------
         ValueError
-            When the number of rows differs, or naming the row with a label that is not known.
+            If the number of rows differs, or a label is unknown; the message then names its row.
         """
         if forbidden is not None:
             raise ValueError("forbidden transitions: label sets have none; use allowed")
@@ -275,7 +276,7 @@ class MultilabelSpace(Space):
         examples = Examples(offsets, nodes, label_offsets=len(self.classes_) * offsets)
         if matrix is not None:
             examples.labels = matrix.ravel()
-        # Which pairs there are may depend on the training labels: a resumed run shares them.
+        # The pairs may depend on the training labels: a resumed run must have the same.
         examples.topology["identity"] = self.edges_.tobytes().hex()
         return examples
 
@@ -315,7 +316,7 @@ class MultilabelSpace(Space):
         return common_graphs(layout, self.edges_, 2, one_graph=True, skip=True)
 
     def oracle_for(self, layout: Any) -> str:
-        """Return the oracle's name: training and prediction may have one each.
+        """Return the oracle's name: training and prediction may have different ones.
 
         Parameters
         ----------

@@ -1,5 +1,5 @@
 # build: glue
-"""Losses of the threshold model: any cost of one class for another, as costs of thresholds."""
+"""Losses of the threshold model: any costs of pairs of classes, as costs of thresholds."""
 
 cimport cython
 import numpy as np
@@ -13,7 +13,7 @@ from structsolve.structure.node_losses cimport NodeCosts, check_states
 cdef class ThresholdCosts:
     """Costs of classes as costs of thresholds, made once for a space.
 
-    What a class costs more than the one below it is the (negative) cost of the threshold between.
+    The cost of a class less that of the class below is minus the cost of the threshold between.
 
     Parameters
     ----------
@@ -21,8 +21,8 @@ cdef class ThresholdCosts:
     """
 
     cdef NodeCosts costs
-    cdef const double* rises[2]     # what a class costs more, by truth; transposed
-    cdef const double* lowest[2]    # what class 0 costs
+    cdef const double* rises[2]     # cost differences of classes, by truth; transposed
+    cdef const double* lowest[2]    # cost of class 0
     cdef list owners
 
     def __init__(self, NodeCosts costs not None):
@@ -42,13 +42,13 @@ cdef class ThresholdCosts:
 
 @cython.final
 cdef class ThresholdLoss(Loss):
-    """Any cost of one class for another.
+    """Any costs of predicted classes, given the true class.
 
     Parameters
     ----------
     costs : ThresholdCosts
     layout : PartLayout
-        Thresholds in a shared block, one node block of shape (1,), one node in each example.
+        Has thresholds in a shared block, one node block of shape (1,), one node per example.
     """
 
     cdef ThresholdCosts costs_of

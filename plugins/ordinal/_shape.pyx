@@ -1,5 +1,5 @@
 # build: glue
-"""The parts of the labels of the threshold model: steps of one direction.
+"""The parts of the labels of the threshold model: steps along one direction.
 
 Class k scores ``k u - (b_1 + ... + b_k)`` for the direction's score u: its parts are k for the
 direction and -1 for each threshold up to b_k.
@@ -12,12 +12,12 @@ from structsolve.part_layout cimport PartLayout
 
 @cython.final
 cdef class ThresholdParts(Parts):
-    """k for the direction, -1 for every threshold that class k is above.
+    """Parts: k for the direction, -1 for every threshold below class k.
 
     Parameters
     ----------
     layout : PartLayout
-        Thresholds in a shared block, one node block of shape (1,), one node in each example.
+        Has thresholds in a shared block, one node block of shape (1,), one node per example.
     """
 
     def __init__(self, PartLayout layout not None):

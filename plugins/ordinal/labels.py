@@ -1,4 +1,4 @@
-"""Ordered classes as users give them: which there are, from the lowest to the highest."""
+"""Ordered classes of users' labels, from the lowest to the highest."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def learn_order(flat: np.ndarray, given: Any = None, gaps: bool = False) -> np.n
     given : sequence, optional
         All classes in their order; needed for strings and for integers with gaps.
     gaps : bool, default=False
-        Integers may leave gaps all the same.
+        Accept integers with gaps.
 
     Returns
     -------
@@ -29,7 +29,7 @@ def learn_order(flat: np.ndarray, given: Any = None, gaps: bool = False) -> np.n
     Raises
     ------
     ValueError
-        For labels that are not among the given ones, and without these for strings and gaps.
+        If a label is not among ``given``; without ``given``, for strings and gaps.
 
     Examples
     --------
@@ -63,6 +63,6 @@ def learn_order(flat: np.ndarray, given: Any = None, gaps: bool = False) -> np.n
         raise ValueError(
             f"y: found no label {int(below) + 1} between {below} and {above}, expected integers "
             "without gaps; number classes anew, or pass OrdinalStructure(classes=[...]) with all "
-            "that there are, from the lowest to the highest"
+            "classes, from the lowest to the highest"
         )
     return classes

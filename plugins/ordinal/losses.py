@@ -1,4 +1,4 @@
-"""Losses of ordered classes: by distance, and every cost matrix.
+"""Losses of ordered classes: by distance, and by cost matrices.
 
 Compiled modules are imported where operators are made: listing structures needs none of them.
 """
@@ -12,7 +12,7 @@ import numpy as np
 
 from structsolve.structure.losses import ClassWeights, CostMatrix, LabelCount
 
-#: Names that other structures do not know.
+#: Names of losses that only ordered classes have.
 LOSSES = ("absolute", "normalized-absolute")
 
 ADVICE = "name all classes with OrdinalStructure(classes=[...]), or score with loss='hamming'"
@@ -21,7 +21,7 @@ ADVICE = "name all classes with OrdinalStructure(classes=[...]), or score with l
 def _cost_matrix(space: Any, loss: Any) -> np.ndarray | None:
     """Return the costs ``[true, predicted]`` of classes, None for an unknown loss.
 
-    Costs by the kind of error alone have one more row, for labels that training did not see.
+    Costs that depend only on the kind of error have one more row, for labels unseen in training.
     """
     K = len(space.classes_)
     if isinstance(loss, (CostMatrix, ClassWeights, LabelCount)):
@@ -38,12 +38,12 @@ def _cost_matrix(space: Any, loss: Any) -> np.ndarray | None:
 
 
 def node_costs(space: Any, loss: Any) -> Any:
-    """Return the costs of a loss of ordered classes, checked and laid out.
+    """Return the checked costs of a loss of ordered classes, in their layout.
 
     Parameters
     ----------
     space : NodeSpace
-        With all classes from the lowest to the highest.
+        Its classes run from the lowest to the highest.
     loss : str, CostMatrix, ClassWeights or LabelCount
 
     Returns

@@ -1,7 +1,7 @@
 """Ordinal: one of K ordered classes for every row of features.
 
-With one score per class it differs from structsolve.plugins.multiclass in losses and labels alone:
-its operators are the same.
+With one score per class it differs from structsolve.plugins.multiclass only in losses and labels;
+the operators are the same.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ class OrdinalStructure(Structure):
     Parameters
     ----------
     thresholds : bool, default=False
-        False: one score per class, ``w_k . x``, as "multiclass" has it.  True: one direction w that
-        all classes share, and K - 1 thresholds b on it: class k scores
+        False: one score per class, ``w_k . x``, as in "multiclass".  True: one direction w shared
+        by all classes, and K - 1 thresholds b on it: class k scores
         ``k w . x - (b_1 + ... + b_k)``, so that with rising thresholds the best class is the number
         of thresholds below ``w . x``.
     classes : sequence, optional
         All classes from the lowest to the highest; needed for strings, and for integers with gaps
-        or of which y may lack some.
+        or if y may lack some.
 
     Notes
     -----
@@ -39,7 +39,7 @@ class OrdinalStructure(Structure):
     the number of classes between truth and prediction, and "normalized-absolute", divided by K - 1.
 
     Thresholds need not increase: prediction maximises the score for any order of them.  A
-    threshold below the one before it means that the data have no use for the class between them.
+    threshold below the previous one means that the class between them is never predicted.
     There is no intercept beside the thresholds.
 
     Examples
@@ -73,7 +73,7 @@ class OrdinalStructure(Structure):
         classes : sequence, optional
             All classes in any order, including those that do not occur in Y.
         fit_intercept : bool
-            Rows get a constant feature; not so with thresholds.
+            Rows get a constant feature; ignored with thresholds.
 
         Returns
         -------
@@ -84,7 +84,7 @@ class OrdinalStructure(Structure):
         Raises
         ------
         ValueError
-            For classes whose order is not known, and integers with gaps.
+            For classes of unknown order, and integers with gaps.
         """
         nodes, offsets = packing.single_rows(X, compress=True)
         flat = labels.flatten_rows(Y, nodes.shape[0])
@@ -187,11 +187,11 @@ class ThresholdSpace(OrderedLabels):
         Raises
         ------
         ValueError
-            When either is given.
+            If either is given.
         """
         if allowed is not None:
             raise ValueError(
-                "allowed: ordinal classes on thresholds have no scores of their own to be "
-                "forbidden; use OrdinalStructure(thresholds=False)"
+                "allowed: ordinal classes on thresholds have no separate scores to "
+                "forbid; use OrdinalStructure(thresholds=False)"
             )
         return super().mask(examples, allowed, forbidden)

@@ -2,8 +2,8 @@
 
 Column reduction, reduction transfer and augmenting row reduction assign most rows at the price of
 a few scans of the matrix; each of the others is assigned by a shortest path (Dijkstra's search
-over the columns).  Fewer rows than columns: prices start from 0 and fall at columns that are taken
-alone, so that the same conditions prove the optimum.  small.h does the same for
+over the columns).  With fewer rows than columns, prices start from 0 and fall only at columns that
+are taken, so that the same conditions prove the optimum.  small.h does the same for
 rows of up to 64 columns.
 """
 
@@ -68,7 +68,7 @@ cdef void load_scores(Assignment* task, const double* scores, Py_ssize_t stride,
                         cost[k * task.ld + j] = INFINITY
                 forbidden += task.cols
         if task.rows == task.cols > SS_SMALL:
-            # What columns are reduced by, while the rows are at hand.
+            # Column minima, while the rows are in cache.
             scans.lower(count, task.ld, cost, <double>i, task.d, task.origin)
         cost += count * task.ld
         scores += count * stride
@@ -102,7 +102,7 @@ cdef bint solve_assignment(Assignment* task) noexcept nogil:
 
 
 cdef Py_ssize_t _reduce_columns(Assignment* task) noexcept nogil:
-    """Prices are the least costs of columns; returns how many rows are free, -1: none possible."""
+    """Set prices to the least costs of columns; returns the number of free rows, -1: impossible."""
     cdef Py_ssize_t n = task.rows, ld = task.ld, i, j, n_free = 0
     cdef double[2] least
     for i in range(n):
@@ -131,7 +131,7 @@ cdef Py_ssize_t _reduce_columns(Assignment* task) noexcept nogil:
 cdef Py_ssize_t _reduce_rows(Assignment* task, Py_ssize_t n_free) noexcept nogil:
     """Give each free row its best column, whose price falls as far as the second best allows.
 
-    The row that had it is free instead, and comes next.  Returns how many are free at the end.
+    Its previous row becomes free and comes next.  Returns the number of free rows at the end.
     """
     cdef Py_ssize_t ld = task.ld, k = 0, left = 0, j, second, steps = 0, most
     cdef int* free = task.free
@@ -139,8 +139,8 @@ cdef Py_ssize_t _reduce_rows(Assignment* task, Py_ssize_t n_free) noexcept nogil
     cdef double[2] least
     cdef double price
     cdef bint falls
-    # Prices that hardly fall may keep two rows at one column busy for long; a search decides such
-    # a case at once.
+    # Prices that fall in tiny steps may keep two rows busy at one column for long; a search
+    # decides such a case at once.
     most = 2 * n_free + 8
     while k < n_free:
         i = free[k]
@@ -176,7 +176,7 @@ cdef Py_ssize_t _reduce_rows(Assignment* task, Py_ssize_t n_free) noexcept nogil
 
 cdef Py_ssize_t _tie(const Assignment* task, Py_ssize_t i, Py_ssize_t j,
                      double least) noexcept nogil:
-    """Another column as good as j to row i, a free one if there is; -1: none."""
+    """Another column as good as j for row i, preferably a free one; -1: none."""
     cdef const double* cost = task.cost + i * task.ld
     cdef Py_ssize_t k = scans.equal(task.ld, cost, task.v, least, j + 1), first = k
     while k < task.ld:

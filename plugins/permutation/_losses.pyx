@@ -26,7 +26,7 @@ cdef class AssignmentLoss(Loss):
     normalised : bool
         Divide by the number of rows.
     layout : PartLayout
-        Of rankings or matchings.
+        Layout of rankings or matchings.
     """
 
     cdef const double* cost
@@ -56,7 +56,7 @@ cdef class AssignmentLoss(Loss):
         self.has_costs = True
 
     def check_truths(self, const int[::1] labels not None):
-        """Refuse true columns that their examples have not.
+        """Refuse true columns that do not exist in their examples.
 
         Parameters
         ----------
@@ -66,7 +66,7 @@ cdef class AssignmentLoss(Loss):
         Raises
         ------
         ValueError
-            Naming the example and the row.
+            The message names the example and the row.
         """
         cdef const int64_t* first = self.shape.labels
         cdef Py_ssize_t i, j

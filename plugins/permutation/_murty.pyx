@@ -1,8 +1,8 @@
 """The k best assignments (Murty 1968), and the best one with each pair.
 
-The assignments but the answers so far fall into disjoint sets: those that agree with an answer in
-the rows before one, and take none of the barred columns there.  The best one of a set is a shortest
-augmenting path away from the answer, whose prices prove it.
+The assignments without the answers so far fall into disjoint sets.  A set has the assignments that
+agree with an answer in the rows before one, and take none of the barred columns there.  Its best
+one is a shortest augmenting path away from the answer, whose prices prove it.
 """
 
 cimport cython
@@ -20,7 +20,7 @@ from structsolve.plugins.permutation._shape cimport PairShape, no_assignment, pa
 
 
 cdef struct Walk:
-    # Searches in one problem.  Columns that no row has are held by rows of zeros, of which one
+    # Searches in one problem.  Columns without a row are held by rows of zeros, of which one
     # stands for all: it is scanned at the first such column that a search passes.
     Assignment task
     double* own         # the first row of a search, barred columns infinite
@@ -83,7 +83,7 @@ cdef void pass_free(Walk* walk, double least) noexcept nogil:
 
 cdef double search(Walk* walk, const double* v, const int* column, const double* scanned,
                    double base, int source, int end, double most) noexcept nogil:
-    """Shortest path over reduced costs, Dijkstra's; ``task.d``, ``via`` and ``passed`` tell it.
+    """Shortest path over reduced costs, Dijkstra's; ``task.d``, ``via`` and ``passed`` hold it.
 
     It begins with the row of costs ``scanned`` and ends at column ``end`` (-1: when all are
     passed).  Returns the length, infinite where there is no path shorter than ``most``.
@@ -121,7 +121,7 @@ cdef double search(Walk* walk, const double* v, const int* column, const double*
 
 
 cdef struct Answers:
-    # What is known of each answer, and sets that are still to be looked at.
+    # State of each answer, and sets still to search.
     Walk walk
     int* labels
     double* values
@@ -158,7 +158,7 @@ cdef inline void note(Answers* answers, double value) noexcept nogil:
 
 
 cdef double differ(Answers* answers, Py_ssize_t a, Py_ssize_t r, double most) noexcept nogil:
-    # How much less than answer a the best label scores that differs from it first in row r.
+    # Score of answer a less that of the best label that differs from it first in row r.
     cdef Walk* walk = &answers.walk
     cdef Py_ssize_t ld = walk.task.ld, cols = walk.task.cols, j
     cdef const int* column = answers.labels + a * walk.task.rows
@@ -178,7 +178,7 @@ cdef double differ(Answers* answers, Py_ssize_t a, Py_ssize_t r, double most) no
 
 
 cdef void split(Answers* answers, Py_ssize_t a) noexcept nogil:
-    # The sets of labels that differ from answer a, by the first row where they do.
+    # The sets of labels that differ from answer a, by the first differing row.
     cdef Candidate item
     cdef Py_ssize_t r, rows = answers.walk.task.rows
     cdef double most = INFINITY, loss
@@ -260,7 +260,7 @@ cdef class AssignmentKBest(KBest):
     Parameters
     ----------
     layout : PartLayout
-        Of rankings or matchings.
+        Layout of rankings or matchings.
     """
 
     cdef PairShape shape
@@ -318,21 +318,21 @@ cdef class AssignmentKBest(KBest):
             if not take(&answers, &item, count):
                 break
             values[count] = min(_total(theta, stride, labels + count * rows, rows),
-                                values[count - 1])      # equal but for rounding
+                                values[count - 1])      # equal up to rounding
             count += 1
         return count
 
 
 @cython.final
 cdef class AssignmentMaxMarginals(MaxMarginals):
-    """The best score of an assignment with each pair, -inf where there is none.
+    """The best score of an assignment with each pair, -inf if there is none.
 
     They have theta's layout: one shortest path tree per row finds them all.
 
     Parameters
     ----------
     layout : PartLayout
-        Of rankings or matchings.
+        Layout of rankings or matchings.
     """
 
     cdef PairShape shape
@@ -359,7 +359,7 @@ cdef class AssignmentMaxMarginals(MaxMarginals):
         for r in range(rows):
             for c in range(cols, stride):
                 out[r * stride + c] = 0
-        # Whoever has a column leaves it: the way from him to the column that row r leaves.
+        # The row that has the column leaves it: path from it to the column that row r leaves.
         for source in range(-1 if cols > rows else 0, rows):
             start(&walk, 0)
             cost, base = walk.zeros, 0

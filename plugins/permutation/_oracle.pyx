@@ -36,14 +36,14 @@ cdef int _best_assignment(PairShape shape, Py_ssize_t i, const double* theta, in
 
 @cython.final
 cdef class AssignmentOracle(Oracle):
-    """The assignment of rows to columns of largest total score; all assignments are its labels.
+    """The assignment of rows to columns of largest total score; over all assignments.
 
     Scores of -inf forbid a pair.
 
     Parameters
     ----------
     layout : PartLayout
-        Of rankings or matchings.
+        Layout of rankings or matchings.
     """
 
     cdef PairShape shape
@@ -62,7 +62,7 @@ cdef class AssignmentOracle(Oracle):
 
 
 def solve_batch(const double[:, :, ::1] scores not None, bint maximize):
-    """Solve one problem after the other; what they are is not checked.
+    """Solve several problems; the input is not checked.
 
     Parameters
     ----------
@@ -72,9 +72,9 @@ def solve_batch(const double[:, :, ::1] scores not None, bint maximize):
     Returns
     -------
     columns, values, row_prices, column_prices, bounds : ndarray
-        With n as the first axis, as :class:`~structsolve.plugins.permutation.Assigned` says.
+        See :class:`~structsolve.plugins.permutation.Assigned`, with n as the first axis.
     failed : int
-        Number of the first problem that has no assignment, -1 where all have one.
+        Number of the first problem without an assignment, -1 if all have one.
     """
     cdef Py_ssize_t n = scores.shape[0], rows = scores.shape[1], cols = scores.shape[2], i, r, c
     columns, values, bounds = np.empty((n, rows), dtype=np.int64), np.empty(n), np.empty(n)
@@ -117,7 +117,7 @@ def repeat_solve(const double[:, ::1] scores not None, Py_ssize_t repeat):
     Returns
     -------
     float
-        inf where no assignment is possible.
+        inf if no assignment is possible.
 
     Raises
     ------

@@ -43,7 +43,7 @@ cdef double NOTHING = 1e-7, ROOM = 1e-6
 
 cdef int _impossible(Py_ssize_t i) except -1 with gil:
     raise ValueError(
-        f"example {i}: no assignment is possible: the scores of the pairs that it would need are "
+        f"example {i}: no assignment is possible: the scores of the necessary pairs are "
         "-inf, NaN, beyond 1e300 or forbidden, so there are no marginals; allow more pairs, and "
         "check that the weights are finite"
     )
@@ -59,7 +59,7 @@ cdef class AssignmentProjection(Projection):
         ``G = -sum mu log mu``, the entropy of the entries (not of the distribution of assignments,
         whose marginals are #P-hard), or ``-|mu|^2 / 2``.
     layout : PartLayout
-        Of rankings or matchings.
+        Layout of rankings or matchings.
     """
 
     cdef PairShape shape
@@ -270,7 +270,7 @@ cdef void _round_answers(Search* s) noexcept nogil:
                 break
         missing += s.a[r]
     if missing > 1e-13 * s.rows:
-        # No way found: the best assignment is a point of the polytope.
+        # No path found: use the best assignment, a point of the polytope.
         memset(s.trial, 0, s.rows * s.ld * sizeof(double))
         for r in range(s.rows):
             s.trial[r * s.ld + s.column[r]] = 1
@@ -359,7 +359,7 @@ cdef void _move_row(const Search* s, Py_ssize_t r, const double* d, const double
 
 
 cdef void _mark_full(Search* s) noexcept nogil:
-    """s.active <- whether a column's sum stays 1: it has a price, or no way leads to one with room.
+    """s.active <- whether a column's sum stays 1: it has a price, or no path to one with room.
 
     Without such a way, there are as many rows as columns, and one price may as well be 0.
     """

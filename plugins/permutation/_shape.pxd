@@ -1,4 +1,4 @@
-# Sizes of assignment problems, and which pairs are forbidden.
+# Sizes of assignment problems, and forbidden pairs.
 from libc.stdint cimport int64_t
 from structsolve.part_layout cimport PartLayout
 
@@ -21,7 +21,7 @@ cdef class PairShape:
 
 # The shape of a layout, made at the first call.
 cdef PairShape pair_shape(PartLayout layout)
-# Raises ValueError: a label of example i gives row r a column that the example has not.
+# Raises ValueError: a label of example i gives row r a column that does not exist in the example.
 cdef Py_ssize_t no_such_column(Py_ssize_t i, Py_ssize_t r, int column,
                                Py_ssize_t cols) except -1 with gil
 # Raises ValueError: the scores of example i allow no assignment.

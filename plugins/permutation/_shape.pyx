@@ -1,4 +1,4 @@
-"""Sizes of assignment problems, which pairs they forbid, and the parts of their labels."""
+"""Sizes of assignment problems, their forbidden pairs, and the parts of their labels."""
 
 import numpy as np
 
@@ -22,7 +22,7 @@ cdef class PairShape:
     Raises
     ------
     ValueError
-        When sizes do not fit each other.
+        If sizes do not match.
     """
 
     def __init__(self, PartLayout layout not None):
@@ -104,7 +104,7 @@ cdef Py_ssize_t no_such_column(Py_ssize_t i, Py_ssize_t r, int column,
 
 cdef Py_ssize_t no_assignment(Py_ssize_t i) except -1 with gil:
     raise ValueError(
-        f"example {i}: no assignment is possible: the scores of the pairs that it would need are "
+        f"example {i}: no assignment is possible: the scores of the necessary pairs are "
         "-inf, NaN, beyond 1e300 or forbidden; allow more pairs, and check that the weights are "
         "finite"
     )

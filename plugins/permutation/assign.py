@@ -8,7 +8,7 @@ import numpy as np
 
 from structsolve.examples.packing import is_sparse
 
-# Sums and differences of scores stay finite below this.
+# Sums and differences of scores below this stay finite.
 LARGEST = 1e300
 
 
@@ -20,18 +20,18 @@ class Assigned(NamedTuple):
     Parameters
     ----------
     columns : ndarray of int64 of shape (rows,)
-        The column of each row; -1 for rows that have none: where there are more rows than columns,
+        The column of each row; -1 for rows without one, if there are more rows than columns,
         or pairs beyond the limit.
     value : float
         The sum of the scores of the pairs.
     row_prices : ndarray of shape (rows,)
     column_prices : ndarray of shape (cols,)
-        Where scores are maximised, a row's price and a column's sum to at least the score of the
-        pair, and to just that where it is taken; where they are minimised, to at most the score.
-        Columns that nobody takes cost 0 where there are fewer rows than columns, and rows without a
-        column where there are more.
+        If scores are maximised, the prices of a row and a column sum to at least the score of the
+        pair, with equality for taken pairs; if minimised, to at most the score.
+        Columns without a row cost 0 if there are fewer rows than columns, and rows without a
+        column if there are more.
     bound : float
-        The bound that these prices prove: no assignment has a better value.
+        The bound proven by these prices: no assignment has a better value.
     """
 
     columns: np.ndarray
@@ -42,15 +42,15 @@ class Assigned(NamedTuple):
 
 
 def assign(scores: Any, maximize: bool = True, limit: float | None = None) -> Assigned:
-    """Assign every row a column of its own, for the best total score.
+    """Assign every row a distinct column, for the best total score.
 
-    Where there are more rows than columns, every column gets a row of its own.
+    If there are more rows than columns, every column gets a distinct row.
 
     Parameters
     ----------
     scores : array of shape (rows, cols) or (n, rows, cols), or sparse matrix
-        One problem or n of the same size.  -inf (inf where scores are minimised) forbids a pair, as
-        do entries that a sparse matrix does not store; it is made dense.
+        One problem or n of the same size.  -inf (inf if scores are minimised) forbids a pair, as
+        do entries that a sparse matrix does not store.  Sparse matrices are made dense.
     maximize : bool, default=True
         False minimises.
     limit : float, optional
@@ -124,7 +124,7 @@ def _dense(scores: Any, maximize: bool) -> np.ndarray:
 
 
 def _with_own_columns(batch: np.ndarray, maximize: bool, limit: Any) -> np.ndarray:
-    """Append a column for each row, which is its own and has the limit as score."""
+    """Append a private column for each row, with the limit as score."""
     if not isinstance(limit, (int, float, np.number)) or not abs(limit) <= LARGEST:
         raise ValueError(f"limit is {limit!r}, expected None or a number within 1e300")
     n, rows, _ = batch.shape
@@ -134,7 +134,7 @@ def _with_own_columns(batch: np.ndarray, maximize: bool, limit: Any) -> np.ndarr
 
 
 def _checked(scores: Any, maximize: bool) -> tuple[bool, np.ndarray]:
-    """Return whether it is one problem, and an array of shape (n, rows, cols)."""
+    """Return whether scores are one problem, and an array of shape (n, rows, cols)."""
     try:
         if is_sparse(scores):
             scores = _dense(scores, maximize)

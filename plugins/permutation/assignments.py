@@ -1,4 +1,4 @@
-"""Assignments of rows to distinct columns: what the spaces of rankings and matchings share.
+"""Assignments of rows to distinct columns: the base of the spaces of rankings and matchings.
 
 Compiled modules are imported where operators are made: listing structures needs none of them.
 """
@@ -38,7 +38,7 @@ class AssignmentSpace(Space):
         return label.astype(np.int64)
 
     def allowed(self, examples: Examples, i: int) -> np.ndarray:
-        """Return which pairs of an example labels may use.
+        """Return the pairs of an example that labels may use.
 
         Parameters
         ----------
@@ -79,7 +79,7 @@ def bind_loss(space: AssignmentSpace, loss: Any) -> Any:
 
 
 def _bind_table_loss(loss: CostMatrix | ClassWeights, layout: Any) -> Any:
-    """Return a loss whose costs are of ranks or columns; all examples must have the same."""
+    """Return a loss with costs of ranks or columns, which must be the same in all examples."""
     from structsolve.plugins.permutation._losses import AssignmentLoss
 
     matching = "pair" in layout.shapes

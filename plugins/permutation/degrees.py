@@ -1,4 +1,4 @@
-"""Weights of rankings that do not grow with the ranks: polynomials of the rank."""
+"""Weights of rankings whose number does not grow with the ranks: polynomials of the rank."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def degrees(weights: Any) -> int:
-    """Return of how many polynomials of the rank a score is made, 0 for a weight per rank.
+    """Return the number of rank polynomials in a score, 0 for a weight per rank.
 
     Parameters
     ----------
@@ -21,7 +21,7 @@ def degrees(weights: Any) -> int:
     Raises
     ------
     ValueError
-        For anything else.
+        For other values.
 
     Examples
     --------

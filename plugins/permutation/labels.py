@@ -36,7 +36,7 @@ def _integers(y: Any, where: str) -> np.ndarray:
                 f"{where}: entry {broken[0]} is {y[broken[0]]}, expected whole numbers from 0; a "
                 "mean rank of a tie is none: break ties first"
             )
-        # Values that no integer holds are beyond every range; they are refused there.
+        # Values beyond all integers are out of range; the check of ranges refuses them.
         y = np.clip(y, -(2.0**53), 2.0**53)
     return y.astype(np.int64)
 
@@ -50,7 +50,7 @@ def rankings(Y: Any, n: int, K: int | None = None) -> np.ndarray:
     n : int
         Number of examples.
     K : int, optional
-        Number of labels; by default as many as the first row has ranks.
+        Number of labels; by default the number of ranks in the first row.
 
     Returns
     -------
@@ -59,7 +59,7 @@ def rankings(Y: Any, n: int, K: int | None = None) -> np.ndarray:
     Raises
     ------
     ValueError
-        Naming the example and the entry.
+        The message names the example and the entry.
     """
     if Y is None:
         raise ValueError("y is None: rankings require y, one row of ranks per row of X")
@@ -139,7 +139,7 @@ def matchings(Y: Any, rows: np.ndarray, cols: np.ndarray, forbidden: Any = None)
     Raises
     ------
     ValueError
-        Naming the example and the row.
+        The message names the example and the row.
     """
     n = len(rows)
     if isinstance(Y, (str, bytes, dict)) or not hasattr(Y, "__len__"):
@@ -182,7 +182,7 @@ def stack_pairs(
     X : list of arrays of shape (rows, columns, n_features)
         Pairs whose features are all NaN are forbidden.
     n_features : int, optional
-        As in training.
+        The number in training.
 
     Returns
     -------

@@ -25,7 +25,7 @@ class AssignmentPolytopes(Polytopes):
         self.space, self.examples = space, examples
 
     def key(self, i: int) -> Any:
-        """Return what examples of the same polytope share."""
+        """Return the key that examples of the same polytope share."""
         allowed = self.space.allowed(self.examples, i)
         return allowed.shape, allowed.tobytes()
 

@@ -1,4 +1,4 @@
-/* Assignment problems of at most 64 columns: what a search knows stays in vector registers.
+/* Assignment problems of at most 64 columns: the state of a search stays in vector registers.
  *
  * One text (small_impl.h) for plain C, for AVX2 and for its later form with registers of masks
  * (AVX-512VL); one instance per number of vectors in a row.  STRUCTSOLVE_SIMD=plain|avx2 asks for

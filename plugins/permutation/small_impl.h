@@ -183,7 +183,7 @@ static SS_INLINE int NAME(open_at)(const int W, const VEC *d, VEC least, const V
   return ANY_SIGN(signs);
 }
 
-/* What a search must know of a pair: where the row is, its number, and the column.  Columns
+/* Data of a pair for a search: offset of the row, its number, and the column.  Columns
  * without a pair have a sign instead. */
 #define UNPAIRED ((uint64_t)1 << 63)
 static SS_INLINE uint64_t NAME(pair)(const int W, int i, int j) {

@@ -27,10 +27,10 @@ class PermutationStructure(Structure):
         "ranking": the score of a label at a rank is linear in the features of the example, with
         weights ``coef_["node"][:, label, rank]``.  "matching": the score of a pair is linear in
         features of the pair, with the same weights ``coef_["pair"]`` for all.  "auto": a ranking
-        where X is a matrix, a matching where it is a list of arrays (or one array) of pairs.
+        if X is a matrix, a matching if X is a list of arrays (or one array) of pairs.
     weights : {"matrix", "scores", "rank:R"}, default="matrix"
-        For rankings.  "scores": each label has one score, ``<w_k, x>``, that counts the more the
-        better its rank, so that the best ranking sorts the scores.  "rank:R": the score of label k
+        For rankings.  "scores": each label has one score, ``<w_k, x>``, with a larger factor at a
+        better rank, so that the best ranking sorts the scores.  "rank:R": the score of label k
         at rank r is ``sum_j f_j(r) <w_kj, x>`` with R polynomials of the rank, of degrees 1 to R;
         "scores" is "rank:1".  ``coef_["pair"].reshape(-1, K, R)`` then holds the weights.
 
@@ -87,7 +87,7 @@ class PermutationStructure(Structure):
         columns : ndarray of int of shape (rows,)
         value, bound : float
         """
-        from structsolve.plugins.permutation.assign import assign  # no part of training
+        from structsolve.plugins.permutation.assign import assign  # not needed in training
 
         best = assign(np.asarray(costs, dtype=np.float64), maximize=maximize)
         return best.columns, float(best.value), float(best.bound)
@@ -125,7 +125,7 @@ class PermutationStructure(Structure):
             if degrees(self.weights):
                 raise ValueError(
                     f"weights is {self.weights!r}, expected 'matrix': the weights of a matching "
-                    "are of pairs, whatever their places"
+                    "belong to pairs, whatever their places"
                 )
             pairs = stack_pairs(X)
             matching = MatchingSpace(self, pairs[0].shape[1])
@@ -154,12 +154,12 @@ class PermutationStructure(Structure):
         classes : int or sequence, optional
             For rankings: the number of labels, or their names; matchings have none.
         edge : bool
-            To be False.
+            Must be False.
 
         Returns
         -------
         RankingSpace or MatchingSpace
-            The latter, where ``kind`` is "auto" and there are no classes.
+            The latter if ``kind`` is "auto" and there are no classes.
         """
         self.check_params()
         packing.no_edges(edge, self.name)
@@ -210,7 +210,7 @@ class PermutationStructure(Structure):
 
 
 def _holds_pairs(X: Any) -> bool:
-    """Tell a list of tables of pairs (or one array of them) from a matrix, by its axes."""
+    """Return whether X is a list of tables of pairs (or one array of them), not a matrix."""
     if hasattr(X, "iloc") or packing.is_sparse(X):
         return False
     if isinstance(X, np.ndarray) and X.dtype != object:
@@ -219,7 +219,7 @@ def _holds_pairs(X: Any) -> bool:
         return False
     try:
         return np.ndim(X[0]) == 3
-    except ValueError:  # rows of several lengths; stacking says which
+    except ValueError:  # rows of several lengths; stacking reports them
         return False
 
 
@@ -259,7 +259,7 @@ class RankingSpace(AssignmentSpace):
         self.classes_ = classes
 
     def _examples(self, nodes: Any, offsets: np.ndarray, ranks: Any = None) -> Examples:
-        """Put checked rows together; with polynomials, each pair of a label and a rank has one."""
+        """Combine checked rows; with polynomials, each pair of a label and a rank has a row."""
         K = len(self.classes_)
         labels = None if ranks is None else ranks.ravel()
         if self.basis is None:
@@ -284,7 +284,7 @@ class RankingSpace(AssignmentSpace):
         Raises
         ------
         ValueError
-            For other columns than in training, and rows that are not rankings.
+            For columns that differ from training, and rows that are not rankings.
         """
         if _holds_pairs(X):
             raise ValueError(
@@ -355,7 +355,7 @@ class MatchingSpace(AssignmentSpace):
         Y : list of sequences of int, optional
             The column of each row.
         unseen : {"error", "extra"}
-            The same here: a column that an example has not is refused.
+            Ignored: columns that do not exist in an example are refused.
 
         Returns
         -------
@@ -365,7 +365,7 @@ class MatchingSpace(AssignmentSpace):
         Raises
         ------
         ValueError
-            For other features than in training, and labels that are not matchings.
+            For features that differ from training, and labels that are not matchings.
         """
         if not _holds_pairs(X) and hasattr(X, "shape"):
             raise ValueError(
@@ -428,13 +428,13 @@ class MatchingSpace(AssignmentSpace):
         return examples
 
     def _examples(self, pairs: Any, Y: Any) -> Examples:
-        """Put stacked pairs and the matchings of Y together."""
+        """Combine stacked pairs and the matchings of Y."""
         features, rows, cols, forbidden = pairs
         offsets = np.concatenate([[0], np.cumsum(rows * cols)]).astype(np.int64)
         label_offsets = np.concatenate([[0], np.cumsum(rows)]).astype(np.int64)
         examples = Examples(offsets, features, label_offsets=label_offsets)
         examples.topology = {"rows": rows, "cols": cols, "forbidden": forbidden}
-        # A resumed run must share sizes and forbidden pairs, which features do not determine.
+        # A resumed run must have the same sizes and forbidden pairs, besides the features.
         barred = b"" if forbidden is None else np.packbits(forbidden).tobytes()
         examples.topology["identity"] = (rows.tobytes() + cols.tobytes() + barred).hex()
         if Y is not None:
@@ -458,7 +458,7 @@ class MatchingSpace(AssignmentSpace):
         return {"kind": "matching", "n_features": self.layout.n_features}, {}
 
     def allowed(self, examples: Examples, i: int) -> np.ndarray:
-        """Return which pairs of an example are not forbidden."""
+        """Return the pairs of an example that are not forbidden."""
         shape, mask = _table_shape(examples, i), examples.topology["forbidden"]
         if mask is None:
             return np.ones(shape, dtype=bool)

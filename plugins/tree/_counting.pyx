@@ -1,10 +1,10 @@
 """The best labeling of a forest for each value of an integer cost.
 
 A dynamic program over (node, state, count): ``score[v, c, s]`` is the best score of v's subtree
-with v in state s and cost c.  A parent takes its children in one by one: every count of what it
-has gathered meets every count of the child.  Both are bounded by their numbers of nodes, so that a
-cost that counts errors, at most one a node, takes O(n^2 K) for all meetings and O(n^2 K^2) for all
-messages at most.  What a parent had gathered before each child is kept, and split again when
+with v in state s and cost c.  A parent takes its children in one by one: every count of its sum so
+far meets every count of the child.  Both are bounded by their numbers of nodes, so a
+cost that counts errors, at most one a node, takes O(n^2 K) for all combinations and at most
+O(n^2 K^2) for all messages.  The parent's sums before each child are kept, and split again when
 labelings are read back.
 """
 
@@ -21,9 +21,9 @@ from structsolve.plugins.tree._shape cimport TreeShape
 cdef struct Memory:
     Py_ssize_t most, size   # size = (most + 1) * stride
     double* score           # (n, most + 1, stride), -inf in the padding
-    double* message         # the same: what goes to the parent; at roots, the best of every count
-    double* before          # the same: what the parent had; at roots, what all trees had until then
-    double* total           # (most + 1,): of all trees
+    double* message         # the same: messages to the parent; at roots, the best of every count
+    double* before          # the same: the parent's sum before; at roots, that of the trees before
+    double* total           # (most + 1,): sum of all trees
     double* row             # stride
     Py_ssize_t* low         # (n,): counts that subtrees can have
     Py_ssize_t* high
@@ -31,7 +31,7 @@ cdef struct Memory:
     Py_ssize_t* before_high
     Py_ssize_t* left        # (n,): while a labeling is read back
     int* steps              # (n, K): costs as integers, most + 1 for larger ones
-    char* buffer            # of the shape
+    char* buffer            # buffer of the shape
 
 
 cdef Py_ssize_t counting_bytes(TreeShape shape, Py_ssize_t most) except -1:
@@ -151,7 +151,7 @@ cdef Py_ssize_t _split(const double* before, const double* message, Py_ssize_t s
     cdef Py_ssize_t c, best
     cdef Py_ssize_t first = max(m.low[v], left[0] - m.before_high[v])
     cdef double x, top = -INFINITY
-    # Only scores of NaN or +inf lead out of the range, and must not lead out of memory.
+    # Scores of NaN or +inf lead out of the range: clip it, to stay in memory.
     best = max(m.low[v], min(first, m.high[v]))
     for c in range(first, min(m.high[v], left[0] - m.before_low[v]) + 1):
         x = before[(left[0] - c) * step] + message[c * step]

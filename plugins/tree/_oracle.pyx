@@ -17,15 +17,15 @@ from structsolve.plugins.tree._shape cimport TreeShape, tree_shape
 cdef class TreeOracle(Oracle):
     """Exact maximisation over the labelings of trees and forests by dynamic programming.
 
-    Time and memory are linear in the nodes.  Of equal labelings the one with the smallest state at
-    the first node wins, then at the second, and so on, in an order with parents first.
+    Time and memory are linear in the nodes.  Ties go to the labeling with the smallest state at
+    the first node, then at the second, and so on, in an order with parents first.
 
     Scores of -inf forbid a state or a pair of states; the value is -inf when no labeling is left.
 
     Parameters
     ----------
     layout : PartLayout
-        Of a tree space.
+        Layout of a tree space.
     """
 
     cdef TreeShape shape
@@ -70,7 +70,7 @@ cdef class TreeMaxMarginals(MaxMarginals):
 cdef class TreeKBest(KBest):
     """The k best labelings of forests; the first is always the answer of the oracle.
 
-    The others are possible labelings only: none of them scores -inf.
+    None of the others scores -inf.
 
     Parameters
     ----------

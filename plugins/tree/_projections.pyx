@@ -24,7 +24,7 @@ cdef class TreeSumProduct(LabelingProjection):
     Parameters
     ----------
     layout : PartLayout
-        Of a tree space.
+        Layout of a tree space.
     """
 
     cdef TreeShape shape

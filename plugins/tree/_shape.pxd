@@ -1,4 +1,4 @@
-# Forests, and where the parts of their labelings lie in theta.
+# Forests, and offsets of the parts of their labelings in theta.
 from libc.stdint cimport int64_t
 from structsolve.algorithms.labelings cimport LabelingShape
 from structsolve.algorithms.max_product cimport Forest
@@ -17,7 +17,7 @@ cdef class TreeShape(LabelingShape):
     cdef int read_tree(self, Py_ssize_t i, signed char* seen, int* edges, int* degrees) except -1
     # Bytes of `buffer` below, a multiple of 64.
     cdef Py_ssize_t buffer_bytes(self) noexcept nogil
-    # Example i at theta, as the programs of structsolve.algorithms take it.
+    # Example i at theta, for the programs of structsolve.algorithms.
     cdef Forest forest(self, Py_ssize_t i, const double* theta, char* buffer) noexcept nogil
 
 

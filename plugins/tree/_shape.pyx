@@ -12,19 +12,19 @@ from structsolve.part_layout cimport PartLayout
 
 
 cdef class TreeShape(LabelingShape):
-    """The forests of packed examples, and where the parts of their labelings lie in ``theta``.
+    """The forests of packed examples, and offsets of the parts of their labelings in ``theta``.
 
     Parameters
     ----------
     layout : PartLayout
-        Of a tree space.  The topology of its examples has ``"parents"``, of all nodes, counted from
-        0 in every example, -1 at roots; and where nodes are not in such an order already,
-        ``"order"``, in which parents come first.
+        Layout of a tree space.  The topology of its examples has the ``"parents"`` of all nodes,
+        counted from 0 in every example, -1 at roots; and unless parents already come first,
+        ``"order"``, in which they do.
 
     Raises
     ------
     ValueError
-        When these are no forests, or the order is another.
+        If these are no forests, or the order is wrong.
     """
 
     def __init__(self, PartLayout layout not None):
@@ -34,7 +34,7 @@ cdef class TreeShape(LabelingShape):
         order = topology.get("order")
         cdef const int[::1] parents = _checked(topology["parents"], total, "parents")
         cdef const int[::1] orders = parents if order is None else _checked(order, total, "order")
-        # One spare entry, so that each has an address.
+        # One spare entry, so that every array has an address.
         cdef int[::1] edges = np.empty(total + 1, dtype=np.int32)
         cdef int[::1] degrees = np.empty(total + 1, dtype=np.int32)
         cdef int64_t[::1] edge_offsets = np.zeros(n + 1, dtype=np.int64)
@@ -55,7 +55,7 @@ cdef class TreeShape(LabelingShape):
 
     cdef int read_tree(self, Py_ssize_t i, signed char* seen, int* edges,
                        int* degrees) except -1:
-        # Writes numbers of edges and degrees; returns how many edges there are.  Checks that every
+        # Writes numbers of edges and degrees; returns the number of edges.  Checks that every
         # node comes once, and after its parent: the loops rely on it.
         cdef Py_ssize_t first = self.offsets[i], n = self.offsets[i + 1] - first, j, v
         cdef const int* parent = self.parent_p + first
@@ -67,7 +67,7 @@ cdef class TreeShape(LabelingShape):
         for v in range(n):
             if not -1 <= parent[v] < n:
                 raise ValueError(
-                    f"example {i}: parents: found {parent[v]}, a node that its tree has not, "
+                    f"example {i}: parents: found {parent[v]}, which is no node of its tree, "
                     "expected -1 at roots"
                 )
             edges[first + v] = -1
@@ -111,12 +111,12 @@ cdef class TreeShape(LabelingShape):
 
 
 def order_nodes(const int[::1] parents not None, const int64_t[::1] offsets not None):
-    """Return an order of every example's nodes, parents first; None where they are in one.
+    """Return an order of every example's nodes, parents first; None if they already are.
 
     Parameters
     ----------
     parents : ndarray of int32
-        Of the nodes of all examples; nodes count from 0 in every example, -1 at roots.
+        Parents of all nodes, counted from 0 in every example, -1 at roots.
     offsets : ndarray of int64 of shape (n + 1,)
         First node of each example.
 
@@ -127,7 +127,7 @@ def order_nodes(const int[::1] parents not None, const int64_t[::1] offsets not 
     Raises
     ------
     ValueError
-        Where a node is its own ancestor, naming the example and nodes of the cycle.
+        If a node is its own ancestor; the message names the example and nodes of the cycle.
 
     Examples
     --------
@@ -220,7 +220,7 @@ cdef class TreeParts(Parts):
         super().__init__(layout)
         self.shape = tree_shape(layout)
         self.n_states = self.shape.K
-        # A node has a part of its own, and the part of a root or two parts of an edge.
+        # A node has one part, and the part of a root or two parts of an edge.
         self.max_entries = 2 * 3 * self.shape.max_nodes
 
     cdef Py_ssize_t encode(self, Py_ssize_t i, const int* label, int* index,

@@ -29,7 +29,7 @@ class TreePolytopes(LocalPolytopes):
         return self.parents[self.offsets[i] : self.offsets[i + 1]]
 
     def key(self, i: int) -> Hashable:
-        """Return what examples of the same polytope share: the parents."""
+        """Return the parents, which examples of the same polytope share."""
         return self._parents(i).tobytes()
 
     def graph(self, i: int) -> tuple[np.ndarray, np.ndarray]:
@@ -40,7 +40,7 @@ class TreePolytopes(LocalPolytopes):
         return states, np.column_stack([parents[child], child])
 
     def parts(self, i: int) -> np.ndarray:
-        """Return which parts each variable adds to, -1 for none."""
+        """Return the parts that each variable adds to, -1 for none."""
         parents = self._parents(i)
         roots = np.flatnonzero(parents < 0)
         return label_parts(self.layout, len(parents), len(parents) - len(roots), {"root": roots})

@@ -101,7 +101,7 @@ class TreeSpace(LabelingSpace):
         return super().pack(X, Y, unseen)
 
     def unpack(self, flat: np.ndarray, examples: Examples) -> Any:
-        """Return the labels of all nodes, by node where the examples came as networkx graphs."""
+        """Return the labels of all nodes, by node for examples that came as networkx graphs."""
         return by_node(super().unpack(flat, examples), examples)
 
     def unpack_one(self, label: np.ndarray, examples: Examples, i: int) -> Any:
@@ -110,7 +110,7 @@ class TreeSpace(LabelingSpace):
 
 
 class TreeStructure(LabelingStructure):
-    """Labelings of trees, or of forests, each example with its own.
+    """Labelings of trees, or of forests, one per example.
 
     Parameters
     ----------
@@ -119,10 +119,10 @@ class TreeStructure(LabelingStructure):
     root : bool, default=True
         Learn a score per class for roots.
     node_features, edge_features : str or list of str, default="features"
-        Attributes of networkx graphs that hold features: numbers or vectors; those of several
-        attributes follow each other.
+        Attributes of networkx graphs that hold features: numbers or vectors.  Several
+        attributes are concatenated.
     node_labels : str, default="label"
-        Attribute that holds the labels of nodes, where y is a list of networkx graphs.
+        Attribute that holds the labels of nodes, if y is a list of networkx graphs.
 
     Notes
     -----
@@ -136,8 +136,8 @@ class TreeStructure(LabelingStructure):
     have one.  They score the pairs of states of parent and child, on top of the shared transitions.
     Y is a list of label sequences, strings or integers, one label per node.
 
-    Every oracle and projection is exact, takes time in proportion to the nodes, and does not mind
-    how deep or how broad a tree is.
+    Every oracle and projection is exact, and takes time in proportion to the nodes, for trees of
+    any depth or width.
 
     Examples
     --------

@@ -24,7 +24,7 @@ def root_tree(edges: Any, n_nodes: int, roots: Any = ()) -> np.ndarray:
         The nodes that each edge joins.
     n_nodes : int
     roots : sequence of int, optional
-        At most one node of each tree; the first node of the other trees is their root.
+        At most one node of each tree; by default a tree's first node.
 
     Returns
     -------
@@ -34,7 +34,7 @@ def root_tree(edges: Any, n_nodes: int, roots: Any = ()) -> np.ndarray:
     Raises
     ------
     ValueError
-        Where the edges close a cycle, or two roots are in one tree.
+        If the edges close a cycle, or two roots are in one tree.
 
     Examples
     --------
@@ -123,7 +123,7 @@ def _parents_of_edges(edges: np.ndarray, n_nodes: int, where: str) -> np.ndarray
 
 
 def _one_tree(x: Any, i: int, structure: Any) -> dict[str, Any]:
-    """Return node features, what tells the tree, and edge features or None, of one example."""
+    """Return node features, the tree's description, and edge features or None, of one example."""
     if is_network(x):
         given = structure.edge_features
         names = {given} if isinstance(given, str) else set(given)
@@ -141,7 +141,7 @@ def _one_tree(x: Any, i: int, structure: Any) -> dict[str, Any]:
 
 
 def _parents(tree: dict[str, Any], n_nodes: int, i: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the parent of every node, and the lower node of every edge as they are given."""
+    """Return the parent of every node, and the lower node of every edge, in the given order."""
     given = tree["edges"]
     try:
         array = np.asarray(given)
@@ -167,17 +167,17 @@ def stack_trees(
     Parameters
     ----------
     X : list of trees
-        As :class:`~structsolve.plugins.tree.TreeStructure` describes them.
+        See :class:`~structsolve.plugins.tree.TreeStructure`.
     structure : TreeStructure
     n_features, n_edge_features : int, optional
-        Expected numbers of columns, once they are known: no ``n_edge_features`` then means that
-        edges have no features.
+        Expected numbers of columns, if known; no ``n_edge_features`` then means that edges have no
+        features.
 
     Returns
     -------
     Examples
         With ``topology["parents"]``, and ``topology["order"]`` (parents before their children)
-        where the nodes are not in such an order already; edges are in the order of their lower
+        unless the nodes are already in such an order; edges are in the order of their lower
         nodes.
 
     Raises
@@ -207,7 +207,7 @@ def stack_trees(
     bounds = np.zeros(len(offsets), dtype=np.int64)
     np.cumsum([len(children) for _, children in rooted], out=bounds[1:])
     examples.edge_offsets = bounds
-    # The digest of training data covers features and labels; this makes it cover the trees.
+    # The digest of training data covers features and labels; this adds the trees.
     digest = hashlib.sha256(parents.tobytes() + offsets.tobytes())
     examples.topology["identity"] = digest.hexdigest()
     have = [tree.get("edge_features") is not None for tree in trees]
@@ -241,7 +241,7 @@ def _edge_rows(
             "the other examples"
         )
     if size == 0:
-        # An empty list has no columns: the other examples tell how many.
+        # An empty list has no columns: the other examples give the number.
         if n_columns is None:
             shapes = [
                 np.shape(t["edge_features"]) for t in trees if t.get("edge_features") is not None

@@ -1,4 +1,4 @@
 """Algorithms that several structures share: dynamic programs, flows, orders, entropies.
 
-Takes vector loops and aligned memory; hands on compiled functions over plain arrays and graphs.
+They use vector loops and aligned memory, and are compiled functions over arrays and graphs.
 """

@@ -31,7 +31,7 @@ cdef struct Classes:
 
 
 cdef Classes _classes_of(Operator operator, bint steps, Py_ssize_t rows):
-    # Those of its examples; sets what it tells of states, and room for so many rows of scores.
+    # The classes of its examples; sets its number of states, and memory for so many score rows.
     cdef PartLayout layout = operator.layout
     cdef Classes classes
     classes.steps, classes.node = steps, layout.shared_size
@@ -49,7 +49,7 @@ cdef Classes _classes_of(Operator operator, bint steps, Py_ssize_t rows):
 
 cdef inline const double* _scores(const Classes* classes, const double* theta,
                                   double* row) noexcept nogil:
-    # The scores of the classes; in `row` where they have to be made.
+    # The scores of the classes; in `row` if they have to be computed.
     cdef Py_ssize_t k
     if not classes.steps:
         return theta + classes.node
@@ -61,17 +61,17 @@ cdef inline const double* _scores(const Classes* classes, const double* theta,
 
 @cython.final
 cdef class ClassOracle(Oracle):
-    """Best of K classes; of equal ones the first.
+    """Best of K classes; the first on ties.
 
     Scores of -inf forbid a class; the value is -inf when none is left.
 
     Parameters
     ----------
     steps : bool
-        Scores of classes are made of thresholds and the score of a direction.
+        Class scores consist of thresholds and the score of a direction.
     layout : PartLayout
-        One node in each example.  A node block of shape (K,) and no other; with steps, of shape
-        (1,), and K - 1 thresholds.
+        One node in each example.  It has a node block of shape (K,) and no other; with steps, of
+        shape (1,), and K - 1 thresholds.
     """
 
     cdef Classes classes
@@ -91,13 +91,13 @@ cdef class ClassOracle(Oracle):
 
 @cython.final
 cdef class ClassKBest(KBest):
-    """The k best classes; forbidden ones are left out, but for the first, that of the oracle.
+    """The k best classes; only the first, the oracle's answer, may be forbidden.
 
     Parameters
     ----------
     steps : bool
     layout : PartLayout
-        As of :class:`ClassOracle`.
+        See :class:`ClassOracle`.
     """
 
     cdef Classes classes
@@ -115,13 +115,13 @@ cdef class ClassKBest(KBest):
 
 @cython.final
 cdef class ClassCones(ConeOracle):
-    """The best class in a cone: each is looked at.
+    """The best class in a cone, by enumeration.
 
     Parameters
     ----------
     steps : bool
     layout : PartLayout
-        As of :class:`ClassOracle`.
+        See :class:`ClassOracle`.
     """
 
     cdef Classes classes
@@ -153,7 +153,7 @@ cdef class ClassProjection(Projection):
     entropy : bool
         Softmax, else sparsemax.
     layout : PartLayout
-        As of :class:`ClassOracle`.
+        See :class:`ClassOracle`.
     """
 
     cdef Classes classes

@@ -7,7 +7,7 @@ from structsolve.simd.loops cimport ss_loop_table
 
 cdef inline int best_class(const ss_loop_table* loops, Py_ssize_t K, Py_ssize_t stride,
                            const double* scores, double* value) noexcept nogil:
-    # Of equal ones the first; 0 where a score is NaN.
+    # The best class, the first on ties; 0 if a score is NaN.
     cdef double low
     cdef Py_ssize_t s
     loops.range(1, scores, stride, K, 0, &low, value)
@@ -20,8 +20,8 @@ cdef inline int best_class(const ss_loop_table* loops, Py_ssize_t K, Py_ssize_t 
 cdef inline Py_ssize_t best_classes(const ss_loop_table* loops, Py_ssize_t K,
                                     Py_ssize_t stride, const double* scores, Py_ssize_t k,
                                     int* labels, double* values) noexcept nogil:
-    # The k best, best first; forbidden ones are left out, but for the first, which is always that
-    # of best_class().  A sorted list of the best so far: most scores fail at its last entry.
+    # The k best, best first.  Only the first, which is always best_class(), may be forbidden.
+    # Keeps a sorted list of the best so far: most scores fail at its last entry.
     cdef Py_ssize_t count = 1, s, j
     labels[0] = best_class(loops, K, stride, scores, values)
     for s in range(K):
@@ -41,7 +41,7 @@ cdef inline Py_ssize_t best_classes(const ss_loop_table* loops, Py_ssize_t K,
 
 
 cdef inline bint in_cone(const Cone* cone, double h, double g) noexcept nogil:
-    # False for h = -inf, a class that is forbidden, whatever the cone.
+    # False for h = -inf, a forbidden class, in any cone.
     if isinf(cone.alpha):
         if not h >= 0:
             return False
@@ -52,7 +52,7 @@ cdef inline bint in_cone(const Cone* cone, double h, double g) noexcept nogil:
 
 cdef inline int best_class_in_cone(Py_ssize_t K, const double* scores, const double* cost,
                                    const Cone* cone, int* label, double* value) noexcept nogil:
-    # 1, or 0 where the cone holds none.
+    # Returns 1, or 0 if the cone is empty.
     cdef Py_ssize_t s
     cdef double h, g
     cdef int kind = 0
@@ -64,7 +64,7 @@ cdef inline int best_class_in_cone(Py_ssize_t K, const double* scores, const dou
 
 
 cdef inline int draw_class(Py_ssize_t K, const double* p, double uniform) noexcept nogil:
-    # A class by probabilities that sum to 1.
+    # Draw a class by probabilities that sum to 1.
     cdef double total = 0
     cdef Py_ssize_t s, last = 0
     for s in range(K):
@@ -73,4 +73,4 @@ cdef inline int draw_class(Py_ssize_t K, const double* p, double uniform) noexce
             last = s
             if uniform < total:
                 return <int>s
-    return <int>last                            # the sum is 1 but for rounding
+    return <int>last                            # the sum is 1 up to rounding

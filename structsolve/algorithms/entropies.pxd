@@ -7,7 +7,7 @@ cdef double entropy(Py_ssize_t n, const double* x) noexcept nogil
 
 # -sum_j (b_j - a_j) log x_j at x = (1 - gamma) a + gamma b: the derivative of the entropy where a
 # and b have the same sum.  stuck[0] gains 1 where an x_j is 0 and a_j is not b_j: the derivative is
-# infinite there, and what is returned is finite.
+# infinite there, but the returned number is finite.
 cdef double entropy_slope(Py_ssize_t n, const double* a, const double* b, double gamma,
                           int* stuck) noexcept nogil
 

@@ -190,7 +190,7 @@ def entropy_of(p):
     Raises
     ------
     ValueError
-        When a number is negative or not finite.
+        If a number is negative or not finite.
 
     Examples
     --------
@@ -225,7 +225,7 @@ def entropy_slope_of(a, b, double gamma):
     Raises
     ------
     ValueError
-        When sizes differ, a number is negative or not finite, or gamma is outside [0, 1].
+        If sizes differ, a number is negative or not finite, or gamma is outside [0, 1].
 
     Examples
     --------

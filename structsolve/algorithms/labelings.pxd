@@ -1,4 +1,4 @@
-# Labelings of nodes with scores of nodes and pairs: where their parts lie, and their marginals.
+# Labelings of nodes with scores of nodes and pairs: offsets of parts, and marginals.
 from libc.stdint cimport int64_t
 from structsolve.abi_number cimport structsolve_abi_marker
 from structsolve.algorithms.messages cimport Marginals
@@ -17,21 +17,21 @@ cdef class LabelingShape:
     cdef object owners                  # not the layout, which holds this shape
 
     cdef Py_ssize_t nodes_of(self, Py_ssize_t i) noexcept nogil
-    # Subclasses tell it.
+    # Subclasses set it.
     cdef Py_ssize_t edges_of(self, Py_ssize_t i) noexcept nogil
 
 
 cdef class LabelingProjection(Projection):
     cdef LabelingShape base
 
-    # What subclasses bring: the log-partition alone; marginals with it (`out.transition` and what
-    # project() pools is 0 before); marginals of blocks that pool node rows, from these rows.
+    # Subclasses implement: the log-partition alone; marginals with it (`out.transition` and pooled
+    # blocks are 0 before); marginals of blocks that pool node rows, from these rows.
     cdef int partition(self, Py_ssize_t i, const double* theta, double* value,
                        char* work) except -1 nogil
     cdef int sums(self, Py_ssize_t i, const double* theta, const Marginals* out, double* value,
                   char* work) except -1 nogil
     cdef void pool_nodes(self, Py_ssize_t i, const double* nodes, double* marginals) noexcept nogil
-    # Where has_derivative: what marginals, of nodes and edges as sums() gives them, gain along a
+    # If has_derivative: the derivatives of marginals, of nodes and edges as in sums(), along a
     # direction; `out` as there.
     cdef Py_ssize_t move_bytes          # of its work
     cdef void move(self, Py_ssize_t i, const double* direction, const Marginals* marginals,

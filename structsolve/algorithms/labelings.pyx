@@ -1,8 +1,8 @@
 # build: glue
-"""What chains and trees share: where parts of labelings lie, states and marginals of them.
+"""The base of chains and trees: offsets, states and marginals of the parts of labelings.
 
-A *state* holds the marginals of all nodes and, where pairs of states are scored at all, of all
-edges one by one: rows of K, padded, K of them per edge.  The parts pool the edges' tables.
+A *state* holds the marginals of all nodes and, if pairs of states are scored, of all edges
+one by one: K padded rows of K per edge.  The parts pool the edges' tables.
 """
 
 import numpy as np
@@ -16,12 +16,12 @@ from structsolve.utils.alignment cimport align
 
 
 cdef class LabelingShape:
-    """Where the parts of labelings lie in ``theta``, with their sizes at hand for the loops.
+    """Offsets of the parts of labelings in ``theta``, and their sizes, for the loops.
 
     Parameters
     ----------
     layout : PartLayout
-        Of a space with a node block, maybe an edge block, and maybe a shared block "transition".
+        Has a node block, and perhaps an edge block and a shared block "transition".
     """
 
     def __init__(self, PartLayout layout not None):
@@ -50,7 +50,7 @@ cdef class LabelingProjection(Projection):
     ----------
     layout : PartLayout
     shape : LabelingShape
-        Of the same layout.
+        Shape of the same layout.
     work_bytes : int
         Scratch memory of one call.
     """
@@ -62,7 +62,7 @@ cdef class LabelingProjection(Projection):
         self.gibbs = self.has_state = self.has_term = self.has_samples = True
 
     def log_partition(self, Py_ssize_t i, const double[::1] theta not None, Py_ssize_t repeat=1):
-        """Log-partition of example ``i`` alone, without marginals.
+        """Return only the log-partition of example ``i``, without marginals.
 
         Parameters
         ----------
@@ -70,7 +70,7 @@ cdef class LabelingProjection(Projection):
         theta : ndarray of float64
             Part scores, in the layout of the space.
         repeat : int
-            How many times to compute it (for timing).
+            Number of computations, for timing.
         """
         cdef Py_ssize_t size = self.layout.sizes(i)[0]
         if theta.shape[0] != size:
@@ -127,7 +127,7 @@ cdef class LabelingProjection(Projection):
         return 0
 
     cpdef Py_ssize_t derivative_bytes(self) except -1:
-        """Room for a state, and for what makes it or goes on from it."""
+        """Room for a state, and for computing or differentiating it."""
         return self._state_bytes() + max(self.work_bytes, self.move_bytes) + 64
 
     cdef Py_ssize_t _state_bytes(self) noexcept nogil:
@@ -149,7 +149,7 @@ cdef class LabelingProjection(Projection):
         cdef Py_ssize_t rows = self.base.nodes_of(i)
         if self.base.pairs:
             rows += self.base.edges_of(i) * self.base.K
-        return max(rows, 1) * self.base.stride      # a row of zeros where there are no nodes
+        return max(rows, 1) * self.base.stride      # a row of zeros if there are no nodes
 
     cdef int project_state(self, Py_ssize_t i, const double* theta, double* state, double* value,
                            double* bound, char* work) except -1 nogil:

@@ -1,4 +1,4 @@
-# Labelings of forests: what the programs over them are given.
+# Forests: input of the programs over their labelings.
 from structsolve.abi_number cimport structsolve_abi_marker
 from structsolve.algorithms.lawler_heap cimport Candidate
 from structsolve.algorithms.pairs cimport Pairs
@@ -10,7 +10,7 @@ cdef struct Forest:
     Py_ssize_t n, K, stride     # nodes, states
     const int* order        # parents before their children; NULL: 0, 1, ... n - 1
     const int* parent       # -1 at roots
-    const int* edge         # which of the tables is that to the parent
+    const int* edge         # number of the table to the parent
     const double* nodes     # (n, stride)
     const double* roots     # (stride,), added at roots; NULL for none
     Pairs pairs             # rows: states of the parent
@@ -24,14 +24,14 @@ cdef inline Py_ssize_t node_at(const Forest* forest, Py_ssize_t position) noexce
 # for pairs not counted.
 cdef Py_ssize_t forest_bytes(Py_ssize_t n, Py_ssize_t K, Py_ssize_t stride) noexcept nogil
 
-# The best labeling; of equal ones that with the smallest state at the first node in order, then
+# The best labeling; ties go to the smallest state at the first node in order, then
 # at the second, and so on.  Returns its score.
 cdef double forest_argmax(const ss_loop_table* loops, const Forest* forest, int* label,
                           char* work) noexcept nogil
 # out (n, stride) <- the best score of a labeling with that state, 0 in the padding.
 cdef void forest_max_marginals(const ss_loop_table* loops, const Forest* forest, double* out,
                                char* work) noexcept nogil
-# The k best labelings, one after the other; returns how many there are.  The heap has room for
+# The k best labelings, one after the other; returns their number.  The heap has room for
 # k * n candidates.
 cdef Py_ssize_t forest_kbest(const ss_loop_table* loops, const Forest* forest, Py_ssize_t k,
                              int* labels, double* values, Candidate* heap,

@@ -1,7 +1,7 @@
 """Max-product on forests: the best labeling, the k best, max-marginals; all loops are iterative.
 
-Messages go up from the leaves; a path of a million nodes and a star of as many are the same to
-them.  Max-marginals need, for every child, what its parent gathers without it: the sum over the
+Messages go up from the leaves; paths and stars of a million nodes cost the same.
+Max-marginals need, for every child, its parent's sum without it: the sum over the
 children before it (kept on the way up) and over those after it (gathered on the way down), so that
 nothing is subtracted, neither large numbers nor infinite ones.
 """
@@ -30,8 +30,8 @@ cdef inline double _largest(Py_ssize_t K, const double* row) noexcept nogil:
 cdef double _upward(const ss_loop_table* loops, const Forest* forest, double* belief,
                     double* before, double* messages, double* spare) noexcept nogil:
     # belief[v, s] <- the best score of v's subtree with v in state s, -inf in the padding.
-    # Unless they are NULL, messages[v] <- what v sends to its parent, and before[v] <- what the
-    # parent had gathered until then; at roots, the best of the trees until then.
+    # Unless they are NULL, messages[v] <- the message of v to its parent, and before[v] <- the
+    # parent's sum until then; at roots, the best of the trees until then.
     # Returns the best score.
     cdef Py_ssize_t K = forest.K, stride = forest.stride, j, v, s
     cdef int parent
@@ -124,7 +124,7 @@ cdef void forest_max_marginals(const ss_loop_table* loops, const Forest* forest,
                 above[s] = row[0] + rest
             rest += _largest(K, belief + v * stride)
         else:
-            # All that the parent gathers without v; the children that came later on the way up
+            # The parent's sum without v; the children that came later on the way up
             # have come by now.
             up = after + parent * stride
             for s in range(K):
@@ -140,7 +140,7 @@ cdef void _branch(const Forest* forest, const double* belief, const int* label, 
                   int path, Py_ssize_t deviation, double* spare, Candidate* heap,
                   Py_ssize_t* size) noexcept nogil:
     # The best labelings that first differ from `label` in a position from `deviation` on.  What
-    # follows the position is the best given what precedes it: only the state there counts.
+    # follows the position is the best given what precedes it: only the state there matters.
     cdef Py_ssize_t K = forest.K, stride = forest.stride, j, v, best
     cdef const double* row
     cdef double now, top
@@ -186,7 +186,7 @@ cdef Py_ssize_t forest_kbest(const ss_loop_table* loops, const Forest* forest, P
         path = labels + item.path * n
         memcpy(label, path, n * sizeof(int))
         label[node_at(forest, item.v)] = item.s
-        # A choice depends on the parent's state alone: what is below an equal one stays.
+        # A choice depends only on the parent's state: below an unchanged state nothing changes.
         for j in range(item.v + 1, n):
             v = node_at(forest, j)
             parent = forest.parent[v]

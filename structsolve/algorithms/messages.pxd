@@ -21,7 +21,7 @@ cdef extern from *:
 
 
 cdef struct Marginals:
-    # Where marginals go.  Every table has K rows of `stride` doubles.
+    # Output of marginals.  Every table has K rows of `stride` doubles.
     double* nodes           # one row per node
     double* edges           # one table per edge; NULL for none
     double* transition      # the sum of all edges' tables, 0 before; NULL for none
@@ -34,7 +34,7 @@ cdef enum TableKind:
 
 
 cdef struct SumTable:
-    # A table of pairs, ready for messages: exponentials of scores less `shift`, where kind says so.
+    # A table of pairs, ready for messages: exponentials of scores less `shift`, if kind says so.
     const double* scores
     double* exponentials
     double shift
@@ -47,15 +47,15 @@ cdef int draw(Py_ssize_t K, const double* weights, double uniform) noexcept nogi
 # Raises ValueError.
 cdef int impossible(Py_ssize_t i) except -1 nogil
 
-# out = exp(x - shift), the largest 1.  False where the scaled form does not suit them.
+# out = exp(x - shift), the largest 1.  False if the scaled form does not suit them.
 cdef bint exponentials(const ss_loop_table* loops, Py_ssize_t rows, const double* x,
                        Py_ssize_t stride, Py_ssize_t K, double* out, double* shift) noexcept nogil
 
 
 cdef inline bint rescale(double* row, Py_ssize_t stride, double low, double top,
                          double* total) noexcept nogil:
-    # Keep a row of messages, from `low` to `top`, in range; total gains the logarithm of what was
-    # divided out.  False where that cannot be done.
+    # Keep a row of messages, from `low` to `top`, in range; total gains the logarithm of the
+    # divisor.  False if that is impossible.
     cdef Py_ssize_t s
     if not (low >= TINY and top > 0):
         return False

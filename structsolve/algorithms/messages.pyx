@@ -1,7 +1,7 @@
 """Steps of sum-product recursions: exponentials in range, and messages through tables of pairs.
 
-A message through a table is K^2 multiplications where exponentials of scores can stand for them,
-and K^2 exponentials where scores span too much for that.
+A message through a table costs K^2 multiplications if exponentials of scores are in range,
+else K^2 exponentials.
 """
 
 from libc.math cimport INFINITY, exp, log
@@ -19,7 +19,7 @@ cdef double log_sum_exp(Py_ssize_t n, const double* x) noexcept nogil:
     if top == -INFINITY:
         return top
     for j in range(n):
-        if not x[j] <= top - 50:    # a NaN has to show
+        if not x[j] <= top - 50:    # NaN must propagate
             total += exp(x[j] - top)
     return top + log(total)
 
@@ -111,7 +111,7 @@ cdef SumTable sum_table(const ss_loop_table* loops, Py_ssize_t K, Py_ssize_t str
 
 cdef inline bint _fast(const ss_loop_table* loops, const SumTable* table, Py_ssize_t K,
                        Py_ssize_t stride, const double* x, double* row, double* top) noexcept nogil:
-    # row <- exp(x - top), where messages can be made of that.
+    # row <- exp(x - top), if messages can use it.
     cdef double low
     if table.kind == WIDE:
         return False

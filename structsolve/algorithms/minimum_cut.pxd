@@ -1,9 +1,9 @@
-# Minimum cuts with real capacities, on memory that the caller hands in.
+# Minimum cuts with real capacities, in the caller's memory.
 #
 # How to use it.  Source and sink are no nodes: each node has one signed number `terminal`, the
 # capacity from the source where positive, to the sink where negative.  A node with both has their
 # difference; the smaller of the two is a constant of the cut's value.  In terms of two states:
-# terminal[v] is what a node on the sink's side costs over one on the source's, and pair j costs
+# terminal[v] is the cost of v on the sink's side less that on the source's, and pair j costs
 # capacity[2j] where ends[2j] is on the source's side and ends[2j + 1] on the sink's, and
 # capacity[2j + 1] the other way round.
 #
@@ -16,12 +16,12 @@
 #     save_flow(&cut, capacity, flow)         # m numbers to start from the next time
 #
 # Graphs are read only and shared by threads; memory of a Cut belongs to one call.  A loop that
-# writes residuals and terminals itself, and `value = 0`, needs no load_cut() and no arrays of its
-# own for them.
+# writes residuals and terminals itself, and `value = 0`, needs neither load_cut() nor arrays
+# for them.
 
 from structsolve.abi_number cimport structsolve_abi_marker
 
-# Which arcs leave a node.  Arc 2j leads from ends[2j] to ends[2j + 1], arc 2j + 1 back, so that
+# Arcs by node.  Arc 2j leads from ends[2j] to ends[2j + 1], arc 2j + 1 back, so that
 # arc ^ 1 is the other way.
 cdef struct CutGraph:
     Py_ssize_t n, m             # nodes, pairs of arcs; n < 2**29, m < 2**30
@@ -32,9 +32,9 @@ cdef struct CutGraph:
 
 cdef struct Cut:
     CutGraph graph
-    double* residual            # (2 m,) what each arc can still carry, >= 0; may be infinite
-    double* terminal            # (n,) what is left from the source (> 0) or to the sink (< 0)
-    int* rows                   # (2 m,) of each of `arcs`: its head and what is open, see the code
+    double* residual            # (2 m,) residual capacity of each arc, >= 0; may be infinite
+    double* terminal            # (n,) residual from the source (> 0) or to the sink (< 0)
+    int* rows                   # (2 m,) of each of `arcs`: head and open directions, see the code
     int* tree                   # (n,) distance in the source's tree > 0, in the sink's < 0, or 0
     int* work                   # (7 n + 2,)
     int depth                   # of the trees: arcs of nodes at smaller distances lead nowhere new
@@ -52,7 +52,7 @@ cdef Cut place_cut(const CutGraph* graph, char* memory) noexcept nogil
 # Residuals and terminals of these capacities (2 m, >= 0, or infinite) and terminals (n; infinite
 # for nodes with a given side), less a flow (m; pair j carries flow[j] from ends[2j] to
 # ends[2j + 1]; NULL for none).  Any finite numbers will do: they are cut to the capacities, and
-# what then is too much or missing at a node goes to its terminal.  The answer is the same; the
+# the excess or deficit of a node goes to its terminal.  The answer is the same; the
 # nearer the flow to a maximum flow, the sooner solve_cut() is done (Kohli, Torr 2005).
 cdef void load_cut(Cut* cut, const double* capacity, const double* terminal,
                    const double* flow) noexcept nogil
@@ -63,8 +63,8 @@ cdef double solve_cut(Cut* cut) noexcept nogil
 # inside[v] <- 1 for the nodes that the source still reaches (the smallest source set of all
 # minimum cuts), or, where `sink`, that still reach the sink (the smallest sink set); else 0.
 cdef void cut_side(const Cut* cut, bint sink, signed char* inside) noexcept nogil
-# flow[j] <- what pair j carries after solve_cut(); 0 where both its capacities are infinite.
+# flow[j] <- the flow of pair j after solve_cut(); 0 if both its capacities are infinite.
 cdef void save_flow(const Cut* cut, const double* capacity, double* flow) noexcept nogil
-# The value of the cut with these nodes on the source's side, from what load_cut() was given.
+# The value of the cut with these nodes on the source's side, from the arguments of load_cut().
 cdef double cut_value(const CutGraph* graph, const double* capacity, const double* terminal,
                       const signed char* inside) noexcept nogil

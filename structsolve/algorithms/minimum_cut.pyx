@@ -6,8 +6,8 @@ Werneck 2011: Maximum flows by incremental breadth-first search).  Like the tree
 Kolmogorov they live on from one path to the next, but time is at most O(n^2 m), whatever the
 capacities.  Both grow in one pass over the nodes of a level: pictures are larger than caches.
 
-Searches look at `rows` alone: of each arc of a node they hold four times its head, plus 1 where
-the arc has something left and 2 where the arc back has.
+Searches read only `rows`: for each arc of a node they hold four times its head, plus 1 if the
+arc has residual capacity and 2 if the arc back has.
 """
 
 from collections import namedtuple
@@ -100,7 +100,7 @@ cdef void load_cut(Cut* cut, const double* capacity, const double* terminal,
             value += sent
         if left[ends[2 * j + 1]] == INFINITY:
             value -= sent
-    # Each node at the source gives what leaves it, and a node that gives more than it has takes
+    # Each node at the source gives its outflow, and a node that gives more than it has takes
     # the rest from the sink: the value of the flow is less by that.
     for v in range(cut.graph.n):
         if left[v] < INFINITY:
@@ -109,7 +109,7 @@ cdef void load_cut(Cut* cut, const double* capacity, const double* terminal,
 
 
 cdef void save_flow(const Cut* cut, const double* capacity, double* flow) noexcept nogil:
-    # From the arc with less left: a full arc's flow is its capacity to the last bit.
+    # Computed from the arc with less residual: a full arc's flow is exactly its capacity.
     cdef Py_ssize_t j
     cdef const double* residual = cut.residual
     for j in range(cut.graph.m):
@@ -132,7 +132,7 @@ cdef double cut_value(const CutGraph* graph, const double* capacity, const doubl
     return total
 
 
-# What one call of solve_cut() works on.  Side 0 is the source, whose distances are > 0, and side 1
+# State of one call of solve_cut().  Side 0 is the source, whose distances are > 0, and side 1
 # the sink, whose distances are < 0.  Of an arc k that leads away from v, k ^ side carries flow
 # when v is nearer to the terminal of this side than the arc's head, and k ^ 1 ^ side when it is
 # the parent's arc.
@@ -146,13 +146,13 @@ cdef struct Search:
     double* terminal
     int* tree
     int* parent                 # (n,) the arc from a node to its parent, ROOT or NONE
-    int* current                # (n,) where to look on for a parent at the next smaller distance
+    int* current                # (n,) resume position of the search for a parent one level down
     int* next_orphan            # (n,)
     int* bucket                 # (n + 2,) first orphan at each distance, or -1
     int* level[2]               # (n,) nodes to scan, by whether their distance is odd
     Py_ssize_t size[2]
     signed char* listed         # (n,) bit i: is in level[i]
-    int depth                   # the distance that is scanned
+    int depth                   # the distance being scanned
     int lowest, highest         # distances of orphans
 
 
@@ -188,7 +188,7 @@ cdef inline bint _reattach(Search* search, int v, int side, int distance) noexce
 
 
 cdef void _adopt(Search* search, int side) noexcept nogil:
-    # Finds parents for orphans, at the least distance there is; those without one leave the tree.
+    # Finds parents for orphans, at the least possible distance; those without one leave the tree.
     # By increasing distance, as the children of nodes that move away are orphans in turn.
     cdef int sign = 1 - 2 * side, distance = search.lowest, v, p, row, w, other, chosen
     cdef unsigned int nearest, here     # distances less 1: that of other nodes is larger than any
@@ -223,7 +223,7 @@ cdef void _adopt(Search* search, int side) noexcept nogil:
 
 
 cdef inline double _narrowest(const Search* search, int v, int side, double push) noexcept nogil:
-    # The least of `push` and what arcs between v and its terminal can carry.
+    # The minimum of `push` and the residuals of arcs between v and its terminal.
     cdef int k = search.parent[v]
     cdef double here
     while k >= 0:
@@ -236,7 +236,7 @@ cdef inline double _narrowest(const Search* search, int v, int side, double push
 
 
 cdef inline bint _carry(Search* search, int k, double push) noexcept nogil:
-    # Sends along arc k; True where that fills it.  Whatever rounding does, the narrowest arc of a
+    # Sends along arc k; True if that fills it.  Despite rounding, the narrowest arc of a
     # path comes out at exactly 0.
     cdef int here = search.place[k], back = search.place[k ^ 1]
     cdef double left = search.residual[k] - push, other = search.residual[k ^ 1]
@@ -269,7 +269,7 @@ cdef inline void _send(Search* search, int v, int side, double push) noexcept no
 
 cdef double _grow(Search* search, bint* grown) noexcept nogil:
     # Scans the nodes at the largest distance of both trees; returns the flow that was sent.
-    # grown[side] <- whether there were any.
+    # grown[side] <- whether there were such nodes.
     cdef int depth = search.depth, odd = depth & 1, side, sign, v, w, p, k, last, row, other, where
     cdef Py_ssize_t i = 0
     cdef double push, total = 0
@@ -318,7 +318,7 @@ cdef double _grow(Search* search, bint* grown) noexcept nogil:
 
 
 cdef double _direct(Cut* cut) noexcept nogil:
-    # Sends what goes from node to node without a search, and sets rows.
+    # Sends the flow between nodes that needs no search, and sets rows.
     cdef Py_ssize_t j
     cdef int v, w, ahead, back
     cdef const int* ends = cut.graph.ends
@@ -406,7 +406,7 @@ cdef void cut_side(const Cut* cut, bint sink, signed char* inside) noexcept nogi
 
 
 cdef bint _read_amounts(const double[:, ::1] given, double* amounts) noexcept nogil:
-    # Copies to the first columns of pairs; False where a number is negative or NaN.
+    # Copies to the first columns of pairs; False if a number is negative or NaN.
     cdef Py_ssize_t j, c, columns = given.shape[1]
     cdef bint right = True
     for j in range(given.shape[0]):
@@ -438,8 +438,8 @@ def _terminals(name, values, n):
 cdef class CutNetwork:
     """Nodes and arcs whose capacities change from cut to cut.
 
-    Source and sink are not among the nodes.  Lists of arcs are made once, and each cut starts from
-    the flow of the one before, which takes little time where capacities are similar (Kohli, Torr
+    Source and sink are not among the nodes.  Lists of arcs are built once, and each cut starts from
+    the flow of the last one, which saves time if capacities are similar (Kohli, Torr
     2005: Efficiently solving dynamic Markov random fields using graph cuts).
 
     Parameters
@@ -452,7 +452,7 @@ cdef class CutNetwork:
     Raises
     ------
     ValueError
-        When sizes do not fit, or an arc names a node that is not there.
+        If sizes do not match, or an arc names a node that does not exist.
 
     Examples
     --------
@@ -515,12 +515,12 @@ cdef class CutNetwork:
         Parameters
         ----------
         capacities : array of float of shape (m,) or (m, 2)
-            How much each arc carries, and with two columns how much in the other direction as
-            well; ``inf`` for any amount.
+            Capacity of each arc, and with a second column that of the opposite direction; ``inf``
+            for no limit.
         from_source, to_sink : array of float of shape (n_nodes,)
             Capacity from the source to each node, and from each node to the sink.
         warm_start : bool, default=True
-            Start from the flow of the last call; the answer is the same but for rounding.
+            Start from the flow of the last call; the answer is the same up to rounding.
 
         Returns
         -------
@@ -532,7 +532,7 @@ cdef class CutNetwork:
         Raises
         ------
         ValueError
-            When sizes do not fit, a capacity is negative or NaN, or no cut is finite.
+            If sizes do not match, a capacity is negative or NaN, or no cut is finite.
         """
         cdef Py_ssize_t n = self.n_nodes, v
         cdef double constant = 0, value, source, sink
@@ -603,8 +603,8 @@ def minimum_cut(n_nodes, arcs, capacities, from_source, to_sink):
     arcs : array of int of shape (m, 2)
         Tail and head of each arc; parallel arcs are allowed.
     capacities : array of float of shape (m,) or (m, 2)
-        How much each arc carries, and with two columns how much in the other direction as well;
-        ``inf`` for any amount.
+        Capacity of each arc, and with a second column that of the opposite direction; ``inf`` for
+        no limit.
     from_source, to_sink : array of float of shape (n_nodes,)
         Capacity from the source to each node, and from each node to the sink.
 
@@ -618,7 +618,7 @@ def minimum_cut(n_nodes, arcs, capacities, from_source, to_sink):
     Raises
     ------
     ValueError
-        When sizes do not fit, a capacity is negative or NaN, or no cut is finite.
+        If sizes do not match, a capacity is negative or NaN, or no cut is finite.
 
     Examples
     --------

@@ -7,12 +7,12 @@ from structsolve.abi_number cimport structsolve_abi_marker
 cdef struct Pairs:
     const double* shared    # NULL where absent
     const double* edges     # one table after the other; NULL where absent
-    double* buffer          # a table: for the one in use, where it has to be made
+    double* buffer          # room for the table in use, if it has to be built
 
 
 cdef inline const double* pair_table(Pairs pairs, Py_ssize_t e, Py_ssize_t size) noexcept nogil:
-    # The table of edge e, K * stride = size doubles; in the buffer until the next call where both
-    # kinds are there.
+    # The table of edge e, K * stride = size doubles; in the buffer until the next call if both
+    # kinds exist.
     cdef Py_ssize_t j
     cdef const double* own
     if pairs.edges == NULL:

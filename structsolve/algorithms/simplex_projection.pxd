@@ -6,7 +6,7 @@ from structsolve.simd.loops cimport ss_loop_table
 cdef double simplex_threshold(Py_ssize_t n, const double* q) noexcept nogil
 
 # p <- the maximiser of G(p) + <scores, p>, its padding up to stride 0; value <- the maximum.
-# Scores of -inf forbid a class; ValueError, naming example i, where all are forbidden.
+# Scores of -inf forbid a class; ValueError, naming example i, if all are forbidden.
 # G = entropy: the softmax, and log-sum-exp.
 cdef int softmax(Py_ssize_t i, Py_ssize_t K, Py_ssize_t stride, const ss_loop_table* loops,
                  const double* scores, double* p, double* value) except -1 nogil

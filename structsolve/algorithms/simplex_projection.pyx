@@ -14,7 +14,7 @@ cdef double simplex_threshold(Py_ssize_t n, const double* q) noexcept nogil:
     for j in range(1, n):
         top = q[j] if q[j] > top else top
     tau = top - 1           # no lower: the largest entry alone would exceed 1
-    if n == 2:              # by far the most frequent: what the loop gives, without a look back
+    if n == 2:              # by far the most frequent; the loop's result, without the loop
         total = (q[0] - top) + (q[1] - top)
         return top + (total - 1) / 2 if total > -1 else tau
     while True:
@@ -23,7 +23,7 @@ cdef double simplex_threshold(Py_ssize_t n, const double* q) noexcept nogil:
         for j in range(n):
             kept += q[j] > tau
             total += q[j] - top if q[j] > tau else 0.0
-        # More than before: an entry equal to tau but for rounding.  None: 1 is below the spacing
+        # More than before: an entry equal to tau up to rounding.  None: 1 is below the spacing
         # of numbers near `top`.
         if kept >= before or kept == 0:
             return tau
@@ -46,7 +46,7 @@ cdef int softmax(Py_ssize_t i, Py_ssize_t K, Py_ssize_t stride, const ss_loop_ta
     loops.exp_rows(1, scores, stride, K, top, p)
     for s in range(K):
         total += p[s]
-    if not (top > -INFINITY and total > 0):     # a NaN comes out of the sum
+    if not (top > -INFINITY and total > 0):     # the sum of NaN is NaN
         _impossible(i)
     for s in range(K):
         p[s] /= total
@@ -64,8 +64,8 @@ cdef int sparsemax(Py_ssize_t i, Py_ssize_t K, Py_ssize_t stride, const double* 
         top = scores[s] if scores[s] > top else top
     if top == -INFINITY:
         _impossible(i)
-    # The scores of those that are allowed, from 0 down, where the answer is to be.  What is more
-    # than 1 below the top has no part in it.
+    # The scores of allowed classes, shifted to a maximum of 0, in place of the answer.  Scores
+    # more than 1 below the top get probability 0.
     for s in range(K):
         if scores[s] - top > -1:
             p[n] = scores[s] - top
@@ -77,7 +77,7 @@ cdef int sparsemax(Py_ssize_t i, Py_ssize_t K, Py_ssize_t stride, const double* 
     value[0] = 0
     for s in range(K):
         p[s] /= total
-        # Forbidden classes score -inf and have none of it.
+        # Forbidden classes score -inf and get probability 0.
         value[0] += p[s] * (scores[s] - top - p[s] / 2) if p[s] > 0 else 0.0
     value[0] += top
     for s in range(K, stride):
@@ -118,7 +118,7 @@ def project_simplex(q):
     Raises
     ------
     ValueError
-        When q is empty, not 1-D or not finite.
+        If q is empty, not 1-D or not finite.
 
     Examples
     --------

@@ -24,8 +24,8 @@ cdef double forest_entropy(const Forest* forest, const int* degree, const double
 cdef double forest_slope(const Forest* forest, const int* degree, const double* a,
                          const double* b, Py_ssize_t n_edges, bint pairs,
                          double gamma) noexcept nogil
-# What the marginals of such a distribution gain along `direction`, a forest whose scores it is:
-# from the marginals of nodes and, of sum 1 each, of edges (one table per node with a parent; NULL
+# The derivatives of the marginals of such a distribution along `direction`, a forest with the
+# direction as scores: from the marginals of nodes and, of sum 1 each, of edges (one table per node
 # where no pair is scored).  `work` has derivative_bytes().
 cdef Py_ssize_t derivative_bytes(Py_ssize_t n, Py_ssize_t K, Py_ssize_t stride) noexcept nogil
 cdef void forest_derivative(const ss_loop_table* loops, const Forest* direction,

@@ -1,8 +1,8 @@
 """Sum-product on forests: marginals, log-partition, entropies, samples; all loops are iterative.
 
 Messages are logarithms, each with its largest entry at 0, so that a node may have a million
-children; exponentials are taken for the product with the table alone.  What a parent gathers
-without one child is kept as `structsolve.algorithms.max_product` says: nothing is divided out.
+children; exponentials are taken only for the product with the table.  What a parent gathers
+without one child is kept as in `structsolve.algorithms.max_product`: nothing is divided out.
 """
 
 from libc.math cimport INFINITY, exp
@@ -17,8 +17,8 @@ from structsolve.simd.loops cimport ss_loop_table
 
 
 cdef struct Memory:
-    double* belief          # (n, stride): of subtrees; exponentials once the pass down is over
-    double* before          # (n, stride): what parents gathered until then; then without the node
+    double* belief          # (n, stride): of subtrees; exponentials after the pass down
+    double* before          # (n, stride): the parents' sums so far; then without the node
     double* messages        # (n, stride): to the parents
     double* after           # (n, stride)
     double* exponentials    # (K, stride): of the table in use
@@ -107,7 +107,7 @@ cdef int forest_partition(const ss_loop_table* loops, const Forest* forest, Py_s
 
 cdef inline double _proportions(const ss_loop_table* loops, Py_ssize_t K, Py_ssize_t stride,
                                 const double* x, double* out) noexcept nogil:
-    # out <- exp(x), less a constant, 0 in the padding; returns its sum.
+    # out <- exp(x), times a constant, 0 in the padding; returns its sum.
     cdef double low, top
     loops.range(1, x, stride, K, -INFINITY, &low, &top)
     loops.exp_rows(1, x, stride, K, top, out)
@@ -289,7 +289,7 @@ cdef double forest_slope(const Forest* forest, const int* degree, const double* 
     if not pairs:
         slope = entropy_slope(rows, a, b, gamma, &stuck)
         return slope_at(slope, gamma, stuck)
-    # Where the share of a node's state leaves or reaches 0, shares on its edges do so too, and their
+    # Where the probability of a node's state leaves or reaches 0, so do those on its edges, whose
     # slopes outweigh the node's.
     slope = entropy_slope(n_edges * forest.K * stride, a + rows, b + rows, gamma, &stuck)
     for v in range(forest.n):
@@ -302,8 +302,8 @@ cdef double forest_slope(const Forest* forest, const int* degree, const double* 
 
 
 # The Jacobian of marginals is the covariance of parts.  With f(y) = <direction, mu(y)>, a part of
-# marginal p gains p (E[f | part] - E[f]): means of f, not logarithms, are what a pass up and a pass
-# down hand on.  Such a mean lies between f's least and largest value, however large scores are.
+# marginal p gains p (E[f | part] - E[f]).  The passes up and down propagate means of f, not
+# logarithms.  Such a mean lies between f's least and largest value, however large scores are.
 
 cdef Py_ssize_t derivative_bytes(Py_ssize_t n, Py_ssize_t K, Py_ssize_t stride) noexcept nogil:
     return 8 * stride * (3 * n + K + 2) + 64

@@ -53,7 +53,7 @@ def topological_order(const int[::1] first not None, const int[::1] child not No
     Returns
     -------
     ndarray of int32
-        Fewer than M nodes where there are cycles: nodes on a cycle, or below one, are left out.
+        Fewer than M nodes if there are cycles: nodes on or below a cycle are left out.
     """
     cdef Py_ssize_t M = first.shape[0] - 1, begin = 0, size = 0, v, k
     cdef int[::1] left = np.array(n_parents, dtype=np.int32)
@@ -97,7 +97,7 @@ def leaf_lines(const int[::1] up_first not None, const int[::1] up not None,
     Raises
     ------
     ValueError
-        Where the rows have 2**31 entries or more in all.
+        If the rows have 2**31 entries or more in all.
     """
     cdef Py_ssize_t M = up_first.shape[0] - 1, j, k, size, begin, v
     visited, place = np.empty(M, np.int32), np.asarray(rank)
@@ -229,12 +229,12 @@ def share_out(const int[::1] order not None, const int[::1] up_first not None,
     up_first, up : ndarray of int32
         The parents of each node, in compressed rows.
     child_first : ndarray of int32 of shape (M + 1,)
-        Where the children of each node begin.
+        Start of the children of each node.
 
     Returns
     -------
     ndarray of float64 of shape (M,)
-        A node with several parents has the sum of what they give.
+        A node with several parents gets the sum of their shares.
     """
     cdef Py_ssize_t j, k, v, p, M = order.shape[0], roots = 0
     _check_walk(order, up_first, up, M)

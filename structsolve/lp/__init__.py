@@ -1,6 +1,6 @@
 """Linear programs over the output space of any structure that declares its polytope.
 
-Takes polytopes and part scores; hands on labels, marginals and bounds, and oracles made of them.
+It takes polytopes and part scores, and returns labels, marginals, bounds and oracles.
 """
 
 from .ask import ask_cones, ask_oracle, ask_polytopes, ask_program_power, make_backend

@@ -1,4 +1,4 @@
-"""From the names that users write (``oracle="cvxpy:CLARABEL"``) to the oracle of a structure."""
+"""Oracles of structures by users' names, such as ``oracle="cvxpy:CLARABEL"``."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def ask_polytopes(space: Any, examples: Any) -> Polytopes:
     Raises
     ------
     ValueError
-        Where the structure declares none.
+        If the structure declares none.
     """
     polytopes = _declared(space, examples)
     if polytopes is None:
@@ -48,15 +48,15 @@ def ask_polytopes(space: Any, examples: Any) -> Polytopes:
 
 
 def _declared(space: Any, examples: Any) -> Polytopes | None:
-    """Return the polytopes of a structure, None where it declares none."""
+    """Return the polytopes of a structure, None if it declares none."""
     return registry.default().ask("structsolve_polytope", Polytopes, space=space, examples=examples)
 
 
 def ask_cones(space: Space, oracle: Oracle, parts: Parts, kbest: Any = None, k: int = 64) -> Any:
     """Return an operator that answers within a cone of the label plane, or None.
 
-    It is the structure's own, where there is one.  A structure that declares its polytope gets
-    :class:`~structsolve.lp.cones.PolytopeCones`: it looks through the k best labels, if the
+    Returns the structure's operator, if it has one.  A structure that declares its polytope gets
+    :class:`~structsolve.lp.cones.PolytopeCones`: it checks the k best labels, if the
     structure has them, and then HiGHS solves the linear program over the polytope with two more
     rows.
 
@@ -66,7 +66,7 @@ def ask_cones(space: Space, oracle: Oracle, parts: Parts, kbest: Any = None, k: 
     oracle, parts, kbest : Oracle, Parts, KBest or None
         Bound to the same examples.
     k : int, default=64
-        Labels that are looked through at most; fewer where their memory would be large.
+        Most labels to check; fewer if their memory would be large.
 
     Returns
     -------
@@ -92,12 +92,12 @@ def ask_cones(space: Space, oracle: Oracle, parts: Parts, kbest: Any = None, k: 
 
 
 def make_backend(oracle: Any) -> Backend:
-    """Return the backend called ``oracle``; a backend object passes through.
+    """Return the backend called ``oracle``; a backend object is returned unchanged.
 
     Parameters
     ----------
     oracle : str or Backend
-        ``"lp"``, ``"ilp"``, ``"cvxpy:SOLVER"``, ``"cvxpy-ilp:SOLVER"``, or what a plugin names;
+        ``"lp"``, ``"ilp"``, ``"cvxpy:SOLVER"``, ``"cvxpy-ilp:SOLVER"``, or a plugin's name;
         with options: ``"lp:1e-9,time_limit=2"``, ``"cvxpy:OSQP,eps_abs=1e-8"``.
 
     Returns
@@ -107,9 +107,9 @@ def make_backend(oracle: Any) -> Backend:
     Raises
     ------
     TypeError
-        When ``oracle`` is neither, or a plugin makes something else.
+        If ``oracle`` is neither, or a plugin returns anything but a backend.
     ValueError
-        When no plugin has a backend of this name, or its solver is not installed or refuses an
+        If no plugin has a backend of this name, or its solver is not installed or refuses an
         option.
 
     Examples
@@ -136,10 +136,10 @@ def make_backend(oracle: Any) -> Backend:
 
 
 def without_warm_starts(oracle: Any) -> Backend:
-    """Return a backend whose programs start afresh: answers then depend on their scores alone.
+    """Return a backend whose programs start anew, so that answers depend only on their scores.
 
     If there are several optima, a warm start may find another one than a fresh start.  Checkpoints
-    do not hold where programs ended, so training that must resume bit for bit has no warm starts.
+    do not store the ends of programs, so training that must resume bit for bit has no warm starts.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def without_warm_starts(oracle: Any) -> Backend:
     Raises
     ------
     TypeError, ValueError
-        As of :func:`make_backend`.
+        See :func:`make_backend`.
 
     Examples
     --------
@@ -176,7 +176,7 @@ def ask_oracle(space: Space, oracle: Any = None) -> Bind:
     ----------
     space : Space
     oracle : str or Backend, optional
-        A solver of linear programs over the structure's polytope, in place of its own oracle.
+        A solver of linear programs over the structure's polytope, instead of its oracle.
         Programs start warm in training.
 
     Returns
@@ -223,7 +223,7 @@ def ask_program_power(space: Space, oracle: Any, power: str) -> Bind | None:
     Returns
     -------
     callable or None
-        From a PartLayout to the operator; None for other powers, and of integer programs.
+        From a PartLayout to the operator; None for other powers, and for integer programs.
     """
     backend = make_backend(oracle)
     if backend.integer or power not in ("relaxation", "cones"):
@@ -236,7 +236,7 @@ def ask_program_power(space: Space, oracle: Any, power: str) -> Bind | None:
 
 
 def _decoder(space: Space, backend: Backend, layout: PartLayout) -> LinearDecoder:
-    # All operators of the same examples share one: programs are put together once.
+    # All operators of the same examples share one: programs are built once.
     def make(layout: PartLayout) -> LinearDecoder:
         examples = layout.examples
         polytopes = ask_polytopes(space, examples)

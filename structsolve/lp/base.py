@@ -13,20 +13,20 @@ from ..utils.params import Params
 
 
 class Answer(NamedTuple):
-    """An optimal point of a linear program (maximised), or the best point when a limit ended it.
+    """An optimal point of a linear program (maximised), or the best point when a limit stopped it.
 
     Parameters
     ----------
     x : ndarray of shape (n,), or None
-        Within the tolerance of the solver.  None: a limit ended the program before there was any.
+        Within the tolerance of the solver.  None: a limit stopped the program before any was found.
     dual : ndarray of shape (m,), or None
         Row duals: the objective changes by ``dual[k]`` when both bounds of row k grow by 1.
     start : object
-        Where the next program of the same rows may start, or None.
+        A start for the next program of the same rows, or None.
     bound : float, optional
-        No point has a larger objective, says the solver: the bound of an integer program.
+        The solver's upper bound on the objective, for integer programs.
     limited : bool, default=False
-        A limit ended the program, or the solver itself doubts its answer: ``x`` need be neither
+        A limit stopped the program, or the solver doubts its answer: ``x`` may be neither
         optimal nor a point of the polytope.
     """
 
@@ -54,35 +54,35 @@ class Program:
         c : ndarray of shape (n,)
             Finite.
         upper : ndarray of shape (n,), optional
-            Upper bounds of the variables, where they differ from the polytope's.
+            Upper bounds of the variables, if they differ from the polytope's.
         start : optional
-            The start that an earlier answer of a program over the same rows gave.
+            The ``start`` of an earlier answer over the same rows.
         sides : list of tuple (row of shape (n,), least), optional
             Further rows ``row @ x >= least``.
 
         Returns
         -------
         Answer
-            None where no point satisfies all rows.
+            None if no point satisfies all rows.
 
         Raises
         ------
         GaveUp
-            If the solver gives up on this program: a sentence; the caller puts the example in
-            front, and HiGHS solves it in its place.
+            If the solver gives up on this program.  The message is a sentence; the caller prepends
+            the example, and HiGHS solves the program instead.
         ValueError
-            Where it would give up on all others, too.
+            If it would give up on all others, too.
         """
         raise NotImplementedError(f"{type(self).__name__} does not implement solve()")
 
 
 class ProgramCache(threading.local):
-    """Programs that were put together, by key; every thread has its own.
+    """Programs by key; every thread has a separate cache.
 
     Attributes
     ----------
     most : int
-        Programs that are kept; beyond, the oldest is dropped.
+        Most programs to keep; then the oldest is dropped.
     """
 
     most = 64
@@ -91,13 +91,13 @@ class ProgramCache(threading.local):
         self.made: dict[Any, Any] = {}
 
     def get(self, key: Any, make: Callable[[], Any]) -> Any:
-        """Return the object kept under ``key``, made at the first call.
+        """Return the object kept under ``key``, built at the first call.
 
         Parameters
         ----------
         key : hashable
         make : callable
-            Makes it, without arguments.
+            Builds it, without arguments.
 
         Returns
         -------
@@ -118,20 +118,20 @@ class Backend(Params):
     Attributes
     ----------
     name : str
-        Under which a plugin registers it.
+        The name under which a plugin registers it.
     integer : bool
         Programs are integer programs.
     accurate : bool
-        Answers are optimal up to rounding.  False: an oracle made of such programs is not exact,
+        Answers are optimal up to rounding.  If False, an oracle of such programs is not exact,
         and its bounds come from row duals, or from :attr:`Answer.bound`.
     ends_early : bool
-        A limit is set: when it ends a program, any label is returned, with the bound proved so far.
-        False: HiGHS solves what the backend could not.
+        A limit is set: if it stops a program, any label is returned, with the bound proved so
+        far.  If False, HiGHS solves what the backend could not.
     batch : int
-        Rows that are worth solving at once: examples to be decoded are put side by side into one
+        Rows to solve at once: examples to decode are put side by side into one
         block-diagonal program up to this size. 0: one by one.
     warm : bool
-        In training, programs start where the example's last one ended.
+        In training, programs start from the end of the example's last one.
     constraints : list or callable, optional
         Further rows that labels satisfy: see :class:`LabelConstraint`.
     """
@@ -144,7 +144,7 @@ class Backend(Params):
     warm = True
     constraints: Any = None
 
-    # Those of the solver itself, where the constructor takes any.
+    # The solver's options, if the constructor takes any.
     options: dict[str, Any] = {}
 
     @property
@@ -153,7 +153,7 @@ class Backend(Params):
         return self.name
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the constructor arguments, the solver's own options among them."""
+        """Return the constructor arguments, including the solver's options."""
         return super().get_params(deep) | self.options
 
     def set_params(self, **params: Any) -> Backend:
@@ -162,7 +162,7 @@ class Backend(Params):
         Raises
         ------
         ValueError
-            For an unknown name, where the constructor takes no options; or a wrong value.
+            For an unknown name, if the constructor takes no options; or a wrong value.
         """
         if "options" in vars(self):
             # The constructor checks them together.
@@ -173,7 +173,7 @@ class Backend(Params):
         return self
 
     def saved_params(self) -> dict[str, Any]:
-        """Return what files of models hold: all but licences, and files to be written.
+        """Return the parameters for model files: all but licences and output files.
 
         Returns
         -------
@@ -186,7 +186,7 @@ class Backend(Params):
         return f"{type(self).__name__}({shown})"
 
     def check(self) -> None:
-        """Raise ValueError where the solver is not installed, or refuses an option.
+        """Raise ValueError if the solver is not installed, or refuses an option.
 
         It is called before training and prediction, and not when a model file is read.
         """
@@ -206,7 +206,7 @@ class Backend(Params):
         raise NotImplementedError(f"{type(self).__name__} does not implement program()")
 
     def remedy(self) -> str:
-        """Return what helps where an answer is no point of the polytope.
+        """Return advice for answers that are no points of the polytope.
 
         Returns
         -------
@@ -216,7 +216,7 @@ class Backend(Params):
         return "use another solver, or check the plugin"
 
     def integral(self) -> Backend | None:
-        """Return what gives labels where answers are fractional, by integer programs.
+        """Return the backend of integer programs that gives labels if answers are fractional.
 
         Returns
         -------
@@ -239,7 +239,7 @@ class SettingsBackend(Backend):
 
     @property
     def warm(self) -> bool:  # type: ignore[override]
-        """Whether programs of training start where the last one ended."""
+        """Whether programs of training start from the end of the last one."""
         return self.warm_start
 
 
@@ -303,7 +303,7 @@ def check_settings(tolerance: Any, time_limit: Any, threads: Any) -> None:
     Parameters
     ----------
     tolerance, time_limit, threads
-        As of :class:`Highs`; None for the solver's own.
+        See :class:`Highs`; None for the solver's defaults.
 
     Raises
     ------
@@ -329,7 +329,7 @@ def unit_of(c: np.ndarray) -> float:
     Returns
     -------
     float
-        The largest entry of ``c``, rounded down to a power of two; 1 where all are 0.
+        The largest entry of ``c``, rounded down to a power of two; 1 if all are 0.
 
     Raises
     ------
@@ -357,7 +357,7 @@ def make_program(backend: Backend, polytope: Any) -> Program:
     Raises
     ------
     ValueError
-        When the backend returns nothing that solves; as its ``program()``.
+        If the backend returns no program; and errors of its ``program()``.
     """
     program = backend.program(polytope)
     if not hasattr(program, "solve"):
@@ -387,7 +387,7 @@ def cone_rows(
     """
     rows = []
     for factor, sign in ((cone.beta, 1.0), (cone.alpha, -1.0)):
-        # sign (g - factor h) >= 0; for an infinite alpha h >= 0 alone.
+        # sign (g - factor h) >= 0; for an infinite alpha only h >= 0.
         scale = max(1.0, abs(factor))
         a, b = sign / scale, -sign * (1.0 if np.isinf(factor) else factor / scale)
         row, least = a * d + b * c, -(a * g0 + b * h0)

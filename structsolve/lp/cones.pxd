@@ -1,4 +1,4 @@
-# Oracles within a cone of the label plane, for structures that have none of their own.
+# Oracles within a cone of the label plane, for structures without one.
 from structsolve.abi_number cimport structsolve_abi_marker
 from structsolve.operators cimport Cone
 
@@ -8,11 +8,11 @@ cdef inline double rounding(Py_ssize_t terms, double size) noexcept nogil:
     return 2.3e-16 * (terms + 4) * size
 
 
-# True where the point is in the cone.  Coordinates are known up to slack: a point that may lie on a
-# side is inside where the side belongs to the cone, and else outside.
+# True if the point is in the cone.  Coordinates are known up to slack: a point that may lie on a
+# side counts as inside if the side belongs to the cone, else as outside.
 cdef bint in_cone(const Cone* cone, double h, double g, double h_slack,
                   double g_slack) noexcept nogil
-# label <- what decode() of the polytope of example i returned; ValueError for another size.
+# label <- the result of decode() of example i's polytope; ValueError for another size.
 cdef int write_label(Py_ssize_t i, object decoded, Py_ssize_t size, int* label) except -1
 # A copy that Python may keep.
 cdef object as_array(const double* theta, Py_ssize_t size)

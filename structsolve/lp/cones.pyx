@@ -1,8 +1,8 @@
 # build: glue
 """The best label in a cone of the label plane, for any structure with a polytope.
 
-Where a structure has the k best labels of ``h + lam g``, they come first: the first in the cone is
-the best one there, and where there are fewer than k, all have been seen.  Else two more rows keep
+If a structure has the k best labels of ``h + lam g``, they come first: the first one in the cone is
+the best one there, and if there are fewer than k, all have been seen.  Otherwise two more rows keep
 the linear program over the polytope within the cone; its answer may be fractional.
 """
 
@@ -16,13 +16,13 @@ from ..part_layout cimport PartLayout
 
 from ..structure.base import ConePair
 
-# Fewest labels worth looking through before a program is solved, and bytes that they may take.
+# Fewest labels worth checking before a program is solved, and their most bytes.
 FEWEST_LABELS, MOST_BYTES = 4, 1 << 24
 
 
 cdef bint in_cone(const Cone* cone, double h, double g, double h_slack,
                   double g_slack) noexcept nogil:
-    # With an infinite alpha the side is h >= 0, also where `twin` is set.
+    # With an infinite alpha the side is h >= 0, also if `twin` is set.
     cdef bint above = h >= -h_slack
     cdef double near
     if cone.alpha < INFINITY:
@@ -84,18 +84,18 @@ cdef class PolytopeCones(ConeOracle):
     Parameters
     ----------
     oracle : Oracle
-        Must be exact for the k best to settle anything.
+        Must be exact for the k best to prove anything.
     kbest : KBest, or None
     parts : Parts
     decoder : LinearDecoder
     k : int
-        Labels to look through before a program is solved, at most.
+        Most labels to check before a program is solved.
     layout : PartLayout
 
     Attributes
     ----------
     k : int
-        Labels that it asks ``kbest`` for; 0 for none.
+        Number of labels requested from ``kbest``; 0 for none.
     programs : int
         Linear programs solved so far.
     """
@@ -118,7 +118,7 @@ cdef class PolytopeCones(ConeOracle):
             self.work_bytes = own + kbest.bytes_for(self.k)
 
     def _affordable(self, k):
-        # Where k best cost more than a program, their operator tells how many are worth it.
+        # If the k best cost more than a program, their operator gives the k that is worth it.
         k = min(k, getattr(self.kbest, "worth", k))
         room = MOST_BYTES + 2 * self.kbest.bytes_for(1)
         while k >= FEWEST_LABELS and self.kbest.bytes_for(k) + 4 * k * self.layout.max_label > room:
@@ -142,7 +142,7 @@ cdef class PolytopeCones(ConeOracle):
 
     cdef int _look_through(self, Py_ssize_t i, const double* theta, const double* cost,
                            const Cone* cone, int* label, double* value, char* work) except -1 nogil:
-        # As argmax_in_cone(), among the k best; 2 where none is inside and there are more labels.
+        # As argmax_in_cone(), among the k best; 2 if none is inside and there are more labels.
         cdef double* scaled = <double*>align(work)
         cdef double* values = scaled + self.layout.max_theta
         cdef double* entry = values + self.k

@@ -14,7 +14,7 @@ from .polytope import Polytope, Polytopes
 
 
 class LabelConstraint(NamedTuple):
-    """``lower <= <coef, mu(y)> <= upper``, over parts of the label that are named.
+    """``lower <= <coef, mu(y)> <= upper``, over named parts of the label.
 
     A list of these is the ``constraints`` of a backend, in training and in prediction, or a
     function ``(examples, i)`` that returns such a list for one example.
@@ -62,7 +62,7 @@ class ConstrainedPolytopes(Polytopes):
     Raises
     ------
     TypeError
-        When ``constraints`` is neither.
+        If ``constraints`` is neither.
     """
 
     exact = False
@@ -78,7 +78,7 @@ class ConstrainedPolytopes(Polytopes):
         self.note = f"constrained, so that vertices may be fractional; without: {polytopes.note}"
 
     def key(self, i: int) -> Hashable:
-        """Return what examples with the same rows have in common."""
+        """Return the key that examples with the same rows share."""
         return i if callable(self.constraints) else self.polytopes.key(i)
 
     def build(self, i: int) -> Polytope:
@@ -111,9 +111,9 @@ class ConstrainedPolytopes(Polytopes):
         Raises
         ------
         ValueError
-            Naming the example and the constraint that does not fit the structure.
+            The message names the example and the constraint that does not fit the structure.
         TypeError
-            Where a function returns no list.
+            If a function returns no list.
         """
         given = self.constraints
         if callable(given):
@@ -154,7 +154,7 @@ class ConstrainedPolytopes(Polytopes):
         return made
 
     def check_truths(self, parts: Parts, labels: np.ndarray) -> None:
-        """Refuse true labels that break a constraint: training could not hold them against others.
+        """Refuse true labels that break a constraint: training could not compare them with others.
 
         Parameters
         ----------
@@ -166,7 +166,7 @@ class ConstrainedPolytopes(Polytopes):
         Raises
         ------
         ValueError
-            Naming the first such example.
+            The message names the first such example.
         """
         ends = self.examples.label_offsets
         for i in range(self.examples.n):
@@ -183,7 +183,7 @@ class ConstrainedPolytopes(Polytopes):
 
 
 def _checked(constraint: Any, i: int, k: int) -> tuple[Any, float, float]:
-    """Return parts, lower and upper of a constraint; files hold it as a list."""
+    """Return parts, lower and upper of a constraint; files store it as a list."""
     try:
         parts, low, high = LabelConstraint(*constraint)
         low, high = float(low), float(high)

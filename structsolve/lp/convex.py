@@ -1,4 +1,4 @@
-"""Solvers that cvxpy knows, as backends of linear and integer programs."""
+"""Solvers of cvxpy as backends of linear and integer programs."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from .base import Backend, Program, SettingsBackend, check_settings
 from .convex_program import CvxpyProgram
 from .solvers import check_solver, installed, mixed_integer, nested, traits_of
 
-# Settings that never change what counts as an optimum.
+# Settings that never change the optimum.
 HARMLESS = frozenset(("seed", "Seed", "random_seed", "presolve", "Presolve", "LogToConsole", "env"))
 
 
 class Cvxpy(SettingsBackend):
-    """A solver that cvxpy finds installed, the problem compiled once with its costs as parameters.
+    """An installed solver of cvxpy; the problem is compiled once, with its costs as parameters.
 
     Parameters
     ----------
@@ -25,28 +25,28 @@ class Cvxpy(SettingsBackend):
     integer : bool, default=False
         Integer programs.
     batch : int, optional
-        Rows that are worth solving at once at prediction; 0: one example at a time, which is the
+        Rows to solve at once at prediction; 0: one example at a time, which is the
         default of solvers with a size-limited licence, of OSQP and of GLPK; else 1000.
     tolerance, time_limit, threads : optional
-        As of :class:`Highs`, told to the solver by its own names (:mod:`structsolve.lp.solvers`).
+        See :class:`Highs`; translated to the solver's names (:mod:`structsolve.lp.solvers`).
     verbose : bool, default=False
         Let the solver print.
     warm_start : bool, default=False
-        In training, start each example's program where its last one ended, if the solver can.
-        Every example then keeps what its solver keeps.
+        In training, start each example's program from the end of its last one, if the solver
+        can.  The solver's state is then kept for every example.
     constraints : list or callable, optional
         Further rows that labels satisfy: see :class:`LabelConstraint`.
     licence : dict, optional
         Parameters of the licence of GUROBI, such as ``{"WLSACCESSID": ..., "WLSSECRET": ...}``.
-        Files of models do not hold it.
+        Model files do not hold it.
     **options
-        Any other option of the solver, as ``cvxpy.Problem.solve`` takes it; ``a.b`` is the entry
+        Any other option of the solver, as in ``cvxpy.Problem.solve``; ``a.b`` is the entry
         ``b`` of its dictionary ``a``.
 
     Raises
     ------
     ValueError
-        When a setting is wrong, or the solver has none such.
+        If a setting is wrong, or the solver lacks it.
 
     Examples
     --------
@@ -57,7 +57,7 @@ class Cvxpy(SettingsBackend):
     True
     """
 
-    # A call of cvxpy costs milliseconds whatever the size; larger products than this are slower.
+    # A call of cvxpy costs milliseconds at any size; larger products than this are slower.
     together = 1000
 
     def __init__(
@@ -94,8 +94,8 @@ class Cvxpy(SettingsBackend):
             )
             if getattr(self, setting) is not None and not known:
                 raise ValueError(
-                    f"{setting}: nothing is known of such a setting of {solver.upper()}; give the "
-                    "solver's own option by its name, if it has one"
+                    f"{setting}: no such setting of {solver.upper()} is known; give the "
+                    "solver's option by its name, if it has one"
                 )
         if licence is not None and solver.upper() != "GUROBI":
             raise ValueError(
@@ -110,7 +110,7 @@ class Cvxpy(SettingsBackend):
 
     @property
     def label(self) -> str:
-        """As :func:`make_backend` takes it."""
+        """The name for :func:`make_backend`."""
         given = {"tolerance": self.tolerance, "time_limit": self.time_limit}
         given |= {"threads": self.threads, **self.options}
         settings = "".join(f",{k}={v}" for k, v in given.items() if v is not None)
@@ -118,7 +118,7 @@ class Cvxpy(SettingsBackend):
 
     @property
     def batch(self) -> int:  # type: ignore[override]
-        """Rows that are worth solving at once."""
+        """Rows to solve at once."""
         if self.rows_at_once is not None:
             return self.rows_at_once
         traits = traits_of(self.solver.upper())
@@ -138,12 +138,12 @@ class Cvxpy(SettingsBackend):
 
     @property
     def asked(self) -> str:
-        """The solver that cvxpy is asked for, in capital letters."""
+        """The name of cvxpy's solver, in capital letters."""
         name = self.solver.upper()
         return (traits_of(name).integer or name) if self.integer else name
 
     def solver_options(self) -> dict[str, Any]:
-        """Return what cvxpy hands to the solver.
+        """Return the options that cvxpy passes to the solver.
 
         Returns
         -------
@@ -169,7 +169,7 @@ class Cvxpy(SettingsBackend):
         return nested(options | self.options)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the constructor arguments, the solver's own options among them."""
+        """Return the constructor arguments, including the solver's options."""
         params = {"solver": self.solver, "integer": self.integer, "batch": self.rows_at_once}
         names = ("tolerance", "time_limit", "threads", "verbose", "warm_start", "constraints")
         params |= {name: getattr(self, name) for name in (*names, "licence")}
@@ -180,7 +180,7 @@ class Cvxpy(SettingsBackend):
         return f"Cvxpy({', '.join(f'{k}={v!r}' for k, v in shown.items())})"
 
     def check(self) -> None:
-        """Raise ValueError where cvxpy finds no such solver, or it has no integer programs."""
+        """Raise ValueError if cvxpy finds no such solver, or it has no integer programs."""
         name = check_solver(self.asked)
         if self.integer and not mixed_integer(name):
             raise ValueError(
@@ -193,7 +193,7 @@ class Cvxpy(SettingsBackend):
         return CvxpyProgram(polytope, self)
 
     def remedy(self) -> str:
-        """Return what helps where an answer is no point of the polytope: a tighter tolerance."""
+        """Return advice for answers that are no points of the polytope: a tighter tolerance."""
         names = traits_of(self.solver.upper()).tolerance
         if not names:
             return "use another solver"
@@ -203,7 +203,7 @@ class Cvxpy(SettingsBackend):
         return f"tighten {' and '.join(names)}{now}, give it more iterations, or use another solver"
 
     def integral(self) -> Backend | None:
-        """Return the same solver's integer programs, None where it has none."""
+        """Return the same solver's integer programs, None if it has none."""
         traits = traits_of(self.solver.upper())
         if self.integer or not traits.integer or traits.integer == "ECOS_BB":
             return None
@@ -211,7 +211,7 @@ class Cvxpy(SettingsBackend):
 
 
 def _pdlp_parameters(tolerance: float | None, threads: int | None) -> Any:
-    """Return PDLP's settings, which it takes in a message of its own alone."""
+    """Return PDLP's settings, which it takes only as a protobuf message."""
     from ortools.pdlp import solvers_pb2  # heavy, and not installed with us
 
     parameters = solvers_pb2.PrimalDualHybridGradientParams()

@@ -1,4 +1,4 @@
-"""One program by a solver that cvxpy knows, and what its failures mean."""
+"""One program by a solver of cvxpy, and the meaning of its failures."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .solvers import check_solver, traits_of
 
 _ONE_AT_A_TIME = threading.Lock()
 
-# Statuses of cvxpy that settle nothing: a limit, or a solver in doubt.  "infeasible_inaccurate" is
-# also what a limit becomes where there is no point yet.
+# Statuses of cvxpy that prove nothing: a limit, or a solver in doubt.  A limit before any point is
+# found also becomes "infeasible_inaccurate".
 DOUBTFUL = ("user_limit", "optimal_inaccurate", "infeasible_inaccurate", "unbounded_inaccurate")
 
 
 def _turn(serial: bool) -> AbstractContextManager[Any]:
-    """Return a lock where settings are shared by all threads: some solvers, cvxpy before 1.8."""
+    """Return a lock if all threads share settings: some solvers, cvxpy before 1.8."""
     from cvxpy.utilities import scopes  # heavy
 
     alone = serial or not hasattr(scopes, "_thread_local")
@@ -28,7 +28,7 @@ def _turn(serial: bool) -> AbstractContextManager[Any]:
 
 
 class CvxpyProgram(Program):
-    """Parametrised problems over the same rows, each put together when it is first needed.
+    """Parametrised problems over the same rows, each built when first needed.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ class CvxpyProgram(Program):
         unit = unit_of(c)
         self.cost.value = c / unit
         warm = backend.warm and not backend.integer and not sides
-        # cvxpy starts from what it kept of the problem's last solve, whoever asked for that.
+        # cvxpy starts from its state after the problem's last solve, of whichever example.
         problem._solver_cache = dict(start) if warm and start else {}
         try:
             with _turn(traits_of(self.solver).serial):
@@ -114,7 +114,7 @@ class CvxpyProgram(Program):
                     verbose=bool(backend.verbose),
                     **backend.solver_options(),
                 )
-        except Exception as error:  # solvers have kinds of their own
+        except Exception as error:  # solvers raise their own types
             sentence = self._sentence(error)
             kind = GaveUp if sentence.startswith(f"{self.solver} gave up") else ValueError
             raise kind(sentence) from error
@@ -155,7 +155,7 @@ class CvxpyProgram(Program):
         return f"a program of {columns} variables and {rows} rows"
 
     def _sentence(self, error: Exception) -> str:
-        """Return why a solver failed, and what helps."""
+        """Return the reason for a solver's failure, and advice."""
         name, text = self.solver, " ".join(str(error).split())
         licence, low = traits_of(name).licence, text.lower()
         rows, columns = self.polytope.A.shape

@@ -14,12 +14,12 @@ from .polytope import Polytope, Polytopes, block_diagonal, bound_of
 
 logger = logging.getLogger("structsolve.lp")
 
-# How far from an integer an answer may be and still count as one; interior-point solvers are off by
+# Distance from an integer at which an entry still counts as one; interior-point solvers deviate by
 # more than simplex.
 INTEGRAL = 1e-6
 
-# How far outside the rows and bounds an answer may be, in units of its largest number: one further
-# out than NEAR is no marginal, and solved again by HiGHS; further than INFEASIBLE is refused.
+# Distance of answers from rows and bounds, in units of the largest number: beyond NEAR an answer is
+# no marginal, and HiGHS solves it again; beyond INFEASIBLE it is refused.
 NEAR, INFEASIBLE = 1e-6, 1e-2
 
 
@@ -35,7 +35,7 @@ class Relaxed(NamedTuple):
     value : float
         ``<theta, mu>``.
     bound : float
-        An upper bound of every label's score, by the row duals; the value where there are none.
+        An upper bound of every label's score, by the row duals; the value if there are none.
     dual : ndarray of shape (m,), or None
         Dual variables of the polytope's rows.
     """
@@ -59,8 +59,8 @@ class LinearDecoder:
     polytopes : Polytopes
     backend : Backend
     warm : bool, default=False
-        Start each example's program where its last one ended.  Of several optima it may then
-        return another one; the number of threads never decides which.
+        Start each example's program from the end of its last one.  Of several optima it may then
+        return another one; the number of threads never affects the choice.
 
     Examples
     --------
@@ -75,7 +75,7 @@ class LinearDecoder:
 
     def __init__(self, polytopes: Polytopes, backend: Backend, warm: bool = False):
         self.polytopes, self.backend, self.warm = polytopes, backend, warm and backend.warm
-        # What HiGHS solves again where the backend's answer is no label, or no certificate.
+        # HiGHS solves again if the backend's answer is no label, or no certificate.
         self._exact, self._integer = Highs(), Highs(integer=True)
         # On the face of an exact polytope every vertex is a label.
         self._labels = self._exact if polytopes.exact else backend.integral() or self._integer
@@ -98,12 +98,12 @@ class LinearDecoder:
         Returns
         -------
         Relaxed or None
-            None where everything is forbidden.
+            None if everything is forbidden.
 
         Raises
         ------
         ValueError
-            When scores are NaN or infinite, or the backend's answer is no point of the polytope.
+            If scores are NaN or infinite, or the backend's answer is no point of the polytope.
         """
         polytope = self._kept(i, self.backend)[0]
         c, upper = _costs_and_bounds(polytope, theta, i)
@@ -117,19 +117,19 @@ class LinearDecoder:
     def decode(self, i: int, theta: np.ndarray) -> tuple[np.ndarray, float, float] | None:
         """Return a best label of an example.
 
-        Where the program's answer is fractional, an integer program gives the label: of the same
-        solver, if it has them, else of HiGHS.
+        If the program's answer is fractional, an integer program gives the label, by the same
+        solver if it has them, else by HiGHS.
 
         Parameters
         ----------
         i : int
         theta : ndarray
-            As of :meth:`relax`.
+            See :meth:`relax`.
 
         Returns
         -------
         (label, value, bound) or None
-            An ndarray of int32, its score, and an upper bound of every label's score; None where
+            An ndarray of int32, its score, and an upper bound of every label's score; None if
             everything is forbidden.
         """
         relaxed = self.relax(i, theta)
@@ -148,13 +148,13 @@ class LinearDecoder:
         Returns
         -------
         Relaxed or None
-            None where the cone holds no point of the polytope.
+            None if the cone holds no point of the polytope.
         """
         polytope = self._kept(i, self.backend)[0]
         c, upper = _costs_and_bounds(polytope, theta, i)
         d, _ = _costs_and_bounds(polytope, cost, i)
         sides = cone_rows(c, cone.h0, d, cone.g0, cone)
-        # Of a cone there is the maximum alone, and no bound.
+        # In a cone there is only the maximum, without a bound.
         backend = self.backend if self.backend.accurate else self._exact
         costs = c + cone.lam * d
         answer = self._ask(i, backend, costs, upper, None, sides)
@@ -168,7 +168,7 @@ class LinearDecoder:
     # -- many examples --------------------------------------------------------------------------
 
     def copies(self, i: int) -> int:
-        """Return how many programs like this example's are worth solving at once.
+        """Return the number of programs like this example's to solve at once.
 
         Parameters
         ----------
@@ -201,7 +201,7 @@ class LinearDecoder:
         Returns
         -------
         list of (label, value, bound) or None
-            As of :meth:`decode`.
+            See :meth:`decode`.
         """
         polytope = self._kept(indices[0], self.backend)[0]
 
@@ -220,7 +220,7 @@ class LinearDecoder:
         barred = any(top is not None for _, top in single)
         try:
             answer = program.solve(c, upper if barred else None)
-        except Exception:  # alone, an example may do, or is named
+        except Exception:  # alone, an example may succeed, or the error names it
             answer = None
         if (
             not isinstance(answer, Answer)
@@ -265,7 +265,7 @@ class LinearDecoder:
             answer = program.solve(c, upper, start, sides)
         except (NotImplementedError, MemoryError):
             raise
-        except Exception as error:  # solvers have kinds of their own
+        except Exception as error:  # solvers raise their own types
             gave_up, told = isinstance(error, GaveUp), str(error)
             if not isinstance(error, ValueError):
                 name = type(error).__name__
@@ -290,10 +290,10 @@ class LinearDecoder:
     def _trusted(
         self, i: int, answer: Answer, c: np.ndarray, upper: Any, size: int
     ) -> Relaxed | None:
-        """Return a point of the polytope with a bound that holds, whatever the backend found."""
+        """Return a point of the polytope with a valid bound, for any answer of the backend."""
         polytope = self._kept(i, self.backend)[0]
         if answer.limited and not self.backend.ends_early:
-            # No limit was asked for.
+            # No limit was set.
             sure = self._integer if self.backend.integer else self._exact
             again = self._ask(i, sure, c, upper)
             return None if again is None else self._relaxed(i, sure, again, c, upper, size)
@@ -312,7 +312,7 @@ class LinearDecoder:
     def _any_label(
         self, i: int, backend: Backend, answer: Answer, c: np.ndarray, upper: Any, size: int
     ) -> Relaxed | None:
-        """Return some label, with what a limited program has proved of all of them."""
+        """Return some label, with the bound proved by a limited program."""
         polytope = self._kept(i, backend)[0]
 
         def find() -> Answer | None:
@@ -326,7 +326,7 @@ class LinearDecoder:
     def _bound(
         self, i: int, backend: Backend, answer: Answer, c: np.ndarray, upper: Any
     ) -> float | None:
-        """Return an upper bound of all labels that an answer proves; None where it proves none."""
+        """Return the upper bound of all labels proved by an answer, or None."""
         polytope = self._kept(i, backend)[0]
         proved = [] if answer.bound is None else [answer.bound]
         if answer.dual is not None:
@@ -334,7 +334,7 @@ class LinearDecoder:
         if proved or (backend.accurate and not answer.limited):
             return min(proved, default=None)
         if backend.integer:
-            # That of the relaxation, which takes a small part of the time.
+            # Use the relaxation's bound, which takes a small part of the time.
             relaxed = self._ask(i, self._exact, c, upper)
             if relaxed is not None and relaxed.dual is not None:
                 return bound_of(polytope, c, relaxed.dual, upper)
@@ -342,7 +342,7 @@ class LinearDecoder:
 
     @staticmethod
     def _checked(i: int, backend: Backend, polytope: Polytope, answer: Answer) -> np.ndarray:
-        """Return the point of an answer; refuse what is no point of the polytope, roughly."""
+        """Return the point of an answer; refuse points clearly outside the polytope."""
         x: Any = answer.x
         name = backend.label
         if np.shape(x) != (polytope.size,):
@@ -369,7 +369,7 @@ class LinearDecoder:
     def _relaxed(
         self, i: int, backend: Backend, answer: Answer, c: np.ndarray, upper: Any, size: int
     ) -> Relaxed:
-        # What `backend` answered; `c` and `upper` of _costs_and_bounds(), `size` of theta.
+        # The answer of `backend`; `c` and `upper` of _costs_and_bounds(), `size` of theta.
         polytope = self._kept(i, backend)[0]
         top = polytope.upper if upper is None else upper
         x = np.clip(self._checked(i, backend, polytope, answer), polytope.lower, top)
@@ -414,7 +414,7 @@ class LinearDecoder:
 
 
 def _outside(polytope: Polytope, x: Any, upper: Any = None) -> float:
-    """How far a point is outside the rows and bounds, in units of its largest number."""
+    """Return a point's distance from the rows and bounds, in units of its largest number."""
     if np.shape(x) != (polytope.size,) or not np.isfinite(x).all():
         return np.inf
     rows = polytope.A @ x
@@ -437,7 +437,7 @@ def _label(polytope: Polytope, x: np.ndarray) -> np.ndarray:
 
 
 def _costs_and_bounds(polytope: Polytope, theta: np.ndarray, i: int) -> tuple[np.ndarray, Any]:
-    """Return the objective, and upper bounds where -inf forbids parts (else None)."""
+    """Return the objective, and upper bounds if -inf forbids parts (else None)."""
     c = polytope.scores(theta)
     if np.isfinite(c).all():
         return c, None

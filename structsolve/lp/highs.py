@@ -1,4 +1,4 @@
-"""Linear and integer programs by HiGHS: one model over fixed rows, of which only costs change."""
+"""Linear and integer programs by HiGHS: one model over fixed rows, with changing costs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .base import Answer, Backend, GaveUp, Program, SettingsBackend, check_setti
 # HiGHS' own tolerance of rows and reduced costs.
 ACCURATE = 1e-7
 
-# Options that change how an optimum is found, and not what counts as one.
+# Options that change the search for an optimum, not the optimum.
 HARMLESS = frozenset(
     ("random_seed", "presolve", "parallel", "simplex_strategy", "simplex_scale_strategy")
     + ("simplex_dual_edge_weight_strategy", "simplex_primal_edge_weight_strategy")
@@ -25,7 +25,7 @@ def _model_class() -> Any:
     import highspy  # heavy
 
     class Model(highspy.Highs):
-        """A model that is silent from the first: HiGHS 1.16 prints a banner when it is made."""
+        """A model that is silent from the start: HiGHS 1.16 prints a banner at construction."""
 
         def __init__(self, verbose: bool):
             self._verbose = verbose
@@ -97,7 +97,7 @@ class _HighsProgram(Program):
                 self.highs.deleteRows(len(sides), added)
 
     def _answer(self, outcome: Any, unit: float, n_rows: int, sided: bool) -> Answer:
-        """Return what HiGHS has found, of its present solution."""
+        """Return the answer of HiGHS' present solution."""
         solution, info = self.highs.getSolution(), self.highs.getInfo()
         limited = outcome not in (
             self.highspy.HighsModelStatus.kOptimal,
@@ -112,12 +112,12 @@ class _HighsProgram(Program):
             bound = unit * info.mip_dual_bound
             told = self.backend.accurate or not np.isfinite(bound)
             return Answer(x, None, None, None if told else float(bound), limited)
-        # HiGHS signs duals by the objective as it is given, maximised or not.
+        # HiGHS signs duals by the given objective, whether maximised or not.
         dual = unit * np.array(solution.row_dual)[:n_rows] if solution.dual_valid else None
         return Answer(x, dual, None if sided else self.highs.getBasis(), None, limited)
 
     def _run(self) -> Any:
-        """Run HiGHS; return its status, None where no point satisfies the rows."""
+        """Run HiGHS; return its status, None if no point satisfies the rows."""
         status = self.highspy.HighsModelStatus
         limits = (
             *(status.kTimeLimit, status.kIterationLimit, status.kSolutionLimit),
@@ -137,7 +137,7 @@ class _HighsProgram(Program):
                 return None
             if outcome in (status.kOptimal, status.kModelEmpty, *limits):
                 return outcome
-            # The basis led nowhere: once more without one.
+            # The basis failed: once more without one.
             self.highs.clearSolver()
         if outcome == status.kUnbounded:
             raise ValueError(
@@ -155,23 +155,23 @@ FEASIBLE = 2
 
 
 class Highs(SettingsBackend):
-    """HiGHS by its own interface: dual simplex, warm from an earlier basis; or integer programs.
+    """HiGHS by its Python interface: dual simplex with warm starts; or integer programs.
 
     Parameters
     ----------
     integer : bool, default=False
     tolerance : float, optional
-        By how much rows may be wrong, and reduced costs of linear programs; at least 1e-10, by
+        Allowed error of rows, and of reduced costs in linear programs; at least 1e-10, by
         default 1e-7.  Linear programs with a larger one are no exact oracle.
     time_limit : float, optional
-        Seconds of one program.  Where they do not suffice, the answer is a label that need not be
+        Seconds per program.  When they run out, the answer is a label that may not be
         the best, with an upper bound of all.
     threads : int, default=1
-        Threads of one program; 0 leaves it to HiGHS.  ``n_jobs`` shares examples, which is faster.
+        Threads of one program; 0: HiGHS chooses.  ``n_jobs`` splits examples, which is faster.
     verbose : bool, default=False
         Let HiGHS print.
     warm_start : bool, default=True
-        In training, start from the basis that the same example's last program ended with.
+        In training, start from the last basis of the same example.
     constraints : list or callable, optional
         Further rows that labels satisfy: see :class:`LabelConstraint`.
     **options
@@ -181,7 +181,7 @@ class Highs(SettingsBackend):
     Raises
     ------
     ValueError
-        When ``tolerance``, ``time_limit`` or ``threads`` is no such number.
+        If ``tolerance``, ``time_limit`` or ``threads`` is no such number.
 
     Examples
     --------
@@ -216,7 +216,7 @@ class Highs(SettingsBackend):
 
     @property
     def label(self) -> str:
-        """As :func:`make_backend` takes it."""
+        """The name for :func:`make_backend`."""
         given = {"time_limit": self.time_limit, "threads": self.threads, **self.options}
         plain = {"time_limit": None, "threads": 1}
         settings = [f"{k}={v}" for k, v in given.items() if k not in plain or v != plain[k]]
@@ -239,17 +239,17 @@ class Highs(SettingsBackend):
         Raises
         ------
         ValueError
-            When HiGHS refuses an option, or cannot be loaded.
+            If HiGHS refuses an option, or cannot be loaded.
         """
         try:
             import highspy  # heavy
-        except ImportError as error:  # another library of the process brings a HiGHS of its own
+        except ImportError as error:  # another library of the process contains HiGHS
             raise ValueError(f"HiGHS cannot be loaded in this process: {error}") from error
         highs = _model_class()(bool(self.verbose))
         options: dict[str, Any] = {"output_flag": bool(self.verbose), "threads": self.threads}
         if self.tolerance is not None:
             options |= {"primal_feasibility_tolerance": float(self.tolerance)}
-            # Integer programs have no duals that would tell what wrong reduced costs miss.
+            # Integer programs have no duals to bound the effect of wrong reduced costs.
             reduced = min(self.tolerance, ACCURATE) if self.integer else self.tolerance
             options |= {"dual_feasibility_tolerance": float(reduced)}
         if self.integer:
@@ -267,7 +267,7 @@ class Highs(SettingsBackend):
         return highs
 
     def check(self) -> None:
-        """Raise ValueError where HiGHS refuses an option."""
+        """Raise ValueError if HiGHS refuses an option."""
         if self.options:
             self.open()
 

@@ -1,4 +1,4 @@
-"""The local polytope of a graph of nodes with states: edge marginals agree with those of nodes."""
+"""The local polytope of a graph: marginals of edges agree with those of nodes."""
 
 from __future__ import annotations
 
@@ -68,17 +68,17 @@ def label_parts(layout: Any, n: int, m: int, single: dict[str, Any]) -> np.ndarr
     Parameters
     ----------
     layout : WeightLayout
-        With a node block of shape (K,); a shared block "transition" and an edge block of shape
-        (K, K) may be there.
+        Has a node block of shape (K,), and perhaps a shared block "transition" and an edge block of
+        shape (K, K).
     n, m : int
         Nodes and edges.
     single : dict of str to array of int
-        Shared blocks of shape (K,), where they are there, and the nodes that they score.
+        Shared blocks of shape (K,), if any, and the nodes that they score.
 
     Returns
     -------
     ndarray of int of shape (n K + m K K, p)
-        As :attr:`Polytope.parts` of the variables of :func:`local_rows`.
+        :attr:`Polytope.parts` of the variables of :func:`local_rows`.
     """
     K, stride = layout.node.shape[0], layout.node.stride
     states, table = np.arange(K), stride * np.arange(K)[:, None] + np.arange(K)
@@ -97,7 +97,7 @@ def label_parts(layout: Any, n: int, m: int, single: dict[str, Any]) -> np.ndarr
 
 
 class LocalPolytopes(Polytopes):
-    """Polytopes of labelings of graphs; subclasses say which graphs, and where parts are in theta.
+    """Polytopes of labelings of graphs; subclasses give the graphs, and offsets of parts.
 
     Parameters
     ----------
@@ -123,12 +123,12 @@ class LocalPolytopes(Polytopes):
         Returns
         -------
         states, ends : ndarray of int
-            As :func:`local_rows` takes them.
+            Arguments of :func:`local_rows`.
         """
         raise NotImplementedError(f"{type(self).__name__} does not implement graph()")
 
     def parts(self, i: int) -> np.ndarray:
-        """Return where in theta the score of each variable is.
+        """Return the index in theta of each variable's score.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""True labels are held against the rows of their polytopes, before training on them."""
+"""Checks of true labels against the rows of their polytopes, before training."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from .polytope import Polytope, Polytopes
 
 
 def broken_row(polytope: Polytope, mu: np.ndarray, tol: float = 1e-9) -> int | None:
-    """Return a row of a polytope that parts break.
+    """Return a row of a polytope that a label's parts break.
 
-    Variables that are a single part, which is no other variable's, have its value.  Rows with any
-    other variable tell nothing of the parts, and are left out.
+    A variable with a single part, shared with no other variable, has its value.  Rows with
+    other variables give no information, and are skipped.
 
     Parameters
     ----------
@@ -26,12 +26,12 @@ def broken_row(polytope: Polytope, mu: np.ndarray, tol: float = 1e-9) -> int | N
     Returns
     -------
     int or None
-        The first broken row; None where no row shows that ``mu`` is outside.
+        The first broken row; None if no row shows that ``mu`` is outside.
 
     Raises
     ------
     ValueError
-        When ``mu`` is shorter than the polytope's parts say.
+        If ``mu`` is too short for the polytope's parts.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def broken_row(polytope: Polytope, mu: np.ndarray, tol: float = 1e-9) -> int | N
 
 
 def check_labels(name: str, polytopes: Polytopes, parts: Parts, labels: np.ndarray) -> None:
-    """Refuse true labels outside of their polytopes: training could hold no label against them.
+    """Refuse true labels outside of their polytopes: training could not compare them with labels.
 
     Parameters
     ----------
@@ -78,14 +78,14 @@ def check_labels(name: str, polytopes: Polytopes, parts: Parts, labels: np.ndarr
     Raises
     ------
     ValueError
-        Naming the first such example.
+        The message names the first such example.
     """
     ends = parts.layout.examples.label_offsets
     known: dict = {}
     for i in range(parts.layout.n):
         key = polytopes.key(i)
         if key not in known:
-            known = {key: polytopes.build(i)}  # those of equal keys mostly follow each other
+            known = {key: polytopes.build(i)}  # examples with equal keys are mostly adjacent
         index, value = encode(parts, i, np.ascontiguousarray(labels[ends[i] : ends[i + 1]]))
         mu = np.bincount(index, value, parts.layout.sizes(i)[0])
         row = broken_row(known[key], mu)

@@ -11,7 +11,7 @@ from .cones cimport as_array, program_in_cone, write_label
 
 
 def empty(decoder, str structure, Py_ssize_t i):
-    """Return the sentence on an example whose program has no point.
+    """Return the error message for an example whose program has no point.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ cdef class ProgramOracle(Oracle):
     ----------
     decoder : LinearDecoder
     batched : bool
-        Examples are decoded faster many at once
+        Decoding many examples at once is faster
         (:func:`structsolve.estimators.decode.decode_in_batches`).
     """
 
@@ -67,7 +67,7 @@ cdef class ProgramOracle(Oracle):
             if answer is None:
                 if not np.isneginf(scores).any():
                     raise ValueError(empty(self.decoder, self.structure, i))
-                # Masks have left no label; prediction says so.
+                # Masks have left no label; prediction reports it.
                 value[0] = bound[0] = -np.inf
                 return 0
             write_label(i, answer[0], self.layout.label_size(i), label)
@@ -76,12 +76,12 @@ cdef class ProgramOracle(Oracle):
 
 
 cdef class ProgramRelaxation(Relaxation):
-    """Marginals by linear programs, fractional ones as they are.
+    """Marginals by linear programs, which may be fractional.
 
     Parameters
     ----------
     structure, decoder, layout
-        As of :class:`ProgramOracle`.
+        See :class:`ProgramOracle`.
     """
 
     cdef readonly object decoder

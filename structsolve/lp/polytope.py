@@ -1,4 +1,4 @@
-"""The polytope of a structure: sparse rows, bounds, and the part that each variable is."""
+"""The polytope of a structure: sparse rows, bounds, and the part of each variable."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from ..utils.sparse import as_csr
 class Polytope:
     """``{x : low <= A x <= high, lower <= x <= upper}``, a bounded set that holds every label.
 
-    A variable is a part of the label, or helps to say which labels there are. The part scores of an
+    A variable is a part of the label, or helps to describe the set of labels. The part scores of an
     example make its objective: ``<theta, mu> = sum_j theta[parts[j]] x[j]``.
 
     Parameters
     ----------
     A : scipy.sparse matrix of shape (m, n)
     low, high : ndarray of float64 of shape (m,)
-        Bounds of the rows; equal where a row is an equation, infinite where there is none.
+        Bounds of the rows; equal if a row is an equation, infinite if there is no bound.
     parts : ndarray of int64 of shape (n,) or (n, p)
-        Where in ``theta_i`` (flat, as :class:`~structsolve.part_layout.PartLayout` says) the score
-        of each variable is; -1 where it has none.  Several variables may share a part (pooled
+        Index in ``theta_i`` (flat, see :class:`~structsolve.part_layout.PartLayout`) of the score
+        of each variable; -1 for none.  Several variables may share a part (pooled
         tables), and a variable may have several parts (a table's entry, and that of edge features).
     decode : callable
-        Makes the encoded label (int32) of an ``x`` that is a label, whose entries are integers.
+        Returns the encoded label (int32) of an integral ``x``.
     lower, upper : ndarray of float64 of shape (n,), optional
         Bounds of the variables, finite; 0 and 1 by default.
     integer : ndarray of bool of shape (n,), optional
@@ -37,7 +37,7 @@ class Polytope:
     Raises
     ------
     ValueError
-        When sizes do not fit each other, or a bound of a variable is not finite.
+        If sizes do not match, or a bound of a variable is not finite.
 
     Examples
     --------
@@ -114,7 +114,7 @@ class Polytope:
         Raises
         ------
         ValueError
-            When ``theta`` is shorter than ``parts`` say.
+            If ``theta`` is too short for ``parts``.
         """
         if self.parts.max(initial=-1) >= len(theta):
             raise ValueError(
@@ -127,7 +127,7 @@ class Polytope:
         return c
 
     def marginals(self, x: np.ndarray, size: int) -> np.ndarray:
-        """Return the parts that ``x`` stands for.
+        """Return the parts of ``x``.
 
         Parameters
         ----------
@@ -147,17 +147,17 @@ class Polytope:
 
 
 class Polytopes:
-    """The polytope of every example: what the hook ``structsolve_polytope`` returns.
+    """The polytope of every example, returned by the hook ``structsolve_polytope``.
 
-    Subclasses give :meth:`build`, and :meth:`key` where examples share a polytope, so that one
-    program is put together for them and solved again and again, warm.
+    Subclasses define :meth:`build`, and :meth:`key` if examples share a polytope, so that one
+    program is built for them and solved repeatedly, with warm starts.
 
     Attributes
     ----------
     exact : bool
         Whether every vertex is a label, so that the linear program is the oracle.
     note : str
-        Why, in a line: "totally unimodular: ...", or what a fractional vertex looks like.
+        The reason in a line: "totally unimodular: ...", or an example of a fractional vertex.
     """
 
     exact: bool = False
@@ -177,7 +177,7 @@ class Polytopes:
         raise NotImplementedError(f"{type(self).__name__} does not implement build()")
 
     def key(self, i: int) -> Hashable:
-        """Return what examples of the same polytope have in common; ``i`` by default.
+        """Return the key that examples of the same polytope share; ``i`` by default.
 
         Parameters
         ----------
@@ -202,7 +202,7 @@ def bound_of(rows: Any, c: np.ndarray, dual: np.ndarray, upper: Any = None) -> f
     dual : ndarray of shape (m,)
         An entry whose row has no bound on its side counts as 0.
     upper : ndarray of shape (n,), optional
-        In place of the variables' upper bounds.
+        Replaces the variables' upper bounds.
 
     Returns
     -------

@@ -15,26 +15,26 @@ class Traits:
     accurate : bool, default=True
         Simplex, or interior points with the solver's own tolerance: optimal up to rounding.
     tolerance, time_limit, threads : tuple of str
-        Its names of the setting; empty where it has none.  ``"scip_params.limits/time"`` lies in
-        the dictionary ``scip_params``.
+        The solver's names of the setting; empty if it has none.  ``"scip_params.limits/time"`` is
+        in the dictionary ``scip_params``.
     milliseconds : bool, default=False
-        Its unit of time.
+        The unit of time is milliseconds.
     default : dict, optional
-        Options that are set unless users say otherwise.
+        Options that are set unless users set them.
     integer : str, default=""
-        The solver of integer programs that comes with it; empty where there is none.
+        The solver of integer programs that comes with it; empty if there is none.
     whole : dict, optional
-        Options of integer programs: no gap is left open.
+        Options of integer programs, to close the gap.
     licence : tuple of int, optional
-        Variables and rows that its free licence takes.
+        Most variables and rows of its free licence.
     duals : bool, default=True
-        The row duals that cvxpy hands on bound the objective closely.
+        The row duals from cvxpy bound the objective closely.
     bounds : bool, default=True
-        False: bounds of variables go in as rows.
+        False: bounds of variables become rows.
     together : bool, default=True
-        Examples are decoded faster side by side in one program.
+        Decoding examples side by side in one program is faster.
     serial : bool, default=False
-        Its settings are shared by all threads: one program at a time.
+        All threads share its settings: one program at a time.
     """
 
     accurate: bool = True
@@ -58,7 +58,7 @@ _GLPK = Traits(
     time_limit=("tm_lim",), milliseconds=True, integer="GLPK_MI", together=False, serial=True
 )
 
-# First-order solvers stop long before an optimum by default.
+# First-order solvers by default stop long before an optimum.
 SOLVERS: dict[str, Traits] = {
     "HIGHS": Traits(
         tolerance=_HIGHS_TOLERANCES,
@@ -169,7 +169,7 @@ SOLVERS: dict[str, Traits] = {
 
 
 def traits_of(solver: str) -> Traits:
-    """Return what is known of a solver.
+    """Return the traits of a solver.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ def traits_of(solver: str) -> Traits:
     Returns
     -------
     Traits
-        For unknown solvers: their answers are not trusted.
+        Unknown solvers get traits by which their answers are not trusted.
     """
     return SOLVERS.get(solver, Traits(accurate=False))
 
@@ -258,7 +258,7 @@ def check_solver(name: str) -> str:
     Returns
     -------
     str
-        The name as cvxpy has it.
+        The name in cvxpy.
     """
     known = installed()
     if name.upper() not in known:

@@ -143,7 +143,7 @@ cdef class _Parts:
     def __init__(self, potentials, i, index, *values):
         self.index = _indices(index, "index", _theta_size(potentials, i))
         self.n = index.size
-        if values:  # where no values are needed; None is none of them
+        if values:  # if values are needed; None needs none
             self.value = _array(values[0], np.float64, "value", self.n)
 
 
@@ -181,7 +181,7 @@ def add(LinearPotentials potentials not None, Py_ssize_t i, index, value, double
     index : ndarray of int32 of shape (nnz,)
         Entries of theta_i where p is not zero.
     value : ndarray of float64 of shape (nnz,)
-        What p is there.
+        The values of p there.
     coef : float
     w : ndarray of float64 of shape (potentials.dim,)
     """
@@ -236,7 +236,7 @@ def add_gram(LinearPotentials potentials not None, Py_ssize_t i, index, value, d
 
 
 def move_gram(LinearPotentials potentials not None, Py_ssize_t i, index, double coef, u, theta):
-    """Add to theta, times ``coef``, what :func:`add_gram` added to u, and set u to zero there.
+    """Add ``coef`` times what :func:`add_gram` wrote to u to theta, and set u to zero there.
 
     Parameters
     ----------
@@ -248,7 +248,7 @@ def move_gram(LinearPotentials potentials not None, Py_ssize_t i, index, double 
     coef : float
     u : ndarray of float64 of shape (size of theta_i,)
     theta : ndarray like u, or None
-        None sets u to zero only.
+        None only sets u to zero.
     """
     cdef _Parts p = _Parts(potentials, i, index)
     size = _theta_size(potentials, i)

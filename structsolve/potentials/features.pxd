@@ -1,4 +1,4 @@
-# Rows of features (dense or CSR) as the loops use them: scores, their adjoint, inner products.
+# Rows of features (dense or CSR) for the loops: scores, their adjoint, inner products.
 from libc.stdint cimport int32_t, int64_t
 from structsolve.abi_number cimport structsolve_abi_marker
 from ..simd.loops cimport ss_loop_table
@@ -29,7 +29,7 @@ cdef class FeatureRows:
     cdef const ss_loop_table* loops
     cdef readonly Py_ssize_t stride         # width of a row of weights, fixed at construction
     cdef object owners
-    # Room for what is still to come; see abi_number.pxd.
+    # Room for later members; see abi_number.pxd.
     cdef bint _flag0, _flag1, _flag2, _flag3
     cdef Py_ssize_t _room0, _room1, _room2, _room3
 

@@ -1,4 +1,4 @@
-"""Rows of features, dense or CSR, as the compiled loops read them."""
+"""Rows of features, dense or CSR, for the compiled loops."""
 
 import numpy as np
 
@@ -54,7 +54,7 @@ cdef class FeatureRows:
     Raises
     ------
     ValueError
-        When the arrays of a CSR matrix do not fit together.
+        If the arrays of a CSR matrix do not match.
     """
 
     def __init__(self, X, Py_ssize_t width=1, double intercept=0.0, n_jobs=1):
@@ -115,7 +115,7 @@ cdef class FeatureRows:
 
     @property
     def implicit(self):
-        """Whether there are only inner products of features, no weights: under a Mercer kernel."""
+        """Whether only inner products of features exist, as for a Mercer kernel."""
         return False
 
     def gram_blocks(self, const int64_t[::1] offsets not None, const int64_t[::1] starts not None,
@@ -248,7 +248,7 @@ cdef const float* _address32(const float[::1] data):
 
 
 def _check_pointers(indptr, indices, data, Py_ssize_t n_rows):
-    """Refuse a CSR matrix whose arrays do not fit together."""
+    """Refuse a CSR matrix whose arrays do not match."""
     if indptr.shape != (n_rows + 1,) or indptr[0] != 0 or (np.diff(indptr) < 0).any():
         raise ValueError(
             f"the CSR matrix has a broken indptr: expected {n_rows + 1} non-decreasing values "
@@ -262,7 +262,7 @@ def _check_pointers(indptr, indices, data, Py_ssize_t n_rows):
 
 
 def _check_values(values, indices, Py_ssize_t n_cols, n_jobs):
-    """Tell whether all values are finite, all are one, and all indices (or None) are columns."""
+    """Return whether all values are finite, all are one, and all indices (or None) are columns."""
     cdef const double[::1] v64
     cdef const float[::1] v32
     cdef const int32_t[::1] idx

@@ -27,7 +27,7 @@ cdef class LinearPotentials:
     cdef const double* node_factors     # factor of each part of the node block, or NULL
     cdef readonly object node_scale     # the same as an array of node_size doubles, or None
     cdef object owners
-    # Room for what is still to come; see abi_number.pxd.
+    # Room for later members; see abi_number.pxd.
     cdef bint _flag0, _flag1, _flag2, _flag3
     cdef Py_ssize_t _room0, _room1, _room2, _room3
 

@@ -8,7 +8,7 @@ from ..examples.packing import refuse_infinite
 
 
 cdef enum:
-    # Parts of one row of features that are handled in one call: rows of w, which are far apart, are
+    # Most parts of one row of features to handle in one call: rows of w are far apart, so they are
     # read in long pieces.
     TOGETHER = 256
 
@@ -23,7 +23,7 @@ cdef class LinearPotentials:
     layout : WeightLayout
         Blocks of the weight vector.
     gram_budget : int, default=0
-        Bytes that may be spent on keeping the Gram block of each example's node features.  With
+        Most bytes for keeping the Gram block of each example's node features.  With
         them, steps within one example are operations on parts that read no feature.
     n_jobs : int, default=1
         Threads that check features.
@@ -31,7 +31,7 @@ cdef class LinearPotentials:
         Scores nodes; rows of ``examples.nodes`` by default.
     node_scale : array of the node block's shape, optional
         Factors s >= 0 of the node parts: part c of a node scores ``s_c <x, w_c>``. Penalising
-        ``||w||^2`` is then penalising ``||u_c||^2 / s_c^2`` of the weights ``u_c = s_c w_c``.
+        ``||w||^2`` then penalises ``||u_c||^2 / s_c^2`` of the weights ``u_c = s_c w_c``.
 
     Attributes
     ----------
@@ -45,8 +45,8 @@ cdef class LinearPotentials:
     Raises
     ------
     ValueError
-        Naming the example with a feature that is NaN or infinite, or the part whose factor is
-        negative or not finite.
+        The message names the example with a feature that is NaN or infinite, or the part whose
+        factor is negative or not finite.
     """
 
     def __init__(self, examples, layout, Py_ssize_t gram_budget=0, n_jobs=1,
@@ -128,7 +128,7 @@ cdef class LinearPotentials:
         Raises
         ------
         ValueError
-            When a Mercer kernel failed inside a loop, or turns out to be indefinite.
+            If a Mercer kernel failed inside a loop, or proves indefinite.
         """
         if self.nodes is None or not self.nodes.implicit:
             return float(w @ w)
@@ -136,22 +136,22 @@ cdef class LinearPotentials:
         return float(shared @ shared + edge @ edge) + self.nodes.squared_norm(self._node_block(w))
 
     def focus(self, chosen, w):
-        """Let steps look at the nodes of some examples alone, where that saves time.
+        """Restrict steps to the nodes of some examples, if that saves time.
 
-        Under a Mercer kernel a step changes the scores of all training nodes; of those that no step
-        looks at, the scores may wait for :meth:`unfocus`.
+        Under a Mercer kernel a step changes the scores of all training nodes; scores that no step
+        reads may wait for :meth:`unfocus`.
 
         Parameters
         ----------
         chosen : ndarray of int64
-            Examples, each once: the only ones to be visited from now on.
+            Distinct examples: the only ones to visit from now on.
         w : ndarray of float64 of shape (dim,)
-            No other vector is to be read or moved meanwhile.
+            No other vector may be read or changed meanwhile.
 
         Returns
         -------
         bool
-            Whether it is so, and :meth:`unfocus` has to follow.
+            Whether steps are restricted, so that :meth:`unfocus` has to follow.
         """
         if self.has_weights:
             return False
@@ -161,7 +161,7 @@ cdef class LinearPotentials:
         return self.nodes.focus(rows, self._node_block(w))
 
     def unfocus(self, w):
-        """End what :meth:`focus` began: w is again that of all nodes.
+        """End :meth:`focus`: w is again valid for all nodes.
 
         Parameters
         ----------
@@ -174,7 +174,7 @@ cdef class LinearPotentials:
 
     @property
     def has_weights(self):
-        """Whether w is a vector of weights; it is not under a Mercer kernel."""
+        """Whether w is a vector of weights, unlike under a Mercer kernel."""
         return self.nodes is None or not self.nodes.implicit
 
     @property

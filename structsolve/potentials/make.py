@@ -11,19 +11,19 @@ from .mercer import Kernel
 from .mercer_features import MercerRows, kernel_layout
 from .weight_layout import WeightLayout
 
-# Bytes of Gram blocks (kernel values within examples) that are kept, per node.
+# Bytes of Gram blocks (kernel values within examples) to keep, per node.
 KERNEL_GRAM_BYTES = 8 * 1024
 
 
 def linear_potentials(
     layout: WeightLayout, examples: Examples, name: str, gram: bool, node_scale: Any = None
 ) -> LinearPotentials:
-    """Return potentials whose w are weights of features.
+    """Return potentials whose w holds weights of features.
 
     Parameters
     ----------
     layout : WeightLayout
-        Where w has its blocks.
+        The blocks of w.
     examples : Examples
     name : str
         Name of the structure, for errors.
@@ -40,7 +40,7 @@ def linear_potentials(
     Raises
     ------
     ValueError
-        When arrays of the examples do not fit the layout, or a feature is not finite.
+        If arrays of the examples do not fit the layout, or a feature is not finite.
     """
     examples.check(layout, name)
     budget = 0
@@ -64,7 +64,7 @@ def kernel_potentials(
     Parameters
     ----------
     layout : WeightLayout
-        Layout of the weights, were features linear.
+        Layout of the weights if features were linear.
     examples : Examples
     name : str
         Name of the structure, for errors.
@@ -83,7 +83,7 @@ def kernel_potentials(
     Raises
     ------
     ValueError
-        When there are no node features to compare, the kernel is found to be indefinite, or the
+        If there are no node features to compare, the kernel is found to be indefinite, or the
         intercept is not penalised.
     """
     if layout.node is None or examples.nodes is None:
@@ -100,8 +100,8 @@ def kernel_potentials(
     X = kernel.rows(examples.nodes, examples.offsets, dense or kernel.precomputed)
     bias = 1.0 if layout.intercept else 0.0
     nodes = MercerRows(X, kernel, examples.offsets, layout.node_size, bias)
-    # The last bits of an answer depend on whether Gram blocks are kept: so that must not depend
-    # on the size of the cache.
+    # The last bits of an answer depend on whether Gram blocks are kept, so that choice must not
+    # depend on the size of the cache.
     budget = KERNEL_GRAM_BYTES * X.shape[0]
     inner = kernel_layout(layout, X.shape[0])
     return LinearPotentials(examples, inner, budget, nodes=nodes, node_scale=node_scale)

@@ -10,14 +10,14 @@ import numpy as np
 from ..examples.packing import is_sparse, refuse_infinite
 
 PRECOMPUTED = "precomputed"
-# Positive semi-definite for all data, unless gamma is negative.
+# Kernels that are positive semi-definite for all data, unless gamma is negative.
 ALWAYS_DEFINITE = ("linear", "rbf", "laplacian", "cosine")
-# Up to this many nodes the whole kernel matrix is checked; beyond, that of some nodes at random.
+# Up to this many nodes the whole kernel matrix is checked; beyond, that of random nodes.
 CHECKED_NODES = 500
 LANCZOS_STEPS = 40
-# Eigenvalues below minus this share of the largest are not rounding.
+# Eigenvalues below minus this share of the largest are not rounding errors.
 NEGATIVE = 1e-6
-# Differences of this share of the largest value are rounding, also that of float32.
+# Differences up to this share of the largest value are rounding errors, even of float32.
 ASYMMETRIC = 1e-5
 # Bytes of the Gram block that one call computes.  It does not depend on the size of the cache: rows
 # that are computed together decide the last bits of each other.  It is small, because with a short
@@ -29,8 +29,8 @@ FEW_FEATURES, SQUARABLE = 64, 1e100
 # Nodes of neighbouring examples whose Gram blocks are computed in one call.
 TOGETHER = 128
 
-# Steps look at some nodes alone where these are at most this share, and their kernel values take at
-# most so many bytes.  It does not depend on the size of the cache: sums are then rounded otherwise.
+# Steps use only some nodes if these are at most this share, and their kernel values take at most
+# so many bytes.  This does not depend on the size of the cache, which would change the rounding.
 FOCUS_SHARE = 0.8
 FOCUS_BYTES = 1 << 27
 
@@ -106,7 +106,7 @@ class Kernel:
         return self.kernel == PRECOMPUTED
 
     def rows(self, X: Any, offsets: np.ndarray, dense: bool) -> Any:
-        """Return packed node features in the form that the kernel gets.
+        """Return packed node features in the form for the kernel.
 
         Parameters
         ----------
@@ -115,7 +115,7 @@ class Kernel:
         offsets : ndarray of int64 of shape (n + 1,)
             First node of each example.
         dense : bool
-            Whether they were dense when the user gave them.
+            Whether the user's features were dense.
 
         Returns
         -------
@@ -124,7 +124,7 @@ class Kernel:
         Raises
         ------
         ValueError
-            Naming the first example with NaN or infinity.
+            The message names the first example with NaN or infinity.
         """
         _refuse_infinite_rows(X, offsets)
         if is_sparse(X):
@@ -132,12 +132,12 @@ class Kernel:
         return np.ascontiguousarray(X, dtype=np.float64)
 
     def gaussian(self, X: Any) -> float | None:
-        """Return gamma of a Gaussian kernel whose rows are quickest computed one by one.
+        """Return gamma of a Gaussian kernel whose rows are computed fastest one by one.
 
         Parameters
         ----------
         X : ndarray or CSR of shape (n_nodes, n_features)
-            As :meth:`rows` returns it.
+            From :meth:`rows`.
 
         Returns
         -------
@@ -176,8 +176,8 @@ class Kernel:
         Raises
         ------
         ValueError
-            When the kernel gives another shape, other than numbers, NaN or infinity; it names
-            the rows.
+            If the kernel returns a wrong shape, anything but numbers, NaN or infinity; the message
+            names the rows.
         """
         if callable(self.kernel):
             K = np.asarray(self.kernel(X, Y, **self.params))
@@ -220,21 +220,21 @@ class Kernel:
     def check(self, X: Any, offsets: np.ndarray) -> None:
         """Refuse a kernel that is not symmetric or has a clearly negative eigenvalue.
 
-        Up to 500 nodes the whole kernel matrix is checked.  Beyond, a random choice of nodes is,
-        and a precomputed matrix also on a Krylov space: a kernel that is refused is indefinite, but
-        some indefinite ones pass.
+        Up to 500 nodes the whole kernel matrix is checked.  Beyond, a random sample of nodes is
+        checked, and a precomputed matrix also on a Krylov space: a refused kernel is indefinite,
+        but some indefinite ones pass.
 
         Parameters
         ----------
         X : ndarray or CSR of shape (n_nodes, n_features)
-            As :meth:`rows` returns it; "precomputed": the kernel matrix.
+            From :meth:`rows`; "precomputed": the kernel matrix.
         offsets : ndarray of int64 of shape (n + 1,)
             First node of each example.
 
         Raises
         ------
         ValueError
-            Naming the nodes where there are some to name.
+            The message names the nodes, if known.
         """
         gamma, n = self.params.get("gamma"), X.shape[0]
         if isinstance(self.kernel, str) and isinstance(gamma, str):
@@ -272,7 +272,7 @@ class Kernel:
         Raises
         ------
         ValueError
-            Naming the node.
+            The message names the node.
         """
         if (diagonal < 0).any():
             v = int(np.argmin(diagonal))
@@ -349,7 +349,7 @@ def _squares(X: Any) -> np.ndarray:
 
 
 def _kernel_names() -> dict[str, list[str]]:
-    """Return the kernels that scikit-learn knows by name, and the arguments of each."""
+    """Return the names of scikit-learn's kernels, and the arguments of each."""
     from sklearn.metrics.pairwise import KERNEL_PARAMS, kernel_metrics  # heavy
 
     return {name: sorted(KERNEL_PARAMS[name]) for name in sorted(kernel_metrics())}

@@ -1,4 +1,4 @@
-# Rows of a Mercer kernel's matrix in place of rows of features.
+# Rows of a Mercer kernel's matrix instead of rows of features.
 from libc.stdint cimport int64_t
 from .features cimport FeatureRows
 
@@ -21,16 +21,16 @@ cdef class MercerRows(FeatureRows):
     cdef double scale                   # minus gamma
     cdef object error
     cdef bint interrupted
-    # While steps look at some nodes alone: their kernel values, and the place of each node there.
+    # While steps use only some nodes: their kernel values, and the index of each node there.
     cdef double[:, ::1] inner
     cdef int64_t[::1] places, inner_rows
     cdef Py_ssize_t inner_size          # 0: all nodes
-    cdef object outer                   # duals and scores when it began, ||w||^2
+    cdef object outer                   # duals and scores at the start, ||w||^2
 
     # K[row, :], without the constant feature; zeros after an error
     cdef const double* kernel_row(self, Py_ssize_t row) noexcept nogil
     cdef Py_ssize_t _free_slot(self) noexcept nogil
     cdef Py_ssize_t _compute(self, Py_ssize_t block) noexcept
     cdef Py_ssize_t _compute_gaussian(self, Py_ssize_t row) noexcept nogil
-    # Where the scores of a node lie in a column.
+    # Offset of a node's scores in a column.
     cdef Py_ssize_t _place(self, Py_ssize_t row) noexcept nogil

@@ -29,14 +29,14 @@ from . import mercer as settings
 from .weight_layout import WeightLayout
 from .mercer import node_namer
 
-# A sum below this share of the sum of its terms' magnitudes is rounding.
+# A sum below this share of its terms' total magnitude is rounding error.
 cdef double ROUNDING = 1e-12
 
 
 cdef class MercerRows(FeatureRows):
     """Rows of a Mercer kernel's matrix over the training nodes, computed when needed, in a cache.
 
-    A new block of rows takes the place of the one least recently used.  Steps must come from one
+    A new block of rows replaces the one least recently used.  Steps must come from one
     thread; scores may be read from many.
 
     Parameters
@@ -80,7 +80,7 @@ cdef class MercerRows(FeatureRows):
         self.last_use = np.zeros(self.n_slots, dtype=np.int64)
 
     def _keep_columns(self, double gamma):
-        """Compute rows one by one here: a call of the kernel would cost more than they do."""
+        """Compute rows one by one here: a call of the kernel would cost more."""
         cdef Py_ssize_t n = self.n_rows, n_features = self.X.shape[1]
         self.block_rows, self.row_stride, self.scale = 1, max(8 * ((n + 7) // 8), 8), -gamma
         self.gaussian = True
@@ -91,7 +91,7 @@ cdef class MercerRows(FeatureRows):
 
     @property
     def weights_size(self):
-        """Doubles of dual variables and of the scores that follow from them."""
+        """Doubles of dual variables and their scores."""
         return (self.n_rows + self.column_stride) * self.stride
 
     @property
@@ -116,12 +116,12 @@ cdef class MercerRows(FeatureRows):
         return self.n_rows * self.n_rows
 
     def check(self):
-        """Raise the error that a loop met when it computed kernel rows.
+        """Raise the error of a loop that computed kernel rows.
 
         Raises
         ------
         Exception
-            What the kernel raised; KeyboardInterrupt after Ctrl-C.
+            The kernel's exception; KeyboardInterrupt after Ctrl-C.
         """
         if self.error is not None:
             raise self.error
@@ -144,7 +144,7 @@ cdef class MercerRows(FeatureRows):
         Raises
         ------
         ValueError
-            When it is negative: the kernel is not positive semi-definite.
+            If it is negative, so that the kernel is not positive semi-definite.
         """
         self.check()
         A, F = split_block(W, self.n_rows, self.stride)
@@ -164,26 +164,26 @@ cdef class MercerRows(FeatureRows):
         return value
 
     def focus(self, rows, W):
-        """Let steps look at some nodes alone: the scores of others wait for :meth:`unfocus`.
+        """Restrict steps to some nodes: the scores of others wait for :meth:`unfocus`.
 
-        A step on one of them then costs their number, not that of all training nodes.
+        A step then costs time in the number of these nodes, not of all training nodes.
 
         Parameters
         ----------
         rows : ndarray of int64
-            Distinct nodes, the only ones to be scored or moved from now on.
+            Distinct nodes, the only ones to score or change from now on.
         W : ndarray of float64 of shape (rows of the layout * width,)
             Node block of w; the nodes' scores move to the front of each column.
 
         Returns
         -------
         bool
-            False, and nothing changes, where it would not pay or take too much memory.
+            False, without a change, if it would not pay or would take too much memory.
 
         Raises
         ------
         ValueError
-            For nodes that there are not, and another size of W.
+            For nodes that do not exist, and a wrong size of W.
         """
         cdef Py_ssize_t size, j, k
         cdef const double* row
@@ -222,10 +222,10 @@ cdef class MercerRows(FeatureRows):
         Raises
         ------
         ValueError
-            When no nodes are focused, and for another size of W.
+            If no nodes are focused, and for a wrong size of W.
         """
         if not self.inner_size:
-            raise ValueError("unfocus(): no nodes are focused; focus() goes before it")
+            raise ValueError("unfocus(): no nodes are focused; call focus() first")
         self._check_size(W)
         cdef Py_ssize_t j, c, m
         cdef int[::1] cols = np.zeros(self.stride, dtype=np.int32)
@@ -328,7 +328,7 @@ cdef class MercerRows(FeatureRows):
                           * self.row_stride]
 
     cdef Py_ssize_t _free_slot(self) noexcept nogil:
-        """Empty the slot least recently used, where none is free, and return it."""
+        """Return a free slot, if necessary by emptying the one least recently used."""
         cdef Py_ssize_t slot = 0, other
         if self.n_filled < self.n_slots:
             self.n_filled += 1
@@ -435,12 +435,12 @@ cdef Py_ssize_t _column_stride(Py_ssize_t n):
 
 
 def kernel_layout(layout, Py_ssize_t n_nodes):
-    """Return the layout of the vector of duals and scores that solvers move in place of ``w``.
+    """Return the layout of the vector of duals and scores that solvers change instead of ``w``.
 
     Parameters
     ----------
     layout : WeightLayout
-        Of the weights, where features are linear.
+        Layout of the weights for linear features.
     n_nodes : int
         Training nodes.
 

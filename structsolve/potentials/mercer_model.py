@@ -1,4 +1,4 @@
-"""A trained model of a Mercer kernel: dual variables that are not zero, their nodes, scores."""
+"""A trained model of a Mercer kernel: nonzero dual variables, their nodes, scores."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from .mercer_features import split_block
 from .model import Model, refuse_nan
 from .weight_layout import WeightLayout
 
-# Bytes of kernel values between new nodes and support vectors that are held at a time.
+# Bytes of kernel values between new nodes and support vectors to hold at a time.
 PREDICTION_BYTES = 1 << 25
 
 
 class KernelCoef(dict):
-    """Weights by block name; the error for a missing block says why it has none."""
+    """Weights by block name; the error for a missing block gives the reason."""
 
     def __missing__(self, name: str) -> Any:
         raise KeyError(
-            f"{name!r}: a kernel model has no weights for the features of its nodes; dual_coef_, "
-            f"support_ and support_vectors_ stand in their place (weights: {list(self)})"
+            f"{name!r}: a kernel model has no weights for the features of its nodes; use "
+            f"dual_coef_, support_ and support_vectors_ instead (weights: {list(self)})"
         )
 
 
 class KernelModel(Model):
-    """Dual variables of training nodes, and the kernel that compares these with new ones.
+    """Dual variables of training nodes, and the kernel that compares them with new nodes.
 
     Parameters
     ----------
@@ -42,9 +42,9 @@ class KernelModel(Model):
     support : ndarray of int64 of shape (n_support,)
         Training nodes whose dual variables are not all zero.
     vectors : ndarray or CSR of shape (n_support, n_features), or None
-        Features of these nodes; None where the kernel is precomputed.
+        Features of these nodes; None if the kernel is precomputed.
     duals : ndarray of shape (n_support, node_size)
-        Dual variables of these nodes, padded as the node block is.
+        Dual variables of these nodes, padded like the node block.
     rest : dict of str to ndarray
         Weights of the other blocks, and ``"intercept"``.
     """
@@ -71,9 +71,9 @@ class KernelModel(Model):
         Parameters
         ----------
         problem : structsolve.Problem
-            With a Mercer kernel.
+            A problem with a Mercer kernel.
         w : ndarray of float64 of shape (problem.dim,)
-            Duals and scores, as the solver left them.
+            The solver's duals and scores.
 
         Returns
         -------
@@ -121,12 +121,12 @@ class KernelModel(Model):
         Returns
         -------
         bool
-            Whether the features are given dense: the kernel then gets them so.
+            Whether the features are dense; the kernel then gets dense ones.
 
         Raises
         ------
         ValueError
-            Naming the example with another number of columns than training nodes.
+            The message names the example whose columns do not match the training nodes.
         """
         dense = given_dense(X)
         if not self.kernel.precomputed:
@@ -180,11 +180,11 @@ class KernelModel(Model):
         Parameters
         ----------
         examples : Examples
-            New ones.
+            New examples.
         dense : bool
             Whether users gave dense features.
         out : ndarray of float64 of shape (n_nodes, node_size)
-            Unchanged where the model has no support vectors.
+            Unchanged if the model has no support vectors.
         """
         X = self.kernel.rows(examples.nodes, examples.offsets, dense or self.kernel.precomputed)
         together = max(1, PREDICTION_BYTES // (8 * max(len(self.support), 1)))
@@ -221,7 +221,7 @@ class KernelModel(Model):
         Parameters
         ----------
         space : Space
-            That the model is for.
+            The model's space.
         arrays : dict of str to ndarray
         kernel : Kernel
 
@@ -232,7 +232,7 @@ class KernelModel(Model):
         Raises
         ------
         ValueError
-            When arrays do not fit together, or do not fit the space.
+            If arrays do not match each other or the space.
         """
         if kernel is None:
             raise ValueError("it holds dual variables, but names no kernel")

@@ -1,4 +1,4 @@
-"""Models that score new examples: learned weights, or what takes their place."""
+"""Models that score new examples: learned weights, or their substitute."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from .weight_layout import WeightLayout
 
 
 class Model:
-    """The model that a fitted estimator predicts with.
+    """The model by which a fitted estimator predicts.
 
-    Subclasses score parts, or give best labels at once.
+    Subclasses score parts, or return best labels directly.
 
-    Prediction, scoring, warm starts and files know nothing else of it.
+    Prediction, scoring, warm starts and files use only this interface.
 
     Attributes
     ----------
     weights : ndarray of shape (dim,), or None
-        The flat weights, where the model is nothing but these.
+        The flat weights, if the model consists only of weights.
     """
 
     #: Prefix of the names of its arrays in a model file.
@@ -32,7 +32,7 @@ class Model:
     weights: np.ndarray | None = None
 
     def check_input(self, X: Any) -> bool:
-        """Refuse X that does not fit; return whether its features are to be read as dense.
+        """Refuse X that does not fit; return whether to read its features as dense.
 
         Parameters
         ----------
@@ -51,7 +51,7 @@ class Model:
     def best_labels(
         self, examples: Examples, constrained: bool, n_jobs: int | None
     ) -> np.ndarray | None:
-        """Return best labels, one after the other; None where an oracle finds them by the scores.
+        """Return best labels, one after the other; None if an oracle finds them by the scores.
 
         Parameters
         ----------
@@ -67,20 +67,20 @@ class Model:
         Raises
         ------
         ValueError
-            When the model takes no constraints.
+            If the model takes no constraints.
         """
         return None
 
     def scores(
         self, examples: Examples, dense: bool = False, n_jobs: int | None = 1
     ) -> tuple[LinearPotentials, np.ndarray]:
-        """Return what scores the parts of packed examples, and the vector it takes.
+        """Return the potentials of packed examples, and their vector.
 
         Parameters
         ----------
         examples : Examples
         dense : bool
-            As :meth:`check_input` tells.
+            From :meth:`check_input`.
         n_jobs : int, optional
 
         Returns
@@ -91,12 +91,12 @@ class Model:
         Raises
         ------
         ValueError
-            When a feature is not finite, or the model gives no scores of parts.
+            If a feature is not finite, or the model has no scores of parts.
         """
         raise NotImplementedError(f"{type(self).__name__} does not implement scores()")
 
     def attributes(self) -> dict[str, Any]:
-        """Return fitted attributes of the estimator by name: ``coef_``, and what there is."""
+        """Return fitted attributes of the estimator by name: ``coef_`` and others."""
         raise NotImplementedError(f"{type(self).__name__} does not implement attributes()")
 
     def to_arrays(self) -> dict[str, np.ndarray]:
@@ -112,7 +112,7 @@ class Model:
         space : Space
         arrays : dict of str to ndarray
         kernel : Kernel, optional
-            That of the estimator.
+            The estimator's kernel.
 
         Returns
         -------
@@ -121,7 +121,7 @@ class Model:
         Raises
         ------
         ValueError
-            When the arrays do not fit the space.
+            If the arrays do not fit the space.
         """
         raise NotImplementedError(f"{cls.__name__} does not implement from_arrays()")
 
@@ -133,7 +133,7 @@ class LinearModel(Model):
     ----------
     space : Space
     w : ndarray of shape (dim,)
-        It is copied, to memory aligned as the vector loops like it.
+        Copied to memory that is aligned for the vector loops.
 
     Examples
     --------
@@ -155,7 +155,7 @@ class LinearModel(Model):
         self.space = space
         self.weights = aligned_zeros(space.layout.dim)
         self.weights[:] = w
-        # Looked at once: a prediction costs what its example does, whatever the model's size.
+        # Checked once, so that the cost of a prediction does not depend on the model's size.
         self._finite = all_finite(self.weights)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -182,7 +182,7 @@ class LinearModel(Model):
         cls, space: Any, arrays: dict[str, np.ndarray], kernel: Kernel | None
     ) -> LinearModel:
         layout = space.layout
-        # Before memory is asked for: sizes in a file may be any.
+        # Before memory is allocated: sizes in a file may be arbitrary.
         if layout.dim > 64 * (1 + sum(rows.size for rows in arrays.values())):
             raise ValueError(f"{layout.dim} weights are expected, far more than it holds")
         w = np.zeros(layout.dim)
@@ -210,12 +210,12 @@ def all_finite(w: np.ndarray) -> bool:
     -------
     bool
     """
-    # The sum is finite unless an entry is not, or they overflow together.
+    # The sum is finite unless an entry is not, or the sum overflows.
     return math.isfinite(w.sum()) or bool(np.isfinite(w).all())
 
 
 def refuse_nan(w: np.ndarray) -> None:
-    """Refuse weights that would give every label the same NaN: a prediction would be the first.
+    """Refuse weights that are not finite: all scores would be NaN, and predictions meaningless.
 
     Parameters
     ----------
@@ -233,7 +233,7 @@ def refuse_nan(w: np.ndarray) -> None:
 
 
 def split_weights(layout: WeightLayout, w: np.ndarray) -> dict[str, np.ndarray]:
-    """Return copies of the blocks of w by name, the intercept apart from its node block.
+    """Return copies of the blocks of w by name, with the intercept apart from the node block.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
-"""WeightLayout: the blocks of the weight vector w, and where each lies in it.
+"""WeightLayout: the blocks of the weight vector w, and their offsets.
 
-Where parts lie in theta of each example is PartLayout's (:mod:`structsolve.part_layout`).
+PartLayout has the offsets of parts in each example's theta (:mod:`structsolve.part_layout`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Block:
         The last two axes are the states at both ends of an edge, and (t, s) is the same part as
         (s, t): only the weights with ``s <= t`` are read.
     unread : ndarray of bool of shape ``shape``, optional
-        Further weights that no part reads, where nodes have fewer states than the table.
+        Further weights that no part reads, if nodes have fewer states than the table.
 
     Examples
     --------
@@ -80,7 +80,7 @@ class Block:
         return prod(self.shape[:-1]) * self.stride
 
     def unread_cells(self) -> np.ndarray:
-        """Return which cells of one row no part reads; they do not affect scores.
+        """Return the cells of one row that no part reads; they do not affect scores.
 
         Returns
         -------
@@ -95,7 +95,7 @@ class Block:
 
 
 class WeightLayout:
-    """Where the blocks of a space lie in the weight vector ``w``.
+    """The offsets of a space's blocks in the weight vector ``w``.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ class WeightLayout:
     Raises
     ------
     ValueError
-        When two blocks have one name, or two are of kind ``node`` or of kind ``edge``.
+        If two blocks have one name, or two are of kind ``node`` or of kind ``edge``.
 
     Examples
     --------
@@ -155,7 +155,7 @@ class WeightLayout:
         if self.node:
             self.starts[self.node.name] = self.node_start
         self.shapes = {block.name: tuple(block.shape) for block in self.blocks}
-        # In theta node rows begin as in w; where edge rows do, the example tells.
+        # In theta node rows start as in w; the start of edge rows depends on the example.
         self.theta_starts = dict(self.starts)
         if self.edge:
             self.starts[self.edge.name] = self.edge_start
@@ -222,7 +222,7 @@ class WeightLayout:
         raise ValueError(f"unknown block {name!r}; known: {[b.name for b in self.blocks]}")
 
     def unread(self, name: str) -> np.ndarray:
-        """Return which weights of a block no part reads; they do not affect scores.
+        """Return the weights of a block that no part reads; they do not affect scores.
 
         Parameters
         ----------
@@ -282,7 +282,7 @@ class WeightLayout:
         return self.shared_size + n_nodes * self.node_size + n_edges * self.edge_size
 
     def padded_scale(self, scale) -> np.ndarray:
-        """Return factors of the node parts, checked, as one padded row.
+        """Return checked factors of the node parts as one padded row.
 
         Parameters
         ----------
@@ -297,7 +297,7 @@ class WeightLayout:
         Raises
         ------
         ValueError
-            When there are no node parts, or naming the part whose factor is out of range.
+            If there are no node parts, or a factor is out of range; the message names its part.
         """
         if self.node is None:
             raise ValueError("node_scale needs a structure with node parts, this one has none")

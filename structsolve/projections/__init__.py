@@ -1,4 +1,4 @@
-"""Projections that any structure can have: Euclidean, max-min, softmax of rows.
+"""Projections for any structure: Euclidean, max-min, softmax of rows.
 
-Takes oracles, parts and losses; hands on :class:`~structsolve.operators.Projection` objects.
+They take oracles, parts and losses, and return :class:`~structsolve.operators.Projection` objects.
 """

@@ -10,16 +10,16 @@ from ..utils.arrays import padded
 from ..operators cimport Oracle, Parts, Projection
 from ..part_layout cimport PartLayout
 
-# Labels that may carry weight at a time.
+# Most labels with weight at a time.
 cdef enum:
     MAX_ACTIVE = 64
 
-# How far from theta the derivative is taken, and the accuracy of the answer there.
+# Distance from theta at which the derivative is taken, and accuracy of the answer there.
 cdef double NUDGE = 1e-6, FINE = 1e-12
 
 
 cdef struct Active:
-    # Where things lie in work memory: of each active label its parts, score and weight.
+    # Layout of the work memory: parts, score and weight of each active label.
     double* tilted
     double* dense
     int* labels
@@ -43,8 +43,8 @@ cdef class ActiveSet(Projection):
 
     The marginals are piecewise linear in theta, and move with the weights of the active labels: those
     solve a linear system whose right-hand side are the labels' scores.  Where scores tie, some labels
-    that might have weight have none.  So the derivative is taken at a point next to theta where
-    nothing ties: between kinks it is the same there, and at a kink it is that of one side.
+    that might have weight have none.  So the derivative is taken at a point next to theta without
+    ties: between kinks it is the same there, and at a kink it is that of one side.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ cdef class ActiveSet(Projection):
     parts : Parts
         Bound to the same examples.
     max_iter : int, default=100
-        Oracle calls per answer at most.
+        Most oracle calls per answer.
     tol : float, default=1e-9
         Relative accuracy.
     """
@@ -115,7 +115,7 @@ cdef class ActiveSet(Projection):
     cdef Py_ssize_t _search(self, Py_ssize_t i, const double* theta, double* marginals,
                             double* value, double* bound, double tol,
                             Active* active) except -1 nogil:
-        """The answer of project(); returns how many labels are active in the end."""
+        """The answer of project(); returns the number of active labels at the end."""
         cdef double* tilted = active.tilted
         cdef double* dense = active.dense
         cdef int* labels = active.labels
@@ -146,7 +146,7 @@ cdef class ActiveSet(Projection):
                 square += marginals[j] * marginals[j]
             self.oracle.argmax(i, tilted, labels + m * self.longest, &top, &upper, scratch)
             if m:
-                # <theta - mu_N, y - mu> is what no label exceeds.
+                # The largest <theta - mu_N, y - mu> of a label bounds the gap.
                 here = linear - square
                 value[0] = linear - square / 2
                 gain = upper - here
@@ -206,7 +206,7 @@ cdef class ActiveSet(Projection):
                 square += marginals[j] * marginals[j]
             value[0] = linear - square / 2
             if self.max_iter == 1:
-                # One label is no bound yet.
+                # One label gives no bound yet.
                 memcpy(tilted, theta, size * sizeof(double))
                 for j in range(first, last):
                     tilted[j] -= marginals[j]
@@ -253,7 +253,7 @@ cdef class ActiveSet(Projection):
                                       double* weight, double* best, double* system, int* labels,
                                       int* index, double* values,
                                       Py_ssize_t* nnz) noexcept nogil:
-        """Optimise the weights of m labels and drop those at zero; return how many are left."""
+        """Optimise the weights of m labels and drop those at zero; return the number left."""
         cdef Py_ssize_t j, k, leaving
         cdef double step, ratio
         while m > 1:
@@ -283,7 +283,7 @@ cdef class ActiveSet(Projection):
     cdef Py_ssize_t _drop(self, Py_ssize_t leaving, Py_ssize_t m, double* gram, double* score,
                           double* weight, int* labels, int* index, double* values,
                           Py_ssize_t* nnz) noexcept nogil:
-        """Drop a label; the last one takes its place.  Returns how many are left."""
+        """Drop a label; the last one takes its place.  Returns the number left."""
         cdef Py_ssize_t j, last = m - 1
         if leaving != last:
             score[leaving], weight[leaving], nnz[leaving] = score[last], weight[last], nnz[last]
@@ -301,7 +301,7 @@ cdef class ActiveSet(Projection):
                                 double total, double* best, double* A) noexcept nogil:
         """best <- argmax of score' x - x' gram x / 2 over sum x = total, by elimination.
 
-        A little is added to the diagonal: labels may be affinely dependent in their node parts.
+        The diagonal grows a little: labels may be affinely dependent in their node parts.
         """
         cdef Py_ssize_t side = m + 2, j, k, q, pivot
         cdef double largest, factor, trace = 0, swap

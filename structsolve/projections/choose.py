@@ -1,4 +1,4 @@
-"""Projections that the core makes itself: max-min oracles, the Euclidean one over any oracle."""
+"""Projections of the core: max-min oracles, and the Euclidean projection over any oracle."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ def max_min_projection(task: Any, settings: Any) -> Projection:
     Parameters
     ----------
     task : structsolve.surrogates.task.Task
-        With labels.
+        A task with labels.
     settings : structsolve.surrogates.MaxMin
 
     Returns
     -------
     Projection
-        A closed form where a plugin has one (hook ``structsolve_max_min``), else a search.
+        A closed form if a plugin has one (hook ``structsolve_max_min``), else a search.
 
     Raises
     ------
     ValueError
-        When the loss is not bilinear in the marginals, labels are missing, or the geometry is
-        unknown or one that the structure lacks.
+        If the loss is not bilinear in the marginals, labels are missing, or the geometry is
+        unknown or missing in the structure.
     """
     space, layout, loss = task.space, task.layout, task.loss
     name = space.structure.name
@@ -100,7 +100,7 @@ def euclidean_projection(task: Any, max_iter: int = 100, tol: float = 1e-9) -> P
     ----------
     task : structsolve.surrogates.task.Task
     max_iter, tol
-        As of :func:`ask_euclidean`.
+        See :func:`ask_euclidean`.
 
     Returns
     -------
@@ -122,9 +122,9 @@ def ask_euclidean(
     oracle, parts : callable
         From a PartLayout to these operators.
     max_iter : int
-        Oracle calls per answer at most, over the oracle.
+        Most oracle calls per answer, for the projection over the oracle.
     tol : float
-        Relative accuracy, over the oracle.
+        Relative accuracy, for the projection over the oracle.
 
     Returns
     -------
@@ -138,7 +138,7 @@ def ask_euclidean(
 
 
 def _node_rows(task: Any, euclidean: bool) -> NodeRows | None:
-    """Return the projection of single nodes, where nu needs no more than that."""
+    """Return the projection of single nodes, if nu needs only that."""
     space = task.space
     if not (isinstance(task.loss, NodeLoss) and free_nodes(space)):
         return None
@@ -153,7 +153,7 @@ def free_nodes(space: Space) -> bool:
     Parameters
     ----------
     space : Space
-        It may declare it by an attribute ``free_nodes``.  Without one, a
+        It may have an attribute ``free_nodes``.  Without one, a
         :class:`~structsolve.structure.base.NodeSpace` has free nodes if it inherits
         ``enumerate_labels``: one that lists its labels itself may have fewer.
 

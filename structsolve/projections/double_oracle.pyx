@@ -22,8 +22,8 @@ cdef enum:
     PURE_COSTS = 3
     VECTORS = 4
 
-# Places for labels on each side, in small examples and in large ones; places that are free when an
-# answer begins; for how many answers a label without weight is kept.
+# Places for labels on each side, in small examples and in large ones; free places at the start of
+# an answer; number of answers for which a label without weight is kept.
 cdef enum:
     LEAST_PLACES = 16
     MOST_PLACES = 64
@@ -57,8 +57,8 @@ cdef class DoubleOracle(MaxMinGame):
     """``argmax_mu G(mu) + <theta, mu>`` with ``G(mu) = min_nu nu' A mu``, mu and nu in M.
 
     mu and nu are mixtures of labels.  The game between the labels so far is a small matrix game,
-    which the simplex method solves; against its mixtures either side asks its oracle for a better
-    label, until there is none (McMahan et al. 2003; Fathony et al. 2018).  The two oracles' values
+    which the simplex method solves; against its mixtures both sides request a better label from
+    their oracles, until there is none (McMahan et al. 2003; Fathony et al. 2018).  Their values
     certify every round: ``max_mu F(mu, nu) - min_nu F(mu, nu)``.  Labels are kept from one answer
     to the next: scores change little, and losses not at all.
 
@@ -72,10 +72,10 @@ cdef class DoubleOracle(MaxMinGame):
     labels : ndarray of int32
         True labels, one after the other: accuracy is relative to the surrogate's value.
     rows : NodeRows, optional
-        Of nu over the node rows alone, where the loss sees nothing else and every node may take
-        any state whatever the others do.
+        Projection of nu over the node rows alone, if the loss depends only on them and every node
+        may take any state independently.
     max_iter : int, default=10
-        Oracle calls of mu per answer, at most.
+        Most oracle calls of mu per answer.
     tol : float, default=1e-4
     warm_start : bool, default=True
         Keep every example's labels.
@@ -93,7 +93,7 @@ cdef class DoubleOracle(MaxMinGame):
         cdef Py_ssize_t i
         n = layout.n
         thetas = np.array([layout.theta_size(i) for i in range(n)], np.int64)
-        # As much memory as two vectors of scores, within limits.
+        # The memory of two vectors of scores, within limits.
         most = np.clip(np.sqrt(2.0 * thetas), LEAST_PLACES, MOST_PLACES).astype(np.int64)
         lengths = np.array([layout.label_size(i) for i in range(n)], np.int64)
         self.most = most
@@ -120,7 +120,7 @@ cdef class DoubleOracle(MaxMinGame):
         self.size_view = self.sizes.reshape(-1)
 
     def memory_of_examples(self):
-        """Return the labels that each example keeps for its next answer.
+        """Return the labels kept for each example's next answer.
 
         See :meth:`MaxMinGame.memory_of_examples`.
         """
@@ -134,7 +134,7 @@ cdef class DoubleOracle(MaxMinGame):
         Raises
         ------
         ValueError
-            When an array is missing or does not fit, or holds labels that do not exist, or more
+            If an array is missing or does not fit, or holds labels that do not exist, or more
             than there are places for.
         """
         sizes, atoms = arrays.get("sizes"), arrays.get("atoms")
@@ -143,7 +143,7 @@ cdef class DoubleOracle(MaxMinGame):
                 raise ValueError("the memory of answers is that of other examples")
             if (sizes < 0).any() or (sizes > np.asarray(self.most)[:, None]).any():
                 raise ValueError(
-                    "the checkpoint has more labels per example than there is room for")
+                    "the checkpoint has more labels per example than the memory holds")
             for i in range(self.layout.n):
                 size = self.layout.sizes(i)[1]
                 for side in range(2):
@@ -205,7 +205,7 @@ cdef class DoubleOracle(MaxMinGame):
 
     cdef Py_ssize_t store(self, Py_ssize_t i, Moves* moves, bint side, const int* label,
                           char* work) except -2 nogil:
-        """Return the number of a side's label (0: mu), new or not; -1 without a free place."""
+        """Return the number of a side's label (0: mu), new or not; -1 if no place is free."""
         cdef int* own = moves.nu if side else moves.mu
         cdef int* others = moves.mu if side else moves.nu
         cdef Py_ssize_t j, new = moves.counts[side], size = moves.size, most = moves.most
@@ -275,7 +275,7 @@ cdef class DoubleOracle(MaxMinGame):
             for l in range(q):
                 low = min(low, moves.losses[k * most + l])
                 high = max(high, moves.losses[k * most + l])
-        # Labels whose scores no loss can make up for stay outside: payoffs are of one magnitude.
+        # Labels with scores too low for any loss stay out: payoffs have one magnitude.
         answer.floor = top + low
         for k in range(m):
             answer.present[k] = answer.scores[k] + 2 * (high - low) + 1 / answer.unit >= top

@@ -19,7 +19,7 @@ cdef class MaxMinGame(Projection):
     cdef int64_t[::1] spent_view
     cdef double[::1] unit
     # Of every example, G + <theta, mu> of the solver's present mu: an answer far above it may be
-    # less accurate; infinite where there is none.
+    # less accurate; infinite if there is none.
     cdef double[::1] standing
 
     cdef double* vector(self, char* work, int number) noexcept nogil

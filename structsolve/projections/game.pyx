@@ -12,9 +12,9 @@ from .rows cimport NodeRows
 
 from ..utils.arrays import aligned_zeros, check_finite, check_numbers
 
-# The gap that an answer may leave, as a share of how far the solver's present mu is from it.
+# The allowed gap of an answer, as a share of its distance from the solver's present mu.
 cdef double SHARE = 0.2
-# Evaluations of G per line search at most.
+# Most evaluations of G per line search.
 cdef int MOST_EVALUATIONS = 16
 
 
@@ -32,12 +32,12 @@ cdef class MaxMinGame(Projection):
     labels : ndarray of int32
         True labels, one after the other: accuracy is relative to the surrogate's value.
     rows : NodeRows, optional
-        Of nu over the node rows alone, where the loss sees nothing else and every node may take
-        any state whatever the others do.
+        Projection of nu over the node rows alone, if the loss depends only on them and every node
+        may take any state independently.
     max_iter : int, default=10
     tol : float, default=1e-4
     warm_start : bool, default=True
-        Begin every answer where the example's last one ended.
+        Start every answer from the example's last one.
     vectors : int
         Number of vectors like theta that one answer needs.
     more_bytes : int
@@ -124,7 +124,7 @@ cdef class MaxMinGame(Projection):
         return answers, iterations
 
     def memory_of_examples(self):
-        """Return what each example's next answer begins with, for checkpoints.
+        """Return the start of each example's next answer, for checkpoints.
 
         Returns
         -------
@@ -142,7 +142,7 @@ cdef class MaxMinGame(Projection):
         Raises
         ------
         ValueError
-            When an array is missing, or does not fit these examples.
+            If an array is missing, or does not fit these examples.
         """
         mine = self.memory_of_examples()
         for name, own in mine.items():
@@ -160,7 +160,7 @@ cdef class MaxMinGame(Projection):
         return <int*>(align(work) + self.vectors * self.vector_bytes)
 
     cdef double* entry_values(self, char* work) noexcept nogil:
-        """Memory for ``parts.encode``: values, and behind them indices."""
+        """Memory for ``parts.encode``: values, followed by indices."""
         return <double*>(<char*>self.label(work) + self.label_bytes)
 
     cdef char* scratch(self, char* work) noexcept nogil:
@@ -198,7 +198,7 @@ cdef class MaxMinGame(Projection):
         return -bound
 
     cdef bint enough(self, Py_ssize_t i, double value, double bound, double truth) noexcept nogil:
-        """Tell whether an answer between value and bound is good enough."""
+        """Return whether an answer between value and bound is good enough."""
         return (bound - value <= self.tol * fabs(bound - truth)
                 or bound - value <= SHARE * (bound - self.standing[i]))
 

@@ -3,7 +3,7 @@
 cdef struct Tableau:
     # Row 0 is the objective, column 0 the right-hand side; K rows and L columns of `width` doubles.
     double* a
-    int* row_of         # what is basic in a row: l, or -1 - k for the slack of k
+    int* row_of         # basic variable of a row: l, or -1 - k for the slack of k
     int* column_of
     Py_ssize_t rows, columns, width
 

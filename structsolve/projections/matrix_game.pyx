@@ -153,7 +153,7 @@ cdef bint _scaled(Py_ssize_t n, double* x) noexcept nogil:
 
 cdef bint strategies(const Tableau* table, Py_ssize_t m, Py_ssize_t q, double* movers,
                      double* replies) noexcept nogil:
-    """movers, replies <- how often each side plays its m and q moves; False without a solution."""
+    """movers, replies <- probabilities of either side's m and q moves; False without a solution."""
     cdef Py_ssize_t i, j
     for j in range(m):
         movers[j] = 0
@@ -186,7 +186,7 @@ def play(payoff):
     Raises
     ------
     ValueError
-        When ``payoff`` is no such matrix.
+        If ``payoff`` is no such matrix.
 
     Examples
     --------

@@ -64,7 +64,7 @@ cdef class NodeRows(Projection):
 cdef class RowSoftmax(NodeRows):
     """Entropy over the node rows alone; all other parts have no score and no marginal.
 
-    In the max-min game it is nu's projection where the loss is one of nodes.
+    In the max-min game it is nu's projection if the loss is a sum over nodes.
     """
 
     cdef double project_row(self, Py_ssize_t i, const double* row, double* out,
@@ -75,7 +75,7 @@ cdef class RowSoftmax(NodeRows):
 
 
 cdef class RowSparsemax(NodeRows):
-    """As :class:`RowSoftmax`, with ``-||mu||^2 / 2`` in place of the entropy."""
+    """Like :class:`RowSoftmax`, with ``-||mu||^2 / 2`` in place of the entropy."""
 
     cdef double project_row(self, Py_ssize_t i, const double* row, double* out,
                             double* scratch) except? -1 nogil:

@@ -22,7 +22,7 @@ cdef enum:
 cdef double FIRST_STEP = 2
 cdef double LONGEST_STEP = 16
 cdef double WIDEST_SPREAD = 300
-# An answer begins anew where its gap at the last one is above this share of the surrogate's value.
+# An answer starts anew if its gap at the last one exceeds this share of the surrogate's value.
 cdef double FAR_OFF = 0.3
 
 
@@ -57,7 +57,7 @@ cdef class SaddleProx(MaxMinGame):
     ----------
     layout : PartLayout
     projection : Projection
-        Of mu, and of nu where ``rows`` is None.
+        Projection of mu, and of nu if ``rows`` is None.
     oracle : Oracle
         Its bounds certify answers.
     loss : Loss
@@ -66,8 +66,8 @@ cdef class SaddleProx(MaxMinGame):
     labels : ndarray of int32
         True labels, one after the other: accuracy is relative to the surrogate's value.
     rows : NodeRows, optional
-        Of nu over the node rows alone, where the loss sees nothing else and every node may take
-        any state whatever the others do.
+        Projection of nu over the node rows alone, if the loss depends only on them and every node
+        may take any state independently.
     max_iter : int, default=10
     tol : float, default=1e-4
     warm_start : bool, default=True
@@ -97,7 +97,7 @@ cdef class SaddleProx(MaxMinGame):
         self.start_view, self.step_view = self.starts, self.steps.reshape(-1)
 
     def memory_of_examples(self):
-        """Return where each example's last answer ended.
+        """Return the end of each example's last answer.
 
         See :meth:`MaxMinGame.memory_of_examples`.
         """
@@ -168,7 +168,7 @@ cdef class SaddleProx(MaxMinGame):
             if self.enough(i, value[0], bound[0], truth):
                 return 0
             if gap > FAR_OFF * fabs(bound[0] - truth) and gap > 2 * self.step_view[2 * i + 1]:
-                # The scores have changed too much for the last answer to be of use.
+                # The scores have changed too much to reuse the last answer.
                 eta = FIRST_STEP * self.unit[i]
                 memset(here.dual_mu, 0, size * sizeof(double))
                 memset(here.dual_nu, 0, size * sizeof(double))
@@ -204,7 +204,7 @@ cdef class SaddleProx(MaxMinGame):
                 sum_mu[j] += eta * half.mu[j]
                 sum_nu[j] += eta * half.nu[j]
             here, full = full, here
-            # As the number of iterations doubles, and at the end.
+            # Whenever the number of iterations doubles, and at the end.
             k = t + 1
             if k & (k - 1) == 0 or k == self.max_iter:
                 self.certify(i, theta, half.mu, &at_half, marginals, value, bound, work)

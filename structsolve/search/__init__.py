@@ -1,7 +1,7 @@
 """Searches for the label of largest ``psi(h, g)`` with an oracle that maximises ``h + lam g``.
 
-Takes the label plane of one example (an oracle, parts and losses); hands on the best label or
-mixture, with an upper bound.
+They take the label plane of one example (an oracle, parts and losses), and return the best label
+or mixture, with an upper bound.
 """
 
 from .choose import check_search, make_search

@@ -13,7 +13,7 @@ cdef double SLIVER = 1e9
 
 
 cdef class Angular(Search):
-    """Searches the one angle in which a label may still be better, until it is empty.
+    """Searches the one angle in which a better label may lie, until it is empty.
 
     With H = 1 + h, every answer of the oracle is a line: no label of its cone lies above
     ``H + lam g = K``.  On a line, H g exceeds a given value within one angle only, around slope
@@ -30,7 +30,7 @@ cdef class Angular(Search):
     ----------
     max_calls : int, default=50
     tol : float, default=1e-6
-        Stop when no label in the angle can be better by more than this share.
+        Relative accuracy: stop when no label in the angle can be better by more.
     """
 
     def __init__(self, int max_calls=50, double tol=1e-6):
@@ -71,7 +71,7 @@ cdef class Angular(Search):
                     best = max(best, (1 + view.points[position].h) * view.points[position].g)
             H = 1 + view.points[index].h
             if H <= 0 and alpha == INFINITY and view.calls > 1:
-                # A worthless label on the border hides those within: leave the border out.
+                # A label of no value on the border hides those within: exclude the border.
                 alpha = SLIVER / lam
                 continue
             if H > 0 and kind != FRACTIONAL:
@@ -86,7 +86,7 @@ cdef class Angular(Search):
         if bound > best * (1 + self.tol):
             self._follow_hull(plane, view, psi)
         self.settle(view, psi, out)
-        # Lines of constrained answers hold within their cones alone: take the angle's bound.
+        # Lines of constrained answers hold only within their cones: take the angle's bound.
         out.value, out.first, out.second = out.label_value, out.label, out.label
         out.share = 0
         out.bound = out.label_bound = max(bound, out.label_value)
@@ -101,7 +101,7 @@ cdef class Angular(Search):
         cdef int n, position, j
         for j in range(view.n):
             if view.points[j].kind == FRACTIONAL:
-                # Below the truth, so that it is on no hull.
+                # Below the truth, so on no hull.
                 view.points[j].h, view.points[j].g = -1e300, view.points[0].g
         while not known and view.calls < self.max_calls:
             n = upper_hull(view, hull)
@@ -114,7 +114,7 @@ cdef class Angular(Search):
 
     cdef double _narrow(self, const View* view, double best, double* alpha,
                         double* beta) noexcept nogil:
-        # Cut the angle down to where every line leaves room for more than `best`.  Returns an upper
+        # Shrink the angle to where every line allows more than `best`.  Returns an upper
         # bound of H g within it, `best` where it is empty.
         cdef double K, lam, half, root, slope, bound = INFINITY
         cdef Py_ssize_t j

@@ -1,4 +1,4 @@
-# What every search is: a walk over the label plane of one example.
+# The base of searches: a walk over the label plane of one example.
 from structsolve.abi_number cimport structsolve_abi_marker
 from .plane cimport LabelPlane
 from .view cimport Point, View
@@ -12,7 +12,7 @@ cdef struct Outcome:
     # The best label seen, and an upper bound of psi over all labels.
     int label
     double label_value, label_bound
-    double lam          # where the search ended: a good start for the next
+    double lam          # the last lam: a good start for the next search
 
 
 cdef int best_label(const View* view, Psi psi, double* value) except -1 nogil
@@ -23,10 +23,10 @@ cdef class Search:
     cdef readonly int max_calls
     cdef readonly double tol
     cdef readonly bint fractional       # finds the maximiser over the hull of the points
-    cdef readonly bint product_only     # knows psi = (h + 1) g alone
+    cdef readonly bint product_only     # only for psi = (h + 1) g
     cdef readonly bint constrained      # needs an oracle that answers within a cone
     cdef readonly bint counting         # needs an oracle that answers for each count
-    # Room for what is still to come; see abi_number.pxd.
+    # Room for later members; see abi_number.pxd.
     cdef bint _flag0, _flag1, _flag2, _flag3
     cdef Py_ssize_t _room0, _room1, _room2, _room3
     cpdef Py_ssize_t extra_bytes(self, LabelPlane plane, object labels=*) except -1

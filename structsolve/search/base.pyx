@@ -1,6 +1,6 @@
 # build: glue
 # cython: auto_pickle=True
-"""What the searches share: the points seen so far, the best of them, and the bound that is left."""
+"""The base of the searches: the points seen so far, the best of them, and the bound."""
 
 from libc.math cimport INFINITY
 from .envelope cimport envelope_bound, grid_bound
@@ -28,7 +28,7 @@ cdef class Search:
     Parameters
     ----------
     max_calls : int, default=50
-        Largest number of oracle calls per search; a search that stops there has a bound of what it
+        Most oracle calls per search; a search that stops there includes in its bound what it
         may have missed.
     tol : float, default=1e-9
         Relative accuracy: stop when no label can be better by more.
@@ -39,7 +39,7 @@ cdef class Search:
     fractional : bool
         It finds the maximiser over the hull of the points.
     product_only : bool
-        It takes ``psi = (h + 1) g`` alone.
+        It only takes ``psi = (h + 1) g``.
     constrained : bool
         It needs an oracle that answers within a cone.
     counting : bool
@@ -48,7 +48,7 @@ cdef class Search:
     Raises
     ------
     ValueError
-        When a setting is out of range.
+        If a setting is out of range.
     """
 
     def __init__(self, int max_calls=50, double tol=1e-9):
@@ -92,7 +92,7 @@ cdef class Search:
 
     cdef int visit(self, LabelPlane plane, View* view, Psi psi, double lam,
                    bint* known) except -1 nogil:
-        # Ask the oracle; return the index of its answer among the points, where it may be new.
+        # Call the oracle; return the index of its answer, perhaps a new one, among the points.
         cdef Point answer
         # Point j lies in slot j (the truth needs none); slot SLOTS is for the newest.
         plane.ask(view, lam, view.n, &answer)
@@ -100,7 +100,7 @@ cdef class Search:
 
     cdef int keep(self, LabelPlane plane, View* view, Psi psi, Point* answer,
                   bint* known) except -1 nogil:
-        # Put an answer among the points; where they are full, the point of least psi goes.
+        # Add an answer to the points; if they are full, drop the point of least psi.
         cdef Point* points = view.points
         cdef int j, worst = 1
         cdef double least = INFINITY, value
@@ -126,7 +126,7 @@ cdef class Search:
         return self.close(view, psi, out, envelope_bound(view, psi))
 
     cdef int close(self, View* view, Psi psi, Outcome* out, double bound) except -1 nogil:
-        # Best label among the points, and a bound that is known.
+        # Best label among the points, and a given bound.
         out.label = best_label(view, psi, &out.label_value)
         out.bound = bound
         if out.bound < out.value:
@@ -137,7 +137,7 @@ cdef class Search:
         return 0
 
     cdef int settle(self, View* view, Psi psi, Outcome* out) except -1 nogil:
-        # finish(), for a search that knows no mixtures: the maximiser is the best point.
+        # finish() for a search without mixtures: the maximiser is the best point.
         cdef double value
         cdef int j
         out.value = -INFINITY

@@ -1,4 +1,4 @@
-"""Does a psi have the properties that the searches need?  Checked on a grid of points."""
+"""Checks on a grid of points that a psi has the properties that the searches need."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import abi
 
-# Steps of the finite differences, and what rounding may do to them.
+# Steps of the finite differences, and their rounding errors.
 STEP, ROUNDING = 1e-5, 1e-4
 
 
@@ -22,7 +22,7 @@ def check_psi(
     psi : Psi
         Native, or a Python one behind ``PythonPsi``.
     margins, losses : array, optional
-        Values of h and g to check; -10 .. 10 and 0 .. 10 by default.  Surrogates give those up to
+        Values of h and g to check; -10 .. 10 and 0 .. 10 by default.  Surrogates check up to
         the largest loss of the data.
     random_state : int, default=0
     pairs : int, default=300
@@ -31,9 +31,9 @@ def check_psi(
     Raises
     ------
     ValueError
-        Naming the point where the property, or a derivative, fails.
+        The message names the point where the property, or a derivative, fails.
     ImportError
-        When it was compiled against another C API.
+        If it was compiled against another C API.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def _one_sided(psi: Any, h: float, g: float, step: float, name: str) -> tuple[fl
 
 
 def _check_shape(psi: Any, points: list[tuple[float, float]]) -> None:
-    """Refuse a psi that is not affine or convex where it says so."""
+    """Refuse a psi that is declared affine or convex in h, but is not."""
     if not psi.convex:
         return
     for h, g in points:

@@ -1,4 +1,4 @@
-"""Searches by name, and what each needs."""
+"""Searches by name, and their requirements."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ def make_search(name: Any, max_calls: int = 50, tol: float | None = None) -> Any
     Parameters
     ----------
     name : str or Search
-        A search that a plugin brings, such as "convex-hull", "angular", "bisecting", "binary",
-        "sarawagi" or "exact"; a native search passes through.
+        A search from a plugin, such as "convex-hull", "angular", "bisecting", "binary",
+        "sarawagi" or "exact"; a native search is returned unchanged.
     max_calls : int, default=50
-        Largest number of oracle calls per search.
+        Most oracle calls per search.
     tol : float, optional
-        Relative accuracy; the search's own by default.
+        Relative accuracy; by default the search's default.
 
     Returns
     -------
@@ -28,9 +28,9 @@ def make_search(name: Any, max_calls: int = 50, tol: float | None = None) -> Any
     Raises
     ------
     ValueError
-        When no plugin provides such a search, or its settings are wrong.
+        If no plugin provides the search, or its settings are wrong.
     TypeError
-        When a plugin's factory makes something else.
+        If a plugin's factory returns anything but a search.
 
     Examples
     --------
@@ -63,17 +63,17 @@ def check_search(search: Any, psi: Any, cones: Any, counts: Any, structure: str)
     psi : Psi
     cones : ConeOracle, or None
     counts : CountOracle, or None; for the 0-1 loss KBest, or None
-        Powers that the structure has; a search uses those that it needs.
+        Powers of the structure; a search uses those that it needs.
     structure : str
         Its name, for the message.
 
     Raises
     ------
     ValueError
-        When the search knows the product ``(h + 1) g`` alone and psi is another, or the structure
+        If the search needs the product ``(h + 1) g`` and psi is another function, or the structure
         lacks the power that the search needs.
     ImportError
-        When the search was compiled against another C API.
+        If the search was compiled against another C API.
     """
     abi.refuse_stale(search)
     if search.product_only and not psi.product:

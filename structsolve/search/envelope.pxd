@@ -1,8 +1,8 @@
-# Bounds of psi below the lines h + lam g <= bound that the oracle's answers are.
+# Bounds of psi below the lines h + lam g <= bound of the oracle's answers.
 from .view cimport View, Visit
 from .psi cimport Psi
 
-# The line of a visit at g; from its point, because bound loses h where lam is large.
+# The line of a visit at g, computed from its point: bound loses the digits of h for large lam.
 cdef inline double line_at(const Visit* visit, double g) noexcept nogil:
     return visit.h + visit.lam * (visit.g - g) + visit.above
 

@@ -1,1 +1,1 @@
-# Functions for other compiled modules alone.
+# Functions for other compiled modules only.

@@ -1,4 +1,4 @@
-"""Bounds of a search: the largest psi below the lines that the oracle's answers are."""
+"""Bounds of a search: the largest psi below the lines of the oracle's answers."""
 
 from libc.math cimport INFINITY, fabs, floor
 from .view cimport LINES, View, Visit
@@ -47,7 +47,7 @@ cdef double common_unit(double a, double b, double rounding) noexcept nogil:
         return b
     while b > rounding:
         rest = a - floor(a / b) * b
-        # A multiple but for rounding leaves nothing.
+        # A multiple, up to rounding, has no remainder.
         if b - rest <= rounding:
             rest = 0
         a, b = b, rest
@@ -55,8 +55,8 @@ cdef double common_unit(double a, double b, double rounding) noexcept nogil:
 
 
 cdef double grid_bound(const View* view, Psi psi) except? -1 nogil:
-    # As envelope_bound(), for g among the multiples of the unit alone, where there is one.  Labels
-    # have no others; mixtures with the truth, near g = 0, do not count.
+    # As envelope_bound(), but only for g among the multiples of the unit, if it exists.  Labels
+    # have no other g; mixtures with the truth, near g = 0, do not count.
     cdef double g, h, value, best = -INFINITY
     cdef Py_ssize_t j, k
     if view.unit == 0 or view.n_visits == 0:
@@ -84,7 +84,7 @@ cdef double envelope_bound(const View* view, Psi psi) except? -1 nogil:
     cdef int guard
     if view.n_visits == 0:
         return INFINITY
-    # The lowest line where g begins; of several the steepest.
+    # The lowest line at the smallest g; the steepest on ties.
     for j in range(1, view.n_visits):
         a, b = &view.visits[j], &view.visits[now]
         other, here = line_at(a, g), line_at(b, g)
@@ -93,7 +93,7 @@ cdef double envelope_bound(const View* view, Psi psi) except? -1 nogil:
     for guard in range(LINES + 1):
         a = &view.visits[now]
         h = line_at(a, g)
-        # Where does a steeper line cross this one first?
+        # The first crossing of this line by a steeper one.
         t, k = view.high, -1
         for j in range(view.n_visits):
             b = &view.visits[j]

@@ -1,6 +1,6 @@
 # build: glue
 # cython: auto_pickle=True
-"""Exact search by counting: where the loss is a count, the oracle finds the best label of each."""
+"""Exact search by counting: if the loss is a count, the best label for each count."""
 
 import numpy as np
 
@@ -21,17 +21,17 @@ cdef double MOST = 1000
 
 
 cdef bint _by_two(LabelPlane plane) noexcept nogil:
-    # The 0-1 loss, where no oracle counts.
+    # Key of the 0-1 loss, if no oracle counts.
     return (plane.g_loss.zero_one and plane.kbest is not None and plane.h_loss is None
             and plane.counts is None)
 
 
 cdef class Counting(Search):
-    """The exact integral maximiser of every psi that grows with h, for losses that count.
+    """The exact maximiser over labels of any psi that grows with h, for losses that are counts.
 
     A counting oracle (chains: dynamic programming in O(L^2 K^2)) gives the label of largest h for
     each value of the loss; one of them is best.  For the 0-1 loss these are the truth and the best
-    other label, one of the two best.  Such a call counts as one.
+    other label, found among the two best.  Such a call counts as one.
 
     Parameters
     ----------
@@ -47,14 +47,14 @@ cdef class Counting(Search):
     cpdef Py_ssize_t extra_bytes(self, LabelPlane plane, object labels=None) except -1:
         """Return the bytes for labels, values and scratch of the counting oracle.
 
-        See :meth:`Search.extra_bytes`. The true ``labels`` of all examples have to be there: the
-        largest count of their losses decides.
+        See :meth:`Search.extra_bytes`. The true ``labels`` of all examples are required: their
+        largest loss count decides.
 
         Raises
         ------
         ValueError
-            When there are no labels, when the loss does not decompose (but the 0-1 loss may), when
-            that of an example is no multiple of a unit, or when it lies on parts other than nodes.
+            If there are no labels, if the loss does not decompose (the 0-1 loss need not), if that
+            of an example is no multiple of a unit, or if it costs parts other than nodes.
         """
         cdef Py_ssize_t i, most = 0
         cdef double unit, offset
@@ -161,7 +161,7 @@ cdef class Counting(Search):
         return 0
 
     cdef int _two_best(self, LabelPlane plane, View* view, Psi psi, char* scratch) except -1 nogil:
-        # Put the two best labels among the points: one of them is the best but the truth.
+        # Add the two best labels to the points: one of them is the best wrong label.
         cdef Py_ssize_t length = plane.layout.label_size(view.i), j, n
         cdef const int* labels = plane.label_of(view, view.n)
         cdef double[2] values
@@ -171,7 +171,7 @@ cdef class Counting(Search):
         for j in range(n):
             if values[j] == -INFINITY:
                 continue
-            # They lie one behind the other, from the first free slot on.
+            # They are contiguous, from the first free slot on.
             memmove(plane.label_of(view, view.n), labels + j * length, length * sizeof(int))
             plane.place(view, view.n, &point)
             self.keep(plane, view, psi, &point, &known)
@@ -179,7 +179,7 @@ cdef class Counting(Search):
 
     cdef int _each_count(self, LabelPlane plane, View* view, Psi psi, double lam,
                          char* work) except -1 nogil:
-        # Put the best of the labels for each count among the points.
+        # Add the best label for each count to the points.
         cdef double unit, offset, value, h, best = -INFINITY
         cdef Py_ssize_t most = self._counts(plane, view, &unit, &offset), c, j, pick = -1
         cdef Py_ssize_t length = plane.layout.label_size(view.i), size

@@ -1,4 +1,4 @@
-# The upper hull of the points seen, and where on it psi is largest.
+# The upper hull of the points seen, and the maximiser of psi on it.
 from .base cimport Outcome
 from .plane cimport LabelPlane
 from .view cimport View

@@ -12,7 +12,7 @@ from .psi cimport Psi
 # First guess: a wrong node raises the margin error by this share of a typical score.
 cdef double SCALE = 0.3
 
-# Beyond this lam the loss decides, and h among labels of equal loss.
+# Beyond this lam the loss decides, then h on ties.
 cdef double LOSS = 1e12
 # With smaller tolerances, computing the bound after every call costs more than it saves.
 cdef double COARSE = 1e-6
@@ -23,7 +23,7 @@ cdef inline bint _before(const Point* a, const Point* b) noexcept nogil:
 
 
 cdef int upper_hull(const View* view, int* hull) noexcept nogil:
-    # hull <- the points of the upper hull by increasing g; returns how many.
+    # hull <- the points of the upper hull by increasing g; returns their number.
     cdef int[SLOTS] order
     cdef int j, k, n = 0
     cdef const Point* p = view.points
@@ -51,7 +51,7 @@ cdef int upper_hull(const View* view, int* hull) noexcept nogil:
 
 
 cdef inline double _lam(const Point* left, const Point* right) noexcept nogil:
-    # The lam for which two points are equally good.
+    # The lam at which two points are equally good.
     return (left.h - right.h) / (right.g - left.g)
 
 
@@ -80,7 +80,7 @@ cdef int best_on_hull(const View* view, Psi psi, const int* hull, int n,
 
 cdef double tangent(const View* view, Psi psi, const int* hull, int n, int position,
                     const Outcome* best) except? -1 nogil:
-    # The next lam: the edge's where the best point is on one, else that of psi's contour.
+    # The next lam: the edge's if the best point is on an edge, else that of psi's contour.
     cdef double dh, dg, lam
     cdef const Point* points = view.points
     if best.first != best.second:
@@ -103,7 +103,7 @@ cdef double tangent(const View* view, Psi psi, const int* hull, int n, int posit
 
 
 cdef double first_lam(LabelPlane plane, View* view, Psi psi) except? -1 nogil:
-    # Where to begin: psi's tangent in a point where half of the nodes are wrong, each by a typical
+    # The first lam: psi's tangent in a point where half of the nodes are wrong, each by a typical
     # score.
     cdef Py_ssize_t j, size = plane.layout.theta_size(view.i)
     cdef Py_ssize_t start = plane.layout.shared_size
@@ -129,11 +129,11 @@ cdef class ConvexHull(Search):
     Parameters
     ----------
     max_calls : int, default=50
-        Largest number of oracle calls.
+        Most oracle calls.
     tol : float, default=1e-9
         Relative accuracy.
     start : float, default=0
-        First lam of a search that knows no label but the truth; 0 for :func:`first_lam`.
+        First lam of a search that starts only from the truth; 0 for :func:`first_lam`.
 
     Examples
     --------
@@ -165,7 +165,7 @@ cdef class ConvexHull(Search):
             if lam <= LOSS:
                 guess = 0
             else:
-                # The truth alone is known, or labels without loss: raise lam step by step, up to
+                # Only the truth is known, or labels without loss: raise lam step by step, up to
                 # LOSS, beyond which rounding hides the scores.
                 if guess == 0:
                     first = guess = self.start if self.start > 0 else first_lam(plane, view, psi)
@@ -197,7 +197,7 @@ cdef class ConvexHull(Search):
                         return self.close(view, psi, out, out.bound)
                     break
             if view.unit > 0 and view.exact and self._settled(view, psi):
-                # Among labels nothing is left, whatever mixtures may do.
+                # No better label is left, though mixtures may be better.
                 break
             if self.tol >= COARSE:
                 n = upper_hull(view, hull)
@@ -225,7 +225,7 @@ cdef class ConvexHull(Search):
 
     cdef bint _touches(self, const View* view, Psi psi, double lam, Outcome* out) except -1 nogil:
         # Is the last line psi's tangent in the maximiser?  Then psi is nowhere larger below it.
-        # out.bound <- the value, and what rounding leaves between the point and the line.
+        # out.bound <- the value, plus the rounding error between the point and the line.
         cdef const Point* a = &view.points[out.first]
         cdef const Point* b = &view.points[out.second]
         cdef double h = (1 - out.share) * a.h + out.share * b.h, dh = 0, dg = 0, above

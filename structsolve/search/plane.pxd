@@ -16,7 +16,7 @@ cdef class LabelPlane:
     cdef readonly Oracle oracle
     cdef readonly Parts parts
     cdef readonly Loss g_loss, h_loss
-    # Powers of the structure; None where it has none, or nobody needs it.
+    # Powers of the structure; None if missing or not needed.
     cdef readonly KBest kbest
     cdef readonly CountOracle counts
     cdef readonly ConeOracle cones
@@ -24,25 +24,25 @@ cdef class LabelPlane:
     cdef readonly AugmentedOracle augmented
     cdef readonly double sign
     cdef readonly Py_ssize_t width          # entries of a fractional point
-    cdef readonly Py_ssize_t states         # of a node; 0 where there are no nodes
+    cdef readonly Py_ssize_t states         # of a node; 0 if there are no nodes
     # Largest count of g that the memory of a counting search has room for.
     cdef public Py_ssize_t most_counts
-    # By how much a point that is known lay above an answer's bound, by example: the largest so far.
+    # The largest excess so far of a known point over an answer's bound, by example.
     cdef readonly object shortfalls
     cdef double[::1] shortfall_view
     cdef int mode
     cdef Py_ssize_t scratch_bytes
-    # Room for what is still to come; see abi_number.pxd.
+    # Room for later members; see abi_number.pxd.
     cdef bint _flag0, _flag1, _flag2, _flag3
     cdef Py_ssize_t _room0, _room1, _room2, _room3
 
-    # The truth must stay where it is until the search ends.
+    # The truth must stay in place until the search ends.
     cdef View* begin(self, Py_ssize_t i, const double* theta, const int* truth,
                      char* work) except NULL nogil
     cdef int* label_of(self, View* view, int slot) noexcept nogil
     cdef int place(self, View* view, int slot, Point* out) except -1 nogil
     cdef int ask(self, View* view, double lam, int slot, Point* out) except -1 nogil
-    # Returns by how much points that are known lie above an answer with this bound, and notes it.
+    # Returns, and stores, the excess of known points over an answer's bound.
     cdef double known_above(self, View* view, double lam, const Point* out,
                             double above) noexcept nogil
     cdef void note(self, View* view, double shortfall, double scale) noexcept nogil

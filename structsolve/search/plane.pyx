@@ -1,8 +1,8 @@
 """The label plane: every label y of an example is a point ``(h(y), g(y))``.
 
 The oracle of a structure, called with a scaled loss, finds the point of largest ``h + lam g``.
-Searches (the other files of this folder) see points alone.  Only this file knows whether a point is
-a label or a fractional vertex of a relaxation.
+Searches (the other files of this folder) see only points.  Only this file distinguishes
+labels from fractional vertices of a relaxation.
 """
 
 from libc.math cimport INFINITY, fabs
@@ -21,19 +21,19 @@ import numpy as np
 
 from ..utils.arrays import check_numbers
 
-# How the oracle is called with a scaled loss.
+# Ways to call the oracle with a scaled loss.
 cdef enum:
     DECOMPOSES = 0      # the loss is added to the scores
     AUGMENTED = 1       # the oracle adds the loss itself: the scores are scaled instead
     ZERO_ONE = 2        # the truth, or the best other label
 
 
-# A loss counts where it is a multiple of its unit, and at most this many units.
+# A loss is a count if it is a multiple of its unit, and at most this many units.
 cdef double MOST = 1000
 
 
 cdef inline char* _take(char** rest, Py_ssize_t size) noexcept nogil:
-    # An aligned piece of memory; rest <- what is behind it.
+    # An aligned piece of memory; rest <- the memory after it.
     cdef char* piece = align(rest[0])
     rest[0] = piece + size
     return piece
@@ -51,7 +51,7 @@ cdef class LabelPlane:
     layout : PartLayout
     oracle, parts : Oracle, Parts
     loss : Loss
-        g is made of it.
+        The loss of g.
     h_loss : Loss, optional
         A second loss, added to the margin.
     kbest : KBest, optional
@@ -61,27 +61,27 @@ cdef class LabelPlane:
     cones : ConeOracle, optional
         For ``ask_in_cone``.
     relaxation : Relaxation, optional
-        Called in place of the oracle; its maximisers may be fractional.
+        Called instead of the oracle; its maximisers may be fractional.
     augmented : AugmentedOracle, optional
-        Called in place of the oracle where it knows ``loss``, there is no ``h_loss``, sign is 1,
+        Called instead of the oracle if it knows ``loss``, there is no ``h_loss``, sign is 1,
         and the oracle is exact or the loss does not decompose.
     sign : float, default=1
 
     Attributes
     ----------
     relaxed : bool
-        Is there a relaxation?
+        Whether there is a relaxation.
     exact : bool
         Answers are maxima, over labels or over the relaxation.
     shortfalls : ndarray of shape (n,)
-        By how much a known point of the example, the truth too, lay above the bound of an answer.
+        Largest excess of a known point of the example, or the truth, over an answer's bound.
     work_bytes : int
         Bytes of scratch memory that one search needs.
 
     Raises
     ------
     ValueError
-        When no oracle call can weigh this loss against the scores.
+        If no oracle call can weigh this loss against the scores.
     """
 
     def __init__(self, PartLayout layout not None, Oracle oracle not None, Parts parts not None,
@@ -98,7 +98,7 @@ cdef class LabelPlane:
             if start == layout.shared_size and layout.node_size:
                 self.states = layout.shapes[name][0]
         self.scratch_bytes = oracle.work_bytes
-        # An inexact oracle tells its bound for scores alone, not for augmented ones.
+        # An inexact oracle returns its bound only for scores, not for augmented ones.
         if (augmented is not None and augmented.knows(loss) and h_loss is None and sign == 1
                 and not self.relaxed and (oracle.exact or not loss.decomposes)):
             self.mode = AUGMENTED
@@ -134,7 +134,7 @@ cdef class LabelPlane:
         )
 
     def largest_loss(self, labels):
-        """Return the largest g of a label of any example, as far as the oracle finds it.
+        """Return the largest g of any label that the oracle finds.
 
         Parameters
         ----------
@@ -281,7 +281,7 @@ cdef class LabelPlane:
         for j in range(size):
             if view.scaled[j] != 0:
                 out.h -= view.theta[j] * view.scaled[j]
-                # A search for labels needs where the point lies, not its parts.
+                # A search for labels needs the point's coordinates, not its parts.
                 if self.width:
                     index[k], value[k] = <int>j, view.scaled[j]
                     k += 1
@@ -327,7 +327,7 @@ cdef class LabelPlane:
                        self.layout.label_size(i) * sizeof(int))
             self.place(view, slot, out)
             if not right and lam < INFINITY:
-                # The best label of all scores no less than the truth.
+                # The best label of all has at least the score of the truth.
                 self.note(view, -out.h, fabs(out.h))
             if lam < INFINITY and out.h + lam * out.g < 0:
                 out[0] = view.points[0]
@@ -356,7 +356,7 @@ cdef class LabelPlane:
                 view.high = min(view.high, out.g)
             return 0
         visit.lam, visit.h, visit.g, visit.above = lam, out.h, out.g, above
-        # What the oracle's comparisons cannot tell apart, among scores of this size.
+        # The resolution of the oracle's comparisons for scores of this size.
         visit.above += 4e-16 * (lam * fabs(out.g) + visit.above)
         visit.bound = out.h + lam * out.g + visit.above
         view.n_visits += 1
@@ -387,7 +387,7 @@ cdef class LabelPlane:
 
     cdef int ask_in_cone(self, View* view, double lam, double alpha, double beta, int slot,
                          Point* out) except -1 nogil:
-        # As ask(), for 1 + h and g within a cone; returns 0 where it is empty, else the Kind.
+        # Like ask(), for 1 + h and g within a cone; returns 0 if it is empty, else the Kind.
         cdef Cone cone
         cdef double value = 0
         cdef int kind
@@ -413,7 +413,7 @@ cdef class LabelPlane:
 
     cdef Py_ssize_t ask_kbest(self, View* view, double lam, Py_ssize_t k, int* labels,
                               double* values, char* scratch) except -1 nogil:
-        # labels, values <- the k best at lam; returns how many there are.
+        # labels, values <- the k best at lam; returns their number.
         memcpy(view.scaled, view.theta, self.layout.theta_size(view.i) * sizeof(double))
         if self.mode == DECOMPOSES:
             if self.h_loss is not None:
@@ -444,7 +444,7 @@ cdef class LabelPlane:
 
     cdef Py_ssize_t entries(self, View* view, const Point* point, double coef, Py_ssize_t n,
                             int* index, double* value) except -1 nogil:
-        # Append coef (mu(truth) - mu(point)) to n entries; returns how many there are then.
+        # Append coef (mu(truth) - mu(point)) to n entries; returns their new number.
         cdef Py_ssize_t i = view.i, k, count
         if point.kind == TRUTH or coef == 0:
             return n

@@ -1,4 +1,4 @@
-# psi(h, g): what a bi-criteria surrogate maximises over the labels' points (h, g).
+# psi(h, g), which a bi-criteria surrogate maximises over the labels' points (h, g).
 from structsolve.abi_number cimport structsolve_abi_marker
 
 cdef class Psi:
@@ -7,7 +7,7 @@ cdef class Psi:
     cdef readonly bint affine, convex
     # (h + 1) g, which the searches for a product can maximise.
     cdef readonly bint product
-    # Room for what is still to come; see abi_number.pxd.
+    # Room for later members; see abi_number.pxd.
     cdef bint _flag0, _flag1, _flag2, _flag3
     cdef Py_ssize_t _room0, _room1, _room2, _room3
     cdef double value(self, double h, double g) except? -1 nogil

@@ -4,7 +4,7 @@
 
 ``h`` is the margin error ``<theta, mu(y) - mu(y_i)>`` of a label, ``g`` its loss (Choi
 2018, chapter 3).  Where psi is positive it grows with both and is quasi-concave: its level sets
-``{psi >= c}`` are convex.  For that reason an oracle that only maximises ``h + lam g`` is enough to
+``{psi >= c}`` are convex.  So an oracle that only maximises ``h + lam g`` suffices to
 find the largest value.
 """
 
@@ -102,7 +102,7 @@ cdef class GeneralizedPsi(Psi):
     Parameters
     ----------
     alpha, beta : float
-        ``alpha > 0``, ``beta >= 0`` and ``0 <= alpha - beta <= 1``: others are not quasi-concave.
+        ``alpha > 0``, ``beta >= 0`` and ``0 <= alpha - beta <= 1``: else it is not quasi-concave.
     """
 
     cdef double alpha, beta
@@ -129,7 +129,7 @@ cdef class GeneralizedPsi(Psi):
             dg[0] = _slope(h + 1, self.beta, g)
             return 0
         first = _slope(h, self.beta, g) if self.beta else 0
-        # For g = 0 both may be infinite: the one with the smaller exponent rules.
+        # For g = 0 both may be infinite: the one with the smaller exponent dominates.
         dg[0] = first if isinf(first) else first + _slope(1, self.alpha, g)
         return 0
 
@@ -189,7 +189,7 @@ cdef class ProbLossPsi(Psi):
     Parameters
     ----------
     convex : bool
-        Go on from h = 0 with its tangent ``g + sqrt(g) h``: the one to train with.
+        For h > 0, use the tangent ``g + sqrt(g) h``; recommended for training.
     """
 
     def __init__(self, bint convex=True):
@@ -247,8 +247,8 @@ cdef class PythonPsi(Psi):
     Parameters
     ----------
     psi : object
-        With ``value(h, g)`` and ``partials(h, g) -> (dh, dg)``; ``affine`` and ``convex`` say what
-        it is in h (False where missing).
+        Has ``value(h, g)`` and ``partials(h, g) -> (dh, dg)``; ``affine`` and ``convex`` declare
+        these properties in h (False if missing).
     """
 
     cdef readonly object psi
@@ -265,7 +265,7 @@ cdef class PythonPsi(Psi):
         self.convex = self.affine or bool(getattr(psi, "convex", False))
 
     cdef object ask(self, str method, double h, double g):
-        # Call a method; what it raises becomes a ValueError that names the point.
+        # Call a method; its exception becomes a ValueError that names the point.
         try:
             return getattr(self.psi, method)(h, g)
         except Exception as error:

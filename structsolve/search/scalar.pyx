@@ -1,8 +1,8 @@
 # build: glue
 """Searches over lam for slack rescaling, ``max_y (1 + h) g``: binary, bisecting, Sarawagi-Gupta.
 
-They see one label per lam and keep the best.  They miss the maximum where it lies below the hull of
-the labels' points, or where they stop early; the bound includes what they may have missed.  In this
+They see one label per lam and keep the best.  They miss the maximum if it lies below the hull of
+the labels' points, or if they stop early; the bound includes what they may have missed.  In this
 file H = 1 + h; the truth has H = 1, so that the largest H + lam g is always positive.
 """
 
@@ -19,16 +19,16 @@ cdef inline bint _near(double a, double b, double tol) noexcept nogil:
 
 
 cdef class Scalar(Search):
-    """What the three share.
+    """The base of the three searches.
 
     Parameters
     ----------
     max_calls : int, default=50
-        Largest number of oracle calls.
+        Most oracle calls.
     tol : float, default=1e-9
         Relative accuracy.
     width : float, default=1e-3
-        It stops when the interval of lam has this relative width.
+        Stop when the interval of lam has this relative width.
     """
 
     cdef double width
@@ -130,8 +130,8 @@ cdef class Bisecting(Scalar):
 cdef class SarawagiGupta(Scalar):
     """Golden section on ``F(lam) = max_y H + lam g - 2 sqrt(xi lam)`` (Sarawagi and Gupta 2008).
 
-    ``xi`` is the best value known: first of the labels of the last search, or of the label for the
-    first lam; it is raised as better labels are seen.  A label is better exactly where
+    ``xi`` is the best known value: first that of the labels of the last search, or of the label for
+    the first lam; it rises as better labels are seen.  A label is better exactly if
     ``H - xi/g > 0``, and the smallest F bounds that from above.
 
     Parameters

@@ -15,9 +15,9 @@ class SearchResult(NamedTuple):
     label : ndarray of int32
         Best label seen, encoded.
     value : float
-        psi of the label, or of the mixture where the surrogate is relaxed.
+        psi of the label, or of the mixture if the surrogate is relaxed.
     bound : float
-        No label (or mixture, where the surrogate is relaxed) has a larger psi.
+        No label (or mixture, if the surrogate is relaxed) has a larger psi.
     calls : int
         Oracle calls.
     mixture : list of tuple
@@ -44,7 +44,7 @@ def trace(surrogate: Any, i: int, theta: Any, truth: Any) -> SearchResult:
     Parameters
     ----------
     surrogate : Surrogate
-        A native one that searches.
+        A native surrogate that searches.
     i : int
         Number of the example.
     theta : ndarray of float64
@@ -59,7 +59,7 @@ def trace(surrogate: Any, i: int, theta: Any, truth: Any) -> SearchResult:
     Raises
     ------
     ValueError
-        When the surrogate does not search, or an argument does not fit the example.
+        If the surrogate does not search, or an argument does not fit the example.
 
     Examples
     --------

@@ -1,9 +1,9 @@
-# What one search on one example has seen of the label plane.
+# The state of one search on one example's label plane.
 from libc.math cimport fabs
 from libc.stdint cimport uint64_t
 from structsolve.abi_number cimport structsolve_abi_marker
 
-# Sums of such scores that differ by less are the same: linear programs are no better.
+# Sums of such scores that differ by less are equal: linear programs are no more accurate.
 cdef inline double rounding_of(const double* theta, Py_ssize_t size) noexcept nogil:
     cdef double most = 0
     cdef Py_ssize_t j
@@ -22,33 +22,33 @@ cdef enum Kind:
 
 cdef struct Point:
     double h, g
-    double shift        # the part of h that no weight changes
+    double shift        # the part of h that does not depend on weights
     uint64_t key        # equal labels have equal keys
     Kind kind
-    int slot            # where its label or parts are; -1 for the truth
+    int slot            # slot of its label or parts; -1 for the truth
     Py_ssize_t nnz      # parts of a fractional point
 
 cdef struct Visit:      # one answer of the oracle: h + lam g <= bound for every label
     double lam, bound, h, g
-    double above        # bound - (h + lam g): what an inexact oracle may have missed
+    double above        # bound - (h + lam g): the possible error of an inexact oracle
 
 cdef struct View:       # one search on one example; the work memory begins with it
     Py_ssize_t i
     const double* theta
     const int* truth    # the true label
-    double truth_score  # once costs are there
-    double low, high    # where g may lie
+    double truth_score  # once costs are set
+    double low, high    # range of g
     double unit         # for a search among labels: g of a label is a multiple of it; else 0
     Py_ssize_t least, most      # these multiples
     int calls, n, n_visits
     bint has_costs
-    bint exact          # no answer so far has left a better one open
+    bint exact          # all answers so far are proven maxima
     double h_const, g_const
     Point points[SLOTS]
     Visit visits[LINES]
     double* scaled      # theta + lam cost
-    double* costs       # of g, once asked for
-    double* shifts      # of h, where it has a loss of its own
+    double* costs       # of g, once requested
+    double* shifts      # of h, if it has a separate loss
     double* mu
     int* labels
     double* values      # parts of fractional points

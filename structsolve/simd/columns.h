@@ -21,8 +21,8 @@ typedef struct {
                  const int *cols, const double *W, ptrdiff_t stride, double *out);
 } ss_column_loops;
 
-/* A few columns at a time, known to the compiler, keep what a loop over columns would reload.  Where
- * there are more, scatter takes a row of W at a time, which lies in the cache for all of them. */
+/* A few columns at a time, a number known to the compiler, keep values in registers.  For more
+ * columns, scatter takes a row of W at a time, which stays in the cache for all of them. */
 #define SS_IN_FOURS(FUNCTION, ...)                                                                 \
   for (; m >= 4; m -= 4, cols += 4, per_column += 4) FUNCTION(4, __VA_ARGS__);                     \
   if (m == 3) FUNCTION(3, __VA_ARGS__);                                                            \

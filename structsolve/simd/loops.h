@@ -2,8 +2,8 @@
  * sum-product recursions.  Here is the table of them; the loops are in loops_tables.h, which
  * loops.pyx compiles once for all modules.
  *
- * Three versions of each: AVX-512, AVX2+FMA and plain C, chosen once per process by what the
- * processor has (STRUCTSOLVE_SIMD=avx512|avx2|plain asks for a lesser one).  They differ by
+ * Each has three versions: AVX-512, AVX2+FMA and plain C, chosen once per process by the
+ * processor (STRUCTSOLVE_SIMD=avx512|avx2|plain selects a lesser one).  They differ by
  * rounding only.  Builds need no -march flag. */
 #ifndef STRUCTSOLVE_LOOPS_H
 #define STRUCTSOLVE_LOOPS_H

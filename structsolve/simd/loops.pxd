@@ -1,4 +1,4 @@
-# What Cython sees of loops.h: one table of function pointers per padded row width.
+# Cython declarations of loops.h: one table of function pointers per padded row width.
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int32_t
 from structsolve.abi_number cimport structsolve_abi_marker

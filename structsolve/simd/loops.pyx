@@ -1,4 +1,4 @@
-"""The vector loops, compiled here once; other modules have their addresses from ``ss_loops``."""
+"""The vector loops, compiled here once; other modules get their addresses from ``ss_loops``."""
 
 from libc.stddef cimport ptrdiff_t
 

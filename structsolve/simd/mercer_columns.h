@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 /* Wider vectors where the processor has them; products are rounded before they are added, so that
-   every version gives the same numbers.  Sanitizers do not like the resolvers. */
+   every version gives the same numbers.  Sanitizers do not support the resolvers. */
 #if defined(__GLIBC__) && defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define SS_WIDE __attribute__((target_clones("avx2", "default")))

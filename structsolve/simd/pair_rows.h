@@ -1,4 +1,4 @@
-/* Which rows of a kernel model should move next: those where a step on the dual gains most.
+/* Choice of the rows of a kernel model to move next: those where a dual step gains most.
  *
  * Three versions of each loop, chosen like those of loops_tables.h.  They round every operation, and
  * of equal gains they take the first row: all give the same answers, to the last bit. */

@@ -1,4 +1,4 @@
-/* A cache line that will be read soon; nothing where the compiler has no word for it. */
+/* A cache line that will be read soon; no operation if the compiler has no such instruction. */
 #ifndef STRUCTSOLVE_PREFETCH_H
 #define STRUCTSOLVE_PREFETCH_H
 

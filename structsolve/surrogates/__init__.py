@@ -1,7 +1,7 @@
 """Layer 4: surrogates, which turn one example's part scores into a cut ``(p, b)`` and a bound.
 
-Takes operators of a structure and sizes of its parts; hands on cuts.  It sees neither weights nor
-features.
+It takes operators of a structure and sizes of its parts, and returns cuts.  It uses neither weights
+nor features.
 """
 
 from .bicriteria import BiCriteria

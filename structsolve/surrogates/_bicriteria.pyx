@@ -19,7 +19,7 @@ from .base cimport Cut, Surrogate
 from ..structure.calls import check_label, label_of, scores_of
 from ..utils.arrays import aligned_zeros, check_finite
 
-# Labels that an example remembers from its last search.
+# Labels kept for an example from its last search.
 cdef enum:
     MEMORY = 16
 
@@ -33,17 +33,17 @@ cdef class BiCriteriaSurrogate(Surrogate):
     psi : Psi
     search : Search
     relaxed : bool
-        The maximum over the hull of the points, which may be a mixture of two labels, instead of
-        the maximum over labels.
+        Maximise over the hull of the points, where a mixture of two labels may be best, instead
+        of over labels.
     warm_start : bool
-        Begin each search at the labels where the example's last one ended.
+        Start each search from the labels at which the example's last search ended.
     max_kbest : int
-        Largest number of best labels that are listed to find an integral maximum below the hull;
+        Most labels to list by k-best to find an integral maximum below the hull;
         0 for none.
     labels : ndarray of int32, optional
-        True labels of all examples, one after the other: searches that count make room for them.
+        True labels of all examples, one after the other: searches that count need them.
     closer : Search, optional
-        Finds the best label where ``search`` leaves open which it is.
+        Finds the best label if ``search`` does not.
     """
 
     cdef readonly LabelPlane plane
@@ -60,8 +60,8 @@ cdef class BiCriteriaSurrogate(Surrogate):
     cdef int64_t[::1] most
     cdef uint64_t[::1] unit_truth
     cdef int64_t[::1] searches_view, calls_view
-    # What each example remembers: how many labels, their losses, the labels, the last lam, which
-    # is -1 where the closer was needed.
+    # Memory of each example: number of labels, their losses, the labels, the last lam, which
+    # is -1 if the closer was needed.
     cdef object held, held_labels, lams
     cdef int8_t[::1] held_view
     cdef double[::1] lam_view
@@ -110,12 +110,12 @@ cdef class BiCriteriaSurrogate(Surrogate):
         return int(self.searches.sum()), int(self.calls.sum())
 
     def allow(self, double gap):
-        """Tell the relaxation, where one call of it is a search; see the base."""
+        """Pass the gap to the relaxation, if one call of it is a search; see the base."""
         if self.plane.relaxation is not None and self.search.max_calls == 1:
             self.plane.relaxation.allow(gap)
 
     def shortfalls(self):
-        """Return by how much known labels scored more than the oracle's bounds; see the base."""
+        """Return the excess of known labels' scores over the oracle's bounds; see the base."""
         return self.plane.shortfalls
 
     def memory_of_examples(self):
@@ -129,7 +129,7 @@ cdef class BiCriteriaSurrogate(Surrogate):
         Raises
         ------
         ValueError
-            When an array is missing or does not fit these examples.
+            If an array is missing or does not fit these examples.
         """
         mine = self.memory_of_examples()
         for name, array in mine.items():
@@ -176,7 +176,7 @@ cdef class BiCriteriaSurrogate(Surrogate):
         Raises
         ------
         ValueError
-            When an argument does not fit the example, or theta is not finite.
+            If an argument does not fit the example, or theta is not finite.
         """
         cdef const double[::1] scores = scores_of(self, i, theta)
         cdef const int[::1] given = label_of(self, i, truth, "truth")
@@ -215,7 +215,7 @@ cdef class BiCriteriaSurrogate(Surrogate):
             if self.lam_view[i] > 0:
                 lam = self.lam_view[i]
         if self.closer is not None and self.warm and self.lam_view[i] < 0:
-            # It was needed the last time, and likely is again.
+            # It was needed last time, and probably is again.
             self.closer.run(self.plane, view, self.psi, -1, outcome, rest)
             return view
         self.search.run(self.plane, view, self.psi, lam, outcome, rest)
@@ -263,7 +263,7 @@ cdef class BiCriteriaSurrogate(Surrogate):
         return 0
 
     cdef inline int* _labels_kept(self, Py_ssize_t i) noexcept nogil:
-        # Those of the last examples may be empty, and so may all be.
+        # The last examples may have none, and so may all.
         return (&self.label_view[0] + MEMORY * self.layout.label_offsets[i]
                 if self.label_view.shape[0] else NULL)
 
@@ -287,7 +287,7 @@ cdef class BiCriteriaSurrogate(Surrogate):
         cdef int[MEMORY] kept
         cdef int j, k, n = 0, wanted
         cdef const Point* point
-        # The maximiser and the best label, then what was seen last.
+        # The maximiser and the best label, then the newest labels.
         for j in range(3 + view.n):
             wanted = (outcome.first if j == 0 else outcome.second if j == 1
                       else outcome.label if j == 2 else view.n + 2 - j)

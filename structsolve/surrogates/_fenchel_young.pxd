@@ -1,4 +1,4 @@
-# Surrogates max_mu G(mu) + <theta, mu - mu(y_i)>, made of a projection.
+# Surrogates max_mu G(mu) + <theta, mu - mu(y_i)>, from a projection.
 from ..operators cimport Parts, Projection
 from .base cimport Surrogate
 
@@ -11,7 +11,7 @@ cdef class FenchelYoung(Surrogate):
     cdef readonly Py_ssize_t state_rows
     cdef bint of_state, of_squares
     cdef Py_ssize_t vector_bytes
-    # -G(mu(truth)), which is added to H_i so that it is 0 where theta leaves no doubt.  index and
+    # -G(mu(truth)), which is added to H_i so that it is 0 for certain predictions.  index and
     # value are scratch of max_entries, work is of work_bytes.
     cdef double offset(self, Py_ssize_t i, const int* truth, int* index, double* value,
                        char* work) except? -1 nogil

@@ -14,8 +14,8 @@ cdef class FenchelYoung(Surrogate):
     """One call of a projection: the CRF, SparseMAP, the max-min margin.
 
     The maximiser mu gives the cut ``H_i(w) >= b - <theta_i(w), mu(y_i) - mu>``, which holds for
-    every w because mu does not depend on w.  Solvers that need cuts alone can use it; solvers that
-    evaluate G along a segment take the projection from it.
+    every w because mu does not depend on w.  Solvers that need only cuts can use it; solvers that
+    evaluate G along a segment use its projection.
 
     Parameters
     ----------
@@ -24,14 +24,14 @@ cdef class FenchelYoung(Surrogate):
     parts : Parts
         Bound to the same examples.
     at_truth : {"zero", "state", "squares"}, default="zero"
-        What ``-G(mu(y_i))`` is: 0; minus the projection's ``term`` of the truth's state; or half
-        the square of the truth's node parts.
+        Formula of ``-G(mu(y_i))``: 0; minus the projection's ``term`` of the truth's state; or
+        half the square of the truth's node parts.
     concave : {"", "entropy", "euclidean"}, default=""
         The distance in which G is strongly concave with modulus 1: the l1 norm between
-        distributions of labels, or the Euclidean norm between node parts; "" where it is not.
+        distributions of labels, or the Euclidean norm between node parts; "" if it is not.
     state_rows : int, default=0
-        Number of probabilities of labels that the projection's states begin with, where G is a
-        function of these; 0 where node parts are probabilities.
+        Number of label probabilities at the start of the projection's states, if G is a
+        function of these; 0 if node parts are probabilities.
     """
 
     def __init__(self, Projection projection not None, Parts parts not None,
@@ -53,7 +53,7 @@ cdef class FenchelYoung(Surrogate):
                 longest = max(longest, projection.state_size(i))
         self.max_entries = max(layout.max_theta, parts.max_entries)
         self.exact = projection.exact
-        # Holds the maximiser, and before it what the truth's offset is computed with.
+        # Scratch for the truth's offset, then the maximiser.
         self.vector_bytes = 8 * longest + 64
         self.work_bytes = self.vector_bytes + projection.work_bytes + 128
 
@@ -62,7 +62,7 @@ cdef class FenchelYoung(Surrogate):
         return self.projection.counts() if hasattr(self.projection, "counts") else None
 
     def memory_of_examples(self):
-        """Return what the projection remembers of its last answers, as arrays by name."""
+        """Return the projection's memory of its last answers, as arrays by name."""
         if hasattr(self.projection, "memory_of_examples"):
             return self.projection.memory_of_examples()
         return {}

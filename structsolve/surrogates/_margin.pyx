@@ -11,17 +11,17 @@ from ._one_label cimport OneLabel
 cdef class MarginRescaling(OneLabel):
     """One call of the loss-augmented oracle: margin rescaling.
 
-    What an inexact oracle may have missed is in the bound.
+    The bound includes the possible error of an inexact oracle.
 
     Parameters
     ----------
     layout, oracle, parts, loss
-        As of OneLabel.
+        See OneLabel.
     kbest : KBest, optional
-        For the 0-1 loss, where it does not decompose.
+        For the 0-1 loss, if it does not decompose.
     augmented : AugmentedOracle, optional
-        Used where it knows ``loss``, unless the oracle is inexact and the loss decomposes: it
-        tells no bound.
+        Used if it knows ``loss``, unless the oracle is inexact and the loss decomposes: it
+        returns no bound.
 
     Raises
     ------
@@ -88,7 +88,7 @@ cdef class MarginRescaling(OneLabel):
                 cut.b = self.loss.value(i, truth, label)
         margin = self.point_to(i, theta, truth, label, cut)
         if not best_is_truth:
-            # The best label of all scores no less than the truth.
+            # The best label of all has at least the score of the truth.
             self.note(i, theta, -margin, 0)
         cut.bound = cut.b + margin + missed
         cut.calls = 1

@@ -11,7 +11,7 @@ cdef class OneLabel(Surrogate):
     cdef object shortfall_owner
     cdef double[::1] shortfall_view
 
-    # A label that is known scored so much more than the oracle's bound, more than by rounding?
+    # Stores the excess of a known label's score over the oracle's bound, beyond rounding.
     cdef void note(self, Py_ssize_t i, const double* theta, double shortfall,
                    double scale) noexcept nogil
     # cut's entries and key <- those of the label; returns its score less that of the truth.

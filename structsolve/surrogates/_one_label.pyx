@@ -1,4 +1,4 @@
-"""What surrogates share whose cut is that of one label: the operators, and how a cut is written."""
+"""The base of surrogates whose cut is that of one label: operators, and writing of cuts."""
 
 import numpy as np
 
@@ -8,13 +8,13 @@ from ..structure.label_key cimport label_key
 
 
 cdef class OneLabel(Surrogate):
-    """Holds what such a surrogate needs, and writes entries and key of a label's cut.
+    """Holds the operators, and writes entries and key of a label's cut.
 
     Parameters
     ----------
     layout : PartLayout
     oracle, parts, loss : Oracle, Parts, Loss
-        Of the structure, bound to the same examples.
+        The structure's operators, bound to the same examples.
     """
 
     def __init__(self, PartLayout layout not None, Oracle oracle not None, Parts parts not None,
@@ -29,7 +29,7 @@ cdef class OneLabel(Surrogate):
         self.shortfall_view = self.shortfall_owner
 
     def shortfalls(self):
-        """Return by how much known labels scored more than the oracle's bounds; see the base."""
+        """Return the excess of known labels' scores over the oracle's bounds; see the base."""
         return self.shortfall_owner
 
     cdef void note(self, Py_ssize_t i, const double* theta, double shortfall,

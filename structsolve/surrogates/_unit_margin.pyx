@@ -13,26 +13,26 @@ from ._one_label cimport OneLabel
 
 cdef int _unbounded(Py_ssize_t i) except -1 with gil:
     raise ValueError(
-        f"example {i}: a label other than the truth has the loss 0, by which its margin cannot be "
-        "divided; use a loss that is positive for every wrong label, or surrogate='margin'"
+        f"example {i}: a label other than the truth has the loss 0, so its margin cannot be "
+        "divided by it; use a loss that is positive for every wrong label, or surrogate='margin'"
     )
 
 
 cdef class UnitMarginRescaling(OneLabel):
     """Dinkelbach's method: the oracle maximises ``h - t g`` while the best ratio t rises.
 
-    The first t is -1, which is margin rescaling: where no label is above 0, no ratio is above -1.
+    The first t is -1, which is margin rescaling: if no label is above 0, no ratio is above -1.
     Every further label has a larger ratio; there are finitely many, and few are seen.
 
     Parameters
     ----------
     layout, oracle, parts, loss
-        As of OneLabel.
+        See OneLabel.
 
     Raises
     ------
     ValueError
-        When the oracle may miss the best label, or the loss does not decompose.
+        If the oracle may miss the best label, or the loss does not decompose.
     """
 
     cdef Py_ssize_t label_bytes
@@ -40,7 +40,7 @@ cdef class UnitMarginRescaling(OneLabel):
     def __init__(self, PartLayout layout not None, Oracle oracle not None, Parts parts not None,
                  Loss loss not None):
         if not loss.decomposes:
-            # Margin rescaling takes the 0-1 loss too, and no other of this kind.
+            # Among losses that do not decompose, margin rescaling takes only the 0-1 loss.
             other = "; use surrogate='margin'" if loss.zero_one else ""
             raise ValueError(
                 f"surrogate 'unit-margin' needs a loss that decomposes over the parts, which "
@@ -63,7 +63,7 @@ cdef class UnitMarginRescaling(OneLabel):
         cdef int* best = label + size
         cdef char* scratch = align(work + self.theta_bytes + self.label_bytes)
         cdef double value, bound, h, g, ratio = -1
-        # Until there is a better one, the cut is that of the truth: 0.
+        # Without a better label, the cut is that of the truth: 0.
         memcpy(best, truth, size * sizeof(int))
         cut.calls = 0
         while True:
@@ -73,10 +73,10 @@ cdef class UnitMarginRescaling(OneLabel):
             cut.calls += 1
             g = self.loss.value(i, truth, label)
             h = self.point_to(i, theta, truth, label, cut)
-            # The best label of before has exactly 0, and so has the truth.
+            # The previous best label has exactly 0, and so has the truth.
             self.note(i, augmented, ratio * g - h, fabs(h))
             if not g > 0:
-                # Rounding may hide how small a ratio is; a margin that is there is another matter.
+                # Rounding may hide a tiny ratio, but not a margin.
                 if h > 0:
                     return _unbounded(i)
                 break

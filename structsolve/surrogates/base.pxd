@@ -1,4 +1,4 @@
-# What a surrogate gives a solver: cuts (p, b) with H_i(w) >= b - <theta_i(w), p> for every w.
+# A surrogate's output for solvers: cuts (p, b) with H_i(w) >= b - <theta_i(w), p> for every w.
 from libc.stdint cimport uint64_t
 from structsolve.abi_number cimport structsolve_abi_marker
 from ..operators cimport Operator

@@ -6,7 +6,7 @@ cdef class Surrogate(Operator):
     """Turns part scores and true label of example i into a cut ``(p, b)`` and an upper bound.
 
     ``H_i(w) >= b - <theta_i(w), p>`` holds for every w, with equality for the given scores when
-    ``exact``.  A surrogate never sees weights or features.  Truths are arguments: it holds no
+    ``exact``.  A surrogate uses no weights or features.  Truths are arguments: it holds no
     labels.
 
     Parameters
@@ -19,7 +19,7 @@ cdef class Surrogate(Operator):
     max_entries : int
         Largest number of entries of a cut.
     exact : bool
-        No search misses anything: the bound is the cut's own value.
+        Every search is exact: the bound is the cut's value.
     affine : bool
         ``H_i`` is the largest of finitely many cuts (or of their mixtures): BCFW has a dual.
     convex : bool
@@ -35,33 +35,33 @@ cdef class Surrogate(Operator):
         Returns
         -------
         tuple of int, or None
-            None where every search is one call.
+            None if every search is one call.
         """
         return None
 
     def allow(self, double gap):
-        """Let the bound of a cut exceed its value by so much, from now on.
+        """From now on, let the bound of a cut exceed its value by this gap.
 
-        The truth of a cut and of its bound does not depend on it.  Here it changes nothing.
+        Cuts and bounds stay valid for any gap.  The base class ignores it.
 
         Parameters
         ----------
         gap : float
-            0 for answers as accurate as ever.
+            0 for the usual accuracy.
         """
 
     def shortfalls(self):
-        """Return by how much a label that is known scored more than the oracle's bound.
+        """Return the excess of known labels' scores over the oracle's bounds.
 
         Returns
         -------
         ndarray of shape (n,), or None
-            The largest so far of every example, beyond rounding; None where nothing is compared.
+            The largest so far of every example, beyond rounding; None if scores are not compared.
         """
         return None
 
     def memory_of_examples(self):
-        """Return what each example remembers of its last search, for checkpoints.
+        """Return the memory of each example's last search, for checkpoints.
 
         Returns
         -------

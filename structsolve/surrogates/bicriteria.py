@@ -15,7 +15,7 @@ from ..utils.params import Params
 from ._bicriteria import BiCriteriaSurrogate
 from .checks import pick_relaxation, refuse_wrong_truths
 
-# These are known to be what the searches need.
+# These are known to satisfy the searches' conditions.
 OURS = (GeneralizedPsi, BetaPsi, LogPsi, ProbLossPsi, RatioPsi)
 
 
@@ -23,16 +23,16 @@ class BiCriteria(Params):
     """``max_y psi(h(y), g(y))`` with the margin error h and the loss g (Choi 2018).
 
     ``h(y) = <theta_i, mu(y) - mu(y_i)>`` and ``g(y) = L(y, y_i)``.  The oracle of margin rescaling
-    is enough: it finds ``argmax h + lam g``, a few times per example.
+    suffices: it finds ``argmax h + lam g``, a few times per example.
 
     Parameters
     ----------
     psi : object
-        With ``value(h, g)`` and ``partials(h, g)``, which returns both partial derivatives; a
-        compiled :class:`structsolve.search.psi.Psi` is called without Python.  Where it is
-        positive it must grow with h and g and be quasi-concave, which is checked on a grid of
+        Has ``value(h, g)`` and ``partials(h, g)``, which returns both partial derivatives; a
+        compiled :class:`structsolve.search.psi.Psi` is called without Python.  Where psi is
+        positive it must grow with h and g and be quasi-concave.  This is checked on a grid of
         points, up to the largest loss that a label of the training data can have.  ``affine``
-        and ``convex`` say what it is in h (False where missing): affine ones have a dual and
+        and ``convex`` declare these properties in h (False if missing): affine ones have a dual and
         train with every solver, convex ones with cutting planes and SGD, others with SGD.
     search : str or Search, default="auto"
         "convex-hull" (any psi), "exact" (structures that count, such as chains), and for slack
@@ -100,7 +100,7 @@ class BiCriteria(Params):
         Raises
         ------
         ValueError
-            Where psi is not increasing and quasi-concave, or its parameters are no numbers.
+            If psi is not increasing and quasi-concave, or its parameters are no numbers.
         """
         psi = self._psi()
         if type(psi) not in OURS:
@@ -117,7 +117,7 @@ class BiCriteria(Params):
         return self.psi if isinstance(self.psi, Psi) else PythonPsi(self.psi)
 
     def _axes(self, task: Any) -> dict[str, Any]:
-        # Parts of h and g: "g_loss", and "h_loss" and "sign" if need be.
+        # Parts of h and g: "g_loss", and "h_loss" and "sign" if needed.
         return {"g_loss": task.loss}
 
     def bind(self, task: Any) -> Any:
@@ -135,7 +135,7 @@ class BiCriteria(Params):
         Raises
         ------
         ValueError
-            Where psi, search, loss and the structure's oracle are incompatible.
+            If psi, search, loss and the structure's oracle are incompatible.
         """
         if self.max_kbest < 0:
             raise ValueError(
@@ -153,7 +153,7 @@ class BiCriteria(Params):
             )
         cones = task.power("cones") if search.constrained else None
         counts = task.power("counts") if search.counting and decomposes else None
-        # The 0-1 loss counts to one: the two best labels will do.
+        # The 0-1 loss counts to one: the two best labels suffice.
         able = task.power("kbest") if counts is None and axes["g_loss"].zero_one else counts
         check_search(search, psi, cones, able, task.space.structure.name)
         relaxation = pick_relaxation(None, task) if search.fractional and decomposes else None
@@ -210,7 +210,7 @@ def _plane(task: Any, axes: dict[str, Any], **powers: Any) -> Any:
 
 
 def _counts(task: Any, axes: dict[str, Any]) -> bool:
-    """Return whether the oracle answers for every count, and the loss is one."""
+    """Return whether the oracle answers for every count, and the loss is a count."""
     counts = task.power("counts")
     if counts is None or not axes["g_loss"].decomposes:
         return False

@@ -15,7 +15,7 @@ CutCall = namedtuple("CutCall", "index value b bound key calls")
 
 
 def cut(Surrogate surrogate not None, Py_ssize_t i, theta, truth, room=None):
-    """One cut of a surrogate: ``H_i(w) >= b - <theta_i(w), p>``.
+    """Return one cut of a surrogate: ``H_i(w) >= b - <theta_i(w), p>``.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ def cut(Surrogate surrogate not None, Py_ssize_t i, theta, truth, room=None):
     truth : ndarray of int32
         The true label, encoded.
     room : callable, optional
-        Gives the memory to write to.
+        Returns the memory to write to.
 
     Returns
     -------
@@ -37,7 +37,7 @@ def cut(Surrogate surrogate not None, Py_ssize_t i, theta, truth, room=None):
     Raises
     ------
     ValueError
-        When an argument does not fit the example.
+        If an argument does not fit the example.
 
     Examples
     --------

@@ -26,7 +26,7 @@ def pick_relaxation(relaxed: bool | None, task: Any) -> Any:
     Raises
     ------
     ValueError
-        Where ``relaxed`` is True, and the structure has no relaxation.
+        If ``relaxed`` is True and the structure has no relaxation.
     """
     oracle, wanted = task.oracle, relaxed
     if wanted is None:
@@ -41,7 +41,7 @@ def pick_relaxation(relaxed: bool | None, task: Any) -> Any:
 
 
 def refuse_wrong_truths(task: Any) -> None:
-    """Refuse a task loss that is not 0 at the truth, where truths are known.
+    """Refuse a task loss that is not 0 at the truth, if truths are known.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def refuse_wrong_truths(task: Any) -> None:
     Raises
     ------
     ValueError
-        Naming the first such example and its loss.
+        The message names the first such example and its loss.
     """
     if task.labels is None:
         return

@@ -23,7 +23,7 @@ class CutSurrogate(Params):
     convex : bool, default=True
         Every cut lies below ``H_i`` everywhere: cutting planes have a lower bound.
     exact : bool, default=True
-        ``H_i(theta)`` is the cut's own value.  False: ``cut`` returns an upper bound too.
+        ``H_i(theta)`` is the cut's value.  If False, ``cut`` also returns an upper bound.
 
     Examples
     --------
@@ -53,7 +53,7 @@ class CutSurrogate(Params):
     exact = True
 
     def cut(self, task: Any, i: int, theta: np.ndarray, truth: np.ndarray) -> tuple[Any, ...]:
-        """Return the cut ``H_i(w) >= b - <theta_i(w), p>``, valid for all w, that is largest now.
+        """Return the largest cut ``H_i(w) >= b - <theta_i(w), p>`` at theta, valid for all w.
 
         Parameters
         ----------
@@ -73,7 +73,7 @@ class CutSurrogate(Params):
         value : array of float
         b : float
         bound : float
-            An upper bound of ``H_i`` at these scores; only where ``exact`` is False.
+            An upper bound of ``H_i`` at these scores; only if ``exact`` is False.
         """
         raise NotImplementedError(f"{type(self).__name__} does not implement cut()")
 

@@ -19,7 +19,7 @@ class Projected(Params):
     """
 
     name = "projected"
-    #: Whether it depends on the task loss.
+    #: Whether the surrogate depends on the task loss.
     reads_loss = True
     #: Distance in which G is strongly concave, for solvers that use it.
     concave = ""
@@ -29,7 +29,7 @@ class Projected(Params):
         raise NotImplementedError(f"{type(self).__name__} does not implement _projection()")
 
     def _at_truth(self, projection: Any) -> str:
-        # What -G(mu(y_i)) is, as FenchelYoung takes it.
+        # The formula of -G(mu(y_i)), an argument of FenchelYoung.
         return "zero"
 
     def bind(self, task: Any) -> Any:
@@ -47,7 +47,7 @@ class Projected(Params):
         Raises
         ------
         ValueError
-            Where the structure has no such projection.
+            If the structure has no such projection.
         """
         projection = self._projection(task)
         return FenchelYoung(
@@ -60,7 +60,7 @@ class Projected(Params):
 
 
 def _check_accuracy(surrogate: Any) -> None:
-    # max_iter and tol are checked even where a closed form needs neither.
+    # max_iter and tol are checked even if a closed form needs neither.
     number = (int, float, np.integer, np.floating)
     name, most, tol = surrogate.name, surrogate.max_iter, surrogate.tol
     if isinstance(most, bool) or not isinstance(most, (int, np.integer)) or most < 1:
@@ -75,7 +75,7 @@ class CRF(Projected):
     """Conditional random field: ``log sum_y exp <theta, mu(y)> - <theta, mu(y_i)>``.
 
     It does not depend on the loss.  G is the entropy of the distribution of labels, so the
-    structure must know its exact marginals; permutations do not (that is #P-hard).
+    structure must have exact marginals; permutations do not (they are #P-hard).
 
     Examples
     --------
@@ -100,8 +100,8 @@ class CRF(Projected):
             ) from None
         if not projection.gibbs:
             raise ValueError(
-                f"surrogate 'crf' needs exact marginals, and those of structure "
-                f"{task.space.structure.name!r} are not to be had (its entropy is that of the "
+                f"surrogate 'crf' needs exact marginals, which structure "
+                f"{task.space.structure.name!r} does not have (its entropy is that of the "
                 "marginals, not of labels); use surrogate='sparsemap', 'max-min' or 'margin'"
             )
         return projection
@@ -111,7 +111,7 @@ class SparseMAP(Projected):
     """SparseMAP: ``max_mu <theta, mu - mu(y_i)> - (||mu||^2 - ||mu(y_i)||^2) / 2`` (Niculae 2018).
 
     The squares are those of the node parts.  For ordered classes on thresholds, whose parts are
-    sums of the classes' probabilities, they are the squares of these probabilities.  Its marginals
+    sums of the class probabilities, they are the squares of these probabilities.  Its marginals
     are sparse: most labels have probability zero.  It does not depend on the loss.
 
     Parameters
@@ -161,13 +161,13 @@ class MaxMin(Projected):
     ----------
     geometry : {"auto", "labels", "entropy", "euclidean"}
         How to compute it. "auto" is "labels": solve the game between the labels found so far, and
-        add better ones from the oracle until there are none.  The other methods are geometries of
+        add better ones from the oracle until none is left.  The other methods are geometries of
         mirror prox; every iteration projects mu and nu twice.
     max_iter : int, default=10
         Maximum oracle calls, or iterations of mirror prox, per answer.
     tol : float, default=1e-4
         Stop an answer when its certificate is below this share of the surrogate's value.  Training
-        may use a coarser one while the example's dual variable is far from optimal.
+        may use a larger share while the example's dual variable is far from optimal.
     warm_start : bool, default=True
         Start each answer from the example's last one.
     closed_form : bool, default=True

@@ -1,4 +1,4 @@
-"""Margin rescaling, as users name it."""
+"""Margin rescaling and its variants, for users."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Margin(Params):
     ----------
     relaxed : bool, optional
         Maximise over the relaxation that the structure's oracle solves, whose answers may be
-        fractional, instead of over labels.  By default only where the oracle is exact over the
+        fractional, instead of over labels.  By default only if the oracle is exact over the
         relaxation but not over labels.
 
     Examples
@@ -52,7 +52,7 @@ class Margin(Params):
         Raises
         ------
         ValueError
-            When no oracle call can maximise the score plus this loss.
+            If no oracle call can maximise the score plus this loss.
         """
         relaxation = pick_relaxation(self.relaxed, task)
         if relaxation is not None:
@@ -78,7 +78,7 @@ class LP(Margin):
     The loss-augmented scores are maximised over the polytope that the structure's oracle solves
     (``oracle="lp"`` for any structure that declares one).  Answers may be fractional.  The
     objective is an upper bound of the objective of "margin", and its minimum is found even where
-    the best label is hard to find.  Where all vertices are labels, it is "margin".
+    the best label is hard to find.  If all vertices are labels, it equals "margin".
 
     Examples
     --------
@@ -132,7 +132,7 @@ class UnitMargin(Params):
         Raises
         ------
         ValueError
-            When the oracle may miss the best label, or the loss does not decompose or is not 0 at
+            If the oracle may miss the best label, or the loss does not decompose or is not 0 at
             the truth.
         """
         refuse_wrong_truths(task)

@@ -21,7 +21,7 @@ def _real(name: str, value: Any) -> float:
 
 @dataclass(repr=False, eq=False)
 class _Named(BiCriteria):
-    """A row of the table: its own arguments, then those of the search, which are keywords."""
+    """A row of the table: its arguments, then the keywords of the search."""
 
     _: KW_ONLY
     search: Any = "auto"
@@ -172,7 +172,7 @@ class MicroF1(_Named):
     """Micro-F1: ``max_y (Hamming + h) / (|y| + |y_i|)``; without margin it is 1 - F1.
 
     ``|y|`` counts the labels of a set, or the nodes of a labeling that are not background.  The
-    loss of the estimator plays no part in it.
+    estimator's loss is not used.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ class MicroF1(_Named):
                 raise
             raise ValueError(
                 "surrogate 'micro-f1' counts the labels of nodes or of a set, which structure "
-                f"{space.structure.name!r} has not"
+                f"{space.structure.name!r} does not have"
             ) from None
         if task.labels is not None:
             count.check_truths(task.labels)

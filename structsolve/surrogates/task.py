@@ -21,7 +21,7 @@ class Asked:
     ----------
     space : Space
     loss, oracle
-        As of :class:`Task`.
+        See :class:`Task`.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class Asked:
         Parameters
         ----------
         name : str
-            As of :meth:`Task.power`.
+            See :meth:`Task.power`.
 
         Returns
         -------
@@ -59,7 +59,7 @@ class Asked:
 
 
 class Task:
-    """A structure and its examples as a surrogate sees them: no weights and no features.
+    """A structure and its examples for a surrogate, without weights and features.
 
     Parameters
     ----------
@@ -68,9 +68,9 @@ class Task:
         Features may be missing.  Labels may be missing too: truths are given at every call.
     loss : str or loss object, default="hamming"
     oracle : str or structsolve.lp.Backend, optional
-        A solver of linear programs over the structure's polytope, in place of its own oracle.
+        A solver of linear programs over the structure's polytope, instead of its oracle.
     layout : PartLayout, optional
-        Layout of these examples, if it has been made; for training.
+        Layout of these examples, if it exists; for training.
     asked : Asked, optional
         Factories of the same space, loss and oracle, from tasks for other examples.
 
@@ -120,7 +120,7 @@ class Task:
         self._powers: dict[str, Any] = {}
 
     def _refuse_unseen(self, labels: np.ndarray) -> None:
-        # A loss may have values for a label that training did not see; the parts have no place.
+        # A loss may have values for labels unseen in training; the parts have no place for them.
         n_states = self.parts.n_states
         beyond = np.flatnonzero(labels >= n_states) if n_states else np.zeros(0, int)
         if beyond.size:
@@ -131,13 +131,13 @@ class Task:
             )
 
     def power(self, name: str) -> Any:
-        """Return the operator of a power, bound to the examples; None where there is none.
+        """Return the operator of a power, bound to the examples; None if there is none.
 
         Parameters
         ----------
         name : str
-            A key of :data:`structsolve.structure.ask.POWERS`.  An LP backend has the powers of its
-            programs alone; every structure with a polytope has "cones".
+            A key of :data:`structsolve.structure.ask.POWERS`.  An LP backend has only the powers of
+            its programs; every structure with a polytope has "cones".
 
         Returns
         -------
