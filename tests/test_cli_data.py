@@ -259,7 +259,7 @@ def test_orders_become_ranks(tmp_path):
         (["--rows", "9:3"], "rows: found '9:3'"),
         (["--where", "fold"], "where: found 'fold'"),
         (["--option", "unpack"], "--option 'unpack': expected NAME=VALUE"),
-        (["--option", "colour=3"], "option colour: npz data have none; they take split, target"),
+        (["--option", "colour=3"], "option colour: unknown for npz data, which take split, target"),
     ],
 )
 def test_options_are_refused_before_data_are_read(capsys, tmp_path, options, message):
