@@ -23,14 +23,14 @@ def argmax(
     space : Space
     scores : Scores
     oracle : str or structsolve.lp.Backend, optional
-        A solver of linear programs in place of the structure's own oracle.
+        Solver of linear programs that replaces the structure's oracle.
     n_jobs : int, optional
         Threads.
 
     Returns
     -------
     labels : ndarray of int32 of shape (size of all labels,)
-        As the space encodes them, one after the other.
+        Encoded by the space, concatenated.
     values : ndarray of float64 of shape (n,)
         Scores of the labels.
     bounds : ndarray of float64 of shape (n,)
@@ -110,8 +110,8 @@ def marginals(
     Returns
     -------
     marginals : Scores
-        In arrays like those of ``scores``, but a shared block that is given has one array for each
-        example: shape (n, ...) with that of the block.
+        In arrays like those of ``scores``, but given shared blocks have one array for each example,
+        of shape (n, ...).
     values : ndarray of float64 of shape (n,)
         The maximum; for "entropy" ``log sum_y exp <theta, mu(y)>``.
 
@@ -159,7 +159,7 @@ def marginals_vjp(
     projection : str, default="entropy"
         As of :func:`marginals`.
     n_jobs : int, optional
-        Threads; no bit of the answer depends on it.
+        Threads; results do not depend on it, bit for bit.
 
     Returns
     -------

@@ -125,8 +125,8 @@ class Batches:
     ----------
     structure : Structure
     classes : int or sequence, optional
-        How many classes there are, or their names; by default as many as the last axis of the node
-        scores has.
+        Number of classes, or their names; by default the length of the last axis of the node
+        scores.
     """
 
     def __init__(self, structure: Any, classes: Any = None):

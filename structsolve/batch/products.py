@@ -34,7 +34,7 @@ def hessian_product(
     directions : Scores
         In arrays like those of ``scores``; blocks that are None are 0.
     labels : ndarray of int of shape (size of all labels,)
-        True labels as the space encodes them, one after the other.
+        True labels, encoded by the space, concatenated.
     surrogate : str or surrogate object, default="crf"
         A smooth one; as of :func:`value_and_gradient`, as are the others.
     loss : str or loss object, default="hamming"

@@ -34,16 +34,16 @@ def value_and_gradient(
         As of :func:`score_space`, or of a trained model.
     scores : Scores
     labels : ndarray of int of shape (size of all labels,)
-        True labels as the space encodes them, one after the other.
+        True labels, encoded by the space, concatenated.
     surrogate : str or surrogate object, default="margin"
         As of :class:`~structsolve.StructuredSVM`.
     loss : str or loss object, default="hamming"
     oracle : str or structsolve.lp.Backend, optional
-        A solver of linear programs in place of the structure's own oracle.
+        Solver of linear programs that replaces the structure's oracle.
     weights : array of shape (n,), optional
         Factors of the examples' gradients, such as the derivative of what is made of the values.
     n_jobs : int, optional
-        Threads; no bit of the answer depends on it.
+        Threads; results do not depend on it, bit for bit.
     out : Scores, optional
         Arrays for the gradient, of the shapes of those of ``scores``.
     each : bool, default=False

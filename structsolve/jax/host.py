@@ -19,10 +19,10 @@ class Function:
     ----------
     structure : str or Structure
     classes : int or sequence, optional
-        How many classes there are, or their names; by default as many as the last axis of the node
-        scores has.
+        Number of classes, or their names; by default the length of the last axis of the node
+        scores.
     n_jobs : int, optional
-        Threads of native code; no bit of an answer depends on it.
+        Threads of native code; results do not depend on it, bit for bit.
     """
 
     def __init__(self, structure: Any, classes: Any = None, n_jobs: int | None = None):

@@ -30,18 +30,18 @@ class StructuredLoss(Function):
     reduction : {"mean", "sum", "none"}, default="mean"
         Over the examples of a batch.
     classes : int or sequence, optional
-        How many classes there are, or their names; by default as many as the last axis of the node
-        scores has.
+        Number of classes, or their names; by default the length of the last axis of the node
+        scores.
     oracle : str or structsolve.lp.Backend, optional
-        A solver of linear programs in place of the structure's own oracle.
+        Solver of linear programs that replaces the structure's oracle.
     n_jobs : int, optional
-        Threads of native code; no bit of the loss or its gradient depends on it.
+        Threads of native code; results do not depend on it, bit for bit.
 
     Notes
     -----
-    The value and its gradient are taken in one pass of native code on the CPU, by
+    The value and its gradient are computed in one pass of native code on the CPU, by
     ``jax.pure_callback``: under ``jit`` and ``grad`` as well, and under ``vmap`` one after the
-    other.  Without a reduction the gradient is a pass of its own.  Everything inside is double
+    other.  Without a reduction the gradient is a pass of its own.  Computations use double
     precision; values have the type of the node scores, float32 for half precision.  Second
     derivatives, forward and backward, are products with the Jacobian of the marginals, for
     ``"crf"`` and ``"sparsemap"`` where the structure has it; elsewhere, and from the third on, they
@@ -88,7 +88,7 @@ class StructuredLoss(Function):
             True labels as numbers of classes, of the shape of the node scores without their last
             axis, or packed.  Heads of words count from 1, 0 is the root.
         lengths : array of int, optional
-            Size of each example.  What lies beyond is not read.
+            Size of each example.  Rows beyond are not read.
         examples : Examples, optional
             Sizes and graphs, as ``pack_sizes()`` of the structure's space makes them; then no
             lengths.  Not traced.

@@ -24,7 +24,7 @@ class _Decision(Layer):
     classes : int or sequence, optional
         As of :class:`StructuredLoss`.
     oracle : str or structsolve.lp.Backend, optional
-        A solver of linear programs in place of the structure's own oracle.
+        Solver of linear programs that replaces the structure's oracle.
     n_jobs : int, optional
         Threads of native code.
     """
@@ -82,7 +82,7 @@ class PerturbedArgmax(_Decision):
     classes : int or sequence, optional
         As of :class:`StructuredLoss`.
     oracle : str or structsolve.lp.Backend, optional
-        A solver of linear programs in place of the structure's own oracle.
+        Solver of linear programs that replaces the structure's oracle.
     n_jobs : int, optional
         Threads.
 
@@ -135,18 +135,17 @@ class PerturbedArgmax(_Decision):
         Parameters
         ----------
         scores : Tensor or dict of str to Tensor
-            As of :class:`StructuredLoss`, as are the others.
+            See :class:`StructuredLoss`, also for the others.
         lengths : Tensor, array or list of int, optional
         examples : Examples, optional
         mask : Tensor or array of bool or int, optional
-            In place of lengths, of the shape of padded labels.
+            Replaces lengths; of the shape of padded labels.
         **graphs : object
 
         Returns
         -------
         Tensor or dict of str to Tensor
-            As the scores are: of the same shapes, but shared blocks have one array for each
-            example.
+            In the form of the scores, but shared blocks have one array for each example.
 
         Raises
         ------
@@ -171,13 +170,13 @@ class PerturbedArgmax(_Decision):
         Parameters
         ----------
         scores : Tensor or dict of str to Tensor
-            As of :class:`StructuredLoss`, as are the others.
+            See :class:`StructuredLoss`, also for the others.
         labels : Tensor of int
         lengths : Tensor, array or list of int, optional
         examples : Examples, optional
         reduction : {"mean", "sum", "none"}, default="mean"
         mask : Tensor or array of bool or int, optional
-            In place of lengths, of the shape of padded labels.
+            Replaces lengths; of the shape of padded labels.
         **graphs : object
 
         Returns
@@ -294,7 +293,7 @@ class BlackboxDiff(_Decision):
     classes : int or sequence, optional
         As of :class:`StructuredLoss`.
     oracle : str or structsolve.lp.Backend, optional
-        A solver of linear programs in place of the structure's own oracle.
+        Solver of linear programs that replaces the structure's oracle.
     n_jobs : int, optional
         Threads.
 
@@ -341,18 +340,17 @@ class BlackboxDiff(_Decision):
         Parameters
         ----------
         scores : Tensor or dict of str to Tensor
-            As of :class:`StructuredLoss`, as are the others.
+            See :class:`StructuredLoss`, also for the others.
         lengths : Tensor, array or list of int, optional
         examples : Examples, optional
         mask : Tensor or array of bool or int, optional
-            In place of lengths, of the shape of padded labels.
+            Replaces lengths; of the shape of padded labels.
         **graphs : object
 
         Returns
         -------
         Tensor or dict of str to Tensor
-            As the scores are: of the same shapes, but shared blocks have one array for each
-            example.
+            In the form of the scores, but shared blocks have one array for each example.
 
         Raises
         ------
@@ -399,7 +397,7 @@ class SPOPlus(_Decision):
     classes : int or sequence, optional
         As of :class:`StructuredLoss`.
     oracle : str or structsolve.lp.Backend, optional
-        A solver of linear programs in place of the structure's own oracle.
+        Solver of linear programs that replaces the structure's oracle.
     n_jobs : int, optional
         Threads.
 
@@ -451,7 +449,7 @@ class SPOPlus(_Decision):
         lengths : Tensor, array or list of int, optional
         examples : Examples, optional
         mask : Tensor or array of bool or int, optional
-            In place of lengths, of the shape of padded labels.
+            Replaces lengths; of the shape of padded labels.
         **graphs : object
 
         Returns

@@ -30,14 +30,14 @@ def decode(
     Parameters
     ----------
     structure : str, Structure or layer
-        A layer of this package lends its structure, classes and what it keeps by shape.
+        A layer of this package provides its structure, classes and caches.
     scores : Tensor or dict of str to Tensor
-        As of :class:`StructuredLoss`, as are lengths, examples and graphs.
+        See :class:`StructuredLoss`, also for lengths, examples and graphs.
     lengths : Tensor, array or list of int, optional
     examples : Examples, optional
     classes : int or sequence, optional
     oracle : str or structsolve.lp.Backend, optional
-        A solver of linear programs in place of the structure's own oracle.
+        Solver of linear programs that replaces the structure's oracle.
     n_jobs : int, optional
         Threads.
     mask : Tensor or array of bool or int, optional
@@ -48,7 +48,7 @@ def decode(
     Returns
     -------
     Tensor of int64
-        It has the shape of labels, -1 beyond the end of an example; on the device of the scores.
+        Of the shape of labels, -1 beyond the end of an example; on the device of the scores.
 
     Raises
     ------
@@ -130,11 +130,11 @@ class Sample(Layer):
         Parameters
         ----------
         scores : Tensor or dict of str to Tensor
-            As of :class:`StructuredLoss`, as are the others.
+            See :class:`StructuredLoss`, also for the others.
         lengths : Tensor, array or list of int, optional
         examples : Examples, optional
         mask : Tensor or array of bool or int, optional
-            In place of lengths, of the shape of padded labels.
+            Replaces lengths; of the shape of padded labels.
         **graphs : object
 
         Returns

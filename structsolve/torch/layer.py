@@ -32,7 +32,7 @@ class Given:
     dtypes : tuple of dtype
         As they were given.
     label : str
-        What takes them, for messages.
+        Name of the layer, for messages.
     """
 
     batch: Batch
@@ -227,10 +227,10 @@ class Layer(torch.nn.Module):
     ----------
     structure : str or Structure
     classes : int or sequence, optional
-        How many classes there are, or their names; by default as many as the last axis of the node
-        scores has.
+        Number of classes, or their names; by default the length of the last axis of the node
+        scores.
     n_jobs : int, optional
-        Threads of native code; no bit of an answer depends on it.
+        Threads of native code; results do not depend on it, bit for bit.
     """
 
     def __init__(self, structure: Any, classes: Any = None, n_jobs: int | None = None):
@@ -262,7 +262,7 @@ class Layer(torch.nn.Module):
         Parameters
         ----------
         scores : Tensor or dict of str to Tensor
-            As of :class:`StructuredLoss`, as are the others.
+            See :class:`StructuredLoss`, also for the others.
         lengths : Tensor, array or list of int, optional
         examples : Examples, optional
         mask : Tensor or array, optional

@@ -30,12 +30,12 @@ class StructuredLoss(Layer):
     reduction : {"mean", "sum", "none"}, default="mean"
         Over the examples of a batch.
     classes : int or sequence, optional
-        How many classes there are, or their names; by default as many as the last axis of the node
-        scores has.
+        Number of classes, or their names; by default the length of the last axis of the node
+        scores.
     oracle : str or structsolve.lp.Backend, optional
-        A solver of linear programs in place of the structure's own oracle.
+        Solver of linear programs that replaces the structure's oracle.
     n_jobs : int, optional
-        Threads of native code; no bit of the loss or its gradient depends on it.
+        Threads of native code; results do not depend on it, bit for bit.
     ignore_index : int or None, default=-100
         A label that marks a position of a padded batch as not there: behind the end of an example,
         or inside a sequence, whose other positions then follow each other (pieces of words).
@@ -43,7 +43,7 @@ class StructuredLoss(Layer):
     Notes
     -----
     The layer takes the gradient along with the value, in one pass of native code on the CPU: where
-    tensors lie elsewhere they are copied there and the gradient back.  Everything inside is double
+    tensors lie elsewhere they are copied there and the gradient back.  Computations use double
     precision, the loss and its gradient are of the type of the scores: float32 for half precision.
     Second derivatives (``create_graph=True``) are products with the Jacobian of the marginals, for
     ``"crf"`` and ``"sparsemap"`` where the structure has it; elsewhere, and from the third on, they
@@ -112,7 +112,7 @@ class StructuredLoss(Layer):
             True labels as numbers of classes, of the shape of the node scores without their last
             axis, or packed.  Heads of words count from 1, 0 is the root.
         lengths : Tensor, array or list of int, optional
-            Size of each example: words, nodes; (rows, columns) of tables.  What lies beyond is not
+            Size of each example: words, nodes; (rows, columns) of tables.  Rows beyond are not
             read.
         examples : Examples, optional
             Sizes and graphs, as ``pack_sizes()`` of the structure's space makes them, or ``pack()``

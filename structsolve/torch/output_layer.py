@@ -25,7 +25,7 @@ class OutputLayer(StructuredLoss):
     classes : int or sequence, optional
         How many classes there are, or their names; structures without classes take none.
     surrogate : str or surrogate object, default="crf"
-        As of :class:`StructuredLoss`, as are the others.
+        See :class:`StructuredLoss`, also for the others.
     loss : str or loss object, default="hamming"
     reduction : {"mean", "sum", "none"}, default="mean"
     oracle : str or structsolve.lp.Backend, optional

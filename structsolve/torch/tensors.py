@@ -47,7 +47,7 @@ def as_array(tensor: torch.Tensor, label: str = "a layer") -> np.ndarray:
     ----------
     tensor : Tensor
     label : str
-        What takes it, for messages.
+        Name of the layer, for messages.
 
     Returns
     -------
@@ -72,7 +72,7 @@ def refuse_transformed(tensor: Any, label: str) -> None:
     ----------
     tensor : object
     label : str
-        What takes it, for messages.
+        Name of the layer, for messages.
 
     Raises
     ------
