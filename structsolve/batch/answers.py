@@ -65,7 +65,7 @@ def best_labels(
 ) -> np.ndarray:
     """Return the labels of :func:`argmax`; refuse an example all of whose labels score -inf.
 
-    For layers, whose callers see neither values nor bounds.
+    For layers, which return neither values nor bounds.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def best_labels(
         As of :func:`argmax`; where every label of an example is forbidden.
     """
     labels, _, bounds = argmax(space, scores, oracle=oracle, n_jobs=n_jobs)
-    # By the bound: an oracle that is not exact may miss labels that are allowed.
+    # By the bound: inexact oracles may miss allowed labels.
     forbidden = np.flatnonzero(bounds == -np.inf)
     if forbidden.size:
         raise ValueError(
@@ -103,7 +103,7 @@ def marginals(
     scores : Scores
     projection : {"entropy", "euclidean"} or str, default="entropy"
         G: the entropy of labels (marginals of a Gibbs distribution), minus half the square of the
-        node parts (SparseMAP), or another that a plugin gives.
+        node parts (SparseMAP), or another of a plugin.
     n_jobs : int, optional
         Threads.
 
@@ -147,7 +147,7 @@ def marginals_vjp(
     *,
     n_jobs: int | None = None,
 ) -> Scores:
-    """Return the gradient by the scores of what is made of marginals.
+    """Return the gradient by the scores, from a gradient by the marginals.
 
     Parameters
     ----------

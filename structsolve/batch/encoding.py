@@ -18,7 +18,7 @@ def encode(space: Any, scores: Scores, labels: Any) -> Scores:
     ----------
     space : Space
     scores : Scores
-        Its arrays tell the form of the answer.
+        Its arrays determine the form of the result.
     labels : ndarray of int32 of shape (size of all labels,)
         Encoded by the space, concatenated.
 

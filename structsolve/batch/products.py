@@ -72,7 +72,7 @@ def hessian_product(
 def smooth_projection(
     space: Any, scores: Scores, labels: Any, surrogate: Any, loss: Any, oracle: Any = None
 ) -> Any:
-    """Return the projection that is the gradient of a surrogate, where it has derivatives.
+    """Return the projection that is a surrogate's gradient, if it has derivatives.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def smooth_projection(
     why = "its marginals have no derivative here" if smooth else "the surrogate is not smooth"
     raise ValueError(
         f"structure {space.structure.name!r} with surrogate {name!r} has no second derivatives: "
-        f"{why} (surrogate='crf' has them where a structure knows its marginals)"
+        f"{why} (surrogate='crf' has them if the structure has marginals)"
     )
 
 

@@ -79,7 +79,7 @@ def decode(
 
 
 class Marginals(Function):
-    """Marginals of a structure, with their derivative.
+    """Marginals of a structure, differentiable.
 
     Parameters
     ----------
@@ -94,8 +94,8 @@ class Marginals(Function):
 
     Notes
     -----
-    Backward it multiplies by the Jacobian: for "entropy", the covariance of parts, by a second pass
-    of sums; for "euclidean" by the active set.  Second derivatives raise.
+    The backward pass multiplies by the Jacobian: for "entropy", the covariance of parts, by a
+    second pass of sums; for "euclidean" by the active set.  Second derivatives raise.
 
     Examples
     --------

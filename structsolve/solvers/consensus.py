@@ -17,9 +17,9 @@ from .problem import Problem
 class ConsensusADMM(Solver):
     """Consensus ADMM over shards (Boyd et al. 2011, section 7), with a certified gap.
 
-    Every shard k has its own weights, which a penalty draws to the consensus z.  A round sends z
-    out; the shard minimises ``rho/2 |w - z + y_k|^2 + sum_i u_i H_i(w)`` over its examples by one
-    pass of block-coordinate steps, which start from its dual variables, and answers with
+    Every shard k has its own weights, which a penalty pulls towards the consensus z.  A round sends
+    z out; the shard minimises ``rho/2 |w - z + y_k|^2 + sum_i u_i H_i(w)`` over its examples by one
+    pass of block-coordinate steps, which start from its dual variables, and returns
     ``own_k = (1/rho) sum_i u_i Phi_i' p_i``: one vector down and one up.  As
     ``w_k = z - y_k + own_k``, the sums of ``own_k`` and of ``y_k`` are all that z needs,
 

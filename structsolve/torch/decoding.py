@@ -41,7 +41,7 @@ def decode(
     n_jobs : int, optional
         Threads.
     mask : Tensor or array of bool or int, optional
-        In place of lengths, of the shape of padded labels; a sequence may have holes.
+        In place of lengths, of the shape of padded labels; sequences may have holes.
     **graphs : object
         Further arguments of the structure.
 
@@ -91,11 +91,11 @@ class Sample(Layer):
     classes : int or sequence, optional
         As of :class:`StructuredLoss`.
     n_jobs : int, optional
-        Threads; no label depends on it.
+        Threads; the labels do not depend on it.
 
     Notes
     -----
-    Samples have no derivative.  Their log-probability has one:
+    Samples have no derivative, but their log-probability has:
     ``-StructuredLoss(structure, "crf", reduction="none")(scores, sample)``.
 
     Examples

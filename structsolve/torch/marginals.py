@@ -12,7 +12,7 @@ from .layer import Backward, Given, Layer
 
 
 class Marginals(Layer):
-    """Marginals of parts, differentiable: of a Gibbs distribution, or of SparseMAP.
+    """Differentiable marginals of parts, of a Gibbs distribution or of SparseMAP.
 
     Parameters
     ----------
@@ -27,8 +27,8 @@ class Marginals(Layer):
 
     Notes
     -----
-    Backward it multiplies by the Jacobian: for "entropy", the covariance of parts, by a second pass
-    of sums; for "euclidean" by the active set.  Second derivatives raise.
+    The backward pass multiplies by the Jacobian: for "entropy", the covariance of parts, by a
+    second pass of sums; for "euclidean" by the active set.  Second derivatives raise.
 
     Examples
     --------
@@ -86,7 +86,7 @@ class Marginals(Layer):
 
 
 class _Marginals(Backward):
-    """Marginals; backward the Jacobian, which is symmetric, times a direction."""
+    """Marginals; the backward pass multiplies a direction by the symmetric Jacobian."""
 
     @staticmethod
     def forward(ctx: Any, layer: Marginals, given: Given, *tensors: torch.Tensor) -> Any:
