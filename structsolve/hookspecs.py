@@ -84,7 +84,7 @@ def structsolve_structures() -> Sequence[Named]:
 
 
 # Hooks for operators return a callable that takes a structsolve.part_layout.PartLayout and returns
-# # the operator for its examples: the operator's class, or a functools.partial of it.  They are
+# the operator for its examples: the operator's class, or a functools.partial of it.  They are
 # called once per space.  With hookimpl(trylast=True) they declare what a class of spaces of your
 # own has; without, they replace operators of others.  Spaces may have methods instead
 # (make_oracle() ...).

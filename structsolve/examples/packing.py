@@ -12,7 +12,7 @@ from .packed import Sequences
 from .stacking import dense_to_csr, stack_csr, stack_dense
 
 # Matrices with at most this share of non-zeros are kept as CSR, which is then faster for any number
-# # of labels (benchmarks/sparse_rows.py).
+# of labels (benchmarks/sparse_rows.py).
 DENSITY = 0.5
 _CSR = ("data", "indices", "indptr")
 

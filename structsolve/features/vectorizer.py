@@ -140,7 +140,7 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
         if self._separable():
             inner = self.vectorizer_
             # Few sentences have mostly distinct features, which are looked up directly in the names
-            # that # fit() learned; the features of many sentences are numbered first.
+            # that fit() learned; the features of many sentences are numbered first.
             few = method.__name__ == "transform" and isinstance(X, (list, tuple)) and len(X) <= FEW
             if few and type(inner) is DictVectorizer:
                 return _Tokens(X, self.empty, inner).matrices(inner, method)

@@ -35,7 +35,7 @@ cdef class Team:
     cdef bint working
     cdef object threads, errors, owner
 
-    # Do the pieces 0 .. n - 1 of the work, and return when all are done.  Raises the error of the #
+    # Do the pieces 0 .. n - 1 of the work, and return when all are done.  Raises the error of the
     # first failed piece.
     cdef int share(self, Py_ssize_t n) except -1 nogil
     cdef void _do(self, Py_ssize_t k, Py_ssize_t thread) noexcept nogil

@@ -365,7 +365,7 @@ class BCFWRun(Run):
     def _pass(self, order: np.ndarray, calls: int, min_gain: float = 0.0) -> tuple[float, int]:
         solver, loop = self.solver, self.loop
         # If w is small beside the data, the average takes cheap and exact passes as a whole; also
-        # passes # in batches, whose threads would wait for it.
+        # passes in batches, whose threads would wait for it.
         averaging = solver.averaging and not self.focused
         small = self.given.problem.dim <= 16 * len(order)
         whole = averaging and small and (self.exact or calls == 0 or solver.batch > 1)

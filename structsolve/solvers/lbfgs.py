@@ -16,8 +16,8 @@ PATIENCE, GAIN = 10, 0.01
 # With L1 alone a program over the last gradients bounds the optimum, every so many steps, once ten
 # of them gain less than this share.
 EVERY, SLOW = 10, 0.05
-# Maximum number of halvings of a step before the run ends, and the required share of the #
-# predicted decrease.
+# Maximum number of halvings of a step before the run ends, and the required share of the predicted
+# decrease.
 MOST_HALVINGS, SUFFICIENT = 40, 1e-4
 
 

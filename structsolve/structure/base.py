@@ -409,7 +409,7 @@ class Space:
     # Operators of the structure.  Each method returns a factory: a callable that takes a
     # structsolve.part_layout.PartLayout and returns the operator for its examples; its class, or a
     # functools.partial of it whose last argument is the layout.  The method is called once per
-    # space, the factory often; operators must not depend on labels or features.  None means that #
+    # space, the factory often; operators must not depend on labels or features.  None means that
     # the space has no such operator.  The defaults return a plugin's declaration for this class.
 
     def make_oracle(self) -> Callable[[Any], Any] | None:

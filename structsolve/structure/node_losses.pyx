@@ -126,7 +126,7 @@ cdef class NodeLoss(Loss):
             scale /= max(n, 1)
         if self.hamming:
             # Subtracting from the true state is one operation per node instead of K.  Labels unseen
-            # in # training have no state.
+            # in training have no state.
             for v in range(n):
                 if truth[v] < self.n_states:
                     row[truth[v]] -= scale

@@ -63,7 +63,7 @@ cdef extern from "Python.h":
 
 cdef enum:
     # If parts are not needed otherwise, this many values of argmax() are compared with them, and
-    # then # one in this many.
+    # then one in this many.
     COMPARED = 64
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 # Bytes on each side of an operator's memory, and their pattern: as a double it is 1.4e306, so reads
-# # beyond the end are noticed as well.
+# beyond the end are noticed as well.
 GUARD, PATTERN = 256, 0x7F
 UNTOUCHED = bytes([PATTERN]) * GUARD
 

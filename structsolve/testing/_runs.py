@@ -17,7 +17,7 @@ from ..surrogates.cut_surrogate import CutSurrogate
 from ._case import Case
 from ._training import ALPHA, optimum, train
 
-# Passes of a run, and passes after which its state is stored: some solvers check their weights #
+# Passes of a run, and passes after which its state is stored: some solvers check their weights
 # every tenth pass.
 MADE, TAKEN = 21, (1, 2, 3, 5, 6, 11, 12)
 # Also weak regularisation: weights oscillate, and the best ones are not the last.

@@ -297,8 +297,8 @@ class _Value(Backward):
 
     @staticmethod
     def backward(ctx: Any, factor: torch.Tensor) -> Any:
-        # Torch keeps an unreferenced gradient without a copy, so it is released here, and #
-        # computed again for a further backward pass.
+        # Torch keeps an unreferenced gradient without a copy, so it is released here, and computed
+        # again for a further backward pass.
         layer, given, labels = ctx.layer, ctx.given, ctx.labels
         gradients, ctx.gradients = ctx.gradients, None
         tensors = ctx.saved_tensors
