@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from .utils.version import __version__
 
-# Where each public name lives; modules are imported when a name is first used.
+# Modules of the public names, imported on first use.
 _HOMES = {
     "StructuredSVM": "estimators.structured_svm",
     "StructuredSVMCV": "evaluation.structured_svm_cv",
@@ -49,7 +49,7 @@ _HOMES = {
     "load": "estimators.load",
     "make_strips": "cli.demo",
 }
-# Earlier names, which stay.
+# Former names, still supported.
 _RENAMED = {"Layout": "WeightLayout"}
 
 __all__ = ["__version__", "get_include", *_HOMES]

@@ -1,7 +1,7 @@
 """The number of the C interface that every compiled plugin carries in its binary, and its check.
 
 A binary runs under the number that it was compiled against and under every later minor of the same
-major: what ``abi_number.pxd`` says of additions is what makes this true.
+major, by the rules for additions in ``abi_number.pxd``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def number_in_file(path: str) -> str | None:
     Returns
     -------
     str or None
-        None where the module has no number.
+        None if the module has no number.
     """
     with open(path, "rb") as file:
         try:
@@ -62,9 +62,9 @@ def fits(number: str, provided: str) -> bool:
     Parameters
     ----------
     number : str
-        That of the module; anything but ``MAJOR.MINOR`` fits nothing.
+        The module's number; anything but ``MAJOR.MINOR`` is incompatible.
     provided : str
-        That of the package that runs it.
+        The number of the package that runs it.
 
     Returns
     -------
@@ -93,7 +93,7 @@ def _loadable(path: Path) -> bool:
 
 @functools.cache
 def _compiled(path: str) -> bool:
-    # Called for every class of every answer of a plugin: taking paths apart is slow.
+    # Called for every class of every answer of a plugin: parsing paths is slow.
     return _loadable(Path(path))
 
 

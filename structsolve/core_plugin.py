@@ -46,7 +46,7 @@ def structsolve_structures():
 
 
 # The space's own methods answer: in plain Python, through adapters, or make_oracle() and so on.
-# Where a class of spaces has none, these ask the plugin that declares its operators.
+# If a class of spaces has none, these call the plugin that declares its operators.
 
 
 @hookimpl
@@ -109,7 +109,7 @@ def structsolve_loss_names():
 @hookimpl
 def structsolve_losses():
     return [
-        Named("CostMatrix", CostMatrix, "what each class costs where another is true"),
+        Named("CostMatrix", CostMatrix, "cost of each class for each true class"),
         Named("ClassWeights", ClassWeights, "errors weighed by the true class"),
         Named("PathCost", PathCost, "root of the weights between two leaves of a hierarchy"),
     ]
@@ -140,7 +140,7 @@ def structsolve_searches():
         Named("angular", Angular, "within cones of the label plane, by an oracle of these"),
         Named("bisecting", Bisecting, "bisects bounds of psi"),
         Named("binary", Binary, "binary search of the multiplier"),
-        Named("sarawagi", SarawagiGupta, "line search of the multiplier, slack rescaling alone"),
+        Named("sarawagi", SarawagiGupta, "line search of the multiplier, only slack rescaling"),
         Named("exact", Counting, "the best label for every value of the loss"),
     ]
 
@@ -167,7 +167,7 @@ def structsolve_solvers():
         Named("cutting-plane", CuttingPlane, "one-slack or n-slack cutting planes (BMRM)"),
         Named("interior-point", InteriorPoint, "Newton systems for classes of few features"),
         Named("admm", ConsensusADMM, "rounds over shards of the examples, one thread each"),
-        Named("smo", SMO, "pair steps of kernel models of classes, where they gain most"),
+        Named("smo", SMO, "pair steps of the largest gain, for kernel models of classes"),
         Named("lbfgs", LBFGS, "quasi-Newton steps for smooth surrogates; L1, elastic net"),
         Named("sgd", SGD, "stochastic subgradient (Pegasos) with averaging"),
     ]

@@ -23,8 +23,7 @@ class Named:
     Parameters
     ----------
     name : str
-        The name that users write, without a colon, which separates distribution, name and
-        arguments.
+        The name for users, without a colon, which separates distribution, name and arguments.
     factory : callable
         Makes the object from keyword arguments.
     summary : str
@@ -71,7 +70,7 @@ def structsolve_structures() -> Sequence[Named]:
 
     Examples
     --------
-    A whole plugin::
+    A complete plugin::
 
         from structsolve import Named, hookimpl
 
@@ -84,10 +83,11 @@ def structsolve_structures() -> Sequence[Named]:
     return []
 
 
-# Hooks for operators give a callable that takes a structsolve.part_layout.PartLayout and returns
-# the operator for its examples: its class itself, or a functools.partial of it.  They are called
-# once per space.  With hookimpl(trylast=True) they declare what a class of spaces of your own has;
-# without, they replace operators of others.  Spaces may have methods instead (make_oracle() ...).
+# Hooks for operators return a callable that takes a structsolve.part_layout.PartLayout and returns
+# the operator for its examples: the operator's class, or a functools.partial of it.  They are
+# called once per space.  With hookimpl(trylast=True) they declare what a class of spaces of your
+# own has; without, they replace operators of others.  Spaces may have methods instead
+# (make_oracle() ...).
 
 
 @hookspec(firstresult=True)
@@ -105,7 +105,7 @@ def structsolve_oracle(space: Any) -> Any:
 
     Examples
     --------
-    A faster decoder for chains, in a package of its own::
+    A faster decoder for chains, in a separate package::
 
         from structsolve import hookimpl
 
@@ -275,7 +275,7 @@ def structsolve_loss(space: Any, loss: Any) -> Any:
 
 @hookspec
 def structsolve_loss_names() -> Sequence[str]:
-    """Return the names that ``structsolve_loss`` knows, for messages and listings.
+    """Return the names of ``structsolve_loss``, for messages and listings.
 
     Returns
     -------
@@ -296,7 +296,7 @@ def structsolve_loss_names() -> Sequence[str]:
 def structsolve_losses() -> Sequence[Named]:
     """Return classes of loss objects, so that models trained with them can be saved.
 
-    Users give a loss object as ``loss`` where the loss has parameters.  It is a
+    Users pass a loss object as ``loss`` if the loss has parameters.  It is a
     ``structsolve.utils.params.Params``.  Its ``bind(space)`` returns a factory for the native
     loss, or ``structsolve_loss`` knows it.  Model files hold its parameters under the name that
     is declared here.
@@ -366,7 +366,7 @@ def structsolve_searches() -> Sequence[Named]:
     Returns
     -------
     sequence of Named
-        Factories take the largest number of oracle calls of one search and, where users give it, a
+        Factories take the maximum number of oracle calls of one search and, if users give it, a
         tolerance.  They make a native ``structsolve.search.base.Search``.
 
     Examples
@@ -408,7 +408,7 @@ def structsolve_readers() -> Sequence[Named]:
     Returns
     -------
     sequence of Named
-        Factories take what the ``get_params()`` of a reader returned, and make a
+        Factories take the result of a reader's ``get_params()``, and make a
         ``structsolve.io.reader.Reader``.
 
     Examples
@@ -450,8 +450,8 @@ def structsolve_metrics() -> Sequence[Named]:
     Returns
     -------
     sequence of Named
-        Factories take the arguments behind ``name:``, if any, and make a scorer as scikit-learn
-        has them: ``scorer(estimator, X, y) -> float``, greater is better.
+        Factories take the arguments behind ``name:``, if any, and make a scorer in scikit-learn's
+        form: ``scorer(estimator, X, y) -> float``, greater is better.
 
     Examples
     --------

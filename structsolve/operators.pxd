@@ -1,4 +1,4 @@
-# The public C API: what a compiled plugin subclasses and the training loops call.
+# The public C API: classes that compiled plugins subclass and the training loops call.
 #
 # Layout.  theta_i, the part scores of example i, is one flat array of doubles: first the
 # *shared* blocks (parts whose weights every position shares: transition tables, start, end;
@@ -9,10 +9,9 @@
 # Contract of every method below: no GIL, no allocation, thread safe (all state that changes
 # during a call lives in `work`, of which the caller gives `work_bytes` bytes, 64-byte aligned,
 # one per thread).  Status methods return 0, or -1 with a Python exception set.
-#
-# Operators are bound to packed examples through a PartLayout and to nothing else: what the truth
-# of an example is, its methods are told.  A structure gives a callable for each operator
-# (layout -> operator: the class itself, or a partial of it), made once per space; calling it binds.
+# Operators are bound only to packed examples, through a PartLayout: methods get the truth of an
+# example as an argument.  A structure provides a callable for each operator (layout -> operator:
+# the class itself, or a partial of it), made once per space; calling it binds.
 #
 # This file is part of the C interface, whose number is in abi_number.pxd.
 from structsolve.abi_number cimport structsolve_abi_marker
@@ -20,13 +19,13 @@ from structsolve.part_layout cimport PartLayout
 
 
 cdef class Operator:
-    # The examples that it answers for; Operator.__init__(layout) sets it.
+    # The examples of the operator; Operator.__init__(layout) sets it.
     cdef readonly PartLayout layout
     # Bytes of scratch memory one call needs.
     cdef readonly Py_ssize_t work_bytes
-    # Integers of a label are from 0 to n_states - 1; 0 where it does not tell.
+    # Integers of a label are from 0 to n_states - 1; 0: unknown.
     cdef readonly Py_ssize_t n_states
-    # Room for what this class, and those below, may still need; see abi_number.pxd.
+    # Reserved for future members of this class and those below; see abi_number.pxd.
     cdef bint _flag0, _flag1, _flag2, _flag3
     cdef Py_ssize_t _room0, _room1, _room2, _room3
     cdef void _slot0(self) noexcept nogil
@@ -44,13 +43,13 @@ cdef class Oracle(Operator):
     # value.  False: the label may be another, and the bound is above the maximum.
     cdef readonly bint exact
 
-    # label <- argmax_y <theta, mu(y)>, ties broken deterministically; value <- what it scores;
-    # bound <- an upper bound of the maximum.
+    # label <- argmax_y <theta, mu(y)>, ties broken deterministically; value <- its score; bound <-
+    # an upper bound of the maximum.
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
                     double* bound, char* work) except -1 nogil
 
 
-# Powers of a structure: operators of their own, each asked for by its name (in quotes).
+# Powers of a structure: optional operators, requested by name (in quotes).
 
 # "kbest"
 cdef class KBest(Operator):
@@ -70,7 +69,7 @@ cdef class MaxMarginals(Operator):
 
 # "augmented"
 cdef class AugmentedOracle(Operator):
-    # The most violated label, loss included, by an oracle that knows the loss itself:
+    # The most violated label, loss included, by an oracle that includes the loss:
     # label <- argmax_y <theta, mu(y)> + L(y, truth); value <- the maximum; loss <- L(label, truth).
     cdef int argmax(self, Py_ssize_t i, const double* theta, const int* truth, int* label,
                     double* value, double* loss, char* work) except -1 nogil
@@ -79,14 +78,13 @@ cdef class AugmentedOracle(Operator):
 # "relaxation"
 cdef class Relaxation(Operator):
     # mu <- argmax <theta, mu> over a polytope that contains every mu(y) and no other integral
-    # point, dense, in theta's layout, padding 0; value <- what it scores; bound <- an upper bound
-    # of the maximum.  Returns 1 where mu is the mu(y) of a label, which is then written to
-    # `label`, else 0.
+    # point, dense, in theta's layout, padding 0; value <- its score; bound <- an upper bound of the
+    # maximum.  Returns 1 if mu is the mu(y) of a label, which is then written to `label`, else 0.
     cdef int relax(self, Py_ssize_t i, const double* theta, double* mu, int* label,
                    double* value, double* bound, char* work) except -1 nogil
 
 
-# What a cone oracle is asked: argmax of h + lam g over the labels in a cone of the plane,
+# The argument of a cone oracle: argmax of h + lam g over the labels in a cone of the plane,
 # h(y) = <theta, mu(y)> + h0, g(y) = <cost, mu(y)> + g0.
 cdef struct Cone:
     double h0, g0
@@ -98,8 +96,8 @@ cdef struct Cone:
 # "cones"
 cdef class ConeOracle(Operator):
     # argmax of h + lam g over the labels in a cone (strict and closed sides as Cone says), or
-    # over a relaxation of them with closed sides; value <- the maximum.  Returns 0 where the
-    # cone holds nothing, 1 with a label, 2 with a fractional mu (dense, theta's layout).
+    # over a relaxation of them with closed sides; value <- the maximum.  Returns 0 if the cone is
+    # empty, 1 with a label, 2 with a fractional mu (dense, theta's layout).
     cdef int argmax_in_cone(self, Py_ssize_t i, const double* theta, const double* cost,
                             const Cone* cone, double* mu, int* label, double* value,
                             char* work) except -1 nogil
@@ -108,7 +106,7 @@ cdef class ConeOracle(Operator):
 # "counts"
 cdef class CountOracle(Operator):
     # For each count c = 0 .. most the best label with <cost, mu(y)> = c, one after the other in
-    # `labels`, and its value, -inf where there is none.  `cost` has theta's layout, integer
+    # `labels`, and its value, -inf if there is none.  `cost` has theta's layout, integer
     # values on node parts and 0 elsewhere.  bytes_for(most) as of KBest.
     cdef int argmax_counts(self, Py_ssize_t i, const double* theta, const double* cost,
                            Py_ssize_t most, int* labels, double* values,
@@ -134,9 +132,9 @@ cdef class Loss(Operator):
     cdef readonly bint decomposes
     # True: the loss is 1 for every label but the truth.
     cdef readonly bint zero_one
-    # True: value() is a mean or a verdict for the whole example; False: a sum over its parts.
+    # True: value() is a mean or 0/1 for the whole example; False: a sum over its parts.
     cdef readonly bint averaged
-    # True: an integer of a truth may be n_states, a label that training did not see.
+    # True: an integer of a truth may be n_states, a label unseen in training.
     cdef readonly bint takes_unseen
     cdef double value(self, Py_ssize_t i, const int* truth, const int* label) except? -1 nogil
     # theta += scale * c; returns scale * const.
@@ -144,15 +142,15 @@ cdef class Loss(Operator):
                         double* theta) except? -1 nogil
     # True: L(y, y') = <mu(y), A mu(y')> + const of a prediction y and any truth y'; costs() applies A.
     cdef readonly bint has_costs
-    # theta += scale * A nu: what each prediction costs on average where truths have marginals nu.
-    # `transposed`: theta += scale * A' nu, what each truth costs where predictions have them.
-    # Returns scale * const.  nu is dense, in theta's layout, padding 0.
+    # theta += scale * A nu: mean costs of predictions if truths have marginals nu. `transposed`:
+    # theta += scale * A' nu, mean costs of truths if predictions have marginals nu. Returns scale *
+    # const. nu is dense, in theta's layout, padding 0.
     cdef double costs(self, Py_ssize_t i, const double* nu, bint transposed, double scale,
                       double* theta) except? -1 nogil
 
 
-# argmax_{mu in M} G(mu) + <theta, mu> over the hull M of the mu(y), for a concave G that its name
-# tells: "entropy", "euclidean" (-|mu|^2 / 2 over the node parts).
+# argmax_{mu in M} G(mu) + <theta, mu> over the hull M of the mu(y), for a concave G given by its
+# name: "entropy", "euclidean" (-|mu|^2 / 2 over the node parts).
 cdef class Projection(Operator):
     # True: the mean of mu(y) under p(y) ~ exp <theta, mu(y)>; G is its entropy and the value the
     # log-partition.
@@ -163,19 +161,19 @@ cdef class Projection(Operator):
     # there; bound <- an upper bound of the maximum.
     cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
                      double* bound, char* work) except -1 nogil
-    # Where marginals pool parts (a transition table sums over positions), G is a function of more:
+    # If marginals pool parts (a transition table sums over positions), G is a function of more:
     # of a *state* of state_size(i) doubles, linear in the distribution of labels.  False: the state
     # is the marginals, state_size() the size of theta.
     cdef readonly bint has_state
     cdef Py_ssize_t state_size(self, Py_ssize_t i) noexcept nogil
-    # project() with a state in place of the marginals.
+    # project() with a state instead of the marginals.
     cdef int project_state(self, Py_ssize_t i, const double* theta, double* state, double* value,
                            double* bound, char* work) except -1 nogil
-    # state <- that of a label alone.
+    # state <- the state of a label.
     cdef int state_of(self, Py_ssize_t i, const int* label, double* state) except -1 nogil
-    # marginals <- those of a state.
+    # marginals <- the marginals of a state.
     cdef int pool(self, Py_ssize_t i, const double* state, double* marginals) except -1 nogil
-    # True: term() and slope() are there.
+    # True: term() and slope() are implemented.
     cdef readonly bint has_term
     # G at a state.
     cdef double term(self, Py_ssize_t i, const double* state, char* work) except? -1 nogil
@@ -188,7 +186,7 @@ cdef class Projection(Operator):
     cdef int sample(self, Py_ssize_t i, const double* theta, Py_ssize_t n, const double* uniforms,
                     int* labels, char* work) except -1 nogil
     # out <- J direction, J the Jacobian d marginals / d theta at theta, which is symmetric; dense, in
-    # theta's layout, padding 0.  Where project() has kinks, one of its one-sided Jacobians.
+    # theta's layout, padding 0.  At kinks of project(), one of its one-sided Jacobians.
     # derivative_bytes() is the scratch memory it needs (asked once, with the GIL).
     cdef readonly bint has_derivative
     cdef int derivative(self, Py_ssize_t i, const double* theta, const double* direction,

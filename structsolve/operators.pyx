@@ -1,5 +1,5 @@
 # build: glue
-"""Base classes of the native operators: what a structure declares, as the loops call it."""
+"""Base classes of the native operators of structures, which the loops call."""
 
 from libc.string cimport memset
 from structsolve.part_layout cimport PartLayout
@@ -14,7 +14,7 @@ cdef int _missing(object operator, str method) except -1 with gil:
 
 
 cdef class Operator:
-    """What all operators share: the examples they are bound to, and the size of scratch memory.
+    """Base of all operators: the examples they are bound to, and the size of scratch memory.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ cdef class Operator:
     work_bytes : int
         Bytes of scratch memory that one call needs; the caller allocates it once per thread.
     n_states : int
-        Integers of a label lie below it; 0 where they may be larger, or this is not known.
+        Integers of a label are below it; 0 if they may be larger, or this is unknown.
     """
 
     def __init__(self, PartLayout layout not None):
@@ -62,7 +62,7 @@ cdef class Oracle(Operator):
     """Maximises ``<theta, mu(y)>`` over the labels of one example.
 
     Compiled plugins subclass it (``from structsolve.operators cimport Oracle``) and override
-    ``argmax``, which gives the label, its value, and a bound of what any label scores.  The
+    ``argmax``, which gives the label, its value, and an upper bound of all scores.  The
     contract is in ``operators.pxd``.
 
     Parameters
@@ -123,7 +123,7 @@ cdef class MaxMarginals(Operator):
 
 
 cdef class AugmentedOracle(Operator):
-    """The most violated label, by an oracle that knows the loss: the power ``"augmented"``.
+    """The most violated label, by an oracle that includes the loss: the power ``"augmented"``.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ cdef class AugmentedOracle(Operator):
     """
 
     def knows(self, Loss loss not None):
-        """Tell whether ``loss`` is the one that ``argmax`` adds; with another it is not called.
+        """Return whether ``argmax`` includes ``loss``; it is not called for other losses.
 
         Subclasses of structures with several losses override it.
 
@@ -161,15 +161,15 @@ cdef class Relaxation(Operator):
     """
 
     def allow(self, double gap):
-        """Let answers end once the bound exceeds the value by no more than this.
+        """Allow answers to end once the bound exceeds the value by at most this.
 
-        Training says so before a pass: what is small beside its own gap need not be found.  Here it
-        changes nothing; subclasses whose accuracy costs time override it.
+        Training calls it before a pass, which needs no accuracy beyond its own gap.  No effect
+        here; subclasses whose accuracy costs time override it.
 
         Parameters
         ----------
         gap : float
-            In units of the scores; 0 for answers as accurate as ever.
+            In units of the scores; 0 for full accuracy.
         """
 
     cdef int relax(self, Py_ssize_t i, const double* theta, double* mu, int* label,
@@ -248,7 +248,7 @@ cdef class Parts(Operator):
 
 
 cdef class Loss(Operator):
-    """``L(y, truth)``: what it costs to predict y where another label is true.
+    """``L(y, truth)``: the cost of predicting y if another label is true.
 
     Parameters
     ----------
@@ -259,21 +259,21 @@ cdef class Loss(Operator):
     decomposes : bool
         ``L(y, truth) = <c, mu(y)> + const``: it can be added to the part scores.
     zero_one : bool
-        It is 1 for every label but the truth.
+        1 for every label but the truth.
     averaged : bool
-        It is a mean or a verdict for the whole example, not a sum over its parts.
+        A mean or 0/1 for the whole example, not a sum over its parts.
     takes_unseen : bool
-        An integer of a truth may be ``n_states``: a label that training did not see.
+        An integer of a truth may be ``n_states``: a label unseen in training.
     has_costs : bool
         ``L(y, y') = <mu(y), A mu(y')> + const`` for any prediction y and truth y', and ``costs``
         applies A.
     sizes : ndarray of float64 of shape (n,), optional
-        How much of each example a score counts; without it the entries of its label, or 1 where
-        the loss is ``averaged``.
+        Weight of each example in scores; by default the entries of its label, or 1 if the loss is
+        ``averaged``.
     """
 
     def check_truths(self, labels):
-        """Refuse true labels that this loss has no value for; called once, before any other method.
+        """Refuse true labels without a value of this loss; called once, before any other method.
 
         Parameters
         ----------
@@ -304,8 +304,8 @@ cdef class Loss(Operator):
 cdef class Projection(Operator):
     """Maximises ``G(mu) + <theta, mu>`` over the marginal polytope, for a concave G.
 
-    Compiled plugins override ``project``; everything else is optional, and a flag says that it is
-    there.  The contract is in ``operators.pxd``.
+    Compiled plugins override ``project``; everything else is optional, and declared by flags.  The
+    contract is in ``operators.pxd``.
 
     Parameters
     ----------
@@ -398,7 +398,7 @@ cdef class IntegralRelaxation(Relaxation):
         super().__init__(layout)
         self.oracle, self.parts = make_oracle(layout), make_parts(layout)
         self.n_states = self.oracle.n_states
-        # Behind the oracle's memory, the entries of mu.
+        # After the oracle's memory, the entries of mu.
         self.oracle_bytes = (self.oracle.work_bytes + 63) // 64 * 64
         self.work_bytes = self.oracle_bytes + 12 * self.parts.max_entries
 

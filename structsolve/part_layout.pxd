@@ -1,6 +1,5 @@
-# Sizes of the examples of one batch: what of theta and of the labels belongs to each.
-#
-# Part of the C interface: every operator holds one.  Made here alone: not to be subclassed.
+# Sizes of the examples of one batch, in theta and in the labels.
+# Part of the C interface: every operator holds one.  Made only here: not to be subclassed.
 from libc.stdint cimport int64_t
 from structsolve.abi_number cimport structsolve_abi_marker
 
@@ -20,9 +19,9 @@ cdef class PartLayout:
     cdef const int64_t* label_offsets
     cdef object owners
     cdef dict shared_objects
-    # The examples are those that training goes over; False: they are predicted or scored.
+    # True: training examples; False: examples to predict or score.
     cdef readonly bint training
-    # Room for what is still to come; see abi_number.pxd.
+    # Reserved for future fields; see abi_number.pxd.
     cdef bint _flag1, _flag2, _flag3
     cdef Py_ssize_t _room0, _room1, _room2, _room3
 

@@ -1,5 +1,5 @@
 # build: glue
-"""Where the parts of each example lie: sizes of theta and of labels, without weights or features."""
+"""Positions of the parts of each example: sizes of theta and labels, not weights or features."""
 
 
 cdef class PartLayout:
@@ -7,9 +7,8 @@ cdef class PartLayout:
     """PartLayout(blocks, examples, training=False)\n--\n\n\
     Sizes of the part scores and labels of packed examples, and where blocks start.
 
-    Operators, surrogates, searches and projections hold one: besides what the structure packed for
-    them, it is all that they know of their examples.  It needs no weights, no features and no
-    labels.
+    Operators, surrogates, searches and projections hold one: it is all their information about the
+    examples, besides data packed by the structure.  It needs no weights, features or labels.
 
     Parameters
     ----------
@@ -18,8 +17,8 @@ cdef class PartLayout:
     examples : Examples
         Their ``offsets``, ``edge_offsets``, ``label_offsets`` and ``topology`` are used.
     training : bool, default=False
-        Training goes over these examples.  An oracle may answer otherwise there than in prediction,
-        such as by a relaxation.
+        Whether these are training examples, for which an oracle may answer differently than in
+        prediction, such as by a relaxation.
 
     Attributes
     ----------
@@ -59,7 +58,7 @@ cdef class PartLayout:
         self.shared_objects = {}
         self.examples, self.training = examples, training
         if hasattr(blocks, "theta_starts"):
-            # A WeightLayout knows it all.
+            # A WeightLayout has all sizes.
             self.starts, self.shapes = blocks.theta_starts, blocks.shapes
             self.shared_size = blocks.shared_size
             self.node_size, self.edge_size = blocks.node_size, blocks.edge_size
@@ -125,7 +124,7 @@ cdef class PartLayout:
         return self.theta_size(i), self.label_size(i)
 
     def common(self, key, make):
-        """Return what operators of these examples share; the first call makes it.
+        """Return an object shared by operators of these examples; the first call makes it.
 
         Parameters
         ----------

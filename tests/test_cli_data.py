@@ -259,7 +259,7 @@ def test_orders_become_ranks(tmp_path):
         (["--rows", "9:3"], "rows: found '9:3'"),
         (["--where", "fold"], "where: found 'fold'"),
         (["--option", "unpack"], "--option 'unpack': expected NAME=VALUE"),
-        (["--option", "colour=3"], "option colour: npz data have none; they take split, target"),
+        (["--option", "colour=3"], "option colour: unknown for npz data, which take split, target"),
     ],
 )
 def test_options_are_refused_before_data_are_read(capsys, tmp_path, options, message):
@@ -515,7 +515,7 @@ def test_folders_of_pictures(capsys, tmp_path):
 def test_what_leaves_nothing_to_train_on(capsys, tmp_path):
     table = tmp_path / "header.csv"
     table.write_text("a,b,class\n")
-    fails(capsys, "fit", table, "--model", tmp_path / "m", match="found one line, of words alone")
+    fails(capsys, "fit", table, "--model", tmp_path / "m", match="found one line, of words only")
     archive = tmp_path / "plain.npz"
     np.savez(archive, X=np.eye(2), y=[0, 1])
     fit = ("fit", archive, "--model", tmp_path / "m")

@@ -348,7 +348,7 @@ def test_tasks_that_kill_workers_are_told_as_memory():
         def scheduler_info(self, n_workers):
             return {"workers": {"a": {"memory_limit": 2e9}}}
 
-    with pytest.raises(MemoryError, match="step.. of a shard brought down one .*2 GB.*n_shards"):
+    with pytest.raises(MemoryError, match="step.. of a shard killed several .*2 GB.*n_shards"):
         cluster.gathered(Client(), [], "step() of a shard")
 
 

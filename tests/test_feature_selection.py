@@ -54,7 +54,7 @@ def test_selection_with_folds_and_kernels():
     selection = RFECV(model, cv=2, importance_getter=feature_importances).fit(X, y)
     assert selection.support_[[1, 3]].all()
     kernel = StructuredSVM("multiclass", kernel="rbf", max_iter=3, tol=1).fit(X, y)
-    with pytest.raises(ValueError, match="no weights of features; those of a kernel"):
+    with pytest.raises(ValueError, match="no weights of features; a kernel's weights"):
         feature_importances(kernel)
 
 

@@ -73,8 +73,11 @@ def test_methods_that_are_not_there_say_why():
     X, y = classes(20)
     for model in (StructuredSVM("multiclass"), StructuredSVM("multiclass", max_iter=2).fit(X, y)):
         for name, message in (
-            ("partial_fit", "partial_fit needs a solver that forgets its examples.*solver='sgd'"),
-            ("predict_proba", "predict_proba is there for surrogate='crf'.*predict_marginals"),
+            (
+                "partial_fit",
+                "partial_fit needs a solver that does not store examples.*solver='sgd'",
+            ),
+            ("predict_proba", "predict_proba needs surrogate='crf'.*predict_marginals"),
         ):
             assert not hasattr(model, name) and getattr(model, name, None) is None
             with pytest.raises(AttributeError, match=message):

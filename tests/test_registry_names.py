@@ -199,7 +199,7 @@ def test_switched_off_plugins_are_not_imported(install, both, reload, name, monk
 def test_switching_off_by_hand(both, reload, monkeypatch, caplog):
     with caplog.at_level(logging.WARNING, "structsolve.plugins"):
         reload(off=["three"])
-    assert "three is to be switched off, but no plugin is called so" in caplog.text
+    assert "three is to be switched off, but no plugin has this name" in caplog.text
     refused(
         r"no plugin is called 'three'; .*\['structsolve-one:one', 'structsolve-two:two'\]",
         registry.switch_off,
@@ -284,8 +284,8 @@ def test_workers_say_how_plugins_get_there(reload, monkeypatch):
 
     monkeypatch.setattr(multiprocessing.current_process(), "_name", "SpawnProcess-1")
     refused(
-        r"unknown structure 'scripted'.*This is a worker process: what a script registers gets "
-        r"here with an estimator that is sent, or by registry.default\(\).register\(\)",
+        r"unknown structure 'scripted'.*This is a worker process: a script's plugins arrive "
+        r"with an estimator that is sent, or by registry.default\(\).register\(\)",
         structsolve.get_structure,
         "scripted",
     )

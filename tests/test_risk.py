@@ -489,8 +489,8 @@ def test_feature_maps_that_files_do_not_hold(tmp_path):
     [
         ({"format": 2}, "is a 'RBFSampler' in form 2, this version knows .* in form 1"),
         ({"name": "Fourier"}, "is a 'Fourier' in form 1"),
-        ({"columns": 5}, "was fitted by scikit-learn .* maps otherwise"),
-        ({"params": {"__items__": [["n_components", 9]]}}, "maps otherwise"),
+        ({"columns": 5}, "was fitted by scikit-learn .* maps differently"),
+        ({"params": {"__items__": [["n_components", 9]]}}, "maps differently"),
         ({"params": {"__items__": [["colour", 9]]}}, "cannot be loaded"),
     ],
 )

@@ -97,7 +97,7 @@ def test_the_same_with_and_without_features(name, params, sizes, classes):
 @pytest.mark.parametrize(
     ("name", "classes", "edge", "message"),
     [
-        ("chain", None, False, "structure 'chain': classes is None, expected how many there are"),
+        ("chain", None, False, "structure 'chain': classes is None, expected their number"),
         ("chain", 0, False, "classes is 0, expected how many"),
         ("chain", "noun", False, "classes is 'noun', expected how many"),
         ("chain", ["b", "a"], False, "expected them sorted: the scores of class k"),
@@ -141,7 +141,7 @@ def test_other_bad_spaces():
         ("chain", 2, [2, 0], {}, "example 1: lengths: found 0, expected at least 1"),
         ("chain", 2, 3, {}, r"lengths: found int64 of shape \(\), expected one integer per"),
         ("chain", 2, [1.5], {}, r"lengths: found float64 of shape \(1,\)"),
-        ("multiclass", 2, [1, 1], {}, r"sizes is \[1, 1\], expected how many examples there are"),
+        ("multiclass", 2, [1, 1], {}, r"sizes is \[1, 1\], expected the number of examples"),
         ("multiclass", 2, 0, {}, "sizes is 0, expected how many examples"),
         ("tree", 2, [2], {}, "trees: found None, expected one for each of 1"),
         ("tree", 2, [2], {"trees": [[1, 0]]}, "example 0"),

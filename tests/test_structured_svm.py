@@ -199,7 +199,7 @@ def test_bcfw_says_what_it_lacks():
     assert not hasattr(StructuredSVM("multiclass"), "partial_fit")
     with pytest.raises(AttributeError) as caught:
         StructuredSVM("multiclass").partial_fit(X, y)
-    assert "needs a solver that forgets its examples" in str(caught.value)
+    assert "needs a solver that does not store examples" in str(caught.value)
 
 
 def test_partial_fit_learns_from_batches():

@@ -460,7 +460,7 @@ def test_the_shell(given, scored, tmp_path, capsys):
         (["--alphas", "auto"], "--alphas: found 'auto', expected a number or path"),
         (["--estimator", "risk", "--alphas", "0.1", "--scoring", "micro-f1"], "risk has none"),
         (["--estimator", "risk", "--validation", "other.svm"], "trains without"),
-        (["--validation-split", "test"], "--validation-split: svmlight data have no parts"),
+        (["--validation-split", "test"], "--validation-split: svmlight data have no named parts"),
         (["--solver", "lbfgs"], "needs a smooth surrogate, and 'margin' is not smooth"),
         (["--surrogate", "probloss"], "which 'probloss' is not"),
         (["--kernel", "rbf", "--solver", "sgd"], "which a kernel model does not have"),

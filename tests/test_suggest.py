@@ -82,7 +82,7 @@ def test_one_sequence_alone():
     model = StructuredSVM("chain")
     refused("example 0: found 1 dim.*Pass a list of such matrices; one alone: .x.", model.fit, x, Y)
     refused("found 1 dim.*one alone: .x.", model.fit, x.tolist(), Y)
-    refused("X has 1 examples and y has 6; .*one sequence alone: .y.", model.fit, [x], Y[0])
+    refused("X has 1 examples and y has 6; .*labels of one sequence: .y.", model.fit, [x], Y[0])
     refused("found 1 dim.*one alone: .x.", model.fit([x], Y).predict, x)
 
 

@@ -86,7 +86,7 @@ def test_evidence(tmp_path):
     assert none.unary[0].tolist() == read_uai(path).unary[0].tolist()
     for text, message in [
         ("", "none.evid: found nothing"),
-        ("1 1", "line 1: found 1 numbers behind it; expected 2"),
+        ("1 1", "line 1: found 1 numbers after it; expected 2"),
         ("1 3 0", "line 1: found '3'; expected an observed variable: an integer, 0 to 2"),
         ("1\n\n0 2", "line 3: found '2'; expected the state of variable 0: an integer, 0 to 1"),
         ("2 0 1 0 0", "found state 0 of variable 0; expected state 1, as before"),

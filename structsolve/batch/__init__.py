@@ -1,7 +1,7 @@
-"""Batches of examples whose part scores are given: what a network needs of structures.
+"""Batches of examples with given part scores, for networks.
 
-Takes arrays of scores and labels; hands on values, gradients, labels and marginals.  NumPy alone
-will do.
+Takes arrays of scores and labels; returns values, gradients, labels and marginals.  Needs only
+NumPy.
 """
 
 from .answers import argmax, k_best, marginals, marginals_vjp, samples

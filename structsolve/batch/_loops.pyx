@@ -1,4 +1,4 @@
-"""Loops over the examples of a batch, in threads: what a surrogate, oracle or projection gives."""
+"""Threaded loops over the examples of a batch for surrogates, oracles and projections."""
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from ..utils.parallel import NODES_PER_CALL, native_calls, over_examples
 
 
 cdef enum:
-    KEPT_BYTES = 1 << 22    # larger memory is not kept: to map it in takes no time beside its use
+    KEPT_BYTES = 1 << 22    # larger memory is not cached: mapping it costs little beside its use
 
 
 cdef class Room:
@@ -43,7 +43,7 @@ cdef class Room:
 
 
 def check_labels(PartLayout layout not None, const int[::1] labels not None, Py_ssize_t n_states):
-    """Refuse true labels with numbers that are no states.
+    """Refuse true labels with numbers out of range.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ cdef class _Gradients:
             if self.weights != NULL:
                 weight = self.weights[i]
             self.out.write(i, dense, weight)
-            if self.out.shared_step:  # each example has shared blocks of its own
+            if self.out.shared_step:  # each example has its own shared blocks
                 for j in range(shared):
                     self.out.shared[i * self.out.shared_step + j] = weight * dense[j]
             else:
@@ -146,7 +146,7 @@ cdef class _Gradients:
 
     cdef int project(self, Py_ssize_t i, const double* theta, double* dense,
                      Room room) except -1 nogil:
-        # The same of a Fenchel-Young surrogate, whose gradient is dense: no cut is written.
+        # The same for a Fenchel-Young surrogate, whose gradient is dense: no cut is written.
         cdef const int* truth = self.labels + self.fenchel.layout.label_offsets[i]
         cdef int* index = &room.index[0]
         cdef double* value = &room.value[0]
@@ -166,7 +166,7 @@ cdef class _Gradients:
 
 cdef int _over_ranges(_Gradients shared, const int64_t[::1] bounds, n_jobs, dict rooms,
                       Py_ssize_t work_bytes, Py_ssize_t entries) except -1:
-    """Run a pass; ranges of examples have a sum each, so that none depends on the threads."""
+    """Run a pass; each range of examples has a sum, so results do not depend on the threads."""
     cdef PartLayout layout = shared.scores.layout
     cdef Py_ssize_t k, j, size = layout.shared_size, n = bounds.shape[0] - 1, many = NODES_PER_CALL
     cdef double[:, ::1] sums = np.zeros((n + 1, size + 1))
@@ -216,7 +216,7 @@ def gradients(Sheet scores not None, Sheet out not None, Surrogate surrogate not
         First example of each range whose gradients of shared blocks have a sum, and the end.
     n_jobs : int or None
     rooms : dict
-        Memory that is free, by its sizes; more is added.
+        Free memory by size; more is added.
 
     Raises
     ------
@@ -266,14 +266,14 @@ def derivatives(Sheet scores not None, Sheet directions not None, Sheet out not 
 
 def in_rooms(piece, offsets, n_jobs, dict rooms, PartLayout layout not None, Py_ssize_t work_bytes,
              Py_ssize_t entries=0):
-    """Run a piece of work over examples, in memory that is kept for the next time.
+    """Run a piece of work over examples, in cached memory.
 
     Parameters
     ----------
     piece, offsets, n_jobs
         As of :func:`structsolve.utils.parallel.over_examples`.
     rooms : dict
-        Lists of memory that is free, by its sizes; some is taken, and given back in the end.
+        Lists of free memory by size; some is taken, and returned in the end.
     layout, work_bytes, entries
         As of :class:`Room`.
     """
@@ -296,7 +296,7 @@ def in_rooms(piece, offsets, n_jobs, dict rooms, PartLayout layout not None, Py_
 def labels_of(Sheet scores not None, Oracle oracle not None, int[::1] labels not None,
               double[::1] values not None,
               double[::1] bounds not None, n_jobs, dict rooms):
-    """The best label of every example, what it scores, and what any label scores at most.
+    """The best label of every example, its score, and an upper bound of all scores.
 
     Parameters
     ----------
@@ -357,7 +357,7 @@ def marginals_of(Sheet scores not None, Sheet out not None, Projection projectio
 
 
 def best_of(Sheet scores not None, KBest kbest not None, Py_ssize_t k, n_jobs, dict rooms):
-    """The k best labels of every example, best first, and what they score.
+    """The k best labels of every example, best first, and their scores.
 
     Parameters
     ----------
@@ -397,7 +397,7 @@ def drawn(Sheet scores not None, Projection projection not None, Py_ssize_t n, s
           dict rooms):
     """Labels of every example from ``p(y) ~ exp <theta, mu(y)>``.
 
-    Every example has random numbers of its own: they do not depend on threads.
+    Every example has its own random numbers, which do not depend on threads.
 
     Parameters
     ----------

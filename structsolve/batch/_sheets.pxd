@@ -1,4 +1,4 @@
-# Arrays of part scores as users hold them, and the padded rows of doubles that operators read.
+# Users' arrays of part scores, and the padded rows of doubles for operators.
 from libc.stdint cimport int64_t
 from ..part_layout cimport PartLayout
 

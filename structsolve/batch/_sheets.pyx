@@ -1,6 +1,6 @@
-"""Arrays of part scores as users hold them, read to and written from padded rows of doubles.
+"""Conversion of users' arrays of part scores to and from padded rows of doubles.
 
-Everything that operators see is double; arrays are float32 or float64.
+Operators use doubles; arrays are float32 or float64.
 """
 
 from collections import namedtuple
@@ -47,13 +47,13 @@ cdef void _narrow(const double* x, double weight, Py_ssize_t rows, Py_ssize_t co
 
 
 class Place(namedtuple("Place", "name kind shape rows cols stride size start")):
-    """Where a block lies in theta, with its sizes at hand: see :func:`places_of`."""
+    """Position of a block in theta, and its sizes; see :func:`places_of`."""
 
     __slots__ = ()
 
 
 def places_of(PartLayout layout not None, blocks):
-    """Return where blocks lie in theta.
+    """Return the positions of blocks in theta.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def places_of(PartLayout layout not None, blocks):
 
 
 cdef int _refuse(Sheet sheet, Py_ssize_t i, const double* theta) except -1 with gil:
-    # Some score of the example is no number: which?
+    # Find the score that is no number.
     cdef Py_ssize_t start = sheet.layout.shared_size, middle = sheet.layout.edge_start(i), k
     for k in range(start, sheet.layout.theta_size(i)):
         if not theta[k] < INFINITY:
@@ -222,7 +222,7 @@ cdef class Sheet:
                     f"scores: rows of {place.kind}s: found {type(first).__name__} of shape "
                     f"{np.shape(first)}, expected int64 ({layout.n},): the first of each example"
                 )
-            # A copy: nobody writes to it during a pass.
+            # A copy, so it cannot change during a pass.
             view = np.array(first)
             end = 0
             for i in range(layout.n):

@@ -23,14 +23,14 @@ def argmax(
     space : Space
     scores : Scores
     oracle : str or structsolve.lp.Backend, optional
-        A solver of linear programs in place of the structure's own oracle.
+        Solver of linear programs that replaces the structure's oracle.
     n_jobs : int, optional
         Threads.
 
     Returns
     -------
     labels : ndarray of int32 of shape (size of all labels,)
-        As the space encodes them, one after the other.
+        Encoded by the space, concatenated.
     values : ndarray of float64 of shape (n,)
         Scores of the labels.
     bounds : ndarray of float64 of shape (n,)
@@ -65,7 +65,7 @@ def best_labels(
 ) -> np.ndarray:
     """Return the labels of :func:`argmax`; refuse an example all of whose labels score -inf.
 
-    For layers, whose callers see neither values nor bounds.
+    For layers, which return neither values nor bounds.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def best_labels(
         As of :func:`argmax`; where every label of an example is forbidden.
     """
     labels, _, bounds = argmax(space, scores, oracle=oracle, n_jobs=n_jobs)
-    # By the bound: an oracle that is not exact may miss labels that are allowed.
+    # By the bound: inexact oracles may miss allowed labels.
     forbidden = np.flatnonzero(bounds == -np.inf)
     if forbidden.size:
         raise ValueError(
@@ -103,15 +103,15 @@ def marginals(
     scores : Scores
     projection : {"entropy", "euclidean"} or str, default="entropy"
         G: the entropy of labels (marginals of a Gibbs distribution), minus half the square of the
-        node parts (SparseMAP), or another that a plugin gives.
+        node parts (SparseMAP), or another of a plugin.
     n_jobs : int, optional
         Threads.
 
     Returns
     -------
     marginals : Scores
-        In arrays like those of ``scores``, but a shared block that is given has one array for each
-        example: shape (n, ...) with that of the block.
+        In arrays like those of ``scores``, but given shared blocks have one array for each example,
+        of shape (n, ...).
     values : ndarray of float64 of shape (n,)
         The maximum; for "entropy" ``log sum_y exp <theta, mu(y)>``.
 
@@ -147,7 +147,7 @@ def marginals_vjp(
     *,
     n_jobs: int | None = None,
 ) -> Scores:
-    """Return the gradient by the scores of what is made of marginals.
+    """Return the gradient by the scores, from a gradient by the marginals.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ def marginals_vjp(
     projection : str, default="entropy"
         As of :func:`marginals`.
     n_jobs : int, optional
-        Threads; no bit of the answer depends on it.
+        Threads; results do not depend on it, bit for bit.
 
     Returns
     -------

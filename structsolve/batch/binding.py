@@ -30,7 +30,7 @@ SUMS = 16
 
 
 class Binding:
-    """Operators made for one batch, by their arguments, and memory of threads.
+    """Operators for one batch, by their arguments, and memory of threads.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class Binding:
         self.bounds = np.array([a for a, _ in parts] + [examples.n], dtype=np.int64)
         self._bound: dict[Any, Any] = {}
         self._lock = threading.Lock()
-        # Memory of threads that is free, by its sizes.
+        # Free memory of threads, by size.
         self.rooms: dict[Any, list[Any]] = {}
 
     def oracle(self, oracle: Any = None) -> Oracle:
@@ -132,10 +132,10 @@ class Binding:
         return bound
 
     def surrogate(self, surrogate: Any, loss: Any, oracle: Any, labels: np.ndarray) -> Surrogate:
-        """Return a surrogate, and check the labels that it is going to be asked about.
+        """Return a surrogate, and check its true labels.
 
-        Most surrogates are bound without labels.  One that reads those of its task is bound to
-        them, again for others.
+        Most surrogates are bound without labels.  Surrogates that read their task's labels are
+        bound to each set of labels.
 
         Parameters
         ----------
@@ -151,7 +151,7 @@ class Binding:
         Raises
         ------
         ValueError
-            Where they do not go together, or naming the example whose label is wrong.
+            If they do not fit together, or naming the example whose label is wrong.
         """
         key = "surrogate", fingerprint(surrogate), fingerprint(loss), fingerprint(oracle)
         with self._lock:
@@ -179,7 +179,7 @@ class Binding:
 
 
 class _LabelledTask(Task):
-    """A task without labels, that lends those of one call and remembers whether they were read."""
+    """A task with the labels of one call, which records whether they were read."""
 
     own_labels: np.ndarray | None = None
     reads_labels = False
@@ -201,7 +201,7 @@ def _ask_projection(space: Any, name: str) -> Any:
 
 
 def _made(surrogate: Any) -> Any:
-    """Return a surrogate object, one whose answers do not depend on earlier ones."""
+    """Return a surrogate object whose answers do not depend on earlier ones."""
     if isinstance(surrogate, str):
         surrogate = registry.default().make("surrogates", surrogate)
     if not hasattr(surrogate, "bind"):
@@ -221,7 +221,7 @@ def _cold(oracle: Any) -> Any:
 
 
 class Kept:
-    """Operators that a space has made, and the bindings of its last batches.
+    """Operators of a space, and the bindings of its last batches.
 
     Copies and pickles of it are empty.
     """
@@ -236,7 +236,7 @@ class Kept:
         return Kept, ()
 
     def once(self, key: Any, ask: Callable[[], Any]) -> Any:
-        """Return what was asked; the first call asks.
+        """Return a cached result; the first call computes it.
 
         Parameters
         ----------
@@ -252,7 +252,7 @@ class Kept:
         return self.asked[key]
 
     def refresh(self) -> None:
-        """Forget everything where plugins have come or gone."""
+        """Clear the cache if the set of plugins has changed."""
         version = registry.default().version
         if version != self.version:
             self.version = version
@@ -261,9 +261,9 @@ class Kept:
 
 
 def binding_of(space: Any, examples: Examples) -> Binding:
-    """Return what is bound to examples; the last few batches of each space are kept.
+    """Return the binding of examples; the last few batches of each space are cached.
 
-    Batches are the same where their sizes and graphs are, whichever objects hold them.
+    Batches are equal if their sizes and graphs are equal.
 
     Parameters
     ----------
@@ -308,7 +308,7 @@ def binding_of(space: Any, examples: Examples) -> Binding:
 
 
 def _sizes_alone(examples: Examples) -> Examples:
-    """Return examples without features and labels, whose arrays nobody else holds."""
+    """Return examples without features and labels, with private arrays."""
     own = Examples(
         np.array(examples.offsets),
         edge_offsets=None if examples.edge_offsets is None else np.array(examples.edge_offsets),
@@ -323,7 +323,7 @@ def _sizes_alone(examples: Examples) -> Examples:
 
 
 class _Same:
-    """An object that is equal to itself alone; it is held, so that no other gets its number."""
+    """An object that equals only itself; it is kept, so no other object gets its id."""
 
     def __init__(self, value: Any):
         self.value = value
@@ -336,7 +336,7 @@ class _Same:
 
 
 def fingerprint(value: Any) -> Any:
-    """Return something hashable that is equal for values that are.
+    """Return a hashable object that is equal for equal values.
 
     Parameters
     ----------

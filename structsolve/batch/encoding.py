@@ -18,15 +18,15 @@ def encode(space: Any, scores: Scores, labels: Any) -> Scores:
     ----------
     space : Space
     scores : Scores
-        Its arrays tell the form of the answer.
+        Its arrays determine the form of the result.
     labels : ndarray of int32 of shape (size of all labels,)
-        As the space encodes them, one after the other.
+        Encoded by the space, concatenated.
 
     Returns
     -------
     Scores
-        In arrays like those of ``scores``, but a shared block that is given has one array for each
-        example: shape (n, ...) with that of the block.
+        In arrays like those of ``scores``, but given shared blocks have one array for each example,
+        of shape (n, ...).
 
     Raises
     ------

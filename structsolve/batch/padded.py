@@ -1,4 +1,4 @@
-"""Padded and packed batches of scores: which space they are of, and where their rows lie."""
+"""Padded and packed batches of scores: their space, and the positions of their rows."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from .places import Places, Tables
 from .scores import Scores
 from .spaces import score_space
 
-#: Batches whose places are kept, per structure: of the same shapes and lengths.
+#: Number of batches, by shapes and lengths, whose places are cached per structure.
 KEPT = 64
 _REDUCTIONS = ("mean", "sum", "none")
 
 
 @dataclass
 class Batch:
-    """Where the scores of one batch lie in arrays as networks have them.
+    """The positions of one batch's scores in a network's arrays.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class Batch:
     names: tuple[str, ...]
 
     def scores(self, arrays: Any) -> Scores:
-        """Return arrays as native code reads them.
+        """Return arrays as scores for native code.
 
         Parameters
         ----------
@@ -61,7 +61,7 @@ class Batch:
             name: array.ndim - len(layout.block(name).shape)
             for name, array in answer.shared.items()
         }
-        if any(axes.values()):  # where one block differs from example to example all do
+        if any(axes.values()):  # if one block differs from example to example, all do
             for name, more in axes.items():
                 if not more:
                     own = answer.shared[name]
@@ -70,7 +70,7 @@ class Batch:
         return answer
 
     def arrays(self, answer: Any, shapes: Any) -> list[np.ndarray]:
-        """Return what has the form of the scores in the form of the arrays.
+        """Convert from the form of the scores to the form of the arrays.
 
         Parameters
         ----------
@@ -119,14 +119,14 @@ class Batch:
 
 
 class Batches:
-    """A structure's batches: its spaces by the number of classes, and the places of the last ones.
+    """A structure's batches: spaces by number of classes, and the places of the last batches.
 
     Parameters
     ----------
     structure : Structure
     classes : int or sequence, optional
-        How many classes there are, or their names; by default as many as the last axis of the node
-        scores has.
+        Number of classes, or their names; by default the length of the last axis of the node
+        scores.
     """
 
     def __init__(self, structure: Any, classes: Any = None):
@@ -179,11 +179,11 @@ class Batches:
         return Batch(kind.space, places, tuple(by_name))
 
     def _warn_of(self, joining: dict[str, tuple[int, ...]]) -> None:
-        """Say which scores join nodes, where none is given."""
+        """Warn if no scores join nodes."""
         some = " or ".join(f"{name!r} of shape {shape}" for name, shape in joining.items())
         warnings.warn(
-            f"structure {self.structure.name!r}: no score joins its nodes, so that each gets its "
-            f"label alone; give {some} beside 'node', such as parameters of the network, or "
+            f"structure {self.structure.name!r}: no score joins its nodes, so nodes get their "
+            f"labels apart; give {some} beside 'node', such as parameters of the network, or "
             "structsolve.torch.OutputLayer, which holds them (zeros say that none is meant)",
             stacklevel=5,
         )
@@ -219,7 +219,7 @@ class Batches:
         return None if shape is None else kind.lead(shape, node, "node")
 
     def _one_class(self, classes: Any, space: Any) -> bool:
-        """Return whether rows of one number are those of one class, not numbers alone."""
+        """Return whether rows of one number belong to one class."""
         count = classes if isinstance(classes, (int, np.integer, type(None))) else len(classes)
         if count != 1 or self._has_none or space.layout.node.shape != (1,):
             return False
@@ -231,7 +231,7 @@ class Batches:
     def _kind(self, shapes: dict[str, tuple[int, ...]]) -> _Kind:
         """Return the space for these blocks, kept by the number of classes."""
         node = shapes.get("node", next(iter(shapes.values()), ()))
-        # For structures that have no classes, the last axis is as long as the batch needs.
+        # For structures without classes, the last axis has the length that the batch needs.
         told = self.classes is not None or self._has_none
         classes = node[-1] if len(node) > 1 and not told else self.classes
         key = (classes if not told else None, "edge" in shapes)
@@ -254,7 +254,7 @@ def _space_of(structure: Any, classes: Any, edge: bool, told: bool) -> tuple[Any
             return score_space(structure, edge=edge), True
         except (TypeError, ValueError):
             if str(error).startswith("classes"):
-                raise  # there are none, and something else is wrong
+                raise  # another error
             raise error from None
 
 
@@ -276,7 +276,7 @@ class _Kind:
             for block in layout.blocks
             if block.kind == "edge" or (block.kind == "shared" and len(block.shape) > 1)
         }
-        try:  # does a structure take the number of examples, or their sizes?
+        try:  # finds out whether the structure takes the number of examples, or sizes
             self.one_row = space.pack_sizes(2).n == 2
         except (TypeError, ValueError):
             self.one_row = False
@@ -290,7 +290,7 @@ class _Kind:
         examples: Any,
         graphs: dict[str, Any],
     ) -> Places:
-        """Return where rows lie, as it was for the last batch of these shapes and lengths."""
+        """Return the places of rows, cached by shapes and lengths."""
         lead = self.lead(node, self.space.layout.node, "node")
         edge_lead = None
         if edge is not None:
@@ -304,7 +304,7 @@ class _Kind:
             return self._kept[key][1]
         places = self._make(lead, edge_lead, sizes, examples, graphs)
         if not graphs:
-            self._kept[key] = examples, places  # held, so that no other gets its id
+            self._kept[key] = examples, places  # kept, so no other object gets its id
             if len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
         return places
@@ -364,7 +364,7 @@ class _Kind:
         return Places(space, examples, lead, packed, edge_lead, self.tables, table_sizes)
 
     def _examples(self, lead: tuple[int, ...], sizes: Any, graphs: dict[str, Any]) -> Any:
-        """Return examples of sizes, and these where they tell all about an example."""
+        """Return examples of sizes, and the sizes if they determine an example."""
         if sizes is not None:
             each = [tuple(s) if np.ndim(s) else s for s in sizes.tolist()]
             return self.space.pack_sizes(each, **graphs), None if graphs else each
@@ -391,7 +391,7 @@ def _sizes(lengths: Any) -> np.ndarray:
 
 
 def check_reduction(reduction: Any) -> None:
-    """Refuse what is no reduction.
+    """Refuse unknown reductions.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Where the rows of scores and the labels of examples lie in padded arrays."""
+"""Positions of the rows of scores and the labels of examples in padded arrays."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PADDING = -1
 
 
 class Places:
-    """The places of one batch: from padded or packed arrays to rows, one example after the other.
+    """The places of one batch: maps padded or packed arrays to concatenated rows.
 
     Parameters
     ----------
@@ -33,9 +33,9 @@ class Places:
     Attributes
     ----------
     first : ndarray of int64 or None
-        First row of each example, where rows of an example follow each other with a gap behind.
+        First row of each example, if the rows of an example are contiguous, with a gap after them.
     index : ndarray of int64 or None
-        The row of each node, where they are in another order.
+        The row of each node, for other orders.
     edge_first : ndarray of int64 or None
     label_shape : tuple of int
         Shape of the labels of the batch.
@@ -43,7 +43,7 @@ class Places:
     Raises
     ------
     ValueError
-        When the arrays do not have room for the examples.
+        When the arrays are too small for the examples.
     """
 
     def __init__(
@@ -144,7 +144,7 @@ class Places:
         return flat if self.index is None else flat.take(self.index, 0)
 
     def pad(self, rows: np.ndarray, shape: Any) -> np.ndarray:
-        """Return rows as node scores are given, 0 where no node is.
+        """Return rows in the form of the node scores, 0 without a node.
 
         Parameters
         ----------
@@ -160,7 +160,7 @@ class Places:
         if self.index is None:
             return rows.reshape(shape)
         inner = rows.shape[1:]
-        if prod(inner) == 1:  # numbers are placed in a third of the time of rows of one
+        if prod(inner) == 1:  # three times faster for numbers than for rows of one
             rows, inner = rows.reshape(-1), ()
         padded = np.zeros((prod(self.lead), *inner), rows.dtype)
         padded[self.index] = rows
@@ -237,7 +237,7 @@ class Places:
         )
 
     def pad_labels(self, flat: np.ndarray) -> np.ndarray:
-        """Return labels in the form in which users give them, ``PADDING`` where none is.
+        """Return labels in the users' form, ``PADDING`` at missing ones.
 
         Parameters
         ----------
@@ -256,7 +256,7 @@ class Places:
 
 
 class Tables:
-    """Places of examples whose scores are tables, such as pictures and arcs; kept by size.
+    """Places of examples whose scores are tables, such as pictures and arcs; cached by size.
 
     Parameters
     ----------

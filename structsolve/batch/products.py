@@ -34,7 +34,7 @@ def hessian_product(
     directions : Scores
         In arrays like those of ``scores``; blocks that are None are 0.
     labels : ndarray of int of shape (size of all labels,)
-        True labels as the space encodes them, one after the other.
+        True labels, encoded by the space, concatenated.
     surrogate : str or surrogate object, default="crf"
         A smooth one; as of :func:`value_and_gradient`, as are the others.
     loss : str or loss object, default="hamming"
@@ -72,7 +72,7 @@ def hessian_product(
 def smooth_projection(
     space: Any, scores: Scores, labels: Any, surrogate: Any, loss: Any, oracle: Any = None
 ) -> Any:
-    """Return the projection that is the gradient of a surrogate, where it has derivatives.
+    """Return the projection that is a surrogate's gradient, if it has derivatives.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def smooth_projection(
     why = "its marginals have no derivative here" if smooth else "the surrogate is not smooth"
     raise ValueError(
         f"structure {space.structure.name!r} with surrogate {name!r} has no second derivatives: "
-        f"{why} (surrogate='crf' has them where a structure knows its marginals)"
+        f"{why} (surrogate='crf' has them if the structure has marginals)"
     )
 
 

@@ -1,4 +1,4 @@
-"""Part scores of many examples as arrays: what networks compute, and gradients by it."""
+"""Part scores of many examples as arrays: outputs of networks, and their gradients."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 class Scores:
     """Part scores of a batch of examples, by block; gradients and marginals have the same form.
 
-    Arrays are float32 or float64, each of its own type.  A score of -inf forbids what it scores.
+    Each array is float32 or float64.  A score of -inf forbids its part.
 
     Parameters
     ----------
@@ -21,16 +21,16 @@ class Scores:
         examples, one example after the other.  Rows of one number may be a flat array.
     shared : dict of str to ndarray, optional
         Blocks that all positions share (``"transition"``, ``"start"``, ...), of the block's shape;
-        those that are missing score 0.  :func:`argmax`, :func:`k_best` and :func:`samples` also
+        missing ones score 0.  :func:`argmax`, :func:`k_best` and :func:`samples` also
         take an array for each example, of shape (n, ...) with that of the block.
     edge : ndarray of shape (rows, ...), optional
         Scores of the edge block, one row per edge; they are 0 without it.
     examples : Examples
         Sizes and graphs of the examples, without features: by :meth:`structsolve.Space.pack_sizes`.
     rows, edge_rows : ndarray of int64 of shape (n,), optional
-        First row of each example, in arrays with rows between examples that belong to none: of a
-        padded batch of shape (n, longest, K), reshaped to (n * longest, K), it is ``longest *
-        np.arange(n)``.  Without it rows follow each other.
+        First row of each example, in arrays with unused rows between examples: for a padded batch
+        of shape (n, longest, K), reshaped to (n * longest, K), it is ``longest * np.arange(n)``.
+        By default rows are contiguous.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Spaces without features, for scores that come from elsewhere."""
+"""Spaces without features, for scores computed elsewhere."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from ..registry import get_structure
 
 
 def score_space(structure: Any, classes: Any = None, *, edge: bool = False) -> Any:
-    """Return a space of a structure, without features: its parts get their scores from elsewhere.
+    """Return a space of a structure without features, for scores computed elsewhere.
 
     Parameters
     ----------
     structure : str or Structure
     classes : int or sequence, optional
-        How many classes there are, or their names: states of nodes, labels of sets, ordered
-        classes, labels that are ranked.  Structures without classes take none.
+        Number of classes, or their names: states of nodes, labels of sets, ordered classes, ranked
+        labels. None for structures without classes.
     edge : bool, default=False
-        Edges have scores of their own, one table for each, beside those that all share.
+        Each edge has its own table of scores, in addition to the shared ones.
 
     Returns
     -------
     Space
-        Its ``layout.blocks`` tell names and shapes of the scores, its ``pack_sizes()`` makes
-        examples of sizes and graphs.
+        ``layout.blocks`` has the names and shapes of the scores; ``pack_sizes()`` makes examples
+        from sizes and graphs.
 
     Raises
     ------
     TypeError
         When ``structure`` is neither a name nor a structure.
     ValueError
-        For an unknown structure, and what it does not allow.
+        For an unknown structure, and arguments that it does not allow.
     NotImplementedError
         Where a structure has no ``score_space()``.
 

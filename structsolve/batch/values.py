@@ -34,16 +34,16 @@ def value_and_gradient(
         As of :func:`score_space`, or of a trained model.
     scores : Scores
     labels : ndarray of int of shape (size of all labels,)
-        True labels as the space encodes them, one after the other.
+        True labels, encoded by the space, concatenated.
     surrogate : str or surrogate object, default="margin"
         As of :class:`~structsolve.StructuredSVM`.
     loss : str or loss object, default="hamming"
     oracle : str or structsolve.lp.Backend, optional
-        A solver of linear programs in place of the structure's own oracle.
+        Solver of linear programs that replaces the structure's oracle.
     weights : array of shape (n,), optional
-        Factors of the examples' gradients, such as the derivative of what is made of the values.
+        Factors of the examples' gradients, such as derivatives of a function of the values.
     n_jobs : int, optional
-        Threads; no bit of the answer depends on it.
+        Threads; results do not depend on it, bit for bit.
     out : Scores, optional
         Arrays for the gradient, of the shapes of those of ``scores``.
     each : bool, default=False
@@ -53,7 +53,7 @@ def value_and_gradient(
     Returns
     -------
     values : ndarray of float64 of shape (n,)
-        ``H_i(theta_i)``, or the least upper bound that is known where the oracle is not exact.
+        ``H_i(theta_i)``, or the least known upper bound if the oracle is not exact.
     gradient : Scores
         ``weights[i] * dH_i / dtheta_i`` for nodes and edges, in arrays like those of ``scores``; 0
         in rows that belong to no example.  For shared blocks the sum over the examples.
@@ -61,8 +61,8 @@ def value_and_gradient(
     Raises
     ------
     ValueError
-        For labels that the space does not know and scores that are NaN, naming the example; arrays
-        that do not fit, naming the block; what the structure, loss and surrogate do not allow.
+        For unknown labels and NaN scores, naming the example; for arrays that do not fit, naming
+        the block; for combinations that the structure, loss or surrogate does not allow.
     TypeError
         For arrays of another type.
 
@@ -106,14 +106,14 @@ def sheet_of(
     each: bool = False,
     written: bool = False,
 ) -> Sheet:
-    """Return the arrays of scores, checked, for loops to read.
+    """Return the checked arrays of scores, for loops.
 
     Parameters
     ----------
     scores : Scores
     binding : Binding
     placed : Scores, optional
-        The scores whose rows say where examples begin; by default ``scores``.
+        The scores whose rows determine the starts of examples; by default ``scores``.
     each, written : bool, default=False
         As of :class:`Sheet`; scores that are read tell by their axes whether each example has
         shared blocks of its own.
@@ -264,7 +264,7 @@ def checked_weights(weights: Any, n: int) -> np.ndarray:
     Raises
     ------
     ValueError
-        For another shape, and what is not finite.
+        For another shape, and numbers that are not finite.
     """
     try:
         given = np.ascontiguousarray(weights, dtype=np.float64)

@@ -1,4 +1,4 @@
 """The shell: ``structsolve demo | fit | predict | score | prune | plugins | bench``.
 
-Takes options and files; hands on models, predictions and tables in files or on standard output.
+Takes options and files; writes models, predictions and tables to files or standard output.
 """

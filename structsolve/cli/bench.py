@@ -1,4 +1,4 @@
-# structsolve bench: how fast this machine trains and decodes chains of a given size.
+# structsolve bench: speed of training and decoding chains of a given size on this machine.
 from __future__ import annotations
 
 import time
@@ -16,7 +16,7 @@ from structsolve.features.vectorizer import split_rows
 def make_chains(
     words: int, length: int, features: int, states: int, seed: int = 0, dense: bool = False
 ) -> tuple[list[Any], list[np.ndarray]]:
-    """Make sequences whose labels follow a Markov chain and show in noisy binary features.
+    """Make sequences of labels from a Markov chain, with noisy binary features of the labels.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def make_chains(
     Raises
     ------
     ValueError
-        For a size that is too small; it names it.
+        Naming a size that is too small.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def run_bench(
         structure="chain", max_iter=passes, tol=0.0, n_jobs=n_jobs, random_state=seed
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that a few passes do not converge is the point
+        warnings.simplefilter("ignore")  # a few passes are not meant to converge
         start = time.perf_counter()
         model.fit(X, Y)
         total = time.perf_counter() - start
@@ -105,11 +105,11 @@ def run_bench(
     for name, seconds in (("train, a pass", np.mean(per_pass)), ("decode", decode)):
         speed = f"{words / seconds:>12,.0f} words/s{words * length / seconds:>14,.0f} letters/s"
         print(f"{name:<14}{speed}{seconds / words * 1e6:>10.2f} µs/word", file=messages.out())
-    print(f"{'fit':<14}{total:>12.3f} s in all, {len(per_pass)} passes", file=messages.out())
+    print(f"{'fit':<14}{total:>12.3f} s total, {len(per_pass)} passes", file=messages.out())
     return {"train": float(words / np.mean(per_pass)), "decode": words / decode}
 
 
 def _timed(function: Any, *args: Any) -> float:
     start = time.perf_counter()
     function(*args)
-    return max(time.perf_counter() - start, 1e-9)  # some clocks tick seldom
+    return max(time.perf_counter() - start, 1e-9)  # some clocks have a coarse resolution

@@ -29,7 +29,7 @@ def demo(args: argparse.Namespace) -> None:
 
 
 def bench(args: argparse.Namespace) -> None:
-    """Time training and decoding on made-up sequences.
+    """Time training and decoding on synthetic sequences.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def fit(args: argparse.Namespace) -> None:
     brings = getattr(reads(format), "brings", ())
     check_options(args, brings)
     check_data_options(args, format, parameters(reads(format)))
-    # The data may bring what the structure is made of.
+    # The data may contain the structure's parameters.
     late = brings_structure(args, brings)
     chosen = None if late else make_structure(args)
     check_model(args, "multiclass" if chosen is None else chosen)
@@ -107,7 +107,7 @@ def fit(args: argparse.Namespace) -> None:
         brought = (recipe.reader or {}).get("hierarchy")
         if brought is None:
             raise UsageError(
-                f"structure {args.structure} needs --hierarchy FILE; {args.data} brings none"
+                f"structure {args.structure} needs --hierarchy FILE; {args.data} contains none"
             )
         chosen = make_structure(args, brought)
     if chosen is None:
@@ -115,7 +115,7 @@ def fit(args: argparse.Namespace) -> None:
         if len(shape) == 2:
             raise UsageError(
                 f"{args.data}: found {shape[1]} labels a row; expected --structure multilabel, "
-                "or another that takes several"
+                "or another with several labels"
             )
         chosen = "chain" if data.sequences else "multiclass"
     settle_labels(chosen, data.y, args)
@@ -189,8 +189,8 @@ def predict(args: argparse.Namespace) -> None:
             raise UsageError(f"{option}: a {type(model).__name__} has none")
     if args.marginals and not hasattr(model, "predict_proba"):
         warnings.warn(
-            "--marginals: the model was not trained to give probabilities; what follows is the "
-            "distribution exp(score), whose scale says nothing. Train with --surrogate crf",
+            "--marginals: the model was not trained to give probabilities; these are marginals of "
+            "exp(score), whose scale is arbitrary. Train with --surrogate crf",
             stacklevel=2,
         )
     if args.kbest is not None and args.kbest < 1:
@@ -229,7 +229,7 @@ def score(args: argparse.Namespace) -> None:
     model = _load(args)
     if extreme.is_extreme(model):
         if args.metric is not None:
-            raise UsageError(f"--metric: a {type(model).__name__} prints errors and macro-F1 alone")
+            raise UsageError(f"--metric: a {type(model).__name__} prints only errors and macro-F1")
         extreme.score(model, args)
         return
     try:
@@ -279,7 +279,7 @@ def score(args: argparse.Namespace) -> None:
 
 
 def plugins(args: argparse.Namespace) -> None:
-    """List what is installed.
+    """List the installed plugins.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-# `convert` of the shell: from any format to one that other programs, or a quicker start, want.
+# `convert` of the shell: from any format to one for other programs or faster loading.
 from __future__ import annotations
 
 import argparse
@@ -10,7 +10,7 @@ from structsolve.cli import messages
 from structsolve.cli.formats import check_format, guess, settings
 from structsolve.cli.options import UsageError, check_folder, data_options, reader_options
 
-# Endings of outputs, and what they hold.
+# Endings of outputs, and their contents.
 OUTPUTS = (".npz", ".crfsuite", ".svmlight")
 
 
@@ -20,7 +20,7 @@ def add_commands(command: Any) -> None:
     Parameters
     ----------
     command : callable
-        Makes a parser of a name, the function that runs it, and a text.
+        Makes a parser from a name, the function that runs it, and a text.
     """
     sub = command("convert", convert, "Write a data file in another format.")
     sub.add_argument("data")
@@ -29,7 +29,7 @@ def add_commands(command: Any) -> None:
 
 
 def convert(args: argparse.Namespace) -> None:
-    """Read a file in any format, and write it by the ending of the output.
+    """Read a file in any format, and write it in the format of the output's ending.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def _write_svmlight(path: str, X: Any, y: Any) -> None:
     from sklearn.datasets import dump_svmlight_file  # heavy
 
     if isinstance(X, list) or y is None:
-        raise UsageError(f"{path}: svmlight holds labelled rows; found sequences, or no labels")
+        raise UsageError(f"{path}: svmlight holds labelled rows; found sequences or no labels")
     y = np.asarray(y)
     if y.dtype.kind not in "biuf":
         raise UsageError(f"{path}: svmlight labels are numbers; found {y[0]!r}")

@@ -1,4 +1,4 @@
-# How the shell turns a file into X and y, and keeps what it needs to do so again with the model.
+# Reads files into X and y for the shell, and stores the settings with the model.
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from structsolve.io.svmlight import read_svmlight
 
 
 def _structures_for(file_format: str) -> str:
-    """Names of the structures whose data a format holds, for messages."""
+    """Names of the structures for a format, for messages."""
     known = registry.default()
     names = [
         name
@@ -35,19 +35,19 @@ def _structures_for(file_format: str) -> str:
 
 @dataclass
 class Data:
-    """Contents of a file: `X` ready for the model, `y`, and how tokens form sequences.
+    """Contents of a file: `X` in the model's form, `y`, and how tokens form sequences.
 
     Parameters
     ----------
     X : matrix, or list of them
     y : array or list, or None
-        None where the file has no labels.
+        None if the file has no labels.
     weights : list of float, optional
         Weights of the examples.
     rows : list of list of list of str, optional
         Columns of CoNLL tokens.
     lengths : list of int, optional
-        Lengths of sequences that a flat model sees as one matrix.
+        Lengths of sequences that a flat model gets as one matrix.
     sentences : list of ConlluSentence, optional
     """
 
@@ -64,7 +64,7 @@ class Data:
         return isinstance(self.X, list) or self.sentences is not None
 
     def split(self, flat: Sequence[Any]) -> list[Sequence[Any]]:
-        """Cut what a flat model predicted back into sequences.
+        """Split the predictions of a flat model into sequences.
 
         Parameters
         ----------
@@ -89,30 +89,30 @@ class Recipe:
     ----------
     format : str
     features : {"template", "columns", "attrs"}, optional
-        Of CoNLL data, as are ``window``, ``label_column``, ``comment`` and ``columns``, their
-        number without the label.
+        For CoNLL data, as are ``window``, ``label_column``, ``comment`` and ``columns``, the number
+        of columns without the label.
     zero_based, n_features
-        Settings of svmlight data, as for `read_svmlight`.
+        Settings for svmlight data, see `read_svmlight`.
     flat : bool
-        Whether the model sees tokens, not sequences.
+        Whether the model gets tokens, not sequences.
     label_sets, n_labels
         Whether labels are sets, and their number.
     vectorizer, featurizer : dict, optional
-        The state of what made features of names.
+        The state of the transformer that made features from names.
     structure : str, optional
-        Of CoNLL-U data.
+        For CoNLL-U data.
     named : bool
         Whether labels are names of a hierarchy's nodes.
     reader : dict, optional
-        Parameters of the plugin's reader, of a format that a plugin reads.
+        Parameters of the reader, for formats of plugins.
     pictures : bool
         Whether examples are pictures.
     missing : {"mean", "zero"}, optional
-        Values that take the place of missing features: the means of columns in training, or 0.
+        Replacement for missing features: the means of columns in training, or 0.
     fill : list of float, optional
-        The values that they become.
+        The replacement values.
     selecting : dict, optional
-        Which examples of a file to read, of the parameters of readers; not saved.
+        Parameters of readers that select examples of a file; not saved.
     """
 
     format: str
@@ -137,7 +137,7 @@ class Recipe:
     selecting: dict[str, Any] | None = None
 
     def metadata(self) -> dict[str, Any]:
-        """Return the settings that are not at their defaults, for JSON.
+        """Return the settings that differ from the defaults, for JSON.
 
         Returns
         -------
@@ -153,7 +153,7 @@ class Recipe:
     def of_model(
         cls, model: Any, path: str, format: str | None, given: dict[str, Any] | None = None
     ) -> Recipe:
-        """Return the recipe saved with a model, or a plain one for a model that Python code saved.
+        """Return the recipe saved with a model, or a default one for models saved by Python code.
 
         Parameters
         ----------
@@ -162,9 +162,9 @@ class Recipe:
         path : str
             The file to read.
         format : str or None
-            None guesses it.
+            None: guess it.
         given : dict, optional
-            Parameters of the reader, in place of those of training.
+            Parameters of the reader, which replace those of training.
 
         Returns
         -------
@@ -173,7 +173,7 @@ class Recipe:
         Raises
         ------
         ValueError
-            For a format that does not go with the model.
+            For a format that does not fit the model.
         """
         # The rest of the metadata is the user's.
         saved = (getattr(model, "metadata_", None) or {}).get("shell")
@@ -190,18 +190,18 @@ class Recipe:
         if format is None and path.endswith(FORMATS["npz"] + FORMATS["svmlight"]):
             format = guess_format(path)
         chosen = format or recipe.format or guess(path)
-        if chosen == "npz" and format is None and path != "-":  # the ending says something else
+        if chosen == "npz" and format is None and path != "-":  # not the ending of npz
             raise ValueError(
-                f"{path}: this model was trained on npz data, and the ending is another; give "
-                "--format npz, or that of the file"
+                f"{path}: this model was trained on npz data, but the ending is another; give "
+                "--format npz, or the file's format"
             )
         if chosen != recipe.format and {chosen, recipe.format} & {"conll", "crfsuite", "conllu"}:
             trained = f"{recipe.format} data" if recipe.format else "arrays, from Python"
             raise ValueError(
-                f"{path}: found {chosen} data; this model was trained on {trained}, and knows no "
+                f"{path}: found {chosen} data; this model was trained on {trained}, and has no "
                 "names of features to match"
             )
-        # Parameters that a reader learnt hold for the files that it reads.
+        # Parameters that a reader learned apply to the files that it reads.
         kept = recipe.reader if chosen == recipe.format else None
         recipe.format = chosen
         recipe.reader, recipe.selecting = settings(chosen, given, kept)
@@ -210,7 +210,7 @@ class Recipe:
         return recipe
 
     def fit(self, path: str) -> Data:
-        """Read training data, and learn the number of columns and the names of features.
+        """Read training data; learn the number of columns and the names of features.
 
         Parameters
         ----------
@@ -299,7 +299,7 @@ class Recipe:
         return parse_rows((self.selecting or {}).get("rows"))
 
     def _conllu(self, path: str, fit: bool) -> Data:
-        """Read trees; the structure's own featurizer makes arcs of their words."""
+        """Read trees; the structure's featurizer makes arcs of their words."""
         sentences, heads = read_conllu(path)
         sentences = sentences[self._rows]
         heads = None if heads is None else heads[self._rows]
@@ -315,7 +315,7 @@ class Recipe:
         return Data(featurizer.transform(sentences), heads, sentences=sentences)
 
     def _label_sets(self, path: str, fit: bool) -> Data:
-        """Read labels between commas, which are numbers of columns of an indicator matrix."""
+        """Read comma-separated labels: column numbers of an indicator matrix."""
         X, sets = read_svmlight(
             path,
             n_features=self.n_features,

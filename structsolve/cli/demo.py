@@ -1,8 +1,8 @@
 # structsolve demo: read strips of real digit images, with and without structure.
-"""A numbering machine prints 3 4 5 7 7 8: it counts on, now and then skips one or sticks.
+"""A numbering machine prints 3 4 5 7 7 8: it counts, and sometimes skips a number or sticks.
 
-Each number is a scanned handwritten digit that ships with scikit-learn, spoilt by noise and a
-blot.  A classifier that sees one digit at a time must guess; a chain also learns what follows what.
+Each number is a scanned handwritten digit that ships with scikit-learn, spoilt by noise and a blot.
+A classifier of single digits must guess; a chain also learns which digit follows which.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import structsolve
 from structsolve.cli import messages
 from structsolve.evaluation.plotting import plot_convergence, plot_sequences
 
-#: Chances that the machine sticks, counts on, and skips a number.
+#: Probabilities that the machine sticks, counts, and skips a number.
 STEPS = (0.1, 0.8, 0.1)
 
 
@@ -45,7 +45,7 @@ class Strips:
 
 
 def make_strips(n_train: int, n_test: int, seed: int = 0) -> tuple[Strips, Strips]:
-    """Print strips from scikit-learn's digits; no image is in both training and test.
+    """Make strips from scikit-learn's digits; no image is in both training and test.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def run_demo(output: str = "structsolve-demo", seed: int = 0, quick: bool = Fals
     Parameters
     ----------
     output : str
-        A folder, made if it is missing.
+        A folder, created if missing.
     seed : int, default=0
     quick : bool, default=False
         Less data.
@@ -172,7 +172,7 @@ def run_demo(output: str = "structsolve-demo", seed: int = 0, quick: bool = Fals
     again = structsolve.load(path).predict(test.pixels)
     same = all(map(np.array_equal, again, guesses["chain"]))
     if not same:
-        raise RuntimeError(f"{path}: the model loaded predicts otherwise than the model saved")
+        raise RuntimeError(f"{path}: the loaded model predicts differently from the saved model")
     print(f"\nmodel     {path} (loaded again: the same predictions)", file=messages.out())
     _draw(output, histories, test, guesses, options["tol"])
     return rows
@@ -196,12 +196,12 @@ def _draw(output: str, histories: Any, test: Strips, guesses: Any, tol: float) -
 
 
 def format_table(rows: list[dict]) -> str:
-    """Align rows of figures under their names.
+    """Align rows of numbers under their names.
 
     Parameters
     ----------
     rows : list of dict
-        Figures by name; a missing one is shown as ``-``.
+        Numbers by name; missing ones are shown as ``-``.
 
     Returns
     -------

@@ -15,7 +15,7 @@ from structsolve.cli import messages
 from structsolve.cli.options import UsageError, check_folder, verbosity
 from structsolve.io._text import atomic_write
 
-# What `predict` prints at a time, and `score` compares.
+# Rows that `predict` prints and `score` compares at a time.
 BEST = 5
 _FORMATS = ("extreme", "svmlight")
 
@@ -42,7 +42,7 @@ def add_commands(command: Any) -> None:
     group.add_argument("--max-iter", type=int, default=20, help="passes over the data")
     group.add_argument("--tol", type=float, default=1e-2, help="stop at this relative gap")
     group.add_argument("--max-memory", type=float, metavar="MB", help="beside the data")
-    group.add_argument("--checkpoint", metavar="FILE", help="state from which a run continues")
+    group.add_argument("--checkpoint", metavar="FILE", help="training state, to resume from")
     group.add_argument("--history", metavar="FILE", help="the passes, as .csv or .json")
     group.add_argument("--n-jobs", type=int, default=1)
     group.add_argument("--random-state", type=int, default=0)
@@ -52,17 +52,17 @@ def add_commands(command: Any) -> None:
         "--labels",
         choices=("each", "one"),
         default="each",
-        help="of a line with several: a row for each, or an error",
+        help="lines of several labels: a row for each label, or an error",
     )
-    group.add_argument("--zero-based", action="store_true", help="columns count from 0")
-    group.add_argument("--n-features", type=int, help="columns; default: the largest in the file")
+    group.add_argument("--zero-based", action="store_true", help="column numbers start at 0")
+    group.add_argument("--n-features", type=int, help="columns; default: as in the file")
 
     sub = command("prune", prune, "Make a saved model of very many classes smaller.")
     sub.add_argument("model")
-    sub.add_argument("--out", required=True, metavar="FILE", help="where to save what is left")
+    sub.add_argument("--out", required=True, metavar="FILE", help="where to save the smaller model")
     what = sub.add_mutually_exclusive_group()
-    what.add_argument("--mb", type=float, help="megabytes of the file at most")
-    what.add_argument("--error", type=float, help="by how much the error on --data may rise")
+    what.add_argument("--mb", type=float, help="maximum size of the file in megabytes")
+    what.add_argument("--error", type=float, help="maximum rise of the error on --data")
     sub.add_argument("--data", metavar="FILE", help="held-out examples, for --error")
     sub.add_argument("--float16", action="store_true", help="weights of two bytes")
     sub.add_argument("--n-jobs", type=int, default=1)
@@ -78,7 +78,7 @@ def fit(args: argparse.Namespace) -> None:
     Raises
     ------
     ValueError
-        For malformed data, and settings that do not fit.
+        For malformed data and invalid settings.
     """
     from structsolve.io.extreme import read_extreme  # heavy
 
@@ -137,7 +137,7 @@ def predict(model: Any, args: argparse.Namespace) -> None:
         raise UsageError(f"--top: found {args.top}; expected at least 1")
     for option in ("marginals", "kbest", "columns"):
         if getattr(args, option):
-            raise UsageError(f"--{option}: an ExtremeSVM has none; --top K gives the best K")
+            raise UsageError(f"--{option}: an ExtremeSVM has none; --top K gives the K best")
 
     def lines() -> Iterator[str]:
         for X, _ in _chunks(model, args, "ignore"):
@@ -225,7 +225,7 @@ def macro_f1(y: np.ndarray, guess: np.ndarray) -> float:
 
 
 def prune(args: argparse.Namespace) -> None:
-    """Leave out small weights of a saved model, and save it.
+    """Drop small weights of a saved model, and save it.
 
     Parameters
     ----------
@@ -234,7 +234,7 @@ def prune(args: argparse.Namespace) -> None:
     Raises
     ------
     ValueError
-        For other models, and options that do not go together.
+        For other models, and options that exclude each other.
     """
     check_folder(args.out)
     model = structsolve.load(args.model)
@@ -258,7 +258,7 @@ def prune(args: argparse.Namespace) -> None:
 
 
 def is_extreme(model: Any) -> bool:
-    """Return whether a model is one of very many classes.
+    """Return whether a model is an ExtremeSVM.
 
     Parameters
     ----------
@@ -272,7 +272,7 @@ def is_extreme(model: Any) -> bool:
 
 
 def file_text(model: Any, path: str) -> str:
-    """Return how large a saved model is.
+    """Return the size of a saved model, in words.
 
     Parameters
     ----------
@@ -290,7 +290,7 @@ def file_text(model: Any, path: str) -> str:
 
 
 def _reading(model: Any) -> dict[str, Any]:
-    """How training data were read; a model from Python takes svmlight's usual columns."""
+    """The settings of reading training data; for models from Python, svmlight's defaults."""
     saved = (model.metadata_ or {}).get("shell")
     saved = saved if isinstance(saved, dict) else {}
     return {"n_features": model.n_features_in_, "zero_based": saved.get("zero_based") or None}

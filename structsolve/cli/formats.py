@@ -18,7 +18,7 @@ from structsolve.io.select import parse_rows, parse_where
 
 
 def check_format(name: str | None) -> None:
-    """Refuse a format that nobody reads.
+    """Refuse an unknown format.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def check_format(name: str | None) -> None:
     Raises
     ------
     UsageError
-        It lists the formats.
+        Listing the formats.
     """
     if name is None or name in FORMATS:
         return
@@ -48,7 +48,7 @@ def _readers() -> dict[str, Any]:
 
 
 def reads(name: str) -> Any:
-    """Return what makes readers of a format.
+    """Return the factory of a format's readers.
 
     Parameters
     ----------
@@ -57,13 +57,13 @@ def reads(name: str) -> Any:
     Returns
     -------
     callable or None
-        None where the shell reads the format by itself.
+        None if the shell reads the format without a plugin.
     """
     return _readers().get(name) if name not in FORMATS or name == "npz" else None
 
 
 def guess(path: str) -> str:
-    """Name the format of a file by its contents; then the longest ending that is known decides.
+    """Guess the format of a file by its contents, then by the longest known ending.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def guess(path: str) -> str:
     Raises
     ------
     ValueError
-        For an unknown ending, and contents that nobody knows.
+        For an unknown ending with unknown contents.
     """
     readers = _readers()
     if os.path.isdir(path):
@@ -93,7 +93,7 @@ def guess(path: str) -> str:
     length, name = max(fitting, default=(0, ""))
     ours = (len(e) for endings in FORMATS.values() for e in endings if stem.endswith(e))
     named = max(ours, default=0)
-    # A text may be anything: then, and where the ending is unknown, the contents decide first.
+    # For text files and unknown endings, the contents decide first.
     if stem.endswith(".txt") or not (length or named):
         head = _head(path)
         for one, factory in readers.items():
@@ -103,13 +103,13 @@ def guess(path: str) -> str:
 
 
 def _head(path: str) -> bytes:
-    """How a file begins; nothing where it cannot be read twice."""
+    """The start of a file; empty if the file cannot be read twice."""
     if not os.path.isfile(path):
         return b""
     try:
         with open_binary(path) as handle:
             return handle.read(4096)
-    except (OSError, EOFError, ValueError):  # whoever reads it says what is wrong
+    except (OSError, EOFError, ValueError):  # the reader raises the error
         return b""
 
 
@@ -122,20 +122,20 @@ def settings(
     ----------
     format : str
     given : dict, optional
-        By the options of a command; None is not given.
+        From the options of a command; None means not given.
     kept : dict, optional
         Parameters of training.
 
     Returns
     -------
     params : dict or None
-        None where the shell reads the format by itself.
+        None if the shell reads the format without a plugin.
     selecting : dict
 
     Raises
     ------
     UsageError
-        For what the format does not take.
+        For parameters that the format does not take.
     """
     given = {key: value for key, value in (given or {}).items() if value is not None}
     factory = reads(format)
@@ -143,7 +143,7 @@ def settings(
     for key in given:
         if key not in known and key != "rows":
             takes = ", ".join({**dict.fromkeys(known), "rows": None})
-            raise UsageError(f"option {key}: {format} data have none; they take {takes}")
+            raise UsageError(f"option {key}: unknown for {format} data, which take {takes}")
     selecting = {key: given.pop(key) for key in SELECTING if key in given}
     parse_rows(selecting.get("rows"))
     if selecting.get("where") is not None:
@@ -157,7 +157,7 @@ def parameters(factory: Any) -> list[str]:
     Parameters
     ----------
     factory : callable or None
-        None where the shell reads the format by itself.
+        None if the shell reads the format without a plugin.
 
     Returns
     -------
@@ -176,7 +176,7 @@ def read_with_plugin(
     name : str
         Name of the format.
     params : dict, optional
-        Parameters of the reader, as training left them.
+        Parameters of the reader from training.
     path : str
     fit : bool
         Whether these are training data.
@@ -192,7 +192,7 @@ def read_with_plugin(
     ValueError
         When no plugin reads the format, and for malformed files; it names the plugin.
     TypeError
-        When the reader returns something else than X and y, or learns what JSON cannot hold.
+        When the reader returns anything but X and y, or learns parameters that JSON cannot hold.
     """
     params = dict(params or {})
     late = None if "rows" in parameters(reads(name)) else params.pop("rows", None)
@@ -215,12 +215,12 @@ def read_with_plugin(
 
 @contextlib.contextmanager
 def _in_file(reader: Any, path: str) -> Iterator[None]:
-    """Put the file, and the line where the reader says it, in front of an error."""
+    """Put the file, and the line if the reader gives it, in front of an error."""
     try:
         yield
     except (ValueError, TypeError, RuntimeError) as error:
         cause = error.__cause__
-        if isinstance(cause, OSError) and cause.filename is not None:  # no fault of the reader
+        if isinstance(cause, OSError) and cause.filename is not None:  # not the reader's fault
             raise cause from None
         if path in str(error):
             raise
@@ -230,7 +230,7 @@ def _in_file(reader: Any, path: str) -> Iterator[None]:
 
 
 def _arrays(X: Any) -> Any:
-    """Rows of numbers as a matrix, lists of such rows as matrices; all else as it is."""
+    """Make a matrix of rows of numbers, matrices of lists of such rows; leave others unchanged."""
     if not isinstance(X, list) or not X or isinstance(X[0], tuple):  # graphs are tuples
         return X
     if not hasattr(X[0], "shape") and np.ndim(X[0]) == 1:

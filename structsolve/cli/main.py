@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         except KeyboardInterrupt:
             print("structsolve: interrupted", file=sys.stderr)
             return 130
-        except BrokenPipeError:  # the reader of our output, such as head, has seen enough
+        except BrokenPipeError:  # the reader of our output, such as head, has closed the pipe
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
         except Exception as error:
@@ -61,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 @contextlib.contextmanager
 def _own_output() -> Iterator[None]:
-    """Keep standard output for what the shell prints; what libraries print goes to the error."""
+    """Reserve standard output for the shell; libraries print to standard error."""
     own: Any = sys.stdout
     try:
         given: Any = sys.__stdout__

@@ -1,4 +1,4 @@
-# Messages of the shell while it works: sizes, passes, times, errors; and the file of the passes.
+# Messages of the shell: sizes, passes, times, errors; and the file of passes.
 from __future__ import annotations
 
 import csv
@@ -17,7 +17,7 @@ _OWN: list[Any] = []
 
 @contextmanager
 def own_output() -> Iterator[None]:
-    """Keep standard output for the shell's own lines: what others print goes to the error."""
+    """Reserve standard output for the shell's own lines; others print to standard error."""
     _OWN.append(sys.stdout)
     try:
         with redirect_stdout(sys.stderr):
@@ -56,7 +56,7 @@ def write_history(path: str, history: Sequence[Mapping[str, Any]]) -> None:
 
 
 def say(what: str, text: str, start: float | None = None) -> None:
-    """Print what was done, and the seconds since it began.
+    """Print a finished step and its seconds.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def say_scores(model: Any) -> None:
 
 
 def size_text(data: Any) -> str:
-    """Return how much data there is.
+    """Return the size of data, in words.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ def relative_gap(record: Mapping[str, Any]) -> float | None:
 
 
 def one_line(error: object) -> str:
-    """Return an error as one line, with its type where the message may not be enough.
+    """Return an error as one line, with its type if the message may not suffice.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ def one_line(error: object) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return a value that JSON does not know as one that it does.
+    """Return a JSON value for a value that JSON cannot represent.
 
     Parameters
     ----------
@@ -191,6 +191,6 @@ def plain(value: Any) -> Any:
     Returns
     -------
     int, float, bool or str
-        The number of a NumPy number, else the text that the value prints.
+        A NumPy number as a Python number; else the value's text.
     """
     return value.item() if hasattr(value, "item") else str(value)

@@ -9,7 +9,7 @@ CHOICES = ("mean", "zero")
 
 
 def fill_values(X: Any, rule: str | None) -> list[float] | None:
-    """Return what a missing value of each column becomes.
+    """Return the replacement of missing values of each column.
 
     Parameters
     ----------
@@ -20,7 +20,7 @@ def fill_values(X: Any, rule: str | None) -> list[float] | None:
     Returns
     -------
     list of float or None
-        None where missing values are refused, and where X is no dense matrix.
+        None if missing values are refused, or if X is no dense matrix.
 
     Examples
     --------
@@ -64,15 +64,15 @@ def filled(path: str, X: Any, values: list[float] | None) -> Any:
         return X
     if values is None:
         raise ValueError(
-            f"{path}: found {count} missing values of features; fit with --missing mean puts the "
-            "mean of the column in their places, with --missing zero 0"
+            f"{path}: found {count} missing values of features; fit with --missing mean replaces "
+            "them by the column's mean, --missing zero by 0"
         )
     whole = [np.where(np.isnan(x), values, x) for x in parts]
     return whole if isinstance(X, list) else whole[0]
 
 
 def _dense(X: Any) -> list[np.ndarray]:
-    """The matrices of X where all are dense and of floats, else none."""
+    """The matrices of X if all are dense and of floats, else none."""
     parts = X if isinstance(X, list) else [X]
     dense = all(isinstance(x, np.ndarray) and x.ndim == 2 and x.dtype.kind == "f" for x in parts)
     return parts if dense else []

@@ -16,10 +16,10 @@ from structsolve.solvers.problem import Problem
 from structsolve.structure.ask import loss_names
 from structsolve.utils.suggest import did_you_mean
 
-# Files from which structures are made: names of options, and of parameters.
+# Files for parameters of structures: names of options, and of parameters.
 FILES = ("hierarchy", "network")
 
-# Options of margin estimators alone, with their defaults.
+# Options only of margin estimators, with their defaults.
 MARGIN_ONLY = {"surrogate": "margin", "solver": "bcfw", "max_iter": 100, "tol": 1e-3}
 MARGIN_ONLY |= {"oracle": None, "normalization": None, "checkpoint": None, "history": None}
 MARGIN_ONLY |= {"scale_features": False, "scoring": None}
@@ -35,15 +35,15 @@ def _file_params(structure: str | None) -> tuple[str, ...]:
 
 
 def _structure_with(param: str, args: argparse.Namespace) -> str:
-    """Name of the structure that takes such a file: the one given, or the first there is."""
+    """Name of the structure that takes such a file: the one given, or the first."""
     name = args.structure or registry.default().first_with(param)
     if name is None:
-        raise UsageError(f"--{param}: no plugin brings a structure that takes it")
+        raise UsageError(f"--{param}: no plugin has a structure that takes it")
     return str(name)
 
 
 def file_format(args: argparse.Namespace) -> str | None:
-    """Return the format that the structure asks for.
+    """Return the format that the structure requires.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def file_format(args: argparse.Namespace) -> str | None:
     Returns
     -------
     str or None
-        None where it takes any.
+        None if it takes any.
     """
     if args.structure is None:
         return None
@@ -88,7 +88,7 @@ def check_model(args: argparse.Namespace, structure: Any) -> None:
     args : Namespace
         Options of ``fit``.
     structure : Structure or str
-        A name where the data decide.
+        A name if the data decide.
 
     Raises
     ------
@@ -101,7 +101,7 @@ def check_model(args: argparse.Namespace, structure: Any) -> None:
     if args.loss is not None:
         _check_loss(args.loss, structure)
     if isinstance(structure, str) and (args.normalization is not None or args.joint_kernel):
-        return  # what these are made of is in the data
+        return  # their parameters are in the data
     model = make_model(args, structure)
     model._check_settings()
     model._kernel()
@@ -124,7 +124,7 @@ def check_model(args: argparse.Namespace, structure: Any) -> None:
 
 
 def _problem_of(structure: Any, args: argparse.Namespace) -> Problem | None:
-    """Return a problem of the structure's own examples; None where they do not fit the options."""
+    """Return a problem on the structure's own examples; None if they do not fit the options."""
     with contextlib.suppress(NotImplementedError, ValueError):
         made = registry.get_structure(structure) if isinstance(structure, str) else structure
         space, examples = made.make_space(*made.sample(0))
@@ -133,7 +133,7 @@ def _problem_of(structure: Any, args: argparse.Namespace) -> Problem | None:
 
 
 def _check_loss(loss: str, structure: Any) -> None:
-    """Refuse a loss that neither a plugin names nor the structure on examples of its own."""
+    """Refuse a loss that neither a plugin nor the structure, on its own examples, knows."""
     known = {*registry.default().loss_names(), *registry.default().names("losses"), "auto"}
     if not isinstance(structure, str):
         # Examples of its own may not fit its parameters, or there may be none.
@@ -148,7 +148,7 @@ def _check_loss(loss: str, structure: Any) -> None:
 
 
 def _check_scoring(scoring: str | None) -> None:
-    """Refuse a score that neither we nor scikit-learn know."""
+    """Refuse a score that neither structsolve nor scikit-learn has."""
     ours = get_scorer_names()
     if scoring is None or scoring in ours:
         return
@@ -163,7 +163,7 @@ def _check_scoring(scoring: str | None) -> None:
 
 
 def check_options(args: argparse.Namespace, brings: Sequence[str] = ()) -> None:
-    """Refuse options that do not go together, before data are read.
+    """Refuse options that exclude each other, before data are read.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ def check_options(args: argparse.Namespace, brings: Sequence[str] = ()) -> None:
     Raises
     ------
     UsageError
-        It names the options.
+        Naming the options.
     """
     if args.hierarchy is None and not brings_structure(args, brings):
         text = " is for hierarchies; give --hierarchy FILE with it"
@@ -214,10 +214,10 @@ def check_options(args: argparse.Namespace, brings: Sequence[str] = ()) -> None:
                 "data (--cv)"
             )
         if args.estimator == "risk" or args.normalization == "learned":
-            raise UsageError("--validation: found an estimator that trains without; use score")
+            raise UsageError("--validation: this estimator trains without validation; use score")
     path = "path" in (args.alphas or ())
     if path and (len(args.alphas) > 1 or args.estimator == "risk"):
-        raise UsageError("--alphas: path stands alone, and not with --estimator risk")
+        raise UsageError("--alphas: path excludes other values and --estimator risk")
     if args.estimator != "risk":
         text = " is for conditional risk; give --estimator risk with it"
         _refuse(args, text, feature_map=None, joint_kernel=False)
@@ -234,7 +234,7 @@ def _refuse(args: argparse.Namespace, text: str, **defaults: Any) -> None:
             raise UsageError(f"--{name.replace('_', '-')}{text}")
 
 
-#: Options of some formats alone: their defaults, and the formats.
+#: Options of only some formats: their defaults, and the formats.
 OF_FORMATS = {
     "features": (None, ("conll",)),
     "window": (2, ("conll",)),
@@ -245,7 +245,7 @@ OF_FORMATS = {
 
 
 def check_data_options(args: argparse.Namespace, format: str, chooses: Sequence[str]) -> None:
-    """Refuse options that the data's format does not have.
+    """Refuse options that do not apply to the data's format.
 
     Parameters
     ----------
@@ -258,7 +258,7 @@ def check_data_options(args: argparse.Namespace, format: str, chooses: Sequence[
     Raises
     ------
     UsageError
-        It names the option.
+        Naming the option.
     """
     for name, (default, formats) in OF_FORMATS.items():
         if format not in formats:
@@ -266,7 +266,7 @@ def check_data_options(args: argparse.Namespace, format: str, chooses: Sequence[
     if format in ("conll", "crfsuite", "conllu"):
         _refuse(args, f" is for data with numbers; found {format}", missing=None)
     if args.validation_split and "split" not in chooses:
-        raise UsageError(f"--validation-split: {format} data have no parts with names")
+        raise UsageError(f"--validation-split: {format} data have no named parts")
 
 
 def make_structure(args: argparse.Namespace, hierarchy: Any = None) -> Any:
@@ -277,12 +277,12 @@ def make_structure(args: argparse.Namespace, hierarchy: Any = None) -> Any:
     args : Namespace
         Options of ``fit``.
     hierarchy : dict, optional
-        That the data brought, where the options name no file.
+        The hierarchy in the data, if the options name no file.
 
     Returns
     -------
     Structure or None
-        None where the data decide.
+        None if the data decide.
     """
     if args.hierarchy is not None or hierarchy is not None:
         return structsolve.get_structure(
@@ -298,7 +298,7 @@ def make_structure(args: argparse.Namespace, hierarchy: Any = None) -> Any:
 
 
 def settle_labels(structure: Any, y: Any, args: argparse.Namespace) -> None:
-    """Let a matrix of indicators mean label sets, unless the options say which labels.
+    """Read a matrix of indicators as label sets, unless the options set the kind of labels.
 
     Parameters
     ----------
@@ -346,7 +346,7 @@ def make_feature_map(args: argparse.Namespace) -> Any:
     common = {"n_components": int(number), "random_state": args.random_state}
     if name == "rff":
         if (args.kernel or "rbf") != "rbf" or set(params) - {"gamma"}:
-            raise UsageError("--feature-map rff: is for kernel rbf, with gamma alone")
+            raise UsageError("--feature-map rff: is for kernel rbf, with only gamma")
         return RBFSampler(**params, **common)
     return Nystroem(args.kernel or "rbf", kernel_params=params or None, **common)
 

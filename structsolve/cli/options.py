@@ -12,11 +12,11 @@ from structsolve.registry.names import value_of
 
 
 class UsageError(ValueError):
-    """A command line that cannot be understood."""
+    """An invalid command line."""
 
 
 def kernel_params(given: Sequence[str] | None) -> dict[str, Any] | None:
-    """Read ``name=value`` pairs: whole numbers, numbers, else words.
+    """Read ``name=value`` pairs; values are integers, floats or words.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ def kernel_params(given: Sequence[str] | None) -> dict[str, Any] | None:
     Raises
     ------
     UsageError
-        For what is no such pair.
+        For anything but such a pair.
     """
     if not given:
         return None
@@ -40,7 +40,7 @@ def kernel_params(given: Sequence[str] | None) -> dict[str, Any] | None:
         if not name or not equals:
             raise UsageError(f"--kernel-param {pair!r}: expected NAME=VALUE, such as gamma=0.1")
         params[name] = text
-        for kind in (float, int):  # the last that fits
+        for kind in (float, int):  # the last that parses
             with contextlib.suppress(ValueError):
                 params[name] = kind(text)
     return params
@@ -56,12 +56,12 @@ def class_weight(given: Sequence[str] | None) -> Any:
     Returns
     -------
     None, "balanced" or dict
-        Classes that look like whole numbers are such.
+        Classes that parse as integers become integers.
 
     Raises
     ------
     UsageError
-        For what is no such pair, and for a class that comes twice.
+        For anything but such a pair, and for a repeated class.
     """
     if not given:
         return None
@@ -88,7 +88,7 @@ def class_weight(given: Sequence[str] | None) -> Any:
 
 
 def data_options(group: Any) -> None:
-    """Add the options that say what a data file holds.
+    """Add the options for the contents of data files.
 
     Parameters
     ----------
@@ -101,15 +101,15 @@ def data_options(group: Any) -> None:
     )
     group.add_argument("--target", metavar="NAME", help="the labels: an array, columns, or a file")
     group.add_argument("--split", metavar="NAME", help="train, test, ... of a file with several")
-    group.add_argument("--where", metavar="NAME=VALUE", help="examples with this value, or !=")
-    group.add_argument("--rows", metavar="N or A:B", help="these of the examples, from 0")
+    group.add_argument("--where", metavar="NAME=VALUE", help="only these examples, = or !=")
+    group.add_argument("--rows", metavar="N or A:B", help="only these examples, numbered from 0")
     group.add_argument(
-        "--option", metavar="NAME=VALUE", action="append", help="others of the format's reader"
+        "--option", metavar="NAME=VALUE", action="append", help="other reader parameters"
     )
 
 
 def reader_options(args: Any) -> dict[str, Any]:
-    """Collect what a command says about its data.
+    """Collect the options for the contents of data files.
 
     Parameters
     ----------
@@ -119,12 +119,12 @@ def reader_options(args: Any) -> dict[str, Any]:
     Returns
     -------
     dict
-        Parameters of a reader by name; None where nothing is said.
+        Parameters of a reader by name; None if not given.
 
     Raises
     ------
     UsageError
-        For an option that is no ``NAME=VALUE``, and for one that comes twice.
+        For an option that is no ``NAME=VALUE``, and for a repeated one.
     """
     given = {name: getattr(args, name) for name in ("target", "split", "where", "rows")}
     for text in args.option or ():
@@ -138,7 +138,7 @@ def reader_options(args: Any) -> dict[str, Any]:
 
 
 def verbosity(args: Any) -> int:
-    """Return the estimator's ``verbose``: terminals get a bar, unless ``--quiet`` says no.
+    """Return the estimator's ``verbose``: terminals get a bar, unless ``--quiet`` is given.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def verbosity(args: Any) -> int:
 
 
 def check_folder(*paths: str | None) -> None:
-    """Refuse outputs that cannot be written, before hours of training.
+    """Refuse outputs that cannot be written, before training.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def check_folder(*paths: str | None) -> None:
     for path in filter(None, paths):
         folder = os.path.dirname(os.path.abspath(path))
         if not os.path.isdir(folder):
-            raise ValueError(f"{path}: found no folder {folder}; expected one to write to")
+            raise ValueError(f"{path}: found no folder {folder}; expected an existing folder")
         if not os.access(folder, os.W_OK):
             raise ValueError(f"{path}: the folder {folder} cannot be written to")
 
@@ -181,12 +181,12 @@ def check_outputs(data: str, **paths: str | None) -> None:
     ----------
     data : str
     **paths : str or None
-        By the options that name them.
+        By the name of their option.
 
     Raises
     ------
     ValueError
-        It names the folder, or both options.
+        Naming the folder, or both options.
     """
     check_folder(*paths.values())
     taken = {os.path.realpath(data): "the data"}

@@ -37,7 +37,7 @@ def predictions(model: Any, data: Any, labels: Any = None) -> list[list[Any]]:
         Fitted.
     data : Data
     labels : optional
-        Predictions of the model, where these are known.
+        Predictions of the model, if known.
 
     Returns
     -------
@@ -64,7 +64,7 @@ def as_lists(labels: Iterable[Any]) -> list[list[Any]]:
 
 
 def as_matrix(model: Any, data: Any) -> Any:
-    """Return the labels of a file as rows of indicators, whatever form they had.
+    """Return the labels of a file as rows of indicators, from any form.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def are_structured(labels: Any) -> bool:
 
 
 def whole_labels_text(model: Any, data: Any, args: argparse.Namespace) -> str:
-    """Return the score of labels that are right as a whole or wrong, as a line or as JSON.
+    """Return the score of labels that are compared as a whole, as a line or as JSON.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def whole_labels_text(model: Any, data: Any, args: argparse.Namespace) -> str:
 
 
 def without_void(model: Any, data: Any, *labels: list[list[Any]]) -> list[list[list[Any]]]:
-    """Return lists of label sequences without the nodes that y calls void.
+    """Return lists of label sequences without the nodes that are void in y.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def without_void(model: Any, data: Any, *labels: list[list[Any]]) -> list[list[l
 
 
 def is_continuous(model: Any) -> bool:
-    """Return whether labels are numbers of any size, which only their loss can compare.
+    """Return whether labels are continuous, so that only their loss can compare them.
 
     Parameters
     ----------
@@ -193,8 +193,8 @@ def mean_loss_text(model: Any, data: Any, args: argparse.Namespace) -> str:
 def labels_text(model: Any, data: Any, args: argparse.Namespace) -> Iterator[str]:
     """Write one label per line, with an empty line between sequences.
 
-    Label sets are a line with commas between labels, rows of numbers a line with spaces, labels of
-    another form (spans, trees) a line of JSON.
+    Label sets are lines with commas between labels, rows of numbers are lines with spaces, and
+    labels of other forms (spans, trees) are lines of JSON.
 
     Parameters
     ----------
@@ -212,7 +212,7 @@ def labels_text(model: Any, data: Any, args: argparse.Namespace) -> Iterator[str
     Raises
     ------
     ValueError
-        For marginals of labels that have none.
+        For marginals of labels without marginals.
     """
     if getattr(model.space_.structure, "label_sets", False):
         if args.marginals:
@@ -230,7 +230,9 @@ def labels_text(model: Any, data: Any, args: argparse.Namespace) -> Iterator[str
     labels = predictions(model, data, predicted)
     if data.sentences is not None:
         if args.marginals:
-            raise ValueError("--marginals: trees have a table of them for every sentence")
+            raise ValueError(
+                "--marginals: the marginals of trees are tables, which are not printed"
+            )
         for sentence, heads in zip(data.sentences, labels, strict=True):
             yield sentence.with_heads(heads).text
         return
@@ -259,7 +261,7 @@ def labels_text(model: Any, data: Any, args: argparse.Namespace) -> Iterator[str
 
 
 def one_label(model: Any, label: Any) -> str:
-    """Return one label that is no sequence as one line.
+    """Return a label that is no sequence as one line.
 
     Parameters
     ----------
@@ -289,7 +291,7 @@ def kbest_text(model: Any, data: Any, k: int) -> Iterator[str]:
         Fitted.
     data : Data
     k : int
-        Ranks at most.
+        Maximum number of ranks.
 
     Yields
     ------
@@ -309,7 +311,7 @@ def kbest_text(model: Any, data: Any, k: int) -> Iterator[str]:
 
 
 def trees_text(truth: list[list[int]], guess: list[list[int]], args: argparse.Namespace) -> str:
-    """Return the share of words with the right head, and of trees without an error.
+    """Return the share of words with the correct head, and of trees without an error.
 
     Parameters
     ----------
@@ -336,7 +338,7 @@ def trees_text(truth: list[list[int]], guess: list[list[int]], args: argparse.Na
 
 
 def report_text(report: Mapping[str, Any], args: argparse.Namespace) -> str:
-    """Return a table of the figures of each label, then those of all; or JSON.
+    """Return a table of the metrics of each label, then of all; or JSON.
 
     Parameters
     ----------
@@ -371,7 +373,7 @@ def report_text(report: Mapping[str, Any], args: argparse.Namespace) -> str:
 
 
 def plugins_text(plugins: Iterable[Mapping[str, Any]]) -> str:
-    """Return a table of plugins: what each declares, or why it was not loaded.
+    """Return a table of plugins: their declarations, or why they were not loaded.
 
     Parameters
     ----------

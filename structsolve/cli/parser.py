@@ -1,4 +1,4 @@
-# Commands and options of the shell; a cheap module, so that --help is quick.
+# Commands and options of the shell; imports little, so --help is fast.
 from __future__ import annotations
 
 import argparse
@@ -10,14 +10,14 @@ from structsolve.cli import commands, convert, extreme, solve
 from structsolve.cli.options import UsageError, data_options
 from structsolve.utils.suggest import ELSEWHERE, did_you_mean
 
-ORACLE = "lp, ilp or cvxpy:SOLVER in place of the structure's own decoder"
+ORACLE = "lp, ilp or cvxpy:SOLVER replaces the structure's decoder"
 
 
 class Parser(argparse.ArgumentParser):
     """An argument parser whose errors are one line."""
 
     def error(self, message: str) -> NoReturn:
-        """Raise a UsageError, instead of printing the usage and leaving.
+        """Raise a UsageError; do not print the usage and exit.
 
         Parameters
         ----------
@@ -26,7 +26,7 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(f"{message}{self._meant(message)} (see {self.prog} --help)")
 
     def _meant(self, message: str) -> str:
-        """Return what an option that is not known may mean."""
+        """Suggest a known option for an unknown one."""
         given = message.removeprefix("unrecognized arguments: --").partition(" ")[0]
         if given == message.partition(" ")[0] or self._subparsers is None:
             return ""
@@ -53,7 +53,7 @@ def _number_or(word: str) -> Callable[[str], float | str]:
 
 
 def make_parser() -> Parser:
-    """Make the parser of the command line; cheap, so that --help is.
+    """Make the parser of the command line, with few imports.
 
     Returns
     -------
@@ -72,7 +72,7 @@ def make_parser() -> Parser:
         "--quiet",
         action="store_true",
         default=argparse.SUPPRESS,
-        help="no progress bar, which terminals get",
+        help="no progress bar on terminals",
     )
     common.add_argument(
         "--without-plugin",
@@ -111,7 +111,7 @@ def make_parser() -> Parser:
     )
     group.add_argument("--hierarchy", metavar="FILE", help="of labels: .json, .gml, or edge lines")
     group.add_argument("--labels", choices=("closed", "leaf-union", "single-leaf"), help="of it")
-    group.add_argument("--close", action="store_true", help="add ancestors that labels lack")
+    group.add_argument("--close", action="store_true", help="add missing ancestors to labels")
     group.add_argument(
         "--normalization", metavar="RULE", help="HierarchicalSVM: rho:2, maxmin, ..."
     )
@@ -139,54 +139,54 @@ def make_parser() -> Parser:
         type=_number_or("path"),
         nargs="+",
         metavar="A",
-        help="the best of these; or: path",
+        help="choose the best of these; or: path",
     )
-    group.add_argument("--cv", type=int, metavar="K", help="the best of --alphas by K folds")
-    group.add_argument("--scoring", metavar="NAME", help="the score that chooses of --alphas")
+    group.add_argument("--cv", type=int, metavar="K", help="choose among --alphas by K folds")
+    group.add_argument("--scoring", metavar="NAME", help="score for choosing among --alphas")
     group.add_argument(
         "--scale-features",
         nargs="?",
         const=True,
         default=False,
         choices=("std", "max-abs"),
-        help="train on scaled columns; prediction takes raw ones",
+        help="train on scaled columns; prediction takes unscaled ones",
     )
     group.add_argument("--max-iter", type=int, default=100, help="passes over the data")
     group.add_argument("--tol", type=float, default=1e-3, help="stop at this relative gap")
-    group.add_argument("--no-intercept", action="store_true", help="no bias for each label")
+    group.add_argument("--no-intercept", action="store_true", help="no bias per label")
     group.add_argument("--kernel", metavar="NAME", help="rbf, poly, ...: compares nodes")
     group.add_argument(
-        "--kernel-param", metavar="NAME=VALUE", action="append", help="gamma=0.1; once for each"
+        "--kernel-param", metavar="NAME=VALUE", action="append", help="gamma=0.1; may be repeated"
     )
-    group.add_argument("--cache-size", type=float, default=200, help="MB of the kernel matrix")
+    group.add_argument("--cache-size", type=float, default=200, help="MB for the kernel matrix")
     group.add_argument(
         "--feature-map", metavar="NAME:N", help="risk: N features for the kernel, nystroem or rff"
     )
     group.add_argument(
-        "--joint-kernel", action="store_true", help="risk: neighbours in --hierarchy learn together"
+        "--joint-kernel", action="store_true", help="risk: couple neighbours in --hierarchy"
     )
     group.add_argument("--early-stopping", action="store_true")
-    group.add_argument("--validation", metavar="FILE", help="data to score, and to stop early on")
-    group.add_argument("--validation-split", metavar="NAME", help="of --validation, or of the data")
-    group.add_argument("--checkpoint", metavar="FILE", help="state from which a run continues")
+    group.add_argument("--validation", metavar="FILE", help="data for scores and early stopping")
+    group.add_argument("--validation-split", metavar="NAME", help="in --validation, or in the data")
+    group.add_argument("--checkpoint", metavar="FILE", help="training state, to resume from")
     group.add_argument("--history", metavar="FILE", help="the passes, as .csv or .json")
     group.add_argument("--n-jobs", type=int, default=1)
     group.add_argument("--random-state", type=int, default=0)
     group = sub.add_argument_group("data")
     data_options(group)
     group.add_argument(
-        "--missing", choices=("mean", "zero"), help="what missing features become; default: refused"
+        "--missing", choices=("mean", "zero"), help="replace missing features; default: refuse them"
     )
     group.add_argument("--label-column", type=int, default=-1, help="of conll data")
     group.add_argument("--comment", metavar="PREFIX", help="lines to skip before a sentence")
     group.add_argument(
         "--features",
         choices=("template", "columns", "attrs"),
-        help="of conll data: the chunking template (default), each column as it is, or columns "
+        help="of conll data: the chunking template (default), each column, or columns "
         "that are CRFsuite attributes, name[:value]",
     )
-    group.add_argument("--window", type=int, default=2, help="of the template")
-    group.add_argument("--zero-based", action="store_true", help="svmlight columns count from 0")
+    group.add_argument("--window", type=int, default=2, help="tokens on either side")
+    group.add_argument("--zero-based", action="store_true", help="svmlight columns start at 0")
 
     extreme.add_commands(command)
     solve.add_commands(command)
@@ -199,7 +199,7 @@ def make_parser() -> Parser:
     what = sub.add_mutually_exclusive_group()
     what.add_argument("--marginals", action="store_true", help="add label:probability columns")
     what.add_argument("--kbest", type=int, metavar="K", help="the K best labelings and scores")
-    what.add_argument("--top", type=int, metavar="K", help="of very many classes: the K best")
+    what.add_argument("--top", type=int, metavar="K", help="very many classes: the K best")
     what.add_argument("--columns", action="store_true", help="repeat the columns of conll data")
     data_options(sub)
     sub.add_argument("--oracle", help=ORACLE + "; default: that of training")
@@ -210,16 +210,16 @@ def make_parser() -> Parser:
     )
     sub.add_argument("model")
     sub.add_argument("data")
-    sub.add_argument("--scheme", default="conll", help="of the spans: conll, IOB2, IOBES, ...")
-    sub.add_argument("--metric", help="this one alone, as name or name:arguments; of plugins, too")
+    sub.add_argument("--scheme", default="conll", help="scheme of spans: conll, IOB2, IOBES, ...")
+    sub.add_argument("--metric", help="only this one, as name or name:arguments")
     sub.add_argument("--json", action="store_true", help="print JSON")
     data_options(sub)
     sub.add_argument("--oracle", help=ORACLE + "; default: that of training")
     sub.add_argument("--n-jobs", type=int)
 
-    command("plugins", commands.plugins, "List what is installed, and where it comes from.")
+    command("plugins", commands.plugins, "List the installed plugins and their sources.")
 
-    sub = command("bench", commands.bench, "Time training and decoding on made-up sequences.")
+    sub = command("bench", commands.bench, "Time training and decoding on synthetic sequences.")
     for name, default in (
         ("words", 2000),
         ("length", 8),

@@ -1,4 +1,4 @@
-# `decode` of the shell: the best labels of a model that a file holds whole, without training.
+# `decode` of the shell: the best labels of a complete model in a file, without training.
 from __future__ import annotations
 
 import argparse
@@ -12,7 +12,7 @@ from structsolve.cli import messages
 from structsolve.cli.options import UsageError
 from structsolve.io._text import atomic_write, bad_line, text_lines
 
-# Arrays of a Potts model that change no energy: height and width.
+# Arrays of a Potts model that do not affect the energy: height and width.
 ABOUT_PICTURES = ("size", "shape")
 
 
@@ -24,19 +24,19 @@ def add_commands(command: Any) -> None:
     command : callable
         Makes a parser of a name, the function that runs it, and a text.
     """
-    sub = command("decode", decode, "Find the best labels of a model that a file holds whole.")
+    sub = command("decode", decode, "Find the best labels of a complete model in a file.")
     sub.add_argument("data", help="UAI model, .npz of energies or costs, text of costs")
-    sub.add_argument("--evidence", metavar="FILE", help="of a UAI model: what was observed")
+    sub.add_argument("--evidence", metavar="FILE", help="observations, for UAI models")
     sub.add_argument("--target", metavar="NAME", help="the array of costs in an archive")
-    sub.add_argument("--oracle", default="auto", help="of graphs: exact, trws, lp, ilp, ...")
-    sub.add_argument("--max-iter", type=int, default=100, help="of message passing")
+    sub.add_argument("--oracle", default="auto", help="for graphs: exact, trws, lp, ilp, ...")
+    sub.add_argument("--max-iter", type=int, default=100, help="iterations of message passing")
     sub.add_argument("--maximize", action="store_true", help="costs are scores")
-    sub.add_argument("--output", metavar="FILE", help="of the labels; default: standard output")
+    sub.add_argument("--output", metavar="FILE", help="for the labels; default: standard output")
     sub.add_argument("--json", action="store_true", help="labels, value and bound as JSON")
 
 
 def decode(args: argparse.Namespace) -> None:
-    """Print the best labels, their value, and the bound that no labels pass.
+    """Print the best labels, their value, and a bound of the value of all labels.
 
     Parameters
     ----------
@@ -74,13 +74,13 @@ def decode(args: argparse.Namespace) -> None:
 
 
 def _solver(kind: str) -> Any:
-    """Return the solver of such instances that a structure's plugin has."""
+    """Return the solver for this kind of instances, from a structure's plugin."""
     known = registry.default()
     for name in known.names("structures"):
         factory: Any = known.find("structures", name).factory
         if kind in getattr(factory, "instances", ()):
             return factory.solve_instance
-    raise UsageError(f"no plugin brings a structure that solves instances of kind {kind!r}")
+    raise UsageError(f"no plugin has a structure that solves instances of kind {kind!r}")
 
 
 def _of_uai(args: argparse.Namespace) -> tuple[Any, float, float]:
@@ -104,7 +104,7 @@ def _of_arrays(args: argparse.Namespace) -> tuple[Any, float, float]:
         unary, edges = sign * arrays["unary"].astype(np.float64), arrays["edges"]
         states = unary.shape[1] if unary.ndim == 2 else 0
         weights = arrays.get("weights", np.ones(len(edges))).astype(np.float64)
-        # Costs are paid by neighbours that differ, scores given to those that agree.
+        # Neighbours that differ pay costs; neighbours that agree get scores.
         table = np.eye(states) if args.maximize else np.eye(states) - 1.0
         labels, value, bound = _solver("graph")(
             unary, edges, table, weights=weights, oracle=args.oracle, max_iter=args.max_iter
@@ -118,17 +118,17 @@ def _of_arrays(args: argparse.Namespace) -> tuple[Any, float, float]:
             f"--target names one of {', '.join(matrices) or 'none'}"
         )
     if args.target is None:
-        _refuse_others(args.data, arrays, (target,), f"; --target {target} reads that array alone")
+        _refuse_others(args.data, arrays, (target,), f"; --target {target} reads only that array")
     return _assigned(arrays[target], args)
 
 
 def _refuse_others(path: str, arrays: Any, known: tuple[str, ...], hint: str = "") -> None:
-    """Refuse arrays that may be part of the model, and would be ignored."""
+    """Refuse arrays that may be part of the model but would be ignored."""
     others = [name for name in arrays if name not in known]
     if others:
         raise ValueError(
-            f"{path}: found {', '.join(others)}, expected {', '.join(known)} alone: decode would "
-            f"not read the others, and its answer be that of another model{hint}"
+            f"{path}: found {', '.join(others)}, expected only {', '.join(known)}: decode would "
+            f"ignore the others and solve another model{hint}"
         )
 
 

@@ -1,7 +1,7 @@
 """Training on many machines: shards of the examples on the workers of a Dask cluster.
 
-It takes solvers and estimators from below, and hands estimators of Dask collections to users.
-Dask and distributed (the extra ``[distributed]``) are imported where they are used.
+Takes solvers and estimators of lower layers; provides estimators for Dask collections.  Dask and
+distributed (the extra ``[distributed]``) are imported on use.
 """
 
 from ..solvers import ConsensusADMM

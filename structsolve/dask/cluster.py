@@ -1,4 +1,4 @@
-"""Shards on the workers of a Dask cluster: rounds, and shards that are lost with their worker."""
+"""Shards on the workers of a Dask cluster: rounds, and recovery of shards of lost workers."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 from ..solvers.shard import GROUP, Answer, Order, add, grouped
 from .shard import RemoteShard
 
-# Times in a row that shards may be found behind in one round: each time a worker has been lost.
+# Maximum number of consecutive worker losses in one round.
 MOST_LOSSES = 100
-# Bytes of arguments up to which each task has its own: a result has a way of its own.
+# Bytes of arguments up to which each task gets a copy; larger ones are results of tasks.
 SMALL = 100_000
-# Bytes that scheduler and shards together may need beside the packed examples.
+# Bytes for scheduler and shards beside the packed examples.
 ROOM = 1.2
 
 
 def find_client(client: Any) -> Any:
-    """Return the client that a user gave, or else the present one.
+    """Return the user's client, or else the current one.
 
     Parameters
     ----------
@@ -31,11 +31,11 @@ def find_client(client: Any) -> Any:
     Raises
     ------
     ImportError
-        Where distributed is not installed.
+        If distributed is not installed.
     ValueError
-        Where there is no client, or its cluster has no workers.
+        If there is no client, or its cluster has no workers.
     TypeError
-        When ``client`` is something else.
+        If ``client`` is anything else.
     """
     try:
         # Need not be installed.
@@ -65,7 +65,7 @@ def find_client(client: Any) -> Any:
 
 
 def workers_of(client: Any) -> dict[str, dict[str, Any]]:
-    """Return what the scheduler knows of its workers, by address, in order.
+    """Return the scheduler's information about its workers, by address, in order.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def workers_of(client: Any) -> dict[str, dict[str, Any]]:
 
 
 def gathered(client: Any, futures: list[Any], what: str) -> list[Any]:
-    """Return results; say what it means where workers die again and again.
+    """Return results; explain repeated deaths of workers.
 
     Parameters
     ----------
@@ -106,14 +106,14 @@ def gathered(client: Any, futures: list[Any], what: str) -> list[Any]:
         limits = {w.get("memory_limit") or 0 for w in workers_of(client).values()}
         shown = ", ".join(f"{limit / 1e9:.3g} GB" for limit in sorted(limits)) or "unknown"
         raise MemoryError(
-            f"{what} brought down one worker after the other, most often for want of memory "
+            f"{what} killed several workers, most often for lack of memory "
             f"(memory_limit of the workers: {shown}): use a larger n_shards, more workers or a "
             "higher memory_limit"
         ) from error
 
 
 def refuse_too_large(client: Any, needed: int, instead: str = "") -> None:
-    """Raise MemoryError where shards cannot fit the memory of all workers.
+    """Raise MemoryError if the shards do not fit the memory of all workers.
 
     Parameters
     ----------
@@ -135,16 +135,15 @@ def refuse_too_large(client: Any, needed: int, instead: str = "") -> None:
 class DaskEngine:
     """A :class:`~structsolve.dask.engine.RemoteEngine` whose shards are futures on workers.
 
-    Arguments go to the scheduler once a round, and from worker to worker: what a task needs can be
-    made again wherever it runs.  A shard changes where it lies.  When its worker dies, Dask builds
-    it anew elsewhere, from its partition; it then reports that it is behind, and receives the
-    rounds since the last checkpoint.
+    Arguments go to the scheduler once a round, and from worker to worker, so tasks can be repeated
+    anywhere.  A shard changes in place.  When its worker dies, Dask rebuilds it elsewhere from its
+    partition; it then reports that it is behind, and receives the rounds since the last checkpoint.
 
     Parameters
     ----------
     client : distributed.Client
     shards : list of Future
-        Each of a :class:`~structsolve.dask.shard.RemoteShard`, in the order of their numbers.
+        Futures of :class:`~structsolve.dask.shard.RemoteShard`, in the order of their numbers.
     """
 
     def __init__(self, client: Any, shards: list[Any]):
@@ -197,7 +196,7 @@ class DaskEngine:
         )
 
     def states(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-        """Return the state of every shard, from which lost ones begin from now on.
+        """Return the state of every shard, from which lost shards will restart.
 
         Returns
         -------
@@ -239,13 +238,13 @@ class DaskEngine:
         gathered(self.client, futures, "the rounds of a shard that was lost")
 
     def _send(self, args: tuple[Any, ...]) -> Any:
-        """Return arguments as every task may have them: once on the way, where they are large."""
+        """Return arguments for tasks; large ones are sent once."""
         if sum(len(frame) for frame in pickled(args)) < SMALL:
             return args
         return self.client.submit(_sent, args, pure=False)
 
     def _locate(self) -> None:
-        """Note where the shards are: tasks are drawn there, but may go elsewhere."""
+        """Record the workers of the shards: tasks prefer them, but may run elsewhere."""
         holders = self.client.who_has(self.shards)
         self.where = [list(holders.get(shard.key, ())) for shard in self.shards]
 
@@ -255,7 +254,7 @@ class DaskEngine:
 
 
 def pickled(args: tuple[Any, ...]) -> list[Any]:
-    """Return arguments as they travel.
+    """Return serialised arguments.
 
     Parameters
     ----------
@@ -274,13 +273,13 @@ def pickled(args: tuple[Any, ...]) -> list[Any]:
 
 
 def _sent(value: Any) -> Any:
-    """Return what the client sent: a result of a task can be had again, data scattered cannot."""
+    """Return the client's data as a result of a task, which can be recomputed, unlike scatters."""
     return value
 
 
 def _called(shard: RemoteShard, method: str, args: tuple[Any, ...]) -> Answer:
     answer = getattr(shard, method)(*args)
-    # Answers may be views of what the shard changes in its next round.
+    # Answers may be views of arrays that the shard's next round changes.
     return replace(answer, sums=tuple(_copied(term) for term in answer.sums))
 
 

@@ -1,4 +1,4 @@
-"""Consensus ADMM over shards on workers: certificates are sums of what they answer."""
+"""Consensus ADMM over shards on workers: certificates are sums of their answers."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from ..solvers.metric import Moments
 class ShardedConsensusRun(ConsensusRun):
     """One optimisation by :class:`~structsolve.solvers.ConsensusADMM` over shards elsewhere.
 
-    A round sends one vector to each shard and brings one back; a certificate sends two, and two
-    numbers come back.
+    A round sends one vector to each shard and receives one; a certificate sends two vectors and
+    receives two numbers.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class ShardedConsensusRun(ConsensusRun):
         super().__init__(solver, start, remote.engine)
 
     def _mend(self) -> None:
-        """Ask for the same round again: shards elsewhere end theirs, and give the same answer."""
+        """Request the same round again: other shards finish theirs, and give the same answer."""
 
     def _first_cut(self) -> tuple[np.ndarray, float]:
         problem: Any = self.given.problem

@@ -12,7 +12,7 @@ from ..solvers.cutting_plane import CuttingPlane, CuttingPlaneRun
 
 
 class _ShardedBundle(OneSlackBundle):
-    """Cuts of the mean surrogate, each the sum of what the shards answer."""
+    """Cuts of the mean surrogate, each the sum of the shards' answers."""
 
     def add_cuts(self, run: Any, w: np.ndarray) -> tuple[float, float, int]:
         problem, value = run.given.problem, run.model().slacks(run.w)[0]
@@ -24,7 +24,7 @@ class _ShardedBundle(OneSlackBundle):
 
 
 class ShardedCuttingPlaneRun(CuttingPlaneRun):
-    """One-slack cutting planes whose passes are made by shards.
+    """One-slack cutting planes whose passes run on shards.
 
     Parameters
     ----------

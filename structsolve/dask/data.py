@@ -1,4 +1,4 @@
-"""Users' Dask collections as shards: which partitions they have, what the classes of all are."""
+"""Users' Dask collections as shards: their partitions, and the classes of all shards."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .shard import RemoteShard
 
 
 def partitions(X: Any, name: str) -> list[Any]:
-    """Return the partitions of a collection, each something that Dask computes.
+    """Return the partitions of a collection, as Dask objects.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def aligned(X: Any, y: Any, sample_weight: Any = None) -> list[tuple[Any, Any, A
     Returns
     -------
     list of tuple
-        X, y and weights of each partition; None for what there is not.
+        X, y and weights of each partition; None for missing ones.
 
     Raises
     ------
@@ -86,7 +86,7 @@ def aligned(X: Any, y: Any, sample_weight: Any = None) -> list[tuple[Any, Any, A
 
 
 def plan(n_partitions: int, n_shards: int) -> list[list[tuple[int, int, int]]]:
-    """Return which pieces of which partitions each shard has.
+    """Return the pieces of partitions of each shard.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def plan(n_partitions: int, n_shards: int) -> list[list[tuple[int, int, int]]]:
     Returns
     -------
     list of list of tuple of int
-        Per shard: partition, number of the piece, and into how many the partition is cut.
+        Per shard: partition, number of the piece, and number of pieces of the partition.
 
     Examples
     --------
@@ -235,7 +235,7 @@ def _joined(values: list[Any]) -> Any:
 
 
 def learn(data: tuple[Any, Any, Any], number: int, settings: dict[str, Any]) -> dict[str, Any]:
-    """Return what the union over shards is made of.
+    """Return a shard's facts for the union over shards.
 
     Parameters
     ----------
@@ -281,7 +281,7 @@ def _nbytes(array: Any) -> int:
 
 
 def union(facts: list[dict[str, Any]]) -> np.ndarray | None:
-    """Return the classes of all shards; None where the first shard knows all, or there are none.
+    """Return the classes of all shards; None if the first shard has all, or there are none.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Where shards live: something that calls a method of each and adds the answers up, in order."""
+"""Engines of shards: they call a method of each shard and add up the answers, in order."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from .shard import RemoteShard
 
 
 class RemoteEngine(Engine, Protocol):
-    """The calls of distributed solvers to the place where the shards are.
+    """The calls of distributed solvers to shards.
 
-    The sum of answers has one order, whatever an engine is and however many workers it has: up
+    The sum of answers has the same order for every engine and number of workers: up
     to 32 shards in the order of their numbers, more of them in groups of 32, then the groups.
     """
 
@@ -34,7 +34,7 @@ class RemoteEngine(Engine, Protocol):
 
 
 class LocalEngine:
-    """Shards in this process, one after the other: the same answers as from Dask, bit for bit.
+    """Shards in this process, one after the other; the same answers as from Dask, bit for bit.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""DaskStructuredSVM: StructuredSVM on data that lie in partitions on many machines."""
+"""DaskStructuredSVM: StructuredSVM on partitioned data on many machines."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ from .cuts import ShardedCuttingPlaneRun
 from .plugins import check_workers
 from .problem import RemoteProblem
 
-# Shards from which on cutting planes, whose rounds do not grow with their number, have fewer.
+# Number of shards from which cutting planes need fewer rounds, as theirs do not grow with it.
 MANY_SHARDS = 100
 
 
 class DaskStructuredSVM(BaseEstimator):
     """:class:`~structsolve.StructuredSVM` on the partitions of Dask collections.
 
-    The examples are cut into ``n_shards`` shards, which lie on the workers.  Shards are fixed, so
-    the result does not depend on the number of workers, or on workers that die meanwhile, to the
-    last bit (on machines of one kind).
+    The examples are split into ``n_shards`` shards, which are kept on the workers.  Shards are
+    fixed, so the result is the same, bit for bit, for any number of workers and if workers die (on
+    machines of one kind).
 
     Parameters
     ----------
@@ -51,18 +51,17 @@ class DaskStructuredSVM(BaseEstimator):
     solver : str, ConsensusADMM or CuttingPlane, default="auto"
         "admm" (``ConsensusADMM(metric="auto")``, see
         :class:`~structsolve.solvers.ConsensusADMM`), or "cutting-plane" for constraints on the
-        weights, free intercepts, surrogates without a dual and hundreds of shards: "auto" chooses
-        so.
+        weights, free intercepts, surrogates without a dual and hundreds of shards; "auto" chooses
+        between them.
     oracle : str or structsolve.lp.Backend, optional
-        Solve linear programs in place of the structure's own oracle.
+        Linear programs that replace the structure's oracle.
     n_shards : int, default=16
-        Part of the problem, as the result depends on it within ``tol``: at least the number of
-        workers' threads.
+        At least the number of the workers' threads. The result depends on it, within ``tol``.
     alpha : float or "auto", default="auto"
         Regularisation; "auto" as of :class:`~structsolve.StructuredSVM`, from a round over all
         shards.
     max_iter : int, default=200
-        Rounds at most.
+        Maximum number of rounds.
     tol : float, default=1e-2
         Stop at a certified duality gap of ``tol`` times the primal.
     fit_intercept : bool, default=True
@@ -71,10 +70,9 @@ class DaskStructuredSVM(BaseEstimator):
     callbacks : list of callable, optional
         Each is called after every round, as of :class:`~structsolve.StructuredSVM`.
     checkpoint : path, optional
-        File to which the state of all shards goes as training proceeds; training continues from
-        it, bit for bit.
+        File for the state of all shards during training; training resumes from it, bit for bit.
     client : distributed.Client, optional
-        By default the present one.
+        By default the current one.
     n_jobs : int or None, default=1
         Threads of a task for passes at fixed weights.
     random_state : int, default=0
@@ -84,7 +82,7 @@ class DaskStructuredSVM(BaseEstimator):
     Attributes
     ----------
     alpha_ : float
-        The regularisation that was trained with.
+        The regularisation constant of training.
     history_ : list of dict
         A record per round, as of :class:`~structsolve.StructuredSVM`.
     n_iter_ : int
@@ -96,7 +94,7 @@ class DaskStructuredSVM(BaseEstimator):
     memory_ : dict of str to int
         Bytes of the shards, and of the weights here.
     solver_ : Solver
-        The one that ran.
+        The solver that ran.
 
     Examples
     --------
@@ -172,7 +170,7 @@ class DaskStructuredSVM(BaseEstimator):
         Raises
         ------
         ImportError
-            Where dask is not installed.
+            If dask is not installed.
         ValueError, TypeError
             When a shard is wrong (named, with the example), workers lack a plugin, or there is no
             client.
@@ -199,7 +197,7 @@ class DaskStructuredSVM(BaseEstimator):
             run = ShardedConsensusRun(solver, start)
             if run.metric is not None:
                 needed = problem.nbytes + turned_bytes(problem.n_nodes, problem.space.layout)
-                instead = ", or ConsensusADMM(metric='identity'), which leaves features as they are"
+                instead = ", or ConsensusADMM(metric='identity'), which does not scale features"
                 refuse_too_large(client, needed, instead)
         else:
             run = ShardedCuttingPlaneRun(solver, start)

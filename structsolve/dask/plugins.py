@@ -1,4 +1,4 @@
-"""Whether workers have the plugins that this process has: answers would differ otherwise."""
+"""Checks that workers have the plugins of this process, so that answers agree."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def differences(
     here, there : dict
         As of :func:`loaded`, of this process and of the worker.
     carried : set of str
-        Plugins of a script, which go along.
+        Plugins of a script, which are sent along.
 
     Returns
     -------
     str or None
-        None where it has everything.
+        None if nothing is missing.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A training problem whose examples are elsewhere: what drivers and solvers ask of one."""
+"""A training problem with remote examples, for drivers and solvers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .engine import RemoteEngine
 
 
 class RemoteSurrogate:
-    """Facts about the surrogates that the shards have.
+    """Facts about the shards' surrogates.
 
     Parameters
     ----------
@@ -26,10 +26,10 @@ class RemoteSurrogate:
         self.affine, self.convex, self.exact = affine, convex, exact
 
     def counts(self) -> None:
-        """Searches are counted on the shards alone."""
+        """Only shards count searches."""
 
     def shortfalls(self) -> None:
-        """As are answers that fall short."""
+        """Only shards count inexact answers."""
 
     def memory_of_examples(self) -> dict[str, Any]:
         """Return nothing: warm starts of searches stay on the shards.
@@ -41,7 +41,7 @@ class RemoteSurrogate:
         return {}
 
     def remember(self, memory: dict[str, Any]) -> None:
-        """Take nothing over.
+        """Ignore the memory.
 
         Parameters
         ----------
@@ -49,7 +49,7 @@ class RemoteSurrogate:
         """
 
     def allow(self, missed: float) -> None:
-        """Leave relaxations as exact as they are.
+        """Leave the exactness of relaxations unchanged.
 
         Parameters
         ----------
@@ -81,7 +81,7 @@ class RemoteProblem:
         Invalid bounds that shards reported, with shard and example.
     """
 
-    #: Watches look at examples, which are not here; shards look themselves.
+    #: Watches need examples, so shards run their own.
     task = SimpleNamespace(labels=None)
     examples = None
 

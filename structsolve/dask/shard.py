@@ -17,16 +17,16 @@ from ..solvers.weight_constraints import assemble
 
 
 class RemoteShard(Shard):
-    """A :class:`~structsolve.solvers.shard.Shard` that holds the problem of its examples alone.
+    """A :class:`~structsolve.solvers.shard.Shard` with the problem of only its examples.
 
-    One that has missed rounds replays them (:meth:`replay`).
+    A shard that has missed rounds replays them (:meth:`replay`).
 
     Parameters
     ----------
     problem : Problem
-        The problem of its examples alone.
+        The problem of only its examples.
     number : int
-        Which shard it is.
+        Number of the shard.
     total : float
         Weight of the examples of all shards; the problem's are shares of it from now on.
     own_total : float
@@ -63,14 +63,14 @@ class RemoteShard(Shard):
         super().__init__(problem, number, np.arange(problem.n), seed, max_cuts)
 
     def replay(self, orders: list[Order], base: Any = None) -> int:
-        """Make the rounds that this shard has missed; return its next one.
+        """Make the missed rounds; return the number of the next one.
 
         Parameters
         ----------
         orders : list of Order
             Orders of all rounds since ``base``.
         base : tuple of dict, optional
-            A :meth:`state` to begin from, where the shard is not as far itself.
+            A :meth:`state` to start from, if the shard is further behind.
 
         Returns
         -------
@@ -148,7 +148,7 @@ class RemoteShard(Shard):
         return Answer((self.problem.missed(w, n_jobs),), [self._told(0)])
 
     def check_constraints(self, constraints: Any) -> Answer:
-        """Refuse constraints on w that do not mean what they should on these examples.
+        """Refuse constraints on w that are invalid for these examples.
 
         Parameters
         ----------
@@ -167,7 +167,7 @@ class RemoteShard(Shard):
         return Answer((), [self._told(0)])
 
     def facts(self) -> Answer:
-        """Return what solvers need to know of the examples beside their answers.
+        """Return the facts about the examples that solvers need.
 
         Returns
         -------
@@ -229,7 +229,7 @@ class RemoteShard(Shard):
 
 
 def _revived(made_of: tuple[Any, ...], state: tuple[Any, Any]) -> RemoteShard:
-    """Return the shard that a pickle is of, in the same state."""
+    """Return the shard of a pickle, in the same state."""
     shard = RemoteShard(*made_of)
     shard.restore(*state)
     return shard

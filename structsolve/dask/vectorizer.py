@@ -1,4 +1,4 @@
-"""Named features of partitions: the names of all of them, as one SequenceVectorizer."""
+"""Named features of partitions: one SequenceVectorizer for the names of all."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .cluster import find_client, gathered
 def fit_vectorizer(
     X: Any, vectorizer: SequenceVectorizer | None = None, client: Any = None
 ) -> SequenceVectorizer:
-    """Return a vectorizer that knows the features of all partitions.
+    """Return a vectorizer of the features of all partitions.
 
     Parameters
     ----------

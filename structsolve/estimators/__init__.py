@@ -1,4 +1,4 @@
-"""Layer 6: models as scikit-learn knows them, their prediction and their files.
+"""Layer 6: scikit-learn estimators, their predictions and model files.
 
-Takes X and y as users have them and every layer below; hands on fitted models.
+Takes X and y as users give them, uses every layer below, and returns fitted models.
 """

@@ -15,21 +15,21 @@ from ..utils.progress import stage
 from .common import check_number
 
 AUTO = "auto"
-#: The value of "auto" where the training set is streamed or uninformative.
+#: The value of "auto" for streamed or uninformative training sets.
 UNKNOWN = 1e-3
-# Examples whose own subgradients tell how large the mean of all would be by chance: so many, fewer
-# where there are more than so many weights in all.
+# Number of examples whose subgradients estimate the size of the mean subgradient by chance; fewer
+# if they would take more than this many numbers in all.
 SAMPLE, FEWEST, NUMBERS = 100, 16, 10**7
-# A subgradient whose square is so many times what chance would leave needs no correction.
+# A subgradient whose square is this many times its size by chance needs no correction.
 CLEAR = 13.0
-# How far the correction goes, and how few examples leave it out.
+# Limits of the correction, and the number of examples below which it is left out.
 LEAST, MOST, FEW = 0.2, 30.0, 10
 # Parts of the subgradient below this share of its square are rounding.
 ROUNDING = 1e-24
 
 
 def is_auto(alpha: Any) -> bool:
-    """Return whether the constant is left to the data.
+    """Return whether the constant is computed from the data.
 
     Parameters
     ----------
@@ -55,18 +55,18 @@ def check_alpha(alpha: Any) -> None:
 
 
 def default_alpha(problem: Problem, n_jobs: int = 1) -> float:
-    """Return the constant that "auto" stands for: ``||g||^2 / (R n) (13 / s)^2``.
+    """Return the value of "auto": ``||g||^2 / (R n) (13 / s)^2``.
 
     ``R`` is the mean surrogate at ``w = 0``, ``g`` the part of its subgradient there that belongs
-    to weights of features, and ``n`` the number of nodes of all examples, each as often as its
-    weight says.  Intercepts and tables of labels alone are left out: their gradient reflects label
-    frequencies, not features.  Where there are no features they count.  ``s`` is ``||g||^2`` over
-    what chance would leave of it, the variance of an example's own subgradient divided by the
-    number of examples: features that tell little of the labels take a larger alpha, clear ones a
-    smaller one, from .2 to 30 times.  The surrogate "slack" is as steep there as the loss is large,
-    and alpha is divided by ``R`` once more where that is above 1.  Features ``t`` times as large
-    make alpha ``t^2`` times as large, losses ``t`` times as large ``1 / t`` times; a chain of
-    independent nodes gets what its nodes alone would get.  It takes one pass.
+    to weights of features, and ``n`` the number of nodes of all examples, multiplied by the
+    examples' weights.  Intercepts and tables of labels alone are left out: their gradient reflects
+    label frequencies, not features.  They count if there are no features.  ``s`` is ``||g||^2``
+    divided by its value by chance, the variance of an example's subgradient over the number of
+    examples: weak features get a larger alpha, strong ones a smaller alpha, from .2 to 30 times.
+    The slope of the surrogate "slack" there grows with the loss, so alpha is divided by ``R`` once
+    more if that is above 1.  Features ``t`` times as large make alpha ``t^2`` times as large,
+    losses ``t`` times as large ``1 / t`` times; a chain of independent nodes gets what its nodes
+    alone would get.  It takes one pass.
 
     Parameters
     ----------
@@ -76,12 +76,12 @@ def default_alpha(problem: Problem, n_jobs: int = 1) -> float:
     Returns
     -------
     float
-        1e-3 where the surrogate at 0 is 0 or no feature tells labels apart.
+        1e-3 if the surrogate at 0 is 0 or no feature separates labels.
 
     Notes
     -----
-    ``||g||^2`` is taken to be at least what chance would leave of it.  That is measured on up to
-    100 examples; for fewer than ten, by their weights, ``s`` is 13.
+    ``||g||^2`` is taken to be at least its value by chance, which is measured on up to 100
+    examples.  For fewer than ten examples, counted by weight, ``s`` is 13.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def feature_square(problem: Any, g: np.ndarray) -> float:
     Returns
     -------
     float
-        That of all of g where there are none, or theirs is 0.
+        The squared norm of all of g if there are no such weights, or theirs is 0.
     """
     kernel = getattr(problem, "kernel", None) is not None
     layout = problem.potentials.layout if kernel else problem.space.layout
@@ -130,7 +130,7 @@ def feature_square(problem: Any, g: np.ndarray) -> float:
 
 
 def alpha_of(square: float, each: float, value: float, nodes: float, count: float) -> float:
-    """Return the constant of the rule, 1e-3 where that is not a positive number.
+    """Return the constant of the rule, or 1e-3 if that is not a positive number.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ def steepness(problem: Any, value: float) -> float:
 def chosen_alpha(
     estimator: Any, problem: Any, rule: Callable[[Any, int], float] = default_alpha
 ) -> float:
-    """Return the constant to train with, and log where it comes from if the data decide.
+    """Return the constant to train with; log its source if it is computed from the data.
 
     Parameters
     ----------
@@ -194,14 +194,14 @@ def chosen_alpha(
 
 
 def tell(estimator: Any, alpha: float, source: str) -> None:
-    """Say in one line of the log what "auto" stands for.
+    """Log the value of "auto" in one line.
 
     Parameters
     ----------
     estimator : estimator
     alpha : float
     source : str
-        What it follows from.
+        The source of the value.
     """
     stage(
         int(getattr(estimator, "verbose", 0)),
@@ -226,7 +226,7 @@ def weighed(problem: Problem) -> tuple[float, float]:
         weights = np.asarray(weights, dtype=np.float64)
         with np.errstate(over="ignore"):
             nodes, examples = float(sizes @ weights), float(weights.sum())
-        # Weights of such a size count nothing.
+        # Weights of this size count as zero.
         if np.isfinite(nodes) and np.isfinite(examples) and examples > 0:
             return nodes, examples
     return float(sizes.sum()), float(len(sizes))

@@ -13,7 +13,7 @@ from ..examples.packed import Examples
 from ..structure.base import NodeSpace
 from ..structure.losses import ClassWeights
 
-# Losses that a weight for each true class is a factor of.
+# Losses that can be multiplied by a weight of the true class.
 WEIGHED = {"hamming": False, "normalized-hamming": True}
 
 
@@ -50,7 +50,7 @@ def class_weights(given: Any, space: Any, examples: Examples) -> np.ndarray:
     Parameters
     ----------
     given : "balanced" or mapping
-        As :func:`check_class_weight` lets it pass.  "balanced" is the weight of all nodes over the
+        Checked by :func:`check_class_weight`.  "balanced" is the weight of all nodes over the
         number of classes times the weight of those of the class; it is 1 for a class without nodes.
     space : Space
     examples : Examples
@@ -99,7 +99,7 @@ def _of_classes(
 
 
 def _weighed_examples(given: Any, own: np.ndarray, examples: Examples) -> Examples:
-    """Return examples whose weights are multiplied by their own."""
+    """Return examples whose weights are multiplied by the given factors."""
     if examples.sample_weight is not None:
         own = own * examples.sample_weight
     if not own.any():
@@ -151,7 +151,7 @@ def weighed(
     ----------
     given : None, "balanced" or mapping
     loss, surrogate : str or object
-        As the estimator has them.
+        Parameters of the estimator.
     space : Space
     examples : Examples
         Packed, with labels.
@@ -161,12 +161,12 @@ def weighed(
     loss : str or object
         With several nodes a :class:`~structsolve.ClassWeights`.
     examples : Examples
-        With one node these are weighed by their class, as scikit-learn does, for any loss.
+        Examples of one node are weighed by their class, as in scikit-learn, for any loss.
 
     Raises
     ------
     ValueError
-        Where weights of classes have no meaning; see also :func:`class_weights`.
+        If weights of classes have no meaning; see also :func:`class_weights`.
     """
     if given is None:
         return loss, examples
@@ -185,7 +185,7 @@ def weighed(
 
 
 def weighed_loss(given: Any, loss: Any, space: Any, examples: Examples) -> Any:
-    """Return the loss under which errors on nodes count as their true classes weigh.
+    """Return the loss that multiplies errors on nodes by the weights of the true classes.
 
     Parameters
     ----------

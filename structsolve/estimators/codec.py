@@ -18,7 +18,7 @@ from ..solvers import LinearConstraint, SuperModular, WeightBounds
 from ..utils.params import Params, check_types
 
 _KINDS = ("structures", "surrogates", "solvers", "losses", "lp_backends", "rival_indexes")
-#: Kinds of what parameters name.
+#: Kinds of objects that parameters name.
 KIND_OF = {
     "structure": "structures",
     "surrogate": "surrogates",
@@ -29,8 +29,8 @@ KIND_OF = {
 _CONSTRAINTS = {kind.__name__: kind for kind in (LinearConstraint, SuperModular, WeightBounds)}
 #: Parameters that a loaded model does not need and a file must not set.
 TRANSIENT = ("callbacks", "checkpoint", "verbose", "n_jobs")
-#: Contents of arrays of model files, by their name: the first pattern that fits.  Structures of
-#: plugins name those of spaces, and what labels keep per data set, as they like.
+#: Contents of arrays of model files, by their name: the first pattern that fits.  Plugins choose
+#: the names of arrays of spaces, and of the data that labels keep per data set.
 ARRAY_TYPES: tuple[tuple[str, str], ...] = (
     ("coef_.*|fitted_.*", "float64"),
     ("postings_(indptr|classes)", "integers"),
@@ -84,7 +84,7 @@ def plain(value: Any, name: str) -> Any:
         for kind in _KINDS:
             known = registry.default().name_of(kind, value)
             if known is not None:
-                # A structure may have parameters that JSON knows no form of.
+                # A structure may have parameters that JSON cannot represent.
                 saved = getattr(value, "saved_params", None) or partial(value.get_params, False)
                 params = {k: plain(v, k) for k, v in saved().items()}
                 form = {"__kind__": kind, "name": known, "params": params}
@@ -117,14 +117,14 @@ def plain(value: Any, name: str) -> Any:
 
 
 def revive(value: Any, kind: str | None = None) -> Any:
-    """Return what :func:`plain` wrote.
+    """Return the object that :func:`plain` wrote.
 
     Parameters
     ----------
     value : JSON-able
-        Objects are named in it, and made by the plugins that are installed.
+        Objects are stored by name; installed plugins make them.
     kind : str, optional
-        Kind that an object must be, such as "structures"; by default any that files hold.
+        Required kind of an object, such as "structures"; by default any kind that files hold.
 
     Returns
     -------
@@ -158,7 +158,7 @@ def revive(value: Any, kind: str | None = None) -> Any:
                 f"{list(_CONSTRAINTS)}"
             )
         return _CONSTRAINTS[value["__constraint__"]](**params)
-    if "__loss__" in value:  # files that name them apart
+    if "__loss__" in value:  # older files
         return registry.default().find("losses", value["__loss__"]).factory(**params)
     own_kind = value["__kind__"]
     if own_kind not in _KINDS or (kind is not None and own_kind != kind):
@@ -173,7 +173,7 @@ def revive(value: Any, kind: str | None = None) -> Any:
 
 
 def _node(value: Any) -> Any:
-    # JSON has no tuples, and lists are no nodes.
+    # JSON has no tuples, and lists cannot be nodes of a graph.
     return tuple(_node(v) for v in value) if isinstance(value, list) else value
 
 
@@ -223,7 +223,7 @@ def kernel_of(value: Any, given: Any) -> Any:
     Raises
     ------
     ValueError
-        When a function is missing, or is not that of the file.
+        When a function is missing, or differs from that of the file.
     """
     named = value["__function__"] if isinstance(value, dict) else None
     if named is None and given is not None:
@@ -299,7 +299,7 @@ def revive_params(
 ) -> tuple[dict[str, Any], Any]:
     """Return the parameters of the estimator in a file, and its space.
 
-    A file sets the model's parameters, except those of the process, listed in TRANSIENT.
+    A file sets all parameters of the model except those in TRANSIENT, which belong to the process.
 
     Parameters
     ----------

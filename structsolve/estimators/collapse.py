@@ -8,24 +8,24 @@ from ..potentials.calls import score
 from ..solvers.problem import Problem
 from ..structure import calls
 
-# Examples that are looked at, and how few tell nothing.
+# Number of examples checked, and the number below which the check is skipped.
 LOOKED_AT, FEWEST = 100, 20
-# Label sets: this many times more labels than are true count as a collapse.
+# Label sets: predicting this many times the number of true labels counts as a collapse.
 TOO_MANY = 5
 
 
 def collapse(problem: Problem, w: np.ndarray) -> str:
-    """Return in words how a model has collapsed, "" where it has not.
+    """Describe how a model has collapsed; "" if it has not.
 
-    Up to 100 training examples are decoded.  A model has collapsed that gives all nodes one state
-    where there are several, that turns on no label or five times as many as are true, or whose loss
-    is not below that of weights of zero.
+    Up to 100 training examples are decoded.  A model has collapsed if it predicts one state for all
+    nodes although the labels differ, predicts no label or more than five times the number of true
+    labels, or has no smaller loss than zero weights.
 
     Parameters
     ----------
     problem : Problem
     w : ndarray of shape (dim,)
-        As a solver has it.
+        Weights in the solver's form.
 
     Returns
     -------

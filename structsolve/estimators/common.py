@@ -75,7 +75,7 @@ def listed(given: Any) -> Any:
 
 
 class CommonMixin:
-    """Plugins of a script, which go along with pickles, and names of features."""
+    """Pickling with plugins of a script, nested parameters, and names of features."""
 
     feature_names_in_: np.ndarray
 
@@ -88,13 +88,13 @@ class CommonMixin:
         raise NotImplementedError
 
     def set_params(self, **params: Any) -> Any:
-        """Set parameters by name; ``structure__start_end=False`` where structure is a name, too.
+        """Set parameters by name, including ``structure__start_end=False`` if structure is a name.
 
         Parameters
         ----------
         **params
-            Nested ones as ``outer__inner``.  Where ``outer`` is a name, such as
-            ``structure="chain"``, what it names is made, and takes the name's place.
+            Nested ones as ``outer__inner``. If ``outer`` is a name, such as ``structure="chain"``,
+            the object that it names replaces it.
 
         Returns
         -------
@@ -109,10 +109,10 @@ class CommonMixin:
         known = [*self.get_params(deep=False)] if params else []  # type: ignore[attr-defined]
         for key in params:
             if "__" not in key and key not in known:
-                # As scikit-learn begins it.
+                # Begins like scikit-learn's message.
                 told = no_parameter(type(self).__name__, key, known)
                 raise ValueError(f"Invalid parameter {key!r} for estimator {self!r}: {told}")
-        named: dict[str, Any] = {}  # the objects behind names; nothing is set before all are known
+        named: dict[str, Any] = {}  # objects of names; nothing is set before all are made
         for key in list(params):
             outer, nested, inner = key.partition("__")
             name = params.get(outer, getattr(self, outer, None))
@@ -129,7 +129,7 @@ class CommonMixin:
         return super().set_params(**params)  # type: ignore[misc]
 
     def __getstate__(self) -> dict[str, Any]:
-        # Workers of GridSearchCV and joblib load installed plugins; those of a script go along.
+        # Workers of GridSearchCV and joblib load installed plugins; the pickle carries a script's.
         state: dict[str, Any] = super().__getstate__()  # type: ignore[misc]
         # The run kept for warm starts holds compiled loops: a copy starts from the weights.
         state = {name: value for name, value in state.items() if name != "_run"}
@@ -143,7 +143,7 @@ class CommonMixin:
 
     def _require_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():
-            from sklearn.utils.validation import check_is_fitted  # heavy, and slow when all is well
+            from sklearn.utils.validation import check_is_fitted  # heavy, slow if fitted
 
             check_is_fitted(self)
 
@@ -187,12 +187,12 @@ class EstimatorMixin(CommonMixin, OperatorsMixin):
         return Kernel(self.kernel, self.kernel_params, self.cache_size)
 
     def _mask(self, space: Any, examples: Examples, allowed: Any, forbidden: Any) -> dict[str, Any]:
-        """Return the masks of scores that constraints on classes make."""
+        """Return the masks of scores for constraints on classes."""
         masks: dict[str, Any] = space.mask(examples, allowed, forbidden)
         return masks
 
     def _by_class(self, rows: np.ndarray, combine: np.ufunc) -> np.ndarray:
-        """Return rows of numbers per class from those per state of a node."""
+        """Convert rows of one number per state into rows of one number per class."""
         return rows
 
     def __sklearn_tags__(self) -> Any:
@@ -220,7 +220,7 @@ def mean_score(loss: Loss, examples: Examples, labels: np.ndarray) -> float:
     loss : Loss
         Bound to the examples.
     examples : Examples
-        With labels; their weights are those of the mean.
+        With labels; the mean uses their weights.
     labels : ndarray of int32
         Decoded, one after the other.
 
@@ -240,7 +240,7 @@ def mean_score(loss: Loss, examples: Examples, labels: np.ndarray) -> float:
 
 
 def score_sums(loss: Loss, examples: Examples, labels: np.ndarray) -> tuple[float, float]:
-    """Return both sums of :func:`mean_score`, which parts of data add up.
+    """Return both sums of :func:`mean_score`, which can be added over parts of the data.
 
     Parameters
     ----------
@@ -253,7 +253,7 @@ def score_sums(loss: Loss, examples: Examples, labels: np.ndarray) -> tuple[floa
     lost : float
         Sum of the losses.
     total : float
-        Weight of the parts that they are counted over.
+        Total weight of the parts.
 
     Raises
     ------
@@ -261,9 +261,9 @@ def score_sums(loss: Loss, examples: Examples, labels: np.ndarray) -> tuple[floa
         When there are no labels, or the loss has no value for one of them.
     """
     if examples.labels is None:
-        raise ValueError("y is None: a score needs the true labels, in the form of those for fit")
+        raise ValueError("y is None: a score needs the true labels, in the same form as for fit")
     values = losses(loss, examples.labels, labels)
-    sizes = getattr(loss, "sizes", None)  # where some parts of a truth count for more than others
+    sizes = getattr(loss, "sizes", None)  # if parts of a true label have different weights
     if sizes is None:
         sizes = np.ones(examples.n) if loss.averaged else np.diff(examples.label_offsets)
     weights = np.ones(examples.n) if examples.sample_weight is None else examples.sample_weight
@@ -324,7 +324,7 @@ def check_run_settings(estimator: Any) -> None:
 
 
 def generator_of(seed: Any) -> np.random.Generator:
-    """Return the generator that ``random_state`` means.
+    """Return the generator for ``random_state``.
 
     Parameters
     ----------

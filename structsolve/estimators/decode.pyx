@@ -24,7 +24,7 @@ cdef enum:
 
 
 cdef class Room:
-    """Memory of one thread: part scores of an example, and what an operator works in."""
+    """Memory of one thread: part scores of an example, and work space of an operator."""
 
     cdef double* theta
     cdef char* work
@@ -47,8 +47,8 @@ cdef class Room:
 cdef class Masks:
     """Additive masks of scores (0 and -inf): the shared blocks', and the stacked node rows'.
 
-    inf in a node's row, where the score of a part stands for having it at all, forces the part:
-    its score outweighs all others of the example together.
+    inf in a node's row forces the part (for parts that are on or off): its score outweighs all
+    others of the example together.
     """
 
     cdef double[::1] shared
@@ -68,7 +68,7 @@ cdef class Masks:
         self.shared = shared
 
     def check(self, LinearPotentials potentials not None):
-        """Refuse rows of other nodes than those of the examples."""
+        """Refuse rows whose number differs from the number of nodes of the examples."""
         shape = potentials.offsets[potentials.n], potentials.node_size
         if self.has_nodes and (self.nodes.shape[0], self.nodes.shape[1] <= shape[1]) != (
                 shape[0], True):
@@ -99,7 +99,7 @@ cdef class Masks:
 
 cdef PartLayout _bound(LinearPotentials potentials, Operator operator, const double[::1] w,
                        Masks mask=None):
-    """Return the operator's layout; refuse one of other examples, and arrays of other sizes."""
+    """Return the operator's layout; refuse layouts of other examples and arrays of wrong sizes."""
     cdef PartLayout layout = operator.layout
     if layout is None or layout.n != potentials.n or layout.max_theta > potentials.max_theta:
         raise ValueError(
@@ -127,7 +127,7 @@ def decode(LinearPotentials potentials not None, Oracle oracle not None,
         Added to the part scores, by block name.
     n_jobs : int, optional
     bounds : ndarray of float64 of shape (n,), optional
-        Takes the oracle's bound of what any label of an example scores.
+        Filled with the oracle's upper bound of the score of any label of an example.
 
     Returns
     -------
@@ -208,7 +208,7 @@ def draw(LinearPotentials potentials not None, Projection projection not None,
          const double[::1] w not None, Py_ssize_t n, double scale, seed, n_jobs=1):
     """Labels of every example from ``p(y) ~ exp(scale <theta, mu(y)>)``.
 
-    Every example has random numbers of its own: they do not depend on ``n_jobs``.
+    Every example has its own random numbers, so they do not depend on ``n_jobs``.
 
     Parameters
     ----------
@@ -254,7 +254,7 @@ def draw(LinearPotentials potentials not None, Projection projection not None,
 def node_rows(LinearPotentials potentials not None, Operator operator not None,
               const double[::1] w not None, masks, double scale=1.0, n_jobs=1,
               Py_ssize_t state_rows=0):
-    """Node rows of what an operator gives: max-marginals, or marginals of a projection.
+    """Node rows of an operator's result: max-marginals, or marginals of a projection.
 
     Parameters
     ----------
@@ -264,13 +264,13 @@ def node_rows(LinearPotentials potentials not None, Operator operator not None,
     scale : float, optional
         Factor of all scores.
     state_rows : int, optional
-        The projection's states begin with one row of so many probabilities per node, which are
-        wanted in place of the marginals of the node block.
+        If given, return the rows of this many probabilities per node with which the projection's
+        states begin, not the marginals of the node block.
 
     Returns
     -------
     rows : ndarray of shape (n_nodes, states)
-        Where a row of the node block has several axes, all of it, flat, with its padding.
+        A row of several axes is returned flat, with its padding.
     values : ndarray of shape (n,)
         Value of each projection (log-partition); zeros for max-marginals.
     """
@@ -329,15 +329,15 @@ def node_rows(LinearPotentials potentials not None, Operator operator not None,
 
 
 cdef class Batches(Oracle):
-    """Stands in for a :class:`ProgramOracle`: gathers examples, and decodes those alike at once.
+    """Replaces a :class:`ProgramOracle`: gathers examples, decodes those of one key together.
 
-    Which examples are decoded together depends on their order alone, never on the threads.
+    Batches depend only on the order of the examples, not on the threads.
 
     Parameters
     ----------
     oracle : ProgramOracle
     run : callable
-        ``run(function, batches)``, the built-in map or that of a pool.
+        ``run(function, batches)``: the built-in ``map``, or a pool's.
     wave : int
         Batches that are gathered before they are run.
     """
@@ -357,7 +357,7 @@ cdef class Batches(Oracle):
         with gil:
             decoder = self.oracle.decoder
             key = decoder.polytopes.key(i)
-            # How many at once, and which are waiting.
+            # Size of a batch, and the examples that wait.
             if key not in self.waiting:
                 self.waiting[key] = decoder.copies(i), []
             copies, entries = self.waiting[key]
@@ -379,7 +379,7 @@ cdef class Batches(Oracle):
             indices, thetas = zip(*entries)
             answers = self.oracle.decoder.decode_alike(indices, thetas, copies)
             for i, theta, answer in zip(indices, thetas, answers):
-                # Masks may leave no label; prediction says so.
+                # Masks may leave no label; prediction raises the error.
                 if answer is None and not np.isneginf(theta).any():
                     raise ValueError(empty(self.oracle.decoder, self.oracle.structure, i))
             return indices, answers
@@ -390,7 +390,7 @@ cdef class Batches(Oracle):
         self.full.clear()
 
     def finish(self):
-        """Decode what is left."""
+        """Decode the remaining examples."""
         for _, entries in self.waiting.values():
             if entries:
                 self._close(len(entries), entries)
@@ -419,11 +419,11 @@ def decode_in_batches(LinearPotentials potentials not None, ProgramOracle oracle
     Raises
     ------
     ValueError
-        Naming the first example that no label is left for, or whose program fails.
+        Naming the first example whose labels are all forbidden, or whose program fails.
     """
     cdef PartLayout layout = oracle.layout
     jobs = effective_jobs(n_jobs)
-    # Threads keep the programs that they have put together.
+    # Threads keep the programs that they have built.
     with ThreadPoolExecutor(jobs) if jobs > 1 else nullcontext() as pool:
         batches = Batches(oracle, map if pool is None else pool.map, 4 * jobs)
         labels, scores = decode(potentials, batches, w, masks)

@@ -17,7 +17,7 @@ def _is_crf(model: Any) -> bool:
     if getattr(model.surrogate, "name", model.surrogate) == "crf":
         return True
     raise AttributeError(
-        "predict_proba is there for surrogate='crf', which is trained to give probabilities; "
+        "predict_proba needs surrogate='crf', which is trained to give probabilities; "
         "predict_marginals gives the marginals of any model"
     )
 
@@ -41,8 +41,9 @@ class DistributionMixin(EstimatorMixin):
         """Return the marginal probability of every class at every node.
 
         With the projection "entropy" they belong to the Gibbs distribution
-        ``p(y) ~ exp(scale * score(y))`` (on permutations: of largest entropy of the marginals). A
-        model of the margin is not trained to be calibrated, and ``scale`` sharpens or flattens it.
+        ``p(y) ~ exp(scale * score(y))`` (on permutations: to the distribution whose marginals have
+        the largest entropy). A model trained with surrogate "margin" is not calibrated; ``scale``
+        sharpens or flattens it.
 
         Parameters
         ----------
@@ -79,7 +80,7 @@ class DistributionMixin(EstimatorMixin):
 
     @OnlyIf(_is_crf)
     def predict_proba(self, X: Any) -> Any:
-        """Return the probability of every class at every node, of a model with surrogate "crf".
+        """Return the probability of every class at every node, for models with surrogate "crf".
 
         Parameters
         ----------
@@ -105,7 +106,7 @@ class DistributionMixin(EstimatorMixin):
         scale : float, default=1.0
             Factor of all scores.
         random_state : int, RandomState, Generator or None, optional
-            That of the model by default.
+            The model's by default.
 
         Returns
         -------
@@ -126,7 +127,7 @@ class DistributionMixin(EstimatorMixin):
         projection = self._asked("projection", "entropy")(layout)
         if not projection.has_samples:
             raise ValueError(
-                f"structure {self.space_.structure.name!r} draws no samples; those that do give a "
+                f"structure {self.space_.structure.name!r} draws no samples; sampling needs a "
                 "projection 'entropy' with sample()"
             )
         size = int(layout.examples.label_offsets[-1])

@@ -45,7 +45,7 @@ from .extreme.training import (
 def _is_incremental(model: ExtremeSVM) -> bool:
     if not is_incremental(model.solver):
         raise AttributeError(
-            f"partial_fit needs a solver that goes on from weights, found solver={model.solver!r}: "
+            f"partial_fit needs a solver that resumes from weights, found solver={model.solver!r}: "
             "use solver='memoir'"
         )
     return True
@@ -54,7 +54,7 @@ def _is_incremental(model: ExtremeSVM) -> bool:
 class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
     """Linear classifier for very many classes over sparse features.
 
-    Class c scores ``w_c . x``, plus an intercept where the solver learns one.  Minimises ``alpha/2
+    Class c scores ``w_c . x``, plus an intercept if the solver learns one.  Minimises ``alpha/2
     ||W||^2 + sum_i s_i H_i(W)`` (or ``alpha/2 ||W||_1``), with the shares ``s_i`` of the examples,
     over a surrogate ``H`` of the true class and its strongest rivals.  Weights are kept by feature,
     without zeros.
@@ -63,37 +63,37 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
     ----------
     surrogate : str or object, default="auto"
         "squared-hinge", "logistic", "margin", "crf", "max-min", ...; see the table below. "auto":
-        the one that the solver does best.
+        the solver's preference.
     penalty : {"l2", "l1"}, default="l2"
         "l1" leaves out whole features of a class.
     rivals : str or RivalIndex, default="auto"
         How a solver finds the rivals of an example: "exact", "certified:EPS" (a scan that skips
         terms that cannot change a difference of scores by more than EPS), "random:K", "lsh:BITS",
-        "graph", one that a plugin brings, or an object of
+        "graph", one of a plugin, or an object of
         :class:`~structsolve.extreme.rivals.RivalIndex`. "auto": the solver's preference.
     solver : str or ExtremeSolver, default="auto"
-        "choice", "one-vs-some", "softmax", "dual", "memoir" or an object with settings of its own.
+        "choice", "one-vs-some", "softmax", "dual", "memoir" or an object with settings.
         "choice" trains with "one-vs-some" or "softmax", whichever errs less on a few held-out rows
         of the training set. "auto": "memoir" for ``penalty="l1"`` and :meth:`partial_fit`, else by
-        surrogate: "choice" where none is named ("one-vs-some" with rivals), "one-vs-some" for
+        surrogate: "choice" for "auto" ("one-vs-some" with rivals), "one-vs-some" for
         "squared-hinge" and "logistic", "softmax" for "crf", "dual" for others and for objects.
     alpha : float or "auto", default="auto"
         Regularisation constant. "auto": 1 over the number of examples (the sum of their weights),
         which is C = 1 in the terms of liblinear; 0 for solver "softmax", whose few passes
         regularise.
     tol : float, default=1e-2
-        Relative gap at which a solver with a certificate stops.
+        Relative gap at which solvers with a certificate stop.
     max_memory : float, optional
-        Bytes that training may take beside the data, and an answer of :meth:`decision_function`:
+        Limit in bytes for training, beside the data, and for results of :meth:`decision_function`:
         larger requests are refused with an estimate before allocation.
     max_iter : int, default=20
-        Passes over the data at most.
+        Maximum number of passes over the data.
     callbacks : list of callable, optional
         Each gets a copy of the record of a pass; returning True ends training.
     checkpoint : path, optional
         Training resumes from this file if it exists, and writes it.
     n_jobs : int or None, default=1
-        Threads; -1 for all cores. Answers are the same for any number.
+        Threads; -1 for all cores. Results do not depend on it.
     random_state : int, RandomState or None, default=0
     verbose : int, default=0
         1: progress; 2: a line per pass.
@@ -103,15 +103,15 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
     classes_ : ndarray of shape (n_classes,)
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features,)
-        Where X was a data frame.
+        If X was a data frame.
     coef_ : csr_matrix of float32 of shape (n_classes, n_features)
-        Made anew at each use: the model keeps weights by feature.
+        Computed at each access: the model keeps weights by feature.
     intercept_ : ndarray of float32 of shape (n_classes,)
-        Zeros where the solver learns none.
+        Zeros if the solver learns none.
     history_ : list of dict
         A record per pass: "primal" bound, "dual", "gap", "mean_epsilon" (what inexact rivals may
-        have missed), "entries" (weights read in scans), "seconds" since the fit began; None where
-        a solver has no such number. The gap holds with inexact rivals as well.
+        have missed), "entries" (weights read in scans), "seconds" since the fit began; None if a
+        solver has no such number. The gap also holds with inexact rivals.
     n_iter_ : int
         Records in ``history_``.
     stop_reason_ : str
@@ -119,9 +119,9 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
     solver_ : ExtremeSolver
         The solver that ran; not in files.
     settings_ : dict
-        The values of "auto", and the solver's own choices.
+        The values that "auto" stands for, and choices of the solver.
     metadata_ : dict
-        Data of the user; files hold it.
+        User data, kept in model files.
 
     Notes
     -----
@@ -138,11 +138,11 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
     "memoir"       "margin"                                  l2, l1    yes          no
     =============  ========================================  ========  ===========  =======
 
-    The gap of "dual" is that of the model over all classes. That of "one-vs-some" is the model's
-    over the pairs of rows and classes that it keeps, and no bound for all of them.
+    The gap of "dual" covers all classes. The gap of "one-vs-some" covers only the pairs of rows and
+    classes that it keeps; it is no bound for all of them.
 
     Features should be scaled to lengths around 1, as :class:`~sklearn.preprocessing.Normalizer`
-    does.  Rows without any feature are scored by the intercept.
+    does.  Rows without features are scored by the intercept.
 
     Examples
     --------
@@ -235,15 +235,15 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
     ) -> ExtremeSVM:
         """Make one pass over a batch of examples, from the present weights.
 
-        Name ``alpha`` where batches are parts of a whole: 1 over the number of all examples is what
-        "auto" stands for in :meth:`fit`; here it is 1 over the size of the first batch.
+        Set ``alpha`` if the batches are parts of one data set: "auto" is 1 over the size of the
+        first batch here, and 1 over the number of all examples in :meth:`fit`.
 
-        There is no gap: past rows cannot be scanned again, so there is no bound on the
-        objective over them at the present weights.  Numbers of the record are those of this batch:
-        "primal" its objective, on 1000 rows at most, and with ``Memoir(averaging=True)``
-        "expected_gap" the bound of its own objective from the weights at its start.  For a
-        certificate keep the rows and let :meth:`fit` train with ``solver="dual"``: its "dual" is
-        below the objective of any weights on them.
+        There is no gap: past rows cannot be scanned again, so there is no bound on the objective
+        over them at the current weights.  The record describes this batch: "primal" is its
+        objective, on at most 1000 rows, and with ``Memoir(averaging=True)`` "expected_gap" bounds
+        its objective from the weights at its start.  For a certificate, keep the rows and train
+        with :meth:`fit` and ``solver="dual"``: "dual" is a lower bound of the objective for any
+        weights.
 
         Parameters
         ----------
@@ -293,12 +293,12 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
         solver, surrogate = choose_solver(
             self.solver, self.surrogate, self.penalty, incremental, not self._is_auto("rivals")
         )
-        # Indexes learn the weights: that of the user stays as it is.
+        # Indexes learn the weights: clone the user's, which must not change.
         rivals = None
         if not self._is_auto("rivals"):
             refuse_unread_rivals(solver, self.rivals)
             rivals = clone(make_rivals(self.rivals), safe=False)
-        # An example of weight 2 counts like two of them, for alpha as well.
+        # An example of weight 2 counts as two, also for alpha.
         total = len(y) if sample_weight is None else float(sample_weight.sum())
         alpha = own_alpha(solver, total) if self._is_auto("alpha") else float(self.alpha)
         if before is not None and incremental and "eta0" in self.settings_:
@@ -349,7 +349,7 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
             **result.settings,
         }
         if self.settings_["surrogate"] == "crf":
-            # It is trained for this: a softmax over the scores as they are.
+            # The training objective is a softmax over the unscaled scores.
             self._calibration = Calibration(1.0, -np.inf, len(classes))
         if not incremental:
             warn_unfinished(result, problem.tol, problem.max_iter)
@@ -396,7 +396,7 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
 
     @property
     def intercept_(self) -> np.ndarray:
-        """A number per class."""
+        """The intercepts, one per class."""
         self._require_fitted()
         given = self._weights.intercept
         return np.zeros(len(self.classes_), np.float32) if given is None else np.array(given)
@@ -411,21 +411,21 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
         y: Any = None,
         dtype: Any = None,
     ) -> ExtremeSVM:
-        """Leave out small weights: to a size on disk, or to a loss of accuracy.
+        """Drop small weights down to a size on disk, or up to a rise of the error.
 
-        Without either the model stays as it is: its weights are sparse already.
-        Calibration is lost, but that of "crf": call :meth:`calibrate` afterwards.
+        Without ``mb`` and ``error`` no weight is dropped.  Calibration is lost, except with "crf":
+        call :meth:`calibrate` afterwards.
 
         Parameters
         ----------
         mb : float, optional
-            Megabytes that :meth:`save` may take.
+            Maximum size in megabytes of the file that :meth:`save` writes.
         error : float, optional
-            By how much the error on ``X, y`` may rise, such as .001.
+            Maximum rise of the error on ``X, y``, such as .001.
         X, y : examples, optional
-            For ``error``: held-out ones.
+            Held-out examples for ``error``.
         dtype : {"float32", "float16"}, optional
-            Type in which weights are kept from now on; unchanged by default.
+            dtype of the kept weights; unchanged by default.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""Helpers of fitting: the fingerprint of a training problem, the held-out set."""
+"""Helpers of ``fit``: the fingerprint of a training problem, the held-out set."""
 
 from __future__ import annotations
 
@@ -27,12 +27,10 @@ class TrainingData:
     space : Space
     examples : Examples
         With labels and weights.
-    X : as users give it
-        For the names of its features.
-    dense : bool
-        Its features are given as a dense array.
+    X : as users give it The source of feature names. dense : bool
+        Whether features are given as a dense array.
     held_out : tuple of Examples and bool, optional
-        Packed examples to validate with, and whether their features are given dense.
+        Packed validation examples, and whether their features are given as a dense array.
     """
 
     space: Any
@@ -40,9 +38,9 @@ class TrainingData:
     X: Any
     dense: bool
     held_out: tuple[Examples, bool] | None = None
-    #: The problem that they make and its fingerprint, once trained on: a path asks for it often.
+    #: The problem of these arguments and its fingerprint, after training; paths reuse it.
     problem: Problem | None = field(default=None, init=False)
-    #: The solver's weights of the last training on them.
+    #: The solver's weights after the last training.
     w: np.ndarray | None = field(default=None, init=False)
     fingerprint: str = field(default="", init=False)
 
@@ -72,7 +70,7 @@ def fingerprint_of(problem: Problem, settings: dict[str, Any]) -> str:
 
 
 def description_of(value: Any) -> str:
-    """Return what a parameter is and holds, the same in every process.
+    """Return a description of a parameter's value that is the same in every process.
 
     Parameters
     ----------
@@ -82,8 +80,8 @@ def description_of(value: Any) -> str:
     Returns
     -------
     str
-        As files hold it; where they cannot, its ``repr``, which may leave numbers out or tell an
-        address.
+        In the form of model files; if they cannot hold it, its ``repr``, which may omit numbers or
+        contain an address.
     """
     try:
         return json.dumps(plain(value, "parameter"))
@@ -118,14 +116,14 @@ def fingerprint_of_examples(
     weights = [] if more or examples.sample_weight is None else [examples.sample_weight]
     for array in (examples.offsets, examples.labels, *weights, *more):
         digest.update(np.ascontiguousarray(array).data)
-    # Objects that arrays do not hold ("functions") are known by identity alone.
+    # Objects that are not arrays ("functions") are compared by identity.
     described = {"identity": repr(examples.topology.get("identity")), **settings}
     digest.update(json.dumps(described, sort_keys=True).encode())
     return digest.hexdigest()
 
 
 def packed_validation(space: Any, validation: Any) -> tuple[Examples, bool] | None:
-    """Return packed examples to validate with, and whether their features are given dense.
+    """Return packed validation examples, and whether their features are given as a dense array.
 
     Parameters
     ----------
@@ -166,7 +164,7 @@ def hold_out(
     Returns
     -------
     X, y, sample_weight, (X_val, y_val)
-        The rest, and what was split off.
+        The remaining examples, and the validation set.
 
     Raises
     ------
@@ -207,14 +205,14 @@ def take(values: Any, rows: np.ndarray) -> Any:
     return _safe_indexing(values, rows)
 
 
-# Scales of columns further apart than this slow every solver down.
+# A larger ratio of the columns' scales slows every solver down.
 SCALES = 100
-# So do columns that are all this large: alpha and the steps are made for numbers around 1.
+# So do columns that all exceed this: alpha and the step sizes suit numbers around 1.
 LARGE = 10
 
 
 def scale_hint(space: Any, examples: Examples, optional: bool = False) -> str:
-    """Say so where the columns of the features differ much in scale, or are all large.
+    """Return a hint if the columns of the features differ much in scale, or are all large.
 
     Parameters
     ----------
@@ -227,9 +225,9 @@ def scale_hint(space: Any, examples: Examples, optional: bool = False) -> str:
     Returns
     -------
     str
-        The end of a warning: how far the largest numbers of two columns are apart, and which
-        scaler helps.  Empty where they differ by a factor of 100 or less, columns of zeros aside,
-        and not all of them reach more than 10.
+        The end of a warning: the largest numbers of two columns, and the scaler that helps.  Empty
+        if they differ by a factor of at most 100, columns of zeros aside, and not all of them
+        exceed 10.
     """
     nodes = examples.nodes
     if nodes is None or nodes.shape[0] == 0 or nodes.shape[1] < 2:

@@ -1,4 +1,4 @@
-"""HierarchicalSVM: classes or label sets under a hierarchy, with fairly penalised node vectors."""
+"""HierarchicalSVM: classes or label sets of a hierarchy, with fairly penalised node vectors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .structured_svm import StructuredSVM
 
 
 class HierarchicalSVM(SparseFitting):
-    """Classifier whose classes, or labels, are nodes of a hierarchy and share weights of ancestors.
+    """Classifier whose classes or labels are nodes of a hierarchy and share ancestors' weights.
 
     A class scores ``sum U_n . x`` over its node and all its ancestors.  Training minimises
     ``alpha/2 sum ||U_n||^2 / a_n + mean_i H_i(U)``: the node weights ``a`` make up for paths of
@@ -36,49 +36,49 @@ class HierarchicalSVM(SparseFitting):
     hierarchy : networkx.DiGraph, mapping or array of shape (m, 2)
         Edges from parents to children: a tree, a forest or a directed acyclic graph.
     normalization : str, default="rho:2"
-        "none": all ``a_n`` are 1 (hierarchical SVM). "rho:RHO", RHO > 1: those of least
-        ``sum a^RHO`` with sums of 1 over each leaf and its ancestors; the nearer to 1, the less
-        copies of nodes matter. "maxmin": their smallest is largest. "learned": the best for the
-        data among those with sums of at most 1 (Shared SVM).
+        "none": all ``a_n`` are 1 (hierarchical SVM). "rho:RHO", RHO > 1: weights of least
+        ``sum a^RHO``, with sums of 1 over each leaf and its ancestors; copies of nodes matter less
+        as RHO nears 1. "maxmin": the weights whose smallest is largest. "learned": weights with
+        sums of at most 1, learned from the data (Shared SVM).
     directional : bool, default=False
         No child weighs less than a parent ("rho", "maxmin").
     slack : float, optional
         The sums lie in ``[1, slack]`` ("rho", "maxmin"); 1 on trees and 1.5 on other graphs.
     labels : {"auto", "single-leaf", "leaf-union", "closed"}, default="auto"
-        The kind of labels: one leaf per example, unions of paths to leaves, or any sets that hold
-        the parents of their nodes. "auto": one leaf per example where y is 1-D, else unions.
+        The kind of labels: one leaf per example, unions of paths to leaves, or any sets that
+        contain the parents of their nodes. "auto": one leaf per example if y is 1-D, else unions.
     close : bool, default=False
-        Add missing ancestors to the labels of y; False refuses such labels.
+        Add missing ancestors to the labels of y; if False, such labels are refused.
     structure_name : str, optional
-        A structure whose ``file_params`` name "hierarchy"; by default the first that a plugin
-        brings, :class:`~structsolve.plugins.dag.DagStructure`.
+        A structure whose ``file_params`` name "hierarchy"; by default the first of a plugin,
+        :class:`~structsolve.plugins.dag.DagStructure`.
     loss : str or object, default="auto"
         A loss of the structure, or a :class:`~structsolve.estimators.hierarchy.PathCost`. "auto"
         for single leaves is "hamming" without normalization, and else ``sqrt(sum of a)`` over the
-        nodes that only one of two leaves has, where "learned" takes the weights of "rho:2"; for
+        nodes on the path of only one of two leaves, with the weights of "rho:2" for "learned"; for
         sets it is "hamming" without normalization and "leaf" otherwise.
     class_weight : {"balanced"}, dict or None, default=None
         Weights of single leaves by name, 1 for those left out: factors of the weights of their
-        examples. "balanced": all leaves that occur weigh the same.
+        examples. "balanced": all leaves that occur have the same total weight.
     surrogate : str or object, default="margin"
-        As of :class:`StructuredSVM`, like all further ones that say no more.
+        As in :class:`StructuredSVM`, like all parameters below without a description.
     solver : str or Solver, default="auto"
-        As there; "auto" is "sgd" with ``sparse=True`` and else "bcfw".
+        As there; "auto" is "sgd" with ``sparse=True``, else "bcfw".
     oracle : str or structsolve.lp.Backend, optional
         As there.
     alpha : float or "auto", default="auto"
         As there.
     max_iter : int, default=100
-        Passes; with "learned" those of each alternation.
+        Maximum number of passes; with "learned", per alternation.
     tol : float, default=1e-3
-        Relative gap; with "learned" that of the joint problem.
+        Relative gap; with "learned", of the joint problem.
     max_alternations : int, default=50
-        Times that learned weights are chosen anew.
+        Maximum number of updates of learned weights.
     sparse : bool, default=False
-        Keep only weights that are not zero, for hierarchies and features so many that a weight for
-        each of their pairs would not fit: one leaf per example of a tree, solver "sgd", surrogate
-        "margin". Memory then follows the weights that training touches, ``coef_["node"]`` is a CSR
-        matrix, and the model gives ``predict`` and ``score``.
+        Keep only nonzero weights, for hierarchies and features too many for a weight per pair: one
+        leaf per example of a tree, solver "sgd", surrogate "margin". Memory then grows with the
+        number of weights that training changes, ``coef_["node"]`` is a CSR matrix, and the model
+        gives ``predict`` and ``score``.
     fit_intercept : bool, default=True
         As of :class:`StructuredSVM`.
     penalize_intercept : bool, default=True
@@ -119,14 +119,14 @@ class HierarchicalSVM(SparseFitting):
     nodes_ : ndarray
         Names of the nodes, the columns of ``coef_["node"]``, which holds ``U``.
     history_ : list of dict
-        As of :class:`StructuredSVM`. With "learned" each record has the number of its
-        ``"alternation"``, and the last of each the joint ``"objective"``, which never rises, and
-        ``"joint_gap"``, a certified bound of its distance to the optimum.
+        As in :class:`StructuredSVM`. With "learned", each record has the number of its
+        ``"alternation"``. The last record of each alternation has the joint ``"objective"``, which
+        never rises, and ``"joint_gap"``, a certified bound of its distance to the optimum.
 
     Notes
     -----
-    ``score`` is the accuracy for single leaves and, for sets, the share of nodes that are right,
-    unless ``loss`` is given.
+    Unless ``loss`` is given, ``score`` is the accuracy for single leaves, and the share of correct
+    nodes for sets.
 
     Examples
     --------
@@ -214,7 +214,7 @@ class HierarchicalSVM(SparseFitting):
 
     @property
     def structure(self) -> Any:
-        """The structure that labels of this form have."""
+        """The structure for labels of this form."""
         if self.labels == "auto" and hasattr(self, "space_"):
             return self.space_.structure
         return self._structure("single-leaf" if self.labels == "auto" else self.labels)
@@ -238,8 +238,8 @@ class HierarchicalSVM(SparseFitting):
         ----------
         X : array, CSR matrix or data frame of shape (n, n_features)
         y : leaves, lists of labels, or indicators
-            One leaf per example; or a list of labels for each, or a matrix of 0 and 1 with one
-            column per node, in the order of the hierarchy's.
+            One leaf per example, a list of labels per example, or a matrix of 0 and 1 with one
+            column per node, in the hierarchy's order.
         sample_weight : array of shape (n,), optional
         validation : tuple (X, y), optional
             As for :meth:`StructuredSVM.fit`; not with learned weights.
@@ -426,7 +426,7 @@ class HierarchicalSVM(SparseFitting):
         return self
 
     def _warn_of_joint_gap(self, learned: Alternation) -> None:
-        """Tell how far learned weights may be from the optimum, where training ended early."""
+        """Warn how far learned weights may be from the optimum if training ended early."""
         last = learned.history[-1]
         if learned.reason not in ("max_iter", "settled") or last.get("joint_gap") is None:
             return
@@ -451,7 +451,7 @@ class HierarchicalSVM(SparseFitting):
     # -- files ----------------------------------------------------------------------------------
 
     def saved_params(self) -> dict[str, Any]:
-        """Return the parameters in forms that model files hold.
+        """Return the parameters in the form of model files.
 
         Returns
         -------
@@ -463,7 +463,7 @@ class HierarchicalSVM(SparseFitting):
 
 
 def _plain_leaves(y: Any) -> Any:
-    """Return y as it is, but a column of leaves as one row of them, as scikit-learn reads it."""
+    """Return y unchanged, except that a column of leaves is flattened, as in scikit-learn."""
     if y is None:
         raise ValueError(
             "y is None, expected one leaf per row of X: this estimator requires y to be passed, "
@@ -484,11 +484,11 @@ def _plain_leaves(y: Any) -> Any:
 
 
 def _kind_of(y: Any) -> str:
-    """Return the kind of labels that "auto" finds in y."""
+    """Return the kind of labels in y, for "auto"."""
     if getattr(y, "ndim", 1) != 1:
         return "leaf-union"
     if y is None or isinstance(y, (str, bytes)) or not hasattr(y, "__len__"):
-        return "single-leaf"  # refused by name there
+        return "single-leaf"  # which refuses y with an error
     values = y.to_numpy() if hasattr(y, "iloc") else y
     if isinstance(values, np.ndarray) and values.dtype.kind != "O":
         return "single-leaf"

@@ -1,7 +1,7 @@
-"""The return type of ``predict`` for answers of several labels: a list that metrics refuse.
+"""The return type of ``predict`` for examples of several labels: a list that metrics refuse.
 
-scikit-learn has no target of label sequences.  Its metrics read rows of one length as label sets,
-and a mean over positions or a share of faultless rows is then taken for an F1 or an accuracy.
+scikit-learn has no target type for label sequences.  Its metrics read rows of one length as label
+sets and would report a wrong F1 or accuracy.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import numpy as np
 
 
 class LabelList(list):
-    """A list of labels with several parts each, which scikit-learn's metrics do not misread.
+    """A list of labels with several parts each, which scikit-learn's metrics refuse.
 
-    It is a list in all else: ``numpy.asarray`` makes a matrix of rows of one length, and slices and
-    ``list(y)`` are plain lists, which nobody guards.
+    Otherwise it is a list: ``numpy.asarray`` makes a matrix of rows of one length.  Slices and
+    ``list(y)`` are plain lists, which metrics accept.
 
     Examples
     --------
@@ -31,24 +31,24 @@ class LabelList(list):
     """
 
     def __len__(self) -> int:
-        # Most metrics compare the lengths first, before they look at what y_true holds.
+        # Most metrics compare the lengths before they inspect y_true.
         _refuse_metrics()
         return super().__len__()
 
     @property
     def __array__(self) -> Any:
-        # Others make arrays first.  To all who are not refused, a list has no such attribute.
+        # Others make arrays first.  For other callers, a list has no such attribute.
         _refuse_metrics()
         raise AttributeError("__array__")
 
 
 def guarded(answers: Any) -> Any:
-    """Return answers of several parts each as a ``LabelList``, others as they are.
+    """Return labels of several parts each as a ``LabelList``, others unchanged.
 
     Parameters
     ----------
     answers : list or ndarray
-        As a space unpacks labels.
+        Labels unpacked by a space.
 
     Returns
     -------
@@ -60,16 +60,16 @@ def guarded(answers: Any) -> Any:
 
 
 def _refuse_metrics() -> None:
-    """Raise where a function of sklearn.metrics asks: by itself, or by helpers of scikit-learn."""
-    # Splitters and transformers ask for lengths as well, and may: only the caller tells.
+    """Raise if a function of sklearn.metrics is the caller, directly or through its helpers."""
+    # Splitters and transformers may ask for lengths: only the caller distinguishes them.
     frame = sys._getframe(2)
     while frame is not None and frame.f_globals.get("__name__", "").startswith("sklearn."):
         if frame.f_globals["__name__"].startswith("sklearn.metrics."):
             raise ValueError(
                 "labels of several parts, such as label sequences, are no target of scikit-learn's "
-                "metrics: rows of one length would be taken for label sets. Give "
+                "metrics: rows of one length would be read as label sets. Use "
                 'scoring=structsolve.get_scorer("macro-f1"), or another of its names '
                 '("accuracy", "sequence-accuracy", "span-f1", ...), or leave scoring out; '
-                "structsolve.evaluation.metrics has the figures by themselves"
+                "structsolve.evaluation.metrics has the metrics as functions"
             )
         frame = frame.f_back  # type: ignore[assignment]

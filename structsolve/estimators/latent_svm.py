@@ -1,4 +1,4 @@
-"""LatentSVM: classes with hidden states, and labels that are known in part."""
+"""LatentSVM: classes with hidden states, and partial labels."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from .structured_svm import StructuredSVM
 
 @dataclass
 class LatentData(TrainingData):
-    """Arguments of fit() where labels are known in part.
+    """Arguments of fit() with partial labels.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class LatentData(TrainingData):
     loss : str or loss object
         Loss of states.
     first : ndarray of int32, optional
-        The states to begin with.
+        Initial states.
     """
 
     sets: Sets | None = None
@@ -55,36 +55,35 @@ class LatentData(TrainingData):
 
 
 class LatentSVM(StructuredSVM):
-    """Predictor of classes that have hidden states, or whose training labels are known in part.
+    """Predictor of classes with hidden states, or with partial training labels.
 
-    Every class has ``n_hidden`` states, and the structure labels nodes with states. Training labels
-    say which states are allowed: those of the class, of one of several classes, or any. Minimises
-    ``alpha/2 ||w||^2 + mean_i [max_s (L(y_i, s) + <w, psi(x_i, s)>) - max_{h allowed by y_i} <w,
-    psi(x_i, h)>]`` (Yu and Joachims 2009) by the concave-convex procedure: rounds that complete the
-    labels under the present weights, then train on them. The objective never rises, and every round
-    is a convex problem with a certified gap; the result of all rounds is a local optimum.
+    Every class has ``n_hidden`` states, and the structure labels nodes with states. A training
+    label allows states: those of its class, of several classes, or all. Minimises ``alpha/2 ||w||^2
+    + mean_i [max_s (L(y_i, s) + <w, psi(x_i, s)>) - max_{h allowed by y_i} <w, psi(x_i, h)>]`` (Yu
+    and Joachims 2009) by the concave-convex procedure: rounds that complete the labels under the
+    current weights, then train on them. The objective never rises, and every round is a convex
+    problem with a certified gap; the result of all rounds is a local optimum.
 
     Parameters
     ----------
     structure : str or Structure, default="chain"
         One whose labels give nodes classes ("chain", "tree", "mrf", "grid", "multiclass", ...).
     n_hidden : int, dict or sequence of int, default=1
-        Hidden states of every class, by class, or in the order of ``classes_``. 1: none, for labels
-        that are known in part.
+        Number of hidden states: of every class, by class, or in the order of ``classes_``. 1: no
+        hidden states, for partial labels.
     init : {"kmeans", "random"}, default="kmeans"
-        The first states: clusters of the node features of each class, or any, uniformly. Nodes that
-        allow several classes begin with the one whose mean features are nearest ("kmeans").
+        Initial states: clusters of the node features of each class, or uniformly random. Nodes that
+        allow several classes start with the one of the nearest mean features ("kmeans").
     n_init : int, default=1
-        Starts, of which the one of least objective is kept.
+        Number of starts; the one of least objective is kept.
     max_rounds : int, default=50
-        Rounds at most, from each start.
+        Maximum number of rounds from each start.
     surrogate : str or object, default="margin"
-        As of :class:`StructuredSVM`, like all further ones that say no more. Other surrogates are
-        minimised over completions in the same way.
+        As in :class:`StructuredSVM`, like all parameters below without a description. Other
+        surrogates are minimised over completions in the same way.
     loss : str or object, default="hamming"
-        Loss of classes, a sum over nodes. States cost what their classes do; where several classes
-        are allowed, a prediction costs the least that it costs against any of them: nothing
-        within the set.
+        Loss of classes, a sum over nodes. States cost what their classes cost; if several classes
+        are allowed, the cost is the smallest against any of them: zero within the set.
     solver : str or Solver, default="bcfw"
         As there.
     oracle : str or structsolve.lp.Backend, optional
@@ -92,20 +91,20 @@ class LatentSVM(StructuredSVM):
     alpha : float or "auto", default="auto"
         As there.
     max_iter : int, default=100
-        Passes of each round at most.
+        Maximum number of passes of each round.
     tol : float, default=1e-3
-        Relative gap of the last rounds; the first are solved less exactly. Rounds end when no state
-        moves, or when one lowers the objective by less than a tenth of it.
+        Relative gap of the last rounds; the first rounds are solved less exactly. Rounds end when
+        no state changes, or when a round lowers the objective by less than a tenth of ``tol``.
     fit_intercept : bool, default=True
         As there, per state.
     penalize_intercept : bool, default=True
         As there.
     warm_start : bool, default=False
-        A further ``fit`` begins with the present weights and the best completion under them.
+        A further ``fit`` starts from the current weights and the best completion under them.
     callbacks : list of callable, optional
         As there.
     checkpoint : path, optional
-        As there; a run continues within the round it was in.
+        As there; a run resumes within its round.
     n_jobs : int or None, default=1
         As there.
     random_state : int, RandomState or None, default=0
@@ -119,30 +118,31 @@ class LatentSVM(StructuredSVM):
     n_hidden_ : ndarray of int of shape (n_classes,)
         Hidden states of each class.
     state_classes_ : ndarray of shape (n_states,)
-        The class of each state, in the order of ``coef_``: classes in their order, each as often as
-        it has states.
+        The class of each state, in the order of ``coef_``: each class once per state.
     hidden_ : array, or list of arrays
         The states that complete the training labels, in the form of :meth:`predict_hidden`, without
-        void nodes. Files do not hold it.
+        void nodes. Not in files.
     objectives_ : list of float
-        The objective that each start came to.
+        The final objective of each start.
     history_ : list of dict
-        As of :class:`StructuredSVM`, for the start that was kept. Each record has the number of its
-        ``"round"``; the last of each round also has ``"objective"`` (the upper bound of the
-        objective at new weights and completion, which never rises), ``"moved"`` (nodes whose state
-        changed), and ``"missed"`` where oracles are not exact: how much of it is their doubt.
+        As in :class:`StructuredSVM`, for the start that was kept. Each record has the number of its
+        ``"round"``; the last record of each round also has ``"objective"`` (the upper bound of the
+        objective at the new weights and completion, which never rises), ``"moved"`` (nodes whose
+        state changed), and for inexact oracles ``"missed"`` (the part of the objective that is due
+        to their bounds).
     stop_reason_ : str
-        "converged": no state moves, and the last problem is solved to ``tol``. "settled": states
-        move, but a round gained less than a tenth of ``tol``. Others as of :class:`StructuredSVM`.
+        "converged": no state changes, and the last problem is solved to ``tol``. "settled": states
+        change, but a round gained less than a tenth of ``tol``. Others as in
+        :class:`StructuredSVM`.
 
     Notes
     -----
-    Kernels and early stopping are not there: train on explicit features
-    (:class:`sklearn.kernel_approximation.Nystroem`), and give ``validation`` to see scores.
+    Kernels and early stopping are not available: train on explicit features
+    (:class:`sklearn.kernel_approximation.Nystroem`), and pass ``validation`` for scores.
 
     Examples
     --------
-    Both classes have two modes, and no line parts them:
+    Both classes have two modes, which no line separates:
 
     >>> from structsolve import LatentSVM
     >>> X = [[1.0, 1.0], [-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0]] * 5
@@ -153,7 +153,7 @@ class LatentSVM(StructuredSVM):
     >>> model.state_classes_.tolist(), len(set(model.predict_hidden(X[:2]).tolist()))
     (['other', 'other', 'same', 'same'], 2)
 
-    A partial label is a list of the allowed labels, None for all:
+    A partial label is a list of the allowed labels, or None for all:
 
     >>> X = [[[-1.0], [1.0], [0.9]], [[1.0], [-0.8]]]
     >>> Y = [["off", ["off", "on"], "on"], ["on", None]]
@@ -225,18 +225,16 @@ class LatentSVM(StructuredSVM):
 
         Parameters
         ----------
-        X : as the structure asks
-        y : as the structure asks
+        X : in the form of the structure y : in the form of the structure
             Classes; the entry of a node may also be a list, set or array of the classes that are
             allowed, or None for all.
         sample_weight : array of shape (n,), optional
             Weight of each example in the mean.
         validation : tuple (X, y), optional
             Full labels, scored after each certified pass: ``"validation_score"`` in ``history_``.
-            They choose nothing.
+            They do not affect training.
         hidden : optional
-            States to begin with, numbers in the form that :meth:`predict_hidden` gives; there is
-            one start then.
+            Initial states, numbers in the form of :meth:`predict_hidden`; then there is one start.
 
         Returns
         -------
@@ -252,7 +250,7 @@ class LatentSVM(StructuredSVM):
 
     @property
     def partial_fit(self) -> Any:
-        """Not available: the completion of labels needs all examples at once."""
+        """Not available: completion needs all examples at once."""
         raise AttributeError("LatentSVM has no partial_fit: it completes all labels at once")
 
     @property
@@ -281,8 +279,8 @@ class LatentSVM(StructuredSVM):
 
         Returns
         -------
-        In the form of ``y``, numbers of states: ``state_classes_`` has the class of each, which is
-        what ``predict`` returns.
+        In the form of ``y``, numbers of states; ``predict`` returns their classes, which are in
+        ``state_classes_``.
         """
         examples, dense = self._pack(X)
         labels = self._best_labels(self._model, self.space_, examples, dense, allowed, forbidden)
@@ -310,7 +308,7 @@ class LatentSVM(StructuredSVM):
         try:
             given, plain, examples = self._learn_sets(structure, X, y, axes, sample_weight)
         except Exception:
-            # Labels of another form, such as spans, may look like sets of classes.
+            # Labels of other forms, such as spans, may look like sets of classes.
             given = Given(y, set(), {}, [], axes)
             with contextlib.suppress(Exception):
                 plain, examples = self._learn(structure, X, given, sample_weight)
@@ -331,13 +329,13 @@ class LatentSVM(StructuredSVM):
     def _learn_sets(
         self, structure: Any, X: Any, y: Any, axes: int, sample_weight: Any
     ) -> tuple[Given, Any, Any]:
-        """Return y with its sets of classes apart, the space of the classes, and the examples."""
+        """Return y with its sets of classes separated, the space of the classes, the examples."""
         given = split(y, axes, getattr(structure, "void", None))
         return given, *self._learn(structure, X, given, sample_weight)
 
     def _learn(self, structure: Any, X: Any, given: Given, sample_weight: Any) -> tuple[Any, Any]:
         classes = None
-        if getattr(structure, "n_states", None) is None:  # which says what the classes are
+        if getattr(structure, "n_states", None) is None:  # if set, it determines the classes
             classes = given.classes()
         intercept = bool(self.fit_intercept)
         return learn_space(structure, X, given.full, classes, intercept, sample_weight)
@@ -372,7 +370,7 @@ class LatentSVM(StructuredSVM):
 
         def inner(run: Any, tol: float) -> Outcome:
             outcome = self._drive(run, data.held_out, fingerprint, tol, file)
-            # Not those of the best score: the objective must not rise.
+            # Not the weights of the best score: the objective must not rise.
             return replace(outcome, w=run.weights())
 
         def first(seed: int) -> np.ndarray:
@@ -455,7 +453,7 @@ class LatentSVM(StructuredSVM):
         masks = of_classes(space).mask(examples, allowed, forbidden)
         owner, blocks = owners(space), {block.name: block for block in space.layout.blocks}
         for name, mask in masks.items():
-            # The rows of nodes or edges come first; tables that do not say are those of classes.
+            # The rows of nodes or edges come first; other tables belong to the classes.
             axes = blocks[name].axes or ("class",) * len(blocks[name].shape)
             for axis, meaning in enumerate(axes, mask.ndim - len(axes)):
                 if meaning == "class":
@@ -470,14 +468,14 @@ class LatentSVM(StructuredSVM):
     def _score(self, model: Any, space: Any, examples: Examples, dense: bool) -> float:
         labels = self._best_labels(model, space, examples, dense)
         plain, owner = of_classes(space), owners(space).astype(np.int32)
-        # Labels that training did not see are one more.
+        # Labels unseen in training get one more number.
         truths = np.append(owner, np.int32(len(plain.classes_)))[examples.labels]
         loss = ask_loss(plain, self.loss)(make_layout(plain, examples))
         return mean_score(loss, replace(examples, labels=truths), owner[labels])
 
 
 def _numbers_of(space: Space) -> Any:
-    """Return the space with numbers as the names of its states."""
+    """Return the space with numbers as names of its states."""
     numbers = copy.copy(space)
     numbers.classes_ = np.arange(len(space.classes_))
     return numbers
@@ -491,7 +489,7 @@ def _unpacked(space: Space, states: np.ndarray, examples: Examples) -> Any:
 
 
 def _given_states(hidden: Any, data: LatentData) -> np.ndarray:
-    """Return states to begin with; refuse those that labels do not allow."""
+    """Return the initial states; refuse states that the labels do not allow."""
     assert data.sets is not None
     offsets = data.examples.offsets
     try:

@@ -1,4 +1,4 @@
-"""Files of fitted models, read."""
+"""Reads files of fitted models."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def load(path: str | os.PathLike[str], kernel: Any = None, mmap: bool = False) -
     ----------
     path : path
     kernel : callable, optional
-        The kernel of a model trained with a function of one's own: files hold its name only.
+        The kernel of a model trained with a function, of which files hold only the name.
     mmap : bool, default=False
         Map the weights of an :class:`ExtremeSVM` into memory, read-only: processes share them, and
-        they take none but what the system can drop. The file is still read once, to compare its
-        checksums. Other estimators are read as ever.
+        the system can reclaim the memory. The file is still read once, to compare its checksums.
+        Other estimators are loaded as usual.
 
     Returns
     -------
@@ -48,8 +48,8 @@ def load(path: str | os.PathLike[str], kernel: Any = None, mmap: bool = False) -
     Raises
     ------
     ValueError
-        When the file is cut short, damaged, not one of ours, written by a newer format, or needs
-        a structure that no installed plugin provides.
+        When the file is truncated, damaged, of another program or a newer format, or needs a
+        structure that no installed plugin provides.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def load(path: str | os.PathLike[str], kernel: Any = None, mmap: bool = False) -
     meta, arrays = container.read(path, "model", extreme_files.MAPPED if mmap else ())
     try:
         return _revived(meta, arrays, kernel)
-    # Any exception is the file's fault; the error says so with its name.
+    # Any exception is due to the file; the error names it.
     except Exception as error:
         kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
         raise ValueError(f"{os.fspath(path)!r} cannot be loaded: {kind}{error}") from error
@@ -98,7 +98,7 @@ def _revived(meta: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any) -
 
 
 def _take_alpha(model: Any, alpha: Any) -> None:
-    """Set what a model was trained with; older files name it among the parameters alone."""
+    """Set the values that a model was trained with; older files hold them only as parameters."""
     if alpha is None and is_auto(model.alpha):
         return
     alpha = model.alpha if alpha is None else alpha

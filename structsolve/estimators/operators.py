@@ -1,4 +1,4 @@
-"""The operators of a fitted model's predictions: plugins are called once, factories per call."""
+"""The operators for predictions of a fitted model: plugins are called once, factories per call."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..structure.ask import Bind, ask_loss, ask_parts, ask_power, ask_projection
 
 
 def _asking(name: str) -> Callable[[Any, Any], Bind | None]:
-    # Under an LP backend there are the powers of its programs alone.
+    # With an LP backend, only the powers of its programs are available.
     return lambda space, backend: (
         ask_power(space, name) if backend is None else ask_program_power(space, backend, name)
     )
@@ -38,7 +38,7 @@ def _is_name(given: Any) -> bool:
 
 
 class _Kept:
-    """The factories of one space: an object, as prediction changes no attribute of a model."""
+    """The factories of one space: an object, so prediction changes no attribute of a model."""
 
     def __init__(self, space: Any):
         self.space = space
@@ -58,23 +58,23 @@ class OperatorsMixin:
         Parameters
         ----------
         what : str
-            "oracle", "parts", "loss", "kbest", "max-marginals", "projection" or "euclidean".  The
-            first and the powers are those of the LP backend in ``oracle``, where there is one.
+            "oracle", "parts", "loss", "kbest", "max-marginals", "projection" or "euclidean".  With
+            an LP backend in ``oracle``, "oracle" and the powers are the backend's.
         given : str or loss object, optional
             Which loss, or which projection.
         space : Space, optional
             That of the model by default.
         own : bool, default=False
-            Use the structure's own, even if there is an LP backend.
+            Use the structure's operator despite an LP backend.
 
         Returns
         -------
-        callable, or None where the structure has no such power
+        callable, or None if the structure has no such power
         """
         space = self.space_ if space is None else space
         arguments = () if given is None else (given,)
         oracle = None if own else self.oracle
-        # Objects may be changed by set_params(): only what is named is kept.
+        # set_params() may change objects: only operators given by name are kept.
         if not (_is_name(given) and _is_name(oracle)):
             return _ASK[what](space, oracle, *arguments)
         kept = self.__dict__.get("_operators")
@@ -86,7 +86,7 @@ class OperatorsMixin:
         return kept.binds[names]
 
     def _forget_operators(self) -> None:
-        """Begin anew for ``space_``."""
+        """Start again for ``space_``."""
         self._operators = _Kept(self.space_)
 
     def _power(self, name: str, layout: Any, own: bool = False) -> Any:

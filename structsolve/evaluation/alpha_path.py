@@ -1,4 +1,4 @@
-"""The path over alpha: its start, where weights are practically zero, its end, and the choice."""
+"""The path over alpha: its start, at practically zero weights, its end, and the choice of alpha."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 from ..solvers.passes import subgradient
 from ..solvers.problem import Problem
 
-#: Values of ``alphas="path"``, and how many powers of ten they span.
+#: Number of values of ``alphas="path"``, and the powers of ten that they span.
 N_ALPHAS, DECADES = 15, 7
-#: Share of the objective at w = 0 that the best weights gain at the largest alpha, at most.
+#: Maximum share of the objective at w = 0 that the best weights gain at the largest alpha.
 GAIN = 0.01
-#: Share of the objective at the largest alpha above which training has changed next to nothing.
+#: Above this share of the objective at the largest alpha, training has changed almost nothing.
 UNMOVED = 0.9
-# Where the data do not tell.
+# The default if the data do not determine it.
 LARGEST = 1.0
 
 
@@ -36,7 +36,7 @@ def largest_alpha(problem: Problem, n_jobs: int = 1) -> float:
     Returns
     -------
     float
-        1 under a kernel, whose problem has no such gradient, and where it is 0.
+        1 for kernels, whose problem has no such gradient, and if the gradient is 0.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def largest_alpha(problem: Problem, n_jobs: int = 1) -> float:
 
 
 def given_alphas(alphas: Any) -> list[float] | int:
-    """Return the given values, the largest first, or the number of values requested.
+    """Return the given values in descending order, or the number of values requested.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def given_alphas(alphas: Any) -> list[float] | int:
     ValueError
         For anything else.
     """
-    expected = "expected 'path', how many values to try, or a list of numbers above 0"
+    expected = "expected 'path', a number of values to try, or a list of numbers above 0"
     if isinstance(alphas, str) and alphas == "path":
         return N_ALPHAS
     if isinstance(alphas, numbers.Integral) and not isinstance(alphas, (bool, np.bool_)):
@@ -92,16 +92,16 @@ def given_alphas(alphas: Any) -> list[float] | int:
 def best_of(scores: np.ndarray, objectives: np.ndarray) -> int:
     """Return the alpha with the best mean score over folds.
 
-    Small folds often give equal scores.  Of equal ones those count that training has gained a tenth
-    of the objective with; of these the ones whose neighbours score best, as a bump beside bad
-    scores is chance; and of several such the middle one, the smaller alpha of two.
+    Small folds often give equal scores.  Ties are broken in favour of alphas at which training
+    gained a tenth of the objective; then of those whose neighbours score best, since an isolated
+    peak is chance; then of the middle one, the smaller alpha of two.
 
     Parameters
     ----------
     scores : ndarray of shape (n_folds, n_alphas)
         Columns from the largest alpha to the smallest.
     objectives : ndarray of shape (n_folds, n_alphas)
-        Objectives of training; NaN where they are not known.
+        Objectives of training; NaN if unknown.
 
     Returns
     -------
@@ -128,23 +128,23 @@ def is_over(
 ) -> bool:
     """Return whether to stop the path before smaller values of alpha.
 
-    While the weights are practically zero the scores move by chance, and no dip there is an end.
-    So nothing is over before training has gained a tenth of the objective; then the path is over
-    once the scores have fallen from a best that lies above the first by more than twice the
-    standard error over the folds.  Of a best that does not (class means predict as well as
-    anything), they must stay below it twice as long, with an objective of at most half the first.
-    Once training rows are fitted, to a hundredth of the objective, or all fits end at ``max_iter``,
-    scores that do not rise are enough: fits are long there, and win nothing.
+    While the weights are practically zero, scores vary by chance, so the path never ends before
+    training has gained a tenth of the objective.  Then it ends once the scores have fallen from a
+    best that exceeds the first by more than twice the standard error over the folds.  If the best
+    does not exceed it (class means predict as well as anything), scores must stay below it twice as
+    long, with an objective of at most half the first.  Once training rows are fitted, to a
+    hundredth of the objective, or all fits end at ``max_iter``, scores that do not rise suffice:
+    further fits are long and gain nothing.
 
     Parameters
     ----------
     scores : ndarray of shape (n_folds, n_alphas)
         Scores of the path so far, from the largest alpha.
     objectives : ndarray of shape (n_folds, n_alphas)
-        Objectives of training; NaN where they are not known.
+        Objectives of training; NaN if unknown.
     patience : int
-        How many values in a row must score below the best by more than the standard error of the
-        difference, or no better than it where training rows are fitted or fits cut short.
+        Number of consecutive values that must score below the best by more than the standard error
+        of the difference, or no better than it if training rows are fitted or fits cut short.
     cut : ndarray of bool of shape (n_folds, n_alphas), optional
         Which fits ended at ``max_iter``.
 
@@ -162,7 +162,7 @@ def is_over(
     """
     best, count = int(np.argmax(scores.mean(axis=0).round(12))), scores.shape[1]
     risen = _exceeds(scores[:, best] - scores[:, 0], 2)
-    # With one class alone the objective is 0 from the start, and no share of it can be gained.
+    # With one class the objective is 0 from the start, so no share of it can be gained.
     first, last = objectives[:, :1], objectives[:, -1 - patience :]
     shares = np.divide(last, first, out=np.ones_like(last), where=first != 0)
     spent = cut is not None and cut[:, -patience:].all() and (shares <= UNMOVED).all()
@@ -182,7 +182,7 @@ def _exceeds(differences: np.ndarray, times: float) -> bool:
 
 
 def standard_error(scores: np.ndarray) -> float:
-    """Return the standard error of the mean of folds, 0 for one alone.
+    """Return the standard error of the mean over folds, 0 for one fold.
 
     Parameters
     ----------
@@ -225,21 +225,21 @@ def chosen_text(alphas: np.ndarray, scores: np.ndarray, chosen: float, scoring: 
 
 
 def end_text(alphas: np.ndarray, best: int, from_zero: bool) -> str:
-    """Return what to do where the best alpha lies at an end of those tried.
+    """Return advice if the best alpha is the largest or smallest tried.
 
     Parameters
     ----------
     alphas : ndarray of shape (n_alphas,)
         The largest first.
     best : int
-        Place of the best.
+        Index of the best.
     from_zero : bool
-        They begin where the weights are practically zero.
+        Whether the path starts at practically zero weights.
 
     Returns
     -------
     str
-        Empty where there is nothing to say.
+        Empty if there is no advice.
     """
     if len(alphas) == 1 or best not in (0, len(alphas) - 1):
         return ""
@@ -247,7 +247,7 @@ def end_text(alphas: np.ndarray, best: int, from_zero: bool) -> str:
     hint = f"try {side}er ones too, such as {more:.2g}"
     if not best and from_zero:
         hint = (
-            "weights that are practically zero predict best: the features tell next to nothing of "
-            "the labels, or the folds are too small to tell; look at scores_"
+            "weights that are practically zero predict best: the features are almost "
+            "uninformative, or the folds are too small; look at scores_"
         )
     return f"the best alpha, {alphas[best]:.3g}, is the {side}est of those tried; {hint}"

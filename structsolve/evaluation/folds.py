@@ -1,4 +1,4 @@
-"""Folds of cross-validation: shuffled ones for a number, checked ones that users give."""
+"""Folds of cross-validation: shuffled folds for a number, checked folds from users."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ Rows = tuple[np.ndarray, np.ndarray]
 def shuffled_folds(k: int, n: int, classes: Any, seed: int, groups: Any = None) -> Iterator[Rows]:
     """Yield training and test rows of ``k`` folds whose rows are drawn at random.
 
-    Files are often sorted by class, by time or by source: folds of neighbours would test on what
-    training lacks.
+    Files are often sorted by class, by time or by source: consecutive folds would test on examples
+    unlike those of training.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ def shuffled_folds(k: int, n: int, classes: Any, seed: int, groups: Any = None) 
     n : int
         Number of examples.
     classes : array of shape (n,), or None
-        One class a row, of which every fold gets its share, unless all have fewer than ``k`` rows.
+        One class a row, for stratified folds, unless all classes have fewer than ``k`` rows.
     seed : int
     groups : array of shape (n,), optional
         Refused: rows that are drawn at random do not keep groups together.
@@ -101,12 +101,12 @@ def given_folds(cv: Any, n: int, y: Any, groups: Any = None) -> Iterator[Rows]:
 
 
 def _rows(given: Any, n: int, which: str, fold: int) -> np.ndarray:
-    """Return the places of examples, checked."""
+    """Return the checked positions of examples."""
     rows, where = np.asarray(given), f"cv: the {which} rows of fold {fold}"
     if rows.dtype == bool and rows.shape == (n,):
         rows = np.flatnonzero(rows)
     if not rows.size:
-        raise ValueError(f"{where} are none; expected one at least")
+        raise ValueError(f"{where} are none; expected at least one")
     if rows.ndim != 1 or not np.issubdtype(rows.dtype, np.integer):
         raise ValueError(
             f"{where} are {rows.dtype} of shape {rows.shape}; expected a list of integers, or "
@@ -114,5 +114,5 @@ def _rows(given: Any, n: int, which: str, fold: int) -> np.ndarray:
         )
     wrong = rows[(rows < -n) | (rows >= n)]
     if wrong.size:
-        raise ValueError(f"{where} hold {wrong[0]}; expected places in X, 0 to {n - 1}")
+        raise ValueError(f"{where} hold {wrong[0]}; expected rows of X, 0 to {n - 1}")
     return rows

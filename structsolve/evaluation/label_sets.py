@@ -30,14 +30,14 @@ def label_set_report(
     names : sequence, optional
         The label of each column; numbers by default.
     hierarchy : Hierarchy or networkx DiGraph, optional
-        The hierarchy of the columns: adds the figures of `hierarchical_scores`.
+        The hierarchy of the columns: adds the metrics of `hierarchical_scores`.
 
     Returns
     -------
     Report
         A dict that prints as a table: ``per_class``; ``micro``, ``macro``, ``weighted`` and
-        ``samples``, and with a hierarchy ``hierarchical``; ``exact_match``, the share of faultless
-        sets; ``accuracy``, the share of right entries, which is high wherever labels are rare.
+        ``samples``, and with a hierarchy ``hierarchical``; ``exact_match``, the share of correct
+        sets; ``accuracy``, the share of correct entries, which is high if labels are rare.
 
     Examples
     --------
@@ -74,9 +74,9 @@ def hierarchical_scores(
     """
     Compute hierarchical precision, recall and F1 (Kiritchenko, Matwin and Famili, 2005).
 
-    Both sets get all ancestors of their labels; precision is the share of predicted labels that
-    are true, recall that of true ones that are predicted, both over all examples together.  A root
-    that is the only one is an ancestor of all labels and does not count.
+    Both sets get all ancestors of their labels; precision is the share of predicted labels that are
+    true, recall the share of true labels that are predicted, both over all examples together.  A
+    single root is an ancestor of all labels and does not count.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def hierarchical_scores(
 
     Examples
     --------
-    A dog that is taken for a cat is an animal all the same:
+    A dog predicted as a cat still counts as an animal:
 
     >>> import networkx as nx
     >>> from structsolve.evaluation.label_sets import hierarchical_scores
@@ -132,7 +132,7 @@ def hierarchical_scores(
 
 @dataclass(frozen=True)
 class SetScorer:
-    """A figure of label sets by name: ``scorer(estimator, X, y) -> float``, greater is better.
+    """A metric of label sets by name: ``scorer(estimator, X, y) -> float``, greater is better.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ class SetScorer:
         structure: Any = getattr(space, "structure", None)
         if not getattr(structure, "label_sets", False) and not (hierarchical and hierarchy):
             raise ValueError(
-                f"metric {self.name!r} is of {'hierarchies' if hierarchical else 'label sets'}; "
+                f"metric {self.name!r} needs {'hierarchies' if hierarchical else 'label sets'}; "
                 f"labels of structure {getattr(structure, 'name', None)!r} are none; see "
                 "structsolve.evaluation.scorers.get_scorer_names"
             )
@@ -191,7 +191,7 @@ class SetScorer:
 
 
 def final_model(estimator: Any, X: Any = None) -> tuple[Any, Any]:
-    """Return what predicts within searches and pipelines, and X as it gets it.
+    """Return the predictor within searches and pipelines, and X transformed for it.
 
     Parameters
     ----------
@@ -214,7 +214,7 @@ def final_model(estimator: Any, X: Any = None) -> tuple[Any, Any]:
 
 
 def _matrix(space: Any, examples: Any) -> np.ndarray:
-    """Return packed labels as indicators of all labels; of single leaves, with the leaf alone."""
+    """Return packed labels as indicators of all labels; single leaves without their ancestors."""
     if not getattr(space, "single", False):
         return np.asarray(examples.labels).reshape(examples.n, -1)
     matrix = np.zeros((examples.n, len(space.hierarchy)), dtype=np.int32)

@@ -1,8 +1,8 @@
 """Metrics of predicted label sequences: by token, by sequence, and by span.
 
 Every function takes two lists of label sequences, truth first.  The spans follow conlleval, the
-script of the CoNLL shared tasks, because its figures are the ones published and because real
-tags are often broken (``O I-NP``); a named scheme (``"IOB2"``, ...) is strict instead.
+script of the CoNLL shared tasks, because its scores are the published ones and because real tags
+are often broken (``O I-NP``); a named scheme (``"IOB2"``, ...) is strict instead.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def token_report(
     Report
         A dict that prints as a table: ``accuracy``, ``support`` (the number of tokens),
         ``per_class`` (label to ``precision``, ``recall``, ``f1`` and ``support``), and the averages
-        ``macro``, ``micro`` and ``weighted`` of the same figures.  A share of nothing is 0.
+        ``macro``, ``micro`` and ``weighted`` of the same metrics.  Ratios of 0 / 0 are 0.
 
     Raises
     ------
@@ -114,7 +114,7 @@ def hamming_loss(
     average: Literal["token", "sequence", "count"] = "token",
 ) -> float:
     """
-    Compute how many tokens are wrong.
+    Compute the share or number of wrong tokens.
 
     Parameters
     ----------
@@ -171,23 +171,22 @@ def sequence_error(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> float:
 
 def span_f1(y_true: Sequence[Labels], y_pred: Sequence[Labels], scheme: str = "conll") -> Report:
     """
-    Compute precision, recall and F1 of whole spans: right only if start, end and type are.
+    Compute precision, recall and F1 of whole spans: correct only if start, end and type are.
 
     Parameters
     ----------
     y_true, y_pred : sequence of sequences of str
         Chunk tags such as ``"B-NP"``, ``"I-NP"``, ``"O"``, one sequence per example.
     scheme : {"conll", "IOB1", "IOB2", "IOE1", "IOE2", "IOBES"}
-        ``"conll"`` reads tags as conlleval does, whatever the scheme, and makes the best of
-        broken ones.  A named scheme is strict: a predicted span counts only if its tags are
-        those that the scheme writes for it, and the truth must be wholly valid.
+        ``"conll"`` reads tags as conlleval does, in any scheme, and tolerates broken tags.  A named
+        scheme is strict: a predicted span counts only if its tags follow the scheme, and the true
+        tags must all be valid.
 
     Returns
     -------
     Report
-        A dict that prints as a table: ``precision``, ``recall``, ``f1`` (shares, 0 where there is
-        nothing), ``support`` (true spans), ``predicted``, ``correct``, and ``per_type``: the same
-        for each type.
+        A dict that prints as a table: ``precision``, ``recall``, ``f1`` (0 for 0 / 0), ``support``
+        (true spans), ``predicted``, ``correct``, and ``per_type``: the same for each type.
 
     Raises
     ------
@@ -243,7 +242,7 @@ def make_span_scorer(
     Parameters
     ----------
     metric : {"f1", "precision", "recall"}
-        The figure of `span_f1` to return.
+        The metric of `span_f1` to return.
     scheme : str
         As for `span_f1`.
     span_type : str, optional
@@ -276,14 +275,14 @@ def make_token_scorer(
     metric: str = "accuracy", *, labels: Sequence[Any] | None = None
 ) -> Callable[..., float]:
     """
-    Make a scikit-learn scorer of tokens or whole sequences; a model of one class a row has rows.
+    Make a scikit-learn scorer of tokens or whole sequences, or of rows for one class a row.
 
     Parameters
     ----------
     metric : str
         ``"accuracy"``, ``"macro-f1"``, ``"micro-f1"``, ``"weighted-f1"`` (and the same with
-        ``precision`` or ``recall``), or ``"sequence-accuracy"``, the share of faultless sequences,
-        or of labels of any other form that are right as a whole: spans, trees, pictures, classes.
+        ``precision`` or ``recall``), or ``"sequence-accuracy"``, the share of correct sequences, or
+        of correct whole labels of any other form: spans, trees, pictures, classes.
     labels : sequence of str or int, optional
         As for `token_report`: the classes that the averages cover.
 
@@ -372,7 +371,7 @@ def _errors(
 
 
 def _are_single(labels: Any) -> bool:
-    """Tell whether every example has one class, a string or a number."""
+    """Return whether every example has one class, a string or a number."""
     if isinstance(labels, (str, dict)) or not hasattr(labels, "__len__"):
         return False  # which is refused
     return all(isinstance(one, str) or not hasattr(one, "__len__") for one in labels)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_convergence", "plot_label_plane", "plot_sequences"]
 
-# Okabe and Ito's colours, which colour-blind people tell apart; black and yellow left out.
+# Okabe and Ito's colours, safe for colour blindness; black and yellow left out.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 _INK, _GRID = "#333333", "#dddddd"
 
@@ -37,7 +37,7 @@ def plot_convergence(
         dual; ``seconds`` are those of the pass.  Estimates, passes that are not ``certified``, are
         drawn faint.
     path : path-like, optional
-        Where to write the picture; the ending says the format (png, svg, pdf).
+        Where to write the picture; the ending sets the format (png, svg, pdf).
     x : {"seconds", "passes"}, default="seconds"
         The horizontal axis.
     tol : float, optional
@@ -144,7 +144,7 @@ def plot_label_plane(
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure by default.
     file : path-like, optional
-        Where to write the picture; the ending says the format (png, svg, pdf).
+        Where to write the picture; the ending sets the format (png, svg, pdf).
 
     Returns
     -------

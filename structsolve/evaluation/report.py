@@ -1,4 +1,4 @@
-"""Figures by name that print as a table."""
+"""Metrics by name that print as a table."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ AVERAGES["hierarchical"] = "hierarchical"
 
 
 class Report(dict):
-    """Figures of predictions: a dict whose text is a table.
+    """Metrics of predictions: a dict that prints as a table.
 
-    Rows are the entries of ``per_class`` or ``per_type``, then the averages; other numbers stand
-    below.  ``dict(report)`` prints as any dict.
+    Rows are the entries of ``per_class`` or ``per_type``, then the averages; other numbers follow
+    below.  ``dict(report)`` prints as a plain dict.
 
     Examples
     --------

@@ -15,26 +15,26 @@ from .metrics import TOKEN_METRICS, make_span_scorer, make_token_scorer
 __all__ = ["get_scorer", "get_scorer_names"]
 
 _SPANS = ("span-f1", "span-precision", "span-recall")
-#: Metrics that come with structsolve: of label sequences, then those of label sets alone.
+#: Metrics of structsolve: of label sequences, then of label sets only.
 OURS = tuple(dict.fromkeys([*TOKEN_METRICS, *_SPANS, *SET_METRICS]))
 
 
 def get_scorer(name: str) -> Callable[..., float]:
     """Return a score of label sequences or label sets by its name.
 
-    scikit-learn's own names misread label sequences or refuse them; give one of these as
-    ``scoring`` to ``cross_val_score``, ``GridSearchCV`` and the like, or the name as ``metric`` to
-    ``score`` of an estimator.
+    scikit-learn's own names misread label sequences or refuse them; pass one of these as
+    ``scoring`` to ``cross_val_score`` or ``GridSearchCV``, or its name as ``metric`` to an
+    estimator's ``score``.
 
     Parameters
     ----------
     name : str
-        One of `get_scorer_names`.  Of sequences, by token ``"accuracy"``, ``"macro-f1"``,
+        One of `get_scorer_names`.  For sequences: by token ``"accuracy"``, ``"macro-f1"``,
         ``"micro-f1"``, ``"weighted-f1"`` (and the same with ``precision`` or ``recall``); by
         sequence ``"sequence-accuracy"``; by span, as conlleval counts, ``"span-f1"``,
-        ``"span-precision"``, ``"span-recall"``.  Of label sets those averages over labels,
-        ``"samples-f1"`` over examples, ``"exact-match"``, and of scores ``"average-precision"``,
-        ``"neg-coverage"``, ``"neg-ranking-loss"``; of hierarchies also ``"hierarchical-f1"``.
+        ``"span-precision"``, ``"span-recall"``.  For label sets: the same averages over labels,
+        ``"samples-f1"`` over examples, ``"exact-match"``, and from scores ``"average-precision"``,
+        ``"neg-coverage"``, ``"neg-ranking-loss"``; for hierarchies also ``"hierarchical-f1"``.
 
     Returns
     -------
@@ -44,7 +44,7 @@ def get_scorer(name: str) -> Callable[..., float]:
     Raises
     ------
     ValueError
-        For another name, with those that there are.
+        For unknown names; the message lists the known ones.
 
     See Also
     --------
@@ -70,14 +70,14 @@ def get_scorer(name: str) -> Callable[..., float]:
         raise ValueError(
             f"name is {name!r}{did_you_mean(name, get_scorer_names())}, expected one of "
             f"{', '.join(get_scorer_names())}. "
-            "Names of scikit-learn go to scoring as they are, for labels of one part or label sets"
+            "scoring also takes scikit-learn's names, for labels of one part or label sets"
         )
     scorer: Callable[..., float] = registry.default().make("metrics", name)
     return scorer
 
 
 def make_scorer(name: str) -> Callable[..., float]:
-    """Return a scorer that comes with structsolve.
+    """Return a built-in scorer.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def make_scorer(name: str) -> Callable[..., float]:
     Returns
     -------
     callable
-        What `get_scorer` returns for it.
+        The result of `get_scorer`.
     """
     of_sets = SetScorer(name) if name in SET_METRICS else None
     if name in _SPANS:
@@ -101,12 +101,12 @@ def make_scorer(name: str) -> Callable[..., float]:
 
 @dataclass(frozen=True)
 class ByLabels:
-    """A metric that label sequences and label sets share by name.
+    """A metric of one name for label sequences and label sets.
 
     Parameters
     ----------
     of_tokens, of_sets : callable
-        Scorers of either.
+        The scorers of both.
     """
 
     of_tokens: Callable[..., float]
@@ -120,7 +120,7 @@ class ByLabels:
         estimator : estimator
         X, y : as for its ``fit``
         **given
-            ``sample_weight``, where the figure takes it.
+            ``sample_weight``, if the metric takes it.
 
         Returns
         -------
@@ -133,7 +133,7 @@ class ByLabels:
 
 
 def get_scorer_names() -> list[str]:
-    """Return the names that `get_scorer` knows: of sequences, then of label sets, then of plugins.
+    """Return the names for `get_scorer`: of sequences, then of label sets, then of plugins.
 
     Returns
     -------
@@ -157,18 +157,18 @@ def scorer_of(scoring: Any, plain: bool) -> Callable[..., float] | None:
     scoring : str, callable or None
         A name of :func:`get_scorer`, or scikit-learn's.
     plain : bool
-        y is one label a row, or a matrix of 0 and 1: scikit-learn's names go first, and are
-        refused for all other y, which scikit-learn reads wrongly.
+        y is one label a row, or a matrix of 0 and 1: scikit-learn's names take precedence. They are
+        refused for all other y, which scikit-learn misreads.
 
     Returns
     -------
     callable or None
-        ``scorer(estimator, X, y) -> float``; None where the estimator's own ``score`` is meant.
+        ``scorer(estimator, X, y) -> float``; None for the estimator's ``score``.
 
     Raises
     ------
     ValueError
-        For unknown names, and those that do not fit y.
+        For unknown names, and names that do not fit y.
 
     Examples
     --------
@@ -205,7 +205,7 @@ def name_of(scoring: Any, loss: Any) -> str:
     ----------
     scoring : str, callable or None
     loss : str or loss object
-        Loss of the estimator, whose own ``score`` is one minus its mean.
+        Loss of the estimator, whose ``score`` is one minus the mean loss.
 
     Returns
     -------

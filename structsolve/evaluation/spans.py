@@ -1,11 +1,12 @@
 """Chunk tags (``B-NP I-NP O``) and the spans they describe, in every common scheme.
 
-Tags are read by the rules of conlleval, which make sense of any sequence of tags, broken or not,
-and agree with each scheme where it is kept to.  A strict reading writes what was read and compares.
-All sequences are read at once, as one flat array with their first positions.
+Tags are read by the rules of conlleval, which read any sequence of tags, broken or not, and agree
+with each scheme on valid tags.  Strict reading writes the spans in the scheme and compares the
+tags.  All sequences are read at once, as one flat array with their first positions.
 
-Not seqeval (1.2.2): it agrees with these rules for B, I, E, S and with strict IOB2, IOE2 and IOBES,
-but not with strict IOB1 and IOE1 nor for L, U and M, and takes five to eight times as long.
+seqeval (1.2.2) is not used: it agrees with these rules for B, I, E, S and with strict IOB2, IOE2
+and IOBES, but not with strict IOB1 and IOE1 nor for L, U and M, and takes five to eight times as
+long.
 """
 
 from __future__ import annotations
@@ -249,7 +250,7 @@ def token_name(name: str, starts: NDArray[np.intp], position: Any) -> str:
     starts : ndarray of int
         First token of each sequence.
     position : int
-        Where the token is among all.
+        Position of the token among all tokens.
 
     Returns
     -------
@@ -267,7 +268,7 @@ def flatten(sequences: Sequence[Labels], name: str) -> tuple[NDArray[Any], NDArr
     ----------
     sequences : sequence of sequences of str or int
     name : str
-        Their name in messages.
+        Name of the argument in messages.
 
     Returns
     -------
@@ -321,7 +322,7 @@ def flatten(sequences: Sequence[Labels], name: str) -> tuple[NDArray[Any], NDArr
         return text[0] or not isinstance(label, (int, float, np.number)) or label != np.floor(label)
 
     position = next((i for i, label in enumerate(flat) if odd(label)), 0)
-    expected = "a string, as the other labels are" if text[0] else "strings only or integers only"
+    expected = "a string, like the other labels" if text[0] else "strings only or integers only"
     raise ValueError(
         f"{token_name(name, np.cumsum(lengths) - lengths, position)} is {flat[position]!r}; "
         f"expected {expected}"

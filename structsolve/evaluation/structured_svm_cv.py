@@ -36,7 +36,7 @@ from .alpha_path import (
 from .folds import given_folds, shuffled_folds
 from .scorers import name_of, scorer_of
 
-# Parameters that estimators with a path set themselves and do not take.
+# Parameters that estimators with a path set internally.
 SET = ("alpha", "warm_start")
 
 
@@ -58,16 +58,16 @@ def _with_settings_of(base: type) -> Callable[[Any], Any]:
 
 
 class PathMixin:
-    """Chooses alpha by cross-validation, and trains with it."""
+    """Mixin: chooses alpha by cross-validation, and trains with it."""
 
-    #: The estimator that it is, once alpha is known.
+    #: The plain estimator.
     kind: ClassVar[type[StructuredSVM]]
     alphas: Any
     cv: Any
     scoring: Any
     patience: int | None
     refit: bool
-    # Attributes of the estimators that it is mixed into.
+    # Attributes of the estimators that use the mixin.
     alpha: Any
     loss: Any
     warm_start: Any
@@ -92,10 +92,10 @@ class PathMixin:
         ----------
         X, y : as for ``fit`` of the plain estimator
         sample_weight : array of shape (n,), optional
-            Weights in training and, where ``scoring`` is None, in the scores.
+            Weights in training and, if ``scoring`` is None, in the scores.
         groups : array of shape (n,), optional
-            For splitters that keep groups together, such as ``GroupKFold``; folds of a number do
-            not, and refuse them.
+            For splitters that keep groups together, such as ``GroupKFold``; refused if ``cv`` is a
+            number.
 
         Returns
         -------
@@ -105,8 +105,8 @@ class PathMixin:
         Raises
         ------
         ValueError
-            When a setting is not allowed, a fold names rows that do not exist, or its
-            score is not finite.
+            When a setting is not allowed, or a fold has rows out of range or a score that is not
+            finite.
 
         Warns
         -----
@@ -143,7 +143,7 @@ class PathMixin:
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model of the chosen alpha, which loads as the plain estimator.
+        """Write the model of the chosen alpha; it loads as the plain estimator.
 
         Parameters
         ----------
@@ -166,7 +166,7 @@ class PathMixin:
 
     @property
     def path(self) -> Any:
-        """Not available: ``fit`` follows a path itself, with its scores in ``scores_``."""
+        """Not available: ``fit`` follows a path, with its scores in ``scores_``."""
         raise AttributeError(f"{type(self).__name__} has no path; use the plain estimator's")
 
     # -- parts of fit ---------------------------------------------------------------------------
@@ -187,7 +187,7 @@ class PathMixin:
         plain._check_combination(False)
         if plain.kernel == PRECOMPUTED:
             raise ValueError(
-                "kernel is 'precomputed', whose columns folds would have to choose too; give the "
+                "kernel is 'precomputed', whose columns folds would have to select too; give the "
                 "kernel by name or as a function"
             )
         if isinstance(self.cv, numbers.Integral) and (self.cv < 2 or isinstance(self.cv, bool)):
@@ -227,7 +227,7 @@ class PathMixin:
             )
             learns = getattr(worker, "normalization", None) == "learned"
             worker.set_params(warm_start=not (learns or getattr(worker, "sparse", False)))
-            # Structures that need all classes also get those that a fold's training rows lack.
+            # Structures that need all classes also get those missing in a fold's training rows.
             if getattr(space.structure, "classes", ()) is None and hasattr(worker, "structure"):
                 classed = registry.get_structure(space.structure, classes=space.classes_.tolist())
                 worker.set_params(structure=classed)
@@ -248,7 +248,7 @@ class PathMixin:
         threads = Parallel(n_jobs=self.n_jobs, require="sharedmem")
         progress = Progress(int(self.verbose), len(alphas), "alpha path")
         with warnings.catch_warnings(), threads as parallel, progress:
-            # Only the kept model's counts; scores may come from interrupted fits.
+            # Only the warning of the kept model counts; scores may come from interrupted fits.
             warnings.simplefilter("ignore", ConvergenceWarning)
             for alpha in alphas:
                 columns.append(parallel(delayed(fold.score_at)(alpha) for fold in folds))
@@ -261,14 +261,14 @@ class PathMixin:
 
 
 class _Fold:
-    """One split: a worker that follows the path, warm-starting from each solution."""
+    """One split: follows the path, with a warm start from each solution."""
 
     def __init__(self, worker: Any, train: Any, test: Any, scorer: Any):
         self.worker, self.train, self.test, self.scorer = worker, train, test, scorer
         self.data: Any = None
 
     def score_at(self, alpha: float) -> tuple[float, int, float, bool]:
-        """Train with alpha; return the score of what was left out, passes, objective, cut short?"""
+        """Train with alpha; return the held-out score, passes, objective, and whether cut short."""
         worker = self.worker.set_params(alpha=alpha)
         rng = worker._generator()
         if self.data is None:
@@ -292,7 +292,7 @@ class _Fold:
 
 
 def _indexed(values: Any, what: str) -> Any:
-    """Return examples in a form that has rows to choose from."""
+    """Return examples in a form with selectable rows."""
     if hasattr(values, "tocsr"):
         return as_csr(values, what)
     if hasattr(values, "__array__") and not hasattr(values, "__len__"):
@@ -304,11 +304,11 @@ def _posed(plain: Any, data: Any) -> Any:
     """Return the problem whose weights at strong regularisation determine the path's start."""
     if getattr(plain, "sparse", False):
         raise ValueError(
-            "sparse=True keeps no vector of all weights, which automatic alphas are found by; list "
+            "sparse=True keeps no vector of all weights, which automatic alphas need; list "
             "them, such as alphas=[1e-4, 1e-5, 1e-6]"
         )
     if getattr(plain, "normalization", None) == "learned":
-        # The weights of the nodes that learning begins near to.
+        # Node weights near the start of learning.
         return clone(plain).set_params(normalization="rho:2")._posed(replace(data))
     return plain._posed(data)
 
@@ -320,7 +320,7 @@ def _one_label_each(y: Any) -> bool:
 
 
 def _is_plain(estimator: Any, y: Any) -> bool:
-    """Return whether scikit-learn's scores take y: one label per row, or rows of 0 and 1."""
+    """Return whether y suits scikit-learn's scores: one label per row, or rows of 0 and 1."""
     structure = estimator._structure_for(y)
     indicators = getattr(structure, "label_sets", False) and getattr(y, "ndim", 1) == 2
     return bool(structure.single_node or indicators or getattr(y, "ndim", 1) == 2)
@@ -329,43 +329,42 @@ def _is_plain(estimator: Any, y: Any) -> bool:
 class StructuredSVMCV(PathMixin, StructuredSVM):
     """:class:`StructuredSVM` whose ``alpha`` is chosen by cross-validation along a path.
 
-    Each fold goes from strong to weak regularisation, and from each solution to the next: "bcfw"
-    keeps its dual variables, "cutting-plane" its cuts, others their weights. Then the model is
-    trained on all examples with the alpha of the best mean score (:func:`~structsolve.evaluation.\
+    Each fold goes from strong to weak regularisation with warm starts: "bcfw" keeps its dual
+    variables, "cutting-plane" its cuts, others their weights. Then the model is trained on all
+    examples with the alpha of the best mean score (:func:`~structsolve.evaluation.\
 alpha_path.best_of`).
 
     Parameters
     ----------
     structure : str or Structure, default="chain"
     alphas : {"path"}, int or sequence of float, default="path"
-        Values to try. "path": 15 over seven powers of ten; a number: so many. They begin where
-        the data say that weights are practically zero (:func:`~structsolve.evaluation.alpha_path.\
+        Values to try. "path": 15 over seven powers of ten; a number: that many. They start at the
+        alpha of practically zero weights (:func:`~structsolve.evaluation.alpha_path.\
 largest_alpha`), which takes scales of features and hierarchies into account.
     cv : int, splitter or iterable, optional
-        Folds, 5 by default: rows are shuffled by ``random_state``, and stratified where y is one
-        class a row. A splitter, or pairs of training and test rows, are taken as they are.
+        Folds, 5 by default: rows are shuffled by ``random_state``, and stratified if y is one class
+        a row. A splitter, or pairs of training and test rows, are used unchanged.
     scoring : str or callable, optional
         ``score`` of the model by default; a name of :func:`~structsolve.get_scorer`; scikit-learn's
-        names where y is one label a row or a matrix of 0 and 1; or
+        names if y is one label a row or a matrix of 0 and 1; or
         ``scorer(estimator, X, y) -> float``.
     patience : int or None, default=3
-        End a path of automatic values when so many in a row score below the best by more than a
-        standard error, once the best is above the plateau at its beginning (:func:`~structsolve.\
-evaluation.alpha_path.is_over`); None tries all. Values that are listed are all tried.
+        End a path of automatic values when this many in a row score more than a standard error
+        below the best, once the best is above the initial plateau (:func:`~structsolve.\
+evaluation.alpha_path.is_over`); None tries all. Listed values are all tried.
     refit : bool, default=True
-        False only scores: there is no model then.
+        If False, only scores are computed, without a final model.
     surrogate, loss, class_weight, solver, oracle, max_iter, tol : as of StructuredSVM
     fit_intercept, penalize_intercept : as there
     scale_features, kernel, kernel_params, cache_size, early_stopping : as there
     validation_fraction, n_iter_no_change : as there
     callbacks, checkpoint : as there
-        Used by the last training alone.
+        Used only by the final training.
     n_jobs : int or None, default=1
-        Threads that share the folds, and passes of the last training; the result does not depend
-        on it.
+        Threads for folds, and for passes of the final training; the result does not depend on it.
     random_state : as there
     verbose : int, default=0
-        1 shows the path and the last training, 2 every fit too.
+        1: the path and the final training; 2: also every fit.
 
     Attributes
     ----------
@@ -375,7 +374,7 @@ evaluation.alpha_path.is_over`); None tries all. Values that are listed are all 
         The values tried, the largest first.
     scores_ : ndarray of shape (n_folds, n_alphas)
     scoring_ : str
-        Name of that score, such as ``"1 - mean loss (hamming)"``.
+        Name of the score, such as ``"1 - mean loss (hamming)"``.
     passes_ : ndarray of int of shape (n_folds, n_alphas)
         Passes that each fit took.
     coef_, classes_, history_, ... : as of StructuredSVM
@@ -417,7 +416,7 @@ class HierarchicalSVMCV(PathMixin, HierarchicalSVM):
     hierarchy : networkx.DiGraph, mapping or array of shape (m, 2)
     alphas, cv, scoring, patience, refit : as of StructuredSVMCV
     normalization, directional, slack, labels, close, structure_name : as of HierarchicalSVM
-        With normalization "learned" every fit begins anew.
+        With normalization "learned" there are no warm starts.
     loss, class_weight, surrogate, solver, oracle, max_iter, tol, max_alternations : as there
     sparse : bool, default=False
         As there; ``alphas`` must then be a list.

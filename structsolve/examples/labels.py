@@ -1,4 +1,4 @@
-"""Labels of nodes as users write them (strings or integers) and as states 0 .. K-1."""
+"""Labels of nodes: users' strings or integers, and states 0 .. K-1."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def flatten(Y: Any, offsets: np.ndarray) -> np.ndarray:
     Parameters
     ----------
     Y : sequence of n label sequences
-        Strings or integers, one kind in all of them.
+        Strings or integers, of one kind in all sequences.
     offsets : ndarray of int64 of shape (n + 1,)
         First node of each example of X.
 
@@ -37,7 +37,7 @@ def flatten(Y: Any, offsets: np.ndarray) -> np.ndarray:
     if isinstance(Y, (str, bytes, dict)) or not hasattr(Y, "__len__"):
         raise ValueError(f"y is a {type(Y).__name__}, expected a list of label sequences")
     if len(Y) != n:
-        alone = "; the labels of one sequence alone: [y]" if n == 1 else ""
+        alone = "; wrap the labels of one sequence: [y]" if n == 1 else ""
         raise ValueError(f"X has {n} examples and y has {len(Y)}; both must be equally long{alone}")
     if n and _are_plain(Y, offsets):
         return np.concatenate(Y)
@@ -50,7 +50,7 @@ def flatten(Y: Any, offsets: np.ndarray) -> np.ndarray:
                 "expected one label per row"
             )
         arrays.append(y)
-    arrays = [a for a in arrays if len(a)]  # an empty list has no kind
+    arrays = [a for a in arrays if len(a)]  # an empty list has no dtype
     kinds = {a.dtype.kind in "US" for a in arrays}
     if len(kinds) > 1:
         raise ValueError("y mixes strings and numbers; use one kind of label for all examples")
@@ -58,7 +58,7 @@ def flatten(Y: Any, offsets: np.ndarray) -> np.ndarray:
 
 
 def flatten_rows(Y: Any, n: int) -> np.ndarray:
-    """Return y, one label for each row, as an array; the checks are those of scikit-learn.
+    """Return y, one label for each row, as an array, with scikit-learn's checks.
 
     Parameters
     ----------
@@ -106,12 +106,12 @@ def flatten_rows(Y: Any, n: int) -> np.ndarray:
 
 
 def first_difference(given: Sequence[Any], expected: Sequence[Any]) -> str:
-    """Say where a list of names is not the expected one, however long both are.
+    """Describe the first difference of two lists of names, of any length.
 
     Parameters
     ----------
     given, expected : sequence
-        They differ.
+        Different lists.
 
     Returns
     -------
@@ -132,7 +132,7 @@ def first_difference(given: Sequence[Any], expected: Sequence[Any]) -> str:
 
 
 def _are_plain(Y: Any, offsets: np.ndarray) -> bool:
-    """Return whether all are arrays of one kind of label and of the right lengths.
+    """Return whether all are arrays of one kind of label and of the expected lengths.
 
     One check of all at once is much faster than one per sequence.
     """
@@ -192,7 +192,7 @@ def _as_labels(given: Any, where: str) -> np.ndarray:
 
 
 def _is_mixed(given: Any, array: np.ndarray) -> bool:
-    """Return whether NumPy made strings of what stands between strings: numbers, bytes."""
+    """Return whether NumPy converted numbers or bytes among strings to strings."""
     if array.dtype.kind not in "US" or not isinstance(given, (list, tuple)):
         return False
     kinds = set(map(type, given))
@@ -207,7 +207,7 @@ def learn_classes(flat: np.ndarray, given: Any = None) -> np.ndarray:
     flat : ndarray of shape (n_nodes,)
         All labels.
     given : sequence, optional
-        The classes, where users name them; :func:`encode` refuses labels beyond them.
+        The user's classes; :func:`encode` refuses other labels.
 
     Returns
     -------
@@ -285,7 +285,7 @@ def _shorten(classes: np.ndarray, shown: int = 12) -> str:
 
 
 def class_names(classes: Any, structure: str, ordered: bool = True) -> np.ndarray:
-    """Return the names of classes where there is no training data.
+    """Return the names of classes without training data.
 
     Parameters
     ----------
@@ -299,7 +299,7 @@ def class_names(classes: Any, structure: str, ordered: bool = True) -> np.ndarra
     Returns
     -------
     ndarray
-        Numbers from 0 where ``classes`` is one.
+        Numbers from 0 if ``classes`` is a number.
 
     Raises
     ------
@@ -315,7 +315,7 @@ def class_names(classes: Any, structure: str, ordered: bool = True) -> np.ndarra
         return np.arange(classes)
     if classes is None or isinstance(classes, (int, np.integer, str)) or np.ndim(classes) != 1:
         raise ValueError(
-            f"structure {structure!r}: classes is {classes!r}, expected how many there are, at "
+            f"structure {structure!r}: classes is {classes!r}, expected their number, at "
             "least 1, or their names"
         )
     names = np.asarray(classes)

@@ -1,4 +1,4 @@
-"""Packed examples: all nodes stacked, offsets, labels; what the compiled loops read."""
+"""Packed examples for the compiled loops: stacked nodes, offsets, labels."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ class Examples:
     offsets : ndarray of int64 of shape (n + 1,)
         First node of each example.
     nodes : ndarray or scipy.sparse CSR of shape (n_nodes, n_features), or None
-        Features of all nodes: CSR where users gave sparse ones, or where the space asked for it
-        (``compress=True`` of :mod:`structsolve.examples.packing`); else dense, whatever they hold.
+        Features of all nodes: CSR if users gave sparse features or the space set ``compress=True``
+        (:mod:`structsolve.examples.packing`), else dense.
     labels : ndarray of int32, or None
         Encoded labels of all examples, one after the other; None at prediction.
     label_offsets : ndarray of int64 of shape (n + 1,), optional
-        First label of each example; ``offsets`` unless the structure says otherwise.
+        First label of each example; by default ``offsets``.
     edge_offsets, edges : optional
-        First edge of each example, and features of all edges, where the structure has edges.
+        First edge of each example, and features of all edges, for structures with edges.
     sample_weight : ndarray of float64 of shape (n,), optional
         Finite, at least 0.
     topology : dict, optional
-        Further arrays that the structure's operators need.
+        Further arrays for the structure's operators.
     scaling : ColumnScaling, optional
-        How ``nodes`` were made of what users gave (:mod:`structsolve.examples.scaling`); models
+        Scaling of the users' features in ``nodes`` (:mod:`structsolve.examples.scaling`); models
         fold it into their weights.
     """
 
@@ -72,16 +72,16 @@ class Examples:
         return self.labels[self.label_offsets[i] : self.label_offsets[i + 1]]
 
     def check(self, layout: Any, name: str, columns: bool = True, features: bool = True) -> None:
-        """Refuse arrays that do not fit each other or the layout: compiled loops trust them.
+        """Refuse arrays that do not fit each other or the layout; compiled loops do not check them.
 
         Parameters
         ----------
         layout : WeightLayout
-            Where w has its blocks.
+            The blocks of w.
         name : str
             Name of the structure, for the message.
         columns : bool, default=True
-            Check that node features have as many columns as the layout says.
+            Check the number of columns of node features against the layout.
         features : bool, default=True
             Check the features; operators need none.
 
@@ -139,12 +139,12 @@ def _described(array: Any) -> str:
 
 
 class Sequences:
-    """Sequences of feature rows, stacked: the fast way to give many sequences.
+    """Sequences of feature rows, stacked: fast for many sequences.
 
     Parameters
     ----------
     features : array or scipy.sparse matrix of shape (sum of lengths, n_features)
-        Rows of all sequences, one sequence after the other.
+        Rows of all sequences, concatenated.
     lengths : sequence of int
         Rows of each sequence, at least 1.
     empty : bool, default=False
@@ -199,11 +199,11 @@ def from_padded(X: Any, lengths: Any, empty: bool = False) -> Sequences:
     Parameters
     ----------
     X : array of shape (n, max_length, n_features)
-        Rows beyond a sequence's length are ignored, whatever they hold.
+        Rows beyond a sequence's length are ignored.
     lengths : array of int of shape (n,)
         Rows of each sequence, 1 to max_length.
     empty : bool, default=False
-        Lengths may be 0, as of :class:`Sequences`.
+        Lengths may be 0, as in :class:`Sequences`.
 
     Returns
     -------

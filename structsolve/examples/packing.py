@@ -1,4 +1,4 @@
-"""Checks of users' arrays, and the stacking into packed ones, that structures share."""
+"""Checks and stacking of users' arrays, shared by structures."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ..utils.sparse import as_csr, csr_of, refuse_broken, refuse_flat, valid_csr
 from .packed import Sequences
 from .stacking import dense_to_csr, stack_csr, stack_dense
 
-# Matrices with at most this share of non-zeros are kept as CSR: from there on it is quicker for any
-# number of labels (benchmarks/sparse_rows.py).
+# Matrices with at most this share of non-zeros are kept as CSR, which is then faster for any number
+# of labels (benchmarks/sparse_rows.py).
 DENSITY = 0.5
 _CSR = ("data", "indices", "indptr")
 
@@ -38,7 +38,7 @@ def _checked_dense(x: Any, where: str, ndim: int) -> np.ndarray:
         raise ValueError(f"{where}: not an array ({error})") from None
     if x.dtype.kind in "OUSMmV":
         try:
-            if x.dtype.kind != "O":  # strings that could be read as numbers are words all the same
+            if x.dtype.kind != "O":  # strings of digits are text, too
                 raise ValueError("text, dates or records")
             x = np.asarray(x, dtype=np.float64)
         except (TypeError, ValueError) as error:
@@ -145,7 +145,7 @@ def refuse_infinite(X: Any, offsets: np.ndarray, what: str = "X") -> None:
 
 
 def as_features(X: Any, what: str = "X") -> Any:
-    """Return features in the form that compiled loops read.
+    """Return features in the form of the compiled loops.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ def as_features(X: Any, what: str = "X") -> Any:
     Returns
     -------
     ndarray in C order, or scipy.sparse CSR with sorted indices and no duplicates
-        Its dtype is float32 if that of X is, else float64.
+        Of dtype float32 if X is, else float64.
 
     Raises
     ------
@@ -168,7 +168,7 @@ def as_features(X: Any, what: str = "X") -> Any:
 
 
 def _as_floats(X: Any, what: str) -> Any:
-    # As as_features(), of arrays that have been checked.
+    # Like as_features(), for checked arrays.
     if is_sparse(X):
         import scipy.sparse as sp  # heavy
 
@@ -185,7 +185,7 @@ def _as_floats(X: Any, what: str) -> Any:
 
 
 def sparsify(X: Any, density: float = DENSITY) -> Any:
-    """Return a dense matrix with few non-zeros as CSR, so that later work costs its non-zeros only.
+    """Return a dense matrix with few non-zeros as CSR, so later costs depend only on its non-zeros.
 
     Parameters
     ----------
@@ -216,7 +216,7 @@ def _stack_sparse(rows: list[Any], what: str) -> Any:
     if not set(map(type, rows)) <= {sp.csr_matrix, sp.csr_array}:
         rows = [as_csr(x, f"{what}, example {i}") for i, x in enumerate(rows)]
     stacked = None
-    with suppress(ValueError):  # which does not know the examples' names
+    with suppress(ValueError):  # whose error cannot name the example
         stacked = stack_csr(rows)
     n_columns = rows[0].shape[1]
     if (
@@ -226,13 +226,13 @@ def _stack_sparse(rows: list[Any], what: str) -> Any:
     ):
         for i, x in enumerate(rows):
             refuse_broken(x, f"{what}, example {i}")
-        # Arrays may be longer than the last pointer says; vstack would take all of them.
+        # Arrays may be longer than the last pointer; vstack would use all entries.
         return sp.vstack([x if x.nnz == len(x.data) else x[:] for x in rows], format="csr")
     return valid_csr(*stacked[:3], n_columns, stacked[3])
 
 
 def _plain_sizes(X: Any, n_features: int | None, min_rows: int) -> list[int] | None:
-    """Return the number of rows of each matrix; None where one may be wrong.
+    """Return the number of rows of each matrix; None if one may be wrong.
 
     One check of all at once is much faster than one per matrix.
     """
@@ -289,7 +289,7 @@ def _is_row(x: Any) -> bool:
 
 
 def _with_width(X: Any, n_features: int | None) -> list[Any]:
-    """Return X with empty lists as matrices without rows, of the width and kind of the others."""
+    """Return X with empty lists as matrices without rows, of the others' width and kind."""
     missing = [isinstance(x, (list, tuple)) and not x for x in X]
     if not any(missing):
         return list(X)
@@ -332,8 +332,8 @@ def stack_rows(
     min_rows : int
         Fewest rows an example may have.
     compress : bool, default=False
-        Keep dense matrices with few non-zeros as CSR: less memory, where nobody but the loops
-        reads the features.  By default dense stays dense, whatever it holds.
+        Keep dense matrices with few non-zeros as CSR, to save memory if only the loops read the
+        features.  By default dense matrices stay dense.
 
     Returns
     -------
@@ -343,7 +343,7 @@ def stack_rows(
     Raises
     ------
     ValueError
-        Naming the example that is empty or has another number of columns.
+        Naming an example that is empty or has another number of columns.
     """
     if isinstance(X, Sequences):
         matrix = as_features(
@@ -366,7 +366,7 @@ def stack_rows(
     if len(X) == 0:
         raise ValueError(f"{what} is empty: expected at least one example")
     if isinstance(X, (list, tuple)):
-        density = DENSITY if compress else -1.0  # of no matrix
+        density = DENSITY if compress else -1.0  # for no matrix
         stacked = stack_dense(list(X), -1 if n_features is None else n_features, min_rows, density)
         if stacked is not None:
             return stacked
@@ -461,7 +461,7 @@ def check_weights(sample_weight: Any, n: int) -> np.ndarray:
     Raises
     ------
     ValueError
-        When the shape differs, one is negative or not finite (it is named), or all are zero.
+        When the shape differs, one is negative or not finite (naming the example), or all are zero.
     """
     if sample_weight is None:
         return np.ones(n)
@@ -484,7 +484,7 @@ def check_weights(sample_weight: Any, n: int) -> np.ndarray:
 
 
 def size_offsets(sizes: Any, what: str = "sizes", least: int = 1) -> np.ndarray:
-    """Return where each example begins, from sizes.
+    """Return the start of each example, from sizes.
 
     Parameters
     ----------
@@ -552,14 +552,14 @@ def size_pairs(sizes: Any, what: str) -> np.ndarray:
 
 
 def row_offsets(n: Any, topology: Any = ()) -> np.ndarray:
-    """Return where each example begins, where all are one row.
+    """Return the start of each example, for examples of one row.
 
     Parameters
     ----------
     n : int
         Examples, at least 1.
     topology : collection of str, optional
-        Names of further arguments, of which there must be none.
+        Names of further arguments; there must be none.
 
     Returns
     -------
@@ -573,7 +573,7 @@ def row_offsets(n: Any, topology: Any = ()) -> np.ndarray:
     """
     no_topology(topology)
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
-        raise ValueError(f"sizes is {n!r}, expected how many examples there are: each is one row")
+        raise ValueError(f"sizes is {n!r}, expected the number of examples: each is one row")
     return np.arange(n + 1, dtype=np.int64)
 
 
@@ -594,12 +594,12 @@ def no_topology(topology: Any) -> None:
 
 
 def no_edges(edge: bool, structure: str) -> None:
-    """Refuse scores of edges, where a structure has none of its own.
+    """Refuse scores of edges for structures without edge scores.
 
     Parameters
     ----------
     edge : bool
-        As of :meth:`structsolve.Structure.score_space`.
+        As for :meth:`structsolve.Structure.score_space`.
     structure : str
         Its name.
 

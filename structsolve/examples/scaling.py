@@ -1,4 +1,4 @@
-"""Columns of node features brought to one scale for training, and the way back to raw features."""
+"""Scaling of the columns of node features for training, and its inverse on weights."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ KINDS = (False, True, "std", "max-abs")
 
 @dataclass
 class ColumnScaling:
-    """``x'_j = factors_j (x_j - shifts_j)`` of the columns of node features.
+    """``x'_j = factors_j (x_j - shifts_j)`` for the columns of node features.
 
     Parameters
     ----------
     factors : ndarray of float64 of shape (n_features,)
         Above 0.
     shifts : ndarray of float64 of shape (n_features,), optional
-        None where columns are not centred.
+        None if columns are not centred.
 
     Examples
     --------
@@ -40,12 +40,12 @@ class ColumnScaling:
     shifts: np.ndarray | None = None
 
     def folded(self, layout: Any, w: np.ndarray) -> np.ndarray:
-        """Return the weights that score raw features as w scores scaled ones.
+        """Return the weights that give raw features the scores of w on scaled features.
 
         Parameters
         ----------
         layout : WeightLayout
-            With an intercept, where columns are centred.
+            With an intercept, if columns are centred.
         w : ndarray of shape (dim,)
 
         Returns
@@ -61,7 +61,7 @@ class ColumnScaling:
         return w
 
     def unfolded(self, layout: Any, w: np.ndarray) -> np.ndarray:
-        """Return the weights that score scaled features as w scores raw ones.
+        """Return the weights that give scaled features the scores of w on raw features.
 
         Parameters
         ----------
@@ -82,10 +82,9 @@ class ColumnScaling:
 
 
 def scale_columns(examples: Examples, layout: Any, name: str, kind: bool | str) -> Examples:
-    """Return examples whose node features have columns of one scale, and know how it was made.
+    """Return examples with scaled columns of node features, and with the scaling.
 
-    scikit-learn's StandardScaler and MaxAbsScaler do it, on all nodes; each counts as much as its
-    example.
+    Uses scikit-learn's StandardScaler and MaxAbsScaler on all nodes, weighted like their examples.
 
     Parameters
     ----------
@@ -95,8 +94,8 @@ def scale_columns(examples: Examples, layout: Any, name: str, kind: bool | str) 
         Name of the structure, for messages.
     kind : {True, "std", "max-abs"}
         Divide by the standard deviation, or by the largest magnitude.  True is "max-abs" for
-        sparse features and for dense ones that are mostly zeros, else "std".  "std" centres dense
-        columns where the layout has an intercept, which takes the shift up.
+        sparse features and for dense ones that are mostly zeros, else "std". "std" centres dense
+        columns if the layout has an intercept, which absorbs the shift.
 
     Returns
     -------
@@ -106,7 +105,7 @@ def scale_columns(examples: Examples, layout: Any, name: str, kind: bool | str) 
     Raises
     ------
     ValueError
-        When nodes have no features; naming the example of one that is not finite.
+        When nodes have no features, or naming the example of a feature that is not finite.
     """
     from sklearn.preprocessing import MaxAbsScaler, StandardScaler  # heavy
 

@@ -1,4 +1,4 @@
-"""Many short arrays as one, and back: matrices stacked, an array cut into views; their checks."""
+"""Stacking of many short arrays, splitting of an array into views, and their checks."""
 
 from cpython.ref cimport Py_INCREF, PyTypeObject
 from libc.stdint cimport int32_t, int64_t
@@ -29,7 +29,7 @@ cdef enum:
 
 
 def stack_csr(list rows not None):
-    """Stack CSR matrices; return the arrays of the result, or None where scipy must do it.
+    """Stack CSR matrices; return the arrays of the result, or None if scipy must do it.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def stack_csr(list rows not None):
 
     Returns
     -------
-    None, where types of values or indices differ or there are 2^31 stored values; else:
+    None, if types of values or indices differ or there are 2^31 stored values; else:
     data : ndarray of float32 or float64
     indices, indptr : ndarray of int32
     canonical : bool
@@ -71,7 +71,7 @@ def stack_csr(list rows not None):
             size = (<const int32_t*>indptr.data)[indptr.shape[0] - 1]
         else:
             size = (<const int64_t*>indptr.data)[indptr.shape[0] - 1]
-        # The arrays may be longer than the last pointer says.
+        # The arrays may be longer than the last pointer.
         if not 0 <= size <= min(indices.shape[0], data.shape[0]):
             raise ValueError(
                 f"matrix {i}: indptr ends at {size}, with {indices.shape[0]} indices and "
@@ -110,7 +110,7 @@ def stack_csr(list rows not None):
 cdef int64_t _append(Py_ssize_t rows, const integer* indptr, const integer* indices,
                      Py_ssize_t start, int32_t* pointers, int32_t* columns,
                      bint* canonical) noexcept:
-    """Copy one matrix behind ``start`` values; return its number of values, -1 if broken."""
+    """Copy one matrix after ``start`` values; return its number of values, -1 if broken."""
     cdef Py_ssize_t v
     cdef integer j, previous
     cdef bint ordered = True
@@ -131,7 +131,7 @@ cdef int64_t _append(Py_ssize_t rows, const integer* indptr, const integer* indi
 
 
 def stack_dense(list rows not None, Py_ssize_t n_columns, Py_ssize_t min_rows, double density):
-    """Copy dense matrices into one, one below the other; None for matrices out of the ordinary.
+    """Stack copies of dense matrices; None for unusual matrices.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def stack_dense(list rows not None, Py_ssize_t n_columns, Py_ssize_t min_rows, d
     min_rows : int
         Fewest rows a matrix may have.
     density : float
-        As of :func:`dense_to_csr`, which takes matrices with fewer values that differ from zero.
+        As for :func:`dense_to_csr`, which takes matrices with fewer non-zeros.
 
     Returns
     -------
@@ -187,7 +187,7 @@ def stack_dense(list rows not None, Py_ssize_t n_columns, Py_ssize_t min_rows, d
 
 
 cdef bint _is_dense(list rows, int kind, Py_ssize_t n_columns, Py_ssize_t size, double density):
-    """Whether more values differ from zero than ``density`` allows, as far as the first few tell.
+    """Whether the first few values have more non-zeros than ``density`` allows.
 
     The rows have been checked: contiguous, of one kind, with ``n_columns``.
     """
@@ -221,14 +221,14 @@ def dense_to_csr(list rows not None, double density):
     rows : list of 2-D arrays of float32 or of float64, with the same number of columns
         Other arrays, or arrays of several types, give None.
     density : float
-        Largest share of values that may differ from zero.  The first few thousand values count
-        for all: matrices that begin with too many non-zeros are left at once.
+        Largest share of values that may differ from zero.  The first few thousand values decide:
+        matrices that start with too many non-zeros are skipped.
 
     Returns
     -------
     data : ndarray of float32 or float64
     indices, indptr : ndarray of int32
-        In place of the three: None.
+        Or None.
     """
     cdef Py_ssize_t i, v, n_rows = 0, size = 0, n_columns = -1, limit, nnz = 0, row = 0
     cdef cnp.ndarray x
@@ -280,7 +280,7 @@ cdef Py_ssize_t _compress(Py_ssize_t n, const real* x, Py_ssize_t nnz, Py_ssize_
     """Append the non-zeros of a row; return the new number of values, -1 beyond the limit."""
     cdef Py_ssize_t j
     if nnz + n <= limit:
-        for j in range(n):      # no branch: the processor cannot predict where zeros are
+        for j in range(n):      # no branch: zeros are unpredictable
             values[nnz] = x[j]
             columns[nnz] = <int32_t>j
             nnz += x[j] != 0
@@ -298,7 +298,7 @@ cdef Py_ssize_t _compress(Py_ssize_t n, const real* x, Py_ssize_t nnz, Py_ssize_
 def pieces(cnp.ndarray flat not None, offsets):
     """Return views of the rows ``offsets[i]`` to ``offsets[i + 1]`` of ``flat``, one per i.
 
-    It takes less than half the time of a loop of slices.
+    More than twice as fast as a loop of slices.
 
     Parameters
     ----------
@@ -352,19 +352,19 @@ def pieces(cnp.ndarray flat not None, offsets):
 
 
 def arrays_fit(examples, layout, bint columns, bint features):
-    """Whether packed arrays fit each other and the layout, seen at a glance.
+    """Whether packed arrays fit each other and the layout, by a fast check.
 
     Parameters
     ----------
     examples : Examples
     layout : WeightLayout
     columns, features : bool
-        As of :meth:`Examples.check`, which names what is wrong.
+        As for :meth:`Examples.check`, which names the fault.
 
     Returns
     -------
     bool
-        False also where arrays are right, but out of the ordinary.
+        May be False for valid but unusual arrays.
     """
     cdef int64_t n_nodes, n_labels, n_edges = -1
     cdef Py_ssize_t i, n
@@ -410,7 +410,7 @@ def arrays_fit(examples, layout, bint columns, bint features):
 
 
 cdef int64_t _end(object offsets, Py_ssize_t size):
-    """The last of ``size`` offsets that rise from 0; -1 where they are no such array."""
+    """The last of ``size`` offsets that rise from 0; -1 if they are no such array."""
     cdef Py_ssize_t i
     cdef cnp.ndarray array
     cdef const int64_t* starts
@@ -430,7 +430,7 @@ cdef int64_t _end(object offsets, Py_ssize_t size):
 
 
 cdef bint _has_shape(object X, int64_t n_rows, Py_ssize_t n_columns):
-    """Whether X has two axes, so many rows, and so many columns; -1: any."""
+    """Whether X has two axes, and these numbers of rows and columns; -1: any."""
     shape = getattr(X, "shape", None)
     if type(shape) is not tuple or len(shape) != 2 or shape[0] != n_rows:
         return False

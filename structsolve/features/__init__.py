@@ -1,4 +1,4 @@
 """Features for sequences: named attributes of tokens, transformers of nodes.
 
-Takes tokens and dicts; hands on matrices that estimators take as X.
+Takes tokens and dicts; returns matrices for estimators' X.
 """

@@ -1,7 +1,7 @@
-"""Numbers for named features: one look-up per occurrence, in a table that stays near the processor.
+"""Numbers for named features: one look-up per occurrence, in a cache-friendly table.
 
-A dict of Python leads through four places of memory per look-up, here it is two; and the hashes of
-an item are known before its first look-up, so that these places are on their way.
+A Python dict accesses four places of memory per look-up, this table two; and the hashes of an item
+are computed before its first look-up, so the memory can be prefetched.
 """
 
 from collections.abc import Iterable, Mapping
@@ -38,7 +38,7 @@ cdef enum:
     UNKNOWN = -2                # no number: the feature is not in the vocabulary
     LONGEST = 64                # features of an item that is sorted one by one
 
-cdef Py_ssize_t AHEAD = 32      # features of an item whose hashes are taken before the first look-up
+cdef Py_ssize_t AHEAD = 32      # features of an item that are hashed before the first look-up
 
 
 def show(value):
@@ -65,15 +65,14 @@ cdef class Numbering:
     Parameters
     ----------
     vocabulary : dict of str to int, optional
-        The numbers of known features, which then are not given here; occurrences of others are
-        left out.
+        Fixed numbers of known features; occurrences of others are left out.
     separator : str, default="="
-        What stands between a name and its text in the vocabulary.
+        Separator of name and text in the vocabulary.
 
     Attributes
     ----------
     names, texts : list
-        Of each feature that was given a number; its text is None where it has none.
+        The numbered features; a text is None if the feature has none.
     """
 
     cdef readonly list names, texts
@@ -81,7 +80,7 @@ cdef class Numbering:
     cdef str separator
     cdef Slot* slots
     cdef Py_ssize_t mask
-    # Occurrences: the feature, and how often it counts; NULL: once each.
+    # Occurrences: the feature and its value; NULL: all 1.
     cdef int32_t* ids
     cdef double* values
     cdef Py_ssize_t n, room
@@ -100,7 +99,7 @@ cdef class Numbering:
         free(self.values)
 
     def occurrences(self):
-        """Return what was added.
+        """Return the occurrences.
 
         Returns
         -------
@@ -123,14 +122,14 @@ cdef class Numbering:
         return ids, values
 
     def renumber(self, const int32_t[::1] numbers not None, int64_t[::1] ends not None):
-        """Give all occurrences other numbers; leave those out whose number is negative.
+        """Renumber all occurrences; drop those with negative numbers.
 
         Parameters
         ----------
         numbers : ndarray of int32 of shape (features,)
-            In place of 0, 1, ...
+            New numbers of 0, 1, ...
         ends : ndarray of int64 of shape (items + 1,)
-            Where each item begins; changed where occurrences go.
+            Start of each item; updated for dropped occurrences.
         """
         cdef Py_ssize_t k = 0, r, left = 0
         for k in range(self.n):
@@ -152,19 +151,19 @@ cdef class Numbering:
         self.n = left
 
     def sort_items(self, int64_t[::1] ends not None):
-        """Sort the occurrences of each item by number, and add up those of one number.
+        """Sort the occurrences of each item by number, and add up equal numbers.
 
-        Each is moved past those before which it belongs: for items of few features.
+        Insertion sort, for items of few features.
 
         Parameters
         ----------
         ends : ndarray of int64 of shape (items + 1,)
-            Where each item begins; changed where numbers come twice.
+            Start of each item; updated for repeated numbers.
 
         Returns
         -------
         bool
-            False where nothing was changed, as an item has too many.
+            False if nothing was changed because an item has too many features.
         """
         cdef Py_ssize_t r, k, j, place, first, last = 0, left = 0
         cdef int32_t number
@@ -201,7 +200,7 @@ cdef class Numbering:
         return True
 
     cdef int _values(self) except -1:
-        """See that each occurrence has a value."""
+        """Ensure that each occurrence has a value."""
         cdef Py_ssize_t k
         if self.values == NULL:
             self.values = <double*>malloc(self.room * sizeof(double))
@@ -218,12 +217,12 @@ cdef class Numbering:
         ----------
         item : dict, or iterable of str or of pairs
         i, t : int
-            Of which sequence and place, for messages.
+            Sequence and position, for messages.
 
         Returns
         -------
         int
-            How many there were.
+            Number of features.
         """
         cdef Py_ssize_t before = self.n
         if type(item) is list:
@@ -262,8 +261,7 @@ cdef class Numbering:
         return 0
 
     cdef int _add_dict(self, dict item, Py_ssize_t i, Py_ssize_t t) except -1:
-        # As of a list, hashes first; a value that is neither a string, a float nor a bool waits for
-        # those before it.
+        # Hashes first, as for lists; values other than strings, floats and bools keep their order.
         cdef PyObject* names[32]
         cdef PyObject* texts[32]        # NULL: a number
         cdef Py_hash_t hashes[32]
@@ -304,7 +302,7 @@ cdef class Numbering:
         return 0
 
     cdef int _add_pair(self, name, value, given, Py_ssize_t i, Py_ssize_t t) except -1:
-        # given: the feature that holds this one, for a message; None where it is this one.
+        # given: the feature that contains this one, for messages; None if it is this one.
         if not PyUnicode_Check(name):
             raise _refused((name, value) if given is None else given, i, t)
         if PyUnicode_Check(value):
@@ -334,7 +332,7 @@ cdef class Numbering:
         return 0
 
     cdef int _add_many(self, name, value, feature, Py_ssize_t i, Py_ssize_t t) except -1:
-        """Several texts: a feature each; a vector of numbers: a feature for each place."""
+        """Add a feature per text of a list, or a feature per entry of a vector."""
         ordered = isinstance(value, (list, tuple)) or getattr(value, "ndim", 0) == 1
         cdef list parts = list(value)
         if all(isinstance(part, str) for part in parts):

@@ -1,4 +1,4 @@
-"""How much each feature weighs, for scikit-learn's feature selection."""
+"""Importances of features, for scikit-learn's feature selection."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ..utils.sparse import as_csr
 def feature_importances(model: Any) -> np.ndarray:
     """Return the norm of the weights of each feature, over all classes.
 
-    The ``importance_getter`` of ``RFE``, ``RFECV`` and ``SelectFromModel``, which do not read
-    ``coef_`` as a dict.  They select columns of a plain 2-D X: structures "multiclass", "ordinal"
-    and "multilabel", and :class:`~structsolve.HierarchicalSVM`.
+    An ``importance_getter`` for ``RFE``, ``RFECV`` and ``SelectFromModel``, which cannot read a
+    dict ``coef_``.  They select columns of a plain 2-D X: structures "multiclass", "ordinal" and
+    "multilabel", and :class:`~structsolve.HierarchicalSVM`.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def feature_importances(model: Any) -> np.ndarray:
     Raises
     ------
     ValueError
-        When the model has no weights of features: those of a kernel.
+        When the model has a kernel, and so no weights of features.
 
     Examples
     --------
@@ -44,8 +44,8 @@ def feature_importances(model: Any) -> np.ndarray:
     weights = model.coef_.get("node")
     if weights is None:
         raise ValueError(
-            f"{type(model).__name__} has no weights of features; those of a kernel are importances "
-            "of training examples: leave kernel out"
+            f"{type(model).__name__} has no weights of features; a kernel's weights belong to "
+            "training examples: leave kernel out"
         )
     if hasattr(weights, "tocsr"):
         squares = as_csr(weights, "coef_").multiply(weights).sum(axis=1)

@@ -1,4 +1,4 @@
-"""Any scikit-learn transformer of rows, for lists of sequences: it sees all nodes stacked."""
+"""Any scikit-learn transformer of rows, for lists of sequences: applied to all nodes, stacked."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class NodeTransformer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
     Notes
     -----
     X is a list of matrices, a :class:`~structsolve.Sequences`, or a list of tuples whose first
-    entry is the matrix of node features; the other entries stay as they are.  Structures with plain
-    2-D X need none of this: use the transformer itself.
+    entry is the matrix of node features; the other entries are unchanged.  Structures with plain
+    2-D X use the transformer directly.
 
     Examples
     --------
@@ -53,7 +53,7 @@ class NodeTransformer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         self.transformer = transformer
 
     def fit(self, X: Any, y: Any = None) -> NodeTransformer:
-        """Fit the transformer to all nodes of `X`, and their labels in `y` where it needs them.
+        """Fit the transformer to all nodes of `X`, and their labels in `y` if needed.
 
         Parameters
         ----------
@@ -93,7 +93,7 @@ class NodeTransformer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         return self._unstack(rows, offsets, X)
 
     def transform(self, X: Any) -> Any:
-        """Return `X` with transformed node features, in the form it has.
+        """Return `X` with transformed node features, in the same form.
 
         Parameters
         ----------
@@ -109,14 +109,14 @@ class NodeTransformer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
 
     @property
     def set_output(self) -> Any:
-        """Not available: the result is one matrix per example, which no table can hold."""
+        """Not available: the result is one matrix per example, not a table."""
         raise AttributeError(
             f"{type(self).__name__} has no set_output: its result is one matrix for each example, "
-            "which no table holds; get_feature_names_out() names their columns"
+            "not a table; get_feature_names_out() names the columns"
         )
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Return the names of the columns, as the transformer gives them.
+        """Return the transformer's names of the columns.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-# Features of words for taggers, in the manner of CRFsuite's examples.
+# Features of words for taggers, like those of CRFsuite's examples.
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ def word_shape(word: str) -> str:
     Returns
     -------
     str
-        ``X`` for upper case, ``x`` for other letters, ``d`` for digits; the rest as it is.
+        ``X`` for upper case, ``x`` for other letters, ``d`` for digits; other characters unchanged.
 
     Examples
     --------
@@ -36,7 +36,7 @@ def word_shape(word: str) -> str:
 
 @lru_cache(maxsize=1 << 18)
 def word_features(word: str, affixes: int = 4) -> tuple[str, ...]:
-    """Return features of a word alone: lower case, shape, prefixes, suffixes and flags.
+    """Return features of a single word: lower case, shape, prefixes, suffixes and flags.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def word_features(word: str, affixes: int = 4) -> tuple[str, ...]:
 
 
 def conll_features(sentence: Sequence[Sequence[str]], window: int = 2) -> list[list[str]]:
-    """Make features of one sentence of CoNLL columns, as chunkers use them.
+    """Make features for chunking from one sentence of CoNLL columns.
 
     For every token: its `word_features`; words, tags and further columns up to `window` places
     away, pairs of neighbouring words, pairs and triples of neighbouring tags; and the ends of the
@@ -78,7 +78,7 @@ def conll_features(sentence: Sequence[Sequence[str]], window: int = 2) -> list[l
         The columns of each token without its label: the word, then (if there are any) the
         part-of-speech tag and more.
     window : int, default=2
-        How far to look to each side.
+        Number of tokens on each side.
 
     Returns
     -------

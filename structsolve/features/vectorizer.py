@@ -15,7 +15,7 @@ from ..utils.params import cloned_transformer
 from ..utils.sparse import valid_csr
 from ._numbering import Numbering, show
 
-# Sequences whose features are looked up one by one.
+# Number of sequences below which features are looked up one by one.
 FEW = 8
 
 
@@ -23,8 +23,8 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
     """Turn sequences of named features into one sparse matrix per sequence.
 
     A sequence is a list of items.  An item is a dict of features, or any iterable of strings,
-    features of value 1, as CRFsuite's users have them; a string that stands twice in an item counts
-    2.  What a dict may hold:
+    features of value 1, as for CRFsuite; a string that appears twice in an item counts 2.  A dict
+    may contain:
 
     =================================== ==================================================
     ``{"len": 6, "title": True}``       the numbers 6 and 1 (False: 0) in columns of these names
@@ -38,8 +38,8 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
     Parameters
     ----------
     vectorizer : transformer, optional
-        It turns dicts into rows: by default ``DictVectorizer()``; `FeatureHasher` needs no
-        memory for names.  Any other transformer of a list of dicts works, more slowly.
+        Transformer of dicts into rows: by default ``DictVectorizer()``; `FeatureHasher` needs no
+        memory for names.  Any other transformer of lists of dicts works, but is slower.
     empty : bool, default=False
         Sequences without items become matrices without rows, which
         ``ChainStructure(empty=True)`` takes; by default they are refused.
@@ -51,10 +51,10 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
 
     Notes
     -----
-    Text repeats itself: millions of features are a few hundred thousand different ones.  Features
-    are numbered by one look-up per occurrence, in compiled code; only the different ones go through
-    `vectorizer`.  Other transformers than ``DictVectorizer`` and ``FeatureHasher`` are given every
-    item as it is.
+    In text, millions of features are occurrences of a few hundred thousand distinct ones.  Features
+    are numbered by one look-up per occurrence, in compiled code; only distinct features go through
+    `vectorizer`.  Transformers other than ``DictVectorizer`` and ``FeatureHasher`` get every item
+    unchanged.
 
     Examples
     --------
@@ -87,7 +87,7 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
         Raises
         ------
         TypeError, ValueError
-            For what is no sequence, item or feature; it names the example and the position.
+            For invalid sequences, items or features, naming the example and the position.
         """
         self.vectorizer_ = self._fresh()
         if self._separable():
@@ -122,7 +122,7 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
         Parameters
         ----------
         X : iterable of sequences
-            May be a generator: nothing but numbers is kept of it.
+            May be a generator: only numbers are stored.
 
         Returns
         -------
@@ -139,8 +139,8 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
     def _matrices(self, X: Iterable[Iterable[Any]], method: Callable) -> list[Any]:
         if self._separable():
             inner = self.vectorizer_
-            # Of a few sentences most features are different ones: each is looked up in the names
-            # that fit() has learned, where many sentences have numbers of their own first.
+            # Few sentences have mostly distinct features, which are looked up directly in the names
+            # that fit() learned; the features of many sentences are numbered first.
             few = method.__name__ == "transform" and isinstance(X, (list, tuple)) and len(X) <= FEW
             if few and type(inner) is DictVectorizer:
                 return _Tokens(X, self.empty, inner).matrices(inner, method)
@@ -170,7 +170,7 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
         Raises
         ------
         AttributeError
-            Where the vectorizer keeps no names, as `FeatureHasher`.
+            If the vectorizer keeps no names, such as `FeatureHasher`.
         """
         check_is_fitted(self)
         if not hasattr(self.vectorizer_, "get_feature_names_out"):
@@ -211,13 +211,13 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
 
 
 def _name_columns(inner: DictVectorizer, names: Iterable[str]) -> None:
-    # What its fit() leaves behind, which looks at each feature of each item for a second time.
+    # Set the attributes of its fit(), which would process every feature of every item again.
     inner.feature_names_ = list(names)
     inner.vocabulary_ = {name: j for j, name in enumerate(inner.feature_names_)}
 
 
 def split_rows(matrix: Any, offsets: Any) -> list[Any]:
-    """Cut a matrix into blocks of rows, ``offsets[i]:offsets[i + 1]``, without copying its values.
+    """Split a matrix into blocks of rows, ``offsets[i]:offsets[i + 1]``, without copying values.
 
     Parameters
     ----------
@@ -229,7 +229,7 @@ def split_rows(matrix: Any, offsets: Any) -> list[Any]:
     Returns
     -------
     list of ndarray or of CSR matrices
-        Views: a change of their values is one of `matrix`.
+        Views: changes of their values also change `matrix`.
 
     Examples
     --------
@@ -259,9 +259,9 @@ def split_rows(matrix: Any, offsets: Any) -> list[Any]:
 
 
 class _Tokens:
-    """All items of all sequences: a number per feature, and where items and sequences end.
+    """All items of all sequences: a number per feature, and the ends of items and sequences.
 
-    Numbers are columns where ``known``, a fitted ``DictVectorizer``, has the names.
+    Numbers are columns if ``known``, a fitted ``DictVectorizer``, is given.
     """
 
     def __init__(self, X: Iterable[Iterable[Any]], empty: bool, known: Any = None) -> None:
@@ -281,7 +281,7 @@ class _Tokens:
         self.numbering, self.known = numbering, known
 
     def matrices(self, inner: Any, method: Callable) -> list[Any]:
-        """The rows of all items, cut into sequences."""
+        """The rows of all items, split into sequences."""
         numbering, ends = self.numbering, self.ends
         if type(inner) is DictVectorizer:
             if self.known is None:
@@ -311,7 +311,7 @@ class _Tokens:
         return split_rows(rows if is_sparse else rows.toarray(), self.offsets)
 
     def columns(self, inner: Any, method: Callable) -> tuple[np.ndarray, np.ndarray, int]:
-        """Column and factor of each distinct feature, column -1 where there is none; the width."""
+        """Column (-1 for none) and factor of each distinct feature, and the width."""
         if type(inner) is DictVectorizer:
             names = self.full_names(inner.separator)
             ones = np.ones(len(names), inner.dtype)
@@ -357,7 +357,7 @@ def _no_items(i: int) -> ValueError:
 
 
 def _whole(X: Iterable[Iterable[Any]], empty: bool) -> tuple[list[dict[str, Any]], np.ndarray]:
-    """Every item as a dict, for transformers that must see whole items; where sequences end."""
+    """Every item as a dict, for transformers of whole items, and the ends of sequences."""
     items: list[dict[str, Any]] = []
     offsets = [0]
     checked = Numbering()
@@ -382,7 +382,7 @@ def _whole(X: Iterable[Iterable[Any]], empty: bool) -> tuple[list[dict[str, Any]
 
 
 def _sequences(X: Any) -> Iterable[Any]:
-    """The sequences of X, each of them checked to be one."""
+    """The checked sequences of X."""
     if isinstance(X, str | Mapping) or not isinstance(X, Iterable):
         raise TypeError(f"X: found {show(X)}; expected a list of sequences of items")
     for i, sequence in enumerate(X):

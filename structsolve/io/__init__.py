@@ -1,7 +1,7 @@
-"""Data files: CoNLL columns and trees, CRFsuite text, svmlight in two ways and NumPy archives.
+"""Data files: CoNLL columns and trees, CRFsuite text, svmlight (two readers), NumPy archives.
 
-`read_examples` finds the format by the file's ending.  Malformed files raise a ValueError that
-names the file and the line, what was found there and what was expected.
+`read_examples` guesses the format from the file's ending.  Malformed files raise a ValueError that
+names the file and the line, what was found and what was expected.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 __all__ = ["FORMATS", "guess_format", "read_examples"]
 
-#: Format name to the endings that it is guessed from (``.gz`` may follow).
+#: File endings by format name, for guessing (``.gz`` may follow).
 FORMATS: dict[str, tuple[str, ...]] = {
     "conll": (".conll", ".conllu", ".iob", ".iob2", ".bio", ".txt"),
     "crfsuite": (".crfsuite", ".crf"),
@@ -29,7 +29,7 @@ def guess_format(path: str | os.PathLike[str]) -> str:
     Parameters
     ----------
     path : path-like
-        Upper or lower case; ``.gz`` at its end is passed over.
+        Upper or lower case; a final ``.gz`` is ignored.
 
     Returns
     -------
@@ -74,8 +74,8 @@ def read_examples(
     Returns
     -------
     X, y
-        As `read_conll`, `read_crfsuite`, `read_svmlight`, `read_npz`, `read_conllu` and
-        `read_extreme` give them.
+        In the form of `read_conll`, `read_crfsuite`, `read_svmlight`, `read_npz`, `read_conllu` or
+        `read_extreme`.
 
     Raises
     ------

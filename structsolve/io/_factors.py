@@ -1,4 +1,4 @@
-# Factors of a network as scores of nodes and edges: merged, the larger ones as nodes of their own.
+# Factors of a network as scores of nodes and edges: merged; larger factors become nodes.
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -11,13 +11,13 @@ Scope = tuple[int, ...]
 def observed_in(
     scope: Scope, table: np.ndarray, observed: dict[int, int]
 ) -> tuple[Scope, np.ndarray]:
-    """Return a factor over those of its variables that were not observed."""
+    """Return a factor over its unobserved variables."""
     left = tuple(v for v in scope if v not in observed)
     return left, table[tuple(observed.get(v, slice(None)) for v in scope)]
 
 
 def merge(factors: Sequence[tuple[Scope, np.ndarray]]) -> dict[Scope, tuple[np.ndarray, int]]:
-    """Multiply factors over the same variables, and each into one of three or more that covers it.
+    """Multiply factors over the same variables, and into larger factors that cover them.
 
     Parameters
     ----------
@@ -27,8 +27,8 @@ def merge(factors: Sequence[tuple[Scope, np.ndarray]]) -> dict[Scope, tuple[np.n
     Returns
     -------
     dict
-        Scope, its variables in order, to a table and the number of its first factor.  Factors over
-        one variable are among them as they are: they stay at their variable.
+        Maps a scope, variables in order, to a table and the number of its first factor.  Factors
+        over one variable are not multiplied into others.
     """
     merged: dict[Scope, tuple[np.ndarray, int]] = {}
     for f, (scope, table) in enumerate(factors):
@@ -44,7 +44,7 @@ def merge(factors: Sequence[tuple[Scope, np.ndarray]]) -> dict[Scope, tuple[np.n
     kept: dict[int, list[Scope]] = {v: [] for scope in large for v in scope}
     pairs = [scope for scope in merged if len(scope) == 2] if large else []
     for scope in large + pairs:
-        # A cover holds each of the variables, so the shortest list of theirs has it.
+        # A cover contains each of the variables, so the shortest list of factors contains it.
         near = min((kept.get(v, []) for v in scope), key=len)
         cover = next((other for other in near if set(scope) < set(other)), None)
         if cover is not None:
@@ -58,9 +58,9 @@ def merge(factors: Sequence[tuple[Scope, np.ndarray]]) -> dict[Scope, tuple[np.n
 
 
 def possible_entries(scope: Scope, table: np.ndarray, unary: Sequence[np.ndarray]) -> np.ndarray:
-    """Return the places of a factor's entries that its variables allow, one a row.
+    """Return the positions of a factor's allowed entries, one a row.
 
-    Where there is none, the first is kept with its -inf, as nodes have a state at least.
+    If there is none, the first is kept with its -inf, since nodes need a state.
     """
     possible = table > -np.inf
     for axis, v in enumerate(scope):

@@ -1,7 +1,7 @@
-"""Lines ``label,label column:value column:value ...`` as arrays, many of them in one call.
+"""Parses many lines ``label,label column:value column:value ...`` into arrays in one call.
 
-Scikit-learn's parser makes Python numbers of every pair: it takes a microsecond for each, five
-times as long as this, and names no line.
+Scikit-learn's parser makes Python numbers of every pair: it takes a microsecond per pair, five
+times as long, and errors name no line.
 """
 
 from libc.math cimport isfinite, rint
@@ -16,7 +16,7 @@ cdef enum:
     TOO_HIGH = 4
     NO_FLOAT = 5
 
-#: What is wrong with a field, by the number that `parse` gives.
+#: Faults of a field, by the number that `parse` returns.
 LABEL_FAULT, PAIR_FAULT, LOW_FAULT, HIGH_FAULT, FLOAT_FAULT = LABEL, PAIR, TOO_LOW, TOO_HIGH, NO_FLOAT
 
 cdef double[23] POWERS
@@ -27,7 +27,7 @@ for _power in range(23):
 cdef double EXACT = 2.0**53
 
 
-# No column is as large; further digits do not count.
+# No column is this large; further digits are ignored.
 cdef int64_t FAR = 10**15
 
 
@@ -43,7 +43,7 @@ cdef double SLACK = 4e-16
 
 
 cdef double slow_number(const char* text, Py_ssize_t start, Py_ssize_t stop) except? -1 with gil:
-    """A number of more digits, or of a larger exponent, than one rounding can take."""
+    """Read a number with more digits or a larger exponent than one rounding allows."""
     return float(text[start:stop])
 
 
@@ -66,10 +66,10 @@ cdef inline bint ends_field(char c) noexcept nogil:
 cdef Py_ssize_t read_number(
     const char* text, Py_ssize_t p, double* value, bint* exact
 ) except -1 nogil:
-    """Read a decimal number; return where it ends, or `p` itself where none begins.
+    """Read a decimal number; return its end, or `p` if there is none.
 
-    `text` ends with a character that belongs to no number.  `exact` is whether `value` is the
-    float64 next to it; otherwise it is off by less than SLACK of itself.
+    `text` ends with a character that belongs to no number.  `exact` tells whether `value` is the
+    nearest float64; otherwise its relative error is below SLACK.
     """
     cdef Py_ssize_t start = p, end
     cdef uint64_t mantissa = 0
@@ -130,7 +130,7 @@ cdef Py_ssize_t read_pair(
     const char* text, Py_ssize_t p, int64_t least, int64_t n_columns, int64_t* column,
     float* value, int* fault
 ) except -1 nogil:
-    """Read ``column:value``; return where it ends, with a fault or without."""
+    """Read ``column:value``; return its end, with or without a fault."""
     cdef Py_ssize_t start = p
     cdef int64_t number = 0
     cdef double wide = 0
@@ -167,7 +167,7 @@ cdef Py_ssize_t field_end(const char* text, Py_ssize_t p) noexcept nogil:
 
 
 cdef bint has_labels(const char* text, Py_ssize_t p) noexcept nogil:
-    """Whether the field that begins here is no pair."""
+    """Whether the field at this position is no pair."""
     while is_digit(text[p]):
         p += 1
     return text[p] != b":"
@@ -189,12 +189,12 @@ def parse(
     least : int
         The number of the first column, 0 or 1.
     n_columns : int
-        Columns at most, below 2^31.
+        Maximum number of columns, below 2^31.
     n_labels : int
-        Labels are whole numbers below this, and not negative; -1 takes all.
+        Labels must be integers from 0 to below this; -1 allows any.
     blank_rows : bool
-        Whether an empty line is a row without labels and values; otherwise it is passed over, as
-        are comments, lines that begin with ``#``.
+        Whether an empty line is a row without labels and values; otherwise it is skipped, like
+        comment lines, which begin with ``#``.
 
     Returns
     -------
@@ -217,7 +217,7 @@ def parse(
     cdef Py_ssize_t most = text.count(b"\n"), pairs = text.count(b":")
     row_ends = np.empty(most, np.int64)
     lines = np.empty(most, np.int64)
-    # One more: a pair that is none may come after the last.
+    # One more: an invalid pair may follow the last.
     columns = np.empty(pairs + 1, np.int32)
     values = np.empty(pairs + 1, np.float32)
     label_ends = np.empty(most, np.int64)

@@ -16,14 +16,14 @@ from structsolve.utils.atomic import replacing
 PathLike = str | os.PathLike[str]
 
 
-#: Bytes of a line at most: a file of one endless line, small as it may be when packed, is refused.
+#: Maximum bytes of a line: small compressed files may hold one endless line.
 LINE_LIMIT = 2**27
 
 Reader = TypeVar("Reader", bound=Callable[..., Any])
 
 
 def reads_file(reader: Reader) -> Reader:
-    """Decorate a reader: whatever is wrong with a file is a ValueError that names it."""
+    """Decorate a reader: any fault of a file becomes a ValueError that names the file."""
 
     @functools.wraps(reader)
     def read(path: PathLike, *given: Any, **named: Any) -> Any:
@@ -34,10 +34,10 @@ def reads_file(reader: Reader) -> Reader:
                 raise
             if error.errno != errno.EINVAL:
                 raise OSError(error.errno, error.strerror, os.fspath(path)) from error
-            # A place before the beginning, which only a damaged file sends a reader to.
+            # A negative position, which only damaged files cause.
             raise ValueError(f"{path}: cannot be read ({error}); it is damaged") from error
         except TypeError as error:
-            # A wrong argument is no fault of the file.
+            # A wrong argument is not the file's fault.
             if error.__traceback__ is None or error.__traceback__.tb_next is None:
                 raise
             raise ValueError(f"{path}: cannot be read (TypeError: {error})") from error
@@ -45,26 +45,26 @@ def reads_file(reader: Reader) -> Reader:
             if isinstance(error, ValueError) and str(path) in str(error):
                 raise
             raise ValueError(
-                f"{path}: cannot be read ({type(error).__name__}: {error}); it is damaged, or no "
-                "file of this format"
+                f"{path}: cannot be read ({type(error).__name__}: {error}); it is damaged or has "
+                "another format"
             ) from error
 
     return read  # type: ignore[return-value]
 
 
 def bad_line(path: PathLike, number: int, text: str, expected: str) -> ValueError:
-    """The error every reader raises: where, what was found there, what was expected."""
+    """The error of all readers: file and line, what was found, what was expected."""
     return ValueError(f"{path}, line {number}: found {text}; expected {expected}")
 
 
 def no_examples(path: PathLike, what: str) -> ValueError:
-    """The error for a file that holds nothing to learn from."""
+    """The error for a file without examples."""
     return ValueError(f"{path}: found no examples; expected {what}")
 
 
 @contextmanager
 def open_binary(path: PathLike) -> Iterator[IO[bytes]]:
-    """Open a file for reading, through gzip if its first bytes say so; ``-`` is standard input."""
+    """Open a file for reading, with gzip if its first bytes are gzip's; ``-`` is standard input."""
     standard = os.fspath(path) == "-"
     with nullcontext(sys.stdin.buffer) if standard else open(path, "rb") as file:
         raw: Any = file
@@ -82,7 +82,7 @@ def open_binary(path: PathLike) -> Iterator[IO[bytes]]:
 
 
 def limited_lines(handle: IO[bytes], path: PathLike) -> Iterator[bytes]:
-    """Yield the lines of a file; refuse one that is longer than LINE_LIMIT."""
+    """Yield the lines of a file; refuse lines longer than LINE_LIMIT."""
     number = 0
     while line := handle.readline(LINE_LIMIT + 1):
         number += 1
@@ -92,7 +92,7 @@ def limited_lines(handle: IO[bytes], path: PathLike) -> Iterator[bytes]:
 
 
 def text_lines(path: PathLike) -> Iterator[tuple[int, str]]:
-    """Yield ``(number, line)`` without line ends, numbers from 1; a byte-order mark is dropped."""
+    """Yield ``(number, line)`` from 1, without line ends and byte-order mark."""
     number = 0
     with open_binary(path) as handle:
         try:
@@ -112,9 +112,9 @@ def text_lines(path: PathLike) -> Iterator[tuple[int, str]]:
 
 @contextmanager
 def atomic_write(path: PathLike, mode: str = "w") -> Iterator[IO[Any]]:
-    """Write text in UTF-8, or bytes; readers see the old file or the new one, never half of it."""
+    """Write text in UTF-8, or bytes, atomically: readers see the old or the new file."""
     path = os.path.realpath(path)
     text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
-    special = os.path.exists(path) and not os.path.isfile(path)  # a device or a pipe stays one
+    special = os.path.exists(path) and not os.path.isfile(path)  # devices and pipes stay
     with open(path, mode, **text) if special else replacing(path, mode, **text) as handle:  # type: ignore[call-overload]
         yield handle

@@ -1,4 +1,4 @@
-# NumPy archives as people publish them: splits, sparse labels, rankings, hierarchies, point sets.
+# Published NumPy archives: splits, sparse labels, rankings, hierarchies, point sets.
 from __future__ import annotations
 
 from typing import Any
@@ -11,14 +11,14 @@ from structsolve.io.reader import Reader
 from structsolve.io.select import choose, take
 from structsolve.utils.sparse import csr_of
 
-# Names under which labels come, the likeliest first.
+# Names of label arrays, the likeliest first.
 TARGETS = ("y", "Y", "labels", "target", "rank", "ranks", "order")
-# Names of what a model would miss, if it were passed over.
+# Names of arrays that must not be ignored.
 UNREAD = ("sample_weight", "weights", "unary", "pair")
 
 
 class ArchiveReader(Reader):
-    """Reads .npz files: those of `structsolve.io.npz.write_npz`, and others by their names.
+    """Reads .npz files of `structsolve.io.npz.write_npz`, and others by the names of their arrays.
 
     * ``X_train`` and ``Y_train`` (also ``X_train_indptr``, ``shape_test``, ...) are splits.
     * ``Y_indptr`` and ``Y_indices`` are label sets: y is a matrix of 0 and 1.
@@ -40,9 +40,9 @@ class ArchiveReader(Reader):
     rows : str, optional
         ``N`` or ``A:B``, of the examples that are left.
     unpack : bool, default=False
-        Features are bits, eight in a byte of X.
+        Features are bits, eight per byte of X.
     gap : int, default=10
-        Of ``points``: frame t is matched to frame t + gap.
+        For ``points``: frame t is matched to frame t + gap.
     hierarchy : dict, optional
         Children by node; :meth:`fit` finds it.
 
@@ -79,14 +79,14 @@ class ArchiveReader(Reader):
 
     @classmethod
     def sniff(cls, path: str, head: bytes) -> bool:
-        """Return whether a file starts as an archive does; see :meth:`Reader.sniff`.
+        """Return whether a file starts like an archive; see :meth:`Reader.sniff`.
 
         ``head``: how the file begins.
         """
         return head.startswith(b"PK\x03\x04")
 
     def fit(self, path: str) -> tuple[Any, Any]:
-        """Read training data; the hierarchy of labels, where there is one, is kept.
+        """Read training data; store the hierarchy of labels, if any.
 
         See :meth:`Reader.fit`.
 
@@ -127,7 +127,7 @@ def _count(X: Any) -> int:
 def _of_split(
     path: PathLike, arrays: dict[str, np.ndarray], split: str | None
 ) -> dict[str, np.ndarray]:
-    """The arrays of one split by their names without it, and those of no split."""
+    """The arrays of one split, named without it, and the arrays of no split."""
     if "X" in arrays or "X_indptr" in arrays:
         splits: list[str] = []
     else:
@@ -162,7 +162,7 @@ def _of_split(
 def _arranged(
     path: PathLike, arrays: dict[str, np.ndarray], target: str | None, unpack: bool
 ) -> tuple[Any, Any]:
-    """X and y by the names that `write_npz` gives them."""
+    """X and y from arrays with the names of `write_npz`."""
     arrays = dict(arrays)
     shape = arrays.pop("shape", None)
     if shape is not None and shape.ndim == 2:
@@ -174,7 +174,7 @@ def _arranged(
         arrays["X_shape"] = np.array([len(arrays["X_indptr"]) - 1, columns])
     if unpack:
         if arrays.get("X") is None or arrays["X"].dtype != np.uint8:
-            raise ValueError(f"{path}: found no X of bytes (uint8); unpack is for bits in bytes")
+            raise ValueError(f"{path}: found no X of bytes (uint8), which unpack=True needs")
         arrays["X"] = np.unpackbits(arrays["X"], axis=1)
     unread = [name for name in UNREAD if name in arrays and name != target]
     if "edges" in arrays and "offsets" not in arrays and "node_names" not in arrays:
@@ -196,7 +196,7 @@ def _arranged(
 def _labels(
     path: PathLike, arrays: dict[str, np.ndarray], target: str | None, shape: Any
 ) -> np.ndarray | None:
-    """The array of labels; sets of them as indicators, orders as ranks."""
+    """The array of labels; label sets become indicators, orders become ranks."""
     sets = [name[: -len("_indptr")] for name in arrays if name.endswith("_indptr")]
     if target is None:
         rows = arrays["X"].shape[:1] if "X" in arrays else arrays.get("X_shape", ())[:1]
@@ -214,7 +214,7 @@ def _labels(
     labels = arrays[target]
     if target == "order":
         if labels.ndim != 2 or not (np.sort(labels, axis=1) == np.arange(labels.shape[1])).all():
-            raise ValueError(f"{path}: the rows of 'order' are no orders of 0, 1, ...")
+            raise ValueError(f"{path}: the rows of 'order' are no permutations of 0, 1, ...")
         return np.argsort(labels, axis=1)
     return labels
 
@@ -240,7 +240,7 @@ def _indicators(
 
 
 def _children(path: PathLike, edges: np.ndarray, names: np.ndarray) -> dict[str, list[str]]:
-    """Children by node, of (child, parent); nodes in the order of their names."""
+    """Children by node, from (child, parent); nodes in the order of their names."""
     nodes = [str(name) for name in names]
     if edges.ndim != 2 or edges.shape[1] != 2 or edges.max(initial=-1) >= len(nodes):
         raise ValueError(
@@ -256,7 +256,7 @@ def _children(path: PathLike, edges: np.ndarray, names: np.ndarray) -> dict[str,
 def _matches(
     path: PathLike, arrays: dict[str, np.ndarray], gap: int
 ) -> tuple[list[np.ndarray], list[np.ndarray]] | None:
-    """Pairs of point sets: distances of features, and the point that each one is matched to."""
+    """Pairs of point sets: distances of features, and the match of each point."""
     stems = [name[: -len("_gtruth")] for name in arrays if name.endswith("_gtruth")]
     if stems:
         X, y = [], []
@@ -266,7 +266,7 @@ def _matches(
                 first, second = arrays[f"{stem}_f1"], arrays[f"{stem}_f2"]
             except KeyError as error:
                 raise ValueError(f"{path}: found no array {error}; expected the points") from None
-            X.append(_distances(first[: len(truth)], second))  # the others are of no match
+            X.append(_distances(first[: len(truth)], second))  # the others have no match
             y.append(truth)
         return X, y
     points = arrays.get("points")
@@ -274,7 +274,7 @@ def _matches(
         return None
     if not 0 < gap < len(points):
         raise ValueError(f"{path}: gap is {gap}; expected 1 to {len(points) - 1}")
-    # The same points in both frames: their order would give the match away.
+    # Both frames list the same points: their order would reveal the match.
     rng = np.random.default_rng(0)
     X, y = [], []
     for first, second in zip(points[:-gap], points[gap:], strict=True):

@@ -25,19 +25,19 @@ from structsolve.io.select import choose, parse_rows, take
 
 _CLASS = re.compile(r"^(\s*@attribute\s+\S+\s+)hierarchical\s+(.*)$", re.IGNORECASE)
 _MEKA = re.compile(r"-C\s+(-?\d+)")
-# A file of labels goes with these parts of a data set.
+# Parts of a data set that share a file of labels.
 _PART = re.compile(r"[-_.](train|test|valid|dev)$", re.IGNORECASE)
 
 
 class ArffReader(Reader):
     """Reads ARFF files by liac-arff: dense or sparse rows, nominal attributes, missing values.
 
-    Labels are, the first that fits: ``target``; an attribute ``hierarchical`` (Clus), whose
-    values ``a@b`` are label sets, closed under the hierarchy that its declaration gives; the
-    attributes that the XML file beside the data names (Mulan: ``x.xml`` with ``x-train.arff``);
-    those that ``-C N`` in the relation counts (MEKA; negative: the last); the last attribute.
-    Nominal features become one column of 0 and 1 for each value, or one column where the values
-    are 0 and 1.  Missing values are NaN.
+    Labels are the first of these that exists: ``target``; an attribute ``hierarchical`` (Clus),
+    whose values ``a@b`` are label sets, closed under the declared hierarchy; the attributes named
+    by the XML file beside the data (Mulan: ``x.xml`` with ``x-train.arff``); the first N attributes
+    by ``-C N`` in the relation (MEKA; negative: the last); the last attribute.  Nominal features
+    become one column of 0 and 1 for each value, or one column if the values are 0 and 1.  Missing
+    values are NaN.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ class ArffReader(Reader):
         return first.lower().startswith(b"@relation")
 
     def fit(self, path: str) -> tuple[Any, Any]:
-        """Read training data; the hierarchy and the names of labels are kept.
+        """Read training data; store the hierarchy and the names of labels.
 
         See :meth:`Reader.fit`.
 
@@ -209,7 +209,7 @@ def _children(path: PathLike, number: int, declared: str) -> dict[str, list[str]
     if not words:
         raise bad_line(path, number, "no classes", "hierarchical 1,1/2,...")
     children: dict[str, list[str]] = {}
-    if any(word.startswith("root/") for word in words):  # edges of a graph
+    if any(word.startswith("root/") for word in words):  # graph edges
         for word in words:
             parent, slash, child = word.partition("/")
             if not slash:
@@ -218,7 +218,7 @@ def _children(path: PathLike, number: int, declared: str) -> dict[str, list[str]
             if parent != "root":
                 children.setdefault(parent, []).append(child)
         return children
-    for word in words:  # a node is the path that leads to it
+    for word in words:  # a node is named by its path
         parts = word.split("/")
         for i in range(len(parts)):
             node, parent = "/".join(parts[: i + 1]), "/".join(parts[:i])
@@ -298,7 +298,7 @@ def _xml_beside(path: str) -> str | None:
 
 
 def _cell(row: Any, column: int, attributes: list[Any]) -> Any:
-    """A value; what sparse rows leave out is 0, or the first of the values."""
+    """A value; sparse rows omit 0 and the first nominal value."""
     if not isinstance(row, dict):
         return row[column]
     values = attributes[column][1]
@@ -306,7 +306,7 @@ def _cell(row: Any, column: int, attributes: list[Any]) -> Any:
 
 
 def _features(path: PathLike, attributes: list[Any], rows: list[Any], others: set[int]) -> Any:
-    """Columns of numbers: NaN where they are missing; a CSR matrix of sparse rows."""
+    """Columns of numbers, NaN if missing; a CSR matrix for sparse rows."""
     blocks = []
     starts: dict[int, tuple[int, list[str] | None]] = {}
     width = 0
@@ -347,7 +347,7 @@ def _features(path: PathLike, attributes: list[Any], rows: list[Any], others: se
 
 
 def _with_first_values(X: Any, rows: list[Any], starts: dict[int, Any]) -> Any:
-    """Sparse rows leave out nominal attributes that have their first value: it is 1 here."""
+    """Sparse rows omit nominal attributes of the first value, whose indicator is 1."""
     X = X.tolil()
     for i, row in enumerate(rows):
         for j, (start, values) in starts.items():

@@ -1,4 +1,4 @@
-# CoNLL columns: one token per line, columns between blanks, an empty line between sentences.
+# CoNLL columns: one token per line, columns separated by blanks, sentences by empty lines.
 from __future__ import annotations
 
 import re
@@ -26,7 +26,7 @@ def read_conll(
     comment: str | None = None,
     delimiter: str | None = None,
 ) -> tuple[list[Sentence], list[list[str]] | None]:
-    """Read sentences of token columns, as the CoNLL shared tasks distribute them.
+    """Read sentences of token columns in the format of the CoNLL shared tasks.
 
     Lines whose first column is ``-DOCSTART-`` separate sentences, as empty lines do.  Every
     token must have as many columns as the first one.
@@ -36,10 +36,10 @@ def read_conll(
     path : path-like
         Plain or gzip file in UTF-8; ``"-"`` is standard input.
     label_column : int or None, default=-1
-        The column that holds the label; negative counts from the right.  None: there are no labels.
+        The label's column; negative numbers count from the right. None: no labels.
     comment : str, optional
-        Lines that start with it, before the first token of a sentence, are skipped.  By default
-        none are, because ``#`` is also a token.
+        Prefix of lines to skip before the first token of a sentence.  By default none are skipped,
+        since ``#`` is also a token.
     delimiter : str, optional
         Separator of columns; by default runs of blanks and tabs.
 
@@ -133,7 +133,7 @@ def write_conll(
     Raises
     ------
     ValueError
-        For unequal lengths, and for columns that could not be read again.
+        For unequal lengths, and for columns that could not be read back.
 
     Examples
     --------
@@ -160,12 +160,12 @@ def conll_block(rows: Sentence, labels: Sequence[object]) -> str:
     Returns
     -------
     str
-        A line per token.
+        One line per token.
 
     Raises
     ------
     ValueError
-        For columns that could not be read again.
+        For columns that could not be read back.
     """
     lines = []
     for row, label in zip(rows, labels, strict=True):

@@ -26,12 +26,12 @@ _EMPTY = re.compile(r"(0|[1-9][0-9]*)\.([1-9][0-9]*)").fullmatch
 
 @dataclass
 class ConlluSentence:
-    """A sentence as the file has it, and the columns of its words.
+    """The lines of a sentence in a file, and the columns of its words.
 
     Parameters
     ----------
     lines : list of str
-        All lines but the empty one at the end: comments, words, multiword tokens, empty nodes.
+        All lines except the final empty one: comments, words, multiword tokens, empty nodes.
     rows : list of list of str
         The ten columns of every word.
     places : list of int
@@ -50,7 +50,7 @@ class ConlluSentence:
 
     @classmethod
     def of(cls, forms: Sequence[str], upos: Sequence[str], xpos: Any = None, heads: Any = None):
-        """Make a sentence of words, tags and, maybe, heads.
+        """Make a sentence from words, tags and optional heads.
 
         Parameters
         ----------
@@ -98,18 +98,18 @@ class ConlluSentence:
 
     @property
     def xpos(self) -> list[str]:
-        """Tags of the treebank; the universal ones where it has none."""
+        """Tags of the treebank; the universal tags if there are none."""
         return [row[3] if row[4] == "_" else row[4] for row in self.rows]
 
     @property
     def heads(self) -> np.ndarray | None:
-        """Head of every word, 0 the root; None where any is missing."""
+        """Head of every word, 0 for the root; None if any is missing."""
         column = self.column(HEAD)
         return None if "_" in column else np.array([int(h) for h in column], dtype=np.int32)
 
     @property
     def text(self) -> str:
-        """The sentence as a file has it, with the empty line that ends it."""
+        """The lines of the sentence in a file, with the final empty line."""
         return "".join(f"{line}\n" for line in self.lines) + "\n"
 
     def __len__(self) -> int:
@@ -118,7 +118,7 @@ class ConlluSentence:
     def with_heads(self, heads: Sequence[int]) -> ConlluSentence:
         """Return the sentence with other heads.
 
-        Where the head of a word changes, its relation becomes unknown: ``_``.
+        The relation of a word whose head changes becomes unknown: ``_``.
 
         Parameters
         ----------
@@ -149,8 +149,8 @@ class ConlluSentence:
 def read_conllu(path: PathLike) -> tuple[list[ConlluSentence], list[np.ndarray] | None]:
     """Read sentences with the heads of their words.
 
-    Multiword tokens (``3-4``) and empty nodes (``3.1``) are no words; they stay among the lines of
-    a sentence, so that writing gives them back.
+    Multiword tokens (``3-4``) and empty nodes (``3.1``) are no words; they stay in the lines of a
+    sentence, so writing preserves them.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ def read_conllu(path: PathLike) -> tuple[list[ConlluSentence], list[np.ndarray] 
     -------
     sentences : list of ConlluSentence
     heads : list of ndarray of int32, or None
-        None where no word of the file has a head (``_``).
+        None if no word of the file has a head (``_``).
 
     Raises
     ------

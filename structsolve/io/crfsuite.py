@@ -63,8 +63,8 @@ def escape(text: str) -> str:
 def read_crfsuite(path: PathLike, return_weights: bool = False):
     """Read sequences of named features in CRFsuite's format.
 
-    An attribute without a value counts 1; one that stands twice in an item counts twice.
-    ``__BOS__`` and ``__EOS__`` are attributes like all others.
+    An attribute without a value counts 1; one that appears twice in an item counts twice.
+    ``__BOS__`` and ``__EOS__`` are ordinary attributes.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def read_crfsuite(path: PathLike, return_weights: bool = False):
     Y : list of list of str
         The labels.
     weights : list of float or None
-        Only with `return_weights`; None if the file gives none.
+        Only with `return_weights`; None if the file has none.
 
     Raises
     ------
@@ -198,12 +198,12 @@ def write_crfsuite(
 def parse_attribute(
     field: str, path: PathLike = "attributes", number: int = 1
 ) -> tuple[str, float]:
-    """Take ``name:value`` apart; the value is 1 if there is none.
+    """Split ``name:value``; the value is 1 if missing.
 
     Parameters
     ----------
     field : str
-        As the file has it, colons in the name escaped.
+        Text from the file, with escaped colons in the name.
     path, number : path-like, int
         File and line, for messages.
 

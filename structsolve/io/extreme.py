@@ -1,4 +1,4 @@
-# Rows of very many classes as a stream: svmlight, and the extreme classification repository's text.
+# Streams of rows of very many classes: svmlight, and the extreme classification repository's text.
 from __future__ import annotations
 
 import gzip
@@ -26,7 +26,7 @@ from structsolve.io._text import (
     open_binary,
 )
 
-# Bytes that are read and parsed at a time.
+# Bytes to read and parse at a time.
 _BLOCK = 2**22
 # Pairs after which a chunk ends even if it has fewer rows: 256 MiB of columns and values.
 _PAIRS = 2**25
@@ -42,29 +42,29 @@ def read_svmlight_chunks(
     zero_based: bool | None = None,
     labels: str = "each",
 ) -> Iterator[tuple[sparse.csr_matrix, np.ndarray]]:
-    """Read rows with one or several classes, some at a time: what ``partial_fit`` takes.
+    """Read rows with one or several classes in chunks, for ``partial_fit``.
 
     Lines are ``label,label column:value column:value ...``; the labels may be missing.  A first
     line of three whole numbers, ``rows features labels``, is the header of the extreme
-    classification repository's format: columns then count from 0, and lines without labels, or
-    empty, are rows.  What follows a ``#`` is passed over.
+    classification repository's format: columns then count from 0, and lines without labels and
+    empty lines are rows.  Text after ``#`` is ignored.
 
-    Memory is that of a chunk, and of four megabytes of text.
+    Memory holds one chunk and four megabytes of text.
 
     Parameters
     ----------
     path : path-like
         Plain or gzip file; ``"-"`` is standard input.
     rows : int, default=16384
-        Lines of a chunk; a chunk of very long lines has fewer.
+        Lines per chunk; fewer for very long lines.
     n_features : int, optional
-        The number of columns of every chunk; by default the header's.  Without a header, a chunk
-        is as wide as the largest column up to its end: give the number where chunks must agree.
+        The number of columns of every chunk; by default the header's.  Without a header, a chunk is
+        as wide as the largest column so far: set the number if chunks must agree.
     zero_based : bool, optional
-        Columns count from 0 instead of 1; by default with a header only.
+        Columns count from 0 instead of 1; by default only with a header.
     labels : {"each", "one", "ignore"}, default="each"
-        A row for each label of a line; exactly one label on each line; or all lines as they are,
-        with an empty `y`, which is what prediction takes.
+        A row for each label of a line; exactly one label on each line; or one row per line with an
+        empty `y`, for prediction.
 
     Yields
     ------
@@ -103,7 +103,7 @@ def read_extreme(
     labels: str = "each",
     return_zero_based: bool = False,
 ) -> Any:
-    """Read all rows of a file as `read_svmlight_chunks` does.
+    """Read all rows of a file; see `read_svmlight_chunks`.
 
     Parameters
     ----------
@@ -112,9 +112,9 @@ def read_extreme(
     n_features : int, optional
     zero_based : bool, optional
     labels : {"each", "one", "ignore"}, default="each"
-        All as for `read_svmlight_chunks`.
+        As for `read_svmlight_chunks`.
     return_zero_based : bool, default=False
-        Also return whether columns counted from 0, which a header decides.
+        Also return whether columns count from 0, which the header determines.
 
     Returns
     -------
@@ -144,7 +144,7 @@ def read_extreme(
     y = np.concatenate([y for _, y in chunks])
     lengths = np.concatenate([np.diff(X.indptr) for X, _ in chunks])
     width = chunks[-1][0].shape[1]
-    # One array after the other, so that the copies never stand in memory all at once.
+    # One array after the other, so memory never holds all copies at once.
     indices = np.concatenate([X.indices for X, _ in chunks])
     for X, _ in chunks:
         X.indices = X.indices[:0]
@@ -156,7 +156,7 @@ def read_extreme(
 
 @dataclass
 class _Block:
-    """Rows as `parse` gives them; `lines` counts from 1 in the file."""
+    """Rows in the form of `parse`; `lines` counts from 1 in the file."""
 
     row_ends: np.ndarray
     columns: np.ndarray
@@ -170,7 +170,7 @@ class _Block:
         return np.diff(self.label_ends, prepend=0)
 
     def take(self, start: int, stop: int) -> _Block:
-        """Some of its rows."""
+        """Return some of the rows."""
         first = [ends[start - 1] if start else 0 for ends in (self.row_ends, self.label_ends)]
         last = [ends[stop - 1] if stop else 0 for ends in (self.row_ends, self.label_ends)]
         return _Block(
@@ -184,7 +184,7 @@ class _Block:
 
 
 class _Lines:
-    """Parses a file block by block, and knows the place of what is wrong."""
+    """Parses a file block by block, and locates faults."""
 
     def __init__(self, path: PathLike, n_features: int | None, zero_based: bool | None) -> None:
         self.path = path
@@ -193,7 +193,7 @@ class _Lines:
         self.width = n_features or 0
         self.width_limit = n_features or _LARGEST
         self.least = 0 if zero_based else 1
-        # Of the header.
+        # From the header.
         self.n_rows: int | None = None
         self.n_labels = -1
 
@@ -210,7 +210,7 @@ class _Lines:
             raise bad_line(self.path, line, f"the end after {rows} rows", f"{self.n_rows} rows")
 
     def _texts(self) -> Iterator[bytes]:
-        """Whole lines, some megabytes at a time; the last line gets its line feed."""
+        """Yield whole lines, some megabytes at a time; the last line gets a line feed."""
         line = 0
         rest = b""
         try:
@@ -231,7 +231,7 @@ class _Lines:
             yield rest + b"\n"
 
     def _header(self, text: bytes) -> bytes:
-        """Take the numbers of a header, and make an empty comment of it."""
+        """Read the numbers of a header, and replace it by an empty comment."""
         first, _, rest = text.partition(b"\n")
         cells = first.split()
         if len(cells) != 3 or not all(cell.isdigit() for cell in cells):
@@ -270,7 +270,7 @@ class _Lines:
         return block, n_lines
 
     def _without_end(self, block: _Block, rows: int) -> _Block:
-        """Drop what comes after the last row that the header tells of: empty lines."""
+        """Drop empty lines after the header's number of rows."""
         size = np.diff(block.row_ends, prepend=0) + block.n_labels
         extra = np.flatnonzero(size[rows:])
         if len(extra):
@@ -279,7 +279,7 @@ class _Lines:
         return block.take(0, rows)
 
     def _sort(self, block: _Block) -> None:
-        """Sort the columns of each row; none may come twice."""
+        """Sort the columns of each row; refuse repeated ones."""
         row = np.repeat(np.arange(len(block.lines)), np.diff(block.row_ends, prepend=0))
         order = np.lexsort((block.columns, row))
         block.columns, block.values = block.columns[order], block.values[order]
@@ -341,7 +341,7 @@ def _chunks(
 def _joined(
     held: list[_Block], lines: _Lines, labels: str
 ) -> Iterator[tuple[sparse.csr_matrix, np.ndarray]]:
-    """Make a chunk of pieces of blocks, unless its rows have no labels to learn from."""
+    """Make a chunk from pieces of blocks; refuse rows without the required labels."""
     lengths = np.concatenate([np.diff(block.row_ends, prepend=0) for block in held])
     counts = np.concatenate([block.n_labels for block in held])
     columns = np.concatenate([block.columns for block in held])
@@ -366,7 +366,7 @@ def _joined(
 def _csr(
     data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, width: int
 ) -> sparse.csr_matrix:
-    """A matrix whose indices stay int32, even of more than 2^31 values."""
+    """Make a matrix with int32 indices, even for more than 2^31 values."""
     X = sparse.csr_matrix((len(indptr) - 1, width), dtype=np.float32)
     X.data, X.indices = data, indices
     X.indptr = indptr if indptr[-1] > _LARGEST else indptr.astype(np.int32)

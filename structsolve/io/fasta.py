@@ -1,4 +1,4 @@
-# FASTA: sequences of letters, with a second file that has a label for each letter.
+# FASTA: sequences of letters, with a second file of labels for the letters.
 from __future__ import annotations
 
 from itertools import islice
@@ -13,21 +13,22 @@ from structsolve.io.select import choose, parse_rows
 
 
 class FastaReader(Reader):
-    """Reads proteins or genes: X has a column for each letter at each place of a window.
+    """Reads proteins or genes: X has a column for each letter at each position of a window.
 
     Parameters
     ----------
     target : str, optional
-        FASTA file of labels: under the same names, a letter for each of the sequence's.  Its
-        headers may hold ``KEY=VALUE``, for ``split`` and ``where``.
+        FASTA file of labels: under the same names, a letter for each letter of the sequence.  Its
+        headers may contain ``KEY=VALUE``, for ``split`` and ``where``.
     mask : str, optional
-        FASTA file of 0 and 1: letters at 0 are left out, behind the windows of their neighbours.
+        FASTA file of 0 and 1: letters at 0 are left out, but appear in the windows of their
+        neighbours.
     window : int, default=7
-        Letters before and behind that features see.
+        Number of letters on each side for the features.
     split : str, optional
-        The sequences whose header of labels has ``SET=`` this value.
+        Select the sequences whose label header has ``SET=`` this value.
     where : str, optional
-        ``KEY=VALUE`` or ``KEY!=VALUE`` of headers of labels.
+        ``KEY=VALUE`` or ``KEY!=VALUE`` in the label headers.
     rows : str or int, optional
         ``N`` or ``A:B``, of the sequences that are left.
     letters : str, optional
@@ -74,7 +75,7 @@ class FastaReader(Reader):
         return head.startswith(b">")
 
     def fit(self, path: str) -> tuple[Any, Any]:
-        """Read training data, and keep the letters; see :meth:`Reader.fit`.
+        """Read training data; store the letters; see :meth:`Reader.fit`.
 
         Raises
         ------
@@ -104,7 +105,7 @@ class FastaReader(Reader):
 @reads_file
 def _read(path: str, reader: FastaReader, fit: bool) -> tuple[Any, Any]:
     rows = parse_rows(reader.rows)
-    # Without a choice by the headers of labels, the first sequences are the ones.
+    # Without a selection by label headers, take the first sequences.
     plain = reader.split is None and reader.where is None
     sequences = _sequences(path, rows.stop if plain else None)
     labels = _sequences(reader.target, None) if reader.target is not None else {}
@@ -151,7 +152,7 @@ def _read(path: str, reader: FastaReader, fit: bool) -> tuple[Any, Any]:
 
 
 def _sequences(path: PathLike, count: int | None) -> dict[str, tuple[str, dict[str, str]]]:
-    """Letters by name, and what headers say as KEY=VALUE."""
+    """Letters by name, and the KEY=VALUE pairs of headers."""
     return {name: (text, header) for name, text, header in islice(_entries(path), count)}
 
 
@@ -184,7 +185,7 @@ def _entry(path: PathLike, number: int, name: str, parts: list[str], header: dic
 
 
 def _windows(text: str, letters: str, window: int) -> sparse.csr_matrix:
-    """A row for each letter: which letters stand around it, those that are unknown nowhere."""
+    """A row for each letter: indicators of the letters around it; unknown letters have none."""
     place = {letter: j for j, letter in enumerate(letters)}
     codes = np.array([place.get(letter, -1) for letter in text])
     n, width = len(text), 2 * window + 1

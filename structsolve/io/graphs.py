@@ -16,9 +16,9 @@ def read_hierarchy(path: PathLike) -> dict[Any, list[Any]]:
 
     A file that ends in ``.json`` holds ``{"node": ["child", ...]}``, or pairs ``["node", "child"]``
     in a list; ``.gml`` and ``.graphml`` a directed graph of networkx, whose edges lead to children.
-    Any other file has a line for each edge: parent and child, with a tab or blanks between, or
-    several children with tabs between; a name alone is a node without edges, and what follows ``#``
-    is skipped.  Where all names are whole numbers, they are taken as numbers.
+    Any other file has a line for each edge: parent and child, separated by a tab or blanks, or
+    several children separated by tabs; a single name is a node without edges, and text after ``#``
+    is skipped.  If all names are integers, they become numbers.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def read_hierarchy(path: PathLike) -> dict[Any, list[Any]]:
     Returns
     -------
     dict
-        Children by node, nodes in the order in which the file has them.
+        Children by node, in the order of the file.
 
     Raises
     ------
@@ -70,18 +70,18 @@ def read_network(path: PathLike) -> Any:
     """Read a network of flows as a networkx.DiGraph.
 
     A file that ends in ``.json`` holds ``{"demand": {"s": -1, "t": 1}, "arcs": [["s", "t", 2]]}``,
-    where the capacity of an arc may be missing; ``.gml`` and ``.graphml`` a directed graph with
+    in which capacities may be missing; ``.gml`` and ``.graphml`` a directed graph with
     node attributes ``demand`` and arc attributes ``capacity``.
 
     Parameters
     ----------
     path : path-like
-        Its ending says the format.
+        Its ending determines the format.
 
     Returns
     -------
     networkx.DiGraph
-        Nodes with ``demand``, arcs with ``capacity``, where the file has them.
+        Nodes with ``demand``, arcs with ``capacity``, if the file has them.
 
     Raises
     ------
@@ -181,7 +181,7 @@ def _of_networkx(path: PathLike, ending: str) -> Any:
         graph = nx.read_gml(path) if ending == ".gml" else nx.read_graphml(path)
     except OSError:
         raise
-    except Exception as error:  # its parsers raise whatever they meet
+    except Exception as error:  # its parsers raise any exception
         raise ValueError(f"{path}: found no {ending[1:]} ({error}); expected a graph") from error
     if not graph.is_directed() or graph.is_multigraph():
         raise ValueError(f"{path}: found {type(graph).__name__}; expected a directed graph")

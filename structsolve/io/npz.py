@@ -37,14 +37,15 @@ def write_npz(path: PathLike, X: Any, y: Any = None, compress: bool = True) -> N
         ``edge_offsets``, and ``edge_features``.  Nodes count from 0 in each example.  Pictures,
         of shape (height, width, features), are rows of pixels; the file then holds ``shapes``.
     y : array of labels, or list of them, optional
-        Labels that are not one for each row of X, such as spans, tuples or trees, are JSON in an
-        array ``y_json``: lists, tuples, dicts, strings and numbers in any depth.
+        Labels of other forms than one for each row of X, such as spans, tuples or trees, are stored
+        as JSON in an array ``y_json``: nested lists, tuples, dicts, strings and numbers.
     compress : bool, default=True
 
     Raises
     ------
     ValueError
-        For other lengths than X has rows, for arrays of objects, and labels that JSON cannot hold.
+        For lengths that differ from the rows of X, for arrays of objects, and labels that JSON
+        cannot represent.
 
     Examples
     --------
@@ -94,9 +95,9 @@ def write_npz(path: PathLike, X: Any, y: Any = None, compress: bool = True) -> N
 
 @reads_file
 def read_npz(path: PathLike):
-    """Read what `write_npz` writes.
+    """Read a file of `write_npz`.
 
-    ``X_data`` may be missing (all ones), and so may ``y``.  Where ``classes`` is given, ``y``
+    ``X_data`` may be missing (all ones), and so may ``y``.  If the file has ``classes``, ``y``
     indexes it.
 
     Parameters
@@ -107,7 +108,7 @@ def read_npz(path: PathLike):
     -------
     X : ndarray or scipy.sparse.csr_matrix, or list
         A list of matrices if the file has ``offsets``, of pairs or triples if it has ``parents`` or
-        ``edges`` as well; of pictures if it has ``shapes``, and then y is one of label pictures.
+        ``edges`` as well; of pictures if it has ``shapes``; then y is a list of label pictures.
     y : ndarray, or list of them, or None
 
     Raises
@@ -119,13 +120,13 @@ def read_npz(path: PathLike):
 
 
 def load_arrays(path: PathLike, wanted: Sequence[str] | None = None) -> dict[str, np.ndarray]:
-    """Read arrays of an archive, without X and y made of them.
+    """Read the arrays of an archive, without making X and y.
 
     Parameters
     ----------
     path : path-like
     wanted : sequence of str, optional
-        Names, all others are refused; by default all arrays but those of objects.
+        Allowed names, others are refused; by default all arrays except those of objects.
 
     Returns
     -------
@@ -134,7 +135,7 @@ def load_arrays(path: PathLike, wanted: Sequence[str] | None = None) -> dict[str
     Raises
     ------
     ValueError
-        For broken archives, and arrays that are not wanted; it names the file.
+        For broken archives and other arrays, naming the file.
     """
     try:
         with open(path, "rb") as handle:
@@ -169,7 +170,7 @@ def load_arrays(path: PathLike, wanted: Sequence[str] | None = None) -> dict[str
 
 
 def _all_arrays(archive: Any) -> dict[str, np.ndarray]:
-    """All arrays; those of objects, which nobody asked for, are left out."""
+    """All arrays, without arrays of objects."""
     arrays = {}
     for name in archive:
         try:
@@ -181,7 +182,7 @@ def _all_arrays(archive: Any) -> dict[str, np.ndarray]:
 
 
 def arrange(path: PathLike, arrays: dict[str, Any]):
-    """Make X and y of the arrays that `write_npz` writes.
+    """Make X and y from the arrays of `write_npz`.
 
     Parameters
     ----------
@@ -257,7 +258,7 @@ def arrange(path: PathLike, arrays: dict[str, Any]):
 
 
 def _is_structured(X: Any, y: Any) -> bool:
-    """Return whether labels are something else than one for each row, node or pixel of X."""
+    """Return whether labels are not one for each row, node or pixel of X."""
     if not isinstance(X, Sequence):
         if isinstance(y, np.ndarray):
             return y.dtype == object and not is_flat(y)
@@ -272,12 +273,12 @@ def _is_structured(X: Any, y: Any) -> bool:
         return not all(map(_is_label_picture, y))
     if not all(is_flat(labels) for labels in y):
         return True
-    # One label too many is a mistake; of labels that never fit, each is a whole of its own.
+    # One label too many is a mistake; labels that never fit are labels of another form.
     return bool(len(y)) and not any(len(y[i]) == x.shape[0] for i, x in enumerate(nodes))
 
 
 def _is_label_picture(label: Any) -> bool:
-    """Return whether a label is a picture, of any size, and no path of cells or the like."""
+    """Return whether a label is a picture of any size, not a path of cells or similar."""
     if isinstance(label, list):
         if any(isinstance(row, (tuple, dict)) for row in label):
             return False
@@ -307,7 +308,7 @@ def _no_features(path: PathLike, listed: str) -> ValueError:
 
 
 def _of_graphs(X: Sequence[Any]) -> tuple[dict[str, Any], list[Any]]:
-    """The arrays of graphs, and the features of their nodes alone."""
+    """The arrays of graphs, and the features of their nodes."""
     size = len(X[0])
     if not all(isinstance(x, tuple) and len(x) == size and size in (2, 3) for x in X):
         raise ValueError("X: expected pairs (x, parents) or (x, edges), or triples, all alike")
@@ -331,7 +332,7 @@ def _is_pictures(X: Any) -> bool:
 
 
 def _of_pictures(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, Any]:
-    """Height and width of pictures, their pixels as rows, and the labels of these."""
+    """Height and width of pictures, their pixels as rows, and the pixels' labels."""
     shapes = np.array([x.shape[:2] for x in X], dtype=np.int64)
     if y is not None:
         for i, (labels, shape) in enumerate(zip(y, shapes.tolist(), strict=True)):
@@ -345,10 +346,10 @@ def _of_pictures(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, Any]:
 
 
 def _pictures(X: np.ndarray, y: Any, shapes: np.ndarray, check: Any):
-    """Pictures and label pictures of rows of pixels."""
+    """Pictures and label pictures from rows of pixels."""
     sound = shapes.ndim == 2 and shapes.dtype.kind in "iu" and shapes.shape[1:] == (2,)
     check(sound, f"shapes of {shapes.dtype} {shapes.shape}", "integers of shape (pictures, 2)")
-    sizes = [math.prod(shape) for shape in shapes.tolist()]  # which do not wrap around
+    sizes = [math.prod(shape) for shape in shapes.tolist()]  # no overflow
     check(
         len(sizes) and shapes.min() > 0 and sum(sizes) == len(X),
         f"shapes of {sum(sizes)} pixels",
@@ -400,8 +401,8 @@ def _graphs(X: list[Any], offsets: np.ndarray, arrays: dict[str, np.ndarray], ch
 
 
 def _check_size(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:
-    """Refuse an array that declares more than its file can hold, before memory is asked for."""
-    # Deflate packs zeros 1032 times.
+    """Refuse an array that declares more than its file can hold, before allocating memory."""
+    # Deflate compresses zeros by a factor of 1032.
     if member.file_size > 1100 * member.compress_size + 1000:
         raise ValueError(f"{member.filename} cannot hold the {member.file_size} bytes it declares")
     with archive.open(member) as stream:

@@ -10,21 +10,21 @@ from structsolve.io.reader import Reader
 from structsolve.io.select import parse_rows
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".ppm", ".pgm")
-# Modes of Pillow in which a pixel is one number: an index of a palette is one of labels.
+# Modes of Pillow in which a pixel is one number; palette indices are labels.
 _NUMBERS = ("1", "L", "P", "I", "I;16")
 
 
 class PictureReader(Reader):
     """Reads a folder of pictures by Pillow; X has the colours of each pixel, from 0 to 1.
 
-    Pictures are taken in the order of their names.  Grey ones have one feature for each pixel,
-    others red, green and blue.
+    Pictures are ordered by name.  Grey pictures have one feature for each pixel, others red, green
+    and blue.
 
     Parameters
     ----------
     target : str, optional
-        Folder of label pictures, under the same names up to the ending: the grey value of a pixel,
-        or its index in a palette, is its label.
+        Folder of label pictures with the same names except for the ending: the grey value of a
+        pixel, or its index in a palette, is its label.
     rows : str or int, optional
         ``N`` or ``A:B``, of the pictures.
 
@@ -63,7 +63,7 @@ class PictureReader(Reader):
         Raises
         ------
         ValueError
-            For folders without pictures, and pictures without labels of their size; it names them.
+            For folders without pictures, and pictures without labels of their size, naming them.
         ImportError
             Without Pillow.
         """
@@ -80,12 +80,12 @@ class PictureReader(Reader):
         Returns
         -------
         X, y
-            ``y`` is None where a picture has no labels in that folder.
+            ``y`` is None if a picture has no labels in that folder.
 
         Raises
         ------
         ValueError
-            For folders without pictures, and labels of another size; it names them.
+            For folders without pictures, and labels of another size, naming them.
         ImportError
             Without Pillow.
         """

@@ -10,18 +10,18 @@ from structsolve.io._text import PathLike, atomic_write
 
 
 def prediction_lines(labels: Any, scores: Any = None) -> Iterator[str]:
-    """Write predictions as text: a line per row, its labels best first.
+    """Format predictions as text: a line per row, best labels first.
 
     Parameters
     ----------
     labels : array-like of shape (n,) or (n, k)
     scores : array-like of the same shape, optional
-        Scores of the labels; -inf means no label, which is left out.
+        Scores of the labels; -inf means no label, and is left out.
 
     Yields
     ------
     str
-        ``label:score`` with tabs between them, or the label alone without scores.
+        ``label:score`` separated by tabs, or only labels without scores.
 
     Examples
     --------
@@ -41,13 +41,13 @@ def prediction_lines(labels: Any, scores: Any = None) -> Iterator[str]:
 
 
 def write_predictions(path: PathLike, blocks: Iterable[tuple[Any, Any]]) -> None:
-    """Write labels and scores, best first; readers see the old file or the whole new one.
+    """Write labels and scores, best first, atomically.
 
     Parameters
     ----------
     path : path-like
     blocks : iterable of (labels, scores)
-        As `prediction_lines` takes them, one pair for each chunk of rows.
+        Arguments of `prediction_lines`, one pair for each chunk of rows.
 
     Examples
     --------

@@ -12,13 +12,13 @@ from ._text import text_lines
 class Reader(Params):
     """Reads one format of data files; plugins provide readers by the hook ``structsolve_readers``.
 
-    A reader has parameters alone.  What it learns from training data, such as the names of columns,
-    :meth:`fit` puts into them: model files hold them (values that JSON knows), and the reader that
-    reads data for the model is made from them.
+    A reader's state is its parameters. :meth:`fit` stores in them what it learns from training
+    data, such as the names of columns: model files hold them (JSON values), and the reader of data
+    for the model is made from them.
 
-    The shell's options ``--target``, ``--split``, ``--where`` and ``--rows`` are parameters of
-    these names, where a reader has them, and ``--option NAME=VALUE`` any other; ``split``,
-    ``where`` and ``rows`` choose examples of one file, and are not kept with the model.
+    The shell's options ``--target``, ``--split``, ``--where`` and ``--rows`` set parameters of
+    these names, if a reader has them, and ``--option NAME=VALUE`` sets any other; ``split``,
+    ``where`` and ``rows`` select examples of one file, and are not saved with the model.
 
     Examples
     --------
@@ -39,20 +39,20 @@ class Reader(Params):
 
     #: Endings of files from which the shell guesses the format, in lower case.
     endings: tuple[str, ...] = ()
-    #: Whether a path is a folder; the shell gives folders to the first format that says so.
+    #: Whether paths are folders; the shell uses the first such format for folders.
     folders: bool = False
     #: Parameters of structures that :meth:`fit` reads from the data: "hierarchy".
     brings: tuple[str, ...] = ()
 
     @classmethod
     def sniff(cls, path: str, head: bytes) -> bool:
-        """Return whether a file looks like this format, whatever its ending.
+        """Return whether a file looks like this format, regardless of its ending.
 
         Parameters
         ----------
         path : str
         head : bytes
-            How the file begins, unpacked where it is a gzip file.
+            The start of the file, decompressed if gzip.
 
         Returns
         -------
@@ -63,7 +63,7 @@ class Reader(Params):
     def lines(self, path: str) -> Iterator[str]:
         """Yield the lines of a text file, plain or gzip, in UTF-8.
 
-        The shell puts the file and the line that came last in front of whatever the reader raises.
+        The shell puts the file and the last line number in front of the reader's errors.
 
         Parameters
         ----------
@@ -77,7 +77,7 @@ class Reader(Params):
         Raises
         ------
         ValueError
-            Where the file is no text; it names the line.
+            If the file is no text, naming the line.
         """
         for number, line in text_lines(path):
             self._last = f"{path}, line {number}"
@@ -85,7 +85,7 @@ class Reader(Params):
         del self._last
 
     def place(self, path: str) -> str:
-        """Return where reading stands, for messages: the file, and the line that is being read.
+        """Return the current position, for messages: the file and the line.
 
         Parameters
         ----------
@@ -98,7 +98,7 @@ class Reader(Params):
         return getattr(self, "_last", str(path))
 
     def fit(self, path: str) -> tuple[Any, Any]:
-        """Read training data, and keep in parameters what reading others takes.
+        """Read training data, and store in parameters what reading other data needs.
 
         Parameters
         ----------
@@ -107,7 +107,7 @@ class Reader(Params):
         Returns
         -------
         X, y
-            As the estimator's ``fit`` takes them: a matrix, or a list with one for each example.
+            In the form of the estimator's ``fit``: a matrix, or a list with one entry per example.
 
         Raises
         ------

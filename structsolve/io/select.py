@@ -1,4 +1,4 @@
-# Which examples of a file are read: rows by number, and by the value of a column.
+# Selection of a file's examples: rows by number, and by the value of a column.
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -82,18 +82,18 @@ def choose(
     count: int,
     columns: Mapping[str, Any],
 ) -> np.ndarray:
-    """Return the numbers of the examples that are wanted.
+    """Return the numbers of the selected examples.
 
     Parameters
     ----------
     path : path-like
         For messages.
     where, rows : str, optional
-        As `parse_where` and `parse_rows` read them; rows count what ``where`` leaves.
+        See `parse_where` and `parse_rows`; rows count the examples that ``where`` selects.
     count : int
         Number of examples.
     columns : mapping of str to array
-        Values that ``where`` may name, one for each example.
+        Values for ``where``, one for each example.
 
     Returns
     -------
@@ -102,7 +102,7 @@ def choose(
     Raises
     ------
     ValueError
-        When nothing is left, or there is no such column.
+        When no example is left, or there is no such column.
     """
     kept = np.arange(count)
     if where is not None:

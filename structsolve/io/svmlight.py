@@ -1,4 +1,4 @@
-# svmlight files: label [qid:n] column:value ... ; a qid makes lines one sequence.
+# svmlight files: label [qid:n] column:value ... ; lines of one qid are a sequence.
 from __future__ import annotations
 
 import math
@@ -45,7 +45,7 @@ def read_svmlight(
     zero_based : bool, default=False
         Columns count from 0 instead of 1.
     multilabel : bool, default=False
-        Lines begin with labels between commas; `y` is then a list of tuples.
+        Lines begin with comma-separated labels; `y` is then a list of tuples.
     sequences : bool, optional
         Whether neighbouring lines with the same ``qid`` are one sequence; by default, if the
         file has any.
@@ -54,12 +54,12 @@ def read_svmlight(
     -------
     X : scipy.sparse.csr_matrix, or list of them (sequences)
     y : ndarray of labels, or list of them
-        Integers where all labels are.
+        Integers if all labels are.
 
     Raises
     ------
     ValueError
-        For malformed lines, and sequences whose lines lie apart; it names the line or the qid.
+        For malformed lines, and sequences of separate lines, naming the line or the qid.
 
     Examples
     --------
@@ -112,7 +112,7 @@ def read_svmlight(
 
 
 class _Lines:
-    """An iterable that scikit-learn takes as a file."""
+    """An iterable that scikit-learn reads as a file."""
 
     def __init__(self, handle: IO[bytes], path: PathLike) -> None:
         self.read = handle.read
@@ -123,7 +123,7 @@ class _Lines:
 
 
 def _find_fault(path: PathLike, n_features: int | None, zero_based: bool, multilabel: bool) -> None:
-    """Name the first line that scikit-learn's fast parser cannot take."""
+    """Raise the error for the first line that scikit-learn's fast parser cannot read."""
     with_qid: bool | None = None
     least = 0 if zero_based else 1
     for number, line in text_lines(path):

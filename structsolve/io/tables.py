@@ -1,4 +1,4 @@
-# Tables: comma- or tab-separated values, with names of columns or without.
+# Tables: comma- or tab-separated values, with or without column names.
 from __future__ import annotations
 
 import csv
@@ -11,18 +11,18 @@ from structsolve.io._text import PathLike, bad_line, no_examples, reads_file, te
 from structsolve.io.reader import Reader
 from structsolve.io.select import choose, parse_where
 
-# Names of columns that hold labels, where none is asked for; else it is the last column.
+# Default names of label columns; if none exists, the last column.
 TARGETS = ("class", "label", "target", "response", "ranking", "y")
 MISSING = ("", "?", "na", "nan", "null")
 DELIMITERS = ",\t;"
 
 
 class TableReader(Reader):
-    """Reads tables of examples, one a line: features, and one or more columns of labels.
+    """Reads tables with one example per line: features, and one or more columns of labels.
 
-    Columns that are not numbers become one column of 0 and 1 for each value that training data
-    have.  Labels such as ``a>b>c`` are rankings, and become rows of ranks.  Missing values
-    (nothing, ``?``, ``NA``) are NaN.
+    Columns that are not numbers become one column of 0 and 1 for each value in training.  Labels
+    such as ``a>b>c`` are rankings, and become rows of ranks.  Missing values (nothing, ``?``,
+    ``NA``) are NaN.
 
     Parameters
     ----------
@@ -33,17 +33,17 @@ class TableReader(Reader):
     drop : list, str or int, optional
         Names or numbers of columns that are no features.
     group : str or int, optional
-        The column whose value neighbours share: they are a sequence.
+        Column of the sequences: neighbouring lines of one value are a sequence.
     header : bool, optional
-        Whether the first line has names; by default where it has no numbers and the second has.
+        Whether the first line has names; by default if it has no numbers and the second line has.
     delimiter : str, optional
-        By default the one of comma, tab and semicolon that the first line has most of.
+        By default the most frequent of comma, tab and semicolon in the first line.
     where : str, optional
         ``NAME=VALUE``: the examples in which a column has this value, or ``NAME!=VALUE``.
     rows : str or int, optional
         ``N`` or ``A:B``, of the examples that are left.
     columns : list, optional
-        From training data: names or numbers of the features, with their values where these are no
+        Names or numbers of the features in training, with the values of columns that are not
         numbers; :meth:`fit` finds them.
     labels : list of str, optional
         For rankings: the labels in the order of the columns of ranks; :meth:`fit` finds them.
@@ -87,7 +87,7 @@ class TableReader(Reader):
 
     @classmethod
     def sniff(cls, path: str, head: bytes) -> bool:
-        """Return whether a text begins with a line of commas and no blanks.
+        """Return whether a text begins with a line with commas and without blanks.
 
         See :meth:`Reader.sniff`. ``head``: how the file begins.
         """
@@ -97,7 +97,7 @@ class TableReader(Reader):
         return len(commas) == 1 and 0 not in commas and not any(len(x.split()) > 1 for x in lines)
 
     def fit(self, path: str) -> tuple[Any, Any]:
-        """Read training data, and keep the columns and their values; see :meth:`Reader.fit`.
+        """Read training data; store the columns and their values; see :meth:`Reader.fit`.
 
         Raises
         ------
@@ -126,19 +126,19 @@ class TableReader(Reader):
 def _read(path: str, reader: TableReader, fit: bool) -> tuple[Any, Any]:
     header = reader.header
     if header is None and not fit and reader.columns:
-        header = isinstance(reader.columns[0][0], str)  # as the training data had it
+        header = isinstance(reader.columns[0][0], str)  # as in training
     table = _Table(path, reader.delimiter, header)
     alone = fit and header is None and len(table.rows) == 1
     if alone and not any(map(_is_number, table.rows[0])):
         raise ValueError(
-            f"{path}: found one line, of words alone; expected rows below a header, or header=False"
+            f"{path}: found one line, of words only; expected rows below a header, or header=False"
         )
     width = len(table.names)
     targets = _targets(path, reader.target, table, fit, reader.columns)
     dropped = {table.column(name, "drop") for name in _listed(reader.drop)}
     group = None if reader.group is None else table.column(reader.group, "group")
     others = dropped | {*targets} | ({group} if group is not None else set())
-    # Rows are chosen before numbers are read: a part of a large file is quick.
+    # Rows are selected before numbers are parsed, so parts of large files are fast.
     starts = _starts(table, group)
     values = {}
     if reader.where is not None:
@@ -218,7 +218,7 @@ class _Table:
         return [row[column] for row in self.rows]
 
     def column(self, name: Any, what: str) -> int:
-        """The place of a column, by its name or its number."""
+        """The position of a column, from its name or number."""
         if name in self.names and (self.named or int(name) >= 0):
             return self.names.index(name)
         try:
@@ -254,7 +254,7 @@ def _listed(given: Any) -> list[Any]:
 def _targets(
     path: PathLike, target: Any, table: _Table, fit: bool, columns: list[Any] | None
 ) -> list[int]:
-    """Columns of labels; none where a file for a fitted model has not got them."""
+    """Columns of labels; none if a file for a fitted model lacks them."""
     if target is not None:
         try:
             return [table.column(name, "target") for name in _listed(target)]
@@ -274,7 +274,7 @@ def _targets(
 def _places(
     path: PathLike, columns: list[Any], table: _Table, others: set[int]
 ) -> list[tuple[int, list[str] | None]]:
-    """Where the features of training are in this table."""
+    """Positions of the training features in this table."""
     if table.named and isinstance(columns[0][0] if columns else "", str):
         return [(table.column(name, "features"), known) for name, known in columns]
     free = [j for j in range(len(table.names)) if j not in others]
@@ -286,7 +286,7 @@ def _places(
 
 
 def _values_of(table: _Table, column: int, rows: np.ndarray) -> list[str] | None:
-    """The values of a column that is not of numbers, else None."""
+    """The values of a column that is not numeric, else None."""
     values = {cell for i in rows.tolist() if (cell := table.rows[i][column]).lower() not in MISSING}
     return None if all(map(_is_number, values)) else sorted(values)
 

@@ -1,4 +1,4 @@
-# The UAI format: a Markov network as text, for the search of its most probable labeling.
+# The UAI format: a Markov network as text, for decoding its most probable labeling.
 from __future__ import annotations
 
 import math
@@ -9,9 +9,9 @@ import numpy as np
 from structsolve.io._factors import Scope, agreement, merge, observed_in, possible_entries
 from structsolve.io._text import PathLike, bad_line, reads_file, text_lines
 
-#: Numbers in the tables between factors over three or more variables and these, at most (512 MB).
+#: Maximum size of the tables between larger factors and their variables (512 MB).
 LARGEST_TABLES = 2**26
-#: Entries of a factor, at most.
+#: Maximum number of entries of a factor.
 LARGEST_FACTOR = 2**40
 
 
@@ -19,10 +19,10 @@ class UAIModel(NamedTuple):
     """A pairwise model in logarithms; a labeling scores the same as in the network.
 
     `unary`, `ends` and `pair` are the arguments of :func:`structsolve.plugins.mrf.decode`.  The
-    nodes are the variables of the network, and behind them a node for each factor over three or
-    more that no other covers: its states are the factor's entries that are not 0, and tables of 0
-    and -inf join it to its variables.  ``label[: model.n_variables]`` is the variables' part of a
-    labeling.
+    nodes are the variables of the network, followed by a node for each factor over three or more
+    variables that no other factor covers: its states are the factor's nonzero entries, and tables
+    of 0 and -inf connect it to its variables.  ``label[: model.n_variables]`` is the variables'
+    part of a labeling.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class UAIModel(NamedTuple):
         The logarithm of factors over no variable: a labeling's score and this are the logarithm of
         the product of all factors.
     n_variables : int
-        The first nodes, which are the variables of the network.
+        Number of the network's variables, which are the first nodes.
     """
 
     states: np.ndarray
@@ -103,19 +103,19 @@ class _Tokens:
 
 @reads_file
 def read_uai(path: PathLike, evidence: PathLike | None = None) -> UAIModel:
-    """Read a Markov network, its factors over any number of variables each.
+    """Read a Markov network, with factors over any number of variables.
 
-    Factors over the same variables are multiplied together, and into one of three or more variables
-    that holds theirs among its own.  An entry of 0 becomes -inf, which forbids what it stands for;
-    so do observed variables with their other states.
+    Factors over the same variables are multiplied together, and into a factor over three or more
+    variables that covers theirs.  An entry of 0 becomes -inf, which forbids it; observed variables
+    forbid their other states.
 
     Parameters
     ----------
     path : path-like
         Plain or gzip file that starts with ``MARKOV``.
     evidence : path-like, optional
-        The ``.evid`` file: how many variables were observed, then each one and its state.  Factors
-        over three or more variables become factors over those that were not.
+        The ``.evid`` file: the number of observed variables, then each one and its state.  Factors
+        over three or more variables become factors over their unobserved variables.
 
     Returns
     -------
@@ -178,7 +178,7 @@ def _factor(tokens: _Tokens, f: int, scope: Scope, states: list[int]) -> tuple[S
         raise tokens.error(f"{entries} entries", f"{count} entries of factor {f}, over {scope}")
     table = tokens.logarithms(count, f"factor {f}")
     if len(scope) > 2:
-        # Variables of one state say nothing, and arrays cannot have any number of axes.
+        # Variables of one state carry no information, and the number of axes of arrays is limited.
         scope = tuple(v for v in scope if states[v] > 1)
     return scope, table.reshape([states[v] for v in scope])
 
@@ -190,7 +190,7 @@ def _pairwise(
     starts: list[int],
     observed: dict[int, int],
 ) -> UAIModel:
-    """Nodes and edges for the factors; `starts` says where each has its entries in the file."""
+    """Nodes and edges for the factors; `starts`: positions of their entries in the file."""
     n, constant = len(states), 0.0
     unary = [np.zeros(k) for k in states]
     for v, state in observed.items():
@@ -250,7 +250,7 @@ def _observed(path: PathLike, states: list[int]) -> dict[int, int]:
         raise ValueError(f"{path}: found nothing; expected the number of observed variables")
     count = tokens.integer("the number of observed variables", 0)
     if len(tokens.words) != 1 + 2 * count:
-        text = f"{len(tokens.words) - 1} numbers behind it"
+        text = f"{len(tokens.words) - 1} numbers after it"
         raise tokens.error(text, f"{2 * count}: {count} variables, each with its state")
     seen: dict[int, int] = {}
     for _ in range(count):

@@ -1,8 +1,8 @@
-"""Structures as JAX functions: losses, best labels and marginals of scores that a network computes.
+"""Structures as JAX functions: losses, best labels and marginals of a network's scores.
 
-Takes arrays of part scores, traced or not, and the native entry of :mod:`structsolve.batch`; hands
-on arrays.  The one folder that imports jax, which ``import structsolve`` does not: the extra
-``[jax]`` installs it.
+Takes arrays of part scores, traced or not, and the native entry of :mod:`structsolve.batch`;
+returns arrays.  Only this folder imports jax; ``import structsolve`` does not.  The extra ``[jax]``
+installs it.
 """
 
 try:

@@ -30,14 +30,14 @@ def decode(
     Parameters
     ----------
     structure : str, Structure or function
-        A function of this package lends its structure, classes and what it keeps by shape.
+        A function of this package provides its structure, classes and caches.
     scores : array or dict of str to array
-        As of :class:`StructuredLoss`, as are lengths, examples and graphs.
+        See :class:`StructuredLoss`, also for lengths, examples and graphs.
     lengths : array of int, optional
     examples : Examples, optional
     classes : int or sequence, optional
     oracle : str or structsolve.lp.Backend, optional
-        A solver of linear programs in place of the structure's own oracle.
+        Solver of linear programs that replaces the structure's oracle.
     n_jobs : int, optional
         Threads.
     **graphs : object
@@ -46,7 +46,7 @@ def decode(
     Returns
     -------
     array of int32
-        It has the shape of labels, -1 beyond the end of an example.
+        Of the shape of labels, -1 beyond the end of an example.
 
     Raises
     ------
@@ -79,7 +79,7 @@ def decode(
 
 
 class Marginals(Function):
-    """Marginals of a structure, with their derivative.
+    """Marginals of a structure, differentiable.
 
     Parameters
     ----------
@@ -94,8 +94,8 @@ class Marginals(Function):
 
     Notes
     -----
-    Backward it multiplies by the Jacobian: for "entropy", the covariance of parts, by a second pass
-    of sums; for "euclidean" by the active set.  Second derivatives raise.
+    The backward pass multiplies by the Jacobian: for "entropy", the covariance of parts, by a
+    second pass of sums; for "euclidean" by the active set.  Second derivatives raise.
 
     Examples
     --------
@@ -124,7 +124,7 @@ class Marginals(Function):
         Parameters
         ----------
         scores : array or dict of str to array
-            As of :class:`StructuredLoss`, as are the others.
+            See :class:`StructuredLoss`, also for the others.
         lengths : array of int, optional
         examples : Examples, optional
         **graphs : object
@@ -132,13 +132,13 @@ class Marginals(Function):
         Returns
         -------
         array or dict of str to array
-            As the scores are: of the same shapes, but shared blocks have one array for each
-            example.  0 beyond the end of an example.
+            In the form of the scores, but shared blocks have one array for each example. 0 beyond
+            the end of an example.
 
         Raises
         ------
         ValueError, TypeError
-            As of :class:`StructuredLoss`; where the structure has no such projection.
+            See :class:`StructuredLoss`; also if the structure has no such projection.
         """
         given = self.given(scores, lengths, examples, graphs)
         return given.in_form(self._function(given)(given.arrays, given.lengths))

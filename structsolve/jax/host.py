@@ -1,4 +1,4 @@
-"""The base of all functions: checks of a batch of arrays, and calls of native code on the host."""
+"""Base of all functions: checks of a batch of arrays, and calls of native code on the host."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from ..batch.padded import Batch, Batches
 
 
 class Function:
-    """A function over a structure; it keeps what it needs by shape.
+    """A function over a structure; caches by shape.
 
     Parameters
     ----------
     structure : str or Structure
     classes : int or sequence, optional
-        How many classes there are, or their names; by default as many as the last axis of the node
-        scores has.
+        Number of classes, or their names; by default the length of the last axis of the node
+        scores.
     n_jobs : int, optional
-        Threads of native code; no bit of an answer depends on it.
+        Threads of native code; results do not depend on it, bit for bit.
     """
 
     def __init__(self, structure: Any, classes: Any = None, n_jobs: int | None = None):
@@ -54,14 +54,14 @@ class Function:
 
 
 class Given:
-    """A batch whose arrays may be traced, so that only their shapes are known.
+    """A batch whose arrays may be traced: then only their shapes are known.
 
     Parameters
     ----------
     batches : Batches
     scores : array or dict of str to array
     lengths : array or list of int, or None
-        Traced, it is only known when native code is called.
+        Traced lengths are only known when native code is called.
     examples : Examples or None
     graphs : dict of str to object
 
@@ -82,10 +82,10 @@ class Given:
         self.lengths = None if lengths is None else jnp.asarray(lengths)
         self._batches, self._examples, self._graphs = batches, examples, graphs
         if not isinstance(self.lengths, jax.core.Tracer):
-            self.batch(self.lengths)  # what does not fit is told before the call
+            self.batch(self.lengths)  # raises errors before the call
 
     def batch(self, lengths: Any) -> Batch:
-        """Return where rows lie, when lengths are known.
+        """Return the batch with the positions of rows, for known lengths.
 
         Parameters
         ----------
@@ -115,7 +115,7 @@ class Given:
         return [kinds.get(name) == "shared" for name in self.shapes]
 
     def like(self) -> tuple[Any, ...]:
-        """Return what arrays like the scores look like, for callbacks.
+        """Return shapes and types of the scores, for callbacks.
 
         Returns
         -------
@@ -124,7 +124,7 @@ class Given:
         return tuple(jax.ShapeDtypeStruct(a.shape, a.dtype) for a in self.arrays)
 
     def residuals(self, labels: Any, lengths: Any, arrays: Any) -> tuple[Any, ...]:
-        """Return what derivatives depend on, in one row.
+        """Return all arrays that derivatives depend on.
 
         Parameters
         ----------
@@ -139,12 +139,12 @@ class Given:
         return (*(a for a in (labels, lengths) if a is not None), *arrays)
 
     def read(self, residuals: Any) -> tuple[Any, Any, Any]:
-        """Return labels, lengths and arrays from what :meth:`residuals` gave.
+        """Return labels, lengths and arrays from the result of :meth:`residuals`.
 
         Parameters
         ----------
         residuals : sequence of array
-            There may be more behind.
+            More may follow.
 
         Returns
         -------
@@ -171,7 +171,7 @@ class Given:
         return [jnp.zeros_like(a) if t is None else t for t, a in zip(own, self.arrays)]
 
     def in_form(self, arrays: Any) -> Any:
-        """Return arrays as users gave the scores: one, or a dict by block.
+        """Return arrays in the users' form: one array, or a dict by block.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Linear functions that native code computes, with their transposes: derivatives of any mode."""
+"""Linear functions in native code, with their transposes, for derivatives of any mode."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .host import call
 
 @dataclass(eq=False)
 class Linear:
-    """A function of arrays that is linear in some and depends on others, the residuals.
+    """A function of arrays that is linear in some of them; the others are residuals.
 
     Parameters
     ----------
@@ -25,10 +25,10 @@ class Linear:
     like_in, like_out : tuple of jax.ShapeDtypeStruct
         Types of the arrays on both sides.
     why : str
-        What its derivative by a residual says where there is none.
+        Error message for missing derivatives by a residual.
     moved, moved_back : callable, optional
-        ``(residuals, tangents, arrays)`` to the derivative of both by the residuals; tangents that
-        are zero are None.
+        ``(residuals, tangents, arrays)`` to the derivative of both by the residuals; zero tangents
+        are None.
     """
 
     forward: Callable[[Any, Any], Any]
@@ -40,7 +40,7 @@ class Linear:
     moved_back: Callable[[Any, Any, Any], Any] | None = None
 
     def __call__(self, residuals: Any, arrays: Any) -> tuple[Any, ...]:
-        """Return what the function gives.
+        """Return the function's value.
 
         Parameters
         ----------
@@ -121,7 +121,7 @@ def _batch(args: Any, dims: Any, op: Linear, back: bool) -> Any:
         every = [a if d is None else next(own) for a, d in zip(args, dims)]
         return tuple(_linear.bind(*every, op=op, back=back))
 
-    answer = jax.lax.map(one, tuple(mapped))  # one after the other, as of all callbacks
+    answer = jax.lax.map(one, tuple(mapped))  # sequential, like all callbacks
     return list(answer), [0] * len(answer)
 
 

@@ -16,7 +16,7 @@ from .linear import Linear
 
 
 class StructuredLoss(Function):
-    """A surrogate of a structure as a loss of scores that a network computes.
+    """A surrogate of a structure as a loss of a network's scores.
 
     Parameters
     ----------
@@ -26,26 +26,25 @@ class StructuredLoss(Function):
         As of :class:`~structsolve.StructuredSVM`: ``"crf"``, ``"sparsemap"``, ``"max-min"``,
         ``"slack"``, ``"probloss"``, ...
     loss : str or loss object, default="hamming"
-        The task loss, for surrogates that know one.
+        The task loss, for surrogates that use one.
     reduction : {"mean", "sum", "none"}, default="mean"
         Over the examples of a batch.
     classes : int or sequence, optional
-        How many classes there are, or their names; by default as many as the last axis of the node
-        scores has.
+        Number of classes, or their names; by default the length of the last axis of the node
+        scores.
     oracle : str or structsolve.lp.Backend, optional
-        A solver of linear programs in place of the structure's own oracle.
+        Solver of linear programs that replaces the structure's oracle.
     n_jobs : int, optional
-        Threads of native code; no bit of the loss or its gradient depends on it.
+        Threads of native code; results do not depend on it, bit for bit.
 
     Notes
     -----
-    The value and its gradient are taken in one pass of native code on the CPU, by
-    ``jax.pure_callback``: under ``jit`` and ``grad`` as well, and under ``vmap`` one after the
-    other.  Without a reduction the gradient is a pass of its own.  Everything inside is double
-    precision; values have the type of the node scores, float32 for half precision.  Second
-    derivatives, forward and backward, are products with the Jacobian of the marginals, for
-    ``"crf"`` and ``"sparsemap"`` where the structure has it; elsewhere, and from the third on, they
-    raise.
+    The value and its gradient are computed in one pass of native code on the CPU, by
+    ``jax.pure_callback``: also under ``jit`` and ``grad``, and under ``vmap`` sequentially.
+    Without a reduction the gradient needs another pass.  Computations use double precision; values
+    have the type of the node scores, float32 for half precision.  Second derivatives, forward and
+    backward, are products with the Jacobian of the marginals, for ``"crf"`` and ``"sparsemap"`` if
+    the structure has it; otherwise, and for third derivatives, they raise.
 
     Examples
     --------
@@ -88,7 +87,7 @@ class StructuredLoss(Function):
             True labels as numbers of classes, of the shape of the node scores without their last
             axis, or packed.  Heads of words count from 1, 0 is the root.
         lengths : array of int, optional
-            Size of each example.  What lies beyond is not read.
+            Size of each example.  Rows beyond are not read.
         examples : Examples, optional
             Sizes and graphs, as ``pack_sizes()`` of the structure's space makes them; then no
             lengths.  Not traced.
@@ -104,8 +103,8 @@ class StructuredLoss(Function):
         Raises
         ------
         ValueError
-            For shapes that do not fit.  What only native code can tell, such as scores that are
-            NaN, is raised by JAX as its ``JaxRuntimeError`` with the same sentence.
+            For shapes that do not fit.  Errors that only native code finds, such as NaN scores, are
+            raised by JAX as ``JaxRuntimeError`` with the same message.
         TypeError
             For arrays of another type.
         """
@@ -170,7 +169,7 @@ class StructuredLoss(Function):
         return f"structure {self.structure.name!r} with surrogate {name!r} has no third derivatives"
 
     def _reduced(self, given: Given) -> Any:
-        """Return the function of one number; its gradient comes with its value."""
+        """Return the function of one number, computed with its gradient."""
         like, read = given.like(), given.read
 
         @jax.custom_jvp
@@ -208,7 +207,7 @@ class StructuredLoss(Function):
         return value
 
     def _each(self, given: Given) -> Any:
-        """Return the function of a value for each example; its gradient is a call of its own."""
+        """Return the function of a value per example; its gradient is a separate call."""
         like, read = given.like(), given.read
         numbers = jax.ShapeDtypeStruct((given.n,), given.arrays[0].dtype)
 
@@ -221,7 +220,7 @@ class StructuredLoss(Function):
             labels, lengths, arrays = read(residuals)
             return self._host(given, labels, lengths, arrays, factors[0])[1]
 
-        # Derivatives of both by the scores, of which some are residuals: the Hessians of examples.
+        # Derivatives of both by the scores among the residuals: the Hessians of examples.
         def curve(residuals: Any, moves: Any) -> Any:
             labels, lengths, both = read(residuals)
             parts = self._product(given, labels, lengths, both, None, each=True)

@@ -1,8 +1,8 @@
-"""The plugins of this process: found by entry point or registered, asked by name.
+"""The plugins of this process: found by entry point or registered, and looked up by name.
 
-``default()`` has those that are in use.  ``distributions`` finds what is installed, ``manager``
-registers it and calls hooks, ``names`` looks names up, ``carried`` sends what a script registered
-to other processes.
+``default()`` returns the registry in use.  ``distributions`` finds installed plugins, ``manager``
+registers them and calls hooks, ``names`` looks up names, ``carried`` sends plugins of a script to
+other processes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def default() -> Registry:
 
 
 def _loaded(off: Sequence[str] = ()) -> Registry:
-    """Read the entry points; where that is interrupted, the next call begins anew."""
+    """Read the entry points; if interrupted, the next call starts again."""
     global _registry
     # Set before it is filled: a plugin may call default() while it is imported.
     _registry = registry = Registry()
@@ -48,10 +48,10 @@ def _loaded(off: Sequence[str] = ()) -> Registry:
 
 
 def switch_off(name: str) -> None:
-    """Take a plugin out of use in this process; what is not loaded yet is not imported.
+    """Disable a plugin in this process; if it is not loaded yet, it is not imported.
 
-    Processes that it starts read the environment's ``STRUCTSOLVE_DISABLE_PLUGINS`` alone, which has
-    such names with commas between them.
+    Child processes read only the environment's ``STRUCTSOLVE_DISABLE_PLUGINS``, a comma-separated
+    list of such names.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def switch_off(name: str) -> None:
     Raises
     ------
     ValueError
-        When no plugin is called so.
+        When no plugin has this name.
     """
     with _lock:
         registry = _loaded([name]) if _registry is None else _registry
@@ -69,7 +69,7 @@ def switch_off(name: str) -> None:
 
 
 def carried_plugins() -> list[tuple[str, bytes | str]]:
-    """Return the plugins that a script registered, for a process that gets an estimator.
+    """Return the plugins that a script registered, for a process that receives an estimator.
 
     Returns
     -------
@@ -80,12 +80,12 @@ def carried_plugins() -> list[tuple[str, bytes | str]]:
 
 
 def adopt_plugins(carried: list[tuple[str, bytes | str]]) -> None:
-    """Register what another process carried, unless a plugin of the name is there.
+    """Register the plugins of another process, unless a plugin of the name exists.
 
     Parameters
     ----------
     carried : list of (str, bytes or str)
-        What :func:`carried_plugins` returned there.
+        The result of :func:`carried_plugins` there.
     """
     if carried:
         adopt(default(), carried)
@@ -97,10 +97,10 @@ def get_structure(structure: Any = "chain", **params: Any) -> Any:
     Parameters
     ----------
     structure : str or Structure, default="chain"
-        A name may have its distribution in front, and arguments behind:
+        A name may have its distribution as prefix, and arguments as suffix:
         ``"my-package:ring:start=2"``.
     **params
-        Constructor arguments of the structure; of a structure object, a copy gets them.
+        Constructor arguments of the structure; for a structure object, they are set in a copy.
 
     Returns
     -------
@@ -166,7 +166,7 @@ def _has(structure: Any, name: str) -> bool:
     return bool(getattr(structure, name, False))
 
 
-# scikit-learn asks for tags at each call of a Pipeline: a structure is made once a name.
+# scikit-learn reads tags at each call of a Pipeline: make one structure per name.
 @functools.lru_cache(maxsize=256)
 def _named_has(registry: Registry, version: int, structure: str, name: str) -> bool:
     try:

@@ -1,4 +1,4 @@
-"""Plugins that a script registers, on the way to worker processes with pickled estimators."""
+"""Transfer of a script's plugins to worker processes, with pickled estimators."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ logger = logging.getLogger("structsolve.plugins")
 
 
 def carry(registry: Registry) -> list[tuple[str, bytes | str]]:
-    """Return what a script registered: modules by their name, or with their functions.
+    """Return a script's plugins: modules by name, or with their functions.
 
     Parameters
     ----------
@@ -44,13 +44,13 @@ def carry(registry: Registry) -> list[tuple[str, bytes | str]]:
 
 
 def adopt(registry: Registry, carried: list[tuple[str, bytes | str]]) -> None:
-    """Register what another process carried; what fails is remembered with its error.
+    """Register the plugins of another process; store the errors of those that fail.
 
     Parameters
     ----------
     registry : Registry
     carried : list of (str, bytes or str)
-        What :func:`carry` returned there.
+        The result of :func:`carry` there.
     """
     for name, pickled in carried:
         if any(plugin.name == name for plugin in registry.plugins):

@@ -12,12 +12,12 @@ from .. import abi
 from .plugin import Plugin, is_ours, normalized
 
 GROUP = "structsolve"
-#: Names of plugins or distributions, with commas between them, that are not to be loaded.
+#: Comma-separated names of plugins or distributions that are not loaded.
 DISABLED = "STRUCTSOLVE_DISABLE_PLUGINS"
 
 
 def disabled() -> list[str]:
-    """Return what the environment switches off.
+    """Return the plugins that the environment switches off.
 
     Returns
     -------
@@ -30,15 +30,15 @@ def disabled() -> list[str]:
 def installed() -> Iterator[tuple[Plugin, Callable[[], Any]]]:
     """Yield every installed plugin with a function that imports it.
 
-    Ours come first.  The plugin that is registered last answers first: any other plugin may
-    answer in place of a structure's own, whatever the order on ``sys.path`` is.
+    Ours come first.  The last registered plugin answers first, so any plugin may replace a
+    structure's own, regardless of the order on ``sys.path``.
 
     Yields
     ------
     plugin : Plugin
-        With ``error`` where even its name cannot be read.
+        With ``error`` if its name cannot be read.
     load : callable
-        Returns the module; raises ImportError where a compiled module is for another C API.
+        Returns the module; raises ImportError if a compiled module is for another C API.
     """
     known: list[tuple[bool, Plugin, Callable[[], Any]]] = []
     seen = set()
@@ -54,7 +54,7 @@ def installed() -> Iterator[tuple[Plugin, Callable[[], Any]]]:
         if not entries:
             continue
         plugins = [_plugin_of(e.name, distribution) for e in entries]
-        # If distributions share a name, the first on sys.path is the one that is imported.
+        # If distributions share a name, the first on sys.path is imported.
         if (key := normalized(plugins[0].distribution)) not in seen:
             seen.add(key)
             loads = [_loader(e, distribution, our) for e, our in zip(entries, ours)]

@@ -19,7 +19,7 @@ logger = logging.getLogger("structsolve.plugins")
 
 
 class Registry(Names):
-    """The plugins of this process; :func:`default` returns the one that is in use.
+    """The plugins of this process; :func:`default` returns the registry in use.
 
     Attributes
     ----------
@@ -27,7 +27,7 @@ class Registry(Names):
     plugins : list of Plugin
         Loaded and broken ones.
     version : int
-        Grows with every change of what is in use: what was asked before may be answered otherwise.
+        Grows with every change of the plugins in use, which may invalidate earlier results.
 
     Examples
     --------
@@ -50,7 +50,7 @@ class Registry(Names):
         self.version = 0
 
     def load_entry_points(self, off: Sequence[str] = ()) -> None:
-        """Load every installed plugin; a broken one is remembered with its error and left out.
+        """Load every installed plugin; broken ones are left out, and their errors stored.
 
         Parameters
         ----------
@@ -68,16 +68,16 @@ class Registry(Names):
                 if not plugin.error:
                     self.add(load(), plugin)
                     continue
-            except (Exception, SystemExit) as error:  # it may fail in any way; the others stay
+            except (Exception, SystemExit) as error:  # plugins may fail in any way; keep the others
                 plugin.error = described(error)
             self.plugins.append(plugin)
             logger.warning("%s was not loaded: %s", plugin.label, plugin.error)
         for name in off:
             if not any(plugin.is_called(name) for plugin in self.plugins):
-                logger.warning("%s is to be switched off, but no plugin is called so", name)
+                logger.warning("%s is to be switched off, but no plugin has this name", name)
 
     def switch_off(self, name: str) -> None:
-        """Take plugins out of use.
+        """Disable plugins.
 
         Parameters
         ----------
@@ -107,7 +107,7 @@ class Registry(Names):
         module : module or object
             Holds functions marked with ``structsolve.hookimpl``.
         name : str, optional
-            By default that of the module or class.
+            By default the name of the module or class.
 
         Raises
         ------
@@ -136,14 +136,14 @@ class Registry(Names):
         self.version += 1
 
     def add(self, module: Any, plugin: Plugin) -> None:
-        """Check a plugin's hooks and what it declares, then register it.
+        """Check a plugin's hooks and declarations, then register it.
 
         Parameters
         ----------
         module : module or object
             Holds the hooks.
         plugin : Plugin
-            Gets the module and what it declares.
+            Receives the module and its declarations.
 
         Raises
         ------
@@ -185,7 +185,7 @@ class Registry(Names):
                 if hook in marked and not marked[hook].get("wrapper"):
                     declares[kind] = _checked(_called(module, hook, plugin), hook, kind)
         except BaseException:
-            # A failed registration keeps the hooks before the wrong one.
+            # A failed registration keeps the hooks before the faulty one.
             if self.manager.is_registered(module):
                 self.manager.unregister(module)
             raise
@@ -197,8 +197,9 @@ class Registry(Names):
     def ask(self, hook: str, expected: Any, **arguments: Any) -> Any:
         """Call a ``firstresult`` hook and check the answer.
 
-        Plugins that declare what a class of spaces has (``hookimpl(trylast=True)``) are left to the
-        space itself, which asks them by :meth:`declared` unless its class has methods of its own.
+        Plugins that declare operators of a class of spaces (``hookimpl(trylast=True)``) are not
+        called here: the space calls them by :meth:`declared`, unless its class overrides the
+        methods.
 
         Parameters
         ----------
@@ -229,7 +230,7 @@ class Registry(Names):
         return answer
 
     def declared(self, hook: str, **arguments: Any) -> Any:
-        """Return what plugins declare that answer last, for a space without a method of its own.
+        """Return the declaration of a ``trylast`` plugin, for a space without its own method.
 
         Parameters
         ----------
@@ -240,12 +241,12 @@ class Registry(Names):
         Returns
         -------
         object or None
-            None where no such plugin answers.  Whoever asked the space checks it.
+            None if no such plugin answers.  The caller checks it.
         """
         return self._caller(hook, True)(**arguments)
 
     def _caller(self, hook: str, last: bool) -> Any:
-        """Return a hook of the plugins that answer last alone, or of all others and wrappers."""
+        """Return a hook of only the ``trylast`` plugins, or of all others and wrappers."""
         impls = getattr(self.manager.hook, hook).get_hookimpls()
         left = [
             impl.plugin
@@ -256,14 +257,14 @@ class Registry(Names):
 
     @contextlib.contextmanager
     def blame(self, hook: str, otherwise: Plugin | None = None) -> Iterator[None]:
-        """Put the plugin's name in front of an error that it raises.
+        """Put the plugin's name in front of its error.
 
         Parameters
         ----------
         hook : str
             The hook that is called, for the message.
         otherwise : Plugin, optional
-            Who is named where the error comes out of no plugin's module.
+            The plugin to name if the error comes from no plugin's module.
 
         Yields
         ------
@@ -297,7 +298,7 @@ class Registry(Names):
         Returns
         -------
         Exception
-            ``error`` itself where it gets no name; see :meth:`blame`.
+            ``error`` itself if it gets no name; see :meth:`blame`.
         """
         owner = self._owner_of_traceback(error) or otherwise
         kind = next((k for k in (ValueError, TypeError) if isinstance(error, k)), RuntimeError)
@@ -306,7 +307,7 @@ class Registry(Names):
         return kind(_failure(owner, hook, error))
 
     def raised_by(self, error: Exception) -> str | None:
-        """Return which plugin of others raised an error, with its distribution.
+        """Return the third-party plugin that raised an error, with its distribution.
 
         Parameters
         ----------
@@ -315,7 +316,7 @@ class Registry(Names):
         Returns
         -------
         str or None
-            None where it comes out of ours.
+            None if the error comes from ours.
         """
         owner = self._owner_of_traceback(error)
         return None if owner is None or owner.is_ours else owner.label
@@ -323,7 +324,7 @@ class Registry(Names):
     def check_answer(
         self, hook: str, answer: Any, expected: Any, arguments: dict[str, Any] | None = None
     ) -> None:
-        """Check what a plugin returned.
+        """Check the result of a plugin.
 
         Parameters
         ----------
@@ -332,7 +333,7 @@ class Registry(Names):
         answer : object
         expected : type
         arguments : dict, optional
-            Arguments of the hook, to call it again if the answer does not show who gave it.
+            Arguments of the hook, to call it again if the answer does not identify the plugin.
 
         Raises
         ------
@@ -357,7 +358,7 @@ class Registry(Names):
             raise TypeError(f"{label} returned {given} from {hook}, expected {wanted}")
 
     def _who_answers(self, hook: str, arguments: dict[str, Any] | None) -> Plugin | None:
-        """Return the plugin whose answer counts; of a space's own methods, that of its class."""
+        """Return the plugin that answers; for a space's own methods, the plugin of its class."""
         if arguments is None:
             return None
         for impl in reversed(getattr(self.manager.hook, hook).get_hookimpls()):
@@ -376,7 +377,7 @@ class Registry(Names):
         while trace is not None:
             modules.append(trace.tb_frame.f_globals.get("__name__", ""))
             trace = trace.tb_next
-        # The innermost frame that belongs to a plugin is the one to blame.
+        # Blame the innermost frame that belongs to a plugin.
         owners = (self._owner_of_module(module) for module in reversed(modules))
         return next((owner for owner in owners if owner is not None), None)
 
@@ -403,11 +404,11 @@ def _failure(owner: Plugin | None, hook: str, error: Exception) -> str:
 
 
 def _called(module: Any, hook: str, plugin: Plugin) -> Any:
-    """Return what a hook declares; an error of a script's plugin gets its name in front."""
+    """Return the declarations of a hook; errors of a script's plugin get its name in front."""
     try:
         return getattr(module, hook)()
     except Exception as error:
-        if plugin.distribution:  # whoever loads it names it
+        if plugin.distribution:  # the loader names it
             raise
         kind = next((k for k in (ValueError, TypeError) if isinstance(error, k)), RuntimeError)
         raise kind(_failure(plugin, hook, error)) from error

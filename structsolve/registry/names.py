@@ -12,7 +12,7 @@ from ..utils.suggest import did_you_mean
 from .distributions import DISABLED
 from .plugin import Plugin, one
 
-# Commas between arguments: those in brackets are of lists.
+# Commas between arguments; commas in brackets belong to lists.
 _COMMA = re.compile(r",(?![^\[]*\])")
 
 
@@ -54,16 +54,16 @@ class Names:
         return sorted({n for p in self.plugins for n in p.declares.get("loss_names", ())})
 
     def find(self, kind: str, name: str, source: str = "") -> Named:
-        """Return what a plugin declares under a name.
+        """Return a plugin's declaration of a name.
 
         Parameters
         ----------
         kind : str
             One of ``LISTS``.
         name : str
-            ``name``, or ``distribution:name`` where two provide the same.
+            ``name``, or ``distribution:name`` if two distributions provide it.
         source : str, optional
-            Distribution, and perhaps version, that must provide it, as :meth:`source_of` gives it.
+            The distribution (optionally with version) that must provide it, from :meth:`source_of`.
 
         Returns
         -------
@@ -73,7 +73,7 @@ class Names:
         ------
         ValueError
             When no plugin declares the name (known names and broken plugins are listed), several
-            do, or that of ``source`` is missing.
+            do, or ``source`` is missing.
         """
         matches = [(p, d) for p, d in self._declared(kind) if d.name == name]
         if not matches:
@@ -120,7 +120,7 @@ class Names:
         Returns
         -------
         name : str
-            All of ``text`` where no plugin declares what stands before a colon.
+            All of ``text`` if no plugin declares the name before a colon.
         arguments : list
             Positional.
         params : dict of str to object
@@ -151,10 +151,10 @@ class Names:
         kind : str
             One of ``LISTS``.
         text : str
-            ``name``, or ``name:argument,key=value``, both perhaps behind ``distribution:``.
-            Arguments that look like numbers, true, false or none become these.
+            ``name`` or ``name:argument,key=value``, optionally after ``distribution:``.  Numbers,
+            true, false and none are converted.
         **params
-            Further arguments; they go before those of the text.
+            Further arguments, which override those of the text.
 
         Returns
         -------
@@ -163,14 +163,14 @@ class Names:
         Raises
         ------
         ValueError
-            When the name is unknown, the factory does not take the arguments, or what it makes
-            has another name, by which no model file could find it again.
+            When the name is unknown, the factory does not take the arguments, or the object has
+            another name, so that model files could not find it.
         """
         name, arguments, given = self.split(kind, text)
         declared = self.find(kind, name)
         refuse_words(f"{one(kind)} {text!r}", declared.factory, arguments, given)
         made = create(kind, text, declared.factory, *arguments, **{**given, **params})
-        # Others are held by the name that users wrote.
+        # Files hold others by the user's name.
         if kind == "structures" and self._owner(kind, made) is None:
             raise ValueError(
                 f"{one(kind)} {text!r}: its plugin made a {type(made).__name__} with name = "
@@ -180,16 +180,16 @@ class Names:
         return made
 
     def check_object(self, kind: str, given: Any, method: str, what: str) -> None:
-        """Refuse what is no object of a kind, such as a class or None.
+        """Refuse anything but an object of a kind, such as a class or None.
 
         Parameters
         ----------
         kind : str
-            One of ``LISTS``; messages call the argument so.
+            One of ``LISTS``, and the argument's name in messages.
         given : object
-            No name.
+            An object that is not a string.
         method : str
-            That every object has.
+            Method of all objects of the kind.
         what : str
             "a Solver object", for the message.
 
@@ -204,7 +204,7 @@ class Names:
             )
 
     def factory_of(self, kind: str, text: str) -> Any:
-        """Return the factory of a name, ignoring arguments behind it.
+        """Return the factory of a name, ignoring its arguments.
 
         Parameters
         ----------
@@ -286,7 +286,7 @@ class Names:
         Returns
         -------
         str
-            Empty for what comes with structsolve, or from no distribution.
+            Empty for structsolve's own objects, and without a distribution.
         """
         if isinstance(value, str):
             name = self.split(kind, value)[0]
@@ -297,7 +297,7 @@ class Names:
         return "" if owner is None else _distribution(owner[0])
 
     def source_of_name(self, kind: str, text: str) -> str:
-        """Return the distribution that :meth:`source_of` gives, of losses known by name alone too.
+        """Return :meth:`source_of`, also for losses that have only a name.
 
         Parameters
         ----------
@@ -313,7 +313,7 @@ class Names:
         if self._has(kind, self.split(kind, text)[0]) or kind != "losses":
             return self.source_of(kind, text)
         owners = [p for p in self.plugins if text in p.declares.get("loss_names", ())]
-        # Where several know the name, any of them may give the loss.
+        # If several plugins have the name, any of them may provide the loss.
         return _distribution(owners[0]) if len(owners) == 1 else ""
 
     def require(self, kind: str, text: str, source: str) -> None:
@@ -326,7 +326,7 @@ class Names:
         text : str
             ``name``, or ``name:arguments``.
         source : str
-            As :meth:`source_of_name` gave it.
+            From :meth:`source_of_name`.
 
         Raises
         ------
@@ -341,11 +341,11 @@ class Names:
         declared = self._declared(kind)
         own = getattr(value, "name", None)
         exact = [m for m in declared if m[1].factory is type(value)]
-        # Two may provide one name: the class itself decides.
+        # Two plugins may provide a name: the class decides.
         if named := next((m for m in exact if m[1].name == own), None):
             return named
         for plugin, item in declared:
-            # For a factory that is not a class, only the object's name decides.
+            # For a factory that is not a class, the object's name decides.
             fits = not isinstance(item.factory, type) or isinstance(value, item.factory)
             if item.name == own and fits:
                 return plugin, item
@@ -374,12 +374,12 @@ class Names:
         )
 
     def broken_note(self) -> str:
-        """Return a sentence on the plugins that are not in use, for error messages.
+        """Return a sentence about the disabled and broken plugins, for error messages.
 
         Returns
         -------
         str
-            Empty where all plugins were loaded.
+            Empty if all plugins were loaded.
         """
         broken = [f"{p.label}: {p.error}" for p in self.plugins if p.error]
         off = [p.label for p in self.plugins if p.off]
@@ -388,7 +388,7 @@ class Names:
 
 
 def create(kind: str, text: str, factory: Any, /, *arguments: Any, **params: Any) -> Any:
-    """Return what a plugin's factory makes.
+    """Make an object by a plugin's factory.
 
     Parameters
     ----------
@@ -429,7 +429,7 @@ def create(kind: str, text: str, factory: Any, /, *arguments: Any, **params: Any
 
 
 def _takes(factory: Any, arguments: tuple[Any, ...], params: dict[str, Any]) -> str:
-    """Describe the arguments of a factory, if it was given others."""
+    """Describe the arguments of a factory that got unknown ones."""
     try:
         signature = inspect.signature(factory)
     except (TypeError, ValueError):
@@ -444,14 +444,14 @@ def _takes(factory: Any, arguments: tuple[Any, ...], params: dict[str, Any]) -> 
 
 
 def refuse_words(what: str, factory: Any, arguments: list[Any], params: dict[str, Any]) -> None:
-    """Refuse words for switches: any word counts as true, "no" and "off" too.
+    """Refuse words for switches, since any word, even "no" and "off", would count as true.
 
     Parameters
     ----------
     what : str
         Name of the object, for the message.
     factory : callable
-        Its arguments with the default True or False are switches.
+        Arguments with the default True or False are switches.
     arguments : list
     params : dict of str to object
 
@@ -461,12 +461,12 @@ def refuse_words(what: str, factory: Any, arguments: list[Any], params: dict[str
         Naming the argument.
     """
     if not any(isinstance(value, str) for value in (*arguments, *params.values())):
-        return  # without a look at the factory: graphs make programs whenever they predict
+        return  # fast path without inspecting the factory
     try:
         signature = inspect.signature(factory)
         given = signature.bind_partial(*arguments, **params).arguments
     except (TypeError, ValueError):
-        return  # the factory itself says what it does not take
+        return  # the factory refuses unknown arguments
     for name, value in given.items():
         switch = isinstance(signature.parameters[name].default, bool)
         if switch and isinstance(value, str):
@@ -474,14 +474,14 @@ def refuse_words(what: str, factory: Any, arguments: list[Any], params: dict[str
 
 
 def arguments_of(what: str, text: str, rest: str) -> tuple[list[Any], dict[str, Any]]:
-    """Read arguments between commas: values, then ``key=value``.
+    """Read comma-separated arguments: values, then ``key=value``.
 
     Parameters
     ----------
     what, text : str
         Name of the object, and the text that the user wrote, for the message.
     rest : str
-        The text behind the name.
+        The text after the name.
 
     Returns
     -------
@@ -520,7 +520,7 @@ def arguments_of(what: str, text: str, rest: str) -> tuple[list[Any], dict[str, 
 
 
 def value_of(text: str) -> Any:
-    """Return a word as what it looks like: a number, true, false, none; else as it is.
+    """Convert a word to a number, True, False or None if possible; else return it unchanged.
 
     Parameters
     ----------
@@ -529,7 +529,7 @@ def value_of(text: str) -> Any:
     Returns
     -------
     int, float, bool, None, str, or list of these
-        A list is between brackets.
+        Lists are written in brackets.
     """
     if text.startswith("[") and text.endswith("]"):
         return [value_of(word.strip()) for word in text[1:-1].split(",") if word.strip()]
@@ -538,7 +538,7 @@ def value_of(text: str) -> Any:
             return kind(text)
         except ValueError:
             pass
-    # In small letters or as in Python: "NONE" may be the name of a solver.
+    # Only lower case or Python's spelling: "NONE" may be the name of a solver.
     words = {"true": True, "false": False, "none": None}
     return text if text.isupper() else words.get(text.lower(), text)
 
@@ -553,6 +553,6 @@ def _worker_note() -> str:
     if multiprocessing.current_process().name == "MainProcess":
         return ""
     return (
-        ". This is a worker process: what a script registers gets here with an estimator that is "
+        ". This is a worker process: a script's plugins arrive with an estimator that is "
         "sent, or by registry.default().register() in a function that runs here"
     )

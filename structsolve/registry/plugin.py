@@ -1,4 +1,4 @@
-"""One plugin: where it comes from, what it declares, and why it is not in use."""
+"""One plugin: its source, its declarations, and why it is not in use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LISTS = (
     "rival_indexes",
     "metrics",
 )
-# Kinds whose one is not the plural without its last letter.
+# Kinds whose singular is not the plural without its last letter.
 _ONE = {"losses": "loss", "searches": "search", "rival_indexes": "rival index"}
 
 
@@ -33,9 +33,9 @@ class Plugin:
     distribution, version : str
         Name and version of the installed package; empty for plugins registered by hand.
     module : module or object, optional
-        Holds the hooks; None unless it is registered.
+        The hooks; None unless registered.
     error : str
-        Why it was not loaded; empty where it was.
+        Why it was not loaded; empty if loaded.
     off : bool
         Whether it was switched off, and not imported.
     declares : dict of str to list
@@ -58,12 +58,12 @@ class Plugin:
 
     @property
     def source(self) -> str:
-        """The text before a colon and a name, which says whose it is."""
+        """The prefix of names that identifies the plugin."""
         return self.distribution or self.name
 
     @property
     def key(self) -> str:
-        """Distribution and name, or the name alone: no two plugins have the same."""
+        """Distribution and name, or only the name; unique among plugins."""
         return f"{self.distribution}:{self.name}" if self.distribution else self.name
 
     @property
@@ -72,7 +72,7 @@ class Plugin:
         return self.module is not None and is_ours(module_name(self.module))
 
     def is_called(self, text: str) -> bool:
-        """Return whether it is meant by its name, its distribution, or both with a colon.
+        """Return whether a text is its name, its distribution, or both with a colon.
 
         Parameters
         ----------
@@ -86,7 +86,7 @@ class Plugin:
 
 
 def normalized(name: str) -> str:
-    """Return the name of a distribution as indexes compare it.
+    """Return the normalised name of a distribution.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def is_ours(module: str) -> bool:
 
 
 def module_name(plugin: Any) -> str:
-    """Return the module that a plugin is, or whose class it is of.
+    """Return the module of a plugin, or of its class.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def module_name(plugin: Any) -> str:
 
 
 def one(kind: str) -> str:
-    """Return what messages call one of a kind.
+    """Return the singular of a kind, for messages.
 
     Parameters
     ----------

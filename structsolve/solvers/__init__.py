@@ -1,6 +1,6 @@
 """Layer 5: solvers, which turn cuts into weights: Frank-Wolfe, dual ascent, subgradients, cuts.
 
-Takes potentials and a surrogate (a :class:`~structsolve.Problem`); hands on weights, with primal,
+Takes potentials and a surrogate (a :class:`~structsolve.Problem`); returns weights, with primal,
 dual and gap.
 """
 

@@ -1,4 +1,4 @@
-"""Passes in batches: visits at one w, which threads share, and their steps one after the other."""
+"""Passes in batches: threads share the visits at one w; the steps follow sequentially."""
 
 import numpy as np
 
@@ -10,31 +10,31 @@ from ..utils.arrays import aligned_zeros
 cdef Py_ssize_t AHEAD = 2
 
 cdef enum:
-    # Batches that tell what threads bring: every second one is made by one thread alone.
+    # Batches that measure the gain of threads: one thread makes every second one.
     TRIALS = 16
-    # ... and so many later all are asked again.
+    # ... and after this many, measure again.
     PERIOD = 2000
 
-# Seconds of a visit that are many beside what it takes to share it.
+# Seconds of a visit that are long compared with the cost of sharing it.
 cdef double LONG = 2e-4
 
 
 cdef class BatchLoop(Shared):
     """Base of the loops over examples.
 
-    A batch has three parts: threads share the visits at the w that it begins with; one thread takes
-    the steps; what is left to do for each example then waits for the next batch, where threads share
-    it with the visits.  The outcome depends on the batches and on no number of threads.
+    A batch has three parts: threads share the visits at the initial w; one thread takes the steps;
+    the remaining work of each example waits for the next batch, where threads share it with the
+    visits.  The result depends on the batches, not on the number of threads.
 
-    So a thread may as well work alone where others would only take the cache lines from it: some
-    batches are timed both ways, and the others are made in the quicker one.
+    So one thread may work alone if sharing would be slower: some batches are timed both ways, and
+    the others use the faster way.
     """
 
     def __cinit__(self, *args, **kwargs):
         self.taken = None
 
     def reserve(self, Py_ssize_t n, Py_ssize_t threads, Py_ssize_t batch):
-        """Make room for so many examples, threads, and visits of a batch.
+        """Allocate memory for these numbers of examples, threads, and visits of a batch.
 
         Parameters
         ----------
@@ -85,13 +85,13 @@ cdef class BatchLoop(Shared):
         return 0
 
     cdef bint _alone(self, Trial* trial) noexcept nogil:
-        """Is one thread to make the next batch alone?"""
+        """Return whether one thread makes the next batch."""
         cdef Py_ssize_t way
         if trial.batches >= PERIOD:
             trial.batches = 0
             for way in range(2):
                 trial.seconds[way] = trial.visits[way] = 0
-        # Long visits are shared whatever the clock says: trials of them alone would cost.
+        # Long visits are always shared: trials by one thread would be expensive.
         if trial.seconds[1] >= LONG * trial.visits[1]:
             return False
         if trial.batches < TRIALS:
@@ -102,8 +102,8 @@ cdef class BatchLoop(Shared):
                            Team team) except -1 nogil:
         """Visit the first examples of ``order``; return their number.
 
-        An example that comes again ends the batch, also one of the batch before: its visit waits
-        to be finished.  Then there may be none.
+        A repeated example ends the batch, also one of the previous batch, whose visit is not
+        finished.  The batch may then be empty.
         """
         cdef Py_ssize_t n = 0, j, k
         cdef Py_ssize_t* examples = self.examples + self.now
@@ -112,7 +112,7 @@ cdef class BatchLoop(Shared):
             self.taken[order[n]] = 1
             examples[n] = order[n]
             n += 1
-        # Long examples come first: threads then end together.
+        # Long examples first, so threads end together.
         for k in range(n):
             sizes[k] = self.size_of(examples[k])
             j = k
@@ -147,7 +147,7 @@ cdef class BatchLoop(Shared):
         return 0
 
     def _break_off(self):
-        """Finish what was taken, and give up what was proposed, after a visit failed."""
+        """Finish the steps taken, and drop the proposals, after a failed visit."""
         cdef Py_ssize_t slot
         for slot in range(self.last, self.last + self.n_last):
             self.finish(slot, self.examples[slot], 0)
@@ -182,7 +182,7 @@ cdef class BatchLoop(Shared):
 
 
 cdef double* doubles(Py_ssize_t n, list owners) except NULL:
-    """Return memory of zeros, on cache lines of its own, for as long as ``owners`` lives."""
+    """Return zeroed memory on its own cache lines, which lives as long as ``owners``."""
     cdef double[::1] memory = aligned_zeros(n + 8)
     owners.append(memory)
     return &memory[0]

@@ -16,18 +16,18 @@ from ..utils.arrays import check_numbers
 cdef class BlockLoop(VisitLoop):
     """State and inner loop of BCFW (Lacoste-Julien et al. 2013; Osokin et al. 2016).
 
-    The dual variable of example i is a convex combination of cuts that past oracle calls gave,
+    The dual variable of example i is a convex combination of cuts of past oracle calls,
     ``p_i = sum_j a_j p_ij`` (the truth, p = 0, has the rest of the weight), and
     ``w = (1/alpha) sum_i u_i Phi_i' p_i``.  A visit scores the example once, asks the surrogate for
-    a cut, and moves weight between cuts by line searches; inside the visit the scores are kept
-    up to date by ``K_ii = Phi_i Phi_i'``, so further steps and oracle calls touch no feature.
+    a cut, and moves weight between cuts by line searches; inside the visit the scores are kept up
+    to date by ``K_ii = Phi_i Phi_i'``, so further steps and oracle calls touch no feature.
 
-    Where w is much shorter than the scores of the largest example (pictures whose pixels share a
-    few weights) cuts are kept as ``Phi_i' p_ij``: cheap passes then cost a few numbers per cut, not
-    one for each pixel.
+    If w is much shorter than the scores of the largest example (pictures whose pixels share a few
+    weights), cuts are kept as ``Phi_i' p_ij``: cheap passes then cost a few numbers per cut, not
+    one per pixel.
     """
 
-    # Where w has to lie; None for anywhere.
+    # The feasible set of w; None: unconstrained.
     cdef readonly Polyhedron feasible
     cdef double gap_total
     cdef long calls_total
@@ -53,7 +53,7 @@ cdef class BlockLoop(VisitLoop):
         order : ndarray of int64
             Examples to visit.
         max_calls : int
-            Oracle calls per visit; 0 works on cached cuts alone.
+            Oracle calls per visit; 0: only cached cuts.
         max_steps : int
             Line searches after each call.
         pairwise : bool
@@ -67,7 +67,7 @@ cdef class BlockLoop(VisitLoop):
         averaging : bool
             Keep the average of the iterates, weighted by t.
         batch : int, default=1
-            Examples that are visited at the same w; their steps are then taken one after the other.
+            Number of examples visited at the same w; their steps follow sequentially.
         team : Team, optional
             Threads that share the visits of a batch, made for this loop.
         """
@@ -100,7 +100,7 @@ cdef class BlockLoop(VisitLoop):
             self.feasible.project(&self.w_view[0], 1, False, NULL, 0)
 
     def known_values(self, const double[::1] w not None):
-        """Return what the kept cuts prove of every H_i at w.
+        """Return the lower bounds of every H_i at w from the kept cuts.
 
         Parameters
         ----------
@@ -171,10 +171,10 @@ cdef class BlockLoop(VisitLoop):
                 self._gram_row(i, j, self.spaces)
 
     cdef int take(self, Py_ssize_t slot, Py_ssize_t i) except -1 nogil:
-        """Take the step that a visit proposed, as far as the dual rises at the present w."""
+        """Take the step that a visit proposed, as far as the dual rises at the current w."""
         cdef Visit* visit = &self.visits[slot]
         cdef bint averaging = self.settings.averaging
-        # Also where the step comes to nothing: the next pass may well take it.
+        # Also if the step is zero now: the next pass may take it.
         self.moved_view[i] = visit.moved
         if not visit.skipped:
             if self.settings.max_calls > 0:

@@ -1,4 +1,4 @@
-"""The cuts that cutting planes keep (the bundle): of sums of examples, dense; of each, sparse."""
+"""Bundles of cutting planes: dense cuts of sums of examples, or sparse cuts of each example."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class Bundle:
     b : ndarray of shape (m,)
     group : ndarray of int of shape (m,)
     idle : ndarray of int of shape (m,)
-        In how many programs in a row each cut had no weight.
+        Number of consecutive programs in which each cut had no weight.
     gram : ndarray, or None
-        Inner products of the constraints' rows and the cuts, where they are kept.
+        Inner products of the constraints' rows and the cuts, if kept.
     step, inactive : float, int
         Defaults of the parameters of :class:`~structsolve.solvers.CuttingPlane`; a default step
-        below 1 is where it begins.
+        below 1 is the initial step.
     """
 
     cuts: Any
@@ -58,7 +58,7 @@ class Bundle:
         mean : float
             The mean surrogate at ``w``.
         rise : float
-            By how much the new cuts raise the model at its present minimiser.
+            Rise of the model at its current minimiser by the new cuts.
         calls : int
             Oracle calls.
         """
@@ -78,11 +78,11 @@ class Bundle:
         self.b, self.group, self.idle = self.b[mask], self.group[mask], self.idle[mask]
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return what a checkpoint needs."""
+        """Return the state for a checkpoint."""
         return {"b": self.b, "idle": self.idle, "group": self.group}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        """Take over the cuts of a checkpoint; refuse those of another problem."""
+        """Restore the cuts of a checkpoint; refuse those of another problem."""
         m = arrays["b"].size
         for name, kind in (("b", "f"), ("idle", "i"), ("group", "i")):
             if arrays[name].shape != (m,) or arrays[name].dtype.kind != kind:
@@ -109,7 +109,7 @@ class OneSlackBundle(Bundle):
     penalised : ndarray of shape (dim,)
         1 where w is in the norm, else 0.
     parts : list of tuple of int, optional
-        First example of each group, and the one behind its last; by default all are one group.
+        First example of each group, and the one after its last; by default one group.
     """
 
     step, inactive = 0.2, 50

@@ -51,7 +51,7 @@ cdef class CutStore:
     # Pointers to the cuts of example i; valid until the next append to the same list.
     cdef Py_ssize_t heads(self, Py_ssize_t i, CutHead** out) noexcept nogil
     cdef CutHead* append(self, Py_ssize_t i, const Cut* cut) except NULL nogil
-    # The Gram matrix of example i with room for one more cut than it has.
+    # The Gram matrix of example i, with room for one more cut.
     cdef double* gram_room(self, Py_ssize_t i) except NULL nogil
     # Drop cuts of weight 0 that are older than max_age; drop those marked by a negative weight.
     cdef void prune(self, Py_ssize_t i, int max_age) noexcept nogil

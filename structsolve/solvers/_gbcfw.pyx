@@ -24,7 +24,7 @@ cdef enum:
 
 STEPS = {"search": SEARCH, "harmonic": HARMONIC, "curvature": CURVATURE}
 
-# Slopes per line search at most; it ends where the slope is below this share of the gap.
+# Maximum number of slopes per line search, which ends at a slope below this share of the gap.
 cdef int MOST_SLOPES = 16
 cdef double FLAT_SHARE = 0.02
 
@@ -42,14 +42,14 @@ cdef struct Space:
     int* index
     char* work
 
-# One visit: the step that it proposes is towards the state `fresh`.
+# One visit, which proposes a step towards the state `fresh`.
 cdef struct Visit:
     Py_ssize_t n            # entries of the direction, in marginals
-    bint open               # the state waits for its share of the step
+    bint open               # the share of the step is pending
     bint known              # term is that of the state after the whole step
     double gap, gamma, term
     double linear, curvature    # the rise of <theta, mu> on the way; the norm of the direction
-    double rise                 # G rises at least so much per gamma, up to the whole step
+    double rise                 # minimum rise of G per gamma, up to the whole step
     double gain, strength       # of CURVATURE
     double* fresh
     double* value
@@ -61,8 +61,8 @@ cdef class SegmentLoop(DualLoop):
     """State and inner loop of GBCFW (Nowak-Vila et al. 2020) and of SDCA.
 
     The dual variable of example i is a state s_i of the projection, at first the truth's; ``w = (1/alpha) sum_i u_i Phi_i' (mu(y_i) - mu(s_i))`` and the dual is
-    ``sum_i u_i G(s_i) - alpha/2 ||w||^2``.  A visit asks the projection for the maximiser at the
-    present scores and moves the state towards it.
+    ``sum_i u_i G(s_i) - alpha/2 ||w||^2``.  A visit computes the projection's maximiser at the
+    current scores and moves the state towards it.
     """
 
     cdef FenchelYoung losses
@@ -109,7 +109,7 @@ cdef class SegmentLoop(DualLoop):
         free(self.spaces)
 
     def reserve(self, Py_ssize_t n, Py_ssize_t threads, Py_ssize_t batch):
-        """Make room for so many examples, threads, and visits of a batch; see the base."""
+        """Allocate memory for examples, threads, and visits of a batch; see the base."""
         cdef Py_ssize_t theta = self.potentials.max_theta + 8, k
         cdef Py_ssize_t entries = self.surrogate.max_entries + 8
         cdef Space* space
@@ -175,11 +175,11 @@ cdef class SegmentLoop(DualLoop):
             Examples to visit.
         step : {"search", "harmonic", "curvature"}
         visits : int
-            Visits before, which the harmonic step counts.
+            Number of previous visits, for the harmonic step.
         averaging : bool
             Keep the average of the iterates, weighted by t.
         batch : int, default=1
-            Examples that are visited at the same w; their steps are then taken one after the other.
+            Number of examples visited at the same w; their steps follow sequentially.
         team : Team, optional
             Threads that share the visits of a batch, made for this loop.
         """
@@ -250,7 +250,7 @@ cdef class SegmentLoop(DualLoop):
         return n
 
     cdef int propose(self, Py_ssize_t slot, Py_ssize_t i, Py_ssize_t thread) except -1 nogil:
-        """Project the scores, and search the way from the state to what the projection gives."""
+        """Project the scores, and search the segment from the state to the projection."""
         cdef Visit* visit = &self.visits[slot]
         cdef Space* space = &self.spaces[thread]
         cdef double* theta = space.theta

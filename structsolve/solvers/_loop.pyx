@@ -68,7 +68,7 @@ cdef class DualLoop:
         return self.truths + self.surrogate.layout.label_offsets[i]
 
     def average_pass(self, before, Py_ssize_t visits):
-        """Take the present w into the average with the weight of ``visits`` steps.
+        """Add the current w to the average with the weight of ``visits`` steps.
 
         For passes run without averaging: ``before`` is w as it was before the pass.
         """
@@ -77,7 +77,7 @@ cdef class DualLoop:
         self.steps_done += visits
 
     def forget_average(self):
-        """Begin the average of the iterates anew."""
+        """Restart the average of the iterates."""
         self.average[:] = 0
         self.average_mass = 0
         self.steps_done = 0
@@ -101,7 +101,7 @@ cdef class DualLoop:
             )
 
     def continue_from(self, counters, w, average, gaps):
-        """Take over the iterate and the scalars of a checkpoint."""
+        """Restore the iterate and the scalars of a checkpoint."""
         if w.shape != self.w.shape or average.shape != w.shape or gaps.shape != self.gaps.shape:
             raise ValueError(
                 f"found weights of shape {w.shape}, average of {average.shape} and gaps of "

@@ -13,7 +13,7 @@ from ..utils.parallel import over_examples
 
 
 cdef class RowScratch(Scratch):
-    """Memory of one thread, for a dense and a sparse row like w besides."""
+    """Memory of one thread, with a dense and a sparse row of the size of w."""
 
     cdef double[::1] dense, entry
     cdef int[::1] column
@@ -35,7 +35,7 @@ def violated_cuts(problem, const double[::1] point not None, const double[::1] w
     point : ndarray of float64 of shape (dim,)
         Weights at which cuts are taken.
     w : ndarray of float64 of shape (dim,)
-        Minimiser of the present model.
+        Minimiser of the current model.
     xi : ndarray of float64 of shape (n,)
         The model's value of each example at ``w``.
     threshold : float

@@ -1,9 +1,9 @@
 """Pair steps on the dual of a kernel model: weight moves between two labels of two examples at once.
 
-A step takes the example where a step of its own gains most (Platt 1998; Fan, Chen, Lin 2005), and
-with it the one that gains most together.  The scores of all examples have a part in common, such as
-that of the constant feature, which steps of single examples push to and fro; two examples that move
-against each other leave it where it is.
+A step takes the example with the largest gain of a single step (Platt 1998; Fan, Chen, Lin 2005),
+and the example with the largest joint gain.  The scores of all examples share a part, such as that
+of the constant feature, which oscillates under steps of single examples; opposite moves of two
+examples leave it unchanged.
 """
 
 import numpy as np
@@ -22,11 +22,11 @@ cdef extern from "structsolve/simd/mercer_columns.h" nogil:
                            const int* cols, const double* coefs, double* F,
                            Py_ssize_t stride) noexcept nogil
 
-# Inverse curvature of rows without features: their steps go all the way.
+# Inverse curvature of rows without features, whose steps are full.
 cdef double ALL_THE_WAY = 1e250
 # Mass below this share of the example's is rounding.
 cdef double ROUNDING = 1e-14
-# The gap is summed up after so many steps, and one for every four examples.
+# The gap is summed after this many steps, plus one for every four examples.
 cdef Py_ssize_t BETWEEN_GAPS = 32
 
 
@@ -38,7 +38,7 @@ cdef class PairTables:
     rows : MercerRows
         One node per example.
     chosen : ndarray of int64
-        All examples, or those that ``rows`` looks at alone.
+        All examples, or those to which ``rows`` is restricted.
     labels : int
     """
 
@@ -57,7 +57,7 @@ cdef class PairTables:
         self.share, self.curvature, self.inverse = per_row
 
     cdef void place(self, Py_ssize_t p, double share, double norm) noexcept nogil:
-        """Say of a row what its weights are multiplied with, and its squared norm."""
+        """Set the factor of a row's weights, and its squared norm."""
         self.share[p] = share
         self.curvature[p] = 2 * norm
         self.inverse[p] = 1 / (2 * norm) if norm > 0 else ALL_THE_WAY
@@ -139,7 +139,7 @@ cdef class PairTables:
         return self.loops.mass_gap(self.ld, self.labels, &self.score[0, 0], &self.mass[0, 0])
 
     cdef bint awake(self, Py_ssize_t p, double room) noexcept nogil:
-        """Tell whether a row has mass on several labels, or would if another scored `room` more."""
+        """Whether a row has mass on several labels, or would if another scored `room` more."""
         cdef Py_ssize_t k, own = -1
         for k in range(self.labels):
             if self.mass[k, p] > 0:

@@ -15,9 +15,9 @@ cdef class Polyhedron:
     cdef int64_t[::1] chosen
     cdef char[::1] barred
 
-    # w <- the nearest point to `scale` times w, divided by `scale`; where `again`, to what w was
-    # before the last projection and has become since.  Each coordinate's change, times `share`, is
-    # also added to `other` unless that is NULL.  Returns <c, multipliers>.
+    # w <- the nearest point to `scale` times w, divided by `scale`; with `again`, to w as before
+    # the last projection plus its changes since.  Each coordinate's change, times `share`, is also
+    # added to `other` unless that is NULL.  Returns <c, multipliers>.
     cdef double project(self, double* w, double scale, bint again, double* other,
                         double share) noexcept nogil
     cdef void _multipliers(self, Py_ssize_t first, Py_ssize_t r, const double* gram,

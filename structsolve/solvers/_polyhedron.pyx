@@ -1,8 +1,8 @@
 """Euclidean projection of weights onto ``A w <= c``: by an active-set method, warm-started.
 
 The dual of ``min |x - w|^2 / 2, A x <= c`` is ``max_{m >= 0} <m, A w - c> - |A' m|^2 / 2``, with
-``x = w - A' m``: non-negative least squares in as many variables as there are rows (Lawson, Hanson
-1974).  Rows that share no coordinate, directly or by others, are separate problems.
+``x = w - A' m``: non-negative least squares with one variable per row (Lawson, Hanson 1974).  Rows
+that share no coordinate, directly or through others, are separate problems.
 """
 
 import numpy as np
@@ -10,16 +10,16 @@ import numpy as np
 from libc.math cimport fabs, sqrt
 from libc.stdint cimport int64_t
 
-# A row within so much of what others span, relative to its length 1, adds nothing to them.
+# A row (of length 1) within this distance of the span of others adds nothing to them.
 cdef double DEPENDENT = 1e-11
 # A violation below this, relative to the weights and the right side, is rounding.
 cdef double ROUNDING = 4e-16
-# Rows of one component at most: their Gram matrix and its factor are dense, 32 MB each.
+# Maximum rows of a component, whose Gram matrix and factor are dense, 32 MB each.
 MOST_ROWS = 2000
 
 
 class TooManyRows(ValueError):
-    """More rows hang together than are projected onto."""
+    """A component has too many rows for projections."""
 
 
 cdef class Polyhedron:
@@ -35,7 +35,7 @@ cdef class Polyhedron:
     Raises
     ------
     TooManyRows
-        When more than 2000 rows hang together.
+        When a component has more than 2000 rows.
 
     Examples
     --------
@@ -117,7 +117,7 @@ cdef class Polyhedron:
             raise ValueError(f"w: found shape {tuple(shape)}, the rows have {self.dim} weights")
 
     def restore(self, multipliers):
-        """Go on from the multipliers of a checkpoint."""
+        """Continue from the multipliers of a checkpoint."""
         if np.shape(multipliers) != (self.n_rows,) or not np.isfinite(multipliers).all():
             raise ValueError(
                 f"the checkpoint has multipliers of shape {np.shape(multipliers)}, expected "
@@ -192,7 +192,7 @@ cdef class Polyhedron:
                     z[k] = self.distance[chosen[k]]
                 self._solve(n, r, z, True)
                 self._solve(n, r, z, False)
-                # As far as no multiplier turns negative.
+                # As far as no multiplier becomes negative.
                 step, last = 1, -1
                 for k in range(n):
                     j = chosen[k]
@@ -206,7 +206,7 @@ cdef class Polyhedron:
                 if last < 0:
                     break
                 if chosen[last] == entered:
-                    self.barred[entered] = 1    # only rounding said that it was violated
+                    self.barred[entered] = 1    # violated only by rounding
                 mu[chosen[last]] = 0
                 kept = 0
                 for k in range(n):
@@ -220,7 +220,7 @@ cdef class Polyhedron:
             if entered >= 0 and not self.barred[entered]:
                 for j in range(r):
                     self.barred[j] = 0
-            # The row that is violated most.
+            # The most violated row.
             entered, best = -1, ROUNDING * size
             for j in range(r):
                 if mu[j] != 0 or equal[j] or self.barred[j]:
@@ -243,7 +243,7 @@ cdef class Polyhedron:
                 chosen[n] = entered
                 n += 1
                 continue
-            # The chosen ones span it: it takes the place of the first whose multiplier reaches 0.
+            # The chosen rows span it: it replaces the first whose multiplier reaches 0.
             self._solve(n, r, z, False)
             step, last = 0, -1
             for k in range(n):

@@ -20,7 +20,7 @@ cdef struct Space:
 
 
 cdef class SGDLoop(BatchLoop):
-    """State and inner loop of SGD: a step costs the non-zeros of its example, whatever ``dim``.
+    """State and inner loop of SGD: a step costs the non-zeros of its example, for any ``dim``.
 
     ``w = scale * v`` on penalised coordinates, so that shrinking is one multiplication.  With
     weights ``c_t`` of the iterates and ``S_t = sum_{k<=t} c_k scale_k`` their weighted sum is
@@ -59,11 +59,11 @@ cdef class SGDLoop(BatchLoop):
     cdef double scale, scale_sum, mass, norm, free_step
     cdef readonly double alpha, t0
     cdef readonly int64_t t
-    # How many steps ended outside of the ball.
+    # Number of steps that ended outside of the ball.
     cdef readonly int64_t projections
-    # Where w has to lie; None for anywhere.
+    # The feasible set of w; None: unconstrained.
     cdef readonly Polyhedron feasible
-    # What run() is given, and what it returns.
+    # Arguments and results of run().
     cdef double power, radius, total, constant
     cdef bint averaging
     cdef long calls
@@ -80,7 +80,7 @@ cdef class SGDLoop(BatchLoop):
 
     def bind(self, LinearPotentials potentials not None, Surrogate surrogate not None, labels,
              weights):
-        """Work on these examples from now on.
+        """Set the examples.
 
         Parameters
         ----------
@@ -103,7 +103,7 @@ cdef class SGDLoop(BatchLoop):
         self.reserve(self.n, 1, 1)
 
     def reserve(self, Py_ssize_t n, Py_ssize_t threads, Py_ssize_t batch):
-        """Make room for so many examples, threads, and steps of a batch; see the base."""
+        """Allocate memory for examples, threads, and steps of a batch; see the base."""
         cdef Py_ssize_t k, entries = self.surrogate.max_entries + 1
         BatchLoop.reserve(self, n, threads, batch)
         if threads > self.n_spaces:
@@ -134,7 +134,7 @@ cdef class SGDLoop(BatchLoop):
         self.scale = 1
 
     def restart(self, w, double t0):
-        """Start from w with the steps that follow t0 others; the average begins anew.
+        """Start from w with the step sizes after t0 steps; restart the average.
 
         Parameters
         ----------
@@ -158,7 +158,7 @@ cdef class SGDLoop(BatchLoop):
         return total / self.mass
 
     def forget_average(self):
-        """Begin the average anew."""
+        """Restart the average."""
         self.lag[:] = 0
         self.free_sum[:] = 0
         self.scale_sum = self.mass = 0
@@ -198,7 +198,7 @@ cdef class SGDLoop(BatchLoop):
         radius : float
             Project the penalised part of w on the ball of this radius; 0 for none.
         batch : int, default=1
-            Examples whose cuts are those at the same w; their steps follow one after the other.
+            Number of examples whose cuts are taken at the same w; their steps follow sequentially.
         team : Team, optional
             Threads that share the cuts of a batch, made for this loop.
 
@@ -228,7 +228,7 @@ cdef class SGDLoop(BatchLoop):
         return self.potentials.theta_size(i)
 
     cdef int propose(self, Py_ssize_t slot, Py_ssize_t i, Py_ssize_t thread) except -1 nogil:
-        """Cut at the present w."""
+        """Take a cut at the current w."""
         cdef Cut* cut = &self.cuts[slot]
         cdef double* theta = self.spaces[thread].theta
         cut.nnz = cut.calls = 0
@@ -316,7 +316,7 @@ cdef class SGDLoop(BatchLoop):
         self.potentials.clear_gram(i, cut.nnz, cut.index, u)
 
     cdef void _rescale(self) noexcept nogil:
-        """Set v to w and scale to 1; the average stays."""
+        """Set v to w and scale to 1; the average is unchanged."""
         cdef Py_ssize_t j
         for j in range(self.dim):
             self.v_view[j] *= self.scale

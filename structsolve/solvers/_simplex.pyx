@@ -1,4 +1,4 @@
-"""Block-coordinate ascent whose block steps are exact: one label per example, no parts to share.
+"""Block-coordinate ascent with exact block steps, for one label per example and no shared parts.
 
 The cuts of an example are ``(e_truth - e_y, b_y)``, so its dual variable is a point of the
 simplex and its Gram matrix a multiple of the identity; the block problem of the dual is then a
@@ -37,24 +37,24 @@ cdef extern from "structsolve/simd/prefetch.h" nogil:
 
 
 cdef double SMALLEST = 1e-15     # weights of the truth below it are rounding
-# Labels are kept that would have weight if they scored more by this share of the curvature.
+# Labels are kept if they would get weight when scoring more by this share of the curvature.
 cdef double MARGIN = 0.05
 # Steps of full and of cheap visits, in units of the exact one: between 0 and 2 the dual never
 # falls, and over-relaxed steps converge faster.
 cdef double FULL_STEP = 1.2
 cdef double CHEAP_STEP = 1.7
-# Examples are awake where a label without weight would get some if it scored more by this share of
-# the largest loss.
+# Examples are awake if a label without weight would get some when scoring more by this share of the
+# largest loss.
 cdef double NEARLY = 0.1
-# Padded labels per kept label from which single columns are read instead of whole rows.
+# Ratio of padded to kept labels from which single columns are read instead of whole rows.
 cdef Py_ssize_t GATHER_BELOW = 6
 
 
 cdef class SimplexLoop(DualLoop):
     """State and inner loop of BCFW with exact steps; ``BlockLoop`` serves other spaces.
 
-    A full visit scores all labels and projects; the labels that are or could soon be in the
-    support are kept, and cheap visits score those alone.
+    A full visit scores all labels and projects; labels in the support, or close to it, are kept,
+    and cheap visits score only those.
 
     The potentials have one node per example and no shared or edge blocks, the surrogate
     ``has_simplex``.
@@ -128,7 +128,7 @@ cdef class SimplexLoop(DualLoop):
         order : ndarray of int64
             Examples to visit.
         full : bool
-            Score all labels; else those that a full visit has kept.
+            Score all labels; else those kept by a full visit.
         min_gain : float
             Smallest gap that is worth a step.
         """
@@ -178,29 +178,29 @@ cdef class SimplexLoop(DualLoop):
 
     def greedy(self, const int64_t[::1] chosen not None, double least, Py_ssize_t most,
                double goal=0.0):
-        """Take the steps of one or two examples that gain most, wherever they are (kernel models).
+        """Take the steps of one or two examples that gain most (kernel models).
 
-        Every step changes the scores of all chosen examples, so to look at them all costs little
-        more; see :class:`PairTables`.
+        Every step changes the scores of all chosen examples, so a search of all costs little more;
+        see :class:`PairTables`.
 
         Parameters
         ----------
         chosen : ndarray of int64
-            All examples, or those that the potentials were told to look at alone.
+            All examples, or those to which the potentials are restricted.
         least : float
-            Rise of the dual that ends it.
+            Stop at a smaller rise of the dual.
         most : int
-            Steps at most.
+            Maximum number of steps.
         goal : float, default=0
-            Sum of the chosen examples' gaps, with their weights, that ends it.
+            Stop at this weighted sum of the chosen examples' gaps.
 
         Returns
         -------
         steps : int
             Steps taken.
         gap : float
-            That sum behind the last of them.  ``moved`` tells then which examples have weight on
-            several labels, or could soon have.
+            That sum after the last step.  ``moved`` then marks examples with weight on several
+            labels, or close to it.
         """
         check_numbers(chosen, self.n, "chosen")
         cdef MercerRows rows = self.potentials.nodes
@@ -259,7 +259,7 @@ cdef class SimplexLoop(DualLoop):
         self.dense_buffer[block.truth] = rest if rest > SMALLEST else 0
 
     cdef int _store(self, Py_ssize_t i, const double* b) except -1 nogil:
-        """Take over the weights of all labels from dense_buffer, and clear it; those kept stay."""
+        """Move the weights of all labels from dense_buffer, and clear it; kept labels stay."""
         cdef Block* block = &self.blocks[i]
         cdef Py_ssize_t j, k
         cdef Entry* entry
@@ -344,7 +344,7 @@ cdef class SimplexLoop(DualLoop):
                                       &self.w_view[0] + self.potentials.node_start)
 
     cdef inline void _prefetch_row(self, Py_ssize_t i) noexcept nogil:
-        """Prefetch the first entries of a CSR row; hardware prefetches those behind them."""
+        """Prefetch the first entries of a CSR row; hardware prefetches the others."""
         cdef Py_ssize_t start = self.potentials.nodes.indptr[i]
         SS_PREFETCH(self.potentials.nodes.indices + start)
         SS_PREFETCH(self.potentials.nodes.indices + start + 16)
@@ -395,7 +395,7 @@ cdef class SimplexLoop(DualLoop):
 
     cdef Py_ssize_t _all_labels(self, Py_ssize_t i, const Block* block,
                                 double curvature) except -1 nogil:
-        """Score all labels; candidates are those that have weight or may get some."""
+        """Score all labels; candidates are labels that have weight or may get some."""
         cdef double* theta = &self.theta_buffer[0]
         cdef double* dense = &self.dense_buffer[0]
         cdef double* b = &self.b_buffer[0]
@@ -438,7 +438,7 @@ cdef class SimplexLoop(DualLoop):
         return m
 
     cdef Py_ssize_t _kept_labels(self, Py_ssize_t i, const Block* block) noexcept nogil:
-        """Score the candidates: the labels kept and, behind them, the truth."""
+        """Score the candidates: the kept labels, followed by the truth."""
         cdef double* theta = &self.theta_buffer[0]
         cdef double* scores = &self.score_buffer[0]
         cdef int* label = &self.label_buffer[0]

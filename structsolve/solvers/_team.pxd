@@ -18,7 +18,7 @@ cdef class Shared:
     cdef int piece(self, Py_ssize_t k, Py_ssize_t thread) except -1 nogil
 
 
-# One thread's place to sleep, on a cache line of its own.
+# One thread's lock for sleeping, on its own cache line.
 cdef struct Bed:
     int64_t asleep
     void* lock
@@ -35,8 +35,8 @@ cdef class Team:
     cdef bint working
     cdef object threads, errors, owner
 
-    # Do the pieces 0 .. n - 1 of the work, and return when all are done.  Where some fail, raises
-    # the error of the first.
+    # Do the pieces 0 .. n - 1 of the work, and return when all are done.  Raises the error of the
+    # first failed piece.
     cdef int share(self, Py_ssize_t n) except -1 nogil
     cdef void _do(self, Py_ssize_t k, Py_ssize_t thread) noexcept nogil
     cdef void _help(self, Py_ssize_t thread) noexcept nogil

@@ -2,9 +2,9 @@
 """Threads that share the pieces of a batch: thousands of batches a second, a few pieces each.
 
 The pieces of a batch are counted in one word, its *ticket*, from which every thread takes the next
-number.  Whoever shares a batch takes pieces like the others, and waits for pieces that were taken
-only: where the machine has no core to spare the helpers sleep, and nobody waits for them.  Threads
-without a piece spin for some microseconds, then sleep on a lock of the interpreter's.
+number.  The thread that shares a batch takes pieces like the others, and waits only for pieces that
+were taken: without a spare core the helpers sleep, and no thread waits for them.  Threads without a
+piece spin for some microseconds, then sleep on a lock of the interpreter's.
 """
 
 import threading
@@ -16,7 +16,7 @@ from cpython.pythread cimport (
     PyThread_acquire_lock, PyThread_allocate_lock, PyThread_free_lock, PyThread_release_lock,
     PyThread_type_lock, WAIT_LOCK)
 
-# Looks at a word before a thread goes to sleep: about as long as falling asleep and waking takes.
+# Spins before a thread sleeps: about the time of falling asleep and waking.
 cdef enum:
     LOOKS = 2000
     # A cache line, in words.
@@ -46,20 +46,20 @@ cdef int _piece(Shared work, Py_ssize_t k, Py_ssize_t thread) except -1 nogil:
 
 
 cdef int _pending() except -1:
-    """Return as a function does that has set an error."""
+    """Return the value of a function that has set an error."""
     return -1
 
 
 cdef inline int64_t _left(int64_t ticket) noexcept nogil:
-    """Pieces that nobody has taken."""
+    """Number of pieces not taken."""
     return ((ticket >> 16) & 0xffff) - (ticket & 0xffff)
 
 
 cdef class Team:
-    """Threads that share the pieces of batches, for as long as the team is entered (``with``).
+    """Threads that share the pieces of batches while the team is entered (``with``).
 
-    The thread that shares a batch is one of them.  Outside ``with`` it does all pieces itself, and
-    so do teams of one.
+    The thread that shares a batch is one of them.  Outside ``with``, and in teams of one, it does
+    all pieces.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ cdef class Team:
     Attributes
     ----------
     seconds : list of float
-        CPU seconds of each helper so far, those that it spun included.
+        CPU seconds of each helper so far, including spinning.
     """
 
     def __cinit__(self, Shared work not None, Py_ssize_t size):
@@ -162,7 +162,7 @@ cdef class Team:
         return 0
 
     cdef void _do(self, Py_ssize_t k, Py_ssize_t thread) noexcept nogil:
-        """Do piece k; note the error where it fails."""
+        """Do piece k; record an error."""
         if (<Attempt>_piece)(self.work, k, thread) < 0:
             with gil:
                 try:
@@ -193,16 +193,16 @@ cdef class Team:
                     looks = 0
 
     cdef bint _idle(self, Py_ssize_t thread, int64_t n) noexcept nogil:
-        """Is there nothing to do: for thread 0 before n pieces are done, for others before a batch."""
+        """Whether to wait: thread 0 until n pieces are done, others until there is a batch."""
         if thread == 0:
             return ss_load(&self.words[DONE]) < n
         return _left(ss_load(&self.words[TICKET])) == 0 and not ss_load(&self.words[STOP])
 
     cdef void _sleep(self, Py_ssize_t thread, int64_t n) noexcept nogil:
-        """Sleep until another wakes this thread, unless there is something to do already."""
+        """Sleep until another thread wakes this one, unless there is work."""
         cdef int64_t* asleep = &self.beds[thread].asleep
         ss_store(asleep, 1)
-        # Who wakes looks at `asleep` after the word has changed: one of both sees the other's.
+        # The waker reads `asleep` after changing the word, so one thread sees the other's change.
         if not self._idle(thread, n) and ss_swap(asleep, 1, 0):
             return
         PyThread_acquire_lock(self.beds[thread].lock, WAIT_LOCK)

@@ -1,4 +1,4 @@
-# What a visit of BCFW proposes: oracle calls and line searches at a w that stays.
+# Visits of BCFW: oracle calls and line searches at a fixed w.
 from libc.stdint cimport int64_t
 from ..surrogates.base cimport Cut
 from ._cuts cimport CutHead, CutStore
@@ -23,9 +23,9 @@ cdef struct Space:
     char* work
     CutHead** heads
 
-# One visit: the step that it proposes is the change of p_i, n_changed entries.
+# One visit, which proposes a change of p_i with n_changed entries.
 cdef struct Visit:
-    bint skipped            # nothing to look at
+    bint skipped            # nothing to do
     bint moved              # the cuts have the weights of the whole step
     bint open               # ... or wait for their share of it, and to be pruned
     int calls
@@ -38,7 +38,7 @@ cdef struct Visit:
     double* before              # weights of the cuts before the step
     double[7] padding           # no cache line is of two threads
 
-# What run() is given.
+# Arguments of run().
 cdef struct Settings:
     int max_calls, max_steps, max_age
     bint pairwise, averaging

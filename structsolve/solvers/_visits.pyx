@@ -1,4 +1,4 @@
-"""One visit of BCFW: what the oracle and line searches over the kept cuts propose at a given w."""
+"""One visit of BCFW: proposals of the oracle and line searches over the kept cuts at a given w."""
 
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, realloc
@@ -16,15 +16,15 @@ cdef extern from "structsolve/simd/prefetch.h" nogil:
 # Cache lines of one array that are fetched.
 cdef Py_ssize_t LINES = 24
 
-# Cuts are kept as Phi' p where theta is so many times longer than w.
+# Cuts are kept as Phi' p if theta is this many times longer than w.
 cdef Py_ssize_t SHORT = 2
 
 
 cdef class VisitLoop(DualLoop):
-    """The cuts of every example, and the visits to those of a batch, which threads may share.
+    """The cuts of every example, and the visits of a batch, which threads may share.
 
-    A visit reads w and changes nothing but its own example's cuts: visits to different examples
-    have the same outcome in any order and in any thread.
+    A visit reads w and changes only its own example's cuts, so visits to different examples have
+    the same result in any order and thread.
     """
 
     def __init__(self, LinearPotentials potentials not None, Surrogate surrogate not None, labels,
@@ -40,7 +40,7 @@ cdef class VisitLoop(DualLoop):
         free(self.spaces)
 
     def reserve(self, Py_ssize_t n, Py_ssize_t threads, Py_ssize_t batch):
-        """Make room for so many examples, threads, and visits of a batch; see the base."""
+        """Allocate memory for examples, threads, and visits of a batch; see the base."""
         cdef Py_ssize_t theta = self.potentials.max_theta + 8, cuts = self.max_cuts + 8, k
         cdef Py_ssize_t entries = self.surrogate.max_entries + 1
         cdef Space* space
@@ -99,7 +99,7 @@ cdef class VisitLoop(DualLoop):
             _fetch(cuts.gram, cuts.side * cuts.side * sizeof(double))
 
     cdef int finish(self, Py_ssize_t slot, Py_ssize_t i, Py_ssize_t thread) except -1 nogil:
-        """Give the cuts their part of the step, and drop those that have been idle for long."""
+        """Give the cuts their share of the step, and drop long idle ones."""
         cdef Visit* visit = &self.visits[slot]
         cdef CutHead** heads = self.spaces[thread].heads
         cdef Py_ssize_t j, m
@@ -149,7 +149,7 @@ cdef class VisitLoop(DualLoop):
             entries += heads[j].nnz
         if self.short or (max_calls == 0 and 8 * entries < (
                 self.potentials.theta_size(i) - self.potentials.shared_size)):
-            # Few parts of many: score only those that the kept cuts touch.
+            # With few parts of many, score only those of the kept cuts.
             for j in range(m):
                 slopes[j] = self._slope(i, heads[j], &self.w_view[0])
             if max_calls > 0:
@@ -224,7 +224,7 @@ cdef class VisitLoop(DualLoop):
         visit.n_changed = n
 
     cdef double _slope(self, Py_ssize_t i, CutHead* head, const double* w) noexcept nogil:
-        """What a cut says of H_i at w."""
+        """The value of a cut at w."""
         if self.short:
             return slope(head, w)
         return head.b - self.potentials.dot(i, head.nnz, cut_index(head), cut_values(head), w)
@@ -235,7 +235,7 @@ cdef class VisitLoop(DualLoop):
         return slope(head, &self.w_view[0] if self.short else theta)
 
     cdef void _shorten(self, Py_ssize_t i, Cut* cut, Space* space) noexcept nogil:
-        """Turn a cut of the surrogate into one over the entries of w."""
+        """Convert a cut of the surrogate to the entries of w."""
         cdef Py_ssize_t k, dim = self.potentials.dim
         self.potentials.add(i, cut.nnz, cut.index, cut.value, 1.0, space.z)
         for k in range(dim):

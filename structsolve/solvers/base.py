@@ -1,4 +1,4 @@
-"""Solvers: parameters, and a run that makes passes and knows its certificate."""
+"""Solvers: parameters, and runs that make passes and certificates."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ class Start:
         All randomness of the run.
     n_jobs : int
     w : ndarray of shape (dim,), optional
-        Weights to start from, where the solver can use them.
+        Weights to start from, if the solver can use them.
     tol : float
-        Relative gap at which the driver stops; a run may certify when it comes near.
+        Relative gap at which the driver stops; a run may certify when it is near.
     """
 
     problem: Problem
@@ -69,7 +69,7 @@ class Run:
     Attributes
     ----------
     given : Start
-        The start of the run; its problem is that of the present examples.
+        The start of the run; its problem is that of the current examples.
     """
 
     given: Start
@@ -77,14 +77,14 @@ class Run:
     best_w: np.ndarray
     #: Examples come in batches, and no batch is seen again.
     streams: bool = False
-    #: Bounds of every H_i at ``best_w``; None where they were not computed here.
+    #: Bounds of every H_i at ``best_w``; None if not computed here.
     best_bounds: np.ndarray | None = None
 
     #: The least primal of the last candidates.
     present: float = np.inf
 
     def _keep_best(self, candidates: Iterable[np.ndarray]) -> int:
-        """Keep the weights of least primal, these or earlier ones; return the oracle calls."""
+        """Keep the weights of least primal, new or earlier; return the oracle calls."""
         given, spent, self.present = self.given, 0, np.inf
         for w in candidates:
             if not np.isfinite(w).all():
@@ -109,7 +109,7 @@ class Run:
         return None
 
     def _contradicted(self, known: np.ndarray) -> str | None:
-        """Return where kept cuts prove values of H_i at ``best_w`` above their bounds."""
+        """Describe kept cuts that prove values of H_i at ``best_w`` above their bounds."""
         if self.best_bounds is None:
             return None
         more = known - self.best_bounds
@@ -157,7 +157,7 @@ class Run:
         Returns
         -------
         dict of str to int
-            Empty where a run does not count them.
+            Empty if a run does not count them.
         """
         return {}
 
@@ -190,17 +190,17 @@ class Solver(Params):
     ----------
     name : str
     free_coordinates : bool
-        It can leave coordinates unpenalised.
+        Can leave coordinates unpenalised.
     incremental : bool
-        It can take steps on examples that it will not see again (``partial_fit``).
+        Can take steps on examples that are seen only once (``partial_fit``).
     needs_convex : bool
         Needs cuts that lie below the surrogate everywhere.
     needs_dual : bool
-        It needs a surrogate with a dual, affine in the margin.
+        Needs a surrogate with a dual, affine in the margin.
     needs_weights : bool
         Updates feature weights, which kernel models do not have.
     uses_gram : bool
-        Its steps read the Gram matrices of the examples.
+        Uses the Gram matrices of the examples.
     """
 
     name = "solver"
@@ -261,7 +261,7 @@ class Solver(Params):
             )
 
     def check_kernel(self) -> None:
-        """Raise ValueError where this solver cannot train a kernel model."""
+        """Raise ValueError if this solver cannot train a kernel model."""
         if self.needs_weights:
             raise ValueError(
                 f"solver {self.name!r} moves weights of features, which a kernel model does not "

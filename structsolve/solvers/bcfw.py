@@ -24,7 +24,7 @@ from .base import (
 from .problem import Problem
 from .weight_constraints import assemble
 
-# The average begins anew after pass b, then whenever the passes have become a-fold and b more.
+# The average restarts after pass b, then whenever the number of passes is a-fold plus b.
 WINDOW = (1.5, 8)
 # Share of the mean gap below which a cheap visit makes no step; exact steps are cheaper.
 SMALL_GAIN = 0.01
@@ -45,10 +45,11 @@ class BCFW(Solver):
     Parameters
     ----------
     steps : {"auto", "pairwise", "frank-wolfe", "exact"}
-        Move weight from the worst cut to the best, or from all to the best.  "exact" maximises
-        the dual over the whole variable of an example, which is a projection onto the simplex
-        where labels share no parts (``multiclass``); "auto" does so wherever it can, else pairwise;
-        estimators then train the smooth ``crf`` with :class:`GBCFW`, as ``solver_`` shows.
+        "pairwise": move weight from the worst cut to the best; "frank-wolfe": from all cuts.
+        "exact" maximises the dual over the whole variable of an example, which is a projection onto
+        the simplex if labels share no parts (``multiclass``). "auto": "exact" if possible, else
+        "pairwise"; estimators then train the smooth ``crf`` with :class:`GBCFW`, as ``solver_``
+        shows.
     oracle_calls : int, default=1
         Maximum oracle calls per visit in an oracle pass; each uses the scores after the previous
         steps.
@@ -77,7 +78,7 @@ class BCFW(Solver):
     constraints : list of SuperModular, LinearConstraint or WeightBounds, optional
         Constraints on w, as for :class:`CuttingPlane`; see Notes.
     batch : int, default=1
-        Examples that are visited at the same w, in ``n_jobs`` threads; see Notes.  Exact steps are
+        Number of examples visited at the same w, in ``n_jobs`` threads; see Notes.  Exact steps are
         taken one at a time.
 
     Notes
@@ -88,14 +89,14 @@ class BCFW(Solver):
 
     where ``g_i`` is the example's mixture of cuts.  Its best value for given ``g`` makes w the
     projection of ``sum_i u_i g_i / alpha`` onto the polyhedron: that step follows each visit, so
-    that the oracle sees weights that satisfy all rows, and the gap is certified as usual.
+    the oracle gets weights that satisfy all rows, and the gap is certified as usual.
 
     With ``batch > 1`` the visits of a batch (oracle, cuts, line searches) use the w at the start of
     the batch and may run on any thread.  Their steps are then taken in order: a step
-    ``sum_i u_i g_i += gamma d`` has the share ``gamma = clip(slope / curvature, 0, 1)`` at which
-    the dual is largest on its way, with the slope at the w of that moment.  The dual therefore
-    never decreases, and the number of threads does not change the result. Drawing an example again
-    ends the batch.
+    ``sum_i u_i g_i += gamma d`` has the share ``gamma = clip(slope / curvature, 0, 1)`` that
+    maximises the dual along it, with the slope at the current w.  The dual therefore never
+    decreases, and the number of threads does not change the result.  Drawing an example again ends
+    the batch.
 
     Examples
     --------
@@ -159,7 +160,7 @@ class BCFW(Solver):
         if self.constraints and self.oracle_calls > 1:
             raise ValueError(
                 f"BCFW: oracle_calls is {self.oracle_calls}, expected 1 with constraints: w is "
-                "brought back to them between visits, not within"
+                "projected onto them between visits, not within"
             )
         self.check(start.problem)
         return BCFWRun(self, start)
@@ -191,7 +192,7 @@ def simplex_duals(problem: Problem) -> bool:
         and potentials.max_nodes <= 1
         and not potentials.shared_size
         and not potentials.edge_size
-        # The step is a projection onto the simplex where the features of all labels have one norm.
+        # The step is a projection onto the simplex if the features of all labels have one norm.
         and potentials.node_scale is None
     )
 
@@ -201,7 +202,7 @@ def _exact_steps(steps: str, problem: Problem, constrained: bool) -> bool:
     can = simplex_duals(problem)
     if steps == "exact" and constrained:
         raise ValueError(
-            "BCFW: steps is 'exact', which constraints leave no room for: w is projected after a "
+            "BCFW: steps is 'exact', which constraints exclude: w is projected after a "
             "step; use steps='pairwise'"
         )
     can = can and not constrained
@@ -343,7 +344,7 @@ class BCFWRun(Run):
 
     @contextmanager
     def _focus(self, chosen: np.ndarray) -> Iterator[None]:
-        """Visit only these examples meanwhile; faster where only kernel values are needed.
+        """Visit only these examples meanwhile; faster if only kernel values are needed.
 
         The average counts all such passes as one.
         """
@@ -363,8 +364,8 @@ class BCFWRun(Run):
 
     def _pass(self, order: np.ndarray, calls: int, min_gain: float = 0.0) -> tuple[float, int]:
         solver, loop = self.solver, self.loop
-        # Where w is small beside the data, the average takes cheap and exact passes whole; those in
-        # batches too, whose threads would wait for it.
+        # If w is small beside the data, the average takes cheap and exact passes as a whole; also
+        # passes in batches, whose threads would wait for it.
         averaging = solver.averaging and not self.focused
         small = self.given.problem.dim <= 16 * len(order)
         whole = averaging and small and (self.exact or calls == 0 or solver.batch > 1)
@@ -477,13 +478,13 @@ class BCFWRun(Run):
         primal: float,
         duals: dict[str, np.ndarray] | None = None,
     ) -> None:
-        """Begin with the dual variables of a run on the same examples, changed a little since.
+        """Start from the dual variables of a run on the same, slightly changed examples.
 
         Parameters
         ----------
         other : BCFWRun
         w : ndarray of shape (dim,)
-            Weights of this problem: the run ends with no worse ones.
+            Weights of this problem; the run ends with no worse ones.
         primal : float
             The objective there.
         duals : dict of str to ndarray, optional

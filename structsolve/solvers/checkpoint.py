@@ -13,7 +13,7 @@ import numpy as np
 
 from ..utils import container
 
-# A checkpoint is written when this many times the duration of the last write have gone by.
+# A checkpoint is written when this many times the duration of the last write have passed.
 PAUSE = 20
 _OUTER = "outer_"
 Content = tuple[dict[str, Any], dict[str, np.ndarray]]
@@ -37,7 +37,7 @@ class Checkpoint:
     error : str or None
         Why the last write failed, if it did.
     outer : callable or None
-        Returns the meta and the arrays of a loop around the runs, which are kept with each run's.
+        Returns the meta and the arrays of a loop around the runs, which are stored with each run's.
 
     Raises
     ------
@@ -62,7 +62,7 @@ class Checkpoint:
         self._is_read = False
         self._held: Content | None = None
         self._written_at, self._seconds = -np.inf, 0.0
-        # A mistake in the path is reported before hours of training, not after.
+        # Report a wrong path before training.
         folder = os.path.dirname(os.path.realpath(self.path))
         if not os.path.isdir(folder):
             raise FileNotFoundError(
@@ -86,7 +86,7 @@ class Checkpoint:
         return None if held is None else (held[0]["content"], held[1])
 
     def read_outer(self) -> Content | None:
-        """Return what `outer` gave when the file was written.
+        """Return the result of `outer` when the file was written.
 
         Returns
         -------
@@ -165,7 +165,7 @@ class Checkpoint:
         self._seconds = self._written_at - begun
 
     def close(self) -> None:
-        """Warn where the file does not hold the end of the run."""
+        """Warn if the file does not contain the end of the run."""
         if self.error is not None:
             warnings.warn(
                 f"checkpoint {self.path!r} does not hold the end of this run: its last write "
@@ -176,7 +176,7 @@ class Checkpoint:
 
 
 def check_state(given: Content, fresh: Content) -> None:
-    """Raise ValueError where entries of a checkpoint differ in type from those of a new run.
+    """Raise ValueError if entries of a checkpoint differ in type from those of a new run.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Chooses the solver where the settings leave it open."""
+"""Choice of the solver if the settings leave it open."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def choose_solver(solver: Solver, problem: Problem) -> Solver:
         return solver
     solver.check(problem)
     if solver.constraints:
-        return solver  # GBCFW knows none
+        return solver  # GBCFW supports none
     return GBCFW(
         sampling=solver.sampling,
         averaging=solver.averaging,

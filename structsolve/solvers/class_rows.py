@@ -1,4 +1,4 @@
-"""Rows with one of K classes, written out: scores, sums and Newton systems of all their labels."""
+"""Rows with one of K classes, enumerated: scores, sums and Newton systems of all their labels."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from ..structure.calls import augment, encode
 from .problem import Problem
 
-# Singular values of less than this share of the largest are what rounding leaves of zeros.
+# Singular values below this share of the largest are rounding.
 RANK = 1e-15
-# Scores that are compared with losses are off by such a share of them.
+# Relative error of scores that are compared with losses.
 ROUNDING = 1e-15
-# Added to a diagonal of ones, until the system can be solved.
+# Added to a diagonal of ones until the system can be solved.
 RIDGES = (0.0, 1e-14, 1e-12, 1e-10)
-# Trials of a step, each half as long as the one before; after those rounding has the upper hand.
+# Trials of a step, each half as long as the one before; after those, rounding dominates.
 MOST_HALVINGS = 40
 
 
 def row_sums(table: np.ndarray) -> np.ndarray:
-    """Return the sums of the rows: a product is quicker than sums of a few.
+    """Return the sums of the rows, by a product, which is faster for few columns.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def row_sums(table: np.ndarray) -> np.ndarray:
 
 
 class ClassRows:
-    """The classes of every row of a weight above 0, written out: their parts, losses and weights.
+    """The enumerated classes of all rows of positive weight: their parts, losses and weights.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class ClassRows:
     u : ndarray of shape (n, 1)
         Weights of the rows.
     basis : ndarray
-        Columns are the directions of which weights without padding are made; all of them, until
+        Columns are directions that span the weights without padding; all of them, until
         :meth:`turned`.
     """
 
@@ -182,7 +182,7 @@ class ClassRows:
         return out
 
     def padded(self, v: np.ndarray) -> np.ndarray:
-        """Return weights as a solver holds them.
+        """Return weights in the solver's form.
 
         Parameters
         ----------
@@ -198,11 +198,11 @@ class ClassRows:
         return w
 
     def turned(self) -> ClassRows:
-        """Return the same rows in orthonormal directions that keep large and small features apart.
+        """Return the same rows in orthonormal directions that separate large and small features.
 
-        Features of a large mean, or nearly the same, differ by little of what they are: a Newton
-        system of their products has lost that.  In the directions of a singular value
-        decomposition it is a column of its own.  Directions in which no row moves are left out.
+        Features of a large mean, or nearly equal features, have small differences, which a Newton
+        system of their products loses.  In the directions of a singular value decomposition they
+        are a separate column.  Directions without variation are left out.
 
         Returns
         -------
@@ -243,7 +243,7 @@ def _directions(table: np.ndarray) -> np.ndarray:
 
 
 def factor_system(H: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """Return what solves a Newton system, or one with a little more on the diagonal.
+    """Return a function that solves a Newton system, with a larger diagonal if needed.
 
     Parameters
     ----------
@@ -257,7 +257,7 @@ def factor_system(H: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     Raises
     ------
     LinAlgError
-        When rounding has spoilt it.
+        When rounding makes it unsolvable.
     """
     scale = 1 / np.sqrt(np.diagonal(H))
     H = H * scale * scale[:, None]

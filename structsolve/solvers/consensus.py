@@ -17,9 +17,9 @@ from .problem import Problem
 class ConsensusADMM(Solver):
     """Consensus ADMM over shards (Boyd et al. 2011, section 7), with a certified gap.
 
-    Every shard k has its own weights, which a penalty draws to the consensus z.  A round sends z
-    out; the shard minimises ``rho/2 |w - z + y_k|^2 + sum_i u_i H_i(w)`` over its examples by one
-    pass of block-coordinate steps, which start from its dual variables, and answers with
+    Every shard k has its own weights, which a penalty pulls towards the consensus z.  A round sends
+    z out; the shard minimises ``rho/2 |w - z + y_k|^2 + sum_i u_i H_i(w)`` over its examples by one
+    pass of block-coordinate steps, which start from its dual variables, and returns
     ``own_k = (1/rho) sum_i u_i Phi_i' p_i``: one vector down and one up.  As
     ``w_k = z - y_k + own_k``, the sums of ``own_k`` and of ``y_k`` are all that z needs,
 
@@ -28,18 +28,18 @@ class ConsensusADMM(Solver):
     Dual variables of the shards are feasible for the problem of all examples: the dual at
     ``sum_k rho own_k / alpha`` is a bound after every round, and one pass at z gives the primal.
 
-    In round 0 each shard trains for itself for ``first_passes`` (``rho = alpha / K``); z then is
+    In round 0 each shard trains separately for ``first_passes`` (``rho = alpha / K``); z is then
     the mean of their models.
 
-    In one process, threads run the shards: with ``n_jobs=4`` four shards run at a time and wait for
-    each other once a round.
+    In one process, threads run the shards: with ``n_jobs=4`` four shards run at a time and
+    synchronise once a round.
 
     Parameters
     ----------
     n_shards : int, default=4
-        Parts into which the examples are drawn at random, in one process: at least the number of
-        threads that are to work.  The result depends on it within ``tol``, and not on ``n_jobs``.
-        On a Dask cluster the estimator's ``n_shards`` counts.
+        Number of random parts of the examples in one process, at least the number of threads.  The
+        result depends on it within ``tol``, but not on ``n_jobs``.  On a Dask cluster the
+        estimator's ``n_shards`` is used.
     penalty : float, optional
         rho in units of ``alpha / K``.  By default the geometric mean of the curvatures of
         regulariser and loss, ``rho = sqrt(alpha L / K)``, with L a fixed share of ``|g|^2 / b`` of
@@ -53,8 +53,8 @@ class ConsensusADMM(Solver):
     first_passes : int, default=5
         ... and in round 0.
     certify_every : int, default=10
-        Most rounds between two certificates: the next comes half way to the round in which the
-        gap, as it fell between the last two, would reach the tolerance.
+        Maximum number of rounds between two certificates: the next one is half way to the round in
+        which the gap, at its last rate, would reach the tolerance.
     metric : {"identity", "spectral", "auto"}, default="identity"
         Coordinates in which shards agree. "spectral" turns node features to the eigenvectors of
         their covariance and scales them (``structsolve.solvers.metric``):
@@ -65,9 +65,9 @@ class ConsensusADMM(Solver):
     Notes
     -----
     Rounds grow with the number of shards and, more so, where alpha is small, or where most weights
-    are of features that few shards have: with words as features :class:`BCFW` is quicker.
-    ``docs/solvers`` has figures.  The intercept has to be penalised, and weights have no
-    constraints: for those, :class:`CuttingPlane`.
+    are of features that few shards have: with words as features :class:`BCFW` is faster (figures in
+    ``docs/solvers``).  The intercept must be penalised, and weights cannot be constrained: for
+    those, use :class:`CuttingPlane`.
 
     Examples
     --------

@@ -14,9 +14,9 @@ from .shard_engine import Engine, ThreadEngine
 
 # Averages weigh round r by r to this power: about the last seventh of the rounds counts.
 DECAY = 6
-# The next certificate comes after this share of the rounds that the gap still needs.
+# The next certificate follows after this share of the rounds that the gap still needs.
 SHARE = 0.5
-# Rounds to it while there was only one.
+# Rounds to the second certificate.
 SOON = 3
 # Curvature of the loss in a typical direction, as a share of |g|^2 / b of its cut at w = 0.
 TYPICAL = 0.004
@@ -62,7 +62,7 @@ class ConsensusRun(Run):
         self._begin()
 
     def _begin(self) -> None:
-        """Begin with shards that have made no round."""
+        """Start with shards before their first round."""
         dim = self.given.problem.dim
         self.z, self.y_sum, self.average = np.zeros(dim), np.zeros(dim), np.zeros(dim)
         self.dual_w, self.dual_average, self.b_average = np.zeros(dim), np.zeros(dim), 0.0
@@ -72,7 +72,7 @@ class ConsensusRun(Run):
         self.fresh = self.torn = False
 
     def _set_penalty(self) -> None:
-        """Set rho for the present alpha."""
+        """Set rho for the current alpha."""
         alpha, factor = self.given.alpha, self.solver.penalty
         self.first_rho = alpha / self.shards
         if factor is None:
@@ -136,7 +136,7 @@ class ConsensusRun(Run):
         self._begin()
 
     def _take(self, answer: Answer, rho: float) -> None:
-        """Move the consensus; note the dual."""
+        """Move the consensus; record the dual."""
         alpha, K = self.given.alpha, self.shards
         own, b = answer.sums[0], float(answer.sums[1])
         squares = 1.0 if self.metric is None else self.metric.squares
@@ -147,7 +147,7 @@ class ConsensusRun(Run):
             self.y_sum *= 1 - relax
             self.y_sum += relax * own
             self.y_sum += K * self.z
-            # Not in place: shards have the last z.
+            # Not in place: shards hold the last z.
             self.z = self.y_sum * share
             self.y_sum *= 1 - K * share
             self._note_imbalance(float(answer.sums[3]), apart, self.z - old)
@@ -177,7 +177,7 @@ class ConsensusRun(Run):
             self.imbalance += RECENT * self.trend
 
     def _balance(self) -> None:
-        """Change the penalty where shards stay far apart, or the consensus is slow."""
+        """Change the penalty if shards stay far apart, or the consensus is slow."""
         least = FIRST if self.stronger == 1 else SETTLED
         if self.solver.penalty is not None or self.rounds < self.unchanged_from + least:
             return
@@ -189,7 +189,7 @@ class ConsensusRun(Run):
         self._change_penalty()
 
     def _change_penalty(self) -> None:
-        """Set rho anew; the shards begin again from their dual variables."""
+        """Change rho; the shards restart from their dual variables."""
         self._set_penalty()
         # The consensus stays; every y is that of its shard's dual variables.
         self.y_sum = self.dual_w * (self.given.alpha / self.rho)
@@ -230,7 +230,7 @@ class ConsensusRun(Run):
         }
 
     def _rounds_ahead(self, gap: float) -> int:
-        """Return the rounds to the next certificate, and note this one."""
+        """Return the rounds to the next certificate, and record this one."""
         (before, wide), self.certified = self.certified, (self.rounds, gap)
         most = self.solver.certify_every
         enough = self.given.tol * abs(self.best_primal)

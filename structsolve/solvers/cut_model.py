@@ -18,7 +18,7 @@ class Model:
         Rows ``g_j``.
     b : ndarray of shape (m,)
     group : ndarray of int of shape (m,)
-        Which group each cut belongs to.
+        Group of each cut.
     caps : ndarray of shape (n_groups,)
         Weight of each group in the objective.
     alpha : float
@@ -26,7 +26,7 @@ class Model:
         Rows of the constraints on w; may have none.
     c : ndarray of shape (r,)
     equal : ndarray of bool of shape (r,)
-        Rows that are equations ``A w = c``.
+        Equations ``A w = c``.
     free : ndarray of int
         Coordinates of w outside the norm.
     box : float
@@ -34,7 +34,7 @@ class Model:
     scale : float
         Size of the objective; tolerances are relative to it.
     gram : ndarray of shape (r + m, r + m), optional
-        ``M M'`` without the free columns, where the caller keeps it.
+        ``M M'`` without the free columns, if the caller keeps it.
     """
 
     cuts: Any
@@ -91,7 +91,7 @@ class Model:
         return np.vstack([-self.A[:, which].toarray(), cuts]) if self.rows else cuts
 
     def units(self) -> np.ndarray:
-        """Return the size that each multiplier may be expected to have.
+        """Return the expected size of each multiplier.
 
         Returns
         -------

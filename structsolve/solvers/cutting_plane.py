@@ -19,8 +19,8 @@ from .weight_constraints import assemble
 LAST_PASSES, TOO_MANY = 30, 100
 # Examples at most, and numbers that their cuts of one pass may hold: the program stays small.
 FEW_EXAMPLES, MOST_NUMBERS = 100, 2_500_000
-# The step grows by a factor where the objective falls by so much of what the model had promised,
-# and is the first one again where it does not fall at all.
+# The step grows by a factor if the objective falls by this share of the predicted decrease, and
+# returns to the initial one if it does not fall.
 KEPT, LONGER = 0.8, 1.5
 
 
@@ -30,7 +30,7 @@ class CuttingPlane(Solver):
     A pass at fixed weights gives the primal exactly and a cut below the mean surrogate (one-slack,
     BMRM) or below the surrogate of each example (n-slack); a small quadratic program over all cuts
     so far gives the dual and the next weights.  Both ends of the gap are certified after every
-    pass.  It needs few passes where regularisation is strong, has certificates under linear
+    pass.  It needs few passes with strong regularisation, has certificates under linear
     constraints on the weights and with an unpenalised intercept, and runs its passes in ``n_jobs``
     threads with bit-identical results.
 
@@ -156,7 +156,7 @@ class CuttingPlaneRun(Run):
         return goal if np.isfinite(goal) else 0.0
 
     def model(self) -> Model:
-        """Return the present cutting-plane model.
+        """Return the current cutting-plane model.
 
         Returns
         -------
@@ -186,12 +186,12 @@ class CuttingPlaneRun(Run):
         if promised is not None:
             self._adapt_step(self.best_primal - primal, self.best_primal - promised)
         if self.best_primal == np.inf:
-            # Where the optimum is 0, accuracy is relative to the first primal.
+            # If the optimum is 0, accuracy is relative to the first primal.
             self.least = max(1e-6 * primal, 1e-300)
         if primal < self.best_primal:
             self.best_primal, self.best_w = primal, w.copy()
         begun = time.perf_counter()
-        # Where new cuts hardly raise the model, its minimiser is the next point.
+        # If new cuts hardly raise the model, its minimiser is the next point.
         failed = None
         try:
             self._minimise(1.0 if rise <= 0.1 * (self.best_primal - self.best_dual) else self.share)
@@ -223,7 +223,7 @@ class CuttingPlaneRun(Run):
             self.share = self.bundle.step
 
     def _split_where_slow(self, gap: float) -> None:
-        """Switch to one cut per example where one cut per pass would take too long."""
+        """Switch to one cut per example if one cut per pass would take too long."""
         self.gaps = [*self.gaps[-LAST_PASSES:], gap]
         goal = max(self.given.tol, 1e-12) * abs(self.best_primal)
         if not self._may_split() or len(self.gaps) <= LAST_PASSES or gap <= goal:
@@ -238,7 +238,7 @@ class CuttingPlaneRun(Run):
         return 2 <= problem.n <= min(FEW_EXAMPLES, MOST_NUMBERS // max(problem.dim, 1))
 
     def _split(self) -> None:
-        """Begin a model with cuts of single examples; bounds and weights stay."""
+        """Start a model with cuts of single examples; keep bounds and weights."""
         problem = self.given.problem
         parts = [(i, i + 1) for i in range(problem.n)]
         bundle = OneSlackBundle(problem.dim, self.constraints, self.inside, parts)
@@ -257,7 +257,7 @@ class CuttingPlaneRun(Run):
         used = solution.x[len(self.constraints.c) :] > 1e-9 * bundle.caps[bundle.group]
         bundle.idle = np.where(used, 0, bundle.idle + 1)
         stale = bundle.idle >= self.patience
-        # Dropping cuts while the dual stands still could go round in circles.
+        # Dropping cuts while the dual does not rise could cycle.
         if rose and stale.any():
             bundle.keep(~stale)
         self.next = self.w if share == 1 else (1 - share) * self.best_w + share * self.w

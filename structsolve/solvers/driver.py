@@ -43,7 +43,7 @@ class Outcome:
 
 @dataclass
 class Validation:
-    """A validation score of each certified pass; early stopping on it.
+    """A validation score of each certified pass, for early stopping.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def drive(
         Each gets the record of a pass, with ``weights`` (a function that returns a copy of the
         best weights); returning True ends training.
     validation : Validation, optional
-        Score the weights of each certified pass, and perhaps stop when that no longer improves.
+        Score the weights of each certified pass; optionally stop when the score no longer improves.
     checkpoint : path or Checkpoint, optional
         Resume from this file if it exists; write it during training. A failed write does not end
         training: a warning and ``checkpoint_error`` in the records report it.
@@ -226,7 +226,7 @@ def _evaluate(run: Run, w: np.ndarray, record: dict[str, Any]) -> None:
     """Make the last record that of the returned weights."""
     problem, given = run.given.problem, run.given
     if run.streams or not np.isfinite(record["primal"]):
-        return  # batches that were seen are gone; overflow is reported already
+        return  # earlier batches are gone; overflow is already reported
     primal, calls = getattr(run, "best_primal", np.inf), 0
     try:
         if not (np.isfinite(primal) and np.array_equal(w, run.best_w)):

@@ -71,7 +71,7 @@ class GBCFW(Solver):
         return GBCFWRun(self, start)
 
     def check(self, problem: Any) -> None:
-        """Raise ValueError where the surrogate gives no G along a segment."""
+        """Raise ValueError if the surrogate has no G along a segment."""
         super().check(problem)
         if not has_segments(problem.surrogate):
             projection = getattr(problem.surrogate, "projection", None)
@@ -91,8 +91,8 @@ class GBCFW(Solver):
 class SDCA(GBCFW):
     """Stochastic dual coordinate ascent for ``crf`` and ``sparsemap`` (Shalev-Shwartz, Zhang 2013).
 
-    Directions are as in :class:`GBCFW`.  The step maximises a quadratic below the dual, which
-    follows from how strongly concave G is, and needs no evaluation of G.
+    Directions are as in :class:`GBCFW`.  The step maximises a quadratic lower bound of the dual,
+    from the strong concavity of G, and needs no evaluation of G.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ class SDCA(GBCFW):
         self.batch = batch
 
     def check(self, problem: Any) -> None:
-        """Raise ValueError where G is not strongly concave."""
+        """Raise ValueError if G is not strongly concave."""
         super().check(problem)
         if not problem.surrogate.concave:
             raise ValueError(

@@ -12,15 +12,15 @@ from .class_rows import MOST_HALVINGS, ROUNDING, factor_system, row_sums
 from .newton import NewtonRun
 from .problem import Problem
 
-# Share of the way to the border of the orthant that a step goes.
+# Share of the way to the border of the orthant for a step.
 TO_BORDER = 0.995
-# A step is taken where the gap of the iterates falls by this share of what its slope promises, ...
+# A step is taken if the gap of the iterates falls by this share of the predicted decrease, ...
 SUFFICIENT = 1e-2
 # ... and no product q s is less than this share of their mean: steps from there stay long.
 NEAR_PATH = 1e-4
 # How far apart weights of rows are where the products follow them, and how far these do.
 APART, MOST_APART = 100, 1e8
-# The products that a step towards the path aims at, as a share of their mean.
+# Target of the products of a step towards the path, as a share of their mean.
 TO_PATH = 0.3
 # Newton systems are built from n rows of dim^2 numbers, iterates are n rows of K: where these are
 # at most so many numbers, "bcfw" leaves thresholds to interior-point steps.
@@ -31,9 +31,9 @@ class InteriorPoint(Solver):
     """Primal-dual interior-point steps on the margin's quadratic program (Mehrotra 1992).
 
     Each pass solves one Newton system, with one unknown per weight, twice. About twenty passes
-    reach any gap, however small alpha is. It is for rows with one of K classes, all of which are
-    enumerated, and for few weights: ``"ordinal"`` with thresholds, which ``BCFW(steps="auto")``
-    hands over, and ``"multiclass"`` with few features and classes.
+    reach any gap, however small alpha is. It suits rows with one of K classes, which are
+    enumerated, and few weights: ``"ordinal"`` with thresholds, for which ``BCFW(steps="auto")``
+    uses it, and ``"multiclass"`` with few features and classes.
 
     Notes
     -----
@@ -112,7 +112,7 @@ def suits(problem: Problem) -> bool:
     Returns
     -------
     bool
-        True for thresholds, where rows and weights are few enough.
+        True for thresholds with few enough rows and weights.
     """
     steps = getattr(problem.space, "steps", False)
     if not (_writes_out(problem) and steps and problem.penalty is None):
@@ -153,7 +153,7 @@ class InteriorPointRun(NewtonRun):
         super()._begin()
 
     def _reach(self, s: np.ndarray, ds: np.ndarray, dq: np.ndarray) -> float:
-        """Return how far a step may go, 1 at most, with slacks and q at least 0."""
+        """Return the largest step, at most 1, that keeps slacks and q at least 0."""
         worst = min(float((ds / s).min()), float((dq / self.q).min()))
         return 1.0 if worst >= -1 else -1 / worst
 
@@ -224,7 +224,7 @@ class InteriorPointRun(NewtonRun):
         return np.where(s > self.s / 2, s, self.s)
 
     def certify(self) -> dict[str, Any]:
-        """Return primal, dual and gap of the present w and q, or of better ones before."""
+        """Return primal, dual and gap of the current w and q, or of better earlier ones."""
         classes, alpha = self.classes, self.given.alpha
         of_q = classes.gather(self.q) / -alpha
         # The mixture of q and the truth with the largest dual.

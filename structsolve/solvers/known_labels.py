@@ -1,7 +1,7 @@
-"""Compares answers with labels that are known: truths of other examples, and other answers.
+"""Compares answers with known labels: truths of other examples, and other answers.
 
-An oracle that never finds some label is not exposed by its own answers. It is called at scores at
-which a known label is the best, and at those of the present weights: no label may score above the
+Its own answers do not expose an oracle that never finds some label.  It is called at scores at
+which a known label is best, and at the scores of the current weights: no label may score above the
 bound, and none may be missing among the k best.
 """
 
@@ -20,12 +20,12 @@ from .questions import ask, bound_of, operators_of
 # Examples whose labels are tried; of a label's size, so many at the weights; in a pass one example
 # is asked for FEW of them, and before a run ends a few examples for up to MORE.
 SAMPLED, TRIED, FEW, MORE = 64, 16, 2, 8
-# Labels that are asked for as the k best.
+# k of the k best.
 RANKED = 4
 
 
 class KnownLabels:
-    """Labels that examples may have, because others of the same size have them.
+    """Labels that examples may have because other examples of the same size have them.
 
     Parameters
     ----------
@@ -53,21 +53,21 @@ class KnownLabels:
         Returns
         -------
         list of ndarray of int32
-            Only where the space can check which labels are its own.
+            Empty unless the space can check its labels.
         """
         problem, truth = self.problem, _native(self.problem.examples.label(i))
         labels = [z for z in self.alike.get(len(truth), {}).values() if (z != truth).any()]
         return [z for z in labels[:TRIED] if problem.space.contains(z, problem.examples, i)]
 
     def fault(self, w: np.ndarray, count: int) -> str | None:
-        """Return what operators miss for the next examples.
+        """Describe what operators miss for the next examples.
 
         Parameters
         ----------
         w : ndarray of shape (dim,)
-            Present weights.
+            Current weights.
         count : int
-            How many examples.
+            Number of examples.
 
         Returns
         -------
@@ -125,7 +125,7 @@ class KnownLabels:
         return None
 
     def _near(self, i: int, label: np.ndarray) -> list[np.ndarray]:
-        """Return a label and some that differ from it in one node: the next best are often such."""
+        """Return a label and some that differ in one node, as the next best labels often do."""
         space, labels = self.problem.space, [label]
         if not self.alike or not isinstance(space, NodeSpace):
             return labels
@@ -140,7 +140,7 @@ class KnownLabels:
     def _scores(
         self, i: int, theta: np.ndarray, labels: list[np.ndarray]
     ) -> tuple[np.ndarray, float]:
-        """Return scores of labels, and what their rounding is relative to."""
+        """Return scores of labels, and the scale of their rounding."""
         scores, parts = [], 0.0
         for label in labels:
             index, value = calls.encode(self.problem.task.parts, i, label)
@@ -158,7 +158,7 @@ def _left_out(
     scores: np.ndarray,
     slack: float,
 ) -> str | None:
-    """Return which of the known labels should be among the k best, and is not."""
+    """Return a known label that should be among the k best and is missing."""
     labels, values = calls.kbest(operator, i, theta, RANKED)
     listed = {_native(label).tobytes() for label in labels}
     least = float(values[-1]) if len(values) == RANKED else -np.inf

@@ -16,13 +16,13 @@ PATIENCE, GAIN = 10, 0.01
 # With L1 alone a program over the last gradients bounds the optimum, every so many steps, once ten
 # of them gain less than this share.
 EVERY, SLOW = 10, 0.05
-# A step is halved so often at most before the run gives up, and must bring so much of what the
-# slope promises.
+# Maximum number of halvings of a step before the run ends, and the required share of the predicted
+# decrease.
 MOST_HALVINGS, SUFFICIENT = 40, 1e-4
 
 
 class LBFGS(Solver):
-    """Limited-memory quasi-Newton steps, which make weights sparse by an L1 penalty.
+    """Limited-memory quasi-Newton steps, with sparse weights by an L1 penalty.
 
     The objective is the mean surrogate plus ``alpha * (l1_ratio * ||w||_1 + (1 - l1_ratio) / 2 *
     ||w||^2)``, for conditional random fields (``"crf"``), whose surrogate is smooth.  Each pass
@@ -33,9 +33,9 @@ class LBFGS(Solver):
     Parameters
     ----------
     l1_ratio : float, default=0.0
-        Share of the L1 norm in the penalty, from 0 (the squared norm alone) to 1 (L1 alone).
+        Share of the L1 norm in the penalty, from 0 (only the squared norm) to 1 (only L1).
     memory : int, default=10
-        Steps whose gradients the curvature is estimated from.
+        Number of steps whose gradients estimate the curvature.
 
     Notes
     -----
@@ -119,13 +119,13 @@ class LBFGSRun(Run):
         self._slope: np.ndarray | None = None  # of the surrogate at best_w
         self._last: list[float] = []  # primals of the last steps
         self._moves: list[np.ndarray] = []
-        self._places: list[Any] = []  # where steps are not 0
+        self._places: list[Any] = []  # positions of nonzero steps
         # Products of steps with turns, and of turns with each other.
         self._across: list[list[float]] = []
         self._among: list[list[float]] = []
         self._sparse = SparseDual(int(solver.memory), problem.weights)
         self._steps = 0
-        self._turns: list[np.ndarray] = []  # how gradients of all that is smooth changed with them
+        self._turns: list[np.ndarray] = []  # changes of the smooth gradients with them
 
     def _penalties(self) -> tuple[float, float]:
         """Factors of the L1 norm and of half the squared norm."""

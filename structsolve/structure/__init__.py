@@ -1,5 +1,5 @@
-"""Layer 3: what a structure declares (oracle, parts, projection, loss), and how it is asked.
+"""Layer 3: declarations of structures (oracle, parts, projection, loss), and calls to them.
 
-Takes packed examples; hands on native operators over part scores, made by plugins or by adapters of
+Takes packed examples; returns native operators on part scores, made by plugins or by adapters of
 Python classes.
 """

@@ -1,9 +1,9 @@
 # build: glue
-"""Loss between single leaves: the root of the total weight of nodes on just one of their paths.
+"""Loss between single leaves: the root of the total weight of nodes on only one of their paths.
 
 It is the distance of two normalised classes, ``||sqrt(alpha) * (mu(y) - mu(y_i))||``: the required
-margin is proportional to the margin that is possible.  It is one number per leaf, hence a sum over
-parts; no matrix over pairs of leaves is made.
+margin is proportional to the possible margin.  It is one number per leaf, so a sum over parts; no
+matrix over pairs of leaves is made.
 """
 
 import numpy as np
@@ -107,7 +107,7 @@ cdef class PathCosts:
                 if leaf != truth:
                     theta[leaf] += scale * self.graph_cost(truth, leaf)
             return
-        # Upwards from the truth: the new leaves below an ancestor have it in common.
+        # Upwards from the truth: the ancestor is the last common one of its new leaves.
         done_first, done_last = self.first[truth], self.last[truth]
         while common >= 0:
             common = self.parent[common]
@@ -127,7 +127,7 @@ cdef class PathCosts:
 cdef class PathLoss(Loss):
     """The cost between two leaves as a loss, for labels that are single leaves.
 
-    A call takes one step per leaf where the hierarchy is a tree, else one per ancestor of a leaf.
+    A call takes one step per leaf if the hierarchy is a tree, else one per ancestor of a leaf.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Losses of labelings whose nodes weigh differently; void nodes of a truth weigh nothing."""
+"""Losses of labelings with weighted nodes; void nodes of a true label have weight 0."""
 
 import numpy as np
 
@@ -40,12 +40,12 @@ cdef class WeightedNodeLoss(Loss):
     Attributes
     ----------
     sizes : ndarray of float64 of shape (n,)
-        How much of each example a score counts.
+        Weight of each example in scores.
     """
 
     cdef readonly object sizes
     cdef NodeCosts node_costs
-    cdef const double[::1] weights, factors     # of nodes; of examples, 1 where this is a sum
+    cdef const double[::1] weights, factors     # of nodes; of examples, 1 for sums
     cdef const int64_t* offsets
     cdef Py_ssize_t shared_size, stride
 
@@ -117,7 +117,7 @@ cdef class WeightedNodeLoss(Loss):
 
 @cython.final
 cdef class CountedZeroOne(Loss):
-    """1 for labelings that differ from the truth at a node whose weight is not 0.
+    """1 for labelings that differ from the truth at a node of nonzero weight.
 
     Parameters
     ----------

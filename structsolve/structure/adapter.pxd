@@ -1,4 +1,4 @@
-# How operators call methods in Python: part scores out, labels and parts in, all of it checked.
+# Calls of Python methods by operators: part scores out, labels and parts in, all checked.
 from ..operators cimport Operator
 from ..part_layout cimport PartLayout
 
@@ -14,7 +14,7 @@ cdef class Vector:
     cdef Entry* entry
     cdef double const
     cdef Py_ssize_t room, i
-    cdef bytes label                # of which these are the parts
+    cdef bytes label                # the label of these parts
 
     cdef int push(self, Py_ssize_t index, double value) except -1
     cdef int settle(self) except -1
@@ -22,7 +22,7 @@ cdef class Vector:
     cdef int spread(self, double* out, Py_ssize_t size) noexcept nogil
 
 
-# What operators of the same examples remember.
+# Cache shared by operators of the same examples.
 cdef class Memo:
     cdef object space
     cdef list recent
@@ -37,7 +37,7 @@ cdef class Adapter:
     cdef Memo memo
     cdef str of
 
-    # Calls a method of the owner, the example and further arguments behind what comes first.
+    # Calls a method of the owner; the example and further arguments follow the first ones.
     cdef object ask(self, str method, Py_ssize_t i, tuple rest)
     # A read-only copy of theta, and its blocks by name.
     cdef object flat(self, Py_ssize_t i, const double* theta)
@@ -53,7 +53,7 @@ cdef class Adapter:
     # An answer (costs, const).
     cdef Vector costs(self, str method, Py_ssize_t i, answer)
     cdef int dense(self, str method, Py_ssize_t i, parts, double* out) except -1
-    # mu of a label, asked for once; of a truth, remembered for as long as its examples are.
+    # mu of a label, computed once; for true labels, cached as long as the examples exist.
     cdef Vector parts_of(self, Py_ssize_t i, const int* label)
     cdef Vector truth_of(self, str method, Py_ssize_t i, const int* truth)
     cdef object label_array(self, Py_ssize_t i, const int* label)

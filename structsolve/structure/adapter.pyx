@@ -1,10 +1,10 @@
 # build: glue
 # cython: boundscheck=True, wraparound=True
-"""What the operators of Python structures share: scores out, labels and parts in, all checked.
+"""Shared parts of the operators of Python structures: scores out, labels and parts in, all checked.
 
-The checks are cheap enough to be made at every call.  What a method was asked once is not asked
-again: the parts of the last labels, which an oracle scores and a cut then needs, and the parts and
-costs of true labels, for as long as their examples are there.
+The checks are cheap enough for every call.  Results are cached: the parts of the last labels, which
+an oracle scores and a cut then needs, and the parts and costs of true labels, as long as their
+examples exist.
 """
 
 import reprlib
@@ -38,7 +38,7 @@ cdef enum:
     MOST_AXES = 31
     ROOM = 64
 
-# Bytes of true parts that the operators of one batch of examples keep.
+# Bytes of true parts that the operators of one batch of examples cache.
 TRUTH_BYTES = 1 << 28
 
 cdef enum Kind:
@@ -73,7 +73,7 @@ cdef class Vector:
         return 0
 
     cdef int settle(self) except -1:
-        # Sorts, sums what is given twice, leaves zeros out.
+        # Sorts, sums duplicates, drops zeros.
         cdef Py_ssize_t j, n = 0
         cdef bint rising = True
         for j in range(1, self.n):
@@ -94,7 +94,7 @@ cdef class Vector:
         return 0
 
     cdef double dot(self, const double* theta, double* scale=NULL) noexcept nogil:
-        # <theta, mu>; scale <- the sum of the magnitudes, of what is finite.
+        # <theta, mu>; scale <- the sum of the finite magnitudes.
         cdef Py_ssize_t j
         cdef double total = 0, one, size = 0
         for j in range(self.n):
@@ -115,12 +115,12 @@ cdef class Vector:
 
 
 cdef class Memo:
-    """What the operators of one space and one batch of examples remember.
+    """Cache of the operators of one space and one batch of examples.
 
     Parameters
     ----------
     space : Space
-        Kept, so that no other object gets its id.
+        Kept, so no other object gets its id.
     """
 
     def __init__(self, space):
@@ -129,7 +129,7 @@ cdef class Memo:
 
 
 cdef class Place:
-    """Where a block lies in theta, and the shape of its arrays."""
+    """Position of a block in theta, and the shape of its arrays."""
 
     cdef object name
     cdef tuple shape
@@ -179,9 +179,9 @@ cdef class Adapter:
     ----------
     space : Space
     layout : PartLayout
-        The methods are given its examples.
+        The methods get its examples.
     owner : object, optional
-        Has the methods, which are then given the space first; by default the space itself.
+        Object with the methods, which then get the space as first argument; by default the space.
     """
 
     def __init__(self, space, PartLayout layout not None, owner=None):
@@ -193,7 +193,7 @@ cdef class Adapter:
             self.of = f"{type(owner).__name__} on {self.of}"
         self.n_states = len(space.classes_) if isinstance(space, NodeSpace) else None
         self.places = tuple([Place(block, layout.starts) for block in space.layout.blocks])
-        # Not in a layout that the memo would hold: a circle would keep all examples in memory.
+        # Not in a layout that the memo holds: a cycle would keep all examples in memory.
         self.memo = layout.common((Memo, id(space)), lambda _: Memo(space))
 
     cdef object ask(self, str method, Py_ssize_t i, tuple rest):
@@ -244,7 +244,7 @@ cdef class Adapter:
         return value
 
     cdef int read_label(self, str method, Py_ssize_t i, answer, int* out) except -1:
-        # Arrays and lists of integers at a glance; whatever else is sorted out slowly.
+        # A fast path for arrays and lists of integers, a slow one for everything else.
         cdef Py_ssize_t size = self.sizes.label_size(i), j
         cdef long long state, most = 0x7fffffff
         cdef int kind, overflow
@@ -382,7 +382,7 @@ cdef class Adapter:
         return known
 
     cdef Vector truth_of(self, str method, Py_ssize_t i, const int* truth):
-        # Parts, or by another method costs and their constant, of a true label.
+        # Parts of a true label; or by another method, its costs and their constant.
         key = method if method == "parts" else (id(self.owner), method)
         cdef list truths = self.memo.truths.get(key)
         cdef Vector known = None
@@ -409,7 +409,7 @@ cdef class Adapter:
 
 cdef int _take(Adapter self, Vector vector, str method, Py_ssize_t i, Place place, given,
                Py_ssize_t start, Py_ssize_t rows) except -1:
-    # Entries of one block of `rows` rows, which begins at `start`.
+    # Entries of a block of `rows` rows that begins at `start`.
     cdef bint pair = type(given) is tuple and len(<tuple>given) == 2
     cdef Py_ssize_t r, j, k, n, end, stride = place.stride, width = place.width
     cdef const double* row
@@ -434,7 +434,7 @@ cdef int _take(Adapter self, Vector vector, str method, Py_ssize_t i, Place plac
         for r in range(rows):
             k = 0
             while k < width:
-                # Most are zeros: eight at a time.
+                # Mostly zeros: eight at a time.
                 if width - k >= 8 and not (
                         (row[k] != 0) | (row[k + 1] != 0) | (row[k + 2] != 0)
                         | (row[k + 3] != 0) | (row[k + 4] != 0) | (row[k + 5] != 0)
@@ -481,7 +481,7 @@ cdef int _name(Adapter self, Vector vector, Py_ssize_t i, const int* label) exce
 
 
 cdef bint _plain(array, int kind):
-    # An array of this kind whose memory can be read as it is.
+    # An array of this kind whose memory can be read directly.
     return (cnp.PyArray_CheckExact(array) and cnp.PyArray_TYPE(array) == kind
             and cnp.PyArray_ISCARRAY_RO(array))
 

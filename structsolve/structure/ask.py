@@ -41,7 +41,7 @@ POWERS: dict[str, type[Operator]] = {
     "counts": CountOracle,
 }
 
-#: From the layout of packed examples to the operator that answers for them.
+#: Makes an operator from the layout of packed examples.
 Bind = Callable[[PartLayout], Any]
 
 
@@ -90,7 +90,7 @@ def learn_space(
 def pack(
     space: Space, X: Any, Y: Any = None, sample_weight: Any = None, unseen: str = "error"
 ) -> Examples:
-    """Return users' data as a space packs it, with labels, offsets and weights as loops read them.
+    """Return users' data packed by a space, with labels, offsets and weights in the loops' form.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ _INTEGERS = {
 
 
 def _integers(given: Any, dtype: Any) -> Any:
-    """Return integers in the form that loops read; anything else as it is, which checks refuse."""
+    """Return integers in the loops' form; leave anything else to the checks."""
     if given is None:
         return None
     if type(given) is np.ndarray and given.dtype == dtype:
@@ -171,7 +171,7 @@ def _integers(given: Any, dtype: Any) -> Any:
 
 
 def make_layout(space: Space, examples: Examples, training: bool = False) -> PartLayout:
-    """Return where the parts of packed examples lie.
+    """Return the part layout of packed examples.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ def make_layout(space: Space, examples: Examples, training: bool = False) -> Par
     examples : Examples
         Packed by ``space``; features and labels may be missing.
     training : bool, default=False
-        They are what training goes over: operators may answer otherwise there than in prediction.
+        Whether these are training examples, on which operators may answer differently.
 
     Returns
     -------
@@ -188,14 +188,14 @@ def make_layout(space: Space, examples: Examples, training: bool = False) -> Par
     Raises
     ------
     ValueError
-        When the packed arrays do not fit together; compiled loops trust them.
+        When the packed arrays do not fit together; compiled loops do not check them.
     """
     examples.check(space.layout, space.structure.name, columns=False, features=False)
     return PartLayout(space.layout, examples, training)
 
 
 def ask(hook: str, expected: type[Operator], space: Space, **arguments: Any) -> Bind | None:
-    """Return the first factory that a plugin gives.
+    """Return the first factory of a plugin.
 
     Parameters
     ----------
@@ -209,13 +209,13 @@ def ask(hook: str, expected: type[Operator], space: Space, **arguments: Any) -> 
     Returns
     -------
     callable or None
-        ``layout -> operator``; None where no plugin gives one.  The call raises TypeError when the
+        ``layout -> operator``; None if no plugin has one.  The call raises TypeError when the
         operator is not an ``expected``, and ImportError when it was compiled against another C API.
 
     Raises
     ------
     TypeError
-        When a plugin gives something that cannot be called.
+        When a plugin returns something that is not callable.
     """
     made = registry.default().ask(hook, Callable, space=space, **arguments)
     if made is None:
@@ -268,7 +268,7 @@ def required(hook: str, expected: type[Operator], space: Space, **arguments: Any
         what = hook.removeprefix("structsolve_")
         name = arguments.get("regularizer")
         detail = f" {name!r}" if name is not None else ""
-        # A space may know why there cannot be one.
+        # A space may give a reason.
         why = getattr(space, "no_projection", {}).get(name, "")
         raise ValueError(
             f"no plugin gives the {what}{detail} of structure {space.structure.name!r}"
@@ -309,8 +309,8 @@ def ask_power(space: Space, power: str) -> Bind | None:
     Returns
     -------
     callable or None
-        ``layout -> operator``; None if the space has no such power.  Examples may lack a power
-        that others of the space have: the callable then returns None.
+        ``layout -> operator``; None if the space has no such power.  The callable returns None for
+        examples that lack the power although others of the space have it.
     """
     return ask("structsolve_power", POWERS[power], space, power=power)
 
@@ -340,8 +340,8 @@ def ask_projection(space: Space, regularizer: str) -> Bind:
         projection = bind(layout)
         if projection is None:
             raise ValueError(
-                f"structure {space.structure.name!r} has no projection {regularizer!r} of these "
-                "examples, though of others: its plugin declines"
+                f"structure {space.structure.name!r} has no projection {regularizer!r} for these "
+                "examples, only for others: its plugin declines"
             )
         return projection
 
@@ -355,8 +355,8 @@ def ask_loss(space: Space, loss: Any) -> Bind:
     ----------
     space : Space
     loss : str or object
-        The loss that the user names; an object with ``bind(space)`` makes the loss itself.  A class
-        of such objects that a plugin declares is named with its arguments: "night-shift:factor=2".
+        The user's loss; an object with ``bind(space)`` makes the loss.  A plugin's class of such
+        objects is named with its arguments: "night-shift:factor=2".
 
     Returns
     -------
@@ -366,7 +366,7 @@ def ask_loss(space: Space, loss: Any) -> Bind:
     Raises
     ------
     ValueError
-        Where no plugin knows the loss for this space.
+        If no plugin has the loss for this space.
     """
     if hasattr(loss, "bind") and not isinstance(loss, type):
         check_types(loss, f"loss {type(loss).__name__}: ")
@@ -396,9 +396,9 @@ def ask_loss(space: Space, loss: Any) -> Bind:
 
 
 def _is_made_by_name(text: str) -> bool:
-    """Return whether a name, perhaps with arguments, is of a class of losses.
+    """Return whether a name, optionally with arguments, names a class of losses.
 
-    Costs and weights of classes are no words: these two are given as objects.
+    CostMatrix and ClassWeights are given only as objects.
     """
     plugins = registry.default()
     name = plugins.split("losses", text)[0]
@@ -415,7 +415,7 @@ def loss_names(space: Space) -> list[str]:
     Returns
     -------
     list of str
-        Sorted; of all names that plugins declare, those for which one gives a loss of this space.
+        Sorted; the names that plugins declare and for which one has a loss of this space.
 
     Examples
     --------
@@ -431,7 +431,7 @@ def loss_names(space: Space) -> list[str]:
 
 
 def loss_advice(space: Space, layout: PartLayout, fits: Callable[[Loss], bool]) -> str:
-    """Return what a message says of the losses that would do.
+    """Return advice on suitable losses, for messages.
 
     Parameters
     ----------
@@ -443,7 +443,7 @@ def loss_advice(space: Space, layout: PartLayout, fits: Callable[[Loss], bool]) 
     Returns
     -------
     str
-        "use loss='hamming'", or the others that fit; that there is none.
+        "use loss='hamming'", or other suitable losses, or that there is none.
     """
     names = [name for name in loss_names(space) if fits(ask_loss(space, name)(layout))]
     if not names:
@@ -452,7 +452,7 @@ def loss_advice(space: Space, layout: PartLayout, fits: Callable[[Loss], bool]) 
     return f"use loss={' or '.join(map(repr, names))}"
 
 
-# Loss objects that messages name, on a space of so many classes.
+# Loss objects for messages, on a space of this many classes.
 _LOSS_OBJECTS: dict[str, Callable[[Space], Any]] = {
     "CostMatrix": lambda space: CostMatrix(np.zeros((len(getattr(space, "classes_", "")),) * 2)),
     "ClassWeights": lambda space: ClassWeights({}),
@@ -460,7 +460,7 @@ _LOSS_OBJECTS: dict[str, Callable[[Space], Any]] = {
 
 
 def _gives(space: Space, loss: Any) -> bool:
-    """Return whether a plugin gives this loss of a space."""
+    """Return whether a plugin has this loss for a space."""
     try:
         return ask("structsolve_loss", Loss, space, loss=loss) is not None
     except (ValueError, TypeError, RuntimeError):

@@ -30,9 +30,9 @@ class ConePair(NamedTuple):
         Constants of h and g.
     lam : float
     alpha, beta : float
-        ``beta >= 0``; ``alpha`` may be infinite, and then stands for ``h >= 0`` alone.
+        ``beta >= 0``; an infinite ``alpha`` means only ``h >= 0``.
     twin : bool
-        The sides are ``beta h <= g < alpha h`` instead.
+        If True, the cone is ``beta h <= g < alpha h``.
     """
 
     h0: float
@@ -44,22 +44,22 @@ class ConePair(NamedTuple):
 
 
 class Structure(Params):
-    """A kind of output, described by parameters alone.
+    """A kind of output, described only by parameters.
 
-    Subclasses give ``name``, store their constructor arguments unmodified, and build a
-    :class:`Space` from training data.  A structure is never changed by fitting.
+    Subclasses set ``name``, store their constructor arguments unmodified, and build a
+    :class:`Space` from training data.  Fitting never changes a structure.
     """
 
     name = "structure"
-    #: One node per example: plain 2-D X and 1-D y, a classifier to scikit-learn.
+    #: One node per example: plain 2-D X and 1-D y, a classifier for scikit-learn.
     single_node = False
-    #: Axes of the labels of one example: 1 for sequences, 2 for pictures.
+    #: Number of axes of an example's labels: 1 for sequences, 2 for pictures.
     label_axes = 1
     #: Plain 2-D X, and a matrix of 0 and 1 as y.
     label_sets = False
     #: One row of numbers per example as y, which the shell writes on one line.
     label_rows = False
-    #: The format in which the shell reads any file, such as "conllu"; None to go by its ending.
+    #: The shell's format for all files, such as "conllu"; None: by the file's ending.
     file_format: str | None = None
     #: Constructor parameters that the shell reads from files.  "hierarchy", by ``--hierarchy``: the
     #: structure then takes ``labels`` and ``close`` as well, its space has ``hierarchy`` and
@@ -67,7 +67,7 @@ class Structure(Params):
     file_params: tuple[str, ...] = ()
     #: Parameters that change the layout of theta, with values to test.
     #: ``check_structure`` tries them together, where ``check_params()`` does not refuse: code that
-    #: reads one layout at the places of another is wrong without a word.
+    #: reads one layout at the positions of another is silently wrong.
     layouts: Mapping[str, tuple[Any, ...]] = {}
     #: Losses for which conditional risk minimisation predicts rows of numbers of any size.
     continuous_losses: tuple[str, ...] = ()
@@ -106,12 +106,12 @@ class Structure(Params):
         -------
         space : Space
         examples : Examples
-            What ``space.pack(X, Y)`` gives.
+            The result of ``space.pack(X, Y)``.
         """
         raise NotImplementedError(f"{type(self).__name__} does not implement make_space()")
 
     def check_params(self) -> None:
-        """Refuse parameters that do not fit, as :meth:`make_space` does; no data are needed.
+        """Refuse invalid parameters, like :meth:`make_space`, but without data.
 
         The shell calls it before it reads data.  By default nothing is refused.
 
@@ -136,17 +136,17 @@ class Structure(Params):
         raise NotImplementedError(f"{type(self).__name__} does not implement space_from_state()")
 
     def score_space(self, classes: Any = None, edge: bool = False) -> Space:
-        """Return a space without features, for scores that come from elsewhere.
+        """Return a space without features, for scores computed elsewhere.
 
-        Its blocks are those that :meth:`make_space` makes for the same classes; its
-        :meth:`Space.pack_sizes` makes examples.
+        It has the same blocks as :meth:`make_space` for the same classes; :meth:`Space.pack_sizes`
+        makes its examples.
 
         Parameters
         ----------
         classes : int or sequence, optional
-            How many classes there are, or their names (:func:`class_names`).
+            The number of classes, or their names (:func:`class_names`).
         edge : bool
-            Edges have scores of their own beside those that they share.
+            Edges have their own scores in addition to shared ones.
 
         Returns
         -------
@@ -159,7 +159,7 @@ class Structure(Params):
         """
         raise NotImplementedError(
             f"{type(self).__name__} does not implement score_space(), which makes a space without "
-            "features; a space of make_space() will do as well, with examples of its pack()"
+            "features; use a space of make_space(), with examples of its pack()"
         )
 
     def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
@@ -205,8 +205,8 @@ class Space:
     def pack(self, X: Any, Y: Any = None, unseen: str = "error") -> Examples:
         """Check X and Y and pack them into contiguous arrays.
 
-        The core handles users' example weights.  It also takes labels and offsets of any
-        integers, and makes the arrays that compiled loops read of them.
+        The core handles users' example weights.  It also converts labels and offsets of any integer
+        type to the arrays of the compiled loops.
 
         Parameters
         ----------
@@ -226,15 +226,15 @@ class Space:
         raise NotImplementedError(f"{type(self).__name__} does not implement pack()")
 
     def pack_sizes(self, sizes: Any, **topology: Any) -> Examples:
-        """Return examples of given sizes, without features: their scores come from elsewhere.
+        """Return examples of given sizes, without features, for scores computed elsewhere.
 
         Parameters
         ----------
         sizes : int or sequence
             For structures with one row per example, the number of examples; else the sizes of all
-            examples, as the structure counts them.
+            examples, in the structure's units.
         **topology
-            Further arguments of the structure: graphs, as users give them in X.
+            Further arguments of the structure: graphs, in the form of X.
 
         Returns
         -------
@@ -247,7 +247,7 @@ class Space:
         """
         raise NotImplementedError(
             f"{type(self).__name__} does not implement pack_sizes(), which makes examples without "
-            "features; those of pack() will do as well"
+            "features; use those of pack()"
         )
 
     def unpack(self, flat: np.ndarray, examples: Examples) -> Any:
@@ -262,7 +262,7 @@ class Space:
         Returns
         -------
         list or ndarray
-            Here a list of what ``unpack_one`` gives for each example.
+            Here a list of the results of ``unpack_one`` for each example.
         """
         each = pieces(flat, examples.label_offsets)
         return [self.unpack_one(label, examples, i) for i, label in enumerate(each)]
@@ -290,9 +290,9 @@ class Space:
         Returns
         -------
         state : dict
-            Values that JSON can hold; here ``n_features`` and ``intercept``.
+            JSON values; here ``n_features`` and ``intercept``.
         arrays : dict of str to ndarray
-            Here ``classes``, where the space has ``classes_``.
+            Here ``classes``, if the space has ``classes_``.
         """
         state = {"n_features": self.layout.n_features, "intercept": self.layout.intercept}
         return state, {"classes": self.classes_} if hasattr(self, "classes_") else {}
@@ -314,8 +314,8 @@ class Space:
     def contains(self, label: np.ndarray, examples: Examples, i: int) -> bool:
         """Return whether an encoded label is one of this space.
 
-        Training calls it for every true label and refuses the example by name.  Override it where
-        ``pack()`` accepts labels that the oracle never returns, such as label sets beyond a budget.
+        Training calls it for every true label; errors name the example.  Override it if ``pack()``
+        accepts labels that the oracle never returns, such as label sets beyond a budget.
 
         Parameters
         ----------
@@ -336,18 +336,18 @@ class Space:
         """Refuse encoded labels that are outside of this space.
 
         Called with the true labels before training, and with every batch whose labels do not come
-        from ``pack()``. Override it where checking them one by one is too slow.
+        from ``pack()``.  Override it if checks of single labels are too slow.
 
         Parameters
         ----------
         flat : ndarray of int32
-            The labels of all examples, one after the other; each number is a state already.
+            The labels of all examples, concatenated; each number is a state.
         examples : Examples
 
         Raises
         ------
         ValueError
-            Naming the example; here where :meth:`contains` is False.
+            Naming the example; here if :meth:`contains` is False.
         """
         if type(self).contains is Space.contains:
             return
@@ -386,7 +386,7 @@ class Space:
         ----------
         examples : Examples
         allowed, forbidden : object, optional
-            As users give them to ``predict``.
+            The arguments of ``predict``.
 
         Returns
         -------
@@ -397,7 +397,7 @@ class Space:
         Raises
         ------
         ValueError
-            When the structure does not support them, or they do not fit the examples.
+            When the structure does not support constraints, or they do not fit the examples.
         """
         if allowed is None and forbidden is None:
             return {}
@@ -406,11 +406,11 @@ class Space:
             "transitions at prediction"
         )
 
-    # What the structure computes with.  Each method returns a factory: a callable that takes a
+    # Operators of the structure.  Each method returns a factory: a callable that takes a
     # structsolve.part_layout.PartLayout and returns the operator for its examples; its class, or a
     # functools.partial of it whose last argument is the layout.  The method is called once per
     # space, the factory often; operators must not depend on labels or features.  None means that
-    # the space has no such operator.  The defaults return what a plugin declares for this class.
+    # the space has no such operator.  The defaults return a plugin's declaration for this class.
 
     def make_oracle(self) -> Callable[[Any], Any] | None:
         """Return a factory for the oracle.
@@ -455,7 +455,7 @@ class Space:
         Parameters
         ----------
         regularizer : str
-            ``"entropy"``, ``"euclidean"``, or another name that the plugin gives.
+            ``"entropy"``, ``"euclidean"``, or another name of the plugin.
 
         Returns
         -------
@@ -470,7 +470,7 @@ class Space:
         Parameters
         ----------
         loss : str or object
-            The ``loss`` that the user gave.
+            The user's ``loss``.
 
         Returns
         -------
@@ -480,7 +480,7 @@ class Space:
         Raises
         ------
         ValueError
-            Where the loss is known, but does not fit this space.
+            If the loss is known, but does not fit this space.
         """
         return self._declared("structsolve_loss", loss=loss)
 
@@ -528,7 +528,7 @@ def node_loss(space: Space, loss: Any) -> Callable[[Any], Any] | None:
     Returns
     -------
     callable or None
-        ``layout -> structsolve.operators.Loss``; None for a loss that is not of nodes.
+        ``layout -> structsolve.operators.Loss``; None for losses not over nodes.
     """
     bind = make_node_loss(space, loss)
     return None if bind is None else partial(bind_weighted, bind)
@@ -538,8 +538,8 @@ class NodeSpace(Space):
     """A space whose labels give every node one of ``classes_``; one node block ``(K,)``.
 
     Chains, plain classes and graphs share it.  Subclasses define how X becomes nodes (``stack``),
-    in which form users give labels (``flatten``, ``unpack``), and, where ``classes_`` are not
-    sorted, how labels become numbers (``encode``).
+    the form of users' labels (``flatten``, ``unpack``), and, if ``classes_`` are not sorted, how
+    labels become numbers (``encode``).
 
     Parameters
     ----------
@@ -568,7 +568,7 @@ class NodeSpace(Space):
         raise NotImplementedError(f"{type(self).__name__} does not implement stack()")
 
     def flatten(self, Y: Any, offsets: np.ndarray) -> np.ndarray:
-        """Return all labels, one after the other, not encoded.
+        """Return all labels, concatenated, not encoded.
 
         Parameters
         ----------
@@ -603,7 +603,7 @@ class NodeSpace(Space):
     def pack(self, X: Any, Y: Any = None, unseen: str = "error") -> Examples:
         """Pack X and Y; see :meth:`Space.pack`.
 
-        ``X``, ``Y``: where labels are sequences, they may be :class:`~structsolve.WeightedLabels`.
+        ``X``, ``Y``: label sequences may be :class:`~structsolve.WeightedLabels`.
         """
         examples = self.stack(X)
         if Y is not None:
@@ -624,7 +624,7 @@ class NodeSpace(Space):
         return pieces(self.classes_[flat], examples.offsets)
 
     def unpack_one(self, label: np.ndarray, examples: Examples, i: int) -> Any:
-        """Return the classes of one label; of a single node, its class.
+        """Return the classes of one label; for a single node, its class.
 
         See :meth:`structsolve.Space.unpack_one`.
 
@@ -657,7 +657,7 @@ class NodeSpace(Space):
         return pieces(flat, examples.offsets)
 
     def enumerate_labels(self, examples: Examples, i: int) -> np.ndarray:
-        """Return the labels of an example that the space contains, out of ``K ** n_nodes``.
+        """Return those of the ``K ** n_nodes`` labelings of an example that the space contains.
 
         See :meth:`structsolve.Space.enumerate_labels`.
 
@@ -673,7 +673,7 @@ class NodeSpace(Space):
         return labels[[self.contains(label, examples, i) for label in labels]]
 
     def allowed_mask(self, allowed: Any, examples: Examples) -> np.ndarray:
-        """Return the mask of the node block that allowed labels make.
+        """Return the mask of the node block for allowed labels.
 
         Parameters
         ----------
@@ -690,7 +690,7 @@ class NodeSpace(Space):
         Raises
         ------
         ValueError
-            When sizes do not fit, or a node has no known class left.
+            When sizes do not fit, or no known class is allowed at a node.
         """
         if isinstance(allowed, str) or not hasattr(allowed, "__len__"):
             raise ValueError(f"allowed is {allowed!r}, expected a list with one entry per example")
@@ -738,7 +738,7 @@ class NodeSpace(Space):
     def transition_masks(
         self, examples: Examples | None, allowed: Any, forbidden: Any, pair: str
     ) -> dict[str, Any]:
-        """Return masks of nodes, and of one ``"transition"`` table that all edges share.
+        """Return masks of nodes, and of the ``"transition"`` table that all edges share.
 
         Parameters
         ----------
@@ -747,7 +747,7 @@ class NodeSpace(Space):
             As for :meth:`allowed_mask`.
         forbidden : list of pairs of labels, optional
         pair : str
-            The name of such a pair in messages.
+            Name of a pair in messages.
 
         Returns
         -------
@@ -766,7 +766,7 @@ class NodeSpace(Space):
             if not self.structure.transitions:
                 raise ValueError(
                     f"forbidden transitions need a {self.structure.name} with transitions=True, "
-                    "which this is not"
+                    "and this one has no transition table"
                 )
             if not hasattr(forbidden, "__iter__"):
                 raise ValueError(f"forbidden is {forbidden!r}, expected a list of pairs {pair}")

@@ -1,14 +1,14 @@
 # build: glue
 """Native operators called from Python, for tests, scripts and single examples.
 
-Every function checks types, sizes and label values before native code sees them: against the
-layout that the operator is bound to, and against its ``n_states`` where it is not 0.
+Every function checks types, sizes and label values before native code gets them: against the layout
+that the operator is bound to, and against its ``n_states`` if nonzero.
 
-``room`` is a callable that gives the memory which an operator writes to: ``room(name, size, dtype)``
-returns a flat array of at least ``size`` entries, and at least one; the array for ``"work"`` begins
-on a cache line.  The conformance kit watches operators by this memory.  Every function raises
-ValueError when an argument does not fit the example, or the operator returns a number that it must
-not return.
+``room`` is a callable that allocates memory for an operator to write to:
+``room(name, size, dtype)`` returns a flat array of at least ``size`` entries, and at least one; the
+array for ``"work"`` begins on a cache line.  The conformance kit checks operators by this memory.
+Every function raises ValueError when an argument does not fit the example, or the operator returns
+an invalid number.
 """
 
 from time import perf_counter
@@ -70,7 +70,7 @@ def label_of(operator, i, label, str what="label"):
     label : ndarray of int32
         Encoded.
     what : str, default="label"
-        What messages call it.
+        Name in messages.
 
     Returns
     -------
@@ -80,7 +80,7 @@ def label_of(operator, i, label, str what="label"):
     Raises
     ------
     ValueError
-        When ``label`` has another type or size, or states that do not exist.
+        When ``label`` has another type or size, or states out of range.
     """
     label = checked_array(label, np.int32, what, _sizes(operator, i)[1])
     if label.min() < 0 or (operator.n_states and label.max() >= operator.n_states):
@@ -97,9 +97,9 @@ def memory(room, str name, Py_ssize_t size, dtype):
     Parameters
     ----------
     room : callable, or None
-        None: the memory is new.
+        None: allocate new memory.
     name : str
-        What is written to it, such as "label".
+        Purpose of the memory, such as "label".
     size : int
         Number of entries.
     dtype : data type
@@ -117,7 +117,7 @@ def memory(room, str name, Py_ssize_t size, dtype):
                 f"{max(size, 1)} entries"
             )
         return given
-    # Not by aligned_zeros(): asking an array for its address takes longer than small operators do.
+    # Not by aligned_zeros(): getting an array's address takes longer than small operators.
     buffer = np.zeros(size * np.dtype(dtype).itemsize + 128, np.int8)
     cdef char[::1] view = buffer
     start = -<size_t>&view[0] % 64
@@ -129,7 +129,7 @@ cdef object _label_memory(room, operator, i):
 
 
 def count_of(operator, str method, count, least, most):
-    """Return a number that a method may return, and refuse others.
+    """Check a number that a method returned.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def count_of(operator, str method, count, least, most):
     method : str
         Its name, for the message.
     count : int
-        What it returned.
+        The returned number.
     least, most : int
 
     Returns
@@ -188,9 +188,9 @@ def argmax(Oracle oracle not None, Py_ssize_t i, theta, room=None):
     -------
     label : ndarray of int32
     value : float
-        What it scores.
+        The score of the label.
     bound : float
-        No label scores more; the value, where the oracle is exact.
+        Upper bound of all scores; the value, if the oracle is exact.
 
     Examples
     --------
@@ -257,7 +257,7 @@ def repeat_argmax(Oracle oracle not None, Py_ssize_t i, theta, label, double val
 
 
 def kbest(KBest oracle not None, Py_ssize_t i, theta, Py_ssize_t k, banned=(), room=None):
-    """Best ``k`` labels of example ``i``, best first.
+    """The ``k`` best labels of example ``i``, best first.
 
     Parameters
     ----------
@@ -268,8 +268,8 @@ def kbest(KBest oracle not None, Py_ssize_t i, theta, Py_ssize_t k, banned=(), r
     k : int
         At least 1; fewer labels are returned where fewer exist.
     banned : iterable of label
-        Encoded labels to leave out; labels of value -inf are then left out too.  The oracle lists
-        ``k`` plus their number, as all of them may be among the best: not for thousands.
+        Encoded labels to leave out, together with labels of value -inf.  The oracle lists ``k``
+        plus their number, since all of them may be among the best: unsuitable for thousands.
     room : callable, optional
         Gives the memory to write to.
 
@@ -356,7 +356,7 @@ def max_marginals(MaxMarginals operator not None, Py_ssize_t i, theta, Py_ssize_
 
 
 def argmax_augmented(AugmentedOracle oracle not None, Py_ssize_t i, theta, truth, room=None):
-    """Most violated label of example ``i``, by an oracle that knows the loss.
+    """Most violated label of example ``i``, by an oracle that includes the loss.
 
     Parameters
     ----------
@@ -403,7 +403,7 @@ def relax(Relaxation operator not None, Py_ssize_t i, theta, room=None):
     label : ndarray of int32, or None
         The label whose parts mu are, if there is one.
     value, bound : float
-        What mu scores; an upper bound of the maximum.
+        The score of mu; an upper bound of the maximum.
     """
     cdef const double[::1] scores = scores_of(operator, i, theta)
     label = _label_memory(room, operator, i)
@@ -482,7 +482,7 @@ def argmax_counts(CountOracle oracle not None, Py_ssize_t i, theta, cost, Py_ssi
     -------
     labels : ndarray of int32 of shape (most + 1, size of a label)
     values : ndarray of shape (most + 1,)
-        -inf where no label has that cost.
+        -inf if no label has that cost.
     """
     cdef const double[::1] scores = scores_of(oracle, i, theta), costs = scores_of(oracle, i, cost)
     if most < 0:
@@ -530,7 +530,7 @@ def encode(Parts parts not None, Py_ssize_t i, label, room=None):
 
 
 def check_label(Parts parts not None, Py_ssize_t i, label):
-    """Raise ValueError for a label, as a file may hold it, whose parts lie outside of theta.
+    """Raise ValueError for a label, such as from a file, with parts outside of theta.
 
     Parameters
     ----------
@@ -549,7 +549,7 @@ def check_label(Parts parts not None, Py_ssize_t i, label):
 
 
 def difference(Parts parts not None, Py_ssize_t i, truth, label, room=None):
-    """Parts of ``truth`` less those of ``label``.
+    """Parts of ``truth`` minus those of ``label``.
 
     Parameters
     ----------
@@ -615,7 +615,7 @@ def augment(Loss loss not None, Py_ssize_t i, truth, double scale, theta):
     Parameters
     ----------
     loss : Loss
-        It must decompose over the parts.
+        A loss that decomposes over the parts.
     i : int
     truth : ndarray of int32
     scale : float
@@ -647,7 +647,7 @@ def project(Projection projection not None, Py_ssize_t i, theta, work=None, room
     theta : ndarray of float64
         Flat part scores.
     work : ndarray of float64, optional
-        From :func:`work_for`; training loops keep theirs from one example to the next.
+        From :func:`work_for`; can be reused for further examples.
     room : callable, optional
         Gives the memory to write to.
 
@@ -658,7 +658,7 @@ def project(Projection projection not None, Py_ssize_t i, theta, work=None, room
     value : float
         The maximum (entropy: the log-partition).
     bound : float
-        An upper bound of the maximum; the value, where the projection is exact.
+        An upper bound of the maximum; the value, if the projection is exact.
     """
     cdef const double[::1] scores = scores_of(projection, i, theta)
     marginals = memory(room, "marginals", theta.size, np.float64)

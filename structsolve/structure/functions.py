@@ -1,4 +1,4 @@
-"""A structure given by three plain functions, as users of SVM-struct write them."""
+"""A structure defined by three plain functions, as in SVM-struct."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class FunctionStructure(Structure):
     loss : callable ``(y_true, y_pred) -> float``
         At least 0, and 0 for the truth. The estimator's ``loss`` stays at its default.
     key : callable ``label -> hashable``, optional
-        Equal for equal labels; it serves to recognise a label that was seen before. By default
-        hashable labels are their own key, and arrays, lists, sets and dicts have their contents.
+        Equal for equal labels; identifies labels seen before. By default hashable labels are their
+        own key, and the key of arrays, lists, sets and dicts is their contents.
     dim : int, optional
         Length of the feature vectors, checked; by default as in the first example.
 
@@ -39,12 +39,12 @@ class FunctionStructure(Structure):
     -----
     X and y are lists of any objects. Training minimises
     ``alpha/2 ||w||^2 + mean_i max_y [loss(y_i, y) + w @ (features(x_i, y) - features(x_i, y_i))]``,
-    and SVM-struct's ``C`` is ``alpha = 1 / C``. Distinct labels that the oracle returned are
-    kept for as long as the data they belong to. A fitted model predicts, but cannot be saved:
-    functions do not go into a file without pickle. Keep ``coef_["weights"]`` instead.
+    and SVM-struct's ``C`` is ``alpha = 1 / C``. Distinct labels from the oracle are kept as long as
+    their data. A fitted model predicts, but cannot be saved, since files without pickle cannot hold
+    functions. Save ``coef_["weights"]`` instead.
 
-    To check an oracle against brute force, give a subclass the methods ``sample`` and
-    ``labels(x)``, all labels of x, and hand it to :func:`structsolve.testing.check_structure`.
+    To check an oracle against brute force, define the methods ``sample`` and ``labels(x)`` (all
+    labels of x) in a subclass, and pass it to :func:`structsolve.testing.check_structure`.
 
     Examples
     --------
@@ -85,8 +85,7 @@ class FunctionStructure(Structure):
     ) -> tuple[FunctionSpace, Examples]:
         """Check the functions on the first example, and pack the data.
 
-        See :meth:`structsolve.Structure.make_space`. Neither ``classes`` nor ``fit_intercept`` is
-        used.
+        See :meth:`structsolve.Structure.make_space`. ``classes`` and ``fit_intercept`` are ignored.
 
         Raises
         ------
@@ -117,7 +116,7 @@ class FunctionStructure(Structure):
             )
         space = FunctionSpace(self, dim)
         examples = space._examples(objects, labels)
-        # Training may never ask for the loss of a true label: it is 0 by definition.
+        # Training may never compute the loss of a true label, which is 0 by definition.
         space._loss(examples, 0, (examples.labels[0], examples.labels[0]))
         return space, examples
 
@@ -137,7 +136,7 @@ _NOT_SAVED = (
 class FunctionSpace(Space):
     """The space of a :class:`FunctionStructure`.
 
-    An encoded label is the number of an object in a table that the examples carry.
+    An encoded label is the number of an object in a table of the examples.
 
     Parameters
     ----------
@@ -163,11 +162,11 @@ class FunctionSpace(Space):
         return examples
 
     def _examples(self, objects: list[Any], labels: list[Any] | None) -> Examples:
-        """Put objects and their labels, as numbers of a new table, together."""
+        """Pack objects with their labels, as numbers in a new table."""
         table = LabelTable(self.structure.key)
         examples = Examples(
             np.arange(len(objects) + 1, dtype=np.int64),
-            # The identity tells cuts of one set of objects from cuts of another.
+            # The identity distinguishes cuts of different sets of objects.
             topology={
                 "objects": objects,
                 "table": table,
@@ -203,7 +202,7 @@ class FunctionSpace(Space):
         numbers = [[table.number(y, i)] for y in labels(examples.topology["objects"][i])]
         return np.array(numbers, dtype=np.int32)
 
-    # -- what the adapters call ------------------------------------------------------------------
+    # -- methods for the adapters ------------------------------------------------------------------
 
     def argmax(self, examples: Examples, i: int, theta: dict[str, np.ndarray]) -> list[int]:
         """Return the number of the oracle's label.
@@ -225,7 +224,7 @@ class FunctionSpace(Space):
     def argmax_augmented(
         self, examples: Examples, i: int, theta: dict[str, np.ndarray], truth: np.ndarray
     ) -> np.ndarray:
-        """Return the number of the oracle's label, loss included; warn where the truth is better.
+        """Return the number of the loss-augmented oracle's label; warn if the truth is better.
 
         Parameters
         ----------
@@ -309,7 +308,7 @@ class FunctionSpace(Space):
             raise ValueError(
                 f"example {i}: loss(y_true, y_pred) returned {value!r}, expected a number"
             ) from None
-        # Losses such as 1 - F1 miss 0 by rounding.
+        # Losses such as 1 - F1 deviate from 0 by rounding.
         if loss < -1e-9 or (numbers[0] == numbers[1] and loss > 1e-9):
             of = "the true label" if numbers[0] == numbers[1] else "a label"
             raise ValueError(
@@ -352,7 +351,7 @@ class FunctionSpace(Space):
 
 
 class LabelTable:
-    """Label objects by number; labels with equal keys share one.
+    """Label objects by number; labels with equal keys share a number.
 
     Parameters
     ----------
@@ -388,7 +387,7 @@ class LabelTable:
         Raises
         ------
         ValueError
-            When the key function raises, or its answer is not hashable.
+            When the key function raises, or its result is not hashable.
         """
         key = _call("key(y)", i, self._key, label)
         try:
@@ -406,7 +405,7 @@ class LabelTable:
 
 
 def default_key(label: Any) -> Any:
-    """Return something hashable that is equal for equal labels.
+    """Return a hashable object that is equal for equal labels.
 
     Parameters
     ----------
@@ -460,7 +459,7 @@ def _call(what: str, i: int, function: Callable[..., Any], *arguments: Any) -> A
 
 
 def _remember(examples: Examples, kind: str, i: int, number: Any, compute: Any) -> Any:
-    # The last answer of each kind, per thread: one cut takes the same vectors several times.
+    # The last result of each kind, per thread: a cut uses the same vectors several times.
     memo = examples.topology["memo"]
     held = getattr(memo, kind, None)
     if held is None or held[0] != (i, number):

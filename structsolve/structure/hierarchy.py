@@ -1,4 +1,4 @@
-"""Hierarchies of labels: what users give, checked, as arrays that the compiled loops read."""
+"""Hierarchies of labels: users' hierarchies, checked, as arrays for the compiled loops."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class Hierarchy:
     Attributes
     ----------
     nodes : ndarray of shape (M,)
-        Names in the order of columns: that of the graph or of the mapping (children that are no
-        keys come last), sorted where edges are given.
+        Names in the order of columns: the order of the graph or of the mapping (children that are
+        no keys come last); sorted for arrays of edges.
     edges : ndarray of int32 of shape (m, 2)
         Columns of parent and child.
     order : ndarray of int32 of shape (M,)
@@ -46,12 +46,12 @@ class Hierarchy:
     levels : list of ndarray of int32
         Columns by the length of the longest path from a root: parents come in earlier levels.
     paths : scipy.sparse.csr_matrix of shape (number of leaves, M)
-        Which nodes are each leaf (rows as in ``leaves``) or its ancestors.
+        Indicators of each leaf (rows as in ``leaves``) and its ancestors.
 
     Raises
     ------
     ValueError
-        For anything that is none of these, an empty hierarchy, or a cycle; a node is named.
+        For anything else, an empty hierarchy, or a cycle, naming a node.
 
     Examples
     --------
@@ -99,7 +99,7 @@ class Hierarchy:
         self.leaves = np.flatnonzero(np.diff(self.child_first) == 0).astype(np.int32)
 
     def _cycle(self) -> list[int]:
-        # Nodes that are left have a parent that is left: the way up ends in a cycle.
+        # Every remaining node has a remaining parent, so the way up ends in a cycle.
         left = np.ones(len(self), dtype=bool)
         left[self.order] = False
         v = int(np.flatnonzero(left)[0])
@@ -181,7 +181,7 @@ class Hierarchy:
 
     @cached_property
     def paths(self) -> sp.csr_matrix:
-        """Which nodes (columns) are each leaf (rows, as in ``leaves``) or its ancestors."""
+        """Indicators of each leaf (rows, as in ``leaves``) and its ancestors (columns)."""
         first, line = self.lines
         ones, shape = np.ones(len(line)), (len(self.leaves), len(self))
         paths = sp.csr_matrix((ones, line, first), shape, copy=True)
@@ -232,13 +232,13 @@ def as_hierarchy(given: Any) -> Hierarchy:
     Returns
     -------
     Hierarchy
-        ``given`` itself where it is one.
+        ``given`` itself if it is a Hierarchy.
     """
     return given if isinstance(given, Hierarchy) else Hierarchy(given)
 
 
 def as_mapping(given: Any) -> Any:
-    """Return what a file holds of a hierarchy.
+    """Return a hierarchy in the form of files.
 
     Parameters
     ----------
@@ -305,7 +305,7 @@ def intervals(
 
 
 def _read(given: Any) -> tuple[list[Any], list[tuple[Any, Any]]]:
-    """Return names and edges, not checked."""
+    """Return unchecked names and edges."""
     if isinstance(given, Hierarchy):
         return given.nodes.tolist(), [(p, c) for p, c in given.nodes[given.edges].tolist()]
     if hasattr(given, "successors") and hasattr(given, "is_multigraph"):

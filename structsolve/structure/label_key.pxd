@@ -1,4 +1,4 @@
-# One number for a label: what caches tell labels apart by.
+# A hash of a label, for caches.
 from libc.stdint cimport uint64_t
 
 

@@ -1,4 +1,4 @@
-"""Structures that label nodes by one table of classes, with scores of pairs: chains and trees."""
+"""Structures that label all nodes by the same classes, with scores of pairs: chains and trees."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from .weighted_labels import split_weights, weigh_nodes
 
 
 class LabelingStructure(Structure):
-    """Labelings of nodes with transitions that all edges share.
+    """Labelings of nodes, with one transition table for all edges.
 
-    Subclasses have a parameter ``transitions``, give ``space_type``, and define ``stack`` and
+    Subclasses have a parameter ``transitions``, set ``space_type``, and define ``stack`` and
     ``ends``.
     """
 
@@ -32,8 +32,8 @@ class LabelingStructure(Structure):
         ----------
         X : data as users give it
         n_features, n_edge_features : int, optional
-            Expected numbers of columns, once they are known: no ``n_edge_features`` then means
-            that edges have no features.
+            Expected numbers of columns, if known; then ``n_edge_features=None`` means that edges
+            have no features.
 
         Returns
         -------
@@ -43,7 +43,7 @@ class LabelingStructure(Structure):
         raise NotImplementedError(f"{type(self).__name__} does not implement stack()")
 
     def ends(self) -> tuple[str, ...]:
-        """Return names of blocks with a score per class, for some nodes alone.
+        """Return names of blocks with a score per class for some nodes only.
 
         Returns
         -------
@@ -80,9 +80,9 @@ class LabelingStructure(Structure):
         Parameters
         ----------
         classes : int or sequence
-            How many states nodes have, or the sorted names of the states.
+            The number of states, or their sorted names.
         edge : bool
-            Each edge has a table of scores of its own, beside the one that all share.
+            Each edge has its own table of scores, in addition to the shared one.
         """
         names = labels.class_names(classes, self.name)
         return self.space_type(self, names, 0, 0 if edge else None, False)
@@ -90,7 +90,7 @@ class LabelingStructure(Structure):
     def space_from_state(
         self, state: dict[str, Any], arrays: dict[str, np.ndarray]
     ) -> LabelingSpace:
-        """Rebuild a space from what its ``state()`` returned."""
+        """Rebuild a space from its ``state()``."""
         sizes = state["n_features"], state["n_edge_features"], state["intercept"]
         return self.space_type(self, arrays["classes"], *sizes)
 

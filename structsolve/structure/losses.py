@@ -1,4 +1,4 @@
-"""Losses given by numbers: any cost matrix, and Hamming with a weight per class."""
+"""Losses given by numbers: a cost matrix, and Hamming with a weight per class."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class CostMatrix(Params):
     Parameters
     ----------
     matrix : array of shape (K, K)
-        ``matrix[a][b]`` is the loss of predicting class b where class a is true, in the order of
+        ``matrix[a][b]`` is the loss of predicting class b for true class a, in the order of
         ``classes``; non-negative, zero on the diagonal.
     classes : sequence, optional
         Order of rows and columns; the sorted classes by default.
@@ -85,7 +85,7 @@ class CostMatrix(Params):
 
 
 class ClassWeights(Params):
-    """Hamming loss in which an error on a node counts as much as its true class weighs.
+    """Hamming loss in which errors on a node are multiplied by the weight of its true class.
 
     Parameters
     ----------
@@ -106,11 +106,11 @@ class ClassWeights(Params):
 
     @classmethod
     def balanced(cls, Y: Any, normalized: bool = False) -> ClassWeights:
-        """Return weights under which all classes of the labels weigh the same.
+        """Return weights that give all classes of the labels the same total weight.
 
-        Each is the number of nodes over the number of classes times how often the class occurs, as
-        scikit-learn's ``class_weight="balanced"`` has it.  With ``surrogate="slack"`` weights are
-        factors of an error, as there; with "margin" they are the margins that are asked for.
+        Each is the number of nodes over the number of classes times the frequency of the class, as
+        in scikit-learn's ``class_weight="balanced"``.  With ``surrogate="slack"`` weights are
+        factors of errors, as there; with "margin" they are required margins.
 
         Parameters
         ----------
@@ -152,7 +152,7 @@ class ClassWeights(Params):
         Raises
         ------
         ValueError
-            When a weight is negative or not finite, or of no class.
+            When a weight is negative or not finite, or a name is no class.
         """
         if not isinstance(self.weights, dict):
             raise ValueError(
@@ -176,7 +176,7 @@ class LabelCount(Params):
     Parameters
     ----------
     background : str or int, optional
-        The class that does not count.  Structures of label sets need none.
+        The class that does not count; not needed for label sets.
 
     Examples
     --------

@@ -13,7 +13,7 @@ cdef class NodeCosts:
     cdef bint ones_off_diagonal                 # of the square
     cdef bint hamming                           # and 1 everywhere in the rows below
     cdef object owners
-    # Room for what is still to come; see abi_number.pxd.
+    # Reserved for future fields; see abi_number.pxd.
     cdef bint _flag0, _flag1, _flag2, _flag3
     cdef Py_ssize_t _room0, _room1, _room2, _room3
 

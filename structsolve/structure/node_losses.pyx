@@ -1,4 +1,4 @@
-"""Losses that are sums over the nodes of a labeling; chains, classes and graphs share them."""
+"""Losses that are sums over the nodes of a labeling, shared by chains, classes and graphs."""
 
 from functools import partial
 
@@ -12,21 +12,21 @@ from .losses import ClassWeights, CostMatrix, LabelCount
 
 
 cdef class NodeCosts:
-    """Costs of predicting one state where another is true, checked and stored once.
+    """Costs of predicted states against true states, checked and stored once.
 
     Parameters
     ----------
     cost : array of shape (rows, K), rows >= K
-        ``cost[a, b]``: loss of predicting b where a is true.  Row K, if there is one, is for
-        labels that training did not see.
+        ``cost[a, b]``: loss of predicting b for true state a.  Row K, if any, is for labels unseen
+        in training.
     normalised : bool, default=False
         Divide by the number of nodes of the example.
     zero_one : bool, default=False
         Examples have one node, and all costs but the truth's are 1.
     name : str, default="hamming"
-        What messages call the loss.
+        Name of the loss in messages.
     advice : str, optional
-        What to do about labels that have no row.
+        Advice for labels without a row, in messages.
     """
 
     def __init__(self, cost, bint normalised=False, bint zero_one=False, str name="hamming",
@@ -125,8 +125,8 @@ cdef class NodeLoss(Loss):
         if self.normalised:
             scale /= max(n, 1)
         if self.hamming:
-            # Subtracting from the true state is one operation per node instead of K.  A label that
-            # training did not see has no state.
+            # Subtracting from the true state is one operation per node instead of K.  Labels unseen
+            # in training have no state.
             for v in range(n):
                 if truth[v] < self.n_states:
                     row[truth[v]] -= scale
@@ -144,7 +144,7 @@ cdef class NodeLoss(Loss):
         cdef Py_ssize_t v, s, t, n = self.offsets[i + 1] - self.offsets[i], K = self.n_states
         cdef double* row = theta + self.shared_size
         cdef const double* given = nu + self.shared_size
-        # Rows of what is summed over: truths where nu has those, else predictions.
+        # Rows to sum over: truths if nu are marginals of truths, else predictions.
         cdef const double* cost = self.node_costs.transposed if transposed else self.cost
         cdef const double* line
         cdef double weight
@@ -199,25 +199,25 @@ def hamming_costs(Py_ssize_t K):
     Returns
     -------
     ndarray of float64 of shape (K + 1, K)
-        1 for every error; row K is for labels that training did not see.
+        1 for every error; row K is for labels unseen in training.
     """
     return np.vstack([1 - np.eye(K), np.ones((1, K))])
 
 
 def make_node_loss(space, loss):
-    """Return a factory for the loss called ``loss``, of a space whose labels are states of nodes.
+    """Return a factory for the loss named ``loss``, for a space whose labels are states of nodes.
 
     Parameters
     ----------
     space : Space
         With one node block of shape (K,) and ``classes_``.
     loss : str or structsolve.structure.losses.CostMatrix or structsolve.structure.losses.ClassWeights
-        Losses by name take labels that training did not see, others do not.
+        Only losses by name accept labels unseen in training.
 
     Returns
     -------
     callable or None
-        ``layout -> Loss``; None where the name is unknown here: another plugin may know it.
+        ``layout -> Loss``; None if the name is unknown here: another plugin may provide it.
     """
     K = len(space.classes_)
     if isinstance(loss, (CostMatrix, ClassWeights)):
@@ -229,7 +229,7 @@ def make_node_loss(space, loss):
     elif loss in ("hamming", "normalized-hamming"):
         costs = NodeCosts(hamming_costs(K), loss != "hamming", name=loss)
     elif loss == "zero-one" and space.structure.single_node:
-        # One node is the whole label: the loss has costs of classes, as "hamming" does.
+        # For one node the loss has costs of classes, like "hamming".
         costs = NodeCosts(hamming_costs(K), zero_one=True, name=loss)
     elif loss == "zero-one":
         return ZeroOneLoss

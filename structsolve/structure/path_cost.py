@@ -1,4 +1,4 @@
-"""The loss of normalised hierarchical classification, as users name it."""
+"""The loss of normalised hierarchical classification, as an object for users."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..utils.params import Params
 
 
 class PathCost(Params):
-    """The root of the sum of weights of the nodes on just one of the paths to two leaves.
+    """The root of the sum of weights of the nodes on only one of the paths to two leaves.
 
     A path holds a leaf and all its ancestors.
 
@@ -54,7 +54,7 @@ class PathCost(Params):
         ValueError
             When labels are not single leaves, or the weights do not fit the hierarchy.
         """
-        # Compiled, and it loads scipy.sparse for hierarchies: put off until a loss is bound.
+        # Compiled, and loads scipy.sparse for hierarchies: deferred until a loss is bound.
         from ._path_loss import PathCosts, PathLoss
 
         if not getattr(space, "single", False):

@@ -24,7 +24,7 @@ def _state(Projection projection not None, i, state, str what="state"):
 
 def _needs(operator, str flag):
     if not getattr(operator, flag):
-        raise ValueError(f"{type(operator).__name__} has {flag} = False: it cannot be asked that")
+        raise ValueError(f"{type(operator).__name__} has {flag} = False: call not supported")
 
 
 def state_size(Projection projection not None, Py_ssize_t i):

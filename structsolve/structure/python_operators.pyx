@@ -1,16 +1,16 @@
 # build: glue
 # cython: boundscheck=True, wraparound=True
-"""Structures written in plain Python, behind the native operators: slower, never different.
+"""Native operators for structures in plain Python: slower, with the same results.
 
-A space may give the methods below instead of compiled operators.  ``theta`` is a dict of read-only
-arrays by block name, without padding: shared blocks have the block's shape, the node and edge
-blocks one row per node or edge.  Parts, marginals and costs are given back in the same form;
-blocks left out are zero, and a pair ``(flat indices, values)`` may stand for an array with few
-entries, in any order; values of an index given twice add up.  A label is an array or a list of
-integers, ``label_offsets`` says how many.
+A space may define the methods below instead of compiled operators.  ``theta`` is a dict of
+read-only arrays by block name, without padding: shared blocks have the block's shape, the node and
+edge blocks one row per node or edge.  Parts, marginals and costs are returned in the same form.
+Omitted blocks are zero, and a pair ``(flat indices, values)``, in any order, may replace an array
+with few entries; values of repeated indices add up.  A label is an array or a list of integers;
+``label_offsets`` determines its length.
 
-What depends on a label alone is asked for once: ``parts`` of the truth and its ``loss_costs``, and
-``parts`` of an answer, however many operators need them.
+Results that depend only on a label are computed once for all operators: ``parts`` and
+``loss_costs`` of the truth, and ``parts`` of a predicted label.
 
 =========================================  =====================================================
 ``argmax(examples, i, theta)``             the best label, ties broken in a fixed way; or a tuple
@@ -36,13 +36,12 @@ cost, most)``                              ``<cost, mu> = count``, None where th
                                            :mod:`structsolve.structure.python_projection` for more
 =========================================  =====================================================
 
-A space whose ``argmax`` may miss the maximum gives ``argmax_bounded(examples, i, theta)`` as well,
-which returns ``(label, bound)``.
-A space with its own ``loss`` says in ``loss_names`` what it may be called (default
-``("hamming",)``), one with ``project`` the ``projections`` it knows (default ``("entropy",)``).
-A :class:`~structsolve.NodeSpace` needs neither: the node losses are there already.
-A space whose labels are single numbers y with ``mu(y) = e_y`` may say ``indicator = True``: solvers
-then take exact steps.  ``structsolve.testing`` holds an example of a whole structure, and checks
+A space whose ``argmax`` may miss the maximum also defines ``argmax_bounded(examples, i, theta)``,
+which returns ``(label, bound)``.  A space with its own ``loss`` lists the loss's names in
+``loss_names`` (default ``("hamming",)``), one with ``project`` lists ``projections`` (default
+``("entropy",)``).  A :class:`~structsolve.NodeSpace` needs neither, since it has the node losses.
+A space whose labels are single numbers y with ``mu(y) = e_y`` may set ``indicator = True``: solvers
+then take exact steps.  ``structsolve.testing`` contains an example of a structure, and checks
 yours.
 """
 
@@ -63,8 +62,8 @@ cdef extern from "Python.h":
     bint PySequence_Check(object o)
 
 cdef enum:
-    # Where parts are not needed otherwise, so many values of argmax() are compared with them, and
-    # then one of so many.
+    # If parts are not needed otherwise, this many values of argmax() are compared with them, and
+    # then one in this many.
     COMPARED = 64
 
 
@@ -78,7 +77,7 @@ cdef class PythonOracle(Oracle):
     def __init__(self, space, PartLayout layout):
         self.adapter = adapt(self, space, layout)
         self.exact = not hasattr(space, "argmax_bounded")
-        # Cuts need the parts of each answer: to score it costs nothing more.
+        # Cuts need the parts of each label, so its score costs nothing more.
         self.needs_parts = layout.training
 
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
@@ -96,7 +95,7 @@ cdef class PythonOracle(Oracle):
             value[0] = claimed
             if isnan(claimed) or self.compares():
                 value[0] = self.score(i, theta, label, claimed)
-            # Rounding is no lie; a bound that the label itself is above is left for who watches.
+            # Tolerate rounding; a bound below the label's value is left to the watch.
             bound[0] = value[0] if self.exact else upper
             if not bound[0] < value[0] - 1e-6 * (1 + fabs(value[0])):
                 bound[0] = max(bound[0], value[0])
@@ -146,7 +145,7 @@ cdef class PythonParts(Parts):
     cdef Py_ssize_t difference(self, Py_ssize_t i, const int* truth, const int* label, int* index,
                                double* value) except -1 nogil:
         with gil:
-            # The label first: its parts are those of the last call.
+            # The label first: its parts are cached from the last call.
             away = self.adapter.parts_of(i, label)
             return write_difference(self.adapter.truth_of("parts", i, truth), away, index, value)
 
@@ -176,13 +175,13 @@ cdef Py_ssize_t write_difference(Vector home, Vector away, int* index, double* v
 
 
 cdef class PythonLoss(Loss):
-    """The loss that a space computes itself, or a :class:`~structsolve.TaskLoss` on a space.
+    """The loss of a space's methods, or a :class:`~structsolve.TaskLoss` on a space.
 
     Parameters
     ----------
     space : Space
     owner : TaskLoss, or None
-        Has the methods; None: the space.
+        Object with the methods; None: the space.
     layout : PartLayout
     """
 
@@ -201,7 +200,7 @@ cdef class PythonLoss(Loss):
         self.has_costs = hasattr(owner, "costs")
 
     def check_truths(self, labels):
-        """Refuse labels that training did not see, where the loss takes none.
+        """Refuse labels unseen in training, if the loss does not take them.
 
         See :meth:`Loss.check_truths`.
         """
@@ -268,7 +267,7 @@ cdef class PythonKBest(KBest):
 
 
 cdef class PythonAugmented(AugmentedOracle):
-    """The space's ``argmax_augmented``; it knows the space's ``loss`` and no other."""
+    """The space's ``argmax_augmented``, which includes only the space's ``loss``."""
 
     cdef Adapter adapter
 
@@ -276,7 +275,7 @@ cdef class PythonAugmented(AugmentedOracle):
         self.adapter = adapt(self, space, layout)
 
     def knows(self, Loss loss not None):
-        """Tell whether ``loss`` is the space's own ``loss``; see :meth:`AugmentedOracle.knows`."""
+        """Return whether ``loss`` is the space's ``loss``; see :meth:`AugmentedOracle.knows`."""
         return isinstance(loss, PythonLoss) and (
             (<PythonLoss>loss).adapter.owner is self.adapter.space)
 
@@ -378,7 +377,7 @@ cdef tuple vertex(Adapter adapter, str method, Py_ssize_t i, object answer, int*
     return point, integral is not None
 
 
-#: Powers of Python spaces: their name, the method that gives each, its operator.
+#: Powers of Python spaces: name, method, operator.
 POWERS = {
     "kbest": ("kbest", PythonKBest),
     "augmented": ("argmax_augmented", PythonAugmented),

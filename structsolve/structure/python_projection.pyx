@@ -1,11 +1,11 @@
 # build: glue
 # cython: boundscheck=True, wraparound=True
-"""Projections written in plain Python, behind the native operator.
+"""Native operator for projections in plain Python.
 
-A space that gives ``project`` may give more; the conventions are those of
+A space that defines ``project`` may define more methods, with the conventions of
 :mod:`structsolve.structure.python_operators`.  ``name`` is the projection's name.  A *state* is a
-dict of arrays by block name like marginals.  A space with ``state_of`` has states of another form:
-flat arrays, linear in the distribution of labels.
+dict of arrays by block name, like marginals.  The states of a space with ``state_of`` are flat
+arrays, linear in the distribution of labels.
 
 =================================================  ==================================================
 ``project(examples, i, theta, name)``              ``(mu, value)``, or ``(mu, value, bound)`` where
@@ -24,8 +24,7 @@ flat arrays, linear in the distribution of labels.
                                                    ``direction``, which has the form of theta
 =================================================  ==================================================
 
-"entropy" is taken for the entropy of the distribution of labels unless the space says
-``gibbs = False``.
+"entropy" means the entropy of the distribution of labels, unless the space sets ``gibbs = False``.
 """
 
 import reprlib
@@ -39,7 +38,7 @@ from .adapter cimport Adapter, adapt, read_array
 
 
 cdef class PythonProjection(Projection):
-    """A projection from the space's ``project``, and what else it gives.
+    """A projection from the space's ``project`` and related methods.
 
     Parameters
     ----------
@@ -74,7 +73,7 @@ cdef class PythonProjection(Projection):
         self.size = &view[0]
 
     def _own_size(self, i):
-        # Doubles in a state of example i: those of a label's state.
+        # Doubles in a state of example i, from a label's state.
         label = np.zeros(self.layout.label_size(i), dtype=np.int32)
         if self.adapter.examples.labels is not None:
             label = np.array(self.adapter.examples.label(i), dtype=np.int32)
@@ -97,7 +96,7 @@ cdef class PythonProjection(Projection):
         return answer[0], value, max(value, bound)
 
     cdef int write_state(self, str method, Py_ssize_t i, answer, double* out) except -1:
-        # A state that the space made, checked.
+        # A checked state of the space.
         cdef const double[::1] state
         try:
             array = np.ascontiguousarray(answer, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""A loss over nodes whose costs depend on the node, not on a true state: truths may be sets."""
+"""A loss over nodes with costs per node, not per true state: true labels may be sets."""
 
 import numpy as np
 
@@ -12,12 +12,12 @@ from ..utils.arrays import check_numbers
 cdef class RowLoss(Loss):
     """``sum_v costs[rows[v], y_v] + constants[i]``, or its mean over the nodes of an example.
 
-    The true label that methods are given is not read: what is true of a node is its row.
+    The methods ignore their true label: a node's row determines its costs.
 
     Parameters
     ----------
     costs : array of shape (n_rows, K)
-        What each state costs.
+        The cost of each state.
     rows : array of int32 of shape (number of labels,)
         The row of each node, of all examples one after the other.
     constants : array of shape (n,), optional

@@ -1,24 +1,24 @@
-"""Which chunk tags (``B-PER I-PER O``) may stand side by side, by the name of a scheme."""
+"""Allowed neighbours of chunk tags (``B-PER I-PER O``), by the name of a scheme."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-#: Prefixes by what they do: BILOU writes E and S as L and U, BMES writes I as M.
+#: Prefixes by function: BILOU writes E and S as L and U, BMES writes I as M.
 MARKS = {"O": "O", "B": "B", "I": "I", "M": "I", "E": "E", "L": "E", "S": "S", "U": "S"}
 
 
 class Rules(NamedTuple):
-    """Which marks there are beside O, and which go on with a span of the same type.
+    """The marks beside O, and which of them continue a span of the same type.
 
     Parameters
     ----------
     marks : str
     goes_on : dict of str to str
-        Marks that the tag before must have, and its type: for a mark that never opens a span.
+        For marks that never open a span: the marks required of the tag before, of the same type.
     stays_open : dict of str to str
-        Marks that the next tag must have, and its type: for a mark that never closes one.
+        For marks that never close a span: the marks required of the next tag, of the same type.
     """
 
     marks: str
@@ -42,25 +42,25 @@ RULES = {
 
 
 def forbidden_pairs(tags: Iterable[Any], scheme: str) -> list[tuple[Any, Any]]:
-    """Return the neighbours that a scheme of chunk tags does not allow.
+    """Return the pairs of neighbours that a scheme of chunk tags forbids.
 
     Parameters
     ----------
     tags : sequence of str
-        All tags there are, such as ``model.classes_``.
+        All tags, such as ``model.classes_``.
     scheme : {"BIO", "IOB1", "IOB2", "IOE1", "IOE2", "BILOU", "IOBES", "BIOES", "BMES"}
         ``"BIO"`` and ``"IOB2"`` are one scheme, and so are the last four.
 
     Returns
     -------
     list of (tag, next tag)
-        None before the first tag stands for the start of a sequence, behind the last one for its
-        end.  A sequence keeps to the scheme if it has none of these pairs.
+        None as the first tag stands for the start of a sequence, as the second for its end.  A
+        sequence is valid if it has none of these pairs.
 
     Raises
     ------
     ValueError
-        For an unknown scheme, and a tag that the scheme does not have.
+        For an unknown scheme, and a tag that is not in the scheme.
 
     Examples
     --------

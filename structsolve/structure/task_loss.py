@@ -16,23 +16,24 @@ from .python_operators import PythonLoss
 class TaskLoss(Params):
     """A loss in plain Python, for structures of any plugin.
 
-    Subclasses store their constructor arguments unmodified and give :meth:`loss`.  Two more
-    methods are optional, and what they allow is not offered without them:
+    Subclasses store their constructor arguments unmodified and define :meth:`loss`.  Two more
+    methods are optional:
 
     ``loss_costs(space, examples, i, truth)``
         ``(costs, const)`` with ``L(label, truth) = <costs, mu(label)> + const``: the loss as costs
-        of parts, a dict of arrays by block name as ``parts`` of a space gives them.  Then an oracle
-        can maximise it.
+        of parts, a dict of arrays by block name, like a space's ``parts``.  It allows oracles to
+        maximise the loss.
     ``costs(space, examples, i, nu, transposed)``
-        ``(costs, const)`` of predictions where truths have the marginals ``nu``; transposed: of
-        truths, where predictions have them.  For max-min margins and conditional risks.
+        ``(costs, const)`` of predictions, if ``nu`` are the marginals of truths; transposed: of
+        truths, if ``nu`` are the marginals of predictions.  Required by max-min margins and
+        conditional risks.
 
     Attributes
     ----------
     averaged : bool, default=False
         It is a mean or a verdict for the whole example, not a sum over its parts.
     takes_unseen : bool, default=False
-        A truth may hold ``len(space.classes_)``, a label that training did not see.
+        True labels may contain ``len(space.classes_)``, a label unseen in training.
 
     Examples
     --------
@@ -61,7 +62,7 @@ class TaskLoss(Params):
     def loss(
         self, space: Any, examples: Examples, i: int, truth: np.ndarray, label: np.ndarray
     ) -> float:
-        """Return what predicting ``label`` costs.
+        """Return the loss of predicting ``label``.
 
         Parameters
         ----------
@@ -95,7 +96,7 @@ class TaskLoss(Params):
 
 
 def named_losses(space: Any) -> dict[str, Any]:
-    """Return the losses that a space names by its attribute ``losses``.
+    """Return the losses in a space's attribute ``losses``.
 
     Parameters
     ----------
@@ -104,7 +105,7 @@ def named_losses(space: Any) -> dict[str, Any]:
     Returns
     -------
     dict of str to loss object
-        Empty where the space has no such attribute.
+        Empty if the space has no such attribute.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Labels whose nodes weigh differently, as entries of y, and the losses that count them so."""
+"""Labels with weights of nodes, as entries of y, and their losses."""
 
 from __future__ import annotations
 
@@ -17,17 +17,16 @@ from .node_losses import NodeLoss
 class WeightedLabels:
     """Labels of one example with a weight per node, as an entry of y.
 
-    For structures that give every node a class: chains, trees, graphs, pictures.  Losses count an
-    error at a node as often as its weight says: in training, and in scores.  Weights of true
-    classes are ``class_weight``; those of whole examples ``sample_weight``.
+    For structures that give every node a class: chains, trees, graphs, pictures.  Losses multiply
+    errors at a node by its weight, in training and in scores.  For weights of true classes use
+    ``class_weight``, for weights of examples ``sample_weight``.
 
     Parameters
     ----------
     labels : sequence or array
-        As without weights.
+        The labels, as without weights.
     weights : array of the same shape
-        Finite, at least 0.  A node of weight 0 keeps its label as the truth, and errors there cost
-        nothing.
+        Finite, at least 0.  A node of weight 0 keeps its true label, but errors there cost nothing.
 
     Examples
     --------
@@ -89,7 +88,7 @@ def split_weights(Y: Any, offsets: np.ndarray) -> tuple[Any, np.ndarray | None]:
     -------
     Y : labels without weights
     weights : ndarray of float64 of shape (nodes,), or None
-        1 where none were given; None where no entry has any.
+        1 for entries without weights; None if no entry has weights.
 
     Raises
     ------
@@ -131,14 +130,14 @@ def split_weights(Y: Any, offsets: np.ndarray) -> tuple[Any, np.ndarray | None]:
 
 
 def weigh_nodes(examples: Examples, weights: np.ndarray | None) -> None:
-    """Give packed examples weights of their nodes, which losses and checkpoints know of.
+    """Set the node weights of packed examples, for losses and checkpoints.
 
     Parameters
     ----------
     examples : Examples
         Changed: ``topology["node_weights"]``, and its ``"identity"``.
     weights : ndarray of float64 of shape (nodes,), or None
-        None: all weigh the same.
+        None: equal weights.
     """
     if weights is None:
         return
@@ -148,19 +147,19 @@ def weigh_nodes(examples: Examples, weights: np.ndarray | None) -> None:
 
 
 def bind_weighted(bind: Any, layout: Any) -> Any:
-    """Return a loss over nodes that weigh as ``topology["node_weights"]`` of the examples says.
+    """Return a loss over nodes with the weights ``topology["node_weights"]`` of the examples.
 
     Parameters
     ----------
     bind : callable
-        ``layout -> Loss``, a loss of nodes or of whole labels: what :func:`make_node_loss` of
-        ``structsolve.structure.node_losses`` gives.
+        ``layout -> Loss``, a loss of nodes or of whole labels, such as from :func:`make_node_loss`
+        of ``structsolve.structure.node_losses``.
     layout : PartLayout
 
     Returns
     -------
     structsolve.operators.Loss
-        That of ``bind`` where all nodes weigh the same.
+        The loss of ``bind`` if all weights are equal.
     """
     loss = bind(layout)
     weights = layout.examples.topology.get("node_weights")

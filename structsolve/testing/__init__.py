@@ -1,6 +1,6 @@
 """The conformance kit: ``check_structure`` tests a structure against brute force.
 
-It is to plugin authors what ``check_estimator`` is to authors of scikit-learn estimators.  A whole
+It is the counterpart of scikit-learn's ``check_estimator`` for plugin authors.  A complete
 structure in plain Python, checked in one line:
 
 >>> import numpy as np

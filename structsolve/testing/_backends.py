@@ -15,9 +15,9 @@ from ._case import BrokenPromise, short
 
 # Tolerances for accurate and for other backends, in units of the largest cost.
 ACCURATE, ROUGH = 1e-6, 2e-2
-# Costs below count as this large.
+# Lower bound of the scale of costs.
 SMALL = 1e-3
-# Objectives for each polytope; structures whose polytopes have a single vertex per label.
+# Objectives per polytope; structures whose polytopes have one vertex per label.
 OBJECTIVES, STRUCTURES = 4, ("chain", "tree")
 
 
@@ -56,7 +56,7 @@ class Checked:
         ) from cause
 
     def best(self, c: np.ndarray, upper: Any = None, sides: Any = (), sign: float = 1.0) -> Any:
-        """Return SciPy's maximum, None where there is no point."""
+        """Return SciPy's maximum, None if there is no feasible point."""
         from scipy.optimize import Bounds, LinearConstraint, milp  # heavy
 
         p = self.polytope
@@ -148,14 +148,14 @@ def check_backend(backend: Any, random_state: int = 0) -> None:
     Raises
     ------
     BrokenPromise
-        An AssertionError that says what was found and expected; ``.theta`` are the costs and
+        An AssertionError with the found and expected values; ``.theta`` are the costs and
         ``.case.polytope`` is the polytope.
 
     Notes
     -----
     Checked are values (does it maximise?), rows, bounds and bounds that change, row duals and their
-    sign, further rows, programs without a point, integer variables, costs of any unit, starts, and
-    that no call leaves anything behind for the next.
+    sign, further rows, infeasible programs, integer variables, costs of any unit, starts, and that
+    calls do not affect later ones.
 
     Examples
     --------
@@ -198,7 +198,7 @@ def _check_program(checked: Checked, rng: np.random.Generator) -> None:
         checked.solve(unit * first, f"solve with costs in units of {unit:g}")
     checked.solve(first, "solve again")
     x = np.round(checked.solve(first).x)
-    # Without one part of the best answer there is another one; afterwards all is as it was.
+    # Without one part of the best answer another one is best; then everything is reset.
     used = np.flatnonzero((x > 0.5) & (polytope.lower == 0))
     for k in rng.permutation(used)[:3]:
         upper = polytope.upper.copy()
@@ -207,7 +207,7 @@ def _check_program(checked: Checked, rng: np.random.Generator) -> None:
     checked.solve(first, "solve after one with other upper bounds")
     row = rng.integers(-2, 3, size).astype(float)
     most, least = checked.best(row), checked.best(row, sign=-1.0)
-    if row @ x > 0.5 * (most + least):  # the side cuts the best answer off
+    if row @ x > 0.5 * (most + least):  # the side cuts off the best answer
         row, most, least = -row, -least, -most
     other = (-row, -most)  # a cone has two sides
     checked.solve(first, "solve with sides", sides=[(row, 0.5 * (most + least)), other])

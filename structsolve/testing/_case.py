@@ -1,4 +1,4 @@
-"""One small data set, all its labels, and watched calls of its operators."""
+"""One small data set, all its labels, and checked calls of its operators."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from ..structure.base import NodeSpace, Space
 from ..structure.task_loss import named_losses
 from ._memory import Guarded, Room
 
-# What rounding may do to a sum of parts.
+# Tolerance for rounding of sums of parts.
 TOLERANCE = 1e-9
 # Scores that reveal most faults: slow checks use only these.
 TELLING = ("random", "tied", "zero")
 
 
 class BrokenPromise(AssertionError):
-    """A structure, or an operator that a plugin gives for it, does not do what it declares.
+    """A structure, or a plugin's operator for it, violates its declaration.
 
     Parameters
     ----------
@@ -32,9 +32,9 @@ class BrokenPromise(AssertionError):
     structure : object, optional
         The structure that was checked.
     example : int, optional
-        Number of the example, where one is concerned.
+        Number of the example, if any.
     theta : ndarray, optional
-        Scores with which the operator was called last.
+        Scores of the operator's last call.
     case : Case, optional
         The data set: ``X``, ``Y``, ``space``, ``examples``, and the operators bound to them.
 
@@ -91,7 +91,7 @@ def _halved(labels: Any) -> Any:
 
 
 def check_number(n_cases: Any) -> None:
-    """Refuse a number of cases that would check nothing."""
+    """Refuse a number of cases below 1."""
     if not isinstance(n_cases, (int, np.integer)) or n_cases < 1:
         raise ValueError(f"n_cases is {n_cases!r}, expected an integer >= 1")
 
@@ -103,19 +103,19 @@ def short(value: Any) -> str:
 
 
 class Case:
-    """A data set drawn from a structure, with the operators that plugins give for it.
+    """A data set drawn from a structure, with its operators from plugins.
 
     Parameters
     ----------
     structure : Structure
     number : int
-        Counts cases.
+        Number of the case.
     seed, size : int
-        Handed to ``structure.sample``; with even seeds there is an intercept.
+        Passed to ``structure.sample``; even seeds have an intercept.
     classes : sequence, optional
-        Handed to ``make_space``.
+        Passed to ``make_space``.
     two : bool, default=False
-        Labels are made of two classes: even and odd ones.
+        Reduce labels to two classes, even and odd ones.
     """
 
     space: Any
@@ -126,7 +126,7 @@ class Case:
     mu: list[np.ndarray]
     rows: list[dict[bytes, int]]
 
-    #: Seconds, for what an answer costs.
+    #: Clock for the cost of an answer.
     clock: Callable[[], float] = staticmethod(perf_counter)
     #: The kit's call in messages, and its further arguments.
     kit, more = "check_structure(structure, ", ""
@@ -150,7 +150,7 @@ class Case:
         self.given = copy.deepcopy((self.X, self.Y))
         self._powers: dict[str, Any] = {}
         self._losses: dict[Any, Any] = {}
-        self.rows = []  # of each example: which row of its labels a label is, by its bytes
+        self.rows = []  # per example: row of each label, by the label's bytes
         before = {k: id(v) for k, v in vars(structure).items()}
         self.intercept = seed % 2 == 0
         with self.promise("make_space", "accepts its own sample"):
@@ -188,7 +188,7 @@ class Case:
         return self.X[:n], self.Y[:n]
 
     def copy_of(self, space: Any, examples: Any, X: Any, **operators: Any) -> Case:
-        """Return a case of other data, and other operators, that fails as this one."""
+        """Return a case on other data and operators that fails like this one."""
         other = copy.copy(self)
         other.space, other.examples, other.X, other.layout = space, examples, X, space.layout
         vars(other).update(operators)
@@ -205,7 +205,7 @@ class Case:
         where += ", labels modulo 2" if self.two else ""
         theta = self.latest[1] if self.latest[0] == i else None
         shown = short(actual), short(expected)
-        if shown[0] == shown[1]:  # they differ in what is not shown, such as their types
+        if shown[0] == shown[1]:  # they differ in something not shown, such as their types
             shown = f"{shown[0]} of {_kind(actual)}", f"{shown[1]} of {_kind(expected)}"
         raise BrokenPromise(
             f"{self.structure!r}: {what} breaks a promise: it {promise} (case {self.number}, "
@@ -219,7 +219,7 @@ class Case:
 
     @property
     def again(self) -> str:
-        """The call that comes here at once."""
+        """The call that reproduces this case."""
         return f"{self.kit}n_cases=1, size={self.size}, random_state={self.seed}{self.more})"
 
     @contextlib.contextmanager
@@ -245,8 +245,8 @@ class Case:
     ) -> None:
         """Fail unless two numbers or arrays agree to rounding.
 
-        Arrays that the promise quotes, where it has ``{}``, are given apart: formatting them takes
-        longer than the check.
+        Arrays for ``{}`` in the promise are passed separately, since formatting takes longer than
+        the check.
         """
         actual, expected = np.asarray(actual), np.asarray(expected)
         if actual.shape != expected.shape or not _agree(actual, expected, tolerance):
@@ -269,7 +269,7 @@ class Case:
 
     @property
     def lists_all_labelings(self) -> bool:
-        """Whether the labels are listed by NodeSpace, which knows of no others than all."""
+        """Whether NodeSpace lists the labels, which are then all labelings."""
         space = type(self.space)
         default = space.enumerate_labels is NodeSpace.enumerate_labels
         return default and space.contains is Space.contains
@@ -311,7 +311,7 @@ class Case:
             self.mu.append(np.array([self.dense(i, *self.encode(i, row)) for row in rows]))
 
     def power(self, name: str) -> Any:
-        """Return the operator of a power, None where the structure has no such thing."""
+        """Return the operator of a power, None if the structure lacks it."""
         if name not in self._powers:
             if name == "cones":
                 # Every structure with a polytope has them.
@@ -332,11 +332,11 @@ class Case:
         return self._losses[key]
 
     def find(self, i: int, label: np.ndarray) -> int | None:
-        """Return the row of a label among all labels, None where it is not one of them."""
+        """Return the row of a label among all labels, None if it is not one of them."""
         return self.rows[i].get(np.asarray(label, dtype=np.int32).tobytes())
 
     def listed(self, what: str, i: int, label: np.ndarray, detail: str) -> int:
-        """Return the row of a label that an operator returned; fail where it is not one of all."""
+        """Return the row of a label that an operator returned; fail if it is no label."""
         row = self.find(i, label)
         if row is None:
             promise = f"returns a label of the example ({detail})"
@@ -344,7 +344,7 @@ class Case:
         return row
 
     def row(self, i: int, label: np.ndarray) -> int:
-        """Return the row of a label that is known to be one of all labels."""
+        """Return the row of a valid label."""
         row = self.find(i, label)
         assert row is not None
         return row
@@ -381,7 +381,7 @@ class Case:
         garbage: int = -1,
         promise: str = "answers without an exception",
     ) -> Any:
-        """Return ``function(operator, i, *arguments)``, and check what memory it touched.
+        """Return ``function(operator, i, *arguments)``, and check the memory it touched.
 
         Parameters
         ----------
@@ -389,7 +389,7 @@ class Case:
             The operator's class and method, for messages.
         i : int
         function : callable
-            Of :mod:`structsolve.structure.calls` or its neighbours.
+            From :mod:`structsolve.structure.calls` or related modules.
         operator : Operator
         *arguments
             Arrays are copied between guard zones first.
@@ -417,7 +417,7 @@ class Case:
         return answer
 
     def undamaged(self, what: str, i: int, name: str, guarded: Guarded) -> None:
-        """Fail where something was written outside an array."""
+        """Fail if memory outside an array was written."""
         if guarded.damage():
             size = f"{guarded.array.nbytes} bytes" if name == "work" else f"{name}"
             promise = f"writes only into the memory it is given ({name})"
@@ -435,7 +435,7 @@ class Case:
     def repeat_argmax(
         self, i: int, theta: np.ndarray, label: np.ndarray, value: float, repeats: int
     ) -> tuple[np.ndarray, float] | None:
-        """Call repeatedly without the GIL; return an answer that differs, None where none did."""
+        """Call repeatedly without the GIL; return a different answer, None if there is none."""
         answer: tuple[np.ndarray, float] | None = self.call(
             "Oracle.argmax",
             i,
@@ -468,7 +468,7 @@ class Case:
         return index, value
 
     def losses(self, what: str, loss: Any, i: int, truth: np.ndarray | None = None) -> np.ndarray:
-        """Return the loss of every label, where ``truth`` is true; by default the example's own."""
+        """Return the loss of every label against ``truth``; by default the example's true label."""
         truth = self.examples.label(i) if truth is None else truth
         true_label, label = (Guarded(self.label_size(i), np.int32, truth) for _ in range(2))
         values = []

@@ -1,4 +1,4 @@
-"""Checks of what a structure declares: its parameters, packing, and what is saved of a space."""
+"""Checks of a structure's declaration: parameters, packing, and the saved state of a space."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ._case import BrokenPromise, Case
 
 
 def check_parameters(structure: Any) -> None:
-    """Constructor arguments are stored as they are; ``get_params`` and ``clone`` work."""
+    """Constructor arguments are stored unmodified; ``get_params`` and ``clone`` work."""
     from sklearn.base import clone  # heavy
 
     def fail(what: str, promise: str, actual: Any, expected: Any) -> None:
@@ -45,7 +45,7 @@ def check_parameters(structure: Any) -> None:
 
 
 def check_packing(case: Case) -> None:
-    """Packing keeps every example, in order; unpacking gives the labels back."""
+    """Packing keeps every example, in order; unpacking returns the labels."""
     space, examples = case.space, case.examples
     n = _length(case.X)
     for name, array in _offsets(examples):
@@ -109,14 +109,14 @@ def _check_round_trip(case: Case, examples: Any, rows: Any) -> None:
         with case.promise("unpack_one", "takes one label of what pack gave"):
             try:
                 one = case.space.unpack_one(examples.label(j), examples, j)
-            except NotImplementedError:  # there are no k best then
+            except NotImplementedError:  # then there are no k best
                 continue
         if not equal(one, back[j]):
             case.fail("unpack_one", "gives a label as unpack does", i, one, back[j])
 
 
 def check_state(case: Case) -> None:
-    """What ``state`` returns goes through JSON and arrays, and rebuilds the same space."""
+    """The result of ``state`` survives JSON and arrays, and rebuilds the same space."""
     space = case.space
     if not getattr(space, "can_be_saved", True):
         try:
@@ -186,14 +186,14 @@ def _same_packed(a: Any, b: Any) -> bool:
 
 
 def equal(a: Any, b: Any) -> bool:
-    """Return whether labels, features or parts of them are the same, however they are stored."""
+    """Return whether labels, features or parts of them are equal, in any storage."""
     if is_sparse(a) or is_sparse(b):
-        # How features are stored may depend on how many are zero, here and in other examples.
+        # The storage of features may depend on the number of zeros, also in other examples.
         a, b = (x.toarray() if is_sparse(x) else x for x in (a, b))
     if isinstance(a, (list, tuple)) or isinstance(b, (list, tuple)):
         return len(a) == len(b) and all(equal(x, y) for x, y in zip(a, b))
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
-        # NaN is a value where a structure gives it a meaning.
+        # NaN may be a valid value in a structure.
         real = all(np.asarray(x).dtype.kind == "f" for x in (a, b))
         return np.array_equal(a, b, equal_nan=real)
     if hasattr(a, "features") and hasattr(a, "offsets"):

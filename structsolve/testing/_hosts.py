@@ -17,7 +17,7 @@ from ..evaluation.scorers import get_scorer
 from ._case import BrokenPromise, short
 from ._declaration import _length, equal
 
-# Lines that no format of numbers has.
+# Lines that are invalid in every format of numbers.
 NOISE = b"\x00 : , ;; \xff\n{[<\n"
 
 
@@ -27,7 +27,7 @@ def check_reader(reader: Any, path: Any) -> None:
     Parameters
     ----------
     reader : str or Reader
-        By name, or one that has not read anything.
+        A name, or a reader that has not read anything.
     path : str or Path
         A file of training data with labels.
 
@@ -41,10 +41,10 @@ def check_reader(reader: Any, path: Any) -> None:
     Notes
     -----
     Checked are: as many labels as examples, the same data from ``fit`` and ``read`` and from a
-    second ``read``, parameters that JSON holds and that make a reader which reads the same (as
-    model files do), ``endings`` and ``sniff``, and files that are missing, cut, or noise: an error
-    about them is an ``OSError``, or a ``ValueError`` that names the file, or comes while
-    :meth:`Reader.lines <structsolve.io.reader.Reader.lines>`, whose line the shell names, is read.
+    second ``read``, parameters that are JSON values and make a reader that reads the same (as model
+    files do), ``endings`` and ``sniff``, and files that are missing, truncated, or noise: their
+    error is an ``OSError``, a ``ValueError`` that names the file, or raised while
+    :meth:`Reader.lines <structsolve.io.reader.Reader.lines>` is read, whose line the shell names.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def _check_broken(what: str, reader: Any, path: str) -> None:
                 except OSError:
                     continue
                 except ValueError as error:
-                    # What lines() read last stands in front of the error, to the shell's users.
+                    # The shell puts the last line of lines() in front of the error.
                     if broken.name in str(error) or one.place("") != "":
                         continue
                     promise = f"{name} names the file that it cannot read ({kind})"
@@ -132,14 +132,14 @@ def _check_broken(what: str, reader: Any, path: str) -> None:
 
 
 def check_metric(metric: Any, structure: Any = "chain", random_state: int = 0) -> None:
-    """Check a metric: greater is better, of the given data alone.
+    """Check a metric: greater is better, and it depends only on the given data.
 
     Parameters
     ----------
     metric : str or callable
         A name of :func:`structsolve.get_scorer`, or a scorer ``(estimator, X, y) -> float``.
     structure : str or Structure, default="chain"
-        On whose labels.
+        The structure of the labels.
     random_state : int
         Seed of the sample and of the model's weights.
 
@@ -150,9 +150,9 @@ def check_metric(metric: Any, structure: Any = "chain", random_state: int = 0) -
 
     Notes
     -----
-    Checked are: a finite float, the largest where the labels are those that the model predicts and
-    less for some others, the same twice and for the examples in another order, and that neither
-    data nor model change.
+    Checked are: a finite float, largest for the labels that the model predicts and less for some
+    others, equal when repeated and for the examples in another order, and that neither data nor
+    model change.
 
     Examples
     --------

@@ -17,7 +17,7 @@ TRUTHS = 4
 
 
 def losses_of(case: Case, extra: Any) -> list[tuple[Any, Any]]:
-    """Return names and native objects of the losses that some plugin gives for the space."""
+    """Return names and native objects of the plugins' losses for the space."""
     names = [*registry.default().loss_names(), *getattr(case.space, "loss_names", ())]
     names += [] if extra in names else [extra]
     losses = []
@@ -33,13 +33,13 @@ def losses_of(case: Case, extra: Any) -> list[tuple[Any, Any]]:
 
 
 def check_losses(case: Case, extra: Any) -> None:
-    """0 at the truth, never negative, and as its flags say."""
+    """Losses are 0 at the truth, never negative, and consistent with their flags."""
     for name, loss in losses_of(case, extra):
         check_loss(case, name, loss)
 
 
 def check_loss(case: Case, name: Any, loss: Any) -> None:
-    """The same of one loss."""
+    """Check one loss."""
     what = f"Loss {name!r}"
     for i in range(case.n):
         for truth in _truths(case, loss, i):
@@ -49,7 +49,7 @@ def check_loss(case: Case, name: Any, loss: Any) -> None:
 
 
 def _truths(case: Case, loss: Any, i: int) -> list[np.ndarray]:
-    """Return the example's label and another one, where the loss takes it as true."""
+    """Return the example's label, and another one that the loss takes as true, if any."""
     examples, other = case.examples, case.labels[i][case.rng.integers(len(case.labels[i]))]
     labels = examples.labels.copy()
     labels[examples.label_offsets[i] : examples.label_offsets[i + 1]] = other
@@ -106,7 +106,7 @@ def _costs(
 
 
 def _check_costs(case: Case, name: Any, loss: Any, i: int) -> None:
-    """``<mu(y), A mu(y')> + const = L(y, y')``: for this truth, for others, on average, turned."""
+    """``<mu(y), A mu(y')> + const = L(y, y')``: this truth, others, on average, transposed."""
     what, mu = f"Loss {name!r}.costs", case.mu[i]
     if (case.examples.label(i) >= 0).all():
         costs, const = _costs(case, name, loss, i, mu[case.row(i, case.examples.label(i))])

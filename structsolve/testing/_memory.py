@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-# Bytes on each side of memory that an operator is given, and what they hold: as a double the
-# pattern is 1.4e306, so that reading beyond the end does not go unnoticed either.
+# Bytes on each side of an operator's memory, and their pattern: as a double it is 1.4e306, so reads
+# beyond the end are noticed as well.
 GUARD, PATTERN = 256, 0x7F
 UNTOUCHED = bytes([PATTERN]) * GUARD
 
 
 class Guarded:
-    """An array on a cache line of its own, between two guard zones.
+    """An array on its own cache line, between two guard zones.
 
     Parameters
     ----------
@@ -31,12 +31,12 @@ class Guarded:
         self._after = buffer[start + GUARD + n_bytes : start + 2 * GUARD + n_bytes]
         self.array = buffer[start + GUARD : start + GUARD + n_bytes].view(dtype)
         self.array[...] = fill
-        # With room for one entry, whose address operators are given, where there are none.
+        # Empty arrays have room for one entry, whose address operators get.
         self.memory = buffer[start + GUARD : start + 2 * GUARD + n_bytes]
         self.memory = self.memory[: max(n_bytes, 16)].view(dtype)
 
     def damage(self) -> str:
-        """Return on which side the guard zone was written to, empty for neither."""
+        """Return the side on which the guard zone was written to, empty for neither."""
         for zone, where in ((self._before, "before its start"), (self._after, "beyond its end")):
             if zone.tobytes() != UNTOUCHED:
                 return where
@@ -44,7 +44,7 @@ class Guarded:
 
 
 class Room:
-    """Gives operators their memory, and keeps it for checks of its guard zones.
+    """Allocates operators' memory, and keeps it for checks of its guard zones.
 
     Parameters
     ----------

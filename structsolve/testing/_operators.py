@@ -20,22 +20,22 @@ from ..structure.base import NodeSpace
 from ._case import TELLING, TOLERANCE, BrokenPromise, Case
 from ._losses import losses_of
 
-# Labels that are compared with another; scores for which threads are compared with one.
+# Number of labels compared with another; number of scores for which threads are compared with one.
 PAIRS = 12
 IN_THREADS = ("random",)
-# Seconds that a thread computes, and the most calls in a row.
+# Seconds of computation per thread, and the maximum number of calls in a row.
 OVERLAP, MOST_REPEATS = 6e-3, 200_000
-# Threads that must have been at work at a time, on the average, and the most rounds to get there.
+# Required average number of concurrent threads, and the maximum number of rounds.
 AT_ONCE, MOST_ROUNDS = 1.5, 8
 
 T = TypeVar("T")
 
 
 def check_parts(case: Case) -> None:
-    """``difference`` is the difference of what ``encode`` gives."""
+    """``difference`` is the difference of two results of ``encode``."""
     for i in range(case.n):
         rows = case.rng.permutation(len(case.labels[i]))[:PAIRS]
-        # In a ring, and each with itself: every label is the truth once, and once the other.
+        # In a ring, and each with itself: every label is the truth once, and the other label once.
         for a, b in [*zip(rows, np.roll(rows, 1)), *zip(rows, rows)]:
             truth, label = case.labels[i][a], case.labels[i][b]
             difference = case.dense(i, *case.encode(i, label, truth))
@@ -47,7 +47,7 @@ def check_parts(case: Case) -> None:
 
 
 def _check_indicator(case: Case, i: int) -> None:
-    """Where ``indicator`` is declared, mu(y) is the y-th unit vector and nothing else."""
+    """If ``indicator`` is declared, mu(y) is the y-th unit vector."""
     for label, mu in zip(case.labels[i], case.mu[i]):
         expected = np.zeros_like(mu)
         if np.size(label) == 1:
@@ -81,7 +81,7 @@ def check_best(
 def check_oracle(case: Case) -> None:
     """Answers are optimal, have the reported value, and are independent of scratch memory.
 
-    An oracle that does not call itself exact may miss the maximum, but its bound must hold.
+    An oracle that does not declare itself exact may miss the maximum, but its bound must hold.
     """
     exact = case.oracle.exact
     for i in range(case.n):
@@ -134,7 +134,7 @@ def _with_counts(case: Case, i: int, theta: np.ndarray, broken: BrokenPromise) -
     k = int(abs(counts - encoded).argmax())
     consistent = abs(counts @ theta - value) <= 1e-6 * (1 + abs(counts) @ abs(theta))
     if not consistent or abs(counts[k] - encoded[k]) < 1e-3:
-        return broken  # the oracle's own values are at odds
+        return broken  # the oracle's values are inconsistent
     starts = {name: start for name, start in case.oracle.layout.starts.items() if start <= k}
     block = max(starts, key=lambda name: starts[name], default="node")
     differ = (
@@ -147,7 +147,7 @@ def _with_counts(case: Case, i: int, theta: np.ndarray, broken: BrokenPromise) -
 
 
 def check_blindness(case: Case) -> None:
-    """Answers do not depend on the true labels, which prediction lacks."""
+    """Answers do not depend on the true labels, which are missing in prediction."""
     with case.promise("pack", "packs X without labels"):
         bare = pack(case.space, case.X)
     others = replace(case.examples, labels=case.examples.labels.copy())
@@ -184,7 +184,7 @@ def check_bound(
 
 
 def check_kbest(case: Case) -> None:
-    """The k best values of the enumeration, best first, on labels that differ."""
+    """The k best values of the enumeration, best first, on distinct labels."""
     operator = case.power("kbest")
     if operator is None:
         return
@@ -233,7 +233,7 @@ def check_max_marginals(case: Case) -> None:
 
 
 def check_counts(case: Case, extra: Any) -> None:
-    """The best value of a label for each count, under every loss that counts."""
+    """The best value of a label for each count, for every loss with integer costs."""
     if case.power("counts") is None:
         return
     for i in range(case.n):
@@ -288,7 +288,7 @@ def _check_frontier(
 
 
 def check_constraints(case: Case) -> None:
-    """Labels whose parts score -inf are avoided: hard constraints at prediction rest on it."""
+    """Labels whose parts score -inf are avoided, as hard constraints at prediction need."""
     space, block = case.space, case.layout.node
     if not isinstance(space, NodeSpace) or block is None:
         return
@@ -311,7 +311,7 @@ def check_constraints(case: Case) -> None:
 
 
 def check_augmented_oracle(case: Case, loss: Any) -> None:
-    """The most violated label under a loss that the oracle supports: ``loss``, or else another."""
+    """The most violated label under a loss that the oracle supports: ``loss``, or another one."""
     operator = case.power("augmented")
     if operator is None:
         return
@@ -330,7 +330,7 @@ def check_augmented_oracle(case: Case, loss: Any) -> None:
 
 
 def check_threads(case: Case) -> None:
-    """Four threads at once get the same answers as one."""
+    """Four concurrent threads get the same answers as one."""
     tasks = [(i, theta) for i in range(case.n) for theta in case.thetas(i, IN_THREADS).values()]
     tasks = (4 * tasks)[: max(4, len(tasks))]
     expected = [case.argmax(i, theta)[:2] for i, theta in tasks]
@@ -351,7 +351,7 @@ def check_threads(case: Case) -> None:
         answers, seconds = zip(*_at_once(work, len(tasks)))
         if any(answer is not None for answer in answers):
             break
-        # On a busy machine a thread may end before the next is given a core: then once more.
+        # On a busy machine a thread may end before the next one gets a core: then repeat.
         if sum(seconds) > AT_ONCE * (perf_counter() - all_in_all):
             break
     for (i, _), answer, other in zip(tasks, answers, expected):
@@ -365,8 +365,8 @@ def _seconds_of_call(
 ) -> float:
     """Return the seconds of this thread that a call takes, or an eighth of all, if they are more.
 
-    All counts for oracles that sleep.  A call that does not give this answer, even alone, is left
-    to the threads.
+    For oracles that sleep, the wall time counts.  A call that fails to repeat this answer in a
+    single thread is left to the threads.
     """
     repeats = 3
     while True:
@@ -379,7 +379,7 @@ def _seconds_of_call(
 
 
 def _at_once(work: Callable[[int], T], count: int) -> list[T]:
-    """Return ``work(0), ..., work(count - 1)`` from four threads, none of which has a lead."""
+    """Return ``work(0), ..., work(count - 1)`` from four threads that start at the same time."""
     start = Barrier(min(4, count), timeout=60)
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)

@@ -1,4 +1,4 @@
-"""Checks of the polytope that a structure declares, by linear and integer programs of HiGHS."""
+"""Checks of a structure's polytope, by linear and integer programs of HiGHS."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from ..lp import Highs, LinearDecoder, Polytopes
 from ._case import Case
 from ._relaxed import LOOSE
 
-# Labels of an example that are sought in its polytope; each is an integer program.
+# Number of labels of an example to find in its polytope; each is an integer program.
 MOST_LABELS = 5
-# Kinds of scores: negative ones reveal rows that need not be full.
+# Kinds of scores: negative ones reveal missing equality rows.
 KINDS = ("random", "tied", "negative")
-# Scores of which several labels may be best: linear programs end at one of them, integer programs
-# at another.
+# Scores with ties: linear programs may end at one best label, integer programs at another.
 TIES = ("tied",)
 
 
@@ -34,7 +33,7 @@ def check_polytope(case: Case) -> None:
     linear = LinearDecoder(polytopes, Highs())
     whole = LinearDecoder(polytopes, Highs(integer=True))
     by_key: dict[Any, Any] = {}
-    sought: dict[Any, set[bytes]] = {}  # of each key: labels and their parts
+    sought: dict[Any, set[bytes]] = {}  # per key: labels and their parts
     for i in range(case.n):
         with case.promise(f"{what}: build", "makes a polytope", i):
             polytope = polytopes.build(i)
@@ -58,7 +57,7 @@ def check_polytope(case: Case) -> None:
                 case.fail(
                     what, f"is exact: its vertices are labels ({kind} theta)", i, point, f"{best!r}"
                 )
-            # No integral point is better than an integral vertex that is best of all points.
+            # No integral point is better than an integral vertex that is optimal.
             told = None if relaxed.label is None or kind in TIES else (relaxed.label,)
             decoded = whole.decode(i, theta) if told is None else told
             if decoded is None:
@@ -90,7 +89,7 @@ def _alike(a: Any, b: Any) -> bool:
 def _check_labels(case: Case, what: str, i: int, polytope: Any, sought: set[bytes]) -> None:
     """Every label is an integral point whose parts and ``decode`` are the label's.
 
-    Those that were sought in an equal polytope before, with the same parts, are left out.
+    Labels already found in an equal polytope, with the same parts, are skipped.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp  # heavy
 

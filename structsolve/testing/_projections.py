@@ -11,9 +11,9 @@ from ..structure import projection_calls
 from ..structure.ask import ask
 from ._case import Case
 
-# Labels drawn, and how rare deviations of their frequencies may be.
+# Number of samples, and the significance level of their frequencies.
 DRAWS, RARE = 2000, 1e-7
-# Labels towards which slopes are checked, from the maximiser.
+# Number of labels towards which slopes are checked, from the maximiser.
 DIRECTIONS = 6
 # Numerical derivatives: the step of differences, and their tolerance.
 STEP, OFF = 1e-4, 1e-2
@@ -128,7 +128,7 @@ def check_projections(case: Case) -> None:
 
 
 def check_marginals(case: Case) -> None:
-    """Marginals and log-partition alone, where there are many labels."""
+    """Only marginals and log-partition, for many labels."""
     bind = ask("structsolve_projection", Projection, case.space, regularizer="entropy")
     if bind is None:
         return
@@ -169,7 +169,7 @@ def _check_entropy(
 def _check_hull(case: Case, what: str, i: int, mu: np.ndarray) -> None:
     from scipy.optimize import nnls  # heavy
 
-    # A convex combination of labels, as far as a small least-squares fit can tell.
+    # A convex combination of labels, by a small least-squares fit.
     system = np.vstack([case.mu[i].T, np.ones(len(case.labels[i]))])
     _, distance = nnls(system, np.append(mu, 1.0))
     if distance > 1e-6:
@@ -193,7 +193,7 @@ def _check_gradient(
 def _check_bound(
     watched: Watched, kind: str, theta: np.ndarray, value: float, bound: float
 ) -> None:
-    """Nothing exceeds the bound, and the bound of an exact projection is the value."""
+    """No value exceeds the bound, and the bound of an exact projection is the value."""
     case, i, projection = watched.case, watched.i, watched.projection
     what = watched.what("project")
     slack = 1e-8 * (1 + abs(value))
@@ -268,7 +268,7 @@ def _check_solution(
         return
     for row in case.rng.permutation(len(states))[:DIRECTIONS]:
         rise = watched.slope(state, states[row], 0.0) + theta @ (case.mu[i][row] - mu)
-        # Where entries of a state underflow to 0, its slope is infinite.
+        # If entries of a state underflow to 0, the slope is infinite.
         if rise > 1e-7 * (1 + np.abs(theta).max()) and (state > 0).all() | (rise < np.inf):
             promise = f"rises from the maximiser towards no label ({kind} theta)"
             case.fail(
@@ -281,7 +281,7 @@ def _check_solution(
 
 
 def _check_term(watched: Watched, states: np.ndarray) -> None:
-    """G is concave, 0 at labels where it is an entropy, and its slope is its derivative."""
+    """G is concave, 0 at labels if it is an entropy, and its slope is its derivative."""
     case, i = watched.case, watched.i
     if watched.projection.gibbs:
         at_labels = [watched.term(state) for state in states[:DIRECTIONS]]
@@ -309,7 +309,7 @@ def _check_term(watched: Watched, states: np.ndarray) -> None:
 
 
 def _check_derivative(watched: Watched, kind: str, theta: np.ndarray, mu: np.ndarray) -> None:
-    """The Jacobian is symmetric, and the covariance of parts, or what differences say."""
+    """The Jacobian is symmetric, and equals the covariance of parts or finite differences."""
     case, i, what = watched.case, watched.i, watched.what("derivative")
     directions = case.rng.normal(size=(2, len(theta)))
     directions[:, case.padding[i]] = 0
@@ -344,7 +344,7 @@ def _check_derivative(watched: Watched, kind: str, theta: np.ndarray, mu: np.nda
 
 
 def _check_samples(watched: Watched, kind: str, theta: np.ndarray) -> None:
-    """Samples are labels, the same for the same numbers, as frequent as they are probable."""
+    """Samples are labels, reproducible, and as frequent as they are probable."""
     from scipy.stats import chi2  # heavy
 
     case, i, what = watched.case, watched.i, watched.what("sample")
@@ -362,7 +362,7 @@ def _check_samples(watched: Watched, kind: str, theta: np.ndarray) -> None:
     scores = case.mu[i] @ theta
     weights = np.exp(scores - scores.max())
     expected = (n - 2) * weights / weights.sum()
-    # The first two are the ends of [0, 1), where any label that is possible at all may come up.
+    # The first two are the ends of [0, 1), which may give any label of positive probability.
     drawn = np.array(rows[2:], dtype=np.int64)
     seen = np.bincount(drawn, minlength=len(expected)).astype(float)
     if (seen[expected < 1e-30] > 0).any():

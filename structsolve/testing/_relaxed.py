@@ -48,7 +48,7 @@ def check_relaxation(case: Case) -> None:
 
 
 def _check_point(case: Case, what: str, i: int, kind: str, mu: np.ndarray) -> None:
-    """Padding is 0, and rows and blocks keep the sums that all labels share."""
+    """Padding is 0, and rows and blocks keep the sums common to all labels."""
     if not np.isfinite(mu).all():
         case.fail(what, f"returns a finite mu ({kind} theta)", i, mu, "finite numbers")
     if np.any(mu[case.padding[i]] != 0):
@@ -79,12 +79,12 @@ def _check_point(case: Case, what: str, i: int, kind: str, mu: np.ndarray) -> No
 def check_constrained(case: Case, loss: Any) -> None:
     """``argmax_in_cone`` against enumeration, in cones whose sides go through labels.
 
-    Structures with a polytope alone are checked by :func:`structsolve.lp.ask_cones`.
+    Structures with only a polytope are checked by :func:`structsolve.lp.ask_cones`.
     """
     cones = case.power("cones")
     if cones is None:
         return
-    # Those of a polytope are the library's own, and take programs.
+    # Cones of a polytope belong to the library, and need programs.
     draws = FEW_CONES if isinstance(cones, PolytopeCones) else CONES
     for i in range(case.n):
         thetas = case.thetas(i)
@@ -98,7 +98,7 @@ def check_constrained(case: Case, loss: Any) -> None:
 
 
 def _cost(case: Case, loss: Any, i: int) -> tuple[np.ndarray, float]:
-    """Return the costs of parts of the loss; integers on node parts where it does not decompose."""
+    """Return the loss as costs of parts, or integer costs of nodes if it does not decompose."""
     native = case.loss(loss)
     cost = np.zeros(case.layout.theta_size(*case.sizes(i)))
     if native.decomposes:
@@ -109,13 +109,13 @@ def _cost(case: Case, loss: Any, i: int) -> tuple[np.ndarray, float]:
 
 
 def _offset(case: Case, h: np.ndarray, kind: str) -> float:
-    """Return an h0 with positive and negative h; of integer scores an integer."""
+    """Return an h0 with positive and negative h; an integer for integer scores."""
     offset = -case.rng.choice(h) + case.rng.choice([0.0, 1.0, 2.0])
     return float(offset if kind == "random" else np.round(offset))
 
 
 def _cone(case: Case, h: np.ndarray, g: np.ndarray, h0: float, g0: float) -> ConePair:
-    """Return a cone; most sides go through labels, exactly so where h is a power of two."""
+    """Return a cone; most sides go through labels, exactly if h is a power of two."""
     positive = h > 0
     slopes = [0.0, *(g[positive] / h[positive])] if positive.any() else [0.0, 0.5, 1.0]
     beta, alpha = sorted(case.rng.choice(slopes, 2).tolist())
@@ -129,7 +129,7 @@ def _cone(case: Case, h: np.ndarray, g: np.ndarray, h0: float, g0: float) -> Con
 
 
 def _inside(h: np.ndarray, g: np.ndarray, cone: ConePair, slack: float) -> np.ndarray:
-    """Return which points are in the cone, widened by a positive slack, narrowed by a negative."""
+    """Return which points are in the cone, widened by positive or narrowed by negative slack."""
     with np.errstate(invalid="ignore"):
         low, high = cone.beta * h, np.where(np.isinf(cone.alpha), np.inf, cone.alpha * h)
     if slack == 0:

@@ -1,4 +1,4 @@
-"""Checks of a solver's runs: records, calls, weights, states, and what the solver must refuse."""
+"""Checks of a solver's runs: records, calls, weights, states, and refused problems."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from ..surrogates.cut_surrogate import CutSurrogate
 from ._case import Case
 from ._training import ALPHA, optimum, train
 
-# Passes of a run, and those after which its state is taken: some solvers look at their weights
+# Passes of a run, and passes after which its state is stored: some solvers check their weights
 # every tenth pass.
 MADE, TAKEN = 21, (1, 2, 3, 5, 6, 11, 12)
-# With weak regularisation too: weights go to and fro, and the best ones are not the last.
+# Also weak regularisation: weights oscillate, and the best ones are not the last.
 ALPHAS = (ALPHA, 0.01 * ALPHA)
 # Relative gap at which a run ends.
 CLOSED = 1e-6
@@ -28,21 +28,21 @@ CLOSED = 1e-6
 COUNTED = 6
 # Keys that a resumed run must report as the first run did.
 TOLD = ("primal", "dual", "gap", "certified", "oracle_calls")
-# Weights of examples: far enough from equal ones that another objective has another optimum.
+# Weights of examples, unequal enough to change the optimum.
 SAMPLE_WEIGHT = (1.0, 16.0, 0.25, 4.0)
-# How near the optimum a solver without a certified gap must come.
+# Required relative distance to the optimum for solvers without a certified gap.
 ROUGH = 0.05
 
 State = tuple[dict[str, Any], dict[str, np.ndarray]]
 
 
 class Counted(CutSurrogate):
-    """Another surrogate, whose cuts are counted; or one that claims less than it is.
+    """Wraps a surrogate to count its cuts, or to declare fewer properties.
 
     Parameters
     ----------
     native : Surrogate
-        The surrogate that answers.
+        The wrapped surrogate.
     affine, convex : bool
         The properties it declares.
     """
@@ -58,7 +58,7 @@ class Counted(CutSurrogate):
         """Return the cut of the other surrogate."""
         self.calls += 1
         answer = cut(self.native, i, theta, truth)
-        # Not negative by rounding either: problems look into such bounds by further cuts.
+        # Not negative by rounding: problems would check such bounds by further cuts.
         return answer.index, answer.value, answer.b, max(answer.bound, 0.0)
 
 
@@ -84,7 +84,7 @@ class Checked:
         return f"training by {getattr(self.solver, 'name', self.solver)!r}"
 
     def problem(self, examples: Any = None, **options: Any) -> Problem:
-        """Return the problem put together, with other examples or options."""
+        """Return the assembled problem, optionally with other examples or options."""
         examples = self.case.examples if examples is None else examples
         options = {"surrogate": self.surrogate, **options}
         return Problem(self.case.space, examples, self.loss, **options)
@@ -118,7 +118,7 @@ class Checked:
 
 
 def check_runs(checked: Checked, alpha: float) -> None:
-    """Records and weights are true, and the run resumes from each of its states.
+    """Records and weights are correct, and the run resumes from each of its states.
 
     Parameters
     ----------
@@ -245,7 +245,7 @@ def check_calls(checked: Checked) -> None:
     try:
         run = checked.start(checked.problem(surrogate=counted))
     except ValueError:
-        return  # it needs more of a surrogate than cuts
+        return  # it needs more than cuts from a surrogate
     told, at_start = 0, counted.calls
     for _ in range(COUNTED):
         with checked.case.promise(checked.what, "makes a pass with a surrogate in Python"):
@@ -291,13 +291,13 @@ def check_refusals(checked: Checked) -> None:
 
 
 def check_optimum(checked: Checked, tol: float, passes: int) -> None:
-    """The solver comes to the optimum, with weights of examples too, and its records say so.
+    """The solver reaches the optimum, also with weights of examples, and its records show it.
 
     Parameters
     ----------
     checked : Checked
     tol : float
-        Relative distance from the optimum that is near enough.
+        Tolerated relative distance to the optimum.
     passes : int
         At most.
     """
@@ -307,7 +307,7 @@ def check_optimum(checked: Checked, tol: float, passes: int) -> None:
     sizes = np.resize(SAMPLE_WEIGHT, case.n)
     weighed = checked.problem(replace(case.examples, sample_weight=sizes))
     best = optimum(case, weighed)[0]
-    # What weights that fit all examples alike come to.
+    # The objective of the optimum for equal weights of examples.
     plain = weighed.primal(optimum(case, problem)[1], ALPHA)[0]
     run, _, closes = train(case, checked.what, checked.solver, weighed, tol, passes)
     reached = weighed.primal(run.weights(), ALPHA)[0]

@@ -1,4 +1,4 @@
-"""``check_search``: what a search tells of each label plane, against all labels of the example."""
+"""``check_search``: a search's results on each label plane, against all labels of the example."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from ..surrogates.calls import cut
 from ..surrogates.task import Task
 from ._case import Case, check_number
 
-# Relative: what rounding, and the width at which a search ends, may leave.
+# Relative tolerance for rounding and the final interval of a search.
 ROUNDING, LEFT = 1e-8, 1e-6
-# Mixtures of two labels that are tried.
+# Number of mixtures of two labels to try.
 SHARES = np.linspace(0, 1, 33)
 
 
@@ -46,7 +46,7 @@ def check_search(
     BrokenPromise
         An AssertionError that says what was found and expected; ``.theta`` are the scores.
     ValueError
-        For ``n_cases`` below 1, or where no psi suits search, structure and loss.
+        For ``n_cases`` below 1, or if no psi suits search, structure and loss.
 
     Notes
     -----
@@ -126,7 +126,7 @@ def _check_psi(case: Case, what: str, search: Search, make: Any, task: Task) -> 
                     promise = f"gives the same answer twice ({detail}{when})"
                     case.fail(what, promise, i, again["outcome"], told["outcome"])
                 _check_told(case, what, search, psi, i, told, h, g, f" ({detail}{when})")
-                # What the search remembers makes the next one a warm one.
+                # The search's memory makes the next search a warm one.
                 cut(native, i, case.thetas(i, ("random",))["random"] * 3, truth)
     return 1
 
@@ -146,7 +146,7 @@ def _check_told(
     g: np.ndarray,
     detail: str,
 ) -> None:
-    """Hold the outcome of one search against the points (h, g) of all labels."""
+    """Check the outcome of one search against the points (h, g) of all labels."""
     best, seen = told["outcome"], told["points"]
     values = np.array([psi(*point) for point in zip(h, g)])
     top = float(values.max())

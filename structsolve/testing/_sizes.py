@@ -1,4 +1,4 @@
-"""Checks beyond small cases: other layouts, few and many classes, larger labels, their cost."""
+"""Checks beyond small cases: other layouts, few and many classes, larger labels, cost."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from ..structure.ask import ask_parts, ask_power, learn_space, make_layout
 from ..structure.base import NodeSpace
 from ._case import TOLERANCE, BrokenPromise, Case
 
-# Classes that fill two vectors of eight numbers and a part of a third, and most labels then.
+# Number of classes that fills two vectors of eight and part of a third, and the maximum number of
+# labels.
 MANY_CLASSES, MOST_LABELS = 19, 400
-# Sizes that are tried, as long as a sample and an answer take no longer than this, in seconds.
+# Sizes to try, and the maximum seconds of a sample and an answer.
 SIZES, LONGEST = (4, 7, 10, 13, 17), 0.01
-# Growth of the time with the size, as a power, from which it is reported.
+# Exponent of the growth of time with size from which a warning is given.
 POWER = 4.5
 
 
@@ -29,7 +30,7 @@ class SlowOperator(UserWarning):
 
 
 def many_classes(structure: Any, seed: int) -> Case | None:
-    """Return a case of few nodes with more classes than a vector holds; None where there is none.
+    """Return a case of few nodes with more classes than a vector holds; None if impossible.
 
     Parameters
     ----------
@@ -58,7 +59,7 @@ def many_classes(structure: Any, seed: int) -> Case | None:
 
 
 def other_layouts(structure: Any, seed: int, size: int) -> Iterator[Case]:
-    """Draw cases whose parts lie elsewhere: of two classes, and of the structure's ``layouts``.
+    """Draw cases of other layouts: with two classes, and with the structure's ``layouts``.
 
     Parameters
     ----------
@@ -85,9 +86,9 @@ def other_layouts(structure: Any, seed: int, size: int) -> Iterator[Case]:
 
 
 def _variants(structure: Any) -> Iterator[Any]:
-    """Return the structure with other values of the parameters that its ``layouts`` names."""
+    """Return the structure with other values of the parameters in its ``layouts``."""
     own = {name: repr(getattr(structure, name)) for name in structure.layouts}
-    # A value of the user's own stays: others may not go with the rest.
+    # Values that the user changed stay: others may not fit the rest.
     tried = {n: v for n, v in structure.layouts.items() if own[n] in map(repr, v)}
     for values in product(*tried.values()):
         given = dict(zip(tried, values))
@@ -102,7 +103,7 @@ def _variants(structure: Any) -> Iterator[Any]:
 
 
 def check_larger(case: Case) -> None:
-    """Values are those of labels, and no other answer is better; also the cost.
+    """Values belong to labels, and no other answer is better; also checks the cost.
 
     Labels are not enumerated: sizes grow until an answer takes long.
     """
@@ -125,7 +126,7 @@ def check_larger(case: Case) -> None:
 
 
 def _check_answers(case: Case, i: int, size: int) -> float:
-    """Compare answers with each other; return the seconds that one takes."""
+    """Compare answers with each other; return the seconds per answer."""
     theta_size = case.layout.theta_size(*case.sizes(i))
     inside = np.zeros(theta_size, dtype=bool)
     for view in case.layout.theta_views(inside, *case.sizes(i)).values():
@@ -180,7 +181,7 @@ def _check_rankings(case: Case, i: int, theta: np.ndarray, value: float, size: i
 
 
 def _tell_cost(case: Case, seconds: list[tuple[int, float]]) -> None:
-    """Warn where the time of an answer grows steeply, or one of a small label takes long."""
+    """Warn if the time of an answer grows steeply, or is long for a small label."""
     (small, before), (large, after) = seconds[0], seconds[-1]
     if after <= LONGEST or large <= small:
         return

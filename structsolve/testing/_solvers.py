@@ -1,4 +1,4 @@
-"""``check_solver`` and ``check_loss``: a solver, or a loss, on structures that are right."""
+"""``check_solver`` and ``check_loss``: a solver, or a loss, on correct structures."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def check_solver(
     size, random_state : int
         As for :func:`check_structure`.
     tol : float, default=1e-5
-        Relative gap that the solver comes to.  A solver whose first record has no dual must come
-        within 5 % of the optimum.
+        Relative gap to reach.  A solver whose first record has no dual must come within 5 % of the
+        optimum.
     passes : int, default=400
-        In so many passes.
+        Maximum number of passes.
 
     Raises
     ------
@@ -50,16 +50,16 @@ def check_solver(
     weights, the dual is below the optimum, oracle calls are counted, some are certified), the
     primal against the objective of the weights, the optimum, with ``sample_weight`` too,
     ``weights`` (a copy of the right length), runs that resume from each ``state`` with the same
-    weights and records bit for bit, runs of the same seed and on two threads, that problems are
-    refused which the solver declares it cannot take, and that neither examples nor solver change.
-    The objective is that of :class:`structsolve.Problem`, without L1.
+    weights and records bit for bit, runs of the same seed and on two threads, that the solver
+    refuses problems that it declares unsupported, and that neither examples nor solver change. The
+    objective is that of :class:`structsolve.Problem`, without L1.
 
     Examples
     --------
     >>> from structsolve.testing import check_solver
     >>> check_solver("cutting-plane", "multiclass")
 
-    Frank-Wolfe as first published closes the gap slowly:
+    The original Frank-Wolfe closes the gap slowly:
 
     >>> from structsolve.solvers import BCFW
     >>> textbook = BCFW(max_steps=1, cached_passes=0, steps="frank-wolfe")
@@ -111,9 +111,9 @@ def check_loss(
 
     Notes
     -----
-    Checked are: 0 at the truth and never negative, 0 or 1 where it says so, what it adds to scores
-    where it decomposes, the matrix of its costs, ``score`` with it, the loss-augmented oracle where
-    that knows it, and (where it decomposes) the optimum of solvers.
+    Checked are: 0 at the truth and never negative, 0 or 1 if so declared, the costs added to scores
+    if it decomposes, the matrix of its costs, ``score`` with it, the loss-augmented oracle if it
+    includes the loss, and (if it decomposes) the optimum of solvers.
 
     Examples
     --------

@@ -62,29 +62,30 @@ def check_structure(
     only: Sequence[str] | None = None,
     clock: Callable[[], float] = perf_counter,
 ) -> None:
-    """Check a structure, and the operators that plugins give for it, against enumeration.
+    """Check a structure and its plugins' operators against enumeration.
 
     Parameters
     ----------
     structure : str or Structure
-        It has ``sample``, its spaces have ``enumerate_labels``.
+        A structure with ``sample``, whose spaces have ``enumerate_labels``.
     loss : str or loss object, default="hamming"
-        Loss that the solvers train with; all losses that plugins name are checked one by one.
+        Loss for training by the solvers; all losses of plugins are checked separately.
     n_cases : int, default=4
-        Small data sets to draw from ``structure.sample``.
+        Number of small data sets drawn from ``structure.sample``.
     size : int, default=3
         Bound on the size of a label, for ``sample``.
     random_state : int, default=0
     solvers : sequence of str or Solver
-        Trained to the optimum, which must be the same for all that reach one; empty for none.
+        Solvers to train to the optimum, which must be the same for all that reach one; may be
+        empty.
     only : sequence of str, optional
-        Parts of the kit, in place of all: "declaration", "parts", "oracle", "relaxation",
+        Parts of the kit; all by default: "declaration", "parts", "oracle", "relaxation",
         "polytope", "kbest", "cones", "max-marginals", "counts", "constraints", "loss", "augmented",
         "projection"; of the first case "threads", "truth", "options", "predict", "sparse X",
-        "sizes"; "classes" and "layouts".  For structures that differ in their oracle alone.
+        "sizes"; "classes" and "layouts".  For structures that differ only in their oracle.
     clock : callable, default=time.perf_counter
-        Returns seconds.  A test that must not depend on the machine gives one that counts what
-        the oracle does.
+        Returns seconds.  A test that must not depend on the machine can pass a clock that counts
+        the oracle's work.
 
     Raises
     ------
@@ -102,14 +103,14 @@ def check_structure(
     Notes
     -----
     Checked are the declaration (parameters, ``clone``, packing, ``state``, ``classes=`` and
-    ``fit_intercept=``), the oracle (optimal at random, tied and zero scores where it calls itself
-    exact, its value, its bound, ties, scratch memory, threads, whether it looks at the truth), its
-    relaxation, its answers within a cone of the label plane, the polytope, k-best, max-marginals,
-    the best label for each count, the loss-augmented oracle, parts, losses and their matrices,
-    projections (marginals, bounds, states, G and its slope, samples, derivatives), hard
-    constraints on nodes, predictions, scores and masks, X that packing stores as sparse, 2 and 19
-    classes, larger labels, that solvers agree, and the operators for other ``layouts`` that the
-    structure names.  Powers that a structure does not have are not checked.
+    ``fit_intercept=``), the oracle (optimal at random, tied and zero scores if declared exact, its
+    value, its bound, ties, scratch memory, threads, independence of the truth), its relaxation, its
+    answers within a cone of the label plane, the polytope, k-best, max-marginals, the best label
+    for each count, the loss-augmented oracle, parts, losses and their matrices, projections
+    (marginals, bounds, states, G and its slope, samples, derivatives), hard constraints on nodes,
+    predictions, scores and masks, X that packing stores as sparse, 2 and 19 classes, larger labels,
+    that solvers agree, and the operators for the structure's other ``layouts``.  Powers that a
+    structure lacks are not checked.
 
     Examples
     --------

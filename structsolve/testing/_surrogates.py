@@ -11,7 +11,7 @@ from ..surrogates.calls import cut
 from ..surrogates.task import Task
 from ._case import Case, check_number
 
-# Scores for each example; how far a difference quotient may be off.
+# Number of scores per example; tolerance of difference quotients.
 SCORES, QUOTIENT = 6, 1e-4
 
 
@@ -45,10 +45,10 @@ def check_surrogate(
     Notes
     -----
     Checked are: positions and number of a cut's entries, the bound against the cut's own value,
-    ``H >= 0``, that the cut is tight and no cut lies above another one's bound where the surrogate
-    calls itself convex or affine, that it is the slope of the bound, equal keys for equal cuts
-    alone, the same answer twice, that cuts are of the truth of the call, and that compiled code
-    writes into its own memory only.
+    ``H >= 0``, that the cut is tight and no cut lies above another one's bound if the surrogate
+    declares itself convex or affine, that it is the slope of the bound, equal keys only for equal
+    cuts, the same answer twice, that cuts use the truth of the call, and that compiled code writes
+    only into its own memory.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def _check_example(case: Case, what: str, native: Any, i: int) -> None:
 def _check_truth(
     case: Case, what: str, native: Any, i: int, cuts: list[Any], other: np.ndarray
 ) -> None:
-    """Cuts are those of the truth that is given: of another one, not all are the same."""
+    """Cuts use the given truth: for another truth, some cuts differ."""
     truth = case.examples.label(i)
     mu, own = (case.dense(i, *case.encode(i, label)) for label in (other, truth))
     if np.array_equal(mu, own):
@@ -164,7 +164,7 @@ def _check_slope(
     p: np.ndarray,
     bound: float,
 ) -> None:
-    """``-p`` is a subgradient: quotients to both sides hold ``-<p, direction>`` between them."""
+    """``-p`` is a subgradient: the quotients on both sides enclose ``-<p, direction>``."""
     step = 1e-6
     direction = case.rng.normal(size=len(theta))
     direction[case.padding[i]] = 0

@@ -1,4 +1,4 @@
-"""Check that solvers agree on the optimum, and that their certificates are true."""
+"""Check that solvers agree on the optimum, and that their certificates are valid."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..solvers.problem import Problem
 from ._case import Case
 
 ALPHA = 0.1
-# Relative gap, and passes, in which it must be reached.
+# Relative gap, and the passes in which it must be reached.
 TOL, PASSES = 1e-5, 400
 
 
@@ -28,7 +28,7 @@ def train(
     passes: int = PASSES,
     alpha: float = ALPHA,
 ) -> tuple[Any, dict[str, Any], bool]:
-    """Train until the gap is well below ``tol``; fail where no record of a gap is certified.
+    """Train until the gap is well below ``tol``; fail if no record of a gap is certified.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def train(
     record : dict
         The last one, with the certificate at the run's weights.
     closes : bool
-        Whether its first record has a dual: others may come to one later, and need not close it.
+        Whether its first record has a dual: others may have one later, and need not close the gap.
     """
     with case.promise(what, "runs"):
         rng = np.random.default_rng(case.seed)
@@ -74,7 +74,7 @@ def train(
 
 
 def optimum(case: Case, problem: Problem, alpha: float = ALPHA) -> tuple[float, np.ndarray]:
-    """Return the least objective of a problem, as the solver by default finds it, and weights.
+    """Return the least objective of a problem, by the default solver, and the weights.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def optimum(case: Case, problem: Problem, alpha: float = ALPHA) -> tuple[float, 
 def check_solvers(
     case: Case, loss: Any, solvers: Sequence[Any], tol: float = TOL, passes: int = PASSES
 ) -> None:
-    """Every solver's bounds are bounds, and exact solvers meet at one optimum.
+    """Every solver's bounds are valid, and exact solvers reach the same optimum.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def check_solvers(
     solvers : sequence of str or Solver
         Solvers whose first records have a gap are trained until it is closed.
     tol : float
-        Relative gap that is closed; that of the shipped solvers is always the default.
+        Relative gap to reach; for the built-in solvers always the default.
     passes : int
         At most.
     """
@@ -134,7 +134,7 @@ def check_solvers(
         duals.append((what, dual, near))
         if closes:
             optima.append((what, primal, dual, near))
-    # Objectives are known by enumeration: a dual above one is wrong, whoever the others are.
+    # Objectives are known by enumeration: a dual above one is wrong, regardless of other solvers.
     for what, dual, _ in duals:
         if dual > least + TOL * max(abs(least), 1e-3):
             promise = "has a dual below the objective of any weights"

@@ -1,4 +1,4 @@
-"""Checks of a structure at work: predictions, scores and masks of a model, on any kind of X."""
+"""Checks of a structure in use: predictions, scores and masks of a model, on any kind of X."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from ._case import TOLERANCE, Case
 from ._declaration import equal
 from ._training import scores
 
-# Columns of features of which one in a row is not zero: packing stores them as sparse.
+# Number of columns with one nonzero per row: packing stores them as sparse.
 SPARSE_COLUMNS = 40
 
 
 def check_predictions(case: Case, loss: Any) -> None:
-    """``predict`` gives best labels, ``score`` is 1 less their mean loss, masks are obeyed."""
+    """``predict`` returns best labels, ``score`` is 1 minus their mean loss, masks are obeyed."""
     model, w = _model(case, loss)
     with case.promise("predict", "answers for its own sample"):
         predicted = model.predict(case.X)
@@ -58,7 +58,7 @@ def _rows_of(
 
 
 def _unpacked(case: Case, i: int, row: int) -> Any:
-    """Return a label as users see it."""
+    """Return a label in the users' form."""
     labels, offsets = case.examples.labels.copy(), case.examples.label_offsets
     labels[offsets[i] : offsets[i + 1]] = case.labels[i][row]
     with case.promise("unpack", "takes any labels of its examples"):
@@ -66,7 +66,7 @@ def _unpacked(case: Case, i: int, row: int) -> Any:
 
 
 def _model(case: Case, loss: Any) -> tuple[Any, np.ndarray]:
-    """Return an estimator with weights at random, and the weights."""
+    """Return an estimator with random weights, and the weights."""
     model, w = StructuredSVM(case.structure, loss=loss), case.rng.normal(size=case.layout.dim)
     model._become_fitted(case.space, LinearModel(case.space, w))
     return model, w
@@ -88,10 +88,10 @@ def _check_score(case: Case, loss: Any, model: Any, rows: list[int]) -> None:
 
 
 def _check_mask(case: Case, model: Any, values: list[np.ndarray]) -> None:
-    """Constraints bar labels: what is predicted is best among those that they leave."""
+    """Constraints forbid labels: the prediction is best among the remaining ones."""
     space, block = case.space, case.layout.node
     if not isinstance(space, NodeSpace) or block is None or not case.oracle.exact:
-        return  # what others miss, constraints may leave no place for
+        return  # inexact oracles may miss all labels that constraints allow
     if block.shape != (len(space.classes_),):
         return
     allowed, possible = [], []
@@ -121,7 +121,7 @@ def check_options(case: Case) -> None:
     if layout.node is not None and layout.n_features:
         with case.promise("make_space", f"takes fit_intercept={not case.intercept}"):
             space, _ = learn_space(structure, case.X, case.Y, fit_intercept=not case.intercept)
-        # Rankings and thresholds have no use for a constant, classes of nodes have.
+        # Rankings and thresholds do not use a constant feature, classes of nodes do.
         per_class = layout.node.shape == (len(getattr(case.space, "classes_", ())),)
         for flag, made in ((case.intercept, layout), (not case.intercept, space.layout)):
             if made.intercept is not flag and (per_class or not flag):
@@ -134,14 +134,14 @@ def check_options(case: Case) -> None:
     try:
         space, _ = learn_space(structure, X, Y, classes=known)
     except ValueError:
-        return  # it takes none, and says so
+        return  # it refuses them
     if not np.array_equal(space.classes_, known):
         promise = "takes classes= for the classes, also of those that Y lacks"
         case.fail("make_space", promise, None, space.classes_, known)
 
 
 def check_sparse_looking(case: Case) -> None:
-    """X with one entry in a row, which packing may store as sparse, is X as any other."""
+    """X with one entry per row, which packing may store as sparse, behaves like any X."""
     X = _sparse_looking(case.X)
     if X is None:
         return

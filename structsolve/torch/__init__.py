@@ -1,8 +1,7 @@
 """PyTorch layers for every structure and surrogate: losses, best labels, marginals, decisions.
 
-Takes tensors of part scores and the native entry of :mod:`structsolve.batch`; hands on tensors.
-The one folder that imports torch, which ``import structsolve`` does not: the extra ``[torch]``
-installs it.
+Takes tensors of part scores and the native entry of :mod:`structsolve.batch`; returns tensors.
+Only this folder imports torch; ``import structsolve`` does not.  The extra ``[torch]`` installs it.
 """
 
 try:

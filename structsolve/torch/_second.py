@@ -1,7 +1,7 @@
-"""Second derivatives of layers: products with Hessians where there are any, errors elsewhere.
+"""Second derivatives of layers: products with Hessians if available, else errors.
 
-Under ``create_graph=True`` a backward pass leads here.  Nothing of it may be zero because nobody
-wrote it down: what has no derivative raises when it is asked for.
+Backward passes with ``create_graph=True`` use this module.  Missing derivatives raise errors and
+are never zero.
 """
 
 from __future__ import annotations
@@ -89,9 +89,9 @@ class Jacobian:
     projection : str or Projection
     n_jobs : int or None
     why : str
-        Message of a derivative by the scores, or by the factor.
+        Error message of a derivative by the scores, or by the factor.
     weigh : callable, optional
-        Of ``(given, factor)``: the factors of the examples, as an array.
+        Function of ``(given, factor)`` that returns the factors of the examples as an array.
     each : bool, default=False
         Shared blocks of products have one array for each example.
     """
@@ -128,7 +128,7 @@ class _Product(torch.autograd.Function):
         ctx: Any, jacobian: Jacobian, factor: torch.Tensor | None, *both: torch.Tensor
     ) -> Any:
         directions, tensors = both[: len(both) // 2], both[len(both) // 2 :]
-        # Where directions have shared blocks for each example the transpose gives these.
+        # If directions have shared blocks for each example, so has the transpose.
         each = any(d.ndim > t.ndim for d, t in zip(directions, tensors))
         ctx.transpose, ctx.factor = replace(jacobian, each=each), factor
         ctx.save_for_backward(*tensors)
@@ -152,7 +152,7 @@ class _Product(torch.autograd.Function):
 
 
 def refused(why: str, tensors: Any) -> Any:
-    """Return tensors as they are; a derivative by them raises.
+    """Return tensors unchanged; derivatives by them raise.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ class _Refused(torch.autograd.Function):
 
 
 def once(why: str, tensors: Any) -> Any:
-    """Return tensors as they are, for a layer of which autograd sees the gradient as a constant.
+    """Return tensors unchanged, for a layer whose gradient is a constant to autograd.
 
     Parameters
     ----------
@@ -223,7 +223,7 @@ def sealed(why: str, gradients: Any, sources: Any) -> Any:
         Their message.
     gradients : sequence of Tensor
     sources : sequence of Tensor
-        Tensors that the gradients depend on beside themselves.
+        Further tensors that the gradients depend on.
 
     Returns
     -------

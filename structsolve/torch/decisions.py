@@ -1,4 +1,4 @@
-"""Decisions as layers: derivatives of the best label by noise, by interpolation, by its regret."""
+"""Decisions as layers: derivatives of the best label by noise, interpolation, or regret."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .loss import truths
 
 
 class _Decision(Layer):
-    """A layer that asks for best labels.
+    """Base of layers that compute best labels.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ class _Decision(Layer):
     classes : int or sequence, optional
         As of :class:`StructuredLoss`.
     oracle : str or structsolve.lp.Backend, optional
-        A solver of linear programs in place of the structure's own oracle.
+        Solver of linear programs that replaces the structure's oracle.
     n_jobs : int, optional
         Threads of native code.
     """
@@ -52,7 +52,7 @@ class _Decision(Layer):
         given : Given
             The batch.
         tensors : sequence of Tensor
-            Its scores, or others of their shapes.
+            Its scores, or others of the same shapes.
 
         Returns
         -------
@@ -75,21 +75,21 @@ class PerturbedArgmax(_Decision):
     n_samples : int, default=10
         Draws of the noise.
     noise : {"additive", "multiplicative"}, default="additive"
-        "multiplicative": scores are multiplied by ``exp(sigma Z - sigma^2 / 2)``, so that none
-        changes its sign (Dalle et al. 2022).
+        "multiplicative": scores are multiplied by ``exp(sigma Z - sigma^2 / 2)``, which keeps their
+        signs (Dalle et al. 2022).
     random_state : int, optional
-        A seed gives the same noise at every call; by default it is torch's generator that draws.
+        A seed gives the same noise at every call; by default torch's generator draws.
     classes : int or sequence, optional
         As of :class:`StructuredLoss`.
     oracle : str or structsolve.lp.Backend, optional
-        A solver of linear programs in place of the structure's own oracle.
+        Solver of linear programs that replaces the structure's oracle.
     n_jobs : int, optional
         Threads.
 
     Notes
     -----
-    Z is standard normal.  Backward it is ``E[<direction, mu> Z] / sigma`` over the same draws,
-    less the mean of ``<direction, mu>``, which lowers the variance.  :meth:`loss` is the
+    Z is standard normal.  The backward pass computes ``E[<direction, mu> Z] / sigma`` over the same
+    draws, minus the mean of ``<direction, mu>``, which lowers the variance. :meth:`loss` is the
     Fenchel-Young loss of the same maximum.
 
     Examples
@@ -135,18 +135,17 @@ class PerturbedArgmax(_Decision):
         Parameters
         ----------
         scores : Tensor or dict of str to Tensor
-            As of :class:`StructuredLoss`, as are the others.
+            See :class:`StructuredLoss`, also for the others.
         lengths : Tensor, array or list of int, optional
         examples : Examples, optional
         mask : Tensor or array of bool or int, optional
-            In place of lengths, of the shape of padded labels.
+            Replaces lengths; of the shape of padded labels.
         **graphs : object
 
         Returns
         -------
         Tensor or dict of str to Tensor
-            As the scores are: of the same shapes, but shared blocks have one array for each
-            example.
+            In the form of the scores, but shared blocks have one array for each example.
 
         Raises
         ------
@@ -171,19 +170,19 @@ class PerturbedArgmax(_Decision):
         Parameters
         ----------
         scores : Tensor or dict of str to Tensor
-            As of :class:`StructuredLoss`, as are the others.
+            See :class:`StructuredLoss`, also for the others.
         labels : Tensor of int
         lengths : Tensor, array or list of int, optional
         examples : Examples, optional
         reduction : {"mean", "sum", "none"}, default="mean"
         mask : Tensor or array of bool or int, optional
-            In place of lengths, of the shape of padded labels.
+            Replaces lengths; of the shape of padded labels.
         **graphs : object
 
         Returns
         -------
         Tensor
-            For multiplicative noise the scores of the best labels are those with the noise, too.
+            For multiplicative noise, the scores of the best labels include the noise.
 
         Raises
         ------
@@ -256,7 +255,7 @@ class _Perturbed(Backward):
     @staticmethod
     def backward(ctx: Any, *directions: torch.Tensor) -> Any:
         layer, given, kept = ctx.layer, ctx.given, ctx.kept
-        tensors = ctx.saved_tensors  # once: checkpoints give them away
+        tensors = ctx.saved_tensors  # once: checkpointing frees them
         with torch.no_grad():
             gradients = _Perturbed.gradients(layer, given, kept, directions, tensors)
         return None, None, *sealed(layer.no_second, gradients, (*directions, *tensors))
@@ -267,7 +266,7 @@ class _Perturbed(Backward):
     ) -> list[torch.Tensor]:
         """Return the gradients from the draws of the noise and their best labels."""
         worths = [given.product(directions, best) for _, best in kept]
-        # Less the mean of the other draws: the expectation of Z is 0, and the variance falls.
+        # Subtract the mean of the other draws: Z has expectation 0, and the variance falls.
         total, n = sum(worths), len(kept)
         gradients: Any = [0] * len(given.tensors)
         for worth, (draw, _) in zip(worths, kept):
@@ -290,18 +289,19 @@ class BlackboxDiff(_Decision):
     ----------
     structure : str or Structure
     lam : float, default=10.0
-        Length of the interpolation: larger is smoother, and further from the layer's values.
+        Length of the interpolation; larger values are smoother, but deviate more from the layer's
+        values.
     classes : int or sequence, optional
         As of :class:`StructuredLoss`.
     oracle : str or structsolve.lp.Backend, optional
-        A solver of linear programs in place of the structure's own oracle.
+        Solver of linear programs that replaces the structure's oracle.
     n_jobs : int, optional
         Threads.
 
     Notes
     -----
-    Backward the best labels at ``scores - lam * direction`` are taken from those at the scores and
-    divided by ``lam``: equation 4 of the paper, where costs are scores with the other sign.
+    The backward pass subtracts the best labels at ``scores - lam * direction`` from those at the
+    scores and divides by ``lam``: equation 4 of the paper, where costs are negative scores.
 
     Examples
     --------
@@ -341,18 +341,17 @@ class BlackboxDiff(_Decision):
         Parameters
         ----------
         scores : Tensor or dict of str to Tensor
-            As of :class:`StructuredLoss`, as are the others.
+            See :class:`StructuredLoss`, also for the others.
         lengths : Tensor, array or list of int, optional
         examples : Examples, optional
         mask : Tensor or array of bool or int, optional
-            In place of lengths, of the shape of padded labels.
+            Replaces lengths; of the shape of padded labels.
         **graphs : object
 
         Returns
         -------
         Tensor or dict of str to Tensor
-            As the scores are: of the same shapes, but shared blocks have one array for each
-            example.
+            In the form of the scores, but shared blocks have one array for each example.
 
         Raises
         ------
@@ -364,7 +363,7 @@ class BlackboxDiff(_Decision):
 
 
 class _Interpolated(Backward):
-    """Best labels; backward by the difference to those further along."""
+    """Best labels; the backward pass uses the difference to the interpolated ones."""
 
     @staticmethod
     def forward(ctx: Any, layer: BlackboxDiff, given: Given, *tensors: torch.Tensor) -> Any:
@@ -376,7 +375,7 @@ class _Interpolated(Backward):
     @staticmethod
     def backward(ctx: Any, *directions: torch.Tensor) -> Any:
         layer, given, tensors = ctx.layer, ctx.given, ctx.saved_tensors
-        # A shared block has a direction for each example: they share it no longer.
+        # A shared block has a direction for each example, so it is no longer shared.
         moved = [(t - layer.lam * d).detach() for t, d in zip(tensors, directions)]
         gradients = []
         for name, here, there in zip(given.names, ctx.best, layer.best(given, moved)):
@@ -390,7 +389,7 @@ class SPOPlus(_Decision):
     """Loss of decisions: an upper bound of their regret (Elmachtoub and Grigas 2022).
 
     ``max_y <2 s - t, mu(y)> - <2 s - t, mu(y*)>`` of predicted scores s and true scores t, where y*
-    is the best label at t.  Costs are scores with the other sign.
+    is the best label at t.  Costs are negative scores.
 
     Parameters
     ----------
@@ -399,7 +398,7 @@ class SPOPlus(_Decision):
     classes : int or sequence, optional
         As of :class:`StructuredLoss`.
     oracle : str or structsolve.lp.Backend, optional
-        A solver of linear programs in place of the structure's own oracle.
+        Solver of linear programs that replaces the structure's oracle.
     n_jobs : int, optional
         Threads.
 
@@ -443,15 +442,15 @@ class SPOPlus(_Decision):
         Parameters
         ----------
         scores : Tensor or dict of str to Tensor
-            Predicted; as of :class:`StructuredLoss`, as are the others.
+            Predicted scores; see :class:`StructuredLoss`, also for the others.
         true_scores : Tensor or dict of str to Tensor
             In the same form.
         labels : Tensor of int, optional
-            The best labels at the true scores; by default they are asked for.
+            The best labels at the true scores; computed by default.
         lengths : Tensor, array or list of int, optional
         examples : Examples, optional
         mask : Tensor or array of bool or int, optional
-            In place of lengths, of the shape of padded labels.
+            Replaces lengths; of the shape of padded labels.
         **graphs : object
 
         Returns

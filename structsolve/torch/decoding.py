@@ -30,25 +30,25 @@ def decode(
     Parameters
     ----------
     structure : str, Structure or layer
-        A layer of this package lends its structure, classes and what it keeps by shape.
+        A layer of this package provides its structure, classes and caches.
     scores : Tensor or dict of str to Tensor
-        As of :class:`StructuredLoss`, as are lengths, examples and graphs.
+        See :class:`StructuredLoss`, also for lengths, examples and graphs.
     lengths : Tensor, array or list of int, optional
     examples : Examples, optional
     classes : int or sequence, optional
     oracle : str or structsolve.lp.Backend, optional
-        A solver of linear programs in place of the structure's own oracle.
+        Solver of linear programs that replaces the structure's oracle.
     n_jobs : int, optional
         Threads.
     mask : Tensor or array of bool or int, optional
-        In place of lengths, of the shape of padded labels; a sequence may have holes.
+        In place of lengths, of the shape of padded labels; sequences may have holes.
     **graphs : object
         Further arguments of the structure.
 
     Returns
     -------
     Tensor of int64
-        It has the shape of labels, -1 beyond the end of an example; on the device of the scores.
+        Of the shape of labels, -1 beyond the end of an example; on the device of the scores.
 
     Raises
     ------
@@ -91,11 +91,11 @@ class Sample(Layer):
     classes : int or sequence, optional
         As of :class:`StructuredLoss`.
     n_jobs : int, optional
-        Threads; no label depends on it.
+        Threads; the labels do not depend on it.
 
     Notes
     -----
-    Samples have no derivative.  Their log-probability has one:
+    Samples have no derivative, but their log-probability has:
     ``-StructuredLoss(structure, "crf", reduction="none")(scores, sample)``.
 
     Examples
@@ -130,11 +130,11 @@ class Sample(Layer):
         Parameters
         ----------
         scores : Tensor or dict of str to Tensor
-            As of :class:`StructuredLoss`, as are the others.
+            See :class:`StructuredLoss`, also for the others.
         lengths : Tensor, array or list of int, optional
         examples : Examples, optional
         mask : Tensor or array of bool or int, optional
-            In place of lengths, of the shape of padded labels.
+            Replaces lengths; of the shape of padded labels.
         **graphs : object
 
         Returns

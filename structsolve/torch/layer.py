@@ -22,17 +22,17 @@ class Given:
     Parameters
     ----------
     batch : Batch
-        Its space, and where the rows lie.
+        Its space, and the positions of the rows.
     scores : Scores
-        Scores that native code reads.
+        Scores for native code.
     tensors : tuple of Tensor
         One for each of the batch's names, of half precision as float32.
     keys : tuple of str, or None
         Names in the user's dict; None: the user gave one tensor.
     dtypes : tuple of dtype
-        As they were given.
+        The types of the given tensors.
     label : str
-        What takes them, for messages.
+        Name of the layer, for messages.
     """
 
     batch: Batch
@@ -49,7 +49,7 @@ class Given:
 
     @property
     def places(self) -> Any:
-        """Where rows and labels lie."""
+        """The positions of rows and labels."""
         return self.batch.places
 
     @property
@@ -58,7 +58,7 @@ class Given:
         return self.batch.names
 
     def tensors_of(self, answer: Any) -> list[torch.Tensor]:
-        """Return what has the form of the scores as tensors, in the order of those given.
+        """Return arrays in the form of the scores as tensors, in the order of the given ones.
 
         Parameters
         ----------
@@ -68,7 +68,7 @@ class Given:
         Returns
         -------
         list of Tensor
-            They have the devices and types of ``tensors``.
+            On the devices and of the types of ``tensors``.
         """
         tensors = []
         arrays = self.batch.arrays(answer, [like.shape for like in self.tensors])
@@ -94,11 +94,11 @@ class Given:
         if factor.device.type != "cpu":
             return tuple(g * factor for g in gradients)
         number = float(factor)
-        # As backward() of the loss itself has it.
+        # Like backward() of the loss.
         return tuple(gradients if number == 1 else [g * number for g in gradients])
 
     def scores_of(self, tensors: Any) -> Scores:
-        """Return tensors in the form of the scores as native code reads them.
+        """Return tensors in the form of the scores as scores for native code.
 
         Parameters
         ----------
@@ -128,7 +128,7 @@ class Given:
         n = self.places.examples.n
         total: Any = 0
         for name, tensor, part in zip(self.names, tensors, parts):
-            # Missing parts count for nothing, even -inf or values beyond the end.
+            # Missing parts count 0, even with scores of -inf or values beyond the end.
             each = torch.where(part != 0, part * tensor, torch.zeros_like(part))
             example = self._example_of(name)
             if example is None:
@@ -167,7 +167,7 @@ class Given:
         return weighed * mask.reshape(*mask.shape, *[1] * (weighed.ndim - mask.ndim))
 
     def read_alone(self, name: str, tensor: torch.Tensor) -> torch.Tensor:
-        """Return a tensor with 0 where no part reads the block.
+        """Return a tensor with 0 at entries that no part reads.
 
         Parameters
         ----------
@@ -186,14 +186,14 @@ class Given:
         return tensor.masked_fill(torch.from_numpy(unread).to(tensor.device), 0)
 
     def _example_of(self, name: str) -> torch.Tensor | None:
-        """Return the example of each row of a packed block; None of those by example."""
+        """Return the example of each row of a packed block; None for blocks by example."""
         offsets = self.places.packed_offsets(self.space.layout.block(name).kind)
         if offsets is None:
             return None
         return torch.repeat_interleave(torch.from_numpy(np.diff(offsets)))
 
     def labels(self, flat: np.ndarray) -> torch.Tensor:
-        """Return labels as a tensor in the form in which users give them.
+        """Return labels as a tensor in the users' form.
 
         Parameters
         ----------
@@ -206,7 +206,7 @@ class Given:
         return torch.from_numpy(self.places.pad_labels(flat)).to(self.tensors[0].device)
 
     def in_form(self, tensors: Any) -> Any:
-        """Return tensors as users gave the scores: one, or a dict by block, of their types.
+        """Return tensors in the users' form and types: one tensor, or a dict by block.
 
         Parameters
         ----------
@@ -221,16 +221,16 @@ class Given:
 
 
 class Layer(torch.nn.Module):
-    """A module over a structure: it has no parameters, and keeps what it needs by shape.
+    """A module over a structure, without parameters; caches by shape.
 
     Parameters
     ----------
     structure : str or Structure
     classes : int or sequence, optional
-        How many classes there are, or their names; by default as many as the last axis of the node
-        scores has.
+        Number of classes, or their names; by default the length of the last axis of the node
+        scores.
     n_jobs : int, optional
-        Threads of native code; no bit of an answer depends on it.
+        Threads of native code; results do not depend on it, bit for bit.
     """
 
     def __init__(self, structure: Any, classes: Any = None, n_jobs: int | None = None):
@@ -262,7 +262,7 @@ class Layer(torch.nn.Module):
         Parameters
         ----------
         scores : Tensor or dict of str to Tensor
-            As of :class:`StructuredLoss`, as are the others.
+            See :class:`StructuredLoss`, also for the others.
         lengths : Tensor, array or list of int, optional
         examples : Examples, optional
         mask : Tensor or array, optional
@@ -297,7 +297,7 @@ class Layer(torch.nn.Module):
 
     @property
     def label(self) -> str:
-        """What this is, for messages."""
+        """Name for messages."""
         return f"{type(self).__name__} of structure {self.structure.name!r}"
 
     def sizes(
@@ -327,15 +327,15 @@ class Layer(torch.nn.Module):
         return sizes_of(keep, lengths)
 
     def without_holes(self, scores: Any, keep: np.ndarray, **graphs: Any) -> tuple[Any, np.ndarray]:
-        """Return a padded batch without some positions, packed where they leave holes.
+        """Return a padded batch without some positions, packed if there are holes.
 
         Parameters
         ----------
         scores : Tensor or dict of str to Tensor
         keep : ndarray of bool
-            The positions that there are.
+            The valid positions.
         **graphs : object
-            None: what joins the positions that are left would not be known.
+            Must be empty: the edges of the remaining positions would be unknown.
 
         Returns
         -------
@@ -345,7 +345,7 @@ class Layer(torch.nn.Module):
         Raises
         ------
         ValueError
-            Where there are holes and the structure is no sequence of positions.
+            If there are holes and the structure is no sequence of positions.
         """
         named = scores if isinstance(scores, dict) else {"node": scores}
         for name, tensor in named.items():
@@ -357,7 +357,7 @@ class Layer(torch.nn.Module):
         rows = [name for name in named if name in ("node", blocks.node.name)]
         more = [b.name for b in blocks.blocks if b.kind == "edge" and b.name in {*named, "edge"}]
         if graphs or more or not rows or tuple(named[rows[0]].shape[:2]) != keep.shape:
-            return scores, self.sizes(keep, shapes)  # which tells the example
+            return scores, self.sizes(keep, shapes)  # whose error names the example
         node = named[rows[0]]
         left = node[torch.from_numpy(keep).to(node.device)]
         packed = left if named is not scores else {**named, rows[0]: left}
@@ -365,16 +365,16 @@ class Layer(torch.nn.Module):
 
 
 class Backward(torch.autograd.Function):
-    """What a layer computes; its derivatives go backward, also the second ones."""
+    """Base of layers' computations, with first and second derivatives in backward mode."""
 
     @staticmethod
     def jvp(ctx: Any, *_: Any) -> Any:
-        """Refuse forward mode by name.
+        """Refuse forward mode, naming the layer.
 
         Parameters
         ----------
         ctx : object
-            Of torch, with the layer.
+            Torch's context, with the layer.
         """
         raise NotImplementedError(
             f"{ctx.layer.label} has no derivatives forward (torch.autograd.forward_ad); use "

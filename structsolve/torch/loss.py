@@ -16,7 +16,7 @@ from .tensors import refuse_transformed
 
 
 class StructuredLoss(Layer):
-    """A surrogate of a structure as a loss of scores that a network computes.
+    """A surrogate of a structure as a loss of a network's scores.
 
     Parameters
     ----------
@@ -26,29 +26,29 @@ class StructuredLoss(Layer):
         As of :class:`~structsolve.StructuredSVM`: ``"crf"``, ``"sparsemap"``, ``"max-min"``,
         ``"slack"``, ``"probloss"``, ...
     loss : str or loss object, default="hamming"
-        The task loss, for surrogates that know one.
+        The task loss, for surrogates that use one.
     reduction : {"mean", "sum", "none"}, default="mean"
         Over the examples of a batch.
     classes : int or sequence, optional
-        How many classes there are, or their names; by default as many as the last axis of the node
-        scores has.
+        Number of classes, or their names; by default the length of the last axis of the node
+        scores.
     oracle : str or structsolve.lp.Backend, optional
-        A solver of linear programs in place of the structure's own oracle.
+        Solver of linear programs that replaces the structure's oracle.
     n_jobs : int, optional
-        Threads of native code; no bit of the loss or its gradient depends on it.
+        Threads of native code; results do not depend on it, bit for bit.
     ignore_index : int or None, default=-100
-        A label that marks a position of a padded batch as not there: behind the end of an example,
-        or inside a sequence, whose other positions then follow each other (pieces of words).
+        A label that marks missing positions of a padded batch: beyond the end of an example, or
+        inside a sequence, whose other positions are then adjacent (pieces of words).
 
     Notes
     -----
-    The layer takes the gradient along with the value, in one pass of native code on the CPU: where
-    tensors lie elsewhere they are copied there and the gradient back.  Everything inside is double
+    The layer computes the gradient along with the value, in one pass of native code on the CPU:
+    tensors of other devices are copied there, and the gradient back.  Computations use double
     precision, the loss and its gradient are of the type of the scores: float32 for half precision.
     Second derivatives (``create_graph=True``) are products with the Jacobian of the marginals, for
-    ``"crf"`` and ``"sparsemap"`` where the structure has it; elsewhere, and from the third on, they
-    raise NotImplementedError.  Whoever goes back twice through one graph (``retain_graph=True``)
-    has the gradient computed again: the first is given away.
+    ``"crf"`` and ``"sparsemap"`` if the structure has it; otherwise, and for third derivatives,
+    they raise NotImplementedError.  A second backward pass through one graph
+    (``retain_graph=True``) computes the gradient again.
 
     Examples
     --------
@@ -112,14 +112,14 @@ class StructuredLoss(Layer):
             True labels as numbers of classes, of the shape of the node scores without their last
             axis, or packed.  Heads of words count from 1, 0 is the root.
         lengths : Tensor, array or list of int, optional
-            Size of each example: words, nodes; (rows, columns) of tables.  What lies beyond is not
+            Size of each example: words, nodes; (rows, columns) of tables.  Rows beyond are not
             read.
         examples : Examples, optional
             Sizes and graphs, as ``pack_sizes()`` of the structure's space makes them, or ``pack()``
-            of a model's; then no lengths.
+            of a model's; excludes lengths.
         mask : Tensor or array of bool or int, optional
-            In place of lengths, of the shape of padded labels: not 0 where there is a position.
-            A sequence may have holes: its other positions follow each other.
+            Replaces lengths; of the shape of padded labels, nonzero at valid positions. A sequence
+            may have holes: its other positions are then adjacent.
         **graphs : object
             Further arguments that the structure's ``pack_sizes()`` takes: ``trees``, ``edges``.
 
@@ -185,7 +185,7 @@ class StructuredLoss(Layer):
         return weights / n if self.reduction == "mean" else weights
 
     def reduced(self, values: torch.Tensor) -> torch.Tensor:
-        """Return what the reduction makes of a number for each example.
+        """Reduce one number per example.
 
         Parameters
         ----------
@@ -277,7 +277,7 @@ def truths(labels: Any, given: Given) -> np.ndarray:
 
 
 class _Value(Backward):
-    """The value of a surrogate; its gradient is known when the value is."""
+    """The value of a surrogate, computed with its gradient."""
 
     @staticmethod
     def forward(
@@ -297,8 +297,8 @@ class _Value(Backward):
 
     @staticmethod
     def backward(ctx: Any, factor: torch.Tensor) -> Any:
-        # Torch keeps a gradient that nobody else holds without a copy: it is given away, and
-        # computed again for who goes back once more.
+        # Torch keeps an unreferenced gradient without a copy, so it is released here, and computed
+        # again for a further backward pass.
         layer, given, labels = ctx.layer, ctx.given, ctx.labels
         gradients, ctx.gradients = ctx.gradients, None
         tensors = ctx.saved_tensors

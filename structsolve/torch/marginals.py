@@ -12,7 +12,7 @@ from .layer import Backward, Given, Layer
 
 
 class Marginals(Layer):
-    """Marginals of parts, differentiable: of a Gibbs distribution, or of SparseMAP.
+    """Differentiable marginals of parts, of a Gibbs distribution or of SparseMAP.
 
     Parameters
     ----------
@@ -27,8 +27,8 @@ class Marginals(Layer):
 
     Notes
     -----
-    Backward it multiplies by the Jacobian: for "entropy", the covariance of parts, by a second pass
-    of sums; for "euclidean" by the active set.  Second derivatives raise.
+    The backward pass multiplies by the Jacobian: for "entropy", the covariance of parts, by a
+    second pass of sums; for "euclidean" by the active set.  Second derivatives raise.
 
     Examples
     --------
@@ -63,30 +63,30 @@ class Marginals(Layer):
         Parameters
         ----------
         scores : Tensor or dict of str to Tensor
-            As of :class:`StructuredLoss`, as are the others.
+            See :class:`StructuredLoss`, also for the others.
         lengths : Tensor, array or list of int, optional
         examples : Examples, optional
         mask : Tensor or array of bool or int, optional
-            In place of lengths, of the shape of padded labels.
+            Replaces lengths; of the shape of padded labels.
         **graphs : object
 
         Returns
         -------
         Tensor or dict of str to Tensor
-            As the scores are: of the same shapes, but shared blocks have one array for each
-            example.  0 beyond the end of an example.
+            In the form of the scores, but shared blocks have one array for each example. 0 beyond
+            the end of an example.
 
         Raises
         ------
         ValueError, TypeError
-            As of :class:`StructuredLoss`; where the structure has no such projection.
+            See :class:`StructuredLoss`; also if the structure has no such projection.
         """
         given = self.read(scores, lengths, examples, mask, **graphs)
         return given.in_form(_Marginals.apply(self, given, *given.tensors))
 
 
 class _Marginals(Backward):
-    """Marginals; backward the Jacobian, which is symmetric, times a direction."""
+    """Marginals; the backward pass multiplies a direction by the symmetric Jacobian."""
 
     @staticmethod
     def forward(ctx: Any, layer: Marginals, given: Given, *tensors: torch.Tensor) -> Any:

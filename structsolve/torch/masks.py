@@ -1,4 +1,4 @@
-"""Masks and labels to be ignored: which positions of a padded batch there are."""
+"""Masks and ignored labels: the valid positions of a padded batch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def as_mask(mask: Any) -> np.ndarray:
     Parameters
     ----------
     mask : Tensor or array of bool or int, of two or three axes
-        Not 0 where there is a position.
+        Nonzero at valid positions.
 
     Returns
     -------
@@ -52,10 +52,10 @@ def sizes_of(mask: np.ndarray, lengths: Any = None) -> np.ndarray:
     Raises
     ------
     ValueError
-        Where positions of an example do not begin at 0 or have a hole; where lengths are given too.
+        If positions of an example do not begin at 0 or have a hole, or if lengths are given too.
     """
     if lengths is not None:
-        raise ValueError("mask: it tells the lengths, expected no lengths beside it")
+        raise ValueError("mask: expected no lengths beside it, since it determines them")
     if mask.ndim == 2:
         sizes, inside = mask.sum(1), prefix(mask)
     else:
@@ -72,7 +72,7 @@ def sizes_of(mask: np.ndarray, lengths: Any = None) -> np.ndarray:
 
 
 def prefix(mask: np.ndarray) -> np.ndarray:
-    """Return the mask of as many positions, from 0 on.
+    """Return the mask of the same numbers of positions, from 0 on.
 
     Parameters
     ----------
@@ -87,20 +87,20 @@ def prefix(mask: np.ndarray) -> np.ndarray:
 
 
 def known(labels: np.ndarray, ignored: int | None, lengths: Any, mask: Any) -> np.ndarray | None:
-    """Return which positions have labels that count.
+    """Return the positions whose labels count.
 
     Parameters
     ----------
     labels : ndarray of int of shape (n, longest), or of more axes
     ignored : int or None
-        A label that says that there is none.
+        The label of missing positions.
     lengths : array of int, or None
     mask : Tensor or array, or None
 
     Returns
     -------
     ndarray of bool, or None
-        None: those given by lengths.
+        None: the positions within lengths.
     """
     keep = None if mask is None else as_mask(mask)
     if ignored is None or not (holes := labels == ignored).any():

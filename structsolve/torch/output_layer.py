@@ -1,4 +1,4 @@
-"""Last layers of networks: modules that hold the scores which all examples share as parameters."""
+"""Last layers of networks: modules whose parameters are the scores that all examples share."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class OutputLayer(StructuredLoss):
     """A structure's loss with parameters for the blocks that all examples share.
 
     For chains these are the tables ``transition``, ``start`` and ``end``; for trees ``transition``
-    and ``root``, of graphs and pictures ``pair``.  They are 0 in the beginning.
+    and ``root``, of graphs and pictures ``pair``.  They start at 0.
 
     Parameters
     ----------
     structure : str or Structure
     classes : int or sequence, optional
-        How many classes there are, or their names; structures without classes take none.
+        Number of classes, or their names; None for structures without classes.
     surrogate : str or surrogate object, default="crf"
-        As of :class:`StructuredLoss`, as are the others.
+        See :class:`StructuredLoss`, also for the others.
     loss : str or loss object, default="hamming"
     reduction : {"mean", "sum", "none"}, default="mean"
     oracle : str or structsolve.lp.Backend, optional
@@ -35,7 +35,7 @@ class OutputLayer(StructuredLoss):
     Attributes
     ----------
     shared : ParameterDict
-        By the names of the blocks.
+        Parameters by block name.
 
     Examples
     --------
@@ -72,12 +72,12 @@ class OutputLayer(StructuredLoss):
         )
 
     def scores(self, scores: Any) -> Any:
-        """Return scores with those that all examples share, for other layers of the structure.
+        """Return scores with the shared ones, for other layers of the structure.
 
         Parameters
         ----------
         scores : Tensor or dict of str to Tensor
-            Scores of the network; blocks that it gives take the place of the parameters.
+            Scores of the network; blocks in it replace the parameters.
 
         Returns
         -------
@@ -116,7 +116,7 @@ class OutputLayer(StructuredLoss):
         ----------
         scores : Tensor or dict of str to Tensor
         *args, **settings : object
-            Lengths, examples, mask, ..., as of :func:`decode`.
+            Lengths, examples, mask, ... of :func:`decode`.
 
         Returns
         -------
@@ -128,9 +128,9 @@ class OutputLayer(StructuredLoss):
 
 
 class CRF(torch.nn.Module):
-    """A conditional random field of sequences: the module of pytorch-crf, on this package's loops.
+    """A conditional random field of sequences, compatible with pytorch-crf.
 
-    Names, arguments, initial values and ``state_dict`` are those of ``torchcrf.CRF``.
+    Names, arguments, initial values and ``state_dict`` match ``torchcrf.CRF``; the loops are ours.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ class CRF(torch.nn.Module):
 
     Notes
     -----
-    A mask may have holes: the other words follow each other.  Tags of -100 are such holes.
+    A mask may have holes: the other words are then adjacent.  Tags of -100 are holes.
 
     Examples
     --------
@@ -183,7 +183,7 @@ class CRF(torch.nn.Module):
         return f"{type(self).__name__}(num_tags={self.num_tags})"
 
     def scores(self, emissions: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Return scores as other layers take them: ``Marginals("chain")(crf.scores(emissions))``.
+        """Return scores for other layers: ``Marginals("chain")(crf.scores(emissions))``.
 
         Parameters
         ----------
@@ -208,7 +208,7 @@ class CRF(torch.nn.Module):
         mask: torch.Tensor | None = None,
         reduction: str = "sum",
     ) -> torch.Tensor:
-        """Return the log-likelihood of tags: a loss is what it is with the other sign.
+        """Return the log-likelihood of tags; its negative is a loss.
 
         Parameters
         ----------

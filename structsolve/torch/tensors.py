@@ -1,4 +1,4 @@
-"""Tensors of scores, as native code reads them."""
+"""Tensors of scores as arrays for native code."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from torch._C import _functorch
 
-#: Types of scores that native code reads as they are; others go through float32.
+#: Types of scores that native code reads directly; others are converted to float32.
 DOUBLES = (torch.float32, torch.float64)
 
-# What tells tensors that stand for numbers; older torch lacks some.
+# Checks for transformed tensors; older torch lacks some.
 _TELL = ("is_functorch_wrapped_tensor", "is_legacy_batchedtensor")
 _TRANSFORMED = [getattr(_functorch, name) for name in _TELL if hasattr(_functorch, name)]
 
@@ -32,7 +32,7 @@ def checked_dtype(tensor: Any, name: str) -> torch.dtype:
     Raises
     ------
     TypeError
-        For what is no tensor of floats.
+        For anything but a tensor of floats.
     """
     if not isinstance(tensor, torch.Tensor) or not tensor.is_floating_point():
         kind = tensor.dtype if isinstance(tensor, torch.Tensor) else type(tensor).__name__
@@ -41,13 +41,13 @@ def checked_dtype(tensor: Any, name: str) -> torch.dtype:
 
 
 def as_array(tensor: torch.Tensor, label: str = "a layer") -> np.ndarray:
-    """Return a tensor of floats as a contiguous array, without a copy where it is one.
+    """Return a tensor of floats as a contiguous array, if possible without a copy.
 
     Parameters
     ----------
     tensor : Tensor
     label : str
-        What takes it, for messages.
+        Name of the layer, for messages.
 
     Returns
     -------
@@ -66,13 +66,13 @@ def as_array(tensor: torch.Tensor, label: str = "a layer") -> np.ndarray:
 
 
 def refuse_transformed(tensor: Any, label: str) -> None:
-    """Refuse what stands for numbers inside of torch.func, vmap and vectorize=True.
+    """Refuse the transformed tensors of torch.func, vmap and vectorize=True.
 
     Parameters
     ----------
     tensor : object
     label : str
-        What takes it, for messages.
+        Name of the layer, for messages.
 
     Raises
     ------

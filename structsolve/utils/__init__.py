@@ -1,4 +1,4 @@
-"""Arrays, parameters, threads, progress and files: what any numerical library needs.
+"""Arrays, parameters, threads, progress and files: helpers of any numerical library.
 
-Takes nothing of this package; hands on helpers that know nothing of structured prediction.
+Imports nothing of this package; provides helpers independent of structured prediction.
 """

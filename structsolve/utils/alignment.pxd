@@ -1,4 +1,4 @@
-# Places in work memory begin at 64 bytes, the line of a cache and the widest vector.
+# Alignment of work memory: 64 bytes, a cache line and the widest vector.
 
 from structsolve.abi_number cimport structsolve_abi_marker
 

@@ -1,4 +1,4 @@
-"""Arrays as compiled loops want them: aligned, padded, checked."""
+"""Arrays for compiled loops: aligned, padded, checked."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 def padded(width: int) -> int:
     """Return the storage width of a row of ``width`` states.
 
-    Rows of more than four states are padded to whole cache lines (8 doubles), so that the
-    vector loops never meet a remainder.
+    Rows of more than four states are padded to whole cache lines (8 doubles), so vector loops have
+    no remainder.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def check_rows(first: Any, entries: Any, rows: int, end: int, what: str) -> None
     Parameters
     ----------
     first : array of int of shape (rows + 1,)
-        Where each row begins in ``entries``, and the end.
+        Start of each row in ``entries``, and the end.
     entries : array of int
     rows, end : int
     what : str
@@ -154,7 +154,7 @@ def check_counts(counts: Any, total: int, what: str) -> None:
         Their name in the message.
     """
     counts = np.asarray(counts)
-    # Each one first: a sum of huge ones may wrap around to anything.
+    # Check each one first: a sum of huge ones may overflow.
     sound = counts.ndim == 1 and counts.dtype.kind in "iu"
     if sound and counts.size:
         sound = counts.min() >= 0 and counts.max() <= total
@@ -163,12 +163,12 @@ def check_counts(counts: Any, total: int, what: str) -> None:
 
 
 def check_finite(arrays: dict[str, Any]) -> None:
-    """Raise ValueError where an array of numbers holds NaN or infinity.
+    """Raise ValueError if an array of numbers holds NaN or infinity.
 
     Parameters
     ----------
     arrays : dict of str to ndarray
-        By the name that the message gives.
+        Arrays by their name in messages.
     """
     for name, array in arrays.items():
         if np.asarray(array).dtype.kind == "f" and not np.isfinite(array).all():
@@ -178,7 +178,7 @@ def check_finite(arrays: dict[str, Any]) -> None:
 def checked_array(
     x: Any, dtype: Any, what: str, size: int | None = None, writable: bool = False
 ) -> np.ndarray:
-    """Return x; refuse what is no flat contiguous array of ``dtype`` (and of ``size`` entries).
+    """Return x; refuse anything but a flat contiguous array of ``dtype`` (and ``size`` entries).
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ def checked_array(
     Returns
     -------
     ndarray
-        `x`; one spare entry where it is empty, so that it has an address.
+        `x`; if empty, an array of one spare entry, which has an address.
 
     Raises
     ------

@@ -15,16 +15,16 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 _PREFIX, _SUFFIX = ".structsolve-", ".tmp"
-# Seconds after which a temporary file that nobody has locked is nobody's.
+# Age in seconds from which an unlocked temporary file is abandoned.
 _GRACE = 10
 
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str], mode: str = "wb", **options: Any) -> Iterator[IO[Any]]:
-    """Write a temporary file beside `path`, and rename it when all went well.
+    """Write a temporary file beside `path`, and rename it on success.
 
-    Its name cannot be guessed and it follows no link.  A writer that is killed leaves none behind
-    (Linux), or one that the next writer to the folder removes.
+    Its name cannot be guessed and it follows no link.  A killed writer leaves no file (Linux), or
+    one that the next writer to the folder removes.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def replacing(path: str | os.PathLike[str], mode: str = "wb", **options: Any) ->
                 _set_mode(handle, temporary, os.stat(target).st_mode & 0o777)
             os.fsync(handle)
             if not named:
-                # A file without a name can be given one, but not one that is taken.
+                # A file without a name can get one, but not an existing one.
                 named = True
                 _give_name(handle, folder, temporary)
             if os.name != "nt":  # where an open file cannot be moved
@@ -83,10 +83,10 @@ def replacing(path: str | os.PathLike[str], mode: str = "wb", **options: Any) ->
 
 
 def _open_temporary(folder: str, temporary: str) -> tuple[int, bool]:
-    """Open a new file in a folder; return its handle, and whether it has its name already.
+    """Open a new file in a folder; return its handle, and whether it has a name.
 
-    Where the system can, it has none, and is gone with the process that writes it.  Otherwise a
-    lock tells others that its writer is alive.
+    If the system supports it, the file has no name, and vanishes with the process that writes it.
+    Otherwise a lock shows that its writer is alive.
     """
     handle, named = -1, True
     if hasattr(os, "O_TMPFILE") and os.path.isdir("/proc/self/fd"):
@@ -120,7 +120,7 @@ def _set_mode(handle: int, path: str, mode: int) -> None:
 
 
 def _remove_stale(folder: str) -> None:
-    """Remove temporary files whose writer was killed: nobody holds their lock."""
+    """Remove the unlocked temporary files of killed writers."""
     if fcntl is None:
         return
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
@@ -141,7 +141,7 @@ def _remove_stale(folder: str) -> None:
 
 
 def _sync_folder(folder: str) -> None:
-    """Make the rename itself last through a power cut, where the system can do that."""
+    """Make the rename survive a power cut, if the system supports it."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

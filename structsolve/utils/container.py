@@ -1,7 +1,7 @@
-"""The file that models and checkpoints are saved in: JSON and plain arrays in a zip, no pickle.
+"""The file format of models and checkpoints: JSON and plain arrays in a zip, no pickle.
 
-`write` replaces the file in one step, so that a crash at any moment leaves the old content or the
-new.  `read` trusts nothing: whatever is wrong with a file ends in one ``ValueError`` that says so.
+`write` replaces the file in one step, so a crash at any moment leaves the old or the new content.
+`read` trusts nothing: any fault of a file raises a ``ValueError`` that describes it.
 
 Layout: a zip whose members are stored uncompressed (a reader can then never be made to allocate
 more than the file's own size): ``arrays/<i>.npy`` in the format of numpy, version 1.0, and last
@@ -51,7 +51,7 @@ def write(
     path: str | os.PathLike[str], kind: Kind, meta: Any, arrays: Mapping[str, ArrayLike]
 ) -> None:
     """
-    Write a file atomically, replacing one that is there.
+    Write a file atomically, replacing an existing one.
 
     Parameters
     ----------
@@ -106,10 +106,10 @@ def read(
     path : path-like
         The file.
     kind : {"model", "checkpoint"}
-        Kind that it must be.
+        Required kind of the file.
     mapped : container of str, optional
         Names of arrays that are mapped into memory, read-only, instead of copied, where they have
-        4096 bytes or more.  Their checksums are compared all the same.
+        4096 bytes or more.  Their checksums are compared, too.
 
     Returns
     -------
@@ -149,7 +149,7 @@ def read(
 
 
 class _Refused(Exception):
-    """The file is whole, as far as seen, and still not what was asked for."""
+    """The file seems complete, but is not the requested one."""
 
 
 def _write_zip(file: IO[bytes], kind: str, meta: Any, arrays: dict[str, NDArray[Any]]) -> None:
@@ -270,7 +270,7 @@ def _read_array(
 
 
 def _data_start(file: IO[bytes], member: zipfile.ZipInfo) -> int:
-    """Return where the bytes of a member begin, whose head zipfile has checked."""
+    """Return the position of a member's bytes, whose head zipfile has checked."""
     file.seek(member.header_offset)
     name, extra = struct.unpack(_LENGTHS, file.read(_LOCAL_HEAD))
     return int(member.header_offset + _LOCAL_HEAD + name + extra)
@@ -295,7 +295,7 @@ def _storable(name: str, array: ArrayLike) -> NDArray[Any]:
 
 
 def _plain(value: Any, where: str) -> Any:
-    """A copy that JSON gives back unchanged, or an error that names the place."""
+    """Return a copy that survives JSON unchanged, or raise an error that names the place."""
     if isinstance(value, np.generic) and not isinstance(value, (np.longdouble, np.complexfloating)):
         value = value.item()
     if value is None or type(value) in (bool, int, float, str):

@@ -1,4 +1,4 @@
-"""Masked arrays, whose masks nothing here reads."""
+"""Refusal of masked arrays, whose masks are not supported."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def refuse_masked(given: Any, name: str, advice: str) -> None:
-    """Refuse data with masked entries: what stands there would be taken for data.
+    """Refuse data with masked entries, whose values would be read as data.
 
     Parameters
     ----------

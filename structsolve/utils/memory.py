@@ -1,4 +1,4 @@
-"""How much memory there is, so that arrays which will not fit are refused before they are made."""
+"""Available memory, to refuse arrays that do not fit before allocation."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pathlib import Path
 
 @functools.cache  # a prediction of one graph would wait for the system to tell
 def memory_limit() -> int | None:
-    """Return the bytes that this process may have: the machine's, or its control group's.
+    """Return the memory limit of this process in bytes: the machine's or its control group's.
 
     Returns
     -------
     int or None
-        None where the system does not tell.
+        None if unknown.
     """
     limits = []
     with contextlib.suppress(AttributeError, ValueError, OSError):

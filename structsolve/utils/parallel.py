@@ -11,18 +11,18 @@ from typing import Any
 
 import numpy as np
 
-# Nodes per call into native code: few enough for Ctrl-C to be heard, enough for calls to be cheap.
+# Nodes per call into native code: few enough for Ctrl-C, enough for calls to be cheap.
 NODES_PER_CALL = 20_000
 # Calls per thread: enough for the threads to end at about the same time.
 CALLS_PER_THREAD = 8
-# Threads of all calls under way, at most; they are kept for the next.
+# Maximum number of threads of all running calls; they are kept for later calls.
 MOST_HELPERS = 128
-# More threads than any machine has cores: what asks for them is a mistake.
+# More threads than any machine has cores: a mistake.
 MOST_JOBS = 65_536
 
 
 def effective_jobs(n_jobs: int | None) -> int:
-    """Return the number of threads that ``n_jobs`` means.
+    """Return the number of threads for ``n_jobs``.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def effective_jobs(n_jobs: int | None) -> int:
     Raises
     ------
     ValueError
-        For 0 and what is no integer.
+        For 0 and anything but an integer.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def ranges(offsets: np.ndarray, pieces: int, taper: bool = False) -> list[tuple[
     offsets : ndarray of int, shape (n_examples + 1,)
         First node of each example, and the end.
     pieces : int
-        Number of ranges at most.
+        Maximum number of ranges.
     taper : bool, default=False
         Later ranges are smaller, the last about a quarter: threads that take them in turn end
         together.
@@ -172,7 +172,7 @@ def over_examples(
 
 
 class _Call:
-    """One call of :func:`over_examples`: which threads have begun to help, what went wrong."""
+    """One call of :func:`over_examples`: the threads that have started, and their errors."""
 
     def __init__(self, run: Callable[[], None]):
         self._run, self._closed, self._begun = run, False, 0
@@ -191,7 +191,7 @@ class _Call:
             self._ended.put(None)
 
     def close(self) -> list[BaseException]:
-        """Wait for the threads that have begun, and for no other; return their errors."""
+        """Wait only for the threads that have started; return their errors."""
         with self._lock:
             self._closed = True
         ended = [self._ended.get() for _ in range(self._begun)]
@@ -199,7 +199,7 @@ class _Call:
 
 
 class _Threads:
-    """Threads that wait for work, as many as calls under way ask for.
+    """Threads that wait for work, as many as running calls request.
 
     A pool of futures takes longer than a small batch.
     """

@@ -1,4 +1,4 @@
-"""Parameters by name for structures, losses, surrogates and solvers, as scikit-learn reads them."""
+"""Parameters by name for structures, losses, surrogates and solvers, as in scikit-learn."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ MOST_INT = 2**31 - 1
 def check_types(made: Any, where: str = "") -> None:
     """Refuse arguments of another type than the constructor declares: bool, int, float, str.
 
-    Others are left to the object, as are ranges; integers have 32 bits.  A default passes whatever
-    is declared, and None where that is said.
+    The object checks other types and ranges; integers have 32 bits.  Defaults always pass, and None
+    if declared.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """Display of a running solver: a progress bar or lines, and a log record for each pass.
 
-The record goes to the logger ``structsolve.solvers`` at level INFO whatever `verbose` says, so
-that ``logging.basicConfig(level=logging.INFO)`` is enough to follow a run.  The bar steps aside
-for each line; a solver runs its user's callbacks inside `Progress.aside`, since they may log too.
+The record goes to the logger ``structsolve.solvers`` at level INFO for any `verbose`, so
+``logging.basicConfig(level=logging.INFO)`` suffices to follow a run.  The bar is hidden for each
+line; solvers run callbacks inside `Progress.aside`, since they may log too.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["Progress", "stage"]
 
 _LOGGER = logging.getLogger("structsolve.solvers")
 _SHOWN = ("primal", "dual", "gap")
-# Seconds between lines at verbose=1 where there is no terminal to draw a bar on.
+# Seconds between lines at verbose=1 without a terminal.
 _LINE_EVERY = 1.0
 
 
@@ -39,7 +39,7 @@ class Progress:
         terminal it writes a line about once a second, and the last one.  2 or more writes a line
         every pass.  Lines go through `logging`; where that is not set up to show them, to stderr.
     max_iter : int or None
-        Number of passes at most, if known.
+        Maximum number of passes, if known.
     description : str
         Name of the run, such as ``"bcfw"``.
     initial : int, default=0
@@ -124,7 +124,7 @@ class Progress:
             with self.aside():
                 _LOGGER.info("%s", self.line, extra={"record": dict(record)})
         if self._bar is not None:
-            # A terminal that went away must not end the training.
+            # A closed terminal must not end training.
             with contextlib.suppress(OSError, ValueError):
                 self._bar.set_postfix_str(
                     ", ".join(_figures(record, bar=True)) + self._left, refresh=False
@@ -138,7 +138,7 @@ class Progress:
     @contextlib.contextmanager
     def aside(self) -> Iterator[None]:
         """
-        Take the bar off the screen while other code may write to it.
+        Hide the bar while other code may write to the screen.
 
         Yields
         ------
@@ -155,7 +155,7 @@ class Progress:
                 self._bar.refresh()
 
     def _time_left(self, record: Mapping[str, Any]) -> str:
-        """Return the end of a line: how long it still takes, where that can be told."""
+        """Return the end of a line: the estimated time left, if known."""
         if self._remaining is None:
             return ""
         gap, primal = record.get("gap"), record.get("primal")
@@ -178,7 +178,7 @@ class Progress:
 
 def stage(verbose: int, description: str, text: str) -> None:
     """
-    Say what a training does before its passes, at ``verbose >= 1`` and to the logger.
+    Report a step of training before its passes, at ``verbose >= 1`` and to the logger.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ def stage(verbose: int, description: str, text: str) -> None:
     description : str
         Name of the run.
     text : str
-        Its present step.
+        The current step.
 
     Examples
     --------
@@ -243,7 +243,7 @@ def _columns(stream: Any) -> int:
 
 
 def _reaches_console(logger: logging.Logger) -> bool:
-    """Is there a handler that shows this logger's INFO records to somebody, not only to a file?"""
+    """Return whether a handler shows this logger's INFO records, not only in a file."""
     walk: logging.Logger | None = logger
     while walk is not None:
         for handler in walk.handlers:

@@ -1,4 +1,4 @@
-"""How long a run still takes, by the course of its gap."""
+"""Estimates of a run's remaining time, from its gaps."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ class Remaining:
         self._gaps: dict[bool, list[tuple[int, float]]] = {True: [], False: []}
 
     def see(self, done: int, gap: float | None, certified: bool) -> None:
-        """Take note of a relative gap.
+        """Record a relative gap.
 
         Parameters
         ----------
         done : int
             Passes made.
         gap : float, optional
-            None and numbers that are no gap are passed over.
+            None and invalid numbers are ignored.
         certified : bool
             Estimates count as long as there are too few certified gaps.
         """
@@ -51,7 +51,7 @@ class Remaining:
             self._gaps[bool(certified)].append((done, gap))
 
     def passes(self, done: int) -> float | None:
-        """Return the passes that are left.
+        """Return the estimated number of remaining passes.
 
         Parameters
         ----------
@@ -61,7 +61,7 @@ class Remaining:
         Returns
         -------
         float or None
-            None where too little was seen; those up to ``max_iter`` where the gap does not fall.
+            None if unknown; the passes up to ``max_iter`` if the gap does not fall.
         """
         most = None if self.max_iter is None else float(max(self.max_iter - done, 0))
         seen = self._gaps[True] if len(self._gaps[True]) >= LEAST else self._gaps[False]

@@ -1,6 +1,6 @@
-"""Sparse matrices are checked here before any library reads them.
+"""Checks of sparse matrices before any library reads them.
 
-SciPy follows ``indptr`` and ``indices`` without looking at them: arrays that do not fit together,
+SciPy uses ``indptr`` and ``indices`` without checks: arrays that do not fit together,
 from a damaged file or another library, make it read and write outside of its memory.
 """
 
@@ -93,7 +93,7 @@ def csr_of(
 def valid_csr(
     data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, width: int, canonical: bool = False
 ) -> Any:
-    """Return a CSR matrix of arrays that are known to be valid, without SciPy's checks.
+    """Return a CSR matrix of valid arrays, without SciPy's checks.
 
     These take most of the time of a small matrix.
 
@@ -148,7 +148,7 @@ def _empty_csr() -> tuple[type, dict[str, Any]] | None:
 
 
 def refuse_flat(X: Any, what: str = "X") -> None:
-    """Raise ValueError where a sparse array has another number of dimensions than two.
+    """Raise ValueError unless a sparse array has two dimensions.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def refuse_flat(X: Any, what: str = "X") -> None:
 
 
 def refuse_broken(X: Any, what: str = "X") -> None:
-    """Raise ValueError where the arrays of a sparse matrix do not fit together.
+    """Raise ValueError if the arrays of a sparse matrix do not fit together.
 
     Parameters
     ----------

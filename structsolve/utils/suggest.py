@@ -1,4 +1,4 @@
-"""Did you mean ...? The known name nearest to an unknown one, and what others call our settings."""
+"""Did you mean ...? The nearest known name, and other libraries' names of our settings."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from typing import Any
 
-#: Settings of other libraries, in ours.
+#: Settings of other libraries, in terms of ours.
 ELSEWHERE = {
     "C": "alpha = 1 / (C n) for n examples",
     "c2": "alpha = 2 c2 / n for n examples",
@@ -27,7 +27,7 @@ ELSEWHERE = {
     "model": "structure",
 }
 
-#: What others call our structures, surrogates and metrics.
+#: Other libraries' names of our structures, surrogates and metrics.
 NAMES = {
     "sequence": "chain",
     "hmm": "chain",
@@ -55,7 +55,7 @@ def did_you_mean(name: Any, known: Iterable[str]) -> str:
     Returns
     -------
     str
-        Empty where no name is near.
+        Empty if no name is near.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def did_you_mean(name: Any, known: Iterable[str]) -> str:
 
 
 def no_parameter(owner: str, name: str, known: list[str]) -> str:
-    """Return the message on a parameter that an object does not have.
+    """Return the message for an unknown parameter of an object.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def no_parameter(owner: str, name: str, known: list[str]) -> str:
 
 
 def names_parameters(init: Callable[..., None]) -> Callable[..., None]:
-    """Let a constructor's TypeError on an unknown parameter say which one was meant.
+    """Add a suggestion to a constructor's TypeError for unknown parameters.
 
     Parameters
     ----------

@@ -55,7 +55,7 @@ def is_flat(label: Any) -> bool:
 
 
 def equal(one: Any, other: Any) -> bool:
-    """Return whether two labels are the same, whatever kinds of sequences hold their entries.
+    """Return whether two labels are equal, for any kinds of sequences.
 
     Parameters
     ----------

@@ -1,1 +1,1 @@
-"""Parts of ExtremeSVM: what it is given, its solvers, probabilities, smaller models, files."""
+"""Parts of ExtremeSVM: input checks, training, probabilities, pruning, files."""

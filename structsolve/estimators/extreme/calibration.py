@@ -1,4 +1,4 @@
-"""Probabilities of the classes that score best, fitted on held-out data."""
+"""Probabilities of the best classes, fitted on held-out data."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Calibration:
     kept: int
 
     def probabilities(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the probabilities of kept classes, and what is left for the others.
+        """Return the probabilities of kept classes, and the total of the others.
 
         Parameters
         ----------
@@ -73,7 +73,7 @@ def fit_calibration(
     Calibration
     """
     n, kept = scores.shape
-    # Differences to the best: the scale of the factor, whatever the scores' is.
+    # The factor is fitted in units of the differences to the best score.
     scores = scores.astype(np.float64) - scores[:, :1]
     scale = float(np.abs(scores).mean()) or 1.0
     scores /= scale

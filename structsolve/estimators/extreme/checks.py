@@ -20,7 +20,7 @@ MOST = 2**31 - 1
 
 
 def read_rows(X: Any, n_features: int | None, max_memory: float | None = None) -> sp.csr_matrix:
-    """Return features as the extreme layer takes them, checked.
+    """Return checked features in the form of the extreme layer.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def read_rows(X: Any, n_features: int | None, max_memory: float | None = None) -
                 "input"
             )
         if not is_sparse(X):
-            # Size of a dense matrix as CSR, were no entry zero.
+            # Size of the dense matrix as CSR if no entry is zero.
             refuse_beyond(
                 8.0 * shape[0] * shape[1],
                 f"X: {shape[0]} dense rows of {shape[1]} features, made sparse,",
@@ -96,7 +96,7 @@ def _refuse_large(X: Any) -> None:
 
 
 def _rows(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: Any) -> sp.csr_matrix:
-    # Loops take both kinds of integer in widths of their own.
+    # The loops expect fixed widths of both integer types.
     columns, starts = indices.astype(np.int32, copy=False), indptr.astype(np.int64, copy=False)
     return valid_csr(np.ascontiguousarray(data), columns, starts, shape[1], canonical=True)
 
@@ -119,7 +119,7 @@ def some_rows(X: sp.csr_matrix, first: int, last: int) -> sp.csr_matrix:
 
 
 def read_labels(y: Any, n: int) -> np.ndarray:
-    """Return one class for each row, as given.
+    """Return y as an array of one class per row.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def read_labels(y: Any, n: int) -> np.ndarray:
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
     with warnings.catch_warnings():
-        # As many classes as here may well be more than half the examples.
+        # The number of classes may exceed half the number of examples.
         warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
         return flatten_rows(y, n)
 
@@ -152,7 +152,7 @@ def read_classes(classes: Any) -> np.ndarray:
     Parameters
     ----------
     classes : sequence
-        Without duplicates or not.
+        May contain duplicates.
 
     Returns
     -------
@@ -161,11 +161,11 @@ def read_classes(classes: Any) -> np.ndarray:
     Raises
     ------
     ValueError
-        When there are fewer than two, more than 2^31 - 1, or no labels at all.
+        When there are no labels, fewer than two classes, or more than 2^31 - 1.
     """
     if isinstance(classes, (str, bytes)) or not hasattr(classes, "__len__"):
         raise ValueError(f"classes is {classes!r}, expected a list of all classes")
-    if len(classes) > MOST:  # before they are made an array
+    if len(classes) > MOST:  # before conversion to an array
         raise ValueError(
             f"classes: found {len(classes)}, expected at most {MOST}, which 32 bits can number"
         )
@@ -197,7 +197,7 @@ def encode(labels: np.ndarray, classes: np.ndarray, what: str = "y") -> np.ndarr
     Raises
     ------
     ValueError
-        When labels are strings and classes numbers, or the other way round: none could be equal.
+        When labels are strings and classes numbers, or vice versa.
 
     Examples
     --------
@@ -214,7 +214,7 @@ def encode(labels: np.ndarray, classes: np.ndarray, what: str = "y") -> np.ndarr
 
 
 def refuse_unknown(numbers: np.ndarray, labels: np.ndarray, what: str, advice: str) -> None:
-    """Refuse classes that the model does not know.
+    """Refuse classes that are not classes of the model.
 
     Parameters
     ----------
@@ -240,7 +240,7 @@ def refuse_unknown(numbers: np.ndarray, labels: np.ndarray, what: str, advice: s
 
 
 def check_k(k: Any, most: int, what: str = "k") -> int:
-    """Return a number of classes.
+    """Return a checked number of classes.
 
     Parameters
     ----------
@@ -267,7 +267,7 @@ def check_k(k: Any, most: int, what: str = "k") -> int:
 
 
 def check_epsilon(epsilon: Any) -> float:
-    """Return the width of an inexact scan.
+    """Return the checked width of an inexact scan.
 
     Parameters
     ----------

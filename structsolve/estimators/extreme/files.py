@@ -95,7 +95,7 @@ def empty_bytes(model: ExtremeSVM) -> int:
 
 
 def as_type(postings: Postings, dtype: Any) -> Postings:
-    """Return postings with weights of another type; refuse such as do not fit it.
+    """Return postings with weights of another type; refuse weights beyond its range.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def as_type(postings: Postings, dtype: Any) -> Postings:
 
 
 def _plain(value: Any, name: str) -> Any:
-    """Return a parameter as JSON has it; an object that no plugin can make again, as its name."""
+    """Return a parameter as JSON; an object that no plugin can recreate is stored as its name."""
     if type(value) in SOLVERS.values():
         params = {k: plain(v, k) for k, v in value.get_params(False).items()}
         return {_SOLVER: value.name, "params": params}
@@ -134,7 +134,7 @@ def _plain(value: Any, name: str) -> Any:
         own = getattr(value, "name", None)
         if name not in ("solver", "rivals") or not isinstance(own, str):
             raise
-        # Prediction needs neither; a further fit asks for the object.
+        # Prediction needs neither; a further fit needs the object.
         return own
 
 
@@ -178,7 +178,7 @@ def load(estimator: type[ExtremeSVM], meta: dict[str, Any], arrays: dict[str, np
     model._check_settings()
     classes = arrays["classes"]
     if classes.ndim != 1 or len(classes) < 2 or not (classes[1:] > classes[:-1]).all():
-        raise ValueError("its classes do not rise: expected two at least, each once")
+        raise ValueError("its classes do not rise: expected at least two, each once")
     postings = Postings(
         arrays["postings_indptr"],
         arrays["postings_classes"],

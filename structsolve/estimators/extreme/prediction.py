@@ -52,7 +52,7 @@ class ExtremePredictionMixin(CommonMixin):
     # -- prediction -----------------------------------------------------------------------------
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the best class of every example, the first in ``classes_`` of equals.
+        """Return the best class of every example; of equal ones, the first in ``classes_``.
 
         Parameters
         ----------
@@ -103,7 +103,7 @@ class ExtremePredictionMixin(CommonMixin):
         return (*answer, bounds) if return_bounds else answer
 
     def decision_function(self, X: Any, classes: Any = None) -> np.ndarray:
-        """Return the scores of all classes, or of those that are named.
+        """Return the scores of all classes, or of the given ones.
 
         Parameters
         ----------
@@ -114,13 +114,13 @@ class ExtremePredictionMixin(CommonMixin):
         Returns
         -------
         ndarray of float32 of shape (n, n_classes), or (n, m)
-            Its shape is (n,) for a model of two classes, where none are named: the difference of
-            their scores.
+            Of shape (n,) for a model of two classes if ``classes`` is None: the difference of their
+            scores.
 
         Raises
         ------
         ValueError
-            When a class is unknown, and when the answer would not fit in memory.
+            When a class is unknown, or when the result would not fit in memory.
         """
         X = self._read(X)
         if classes is None:
@@ -136,7 +136,7 @@ class ExtremePredictionMixin(CommonMixin):
             self.max_memory,
         )
         scores = np.empty((X.shape[0], len(chosen)), np.float32)
-        # A scan of all classes is quicker than a search for each of many.
+        # For many classes, a scan of all is faster than a search for each.
         some = _SOME * len(chosen) < len(self.classes_)
         for first, last in self._blocks(X.shape[0], 8 * len(chosen if some else self.classes_)):
             rows, own = some_rows(X, first, last), scores[first:last]
@@ -193,7 +193,7 @@ class ExtremePredictionMixin(CommonMixin):
         Parameters
         ----------
         X, y, sample_weight : as for :meth:`fit`
-            Not those of training, whose scores are overconfident. Examples of classes unseen in
+            Not the training examples, whose scores are overconfident. Examples of classes unseen in
             training are left out.
         kept : int, default=20
             Number of best classes per example with a probability of their own.
@@ -225,18 +225,18 @@ class ExtremePredictionMixin(CommonMixin):
 
     @property
     def predict_proba(self) -> Any:
-        """Probabilities of classes, once the model is calibrated or has ``surrogate="crf"``.
+        """Probabilities of classes, for calibrated models and ``surrogate="crf"``.
 
-        ``predict_proba(X)`` gives an array of shape (n, n_classes), where the classes beyond those
-        kept share what is left evenly; ``predict_proba(X, k)`` a CSR matrix of that shape with the
-        k best of every row alone, k at most the number that is kept: all of "crf", else that of
-        ``calibrate(kept=)``.
+        ``predict_proba(X)`` gives an array of shape (n, n_classes), where the classes that are not
+        kept share the rest evenly. ``predict_proba(X, k)`` gives a CSR matrix of that shape with
+        the k best of every row, where k is at most the number of kept classes: all with "crf", else
+        that of ``calibrate(kept=)``.
         """
         fitted = self.__sklearn_is_fitted__()
         if fitted and self._calibration is None:
-            raise AttributeError(f"predict_proba is not there: {self._uncalibrated}")
+            raise AttributeError(f"predict_proba is not available: {self._uncalibrated}")
         if not fitted and getattr(self.surrogate, "name", self.surrogate) != "crf":
-            raise AttributeError(f"predict_proba is not there: {NO_PROBABILITIES}")
+            raise AttributeError(f"predict_proba is not available: {NO_PROBABILITIES}")
         return self._predict_proba
 
     def _predict_proba(self, X: Any, k: int | None = None) -> Any:

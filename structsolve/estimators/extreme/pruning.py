@@ -8,9 +8,9 @@ import numpy as np
 
 from ...extreme.postings import Postings
 
-# Bytes by which weights that are moved in a file can change its size, to begin at multiples of 64.
+# Bytes of padding in a file, whose arrays begin at multiples of 64.
 _MOVED = 256
-# Halvings of the range of thresholds that a loss of accuracy allows.
+# Bisection steps for the threshold that an allowed rise of the error permits.
 _STEPS = 12
 
 
@@ -83,7 +83,7 @@ def prune_to_error(
     most = error_of(postings) + allowed
     best, low, high = postings, 0.0, 1.0
     sizes = np.sort(np.abs(postings.weights))
-    # The share of weights left out, which errors mostly rise with: what is returned was measured.
+    # Bisect the share of weights left out; errors mostly rise with it.  The result was measured.
     for _ in range(_STEPS):
         share = 0.5 * (low + high)
         place = int(share * len(sizes))

@@ -26,13 +26,13 @@ from ...utils.progress import Progress, stage
 
 logger = logging.getLogger("structsolve.solvers")
 
-#: Our solvers, by name.
+#: The built-in solvers, by name.
 SOLVERS: dict[str, type[ExtremeSolver]] = {
     made.name: made for made in (SelfChoice, OneVsSome, SampledSoftmax, ExtremeDual, Memoir)
 }
-# The surrogates that "auto" minimises, by solver; "margin" for others.
+# The surrogate that "auto" means, by solver; "margin" for others.
 _OWN_SURROGATE = {"choice": "auto", "one-vs-some": "squared-hinge", "softmax": "crf"}
-# The solver that "auto" stands for, by surrogate; "dual" for others.
+# The solver that "auto" means, by surrogate; "dual" for others.
 _OWN_SOLVER = {
     "auto": "choice",
     "squared-hinge": "one-vs-some",
@@ -84,7 +84,7 @@ def choose_solver(
             if incremental or penalty == "l1":
                 solver = "memoir"
             else:
-                # An object has settings, which not every solver reads.
+                # An object has settings, which not every solver uses.
                 known = surrogate if isinstance(surrogate, str) else ""
                 solver = _OWN_SOLVER.get(known, "dual")
                 if rivals and solver == "choice":
@@ -109,7 +109,7 @@ def choose_solver(
 
 
 def own_alpha(solver: ExtremeSolver, total: float) -> float:
-    """Return the regularisation constant that "auto" stands for.
+    """Return the value of alpha="auto".
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ def refuse_unread_rivals(solver: ExtremeSolver, rivals: Any) -> None:
     ----------
     solver : ExtremeSolver
     rivals : str or RivalIndex
-        As users gave it.
+        As given by the user.
 
     Raises
     ------
@@ -236,8 +236,8 @@ def train(
     Raises
     ------
     TypeError, ValueError
-        Naming the solver, when it returns anything else, weights of other sizes, or such that are
-        not finite.
+        Naming the solver, when it returns anything else, or weights of wrong sizes or that are not
+        finite.
     """
     name = solver.name
     size = f"{problem.X.shape[0]} examples, {problem.n_classes} classes"
@@ -284,7 +284,7 @@ def _check_result(solver: ExtremeSolver, problem: ExtremeProblem, result: Any) -
 
 
 def warn_unfinished(result: ExtremeResult, tol: float, max_iter: int) -> None:
-    """Warn where training ended before the gap was small enough.
+    """Warn if training ended before the gap was small enough.
 
     Parameters
     ----------
@@ -292,12 +292,12 @@ def warn_unfinished(result: ExtremeResult, tol: float, max_iter: int) -> None:
     tol : float
     max_iter : int
     """
-    # Solvers in one pass have no use for more of them.
+    # Solvers of one pass need no more passes.
     ended = result.stop_reason == "max_iter" and len(result.history) >= max_iter
     gap = None
     if ended:
         last = result.history[-1]
-        solved = last.get("machines_gap")  # before what is added to them by design
+        solved = last.get("machines_gap")  # without terms that are added by design
         if solved is not None:
             last = {"gap": solved, "primal": last["dual"] + solved}
         gap = relative_gap(last)

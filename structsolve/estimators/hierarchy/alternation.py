@@ -1,8 +1,8 @@
-"""Shared SVM: weights of nodes and vectors of nodes in turn, with a certificate for both together.
+"""Shared SVM: alternates between node weights and node vectors, with a joint certificate.
 
 The joint problem ``alpha/2 sum ||U_n||^2 / a_n + mean H`` is convex in U and a.  For fixed ``a`` it
 is a plain problem in ``V_n = U_n / sqrt(a_n)``; for fixed U the best ``a`` is known.  A dual
-solution of the former gives the gradients ``z_n`` of the surrogate for every a at once, and with
+solution of the plain problem gives the gradients ``z_n`` of the surrogate for every a, and with
 them the bound ``b - max_a sum a_n ||z_n||^2 / (2 alpha)`` of the joint problem.
 """
 
@@ -23,13 +23,13 @@ from .weights import node_weights
 
 # Inner problems are solved to this share of the joint gap, or of the tolerance.
 INNER = 0.3
-# Weights of nodes are the best ones up to this share of the inner tolerance.
+# Node weights are optimised to this share of the inner tolerance.
 EXACT = 0.03
-# The norm added to each node's, as a share of the tolerance times the mean norm: without it, a
-# weight that is zero once would stay zero.
+# The norm added to each node's, as a share of the tolerance times the mean norm: without it, zero
+# weights would stay zero.
 FLOOR = 0.1
-# Training ends where the gap, at the pace of so many alternations, would not close in those left,
-# and where those in a row that have not solved their problems have made so many passes.
+# Training ends if the gap, at the pace of this many alternations, would not close in the remaining
+# ones, or if consecutive alternations without a solved problem have made this many passes.
 PACE, UNSOLVED = 8, 200
 
 
@@ -50,7 +50,7 @@ class Alternation:
         ``"objective"`` after it, and ``"joint_gap"`` where the solver has a dual.
     reason : {"converged", "settled", "contradicted", "failed", "max_iter", "interrupted", \
 "callback"}
-        Why training ended: "settled" where the gap hardly moved any more.
+        Why training ended; "settled": the gap hardly changed any more.
     memory : dict of str to int
         Bytes, by what takes them.
     """
@@ -75,8 +75,8 @@ def alternate(
 ) -> Alternation:
     """Alternate until the certified joint gap is below ``tol`` times the objective.
 
-    The bound is the largest of all alternations: that of a later one may be lower, where its dual
-    solution leaves nodes with hardly any weight as they are.
+    The bound is the largest of all alternations: a later one may be lower if its dual solution does
+    not update nodes of tiny weight.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def alternate(
         Largest relative gap.
     max_alternations : int
     checkpoint : Checkpoint, optional
-        That ``drive`` reads and writes; the state of the alternation is kept with it.
+        The checkpoint of ``drive``, which also stores the state of the alternation.
 
     Returns
     -------
@@ -146,7 +146,7 @@ def alternate(
             checkpoint.outer = partial(_both, around, kept)
         outcome = drive(run, inner)
         w = outcome.w
-        # The primal at w; a certificate has often computed it already.
+        # The primal at w; often a certificate has already computed it.
         primal = getattr(run, "best_primal", np.inf)
         if not np.isfinite(primal):
             primal, _ = problem.primal(w, alpha)
@@ -162,7 +162,7 @@ def alternate(
         before = loss + 0.5 * alpha * penalty(squares + floor, weights)
         after = loss + 0.5 * alpha * penalty(squares + floor, best)
         lower = max(lower, _joint_bound(hierarchy, run, weights, alpha))
-        # The solver of a convex program may end a little above its start.
+        # The solver of a convex program may end slightly above its start.
         if after > before:
             best, after = weights, before
         gap = loss + 0.5 * alpha * penalty(squares, best) - lower
@@ -178,7 +178,7 @@ def alternate(
         if outcome.reason in ("interrupted", "callback", "failed"):
             reason = outcome.reason
             break
-        # Without a dual there is no gap: training ends when the objective falls no more.
+        # Without a dual there is no gap: training ends when the objective stops falling.
         no_gap = np.isinf(relative)
         stalled = no_gap and inner <= INNER * tol and gained <= 0.1 * tol * abs(after)
         if relative <= tol or stalled:

@@ -29,7 +29,7 @@ cdef class LeafSearch:
     cdef double reach, most_loss, most  # of the truth; of any leaf; the best sum
     # Starts a search; the loss is that of `truth`, a leaf's own number (-1: none).
     cdef void begin(self, Py_ssize_t truth) noexcept nogil
-    # Says that theta of this node may not be zero; for end() with all_nodes=False.
+    # Marks a node whose theta may be nonzero; for end() with all_nodes=False.
     cdef void touch(self, Py_ssize_t node, const double* theta) noexcept nogil
     # Ends a search: returns the leaf of the largest sum of theta on its path, plus its loss.
     cdef Py_ssize_t end(self, bint all_nodes, const double* theta) noexcept nogil

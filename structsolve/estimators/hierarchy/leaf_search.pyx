@@ -1,4 +1,4 @@
-"""The leaf of a tree with the best path: of all leaves, or by a look at touched nodes alone."""
+"""The leaf of a tree with the best path, by a search of all leaves or only of touched nodes."""
 
 import numpy as np
 
@@ -26,7 +26,7 @@ LOSSES = {"hamming": HAMMING, "path": PATH, "zero-one": ZERO_ONE}
 cdef class LeafSearch:
     """Finds the leaf whose path has the largest sum of scores, plus its loss.
 
-    Nodes get numbers of its own: a spare root 0 above all roots, then nodes with children, then
+    Nodes are renumbered: a spare root 0 above all roots, then nodes with children, then
     leaves by parent, so that the leaves of a parent are one range.
 
     Parameters
@@ -188,7 +188,7 @@ cdef class LeafSearch:
             if truth >= 0:
                 self.touch(truth, theta)
         if truth >= 0:
-            # First, since few leaves are ahead of it: the others are left out by their bounds.
+            # First: it leaves few better leaves, and bounds skip the others.
             self.best, self.most = truth, self.total[self.up[truth]] + theta[truth]
             self.reach = self.down[truth]
         self.most_loss = self.loss(self.reach + self.deepest)
@@ -208,13 +208,13 @@ cdef class LeafSearch:
         return self.best
 
     cdef void family(self, Py_ssize_t p, const double* theta) noexcept nogil:
-        """Look at p's own leaves."""
+        """Search the leaves of p."""
         cdef Py_ssize_t v, first = self.leaf_start[p], last = self.leaf_start[p + 1]
         cdef double top = -INFINITY, value, total = self.total[p]
         cdef double apart = self.reach - 2 * self.meet[p]
         for v in range(first, last):
             top = theta[v] if theta[v] > top else top
-        # Rounding keeps the order of sums: no leaf of p is above these.
+        # Rounding is monotone: no leaf of p exceeds these sums.
         if first == last or (total + top) + self.most_loss < self.most:
             return
         if (total + top) + self.loss(apart + self.farthest[p]) < self.most:
@@ -227,7 +227,7 @@ cdef class LeafSearch:
                 self.most, self.best = value, v
 
     cdef void untouched(self, Py_ssize_t p) noexcept nogil:
-        """Look at the best leaf below those children of p that were not touched."""
+        """Search the best leaf below the untouched children of p."""
         cdef Py_ssize_t k, v
         cdef double value
         for k in range(self.child_start[p], self.child_start[p + 1]):
@@ -245,9 +245,9 @@ cdef class LeafSearch:
         ----------
         scores : ndarray of float64 of shape (M,)
         truth : int, default=-1
-            The leaf whose losses are added; -1 for a search without a loss.
+            The true leaf of the loss; -1 for a search without a loss.
         all_nodes : bool, default=True
-            Look at all nodes, or at those whose scores are not zero: the answer is the same.
+            Search all nodes, or only those with nonzero scores; the result is the same.
 
         Returns
         -------
@@ -290,7 +290,7 @@ cdef class LeafSearch:
 
     def _best_range(self, FeatureLists weights not None, rows, places, work, labels, scores,
                     Py_ssize_t first, Py_ssize_t last):
-        # Where the scores of the own nodes stand; the spare root has none.
+        # Positions of the scores of the renumbered nodes; the spare root has none.
         cdef const int32_t[::1] place = places
         cdef const int64_t[::1] start = rows[0]
         cdef const int32_t[::1] column = rows[1]
@@ -320,9 +320,9 @@ cdef class LeafSearch:
         X : csr_matrix of float32 of shape (n, n_features)
             Finite, columns sorted within rows.
         columns : ndarray of int32 of shape (M,)
-            Classes of ``weights`` that the nodes of ``parent`` are.
+            Class of ``weights`` of each node of ``parent``.
         n_jobs : int, default=1
-            Threads; the answer is the same for any number.
+            Threads; the result does not depend on it.
 
         Returns
         -------
@@ -334,14 +334,14 @@ cdef class LeafSearch:
         Raises
         ------
         ValueError
-            When an argument does not fit; it is named.
+            Naming an argument that does not fit.
         """
         if not isinstance(weights, FeatureLists) or weights.intercept is not None:
             raise ValueError(
                 f"weights: found {type(weights).__name__}, expected FeatureLists without intercept"
             )
         if self.kind != NONE:
-            raise ValueError("LeafSearch: made with a loss, which prediction has not")
+            raise ValueError("LeafSearch: made with a loss, expected none for prediction")
         columns = checked_array(columns, np.int32, "columns", self.n_nodes - 1)
         check_numbers(columns, weights.n_classes, "columns")
         rows = checked_rows(X, weights.n_features)

@@ -39,7 +39,7 @@ cdef class NodeSums:
     # Makes theta zero again.
     cdef void clear(self, Py_ssize_t nnz, const int32_t* columns, double* theta) noexcept nogil
     # Adds value * gain[j] to the sums of a feature for node path[j], which fall, and that times
-    # `number` to the moments.  True where one leaves the range of float32.
+    # `number` to the moments.  True if one leaves the range of float32.
     cdef bint add(self, Py_ssize_t feature, double value, Py_ssize_t n, const int32_t* path,
                   const double* gain, int64_t number) except -1 nogil
     cdef bint add_to(self, Sums* own, double value, Py_ssize_t n, const int32_t* path,

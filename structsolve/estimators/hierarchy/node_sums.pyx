@@ -59,7 +59,7 @@ cdef class NodeSums:
     ValueError
         For sizes out of range.
     MemoryError
-        When there is none for so many features.
+        When memory does not suffice for all features.
     """
 
     def __cinit__(self, Py_ssize_t n_features, Py_ssize_t n_nodes):
@@ -159,7 +159,7 @@ cdef class NodeSums:
 
     cdef bint insert(self, Sums* own, double value, Py_ssize_t n, const int32_t* path,
                      const double* gain, int64_t number) except -1 nogil:
-        """Add n entries, those that are missing, at their places, which fall."""
+        """Insert n missing entries at their places, which are descending."""
         cdef Py_ssize_t old = room_for(own.size), room = room_for(own.size + n), k, end = own.size
         cdef char* block = own.block
         cdef bint beyond = False
@@ -223,7 +223,7 @@ cdef class NodeSums:
         Raises
         ------
         ValueError
-            When they are those of another problem.
+            When the arrays belong to another problem.
         """
         cdef Py_ssize_t j, e, position = 0, n = self.n_features * self.blocks
         size = len(arrays["node"])
@@ -273,9 +273,9 @@ cdef class NodeSums:
         number : int
             Steps made, at least 1.
         names : ndarray of int32 of shape (n_nodes,)
-            What the nodes are called in the answer.
+            Numbers of the nodes in the result.
         averaged : bool, default=True
-            Return the mean of all iterates, in which later ones weigh more, not the last iterate.
+            Return the mean of all iterates, weighted towards later ones, not the last iterate.
 
         Returns
         -------

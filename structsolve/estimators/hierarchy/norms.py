@@ -13,16 +13,16 @@ def shared_norm(U: Any, hierarchy: Any = None) -> float:
     """Return ``min ||A||_{2->inf} ||V||_F`` over the factorisations ``A V = U``.
 
     ``||A||_{2->inf}`` is the largest norm of a row.  The shared norm lies between the trace norm,
-    divided by the root of the number of rows, and the Frobenius norm.  It equals the latter where
-    rows are orthogonal, and the norm of the largest row where all are multiples of one row.
+    divided by the root of the number of rows, and the Frobenius norm.  It equals the Frobenius norm
+    for orthogonal rows, and the norm of the largest row if all are multiples of one row.
 
     Parameters
     ----------
     U : array of shape (n_rows, n_columns)
         With a hierarchy: one row per leaf, in the order of ``as_hierarchy(hierarchy).leaves``.
     hierarchy : Hierarchy or networkx DiGraph, optional
-        Only factorisations along it: a row of V for each node, and ``A[leaf, node] = a_node`` where
-        the node is the leaf or an ancestor, else 0.
+        Allow only factorisations along it: V has a row for each node, and ``A[leaf, node]`` is
+        ``a_node`` if the node is the leaf or an ancestor, else 0.
 
     Returns
     -------

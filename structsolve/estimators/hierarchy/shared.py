@@ -8,7 +8,7 @@ import numpy as np
 
 from ...structure.hierarchy import Hierarchy, as_hierarchy
 
-# Newton steps at most, and the relative gap that ends them, where the hierarchy is no tree.
+# Maximum number of Newton steps, and the relative gap that ends them, if the hierarchy is no tree.
 STEPS = 200
 GAP = 1e-10
 # Multipliers of an earlier call are lifted to this share of their mean.
@@ -18,8 +18,8 @@ LIFTED = 1e-2
 def shared_weights(hierarchy: Any, squares: Any, gap: float = GAP) -> np.ndarray:
     """Return the weights of least ``sum squares / alpha`` whose sums are at most 1.
 
-    The sums go over every leaf and its ancestors.  On trees it is a closed form of linear cost, on
-    other graphs a convex program.
+    The sums go over every leaf and its ancestors.  Trees have a closed form of linear cost; other
+    graphs need a convex program.
 
     Parameters
     ----------
@@ -28,13 +28,13 @@ def shared_weights(hierarchy: Any, squares: Any, gap: float = GAP) -> np.ndarray
     squares : array of shape (n_nodes,)
         Squared norms of the nodes' vectors, >= 0, in the order of the hierarchy's nodes.
     gap : float, default=1e-10
-        Where the hierarchy is no tree: how far the sum may be above the least, relatively.
+        Relative tolerance of the minimum if the hierarchy is no tree.
 
     Returns
     -------
     ndarray of shape (n_nodes,)
-        A node whose vector is zero gets weight 0. There is one exception: in a subtree whose
-        vectors are all zero, the root gets what its ancestors leave.
+        A node whose vector is zero gets weight 0, except the root of a subtree of zero vectors,
+        which gets the rest that its ancestors leave.
 
     Raises
     ------
@@ -67,7 +67,7 @@ def shared_weights(hierarchy: Any, squares: Any, gap: float = GAP) -> np.ndarray
 def best_weights(
     hierarchy: Hierarchy, squares: np.ndarray, gap: float, multipliers: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return the weights of :func:`shared_weights`, and what a next call may begin with.
+    """Return the weights of :func:`shared_weights`, and multipliers to start a later call.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def best_weights(
     -------
     weights : ndarray of shape (n_nodes,)
     multipliers : ndarray of shape (n_leaves,), or None
-        Multipliers of the leaves' sums; None on trees, which need none.
+        Multipliers of the leaves' sums; None on trees.
     """
     if hierarchy.forest:
         return _tree(hierarchy, np.sqrt(squares)), None
@@ -105,7 +105,7 @@ def _tree(hierarchy: Hierarchy, norms: np.ndarray) -> np.ndarray:
     share, rest = np.ones(len(hierarchy)), np.zeros(len(hierarchy))
     used = total > 0
     share[used] = norms[used] / total[used]
-    rest[used] = np.sqrt(below[used]) / total[used]  # 1 - share, exact where that rounds to 0
+    rest[used] = np.sqrt(below[used]) / total[used]  # 1 - share, exact even if that rounds to 0
     alpha, left = share.copy(), np.ones(len(hierarchy))
     for level in hierarchy.levels:
         inner = level[parent[level] >= 0]
@@ -120,10 +120,10 @@ def _graph(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Maximise the dual, ``2 sum sqrt(squares (P' lam)) - sum lam`` over ``lam > 0``.
 
-    P has a row per leaf.  The best weights for lam are ``sqrt(squares / (P' lam))``.  Made
-    feasible, their cost bounds how far lam is from the optimum.  Newton's steps go to the centre
-    ``lam_l (1 - (P alpha)_l) = mu`` for a mu that falls with that bound: leaves that need no
-    multiplier would hold back steps to the optimum itself.
+    P has a row per leaf.  The best weights for lam are ``sqrt(squares / (P' lam))``.  Scaled to be
+    feasible, their cost bounds the distance of lam from the optimum.  Newton's steps aim at the
+    centre ``lam_l (1 - (P alpha)_l) = mu`` with a mu that falls with that bound: leaves that need
+    no multiplier would shorten steps to the optimum itself.
     """
     P, turned = hierarchy.paths, hierarchy.paths.T.tocsr()
     # Every leaf must need some weight; otherwise its multiplier is zero.
@@ -132,7 +132,7 @@ def _graph(
     s = np.maximum(s, 1e-12)
     lam = np.full(P.shape[0], s.sum() ** 2 / P.shape[0])
     if multipliers is not None:
-        # They sum to the cost.  None is near zero, where Newton's steps to a larger one are short.
+        # They sum to the cost.  None is near zero: from there Newton's steps are short.
         lam = np.maximum(multipliers, LIFTED * multipliers.mean())
     best, least, mu = np.zeros(len(s)), np.inf, np.inf
 
@@ -168,7 +168,7 @@ def _graph(
 def _solve(H: Any, diagonal: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Solve ``(H + diag(diagonal)) x = right`` for a positive definite matrix.
 
-    Leaves below one root all share a node, so that most entries are there: no sparse factors then.
+    Leaves below one root share a node, which makes the matrix dense; then factors are dense too.
     """
     if H.nnz > 0.05 * H.shape[0] ** 2:
         from scipy.linalg import cho_factor, cho_solve  # heavy

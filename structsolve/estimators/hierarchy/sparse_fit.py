@@ -76,7 +76,7 @@ class SparseFitting(StructuredSVM):
             "intercept": bool(self.fit_intercept),
             "random_state": repr(self.random_state),
             "normalization": repr((self.normalization, self.directional, self.slack)),
-            # The content of a graph, not its address: another process may resume.
+            # A graph's content, not its address: another process may resume.
             "nodes": [repr(name) for name in space.hierarchy.nodes.tolist()],
         }
         weights = [] if examples.sample_weight is None else [examples.sample_weight]

@@ -25,20 +25,19 @@ STORAGE = 2
 
 
 class SparseModel(Model):
-    """Weights of features for the nodes of a tree, of which most are zero.
+    """Weights of features for the nodes of a tree, mostly zero.
 
     Parameters
     ----------
     hierarchy : structsolve.structure.hierarchy.Hierarchy
     matrix : scipy.sparse.csr_matrix of shape (n_features, n_nodes)
-        Columns in the order of the hierarchy's nodes; the last row is the intercept's, where there
-        is one.
+        Columns in the order of the hierarchy's nodes; the last row is the intercept's, if any.
     intercept : bool
 
     Attributes
     ----------
     matrix : scipy.sparse.csr_matrix of float32
-        8 bytes a weight, which prediction reads as well.
+        8 bytes a weight, used by prediction as well.
     """
 
     key = "sparse"
@@ -124,7 +123,7 @@ class SparseModel(Model):
 
 
 def require_finite(examples: Examples) -> None:
-    """Raise the ValueError that names the first example with NaN or infinity, if there is one.
+    """Raise a ValueError that names the first example with NaN or infinity, if any.
 
     Parameters
     ----------
@@ -189,12 +188,12 @@ def train(
     after : callable, optional
         Called with the record of each pass; True ends training.
     checkpoint : Checkpoint, optional
-        File from which training resumes, if any; it is written during training.
+        Training resumes from it, if the file exists, and writes it.
 
     Returns
     -------
     model : SparseModel
-        The mean of all iterates, in which later ones weigh more.
+        The mean of all iterates, weighted towards later ones.
     history : list of dict
         Per pass: ``seconds``, ``nonzeros`` (weights kept) and their ``bytes``.
     """

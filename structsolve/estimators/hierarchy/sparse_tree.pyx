@@ -1,9 +1,9 @@
-"""Single leaves of large trees: stochastic subgradient steps on weights of which most stay zero.
+"""Single leaves of large trees: stochastic subgradient steps on weights that mostly stay zero.
 
 A step changes the weights of the features of one example for the nodes on two paths.  Each feature
 has sorted lists of the nodes whose weights were ever changed, one for every 65,536 nodes.  Memory
-grows with these lists, and so does the time of a step: all nodes are looked at only where the lists
-of an example's features hold a quarter as many entries as there are nodes.
+grows with these lists, and so does the time of a step: all nodes are searched only if the lists of
+an example's features hold a quarter as many entries as there are nodes.
 """
 
 import numpy as np
@@ -18,12 +18,12 @@ from .node_sums cimport NodeSums, Sums, WIDTH, nodes_of
 
 
 cdef enum:
-    SPARSE = 4          # sums of an example that are worth a look at every node: one in so many
+    SPARSE = 4          # search all nodes if sums / nodes is at least 1 / SPARSE
 
 
 @cython.final
 cdef class SparseTree:
-    """Weights of a tree's nodes for single leaves, and the steps that move them.
+    """Weights of a tree's nodes for single leaves, and the steps that change them.
 
     Nodes are numbered so that parents come first.
 
@@ -43,7 +43,7 @@ cdef class SparseTree:
     ----------
     search : LeafSearch
     sums : NodeSums
-        Of the weights: ``n_entries`` are kept.
+        The weights, of which ``n_entries`` are kept.
     steps : int
         Steps made.
 
@@ -52,7 +52,7 @@ cdef class SparseTree:
     ValueError
         When the sizes do not fit, or a parent does not come before its child.
     MemoryError
-        When there is none for so many features.
+        When memory does not suffice for all features.
 
     Examples
     --------
@@ -81,7 +81,7 @@ cdef class SparseTree:
                 f"({M},) as parent"
             )
         self.search = LeafSearch(parent, cost, loss)
-        # The scale of a step, and that of the scores, which the stored sums hold as well.
+        # The scale of a step, and the scale of the scores, included in the stored sums.
         self.square = np.append(0.0, scale[self.search.given[1:]] ** 2)
         self.theta, self.gain = np.zeros(M + 1), np.zeros(M + 1)
         self.path, self.steps = np.zeros(M + 1, np.int32), 0
@@ -89,7 +89,7 @@ cdef class SparseTree:
 
     cdef int check_made(self) except -1:
         if self.sums is None:
-            raise ValueError("SparseTree: not made yet, or its making failed")
+            raise ValueError("SparseTree: not initialised")
         return 0
 
     def run(self, indptr, indices, data, labels, order, double alpha, weight=None):
@@ -182,9 +182,9 @@ cdef class SparseTree:
 
     cdef int learn(self, Py_ssize_t nnz, const int32_t* columns, const double* values,
                    Py_ssize_t a, Py_ssize_t b, double rate) except -1 nogil:
-        """Add an example to the weights of a's path, and take it from those of b's."""
+        """Add an example to the weights of a's path, and subtract it from those of b's."""
         cdef Py_ssize_t n = 0, k
-        # Up to where the paths meet: the node with the larger number is no ancestor of the other.
+        # Up to the common ancestor: the node with the larger number is no ancestor of the other.
         while a != b:
             if a > b:
                 self.path[n], self.gain[n] = <int32_t>a, rate * self.square[a]
@@ -203,7 +203,7 @@ cdef class SparseTree:
         return 0
 
     def to_arrays(self):
-        """Return the state but the number of steps, for checkpoints.
+        """Return the state without the number of steps, for checkpoints.
 
         Returns
         -------
@@ -226,7 +226,7 @@ cdef class SparseTree:
         Raises
         ------
         ValueError
-            When they are those of another problem.
+            When the arrays belong to another problem.
         """
         self.check_made()
         if steps < 0:
@@ -240,7 +240,7 @@ cdef class SparseTree:
         Parameters
         ----------
         averaged : bool, default=True
-            Return the mean of all iterates, in which later ones weigh more, not the last iterate.
+            Return the mean of all iterates, weighted towards later ones, not the last iterate.
 
         Returns
         -------

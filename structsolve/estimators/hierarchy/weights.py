@@ -2,7 +2,7 @@
 
 The penalty ``sum ||U_n||^2 / alpha_n`` treats classes with short and long paths from the root alike
 if the weights ``alpha`` sum to one over every leaf and its ancestors.  This module has the rules
-that need the hierarchy alone; :mod:`structsolve.estimators.hierarchy.shared` learns the weights.
+that use only the hierarchy; :mod:`structsolve.estimators.hierarchy.shared` learns the weights.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class NodeWeights:
 
     @classmethod
     def of(cls, values: Any) -> NodeWeights:
-        """Return node weights of their values.
+        """Make node weights from their values.
 
         Parameters
         ----------
@@ -78,11 +78,11 @@ def node_weights(
     hierarchy : Hierarchy or networkx DiGraph
         Edges go from parent to child.
     normalization : str
-        "none": all weights are 1, the plain hierarchical SVM. "rho:RHO" with RHO > 1: the weights
-        of least ``sum alpha^RHO``; near 1 a node and its copy count as one. "maxmin": the weights
-        whose smallest is largest.
+        "none": all weights are 1 (plain hierarchical SVM). "rho:RHO" with RHO > 1: the weights
+        of least ``sum alpha^RHO``; near RHO = 1 a node and its copy count as one. "maxmin": the
+        weights whose smallest is largest.
     directional : bool, default=False
-        Require that no child weighs less than a parent, so that leaves have most of the weight.
+        Require that no child weighs less than a parent, so leaves get most of the weight.
     slack : float, optional
         The sum over a leaf and its ancestors lies in ``[1, slack]``: 1 on trees and 1.5 on other
         graphs by default.
@@ -175,14 +175,14 @@ def _largest_sum(slack: Any, is_tree: bool) -> float:
 def _rho_tree(hierarchy: Hierarchy, rho: float) -> NodeWeights:
     """Return the weights of least ``sum alpha^rho`` on a tree, in closed form and log space.
 
-    A subtree that has the sum r for each of its paths costs ``C r^rho``.  Its root takes the share
+    A subtree whose paths each have the sum r costs ``C r^rho``.  Its root takes the share
     ``t / (1 + t)`` with ``t = S^(1 / (rho - 1))``, where S is the sum of its children's C; C is
-    that share to the power ``rho - 1``.  The code keeps D, the logarithm of the share: near
-    ``rho = 1`` it has a moderate size, while C tends to 1 and the weights to 0.
+    that share to the power ``rho - 1``.  The code keeps D, the logarithm of the share: near ``rho =
+    1`` it stays moderate, while C tends to 1 and the weights to 0.
     """
     parent, e = hierarchy.parent, rho - 1
     D = np.zeros(len(hierarchy))  # log share of the root of each subtree; leaves take all
-    rest = np.zeros(len(hierarchy))  # log share it leaves to its children
+    rest = np.zeros(len(hierarchy))  # log share that it leaves to its children
     is_leaf = np.zeros(len(hierarchy), dtype=bool)
     is_leaf[hierarchy.leaves] = True
     largest = np.full(len(hierarchy), -np.inf)
@@ -212,7 +212,7 @@ def _maxmin_tree(hierarchy: Hierarchy) -> NodeWeights:
         below = level[parent[level] >= 0]
         np.maximum.at(height, parent[below], height[below] + 1)
     with np.errstate(divide="ignore"):
-        rest = np.log1p(-1 / height)  # -inf at leaves, which have no children to leave it to
+        rest = np.log1p(-1 / height)  # -inf at leaves, which have no children
     return NodeWeights(_spend(hierarchy, -np.log(height), rest))
 
 

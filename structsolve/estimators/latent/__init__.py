@@ -1,4 +1,4 @@
-"""Labels that are known in part: sets of them, hidden states, and rounds that complete them.
+"""Partial labels: sets of allowed labels, hidden states, and rounds that complete labels.
 
-Takes packed examples and a problem of the solvers; hands weights on.  Its estimator is LatentSVM.
+Takes packed examples and a solver's problem; returns weights.  Its estimator is LatentSVM.
 """

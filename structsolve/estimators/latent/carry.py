@@ -1,4 +1,4 @@
-"""Dual variables of one completion of the labels, made those of the next."""
+"""Transfer of dual variables from one completion of the labels to the next."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from ...potentials import calls
 from ...solvers.problem import Problem
 from ...structure.calls import difference
 
-# Entries of shifted cuts below it are what rounding leaves of 1 - 1.
+# Entries of shifted cuts below this are rounding errors of 1 - 1.
 ROUNDING = 1e-12
 
 
 def shifted_duals(
     run: Any, problem: Problem, before: np.ndarray, after: np.ndarray
 ) -> dict[str, np.ndarray] | None:
-    """Return the cuts of a run where other labels are taken for true.
+    """Return the cuts of a run for other true labels.
 
-    A cut of margin rescaling is ``p = mu(truth) - mu(y)`` with the loss of y as its constant; of a
-    relaxation, mu(y) may be any of its marginals, and the loss is linear in them. The loss is the
-    same for all completions of a label, so the same weights on ``p + mu(after) - mu(before)`` are a
-    feasible point of the next dual; the truth has the rest of the weight. Cuts that are kept as
-    ``Phi' p`` are moved by ``Phi' (mu(after) - mu(before))``.
+    A cut of margin rescaling is ``p = mu(truth) - mu(y)`` with the loss of y as its constant. For
+    relaxations, mu(y) may be any marginals of the relaxation, and the loss is linear in them. The
+    loss is the same for all completions of a label, so the same weights on
+    ``p + mu(after) - mu(before)`` are a feasible point of the next dual; the true label gets the
+    rest of the weight. Cuts stored as ``Phi' p`` are shifted by ``Phi' (mu(after) - mu(before))``.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def shifted_duals(
     Returns
     -------
     dict of str to ndarray, or None
-        As ``run.loop.to_arrays()``; None where the solver or the surrogate has no such cuts.
+        As ``run.loop.to_arrays()``; None if the solver or the surrogate has no such cuts.
     """
     loop = getattr(run, "loop", None)
     if problem.surrogate_name not in ("margin", "lp") or not hasattr(run, "take_over"):
@@ -62,7 +62,7 @@ def shifted_duals(
 def _moved_short(
     problem: Problem, duals: dict[str, np.ndarray], shifts: dict[int, Any]
 ) -> np.ndarray:
-    """Return the entries of cuts that are as long as w."""
+    """Return the entries of cuts of the length of w."""
     value = duals["value"].reshape(-1, problem.dim).copy()
     bounds = np.concatenate([[0], np.cumsum(duals["counts"])])
     for i, (columns, values) in shifts.items():
@@ -98,7 +98,7 @@ def _moved(
 
 
 def _without_truths(duals: dict[str, np.ndarray], truths: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the weights of single labels, from which that of the truth follows."""
+    """Return the weights of single labels, which determine the weight of the true label."""
     owner = np.repeat(np.arange(len(truths)), duals["counts"])
     kept = duals["y"] != truths[owner]
     return {

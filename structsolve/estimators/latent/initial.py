@@ -1,4 +1,4 @@
-"""Which states training begins with: at random, or clusters of the features of each class."""
+"""Initial states of training: random, or clusters of the features of each class."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from ...examples.packed import Examples
 from .sets import Sets
 
 STARTS = ("kmeans", "random")
-# Rows that clusters are sought among; all rows then join the nearest one.
+# Number of rows that are clustered; all rows then join the nearest cluster.
 MOST_ROWS = 10_000
-# Rounds in which nodes known in part join the nearest class that they allow.
+# Rounds in which nodes with partial labels join the nearest allowed class.
 ROUNDS = 5
 
 
 def first_states(
     how: str, examples: Examples, sets: Sets, n_hidden: np.ndarray, seed: int
 ) -> np.ndarray:
-    """Return a state for each node, one that it allows.
+    """Return an allowed state for each node.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def _random(sets: Sets, rng: np.random.Generator) -> np.ndarray:
 
 
 def _nearest_classes(nodes: Any, sets: Sets) -> np.ndarray:
-    """Return a class for each node: where several are allowed, that of the nearest mean."""
+    """Return a class for each node: the allowed one with the nearest mean."""
     share = sets.table / sets.sizes[:, None]
     classes = np.argmax(sets.table[sets.rows], axis=1)
     several = sets.latent()

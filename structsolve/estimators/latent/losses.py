@@ -1,4 +1,4 @@
-"""The task loss of classes as a loss of hidden states, against sets of what may be true."""
+"""The task loss of classes as a loss of hidden states, against sets of allowed classes."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ from .sets import Sets
 
 
 class SetLoss:
-    """The loss of predicted states where the true classes are known in part.
+    """The loss of predicted states against partial labels.
 
-    A state costs what its class does. Where several classes may be true, a prediction costs the
-    least that it costs against any of them: nothing within the set, and nothing at nodes that allow
-    everything.
+    A state costs what its class costs. If several classes may be true, the cost is the smallest
+    against any of them: zero within the set, and zero at nodes that allow all classes.
 
     Parameters
     ----------
@@ -40,8 +39,8 @@ class SetLoss:
     Raises
     ------
     ValueError
-        When the loss has no costs per node and class, or is no matrix of them where classes are
-        known in part.
+        When the loss has no costs per node and class, or is no cost matrix although labels are
+        partial.
     """
 
     def __init__(self, space: Space, examples: Examples, loss: Any, sets: Sets, owner: np.ndarray):
@@ -63,7 +62,7 @@ class SetLoss:
         else:
             if len(several) and not hasattr(native, "cost_matrix"):
                 raise ValueError(
-                    f"loss={name!r} has no matrix of costs, which labels known in part need; use "
+                    f"loss={name!r} has no matrix of costs, which partial labels need; use "
                     "loss='hamming' or a CostMatrix, or give one label for every node"
                 )
             least, self.constants = _node_costs(native, layout, examples, examples.labels, name, K)
@@ -108,8 +107,8 @@ def _node_costs(
         nodes = theta[shared : shared + length * stride]
         if theta[:shared].any() or theta[shared + length * stride :].any():
             raise ValueError(
-                f"loss={name!r} has costs of other parts than nodes (example {i}), which hidden "
-                "states have no share of; use loss='hamming' or a CostMatrix"
+                f"loss={name!r} has costs of parts other than nodes (example {i}), which hidden "
+                "states do not carry; use loss='hamming' or a CostMatrix"
             )
         rows.append(nodes.reshape(length, stride)[:, :K].copy())
     return np.concatenate(rows), constants

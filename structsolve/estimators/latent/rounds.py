@@ -1,10 +1,10 @@
-"""The concave-convex procedure: labels are completed and weights are trained in turn.
+"""The concave-convex procedure: rounds that complete labels and then train weights.
 
-With ``S(w) = alpha/2 ||w||^2 + mean_i H_i(w; h_i)`` for completed labels h, the objective of labels
-that are known in part is ``min_h S(w)``.  For margin rescaling that is the latent structural SVM of
-Yu and Joachims (2009), ``max_s (L(y_i, s) + <w, psi(s)>) - max_{h allowed} <w, psi(h)>``: the best
-completion is the best label among those allowed.  Training lowers S over w, completing lowers it
-over h, and neither is taken where it does not: the objective never rises.
+With ``S(w) = alpha/2 ||w||^2 + mean_i H_i(w; h_i)`` for completed labels h, the objective of
+partial labels is ``min_h S(w)``.  For margin rescaling this is the latent structural SVM of Yu and
+Joachims (2009), ``max_s (L(y_i, s) + <w, psi(s)>) - max_{h allowed} <w, psi(h)>``: the best
+completion is the best label among those allowed.  Training lowers S over w, completion lowers it
+over h, and steps that do not lower it are refused: the objective never rises.
 """
 
 from __future__ import annotations
@@ -23,33 +23,33 @@ from ..decode import decode, decode_in_batches
 from .carry import shifted_duals
 from .sets import Sets
 
-# The first problems are solved to this relative gap, later ones to a share of what a round gains.
+# The first problems are solved to this relative gap, later ones to a share of a round's gain.
 ROUGH = 0.1
 SHARE = 0.3
-# Rounds end when one gains less than this share of the tolerance: gains add up.
+# Rounds end when one gains less than this share of the tolerance, since gains add up.
 SETTLED = 0.1
-# Gains below it, relative to a value, are rounding.
+# Relative gains below this are rounding.
 ROUNDING = 1e-12
 
 
 @dataclass
 class Descent:
-    """Where the rounds from one start have come to.
+    """The state of the rounds from one start.
 
     Parameters
     ----------
     w : ndarray of shape (dim,)
     labels : ndarray of int32
-        The states that complete the labels of all examples.
+        Completions: the states of all examples.
     bounds : ndarray of shape (n,)
-        Bounds of the surrogate at both.
+        Bounds of the surrogate at ``w`` and ``labels``.
     objective : float
     inner : float
         Relative gap to which the next problem is solved.
     history : list of dict
         The record of each pass.
     reason : str
-        Why it ended; empty while it runs.
+        Why the rounds ended; empty until then.
     """
 
     w: np.ndarray
@@ -102,13 +102,13 @@ class Completer:
         ----------
         w : ndarray of shape (dim,)
         labels : ndarray of int32
-            Present completions, kept where the oracle gives none that is allowed.
+            Current completions, kept if the oracle finds no allowed one.
 
         Returns
         -------
         labels : ndarray of int32
         missed : float
-            How much better others may score, in the mean, where the oracle is not exact.
+            Bound on the mean score by which other completions may be better, for inexact oracles.
         """
         problem = self.problem
         oracle, offsets = problem.oracle, problem.examples.label_offsets
@@ -127,7 +127,7 @@ class Completer:
         return np.where(kept, labels, best), float(problem.weights[known] @ missed)
 
 
-# Reasons for which no further start is made.
+# Reasons that rule out further starts.
 ENDS = ("interrupted", "callback", "failed", "contradicted")
 
 
@@ -139,18 +139,18 @@ class Rounds:
     problem : Problem
         Its labels are changed in place.
     completer : Completer, optional
-        None: every label is known, and there is one round.
+        None: all labels are complete, and there is one round.
     begin : callable
         Called with weights to start from (or None) and a tolerance; returns a run.
     drive : callable
         Called with a run and a tolerance; returns an outcome.
     alpha, tol : float
-        Regularisation, and the share of the objective below which gaps and gains end training.
+        Regularisation constant, and the tolerance of gaps and gains relative to the objective.
     max_rounds : int
         From each start.
     n_jobs : int
     checkpoint : Checkpoint, optional
-        That ``drive`` reads and writes; where the rounds are is kept with it.
+        The checkpoint of ``drive``, which also stores the state of the rounds.
     constrained : bool, default=False
         The solver keeps weights within constraints.
 
@@ -195,7 +195,7 @@ class Rounds:
         Parameters
         ----------
         first : callable
-            From a seed to the states that a start begins with.
+            Returns the initial states for a seed.
         seeds : list of int
             One for each start.
         w : ndarray of shape (dim,), optional
@@ -204,7 +204,7 @@ class Rounds:
         Returns
         -------
         Descent
-            The one of least objective.
+            The start of least objective.
         """
         present, k, seeds = self._resumed(seeds)
         while len(self.objectives) < len(seeds):
@@ -243,7 +243,7 @@ class Rounds:
         return problem.regulariser(w, self.alpha) + float(problem.weights @ bounds)
 
     def _round(self, present: Descent, k: int, seeds: list[int]) -> None:
-        """Train on the present completion, and complete anew."""
+        """Train on the current completion, and complete again."""
         problem = self.problem
         self._begin_run(present)
         if self.checkpoint is not None:
@@ -253,7 +253,7 @@ class Rounds:
         w, bounds = outcome.w, getattr(self.run, "best_bounds", None)
         if bounds is None or not np.array_equal(self.run.best_w, w):
             bounds, _ = problem.bounds(w, self.n_jobs)
-        # A problem solved to a gap may end a little above its start.
+        # A problem solved to a gap may end slightly above its start.
         if self._objective(w, bounds) >= present.objective:
             w, bounds = present.w, present.bounds
         labels, bounds, missed = self._complete(w, present.labels, bounds)
@@ -290,7 +290,7 @@ class Rounds:
     def _complete(
         self, w: np.ndarray, labels: np.ndarray, bounds: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, float]:
-        """Return new completions of the examples whose bound falls by it, and the bounds."""
+        """Return new completions that lower an example's bound, and the bounds."""
         problem = self.problem
         if self.completer is None:
             return labels, bounds, 0.0

@@ -1,4 +1,4 @@
-"""Labels that are known in part: one label, a set of allowed ones, or anything, for every node."""
+"""Partial labels: for every node one label, a set of allowed labels, or any label."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Sets:
 
     @property
     def sizes(self) -> np.ndarray:
-        """Number of members of each set, of shape (n_sets,)."""
+        """Sizes of the sets, of shape (n_sets,)."""
         return self.table.sum(axis=1)
 
     def latent(self) -> np.ndarray:
-        """Return the nodes with more than one possibility.
+        """Return the nodes with more than one allowed class.
 
         Returns
         -------
@@ -45,7 +45,7 @@ class Sets:
         return np.flatnonzero(self.sizes[self.rows] > 1)
 
     def lifted(self, owner: np.ndarray) -> Sets:
-        """Return the sets of states whose classes belong to these.
+        """Return the sets of states whose classes belong to these sets.
 
         Parameters
         ----------
@@ -61,22 +61,22 @@ class Sets:
 
 @dataclass
 class Given:
-    """The content of y, taken apart.
+    """The parsed content of y.
 
     Parameters
     ----------
     full : as y
-        With one label at every node: one that is allowed.
+        With one allowed label at every node.
     named : set
-        All labels that stand in sets.
+        All labels in sets.
     nodes : dict of int to tuple
-        By the number of the node: its allowed labels (None for all), its example, its place there.
+        For node numbers: allowed labels (None for all), the example, and the position in it.
     void : list
         Labels that are no classes.
     axes : {0, 1, 2}
         Number of axes of one example's labels: 0 for single nodes, 2 for pictures.
     size : int
-        Number of nodes; 0 where there are no sets.
+        Number of nodes; 0 if there are no sets.
     """
 
     full: Any
@@ -89,7 +89,7 @@ class Given:
     def marked(self, classes: np.ndarray) -> Any:
         """Return labels of two classes, the second one at the nodes with sets.
 
-        Labels that are no classes stay, such as those of void nodes.
+        Labels that are no classes, such as those of void nodes, are kept.
 
         Parameters
         ----------
@@ -108,12 +108,12 @@ class Given:
         return sequences if self.axes else sequences[0]
 
     def classes(self) -> list[Any] | None:
-        """Return all labels, sorted, where some stand in sets alone.
+        """Return all labels, sorted, if some occur only in sets.
 
         Returns
         -------
         list, or None
-            None where the labels of ``full`` are all there are.
+            None if ``full`` contains all labels.
         """
         if not self.named:
             return None
@@ -125,18 +125,18 @@ class Given:
 
 
 def split(y: Any, axes: int = 1, void: Any = None) -> Given:
-    """Tell sets of labels from labels.
+    """Separate sets of labels from labels.
 
     Parameters
     ----------
     y : as users give it
-        Labels as the structure takes them, but an entry of a list, or of an array of objects, may
+        Labels in the form of the structure, but an entry of a list, or of an array of objects, may
         be a list, tuple, set or array of labels, or None.
     axes : {0, 1, 2}, default=1
-        Number of axes of one example's labels: 0 where it is one entry of y, 2 for pictures, which
-        may be lists of rows.
+        Number of axes of one example's labels: 0 if it is one entry of y, 2 for pictures, which may
+        be lists of rows.
     void : label or sequence of labels, optional
-        Void labels of the structure: where it names None, None is such a label, not "any".
+        Void labels of the structure: if None is among them, None means void, not "any".
 
     Returns
     -------
@@ -145,7 +145,7 @@ def split(y: Any, axes: int = 1, void: Any = None) -> Given:
     Raises
     ------
     ValueError
-        Naming the example and the node: for an empty set, or labels of two kinds; when y names no
+        For an empty set or labels of two kinds, naming the example and the node; when y names no
         label at all.
 
     Examples
@@ -186,14 +186,14 @@ def split(y: Any, axes: int = 1, void: Any = None) -> Given:
         alone = (label for entries in sequences for label in _labels(entries))
         anything = next((label for label in alone if label not in given.void), None)
     if anything is None:
-        raise ValueError("y names no label: it allows anything everywhere; name some labels")
+        raise ValueError("y names no label: it allows any label at every node; name some labels")
     full = [_filled(e, anything, holds) if i in spoilt else e for i, e in enumerate(sequences)]
     given.full, given.size = full if axes else full[0], row
     return given
 
 
 def _picture(entries: Any) -> Any:
-    """Return rows of one length as an array of objects; anything else as it is."""
+    """Return rows of one length as an array of objects; anything else unchanged."""
     rows = list(entries) if isinstance(entries, (list, tuple)) else []
     if not rows or not all(isinstance(row, (list, tuple)) for row in rows):
         return entries
@@ -207,7 +207,7 @@ def _picture(entries: Any) -> Any:
 
 
 def _may_hold_sets(y: Any, axes: int) -> bool:
-    # Arrays of labels are told at a glance, without a look at their entries.
+    # Arrays of labels are recognised without reading their entries.
     if isinstance(y, np.ndarray):
         return y.dtype == object
     return not axes or any(not isinstance(e, np.ndarray) or e.dtype == object for e in y)
@@ -229,7 +229,7 @@ def _flat(entries: Any) -> Any:
 
 
 def _labels(entries: Any) -> Iterator[Any]:
-    """Yield the labels that stand alone."""
+    """Yield the labels outside of sets."""
     for entry in _flat(getattr(entries, "labels", entries)):
         if not isinstance(entry, _SETS):
             yield _plain(entry)
@@ -261,7 +261,7 @@ def _members(entry: Any, i: int, v: int) -> frozenset[Any] | None:
 
 
 def _filled(entries: Any, anything: Any, holds: tuple[type, ...]) -> Any:
-    """Return the entries with a label in place of each set: the least that it allows."""
+    """Return the entries with each set replaced by its smallest label."""
 
     def one(entry: Any) -> Any:
         if not isinstance(entry, holds):
@@ -283,7 +283,7 @@ def sets_of(given: Given, X: Any, space: Space, examples: Examples) -> Sets:
     ----------
     given : Given
     X : as users give it
-        Read once more where void nodes have been left out of the examples.
+        Read again if void nodes were left out of the examples.
     space : Space
         Space of the classes.
     examples : Examples

@@ -1,4 +1,4 @@
-"""Spaces of hidden states: each class of a space stands as often as it has states."""
+"""Spaces of hidden states: each class of a space is repeated once per state."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def check_n_hidden(n_hidden: Any, classes: np.ndarray) -> np.ndarray:
     Parameters
     ----------
     n_hidden : int, dict or sequence of int
-        One number for all classes, by class, or in the order of ``classes``.
+        One number for all classes, or numbers by class or in the order of ``classes``.
     classes : ndarray of shape (K,)
 
     Returns
@@ -26,7 +26,7 @@ def check_n_hidden(n_hidden: Any, classes: np.ndarray) -> np.ndarray:
     Raises
     ------
     ValueError
-        When a class has no number, a number no class, or one is below 1.
+        When a class lacks a number, a number lacks a class, or one is below 1.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def with_classes(space: Space, classes: np.ndarray) -> Space:
     ----------
     space : Space
     classes : ndarray
-        A class may stand several times, one after the other: once for each of its states. Labels
+        A class may be repeated consecutively, once for each of its states. Labels
         are then decoded to classes, and classes are encoded as their first state.
 
     Returns
@@ -108,7 +108,7 @@ def with_classes(space: Space, classes: np.ndarray) -> Space:
     Raises
     ------
     ValueError
-        When the structure says how many states its nodes have.
+        When the structure fixes the number of states.
     """
     if np.array_equal(classes, space.classes_):
         return space
@@ -124,7 +124,7 @@ def with_classes(space: Space, classes: np.ndarray) -> Space:
 
 
 def owners(space: Space) -> np.ndarray:
-    """Return the class of each state, as a number.
+    """Return the number of the class of each state.
 
     Parameters
     ----------

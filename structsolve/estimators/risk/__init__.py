@@ -1,4 +1,4 @@
-"""Conditional risk minimisation: the label of least estimated risk, with no surrogate."""
+"""Conditional risk minimisation: the label of least estimated risk, without a surrogate."""
 
 from .diagnostics import RiskBound
 from .estimator import ConditionalRiskMinimizer

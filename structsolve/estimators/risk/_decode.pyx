@@ -35,7 +35,7 @@ def risk_scores(Loss loss not None, const double[:, ::1] nu not None,
     Parameters
     ----------
     loss : Loss
-        With costs, of examples of one shape.
+        With costs, for examples of one shape.
     nu : ndarray of shape (t, size of theta)
     sums : ndarray of shape (t,)
         Sums of the weights.
@@ -225,8 +225,8 @@ def surrogates(Oracle oracle not None, Loss loss not None, const double[:, ::1] 
     Returns
     -------
     values, losses : ndarray of shape (n,)
-        The surrogate (Goh and Jaillet 2017, eq. 10) before it is cut off, and the loss of the
-        label of least risk.
+        The surrogate (Goh and Jaillet 2017, eq. 10) before clipping, and the loss of the label of
+        least risk.
     """
     cdef PartLayout layout = oracle.layout
     cdef Py_ssize_t size = theta.shape[1]

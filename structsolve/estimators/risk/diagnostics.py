@@ -33,7 +33,7 @@ class RiskBound:
     stability, confidence : float
         The second and the third term.
     rho, delta, kappa, max_loss, alpha : float
-        Values that the bound was computed with; alpha is lambda.
+        Values used for the bound; alpha is lambda.
     n : int
         Training examples.
     """
@@ -87,8 +87,8 @@ class RiskDiagnostics(EstimatorMixin):
     ) -> np.ndarray:
         """Return the surrogate ``L^rho(x_i, y_i)`` of equation (10), an upper bound of the loss.
 
-        ``min(max_y' L(y', y_i) + (min R(.|x_i) - R(y'|x_i)) / rho, max_loss)``: as rho falls to 0
-        it falls to the loss of the prediction (of the worst one, where several have least risk).
+        ``min(max_y' L(y', y_i) + (min R(.|x_i) - R(y'|x_i)) / rho, max_loss)``: as rho tends to 0,
+        it tends to the loss of the prediction (of the worst one, if several have least risk).
 
         Parameters
         ----------
@@ -96,7 +96,7 @@ class RiskDiagnostics(EstimatorMixin):
         rho : float
             Positive.
         max_loss : float, optional
-            Larger values are cut to it; none is by default.
+            Larger values are clipped to it; by default none are.
 
         Returns
         -------
@@ -126,7 +126,7 @@ class RiskDiagnostics(EstimatorMixin):
         ----------
         X, y : the training data, as given to ``fit``
         rho : float, default=1.0
-            Chosen before seeing the data. A large one gives a loose surrogate, and small other
+            Chosen before seeing the data. A large rho loosens the surrogate and shrinks the other
             terms.
         delta : float, default=0.05
             The bound holds with probability at least ``1 - delta``.
@@ -135,7 +135,7 @@ class RiskDiagnostics(EstimatorMixin):
             label against a training label; other labels may have larger ones.
         kappa : float, optional
             An upper bound of ``k(x, x)``. The default is its maximum over the training set, which
-            holds everywhere for kernels with constant ``k(x, x)``, such as "rbf".
+            is valid everywhere for kernels with constant ``k(x, x)``, such as "rbf".
 
         Returns
         -------
@@ -144,15 +144,16 @@ class RiskDiagnostics(EstimatorMixin):
         Raises
         ------
         ValueError
-            For models that the theorem does not cover: with an intercept, a joint kernel, or alpha
-            chosen by the data; when X is not the training set; when rho or delta is out of range.
+            For models that the theorem does not cover (with an intercept, a joint kernel, or alpha
+            chosen from the data), when X is not the training set, or when rho or delta is out of
+            range.
         """
         check_is_fitted(self, "space_")
         _check_bound_arguments(rho, delta)
         if self.fit_intercept or self._joint is not None or self.alphas is not None:
             raise ValueError(
-                "risk_bound: Theorem 4.2 is about fit_intercept=False, joint_kernel=None and a "
-                "fixed alpha; surrogate_loss says for any model how the loss is bounded"
+                "risk_bound: Theorem 4.2 covers only fit_intercept=False, joint_kernel=None and a "
+                "fixed alpha; surrogate_loss bounds the loss of any model"
             )
         values, losses = self._surrogates(X, y, rho)
         if len(values) != self._targets.n:
@@ -182,7 +183,7 @@ class RiskDiagnostics(EstimatorMixin):
 
     def _surrogates(self, X: Any, y: Any, rho: float) -> tuple[np.ndarray, np.ndarray]:
         if not isinstance(getattr(self, "_targets", None), (PartTargets, type(None))):
-            raise ValueError("the surrogate of continuous labels has no oracle; not offered")
+            raise ValueError("the surrogate of continuous labels has no oracle: not available")
         examples, features = self._new_rows(X)
         labelled = pack(self.space_, X, y)
         theta, _ = self._scores(features, self.alpha_)

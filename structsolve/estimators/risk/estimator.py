@@ -39,7 +39,7 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
 
     The weights are those of kernel ridge regression, ``w(x) = (K + n alpha I)^{-1} k(x)``: training
     is one factorisation of the kernel matrix for any number of labels and any loss. No surrogate
-    takes the place of the loss, and only prediction calls the structure's oracle.
+    replaces the loss, and only prediction calls the structure's oracle.
 
     Parameters
     ----------
@@ -48,27 +48,26 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
     loss : str or object, default="hamming"
         A loss that is linear in the parts of both labels; "squared" or "absolute" for "flow".
     class_weight : {"balanced"}, dict or None, default=None
-        Weight per class, 1 for those left out: errors on nodes of that class count so much, as
-        under :class:`~structsolve.ClassWeights`, with loss "hamming" or "normalized-hamming".
-        "balanced" makes all classes weigh the same. ``score`` stays that of ``loss``.
+        Weight per class, 1 for those left out: the factor of errors on nodes of that class, as in
+        :class:`~structsolve.ClassWeights`, for loss "hamming" or "normalized-hamming". "balanced"
+        gives all classes the same total weight. ``score`` uses ``loss`` without these weights.
     alpha : float or "auto", default="auto"
         The paper's lambda: each risk minimises ``mean_i (f(x_i) - L_i)^2 + alpha ||f||^2``. It is
         ``1/n`` of the alpha of :class:`sklearn.kernel_ridge.KernelRidge`, and the alpha of
-        :class:`~structsolve.StructuredSVM` on half the squared error. "auto" predicts up to 512
-        rows, each left out itself, with 13 values, and takes the one of least mean loss, for label
-        sets of largest micro-F1; without the joint kernel, if any; it is 1e-2 for
-        continuous labels.
+        :class:`~structsolve.StructuredSVM` on half the squared error. "auto" tries 13 values on up
+        to 512 rows, each left out, and takes the value of least mean loss, or of largest micro-F1
+        for label sets; it ignores the joint kernel, and is 1e-2 for continuous labels.
     alphas : sequence of float, optional
-        ``fit`` chooses the one of least held-out loss; ``alpha`` is then not used.
+        ``fit`` chooses the value of least held-out loss and ignores ``alpha``.
     cv : int, optional
-        Number of folds that are held out, consecutive rows as in scikit-learn's ``KFold``. Where
-        rows are in an order (by class, by time), they measure the loss on another part of it. None
-        leaves out one example at a time, which costs no further factorisation.
+        Number of held-out folds, consecutive rows as in scikit-learn's ``KFold``. If rows are
+        ordered (by class, by time), the folds measure the loss on another part of the order. None
+        leaves out one example at a time, without further factorisations.
     kernel : str, callable or None, default="rbf"
-        The Mercer kernel that compares examples, as in :class:`~structsolve.StructuredSVM`; an
-        example of several nodes has the features of all, one node after the other. None: the inner
-        product of features (``feature_map``'s or those of X), at a cost that does not grow with
-        the number of pairs of examples.
+        The Mercer kernel that compares examples, as in :class:`~structsolve.StructuredSVM`; the
+        features of an example of several nodes are concatenated. None: the inner product of
+        features (of ``feature_map`` or X), at a cost that does not grow with the number of pairs of
+        examples.
     kernel_params : dict, optional
         Named arguments of the kernel.
     feature_map : transformer, "auto" or None, default="auto"
@@ -77,9 +76,9 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
         "auto": beyond 4000 examples, 1000 Nystroem features take the place of a named kernel, and
         the log tells. None: the kernel itself, whatever the number of examples.
     joint_kernel : ndarray of shape (q, q), networkx graph or dict of children by node, optional
-        Kernel over the q parts of a label, so that parts learn from each other (an additive model,
-        section 5 of the paper). :func:`structsolve.estimators.risk.hierarchy_kernel` makes it of a
-        graph over the labels. Needs a kernel; ``alphas`` then needs ``cv``.
+        Kernel over the q parts of a label, which shares information between parts (an additive
+        model, section 5 of the paper). :func:`structsolve.estimators.risk.hierarchy_kernel` makes
+        it from a graph over the labels. Needs ``kernel``; ``alphas`` then needs ``cv``.
     fit_intercept : bool, default=True
         Penalise deviations from the mean risk (supplement B). The weights then sum to 1.
     n_jobs : int or None, default=1
@@ -88,7 +87,7 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
     Attributes
     ----------
     alpha_ : float
-        The regularisation constant in use.
+        The regularisation constant.
     cv_losses_ : ndarray of shape (n_alphas,), with ``alphas``
         Mean held-out loss.
     classes_ : ndarray, where the structure has classes
@@ -136,7 +135,7 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
     # -- training -------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any) -> ConditionalRiskMinimizer:
-        """Factorise the kernel matrix, and keep the labels.
+        """Factorise the kernel matrix and store the labels.
 
         Parameters
         ----------
@@ -155,7 +154,7 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
         """
         alphas = self._check_settings()
         structure = registry.get_structure(self.structure)
-        # Labels of such a loss are no labels of the structure: the targets take them.
+        # Continuous labels are no labels of the structure: the targets read them.
         rows_of_numbers = self.loss in getattr(structure, "continuous_losses", ())
         space, examples = learn_space(
             structure, X, None if rows_of_numbers else y, fit_intercept=False
@@ -234,14 +233,14 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
 
         Returns
         -------
-        Labels in the form of ``y``; lists of label sequences are refused by scikit-learn's metrics,
-        for which :func:`structsolve.get_scorer` has others.
+        Labels in the form of ``y``; scikit-learn's metrics refuse lists of label sequences: use
+        :func:`structsolve.get_scorer`.
         """
         examples, labels, _ = self._decoded(X)
         return guarded(self._targets.unpack(labels, examples))
 
     def predict_with_risk(self, X: Any) -> tuple[Any, np.ndarray]:
-        """Return the predictions, and the estimated risk of each.
+        """Return the predictions and their estimated risks.
 
         Parameters
         ----------
@@ -288,7 +287,7 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
         Raises
         ------
         ValueError
-            With a joint kernel: risks are then no weighted sums of losses.
+            With a joint kernel, whose risks are no weighted sums of losses.
         """
         _, features = self._new_rows(X)
         if self._joint is not None:
@@ -298,7 +297,7 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
     def score(self, X: Any, y: Any) -> float:
         """Return ``1 - mean loss per part``, as :meth:`StructuredSVM.score` does.
 
-        For continuous labels it is minus the mean loss.
+        For continuous labels, return minus the mean loss.
 
         Parameters
         ----------
@@ -348,16 +347,14 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
                 f"feature_map is {self.feature_map!r}, expected a transformer, {AUTO!r} or None"
             )
         if self.kernel is not None and given:
-            raise ValueError(
-                f"feature_map takes the place of kernel={self.kernel!r}: give kernel=None with it"
-            )
+            raise ValueError(f"feature_map replaces kernel={self.kernel!r}: set kernel=None")
         if self.joint_kernel is not None:
             if self.kernel is None:
                 raise ValueError("joint_kernel needs a kernel of examples, found kernel=None")
             if self.alphas is not None and self.cv is None:
                 raise ValueError(
                     "alphas with a joint kernel: leaving out one example at a time is not "
-                    "offered; give cv=, a number of folds"
+                    "available; set cv=, a number of folds"
                 )
         return alphas
 
@@ -464,10 +461,10 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
         block = self.space_.layout.node
         if not isinstance(self._targets, PartTargets) or self._targets.sizes[0] != 1:
             raise ValueError(
-                f"joint_kernel: structure {self.space_.structure.name!r} has no single node of "
-                "parts per example, which a joint kernel is about"
+                f"joint_kernel: structure {self.space_.structure.name!r} has no single node with "
+                "parts per example, which a joint kernel needs"
             )
-        # Single leaves name classes, but score nodes.
+        # Labels of single leaves name classes, but scores belong to nodes.
         hierarchy = getattr(self.space_, "hierarchy", None)
         names = getattr(self.space_, "classes_", np.arange(block.shape[-1]))
         names = names if hierarchy is None else hierarchy.nodes

@@ -9,19 +9,19 @@ import numpy as np
 from ...examples.packing import csr_from_arrays, csr_to_arrays, is_sparse
 from ..codec import plain, revive
 
-#: Version of what is written; every change of it takes the next number.
+#: Version of the format; increase it with every change.
 FORMAT = 1
-# By name of the class: the arrays and the numbers that fit() makes.
+# By class name: the arrays and the numbers that fit() sets.
 FITTED = {
     "Nystroem": (("components_", "normalization_", "component_indices_"), ()),
     "RBFSampler": (("random_weights_", "random_offset_"), ("_gamma",)),
 }
-# Largest difference that rounding in another version of scikit-learn explains.
+# Largest rounding difference between versions of scikit-learn.
 NEAR = 1e-6
 
 
 def to_state(given: Any, fitted: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return numbers and arrays of a feature map, from which :func:`of_state` makes it again.
+    """Return numbers and arrays of a feature map, from which :func:`of_state` recreates it.
 
     Parameters
     ----------
@@ -46,8 +46,8 @@ def to_state(given: Any, fitted: Any) -> tuple[dict[str, Any], dict[str, np.ndar
     if name not in FITTED or type(fitted) is not _kind(name):
         raise ValueError(
             f"feature_map is {given!r}, which cannot be saved without pickle, only "
-            f"{' and '.join(FITTED)} of scikit-learn can; use one of them, or kernel= in its "
-            "place, or pickle the model yourself"
+            f"{' and '.join(FITTED)} of scikit-learn can; use one of them, or kernel= "
+            "instead, or pickle the model yourself"
         )
     params = given.get_params(deep=False)
     if callable(params.get("kernel")):
@@ -62,7 +62,7 @@ def to_state(given: Any, fitted: Any) -> tuple[dict[str, Any], dict[str, np.ndar
         if is_sparse(value):
             arrays |= csr_to_arrays(value.tocsr(), key)
         else:
-            # The order is kept: products of arrays in another order differ in their last bits.
+            # Keep the memory order: products of arrays in another order differ in their last bits.
             fortran = value.flags.f_contiguous and not value.flags.c_contiguous
             arrays[key + ("T" if fortran else "")] = value.T if fortran else value
     columns = int(fitted.n_features_in_)
@@ -94,7 +94,7 @@ def of_state(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> tuple[Any, 
     Raises
     ------
     ValueError
-        For an unknown form or class, or when the installed scikit-learn maps a row otherwise than
+        For an unknown form or class, or when the installed scikit-learn maps a row differently from
         the one that wrote the file.
     """
     import sklearn  # heavy
@@ -129,14 +129,14 @@ def of_state(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> tuple[Any, 
     if not same:
         raise ValueError(
             f"its feature map {meta['name']!r} was fitted by scikit-learn {meta['sklearn']}, and "
-            f"{sklearn.__version__} maps otherwise with what it holds; use that version, or train "
+            f"{sklearn.__version__} maps differently with this state; use that version, or train "
             "again"
         )
     return given, fitted
 
 
 def _probe(columns: int) -> np.ndarray:
-    """Return a row of features; what a map makes of it is kept, to recognise the map."""
+    """Return a row of features, whose image is stored to recognise the map."""
     return np.sin(np.arange(1.0, columns + 1)).reshape(1, -1)
 
 

@@ -21,9 +21,9 @@ def held_out_loss(model: Any, alpha: float, gram: Any, folds: dict[int, Any]) ->
         With its factorisation.
     alpha : float
     gram : ndarray of shape (n, n) or None
-        The kernel matrix; None where the model is one of features.
+        The kernel matrix; None for models on features.
     folds : dict
-        Keeps the factorisations of folds from one alpha to the next.
+        Cache of the folds' factorisations, shared by all alphas.
 
     Returns
     -------
@@ -62,7 +62,7 @@ def _unchanged(*arrays: np.ndarray) -> tuple[np.ndarray, ...]:
 
 
 def _weights(model: Any, alpha: float, gram: Any, folds: dict[int, Any]) -> np.ndarray:
-    """Return weights of the training examples for each of them, 0 where they are left out."""
+    """Return the weights at every training example, 0 for the examples left out."""
     if model.cv is None:
         return model._smoother.left_out(alpha)
     weights = np.zeros((model._targets.n, model._targets.n))
@@ -74,7 +74,7 @@ def _weights(model: Any, alpha: float, gram: Any, folds: dict[int, Any]) -> np.n
 def _averages(
     model: Any, alpha: float, gram: Any, folds: dict[int, Any]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return weighted sums of indicators, and of 1, for every example where it is left out."""
+    """Return weighted sums of indicators, and of 1, for every example, left out."""
     averages = np.zeros((model._targets.n, model._targets.size + 1))
     for fold in _folds(model, gram, folds):
         averages[fold.out] = fold.smoother.averages_at(fold.projected, fold.outputs, alpha)
@@ -84,7 +84,7 @@ def _averages(
 def _joint_scores(
     model: Any, alpha: float, gram: Any, folds: dict[int, Any]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return part scores, and constants, of every training example where it is left out."""
+    """Return part scores and constants of every training example, left out."""
     targets, costs = model._targets, model._costs
     theta, constants = np.zeros((targets.n, targets.size)), np.zeros(targets.n)
     for fold in _folds(model, gram, folds):
@@ -103,11 +103,11 @@ class _Fold:
     Parameters
     ----------
     smoother : KernelSmoother or FeatureSmoother
-        Smoother of the examples that stay.
+        Smoother of the remaining examples.
     features : ndarray
         Features of the examples left out: kernel values with the rest, or features.
     rest, out : ndarray of int
-        Numbers of the examples that stay, and of those left out.
+        Numbers of the remaining examples, and of those left out.
     indicators : csr_matrix
         Indicators of all examples' labels, and a column of ones.
     """
@@ -120,17 +120,17 @@ class _Fold:
 
     @cached_property
     def projected(self) -> np.ndarray:
-        """The features in the form that serves any lambda."""
+        """The projected features, valid for any lambda."""
         return self.smoother.projected(self.features)
 
     @cached_property
     def outputs(self) -> Any:
-        """Indicators of the examples that stay, in the form that the smoother averages."""
+        """Indicators of the remaining examples, in the smoother's form."""
         return self.smoother.outputs(self.indicators[self.rest])
 
 
 def _folds(model: Any, gram: Any, folds: dict[int, _Fold]) -> list[_Fold]:
-    """Return the folds, made once for all lambda."""
+    """Return the folds, shared by all lambda."""
     if not folds:
         numbers = np.arange(model._targets.n)
         intercept = bool(model.fit_intercept)

@@ -1,4 +1,4 @@
-"""Kernels over outputs, for additive models of conditional risk in which parts learn together."""
+"""Kernels over outputs, for additive models of conditional risk that couple parts."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import numpy as np
 def hierarchy_kernel(graph: Any, nodes: Any = None, kind: str = "normalized") -> np.ndarray:
     """Return a kernel over the nodes of a graph in which neighbours are similar.
 
-    Goh and Jaillet (2017, section 5) take 1 for a node and for its neighbours, else 0. That is no
-    kernel: a star with two leaves has the eigenvalue ``1 - sqrt(2)``, and the least squares problem
-    (13) has no minimum there. This function makes a kernel of it in two ways.
+    Goh and Jaillet (2017, section 5) take 1 for a node and for its neighbours, else 0. That matrix
+    is no kernel: for a star with two leaves it has the eigenvalue ``1 - sqrt(2)``, and the least
+    squares problem (13) has no minimum. This function makes a kernel from it in two ways.
 
     Parameters
     ----------
@@ -67,9 +67,9 @@ def check_joint(kernel: Any, names: np.ndarray, size: int) -> np.ndarray:
     Parameters
     ----------
     kernel : array of shape (q, q), networkx graph, or dict of children by node
-        A matrix, or a graph over the labels, of which :func:`hierarchy_kernel` makes one.
+        A matrix, or a graph over the labels, from which :func:`hierarchy_kernel` makes a kernel.
     names : sequence of q labels
-        Order of the rows, where a graph is given.
+        Order of the rows for a graph.
     size : int
         q, the number of parts.
 
@@ -101,6 +101,6 @@ def check_joint(kernel: Any, names: np.ndarray, size: int) -> np.ndarray:
     if values[0] < -1e-9 * max(values[-1], 0):
         raise ValueError(
             f"joint_kernel has the eigenvalue {values[0]:g}, expected a positive semi-definite "
-            "matrix; structsolve.estimators.risk.hierarchy_kernel makes one of a graph"
+            "matrix; structsolve.estimators.risk.hierarchy_kernel makes one from a graph"
         )
     return B

@@ -27,7 +27,7 @@ def load(meta: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any) -> An
         The file's numbers and names.
     arrays : dict of str to ndarray
     kernel : callable, optional
-        The kernel, where the file names a function.
+        The kernel, if the file names a function.
 
     Returns
     -------

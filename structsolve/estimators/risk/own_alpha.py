@@ -1,6 +1,6 @@
-"""What ``alpha="auto"`` of conditional risk is: the alpha that predicts rows left out best.
+"""``alpha="auto"`` of conditional risk: the alpha that best predicts rows left out.
 
-The factorisation serves every alpha, so that trying them costs less than it did.
+All alphas share the factorisation, so trying them costs less than the factorisation.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ import numpy as np
 from ..alpha import is_auto, tell
 from .targets import PartTargets
 
-#: Where no loss of parts compares what is left out: continuous labels.
+#: Default for continuous labels, for which no loss of parts compares predictions left out.
 PLAIN = 1e-2
-#: Powers of ten that are tried, in units of the mean eigenvalue times n (for "rbf" 1).
+#: Powers of ten to try, in units of the mean eigenvalue times n (for "rbf" 1).
 EXPONENTS = np.arange(-1.0, -7.1, -0.5)
-#: Rows that are left out, each alone.
+#: Number of rows that are left out, one at a time.
 ROWS = 512
 
 
 def chosen_alpha(model: Any) -> float:
-    """Return the alpha of ``model.alpha``, or of the rows left out where it is "auto".
+    """Return ``model.alpha``, or for "auto" the best alpha for rows left out.
 
-    The least mean loss decides, and for label sets micro-F1: with most labels rare, the least
-    Hamming loss may be that of predicting none.  Of equal ones the largest.  A joint kernel, for
-    which leaving one row out costs a factorisation, has no part in it.
+    The criterion is the mean loss, for label sets micro-F1: if most labels are rare, predicting
+    none may have the least Hamming loss.  Of equal alphas the largest is taken.  Joint kernels are
+    ignored, since leaving one row out would cost a factorisation.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def chosen_alpha(model: Any) -> float:
         return PLAIN
     rows, examples = np.arange(targets.n), targets.examples
     if targets.sizes[0] == 1 and targets.n > ROWS:
-        # Examples of one node are alike to the oracle: any so many stand for those left out.
+        # Examples of one node have the same oracle: the first ones can stand for those left out.
         rows = np.random.default_rng(0).permutation(targets.n)[:ROWS]
         first = examples.label_offsets[: ROWS + 1]
         examples = replace(
@@ -83,5 +83,5 @@ def chosen_alpha(model: Any) -> float:
 
 
 def _places(offsets: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return where the labels of some examples stand, one example after the other."""
+    """Return the positions of the labels of some examples, concatenated."""
     return np.concatenate([np.arange(offsets[i], offsets[i + 1]) for i in rows.tolist()])

@@ -1,4 +1,4 @@
-"""Ridge regression of any number of outputs: one factorisation serves every lambda and every x."""
+"""Ridge regression of any number of outputs: one factorisation for every lambda and every x."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ AnySmoother = TypeVar("AnySmoother", bound="_Smoother")
 
 
 def _proper(values: np.ndarray) -> np.ndarray:
-    """Return rising eigenvalues with 0 in place of those that are rounding alone."""
+    """Return rising eigenvalues, with 0 for those that are only rounding."""
     least = max(ROUNDING, len(values) * np.finfo(float).eps) * max(values[-1], 0)
     return np.where(values > least, values, 0.0)
 
@@ -125,7 +125,7 @@ class _Smoother:
         return self._centred(x) @ self.vectors
 
     def weights_at(self, projected: np.ndarray, alpha: float) -> np.ndarray:
-        """Return :meth:`weights` of rows that are projected already.
+        """Return :meth:`weights` of projected rows.
 
         Parameters
         ----------
@@ -158,7 +158,7 @@ class _Smoother:
         return self._products(targets), np.asarray(targets.sum(axis=0)).ravel()
 
     def averages_at(self, projected: np.ndarray, outputs: Any, alpha: float) -> np.ndarray:
-        """Return :meth:`averages` of rows that are projected already.
+        """Return :meth:`averages` of projected rows.
 
         Parameters
         ----------
@@ -180,9 +180,9 @@ class _Smoother:
         return averages
 
     def left_out(self, alpha: float, rows: np.ndarray | None = None) -> np.ndarray:
-        """Return the weights of the other examples at training examples, each left out itself.
+        """Return the weights of the other examples at each training example, which is left out.
 
-        Row i holds the weights at ``x_i`` of training without example i, where the penalty stays
+        Row i holds the weights at ``x_i`` of training without example i, with the penalty
         ``n alpha``: ``S_ij / (1 - S_ii)`` of the smoothing matrix S, 0 at i.
 
         Parameters
@@ -203,7 +203,7 @@ class _Smoother:
         return S / rest[:, None]
 
     def _shrunken(self, alpha: float) -> np.ndarray:
-        """Return ``1 / (eigenvalue + n alpha)``, 0 in the null space: nothing is known there."""
+        """Return ``1 / (eigenvalue + n alpha)``, 0 in the null space, which has no data."""
         zeros = np.zeros_like(self.values)
         return np.divide(1.0, self.values + self.n * alpha, out=zeros, where=self.values > 0)
 
@@ -277,7 +277,7 @@ class KernelSmoother(_Smoother):
 
 
 class FeatureSmoother(_Smoother):
-    """The same weights computed in features; the cost grows with their number, not with n^2.
+    """The same weights, computed from features; the cost grows with their number, not with n^2.
 
     ``sum_i w_i(x) t_i = t-bar + z(x)' (Z'Z + n lambda I)^{-1} Z' T``.
 
@@ -338,8 +338,8 @@ class JointSmoother:
     """Multi-task ridge regression with the kernel ``k(x, x') B[j, j']`` over inputs and outputs.
 
     The additive model of Goh and Jaillet (2017), section 5: it minimises
-    ``sum_ij (f_j(x_i) - t_ij)^2 + n lambda ||f||^2``. With ``B = I`` outputs are learned apart, by
-    :class:`KernelSmoother`.
+    ``sum_ij (f_j(x_i) - t_ij)^2 + n lambda ||f||^2``. With ``B = I`` outputs are learned
+    independently, as by :class:`KernelSmoother`.
 
     Parameters
     ----------
@@ -356,7 +356,7 @@ class JointSmoother:
         self.values = np.maximum(self.values, 0.0)
 
     def of_fold(self, smoother: KernelSmoother) -> JointSmoother:
-        """Return the same for other examples; the kernel over outputs stays factorised.
+        """Return the smoother for other examples, with the same factorised kernel over outputs.
 
         Parameters
         ----------

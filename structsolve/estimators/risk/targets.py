@@ -1,4 +1,4 @@
-"""Indicators of training labels: their weighted averages, and labels of least risk of these."""
+"""Indicators of training labels: their weighted averages, and labels of least risk."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...structure.ask import ask_loss, ask_parts, loss_advice, make_layout
 from ...structure.loss_values import losses
 from ._decode import decode_scores, encoded, label_costs, risk_scores
 
-# Bytes of averages that are held in memory together.
+# Maximum bytes of averages in memory.
 AVERAGE_BYTES = 1 << 26
 
 
@@ -47,7 +47,7 @@ class PartTargets:
         _refuse_sizes(
             counts,
             self.sizes,
-            "example 0 has {}; expected examples of one shape: parts of other nodes cannot be "
+            "example 0 has {}; expected examples of one shape: parts of different nodes cannot be "
             "averaged",
         )
         if not self.loss.has_costs:
@@ -63,7 +63,7 @@ class PartTargets:
             raise ValueError("a label has parts beyond those of the structure")
         self.mu = csr_matrix((data, indices, indptr), shape=(examples.n, self.size))
 
-    # Operators, and the functions that bind them, are made when needed; pickles do not hold them.
+    # Operators and their factories are made on demand; pickles omit them.
 
     @cached_property
     def layout(self) -> Any:
@@ -98,7 +98,7 @@ class PartTargets:
         return hstack([self.mu, csr_matrix(np.ones((self.n, 1)))]).tocsr()
 
     def scores(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return part scores and constants of the risks that weights estimate.
+        """Return part scores and constants of the risks that the weights estimate.
 
         The risk of y is ``constant - <theta, mu(y)>``.
 
@@ -115,7 +115,7 @@ class PartTargets:
         return self.scores_of((self.mu.T @ weights.T).T, weights.sum(axis=1))
 
     def scores_of(self, nu: np.ndarray, total: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return part scores and constants as :meth:`scores` does, of averages.
+        """Return part scores and constants from averages; see :meth:`scores`.
 
         Parameters
         ----------
@@ -156,7 +156,7 @@ class PartTargets:
         _refuse_sizes(
             _counts(examples),
             self.sizes,
-            "expected {} as in training: labels of other shapes have no average",
+            "expected {} as in training: labels of different shapes have no average",
         )
 
     def decode(
@@ -190,7 +190,7 @@ class PartTargets:
         return np.concatenate(labels), np.concatenate(risks)
 
     def unpack(self, labels: np.ndarray, examples: Examples) -> Any:
-        """Return decoded labels in the form that users give y.
+        """Return decoded labels in the form of ``y``.
 
         Parameters
         ----------
@@ -229,7 +229,7 @@ class PartTargets:
         Raises
         ------
         ValueError
-            When the structure keeps what a file does not hold.
+            When the structure keeps data that files cannot hold.
         """
         examples = self.examples
         meta: dict[str, Any] = {}
@@ -286,7 +286,7 @@ class PartTargets:
             np.ones(len(arrays["offsets"]) - 1),
             topology,
         )
-        # States of labels index tables: those of a damaged file must not lie outside.
+        # Labels index tables: those of a damaged file must be within range.
         n_states = ask_parts(space)(make_layout(space, examples)).n_states
         for i in range(examples.n if n_states else 0):
             if (examples.label(i) >= n_states).any():
@@ -301,7 +301,7 @@ def _check_state(arrays: dict[str, np.ndarray]) -> None:
         if given is not None and (
             given.ndim != 1 or not len(given) or given[0] != 0 or (np.diff(given) < 0).any()
         ):
-            raise ValueError(f"its {name} are no offsets")
+            raise ValueError(f"its {name} are no valid offsets")
     labels, ends = arrays["labels"], arrays["label_offsets"]
     if (
         labels.shape != (int(ends[-1]),)
@@ -329,7 +329,7 @@ def _refuse_sizes(counts: list[tuple[str, np.ndarray]], expected: Any, reason: s
 
 
 def example_rows(kernel: Any, examples: Examples, dense: bool) -> Any:
-    """Return one row of features per example: those of its nodes, one after the other.
+    """Return one row of features per example: its nodes' features, concatenated.
 
     Parameters
     ----------
