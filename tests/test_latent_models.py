@@ -418,7 +418,7 @@ class NodeCosts(TaskLoss):
 
 def test_losses_of_other_parts_than_nodes_are_refused():
     model = LatentSVM("chain", n_hidden=2, loss=NodeCosts())
-    refused("has costs of other parts than nodes", model.fit, X3, Y3)
+    refused("has costs of parts other than nodes", model.fit, X3, Y3)
 
 
 def test_labels_and_numbers_of_states_are_read_in_all_their_forms():

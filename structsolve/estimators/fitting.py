@@ -27,7 +27,9 @@ class TrainingData:
     space : Space
     examples : Examples
         With labels and weights.
-    X : as users give it The source of feature names. dense : bool
+    X : as users give it
+        The source of feature names.
+    dense : bool
         Whether features are given as a dense array.
     held_out : tuple of Examples and bool, optional
         Packed validation examples, and whether their features are given as a dense array.

@@ -225,7 +225,8 @@ class LatentSVM(StructuredSVM):
 
         Parameters
         ----------
-        X : in the form of the structure y : in the form of the structure
+        X : in the form of the structure
+        y : in the form of the structure
             Classes; the entry of a node may also be a list, set or array of the classes that are
             allowed, or None for all.
         sample_weight : array of shape (n,), optional
