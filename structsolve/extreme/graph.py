@@ -87,7 +87,7 @@ class GraphRivals(RivalIndex):
             method="sw-graph", space="negdotprod_sparse_fast", data_type=kind
         )
         self._graph.addDataPointBatch(rows[self._in_graph], ids=self._in_graph)
-        # With several threads the graph would depend on their timing.
+        # Several threads would build a different graph.
         settings = {"NN": self.neighbors, "efConstruction": self.walk, "indexThreadQty": 1}
         self._graph.createIndex(settings, print_progress=False)
         self._graph.setQueryTimeParams({"efSearch": self.walk})
