@@ -7,7 +7,7 @@ cdef enum:
     CRF = 3
     MAX_MIN = 4
 
-# m <- argmax G(m) + <theta, m> - kappa / 2 |m - m0|^2 over the simplex, with m0 the previous m.  For
+# m <- argmax G(m) + <theta, m> - kappa / 2 |m - m0|^2 over the simplex, with m0 the old m.  For
 # the squared hinge the sum of entries 1 .. n is free, and entry 0 is one minus this sum.  There are
 # n rivals; kappa > 0; p and q have room for n + 2 numbers.
 cdef void block_step(int kind, Py_ssize_t n, const double* theta, double* m, double kappa,

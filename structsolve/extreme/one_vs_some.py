@@ -43,7 +43,8 @@ class OneVsSome(ExtremeSolver):
     In each round's record, ``primal`` is the objective of the model over all kept pairs, after
     class means are added and small weights dropped.  ``dual`` is a lower bound of the objective
     for these pairs.  ``gap`` is their difference, which is mostly due to these two changes.
-    ``machines_gap`` is the gap before them; machines are solved to a multiple of ``tol``.
+    ``machines_gap`` is the gap before them; machines are solved to a precision proportional to
+    ``tol``.
     ``pairs`` and ``visits`` count the pairs and the attempted steps.
 
     A class without examples, possible with ``partial_fit``, has no class mean.  It is never a
