@@ -8,7 +8,7 @@ from libc.stdlib cimport calloc, free, malloc
 
 from ..utils.arrays import check_numbers, check_offsets
 
-# Squares are summed as integers, in units of the feature's largest square / 2^42: up to 2^21 classes.
+# Squares are summed as integers, in units of a feature's largest square / 2^42: for 2^21 classes.
 cdef double UNITS = 4398046511104
 
 
