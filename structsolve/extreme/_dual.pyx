@@ -379,9 +379,9 @@ cdef class DualAscent:
         of_best : bool
             The scores are exact instead, and no class scores more than the best one plus slack.
         known, upper : ndarray of shape (n,)
-            Take H on these rivals, with exact scores, and the most that it can be.
+            Overwritten with H on these rivals, with exact scores, and an upper bound of H.
         wanted : ndarray of int8 of shape (n, k)
-            Takes which of the rivals would gain a dual variable.
+            Overwritten; marks the rivals that would gain a dual variable.
         """
         cdef Py_ssize_t i, j, k = ids.shape[1], n
         self.check_range(first, last)

@@ -68,8 +68,8 @@ cdef class SoftmaxWeights:
     batch : int
         Rows whose gradients are taken at the same weights.
     rounding : float
-        Parts of a gradient below it become it or 0 at random in tables, with the same mean; 0 keeps
-        them as they are.
+        In tables, gradient entries below it are rounded to it or 0 at random, with the same mean; 0
+        disables rounding.
     seed : int
 
     Raises

@@ -300,7 +300,7 @@ cdef class FeatureLists:
         return entries
 
     def top(self, X, k, epsilon=0.0, exclude=None, n_jobs=1):
-        """Return the best classes of every row.
+        """Return the best classes of each row.
 
         Parameters
         ----------
@@ -319,7 +319,7 @@ cdef class FeatureLists:
         Returns
         -------
         ids : ndarray of int32 of shape (n, k)
-            Best first, of equal scores the lowest class; -1 where there are fewer than k.
+            Best first, ties by class number; -1 where there are fewer than k.
         scores : ndarray of float32 of shape (n, k)
             Sums of float32, in the order of the features where a row was read in full; -inf where
             there are fewer than k.
