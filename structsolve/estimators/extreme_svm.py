@@ -69,8 +69,8 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
     rivals : str or RivalIndex, default="auto"
         How a solver finds the rivals of an example: "exact", "certified:EPS" (a scan that skips
         terms that cannot change a difference of scores by more than EPS), "random:K", "lsh:BITS",
-        "graph", one of a plugin, or an object of
-        :class:`~structsolve.extreme.rivals.RivalIndex`. "auto": the solver's preference.
+        "graph", the name of a plugin's index, or a
+        :class:`~structsolve.extreme.rivals.RivalIndex` object. "auto": the solver's preference.
     solver : str or ExtremeSolver, default="auto"
         "choice", "one-vs-some", "softmax", "dual", "memoir" or an object with settings.
         "choice" trains with "one-vs-some" or "softmax", whichever errs less on a few held-out rows
@@ -79,19 +79,19 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
         "squared-hinge" and "logistic", "softmax" for "crf", "dual" for others and for objects.
     alpha : float or "auto", default="auto"
         Regularisation constant. "auto": 1 over the number of examples (the sum of their weights),
-        which is C = 1 in the terms of liblinear; 0 for solver "softmax", whose few passes
-        regularise.
+        which is liblinear's C = 1; 0 for solver "softmax", whose few passes regularise.
     tol : float, default=1e-2
         Relative gap at which solvers with a certificate stop.
     max_memory : float, optional
-        Limit in bytes for training, beside the data, and for results of :meth:`decision_function`:
-        larger requests are refused with an estimate before allocation.
+        Limit in bytes for training, without the data, and for results of
+        :meth:`decision_function`.  Larger requests raise an error with an estimate before
+        allocation.
     max_iter : int, default=20
         Maximum number of passes over the data.
     callbacks : list of callable, optional
         Each gets a copy of the record of a pass; returning True ends training.
     checkpoint : path, optional
-        Training resumes from this file if it exists, and writes it.
+        Training writes this file, and resumes from it if it exists.
     n_jobs : int or None, default=1
         Threads; -1 for all cores. Results do not depend on it.
     random_state : int, RandomState or None, default=0
@@ -105,13 +105,13 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
     feature_names_in_ : ndarray of shape (n_features,)
         If X was a data frame.
     coef_ : csr_matrix of float32 of shape (n_classes, n_features)
-        Computed at each access: the model keeps weights by feature.
+        Computed at each access because the model stores weights by feature.
     intercept_ : ndarray of float32 of shape (n_classes,)
         Zeros if the solver learns none.
     history_ : list of dict
         A record per pass: "primal" bound, "dual", "gap", "mean_epsilon" (what inexact rivals may
-        have missed), "entries" (weights read in scans), "seconds" since the fit began; None if a
-        solver has no such number. The gap also holds with inexact rivals.
+        have missed), "entries" (weights read in scans), "seconds" since the fit began; None if the
+        solver does not compute a value. The gap also holds with inexact rivals.
     n_iter_ : int
         Records in ``history_``.
     stop_reason_ : str
@@ -119,7 +119,7 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
     solver_ : ExtremeSolver
         The solver that ran; not in files.
     settings_ : dict
-        The values that "auto" stands for, and choices of the solver.
+        The values used for "auto", and the solver's choices.
     metadata_ : dict
         User data, kept in model files.
 
@@ -130,7 +130,7 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
     =============  ========================================  ========  ===========  =======
     solver         surrogates                                penalty   partial_fit  gap
     =============  ========================================  ========  ===========  =======
-    "choice"       "auto": either of the next two's          l2        no           no
+    "choice"       "auto": that of the chosen solver         l2        no           no
     "one-vs-some"  "squared-hinge", "logistic"               l2        no           pairs
     "softmax"      "crf"                                     l2        no           no
     "dual"         "margin", "crf", "max-min", "sparsemap",  l2        no           yes
@@ -139,10 +139,10 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
     =============  ========================================  ========  ===========  =======
 
     The gap of "dual" covers all classes. The gap of "one-vs-some" covers only the pairs of rows and
-    classes that it keeps; it is no bound for all of them.
+    classes that it keeps; it does not bound the gap over all pairs.
 
-    Features should be scaled to lengths around 1, as :class:`~sklearn.preprocessing.Normalizer`
-    does.  Rows without features are scored by the intercept.
+    Scale rows to norms around 1, as :class:`~sklearn.preprocessing.Normalizer` does.  Rows without
+    features score the intercept.
 
     Examples
     --------
@@ -218,7 +218,7 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            For wrong data or settings, and where training would take more than ``max_memory``.
+            If data or settings are wrong, or training would take more than ``max_memory``.
         """
         self._check_settings()
         rows = read_rows(X, None, self.max_memory)
@@ -233,13 +233,13 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
     ) -> ExtremeSVM:
-        """Make one pass over a batch of examples, from the present weights.
+        """Make one pass over a batch of examples, starting from the current weights.
 
         Set ``alpha`` if the batches are parts of one data set: "auto" is 1 over the size of the
         first batch here, and 1 over the number of all examples in :meth:`fit`.
 
-        There is no gap: past rows cannot be scanned again, so there is no bound on the objective
-        over them at the current weights.  The record describes this batch: "primal" is its
+        No gap is computed: past rows cannot be scanned again, so their objective at the current
+        weights is unknown.  The record describes this batch: "primal" is its
         objective, on at most 1000 rows, and with ``Memoir(averaging=True)`` "expected_gap" bounds
         its objective from the weights at its start.  For a certificate, keep the rows and train
         with :meth:`fit` and ``solver="dual"``: "dual" is a lower bound of the objective for any
@@ -249,7 +249,7 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
         ----------
         X, y : a batch, as for :meth:`fit`
         classes : sequence, optional
-            All classes, at the first call; those of the first batch by default.
+            All classes, in the first call; by default the classes of the first batch.
         sample_weight : array of shape (n,), optional
 
         Returns
@@ -293,7 +293,7 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
         solver, surrogate = choose_solver(
             self.solver, self.surrogate, self.penalty, incremental, not self._is_auto("rivals")
         )
-        # Indexes learn the weights: clone the user's, which must not change.
+        # Indexes store the weights: clone the user's index, which must not change.
         rivals = None
         if not self._is_auto("rivals"):
             refuse_unread_rivals(solver, self.rivals)
@@ -411,7 +411,7 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
         y: Any = None,
         dtype: Any = None,
     ) -> ExtremeSVM:
-        """Drop small weights down to a size on disk, or up to a rise of the error.
+        """Drop small weights to reach a size on disk, or until the error rises by a given amount.
 
         Without ``mb`` and ``error`` no weight is dropped.  Calibration is lost, except with "crf":
         call :meth:`calibrate` afterwards.
@@ -488,7 +488,7 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            Naming a parameter that only pickle could save, and for weights beyond float16.
+            If only pickle could save a parameter, or weights exceed float16; names the parameter.
         """
         self._require_fitted()
         files.save(self, path, dtype)

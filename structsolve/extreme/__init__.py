@@ -1,5 +1,5 @@
-"""Very many classes: weights kept by feature, rivals of an example, and the solvers on them.
+"""Solvers for very many classes, with weights stored by feature and indexes of rivals.
 
-Takes sparse rows and class numbers, and the surrogates of the layers below; hands on sparse
-weights, with a history of bounds.
+The layer takes sparse rows, class numbers and surrogates of the layers below.  It returns sparse
+weights and a history of bounds.
 """

@@ -1,6 +1,6 @@
-"""Steps of one example's dual variables, and values of surrogates on its rivals: closed forms.
+"""Closed-form steps of an example's dual variables, and values of surrogates on its rivals.
 
-Vectors have an entry for the truth, number 0, and one for each rival.
+Entry 0 of a vector belongs to the truth, the others to the rivals.
 """
 
 from libc.math cimport INFINITY, exp, fabs, log
@@ -15,9 +15,9 @@ KINDS = {"margin": MARGIN, "squared-hinge": SQUARED_HINGE, "sparsemap": SPARSEMA
 
 cdef void hinge_step(Py_ssize_t n, const double* theta, double* m, double kappa, bint squared,
                      double* p, double* sorted_p) noexcept nogil:
-    """Margin, or its square: entries 1 .. n of m, whose sum is at most 1, or free if squared.
+    """Margin or squared hinge: entries 1 .. n of m, with sum at most 1, or free if squared.
 
-    Entry 0 is the truth's: the rest to 1.
+    Entry 0, of the truth, is one minus this sum.
     """
     cdef Py_ssize_t j, k
     cdef double total = 0, tau = 0, t, held = 0
@@ -65,7 +65,7 @@ cdef void square_step(Py_ssize_t n, const double* theta, double* m, double kappa
 
 
 cdef double log_share(double t, double kappa) noexcept nogil:
-    """The u with u + kappa e^u = t: Newton's method, from the right of the root, is monotone."""
+    """Solve u + kappa e^u = t by Newton's method, which is monotone from the right of the root."""
     cdef double u = t, step
     cdef int k
     if t > 1 and kappa > 0:
@@ -82,15 +82,15 @@ cdef double log_share(double t, double kappa) noexcept nogil:
 
 cdef void entropy_step(Py_ssize_t n, const double* theta, double* m, double kappa,
                        double* t, double* fresh) noexcept nogil:
-    """CRF: log m_j + kappa m_j = theta_j + kappa m0_j - nu, with the nu at which m sums to 1."""
+    """CRF: log m_j + kappa m_j = theta_j + kappa m0_j - nu, where nu makes m sum to 1."""
     cdef Py_ssize_t j
     cdef int k
     cdef double low, high, nu, total, slope, top = -INFINITY
     for j in range(n + 1):
         t[j] = theta[j] + kappa * m[j]
         top = t[j] if t[j] > top else top
-    # At nu = top - kappa the largest entry is 1; at top - kappa / (n + 1) + log(n + 1) none is
-    # above 1 / (n + 1).
+    # At nu = top - kappa the largest entry is 1; at top - kappa / (n + 1) + log(n + 1) all entries
+    # are at most 1 / (n + 1).
     low, high = top - kappa, top - kappa / (n + 1) + log(n + 1.0)
     nu = low
     for k in range(60):
@@ -163,11 +163,11 @@ cdef double dual_term(int kind, Py_ssize_t n, const double* m) noexcept nogil:
     return total if kind == CRF else 1 - total
 
 
-# ---- values: H on the classes that are known, and the most it can be with the others ------------
+# ---- values: H on the known classes, and its upper bound with the others -------------------------
 
 cdef void squares_value(Py_ssize_t n, const double* z, double rest, double count,
                         double* value) noexcept nogil:
-    """max_m (1 - |m|^2) / 2 + <z, m>; z falls, and `count` further numbers are `rest`."""
+    """max_m (1 - |m|^2) / 2 + <z, m>; z descends, and `count` further numbers equal `rest`."""
     cdef Py_ssize_t j = 0
     cdef double mass = 0, total = 0, squares = 0, tau = -INFINITY
     cdef bint left = count > 0 and rest > -INFINITY
@@ -192,13 +192,13 @@ cdef void squares_value(Py_ssize_t n, const double* z, double rest, double count
 
 cdef void max_min_value(Py_ssize_t n, const double* z, double rest, double count,
                         double* value) noexcept nogil:
-    """max_m (z_(1) + ... + z_(m) + m - 1) / m; z falls, and `count` further numbers are `rest`."""
+    """max_m (z_(1) + ... + z_(m) + m - 1) / m; z descends, `count` further numbers are `rest`."""
     cdef Py_ssize_t j = 0
     cdef double mass = 0, total = 0, best = -INFINITY, mean
     cdef bint left = count > 0 and rest > -INFINITY
     while j < n or left:
         if left and (j == n or rest >= z[j]):
-            # Along equal numbers the mean goes one way: none of them, or all.
+            # The mean is monotone along equal numbers: the maximum takes none or all.
             mass += count
             total += count * (rest + 1)
             left = False
@@ -213,7 +213,7 @@ cdef void max_min_value(Py_ssize_t n, const double* z, double rest, double count
 
 cdef void entropy_value(Py_ssize_t n, const double* z, double rest, double count,
                         double* value) noexcept nogil:
-    """log sum exp z; `count` further numbers are `rest`."""
+    """log sum exp z; `count` further numbers equal `rest`."""
     cdef Py_ssize_t j
     cdef double top = z[0], total = 0
     if count > 0 and rest > top:
@@ -227,7 +227,7 @@ cdef void entropy_value(Py_ssize_t n, const double* z, double rest, double count
 
 cdef int value_bounds(int kind, Py_ssize_t n, double* z, double rest, double count,
                       double* known, double* upper) noexcept nogil:
-    # H grows with every score: so many classes at `rest` have at least the H of the real ones.
+    # H increases with every score, so setting all other scores to `rest` gives an upper bound.
     cdef Py_ssize_t j, k
     cdef double t
     if rest == INFINITY:

@@ -24,7 +24,7 @@ cdef enum:
 
 MOST_RIVALS = MOST
 
-# Visits that an example may miss after visits that moved nothing, at most.
+# Maximum number of visits that an example skips after visits without change.
 cdef int MOST_IDLE = 3
 
 
@@ -127,7 +127,7 @@ cdef class DualAscent:
         return 0
 
     def keep(self, starts, rivals, variables):
-        """Take these caches.
+        """Set the cached rivals and dual variables.
 
         Parameters
         ----------
@@ -326,7 +326,7 @@ cdef class DualAscent:
         return True
 
     def fill_table(self):
-        """Add up the weights that the dual variables say; the table is empty."""
+        """Compute the weights from the dual variables; the table must be empty."""
         cdef Py_ssize_t i, j
         cdef int64_t k
         cdef float b
@@ -366,7 +366,7 @@ cdef class DualAscent:
                 const float[:, ::1] scores not None, const double[::1] slack not None,
                 bint of_best, double[::1] known not None, double[::1] upper not None,
                 signed char[:, ::1] wanted not None):
-        """Bound H of the examples first .. last - 1 by what a scan gave.
+        """Bound H of the examples first .. last - 1 from the result of a scan.
 
         Parameters
         ----------
@@ -379,9 +379,9 @@ cdef class DualAscent:
         of_best : bool
             The scores are exact instead, and no class scores more than the best one plus slack.
         known, upper : ndarray of shape (n,)
-            Take H on these rivals, with exact scores, and the most that it can be.
+            Overwritten with H on these rivals, with exact scores, and an upper bound of H.
         wanted : ndarray of int8 of shape (n, k)
-            Takes which of the rivals would gain a dual variable.
+            Overwritten; marks the rivals that would gain a dual variable.
         """
         cdef Py_ssize_t i, j, k = ids.shape[1], n
         self.check_range(first, last)

@@ -1,4 +1,4 @@
-"""Loops of rivals by hashes: bits of signs packed into words, and the nearest codes of a code."""
+"""Loops for rivals by hashes: signs packed into words, and the nearest codes of a query."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from libc.string cimport memset
 
 
 cdef inline int ones(uint64_t x) noexcept nogil:
-    # Bits by pairs, fours, bytes, and the sum of the bytes: as fast as a loop needs, anywhere.
+    # Count bits by pairs, fours and bytes, and sum the bytes: portable and fast enough.
     x -= (x >> 1) & <uint64_t>0x5555555555555555ULL
     x = (x & <uint64_t>0x3333333333333333ULL) + ((x >> 2) & <uint64_t>0x3333333333333333ULL)
     x = (x + (x >> 4)) & <uint64_t>0x0f0f0f0f0f0f0f0fULL
@@ -15,7 +15,7 @@ cdef inline int ones(uint64_t x) noexcept nogil:
 
 
 def packed(const float[:, ::1] values not None):
-    """Return the signs of numbers as words of 64 bits.
+    """Pack the signs of numbers into words of 64 bits.
 
     Parameters
     ----------
@@ -46,15 +46,15 @@ def nearest(const uint64_t[:, ::1] queries not None, const uint64_t[:, ::1] code
     queries : ndarray of uint64 of shape (n, words)
     codes : ndarray of uint64 of shape (n_classes, words)
     exclude : ndarray of int32 of shape (n,)
-        A code of each query that is left out, -1 for none.
+        A code to exclude for each query, -1 for none.
     ids : ndarray of int32 of shape (n, m)
-        Is overwritten with numbers of codes, ascending; of codes at the same distance the first.
-        -1 where there are fewer.
+        Overwritten with ascending numbers of codes; ties go to lower numbers.  -1 where there are
+        fewer.
 
     Raises
     ------
     ValueError
-        When sizes do not fit, or a code is left out that does not exist.
+        If sizes do not fit, or an excluded code does not exist.
     """
     cdef Py_ssize_t n = queries.shape[0], words = queries.shape[1], C = codes.shape[0]
     cdef Py_ssize_t m = ids.shape[1], i, c, w, size
@@ -81,7 +81,7 @@ def nearest(const uint64_t[:, ::1] queries not None, const uint64_t[:, ::1] code
             if exclude[i] >= 0:
                 counts[distance[exclude[i]]] -= 1
                 distance[exclude[i]] = most + 1
-            # All codes nearer than `last` are kept, and as many at `last` as there is room for.
+            # Keep all codes nearer than `last`, and codes at `last` while there is room.
             kept, last = 0, 0
             while last < most and kept + counts[last] < m:
                 kept += counts[last]

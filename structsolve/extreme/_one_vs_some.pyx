@@ -1,4 +1,4 @@
-"""One machine per class on its own few rows: dual coordinate descent in a cache of its own.
+"""One machine per class on its few rows: cache-friendly dual coordinate descent.
 
 The machine of class c is, over its pairs t (an example, and the sign that tells whether it is of
 class c), ``min 1/2 (||w - centre||^2 + b^2) + sum_t cost_t loss(sign_t (w . x_t + bias b +
@@ -115,13 +115,13 @@ cdef double log_odds(double start, double slope, double target) noexcept nogil:
 
 
 cdef class Space:
-    """What a thread needs for one class after the other.
+    """Working memory of a thread, reused for all its classes.
 
     Parameters
     ----------
     n_features : int
     entries, pairs : int
-        Of the largest class: numbers of its rows' non-zeros, and of its rows.
+        Number of non-zeros and of rows of the largest class.
     """
 
     # Number of a feature within the class, or -1; the features by number; their weights.
@@ -306,7 +306,7 @@ cdef class Machines:
         keep : float
             Weights of at most this size are left out.
         share : float, default=1
-            What the model has of each intercept.
+            Factor of each intercept in the model.
 
         Returns
         -------
@@ -323,7 +323,7 @@ cdef class Machines:
         Raises
         ------
         ValueError
-            When there are no such classes, or a space or room too small for them.
+            If the classes do not exist, or space or room is too small.
         """
         cdef int64_t c, size, used = 0
         if not 0 <= first <= last <= self.n_classes:
@@ -402,7 +402,7 @@ cdef class Machines:
         return used
 
     cdef inline void fetch(self, int64_t i) noexcept nogil:
-        """Have a row brought into the cache."""
+        """Prefetch a row."""
         cdef int64_t k = self.indptr[i]
         while k < self.indptr[i + 1]:
             SS_PREFETCH(&self.indices[k])
@@ -618,7 +618,7 @@ def pair_lists(const int32_t[::1] y not None, const int32_t[:, ::1] rivals not N
         Negative entries, an example's own class and repetitions are left out.
     n_classes : int
     wanted : ndarray of uint8 of shape (n,)
-        Which examples take part.
+        Marks the examples to use.
 
     Returns
     -------

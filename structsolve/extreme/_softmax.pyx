@@ -48,7 +48,7 @@ cdef struct Gradient:
 
 
 cdef class SoftmaxWeights:
-    """Weights of softmax regression, and the steps that move them.
+    """Weights of softmax regression, and their gradient steps.
 
     Classes are numbered so that the ``head`` comes first and the others in blocks of ``block``.
 
@@ -68,8 +68,8 @@ cdef class SoftmaxWeights:
     batch : int
         Rows whose gradients are taken at the same weights.
     rounding : float
-        Parts of a gradient below it become it or 0 at random in tables, with the same mean; 0 keeps
-        them as they are.
+        In tables, gradient entries below it are rounded to it or 0 at random, with the same mean; 0
+        disables rounding.
     seed : int
 
     Raises
@@ -182,7 +182,7 @@ cdef class SoftmaxWeights:
         return total
 
     def begin(self):
-        """Forget that memory ended; call it before the threads of :meth:`steps`."""
+        """Reset the out-of-memory flag; call it before the threads of :meth:`steps`."""
         self.failed = False
 
     def steps(self, const int64_t[::1] order not None, Py_ssize_t first, Py_ssize_t last,
@@ -200,7 +200,7 @@ cdef class SoftmaxWeights:
             Numbers of rows.
         first, last : int
         pass_ : int
-            What is drawn at random depends on it, on the row and on the seed.
+            Random draws depend on it, the row and the seed.
         rates : tuple of two float
             Of the steps on the first of all rows of `order` and after the last.
         alpha : float
@@ -440,12 +440,12 @@ cdef class SoftmaxWeights:
 
     def load(self, const int64_t[::1] start not None, const int32_t[::1] number not None,
              const float[::1] value not None, double scale=1.0):
-        """Take over weights of :meth:`entries`.
+        """Load weights returned by :meth:`entries`.
 
         Raises
         ------
         ValueError
-            When they are of another shape.
+            If shapes do not match.
         """
         cdef Py_ssize_t f, j
         cdef float* weight

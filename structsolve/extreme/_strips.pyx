@@ -1,4 +1,4 @@
-"""Scores of several rows at a time, a strip of classes after the other.
+"""Scores of several rows at a time, one strip of classes after another.
 
 The scores of a strip stay in the fastest cache while all features of a row are added to them, and
 what the lists of frequent features hold for these classes in the next one from row to row.

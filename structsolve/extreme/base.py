@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from ..solvers.checkpoint import Checkpoint
     from .postings import Postings
 
-#: Keys of every record of the history; a bound that does not exist is None.
+#: Keys of every record of the history; a bound that is not computed is None.
 RECORD = ("pass", "primal", "dual", "gap", "mean_epsilon", "entries", "seconds")
 
 
 @dataclass
 class ExtremeProblem:
-    """Examples with one class each, and what their weights shall minimise.
+    """Examples with one class each, and the settings of the objective.
 
     The objective is ``alpha / 2 ||W||^2 + sum_i s_i H(W; x_i, y_i)`` with weights ``s_i`` that sum
-    to one (``penalty="l1"``: ``alpha / 2 ||W||_1``), MEMOIR's with lambda = alpha.
+    to one (``penalty="l1"``: ``alpha / 2 ||W||_1``).  It is MEMOIR's with lambda = alpha.
 
     Parameters
     ----------
@@ -42,15 +42,15 @@ class ExtremeProblem:
     rivals : RivalIndex or None
         None leaves the choice to the solver.
     sample_weight : ndarray of float64 of shape (n,), optional
-        Non-negative, of any sum above zero; by default all alike.
+        Non-negative, with a positive sum; equal by default.
     max_iter : int, default=20
-        Largest number of passes.
+        Maximum number of passes.
     tol : float, default=1e-2
         Relative gap at which a solver stops.
     max_memory : float or None, default=None
-        Bytes that training may take beside the data.
+        Bytes that training may take in addition to the data.
     n_jobs : int, default=1
-        Threads; the answer is the same for any number.
+        Threads; results do not depend on it.
     seed : int, default=0
         Seed of all randomness.
     start : Postings or None
@@ -74,7 +74,7 @@ class ExtremeProblem:
 
     @property
     def shares(self) -> np.ndarray:
-        """Weights of the examples, which sum to one: float64 of shape (n,)."""
+        """Weights of the examples, normalised to sum one: float64 of shape (n,)."""
         if self.sample_weight is None:
             return np.full(len(self.y), 1 / len(self.y))
         return self.sample_weight / self.sample_weight.sum()
@@ -88,11 +88,11 @@ class ExtremeResult:
     ----------
     weights : Postings
     history : list of dict
-        A record per pass, with the keys of `RECORD` and what the solver adds.
+        A record per pass, with the keys of `RECORD` and keys of the solver.
     stop_reason : str
         "tol", "max_iter", "callback" or "interrupted".
     settings : dict of str to object, optional
-        Settings that the solver chose by itself, by name.
+        Settings that the solver chose, by name.
     """
 
     weights: Postings
@@ -133,7 +133,7 @@ class ExtremeSolver(Params):
         Raises
         ------
         ValueError
-            When the solver does not know the problem's surrogate or penalty, or would take more
-            than ``max_memory``: with the estimate, before anything is allocated.
+            If the solver does not support the surrogate or penalty, or would take more than
+            ``max_memory``; raised before allocation, with the estimate.
         """
         raise NotImplementedError

@@ -1,5 +1,5 @@
-# The k best of many classes: a heap that has the worst at its root.  Of equal scores the lowest
-# class is the best.  Not part of the C interface.
+# The k best of many classes, in a heap with the worst at its root.  Ties go to the lowest class.
+# Not part of the C interface.
 from libc.math cimport INFINITY
 from libc.stdint cimport int32_t
 

@@ -1,4 +1,4 @@
-"""The solver that chooses between solvers by what they miss on a held-out part of a few rows."""
+"""A solver that chooses between two solvers by their errors on held-out rows."""
 
 from __future__ import annotations
 
@@ -20,18 +20,17 @@ if TYPE_CHECKING:
 
 
 class SelfChoice(ExtremeSolver):
-    """Trains with one-vs-some or softmax regression, whichever errs less on held-out rows.
+    """Train with one-vs-some or softmax regression, whichever errs less on held-out rows.
 
-    Both are trained on rows drawn at random, with the classes and features that these have, and
-    judged by the sum of their errors (of the best class, and of the five best) on further rows.
-    The one with less then trains on all rows.  No other rows than the problem's are looked at, and
-    the choice depends on the problem's seed alone.  A solver that would take more than
-    ``max_memory`` on all rows is left out before anything is trained.
+    Both solvers train on a random sample of rows, restricted to its classes and features.  Their
+    top-1 and top-5 errors on other rows of the problem are added, and the solver with the lower sum
+    trains on all rows.  The choice depends on the problem and its seed alone.  A solver that would
+    take more than ``max_memory`` on all rows is excluded before the trial.
 
     Parameters
     ----------
     n_train, n_held_out : int, default=1000, 3000
-        Rows of the trial; of smaller problems at most a third is held out.
+        Rows of the trial; at most a third of a smaller problem is held out.
     machines : OneVsSome or None
         None for its defaults.
     softmax : SampledSoftmax or None
@@ -70,7 +69,7 @@ class SelfChoice(ExtremeSolver):
         after: Callable[[dict[str, Any]], bool] | None = None,
         checkpoint: Checkpoint | None = None,
     ) -> ExtremeResult:
-        """Train; see :meth:`ExtremeSolver.fit`.  A checkpoint is that of the chosen solver."""
+        """Train; see :meth:`ExtremeSolver.fit`.  The chosen solver writes the checkpoint."""
         check_types(self, "SelfChoice: ")
         for name in ("n_train", "n_held_out"):
             if getattr(self, name) < 1:
@@ -82,7 +81,7 @@ class SelfChoice(ExtremeSolver):
             )
         begun = time.perf_counter()
         errors = self._errors(problem, self._small_enough(problem))
-        # If both are equal, machines: they have a certificate.
+        # One-vs-some wins ties because it has a certificate.
         chosen = min(errors, key=lambda name: errors[name])
         solver, given = self._candidates(problem)[chosen]
         spent = time.perf_counter() - begun
@@ -99,7 +98,7 @@ class SelfChoice(ExtremeSolver):
     def _candidates(
         self, problem: ExtremeProblem
     ) -> dict[str, tuple[OneVsSome | SampledSoftmax, ExtremeProblem]]:
-        """Solvers by name, each with the problem as it takes it."""
+        """Solvers by name, each with the problem adapted to it."""
         machines = OneVsSome() if self.machines is None else self.machines
         softmax = SampledSoftmax() if self.softmax is None else self.softmax
         # Few passes from zero regularise softmax regression by themselves.
@@ -109,7 +108,7 @@ class SelfChoice(ExtremeSolver):
         }
 
     def _small_enough(self, problem: ExtremeProblem) -> list[str]:
-        """Solvers that keep to the memory on all rows; what the first says where none does."""
+        """Names of solvers within the memory limit on all rows; without any, the first's error."""
         names, refused = [], []
         for name, (solver, given) in self._candidates(problem).items():
             try:
@@ -123,19 +122,19 @@ class SelfChoice(ExtremeSolver):
         return names
 
     def _errors(self, problem: ExtremeProblem, names: list[str]) -> dict[str, float]:
-        """Held-out error of the best class and of the five best, summed, by solver."""
+        """Sum of held-out top-1 and top-5 errors, by solver."""
         trial, X, y = self._trial(problem)
         errors = {}
         for name in names:
             solver, given = self._candidates(trial)[name]
             result = solver.fit(given)
             if result.stop_reason == "interrupted":
-                raise KeyboardInterrupt  # a trial is no model of all classes: there is none to keep
+                raise KeyboardInterrupt  # a trial's model lacks classes: do not keep it
             errors[name] = missed(result.weights, X, y)
         return errors
 
     def _trial(self, problem: ExtremeProblem) -> tuple[ExtremeProblem, Any, np.ndarray]:
-        """A small problem, and the rows and classes that are held out; -1 for unknown classes."""
+        """A small problem, held-out rows and their classes; -1 for unknown classes."""
         known = np.flatnonzero(problem.shares > 0)
         rows = np.random.default_rng(problem.seed).permutation(known)
         held = min(self.n_held_out, max(1, len(rows) // 3))
@@ -153,7 +152,7 @@ class SelfChoice(ExtremeSolver):
             X=X[:, features],
             y=number[problem.y[train]],
             n_classes=max(2, len(classes)),
-            # The same weight of each example against the regulariser.
+            # Keep the weight of each example relative to the regulariser.
             alpha=problem.alpha * len(problem.y) / len(train),
             sample_weight=None if weight is None else weight[train],
             rivals=None,
@@ -164,7 +163,7 @@ class SelfChoice(ExtremeSolver):
 
 
 def missed(weights: Postings, X: Any, y: np.ndarray) -> float:
-    """Return the errors of the best class and of the five best, summed.
+    """Return the sum of the top-1 and top-5 errors.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Means of classes: what a first scan for rivals takes as their weights."""
+"""Class means, which a first scan for rivals uses as weights."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def class_means(
     n_classes : int
     weight : ndarray of shape (n,)
     cut : float
-        Entries of at most this size are left out.
+        Entries of at most this size are dropped.
 
     Returns
     -------

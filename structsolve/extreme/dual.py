@@ -1,4 +1,4 @@
-"""Training with a certificate: coordinate ascent in the dual, over rivals that scans find."""
+"""Dual coordinate ascent with a certificate, over rivals that scans find."""
 
 from __future__ import annotations
 
@@ -15,56 +15,56 @@ from .dual_run import DualRun, surrogate_name
 if TYPE_CHECKING:
     from ..solvers.checkpoint import Checkpoint
 
-# Of alpha, the share of the example of most weight: all of its dual variables together.
+# Bounds on the largest share divided by alpha, which is the sum of that example's dual variables.
 LEAST_SHARE, MOST_SHARE = 1e-30, 1e14
 
 
 class ExtremeDual(ExtremeSolver):
-    """Coordinate ascent in the dual over cached rivals, with a certificate.
+    """Dual coordinate ascent over cached rivals, with a certificate.
 
-    Each example keeps a few rivals, with a dual variable each.  A pass visits the examples a few
-    times, each visit solves the problem of one example's dual variables exactly, and then scans all
+    Each example keeps a few rivals, with a dual variable each.  A pass visits each example a few
+    times; each visit solves for the example's dual variables exactly.  The pass then scans all
     classes for better rivals, exactly or within a bound epsilon.  The scan gives the certificate:
 
     * primal: ``alpha/2 ||W||^2 + sum_i s_i (H_i + epsilon_i)``, where H_i is the surrogate on the
       rivals that the scan found and epsilon_i bounds what the others can add;
     * dual: the value of the dual variables, a lower bound of the optimum whatever the scans missed.
 
-    Scans leave out the weights of at most a size, which cost most entries and change scores least:
-    epsilon_i adds up, over the features of the example, the most that these can add.  Another index
-    of rivals tells its own bound; where it tells none, primal and gap are None.
+    Scans skip small weights, which are the most numerous and change scores least.  epsilon_i sums
+    their largest possible contributions over the features of the example.  Other indexes of rivals
+    return their own bounds; with an infinite bound, primal and gap are None.
 
-    The objective of the weights returned is at most the gap above the optimum, up to the rounding
-    of float32 weights (some 1e-6 of the objective).
+    The objective of the returned weights is at most the gap above the optimum, up to the rounding
+    of float32 weights (about 1e-6 of the objective).
 
     Parameters
     ----------
     rivals_per_scan : int, default=16
-        Rivals of an example that a scan looks for.  Of other surrogates than the hinges: all
-        classes, where an example keeps that many.
+        Rivals of an example that a scan returns.  For surrogates other than the hinges, all
+        classes if ``max_rivals`` permits.
     max_rivals : int, default=64
-        Maximum number of rivals per example.  An example that keeps this many with a dual variable
-        takes no others, and the gap does not close: then ``moved`` of the records falls to 0.
+        Maximum number of rivals per example.  An example with this many dual variables takes no
+        other rivals; the gap then does not close, and ``moved`` in the records falls to 0.
     inner : int, default=8
-        Visits of each example between two scans; those that moved nothing wait for a few.
+        Visits of each example between two scans; unchanged examples skip a few visits.
     epsilon : float, optional
-        Error that a scan may make in a score, in the mean over the examples; 0 scans exactly.
-        By default it follows the gap: scans become as accurate as they have to be.  The problem's
-        ``rivals="exact"`` and ``"certified:EPSILON"`` go before it.
+        Error of a scanned score, in the mean over the examples; 0 scans exactly.  By default it
+        decreases with the gap.  The problem's ``rivals="exact"`` and ``"certified:EPSILON"``
+        override it.
 
     Notes
     -----
     Surrogates: "margin" (Crammer and Singer's), its square "squared-hinge"
     ``max(0, max_r 1 + w_r x - w_y x)^2``, "sparsemap", "max-min" (0-1 loss) and "crf".  All but
-    the last have few rivals with a dual variable, so that their gap closes (of "sparsemap" and
-    "max-min" up to what more than ``rivals_per_scan`` classes within the margin leave open).  That
-    of "crf" does not where there are more classes than an example keeps: every class has a share of
-    the softmax, and those that are not kept count in full in the primal bound (their number times
-    the exponential of the best of them) and not at all in the dual.
+    "crf" need few dual variables, so their gap closes.  With "sparsemap" and "max-min" a gap
+    remains if more than ``rivals_per_scan`` classes are within the margin.  With "crf" a gap
+    remains if there are more classes than ``max_rivals``: every class has positive probability,
+    but the dropped classes count in full in the primal bound (their number times the exponential
+    of the best score among them) and not at all in the dual.
 
-    There is no intercept; a constant column of X is one, with a penalty.  ``penalty="l1"`` and
-    ``start`` are refused: weights alone do not determine dual variables to resume from.  The scans
-    run in threads, the visits do not.
+    The solver learns no intercept; add a constant column to X for a penalised one.
+    ``penalty="l1"`` and ``start`` raise an error: weights alone do not determine dual variables.
+    Scans use threads, visits do not.
 
     Block steps: Crammer and Singer (2001), Keerthi et al. (2008); epsilon-subgradients: MEMOIR.
 
@@ -130,7 +130,7 @@ class ExtremeDual(ExtremeSolver):
         return ExtremeResult(run.weights(), run.history, reason, settings)
 
     def _check(self, problem: ExtremeProblem) -> None:
-        """Raise ValueError where an argument, or the problem, is none of this solver's."""
+        """Raise ValueError if an argument is invalid or the problem is not supported."""
         check_types(self, "ExtremeDual: ")
         for name, most in (("rivals_per_scan", None), ("max_rivals", MOST_RIVALS), ("inner", None)):
             value = getattr(self, name)

@@ -1,4 +1,4 @@
-"""One training by dual ascent: visits, scans for rivals, the certificate, memory, checkpoints."""
+"""A run of dual ascent: visits, scans for rivals, certificate, memory, checkpoints."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from .weight_table import WeightTable
 if TYPE_CHECKING:
     from .dual import ExtremeDual
 
-# The strongest of these rivals alone determines the value.
+# Surrogates whose value depends on the strongest rival only.
 HINGES = ("margin", "squared-hinge")
 SURROGATES = {made.name: made for made in (Margin, CRF, SparseMAP, MaxMin)}
-# Examples per native call: few enough for Ctrl-C to be heard.
+# Examples per native call: few enough for a quick response to Ctrl-C.
 EXAMPLES_PER_CALL = 2000
-# Entries of class means, which have length one, that are left out of the first scan.
+# Entries of the normalised class means up to this size are dropped in the first scan.
 PRUNE = 0.02
 FIRST_EPSILON = 0.1
-# Of the last gap: what a scan may miss; and what a visit must change in a score to be one.
+# Shares of the last gap: the error of a scan, and the least change of a score in a visit.
 EPSILON_OF_GAP, STILL_OF_GAP = 0.5, 0.05
-# Bytes of a weight in a table that grows by a third where it is four fifths full; of its copy in a
-# scan; and, for each example, of what is kept beside its rivals.
+# Bytes of a weight in a table, which grows by a third when four fifths full; of its copy in a
+# scan; and of an example without its rivals.
 TABLE_BYTES, SCAN_BYTES, EXAMPLE_BYTES = 14, 8, 100
-# Answers of an index of rivals that are compared with a full scan, in each pass.
+# Answers of an index of rivals compared with a full scan, per pass.
 CHECKED = 5
 
 
@@ -55,7 +55,7 @@ def surrogate_name(surrogate: Any) -> str:
     Raises
     ------
     ValueError
-        For any other.
+        For any other surrogate.
     """
     name = surrogate if isinstance(surrogate, str) else getattr(surrogate, "name", "")
     ours = isinstance(surrogate, str) or type(surrogate) is SURROGATES.get(name)
@@ -83,13 +83,13 @@ class DualRun:
         self.shares = problem.shares
         others = problem.n_classes - 1
         self.k = min(solver.rivals_per_scan, others)
-        # Of these, all classes may have a part in H: where an example keeps them all, scans give
+        # Other surrogates may depend on all classes: if an example keeps them all, scans return
         # them all, and the gap closes.
         if surrogate_name(problem.surrogate) not in HINGES and others <= solver.max_rivals:
             self.k = others
         self.most = self._affordable()
         self.index, epsilon = problem.rivals, solver.epsilon
-        if type(self.index) is CertifiedRivals:  # others may answer as they like
+        if type(self.index) is CertifiedRivals:  # subclasses may answer differently
             self.index, epsilon = None, self.index.epsilon
         elif type(self.index) is ExactRivals:
             self.index, epsilon = None, 0.0
@@ -112,11 +112,11 @@ class DualRun:
         )
 
     def _weights_kept(self, rivals: int) -> int:
-        """Weights at most, of examples with so many rivals."""
+        """Maximum number of weights if each example has so many rivals."""
         return int(self.rows[0][-1]) * (1 + rivals)
 
     def _affordable(self) -> int:
-        """Rivals that an example may keep; refuse what would take too much memory for one."""
+        """Rivals per example that fit in memory; raise ValueError if one does not."""
         most = min(self.solver.max_rivals, self.problem.n_classes - 1)
 
         def size(rivals: int) -> float:
@@ -139,11 +139,11 @@ class DualRun:
         return max(rivals for rivals in range(1, most + 1) if size(rivals) <= limit)
 
     def begin(self) -> None:
-        """Find the first rivals, under class means."""
+        """Find the first rivals with class means as weights."""
         X, y, C = self.problem.X, self.problem.y, self.problem.n_classes
         means = Postings.from_matrix(class_means(X, y, C, self.shares, PRUNE).T)
         ids, scores, _, _ = means.top(X, self.k, exclude=y, n_jobs=self.problem.n_jobs)
-        # Classes that share nothing with the example are no rivals of it.
+        # Classes without a feature of the example are not its rivals.
         self.ascent.renew(ids, (scores != 0).astype(np.int8))
 
     def step(self) -> dict[str, Any]:
@@ -159,7 +159,7 @@ class DualRun:
         still = max(STILL_OF_GAP * (FIRST_EPSILON if last is None else last), 1e-7)
         for inner in range(self.solver.inner):
             rng = np.random.default_rng([problem.seed, number, inner])
-            # Examples of a class share weights: one after the other, they find them in the cache.
+            # Consecutive examples of a class use the same weights, which stay in the cache.
             order = np.argsort(rng.permutation(problem.n_classes)[problem.y], kind="stable")
             for first in range(0, self.n, EXAMPLES_PER_CALL):
                 end = min(first + EXAMPLES_PER_CALL, self.n)
@@ -174,7 +174,7 @@ class DualRun:
             )
         alpha = problem.alpha
         dual = alpha * (self.ascent.terms() - squares / 2)
-        # An example without a share needs no term.
+        # Examples with share 0 have no term.
         upper[self.shares == 0] = known[self.shares == 0] = 0
         bound = alpha / 2 * squares + float(self.shares @ upper)
         primal = epsilon = gap = None
@@ -193,7 +193,7 @@ class DualRun:
         }
         self.history.append(record)
         self.ascent.renew(ids, wanted)
-        # What forgotten rivals leave behind is dropped before it takes more than was estimated.
+        # Drop the weights of forgotten rivals before they take more memory than estimated.
         if kept > self._weights_kept(self.most):
             self.rebuild()
         if self.given is None and gap is not None:
@@ -201,7 +201,7 @@ class DualRun:
         return record
 
     def scan(self, number: int) -> tuple[Any, ...]:
-        """Look for rivals at the present weights.
+        """Find rivals at the current weights.
 
         Parameters
         ----------
@@ -211,13 +211,13 @@ class DualRun:
         Returns
         -------
         ids, scores, slack : ndarray
-            As :meth:`DualAscent.certify` takes them.
+            Arguments of :meth:`DualAscent.certify`.
         entries : int
             Weights read.
         squares : float
-            Their sum over all weights.
+            Sum of the squares of all weights.
         kept : int
-            Weights that are not zero.
+            Number of non-zero weights.
         """
         problem = self.problem
         cut = 0.0 if self.index is not None else self.epsilon / self.length
@@ -244,7 +244,7 @@ class DualRun:
         return ids, scores, slack, entries, squares, kept
 
     def certify(self, ids: Any, scores: Any, slack: Any) -> tuple[Any, ...]:
-        """Bound H of all examples by what a scan gave.
+        """Bound H of all examples from the result of a scan.
 
         Parameters
         ----------
@@ -255,9 +255,9 @@ class DualRun:
         ids : ndarray
             As given.
         known, upper : ndarray of shape (n,)
-            H on these rivals, and the most that it can be.
+            H on these rivals, and an upper bound of H.
         wanted : ndarray of int8
-            Which of the rivals would gain a dual variable.
+            Marks the rivals that would gain a dual variable.
         """
         known, upper = np.empty(self.n), np.empty(self.n)
         wanted, of_best = np.empty(ids.shape, np.int8), self.index is not None
@@ -269,14 +269,14 @@ class DualRun:
         return ids, known, upper, wanted
 
     def rebuild(self) -> None:
-        """Make the table anew from the dual variables."""
+        """Rebuild the table from the dual variables."""
         caches = self.ascent.starts, self.ascent.rivals, self.ascent.variables
         self._restart()
         self.ascent.keep(*caches)
         self.ascent.fill_table()
 
     def reason(self) -> str:
-        """Return whether the gap is small enough.
+        """Return "tol" if the gap is small enough.
 
         Returns
         -------
@@ -303,7 +303,7 @@ class DualRun:
         return self._postings(*self.table.freeze(0.0)[:3])
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return what a checkpoint keeps.
+        """Return the content of a checkpoint.
 
         Returns
         -------
@@ -325,7 +325,7 @@ class DualRun:
         }
 
     def resume(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        """Go on from what a checkpoint kept.
+        """Resume from the content of a checkpoint.
 
         Parameters
         ----------

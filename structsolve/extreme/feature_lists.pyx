@@ -43,17 +43,17 @@ cdef inline void settle(const float* gain, int32_t* queue, Py_ssize_t size,
 
 
 cdef class Space:
-    """What a thread needs to score rows with some FeatureLists.
+    """Working memory of a thread for scoring rows with FeatureLists.
 
     Parameters
     ----------
     lists : FeatureLists
     k : int
-        Most classes that are asked for.
+        Maximum number of classes to return.
     longest : int
-        Most features of a row.
+        Maximum number of features per row.
     n_rows : int
-        Rows that are asked for in all.
+        Total number of rows.
     """
 
     def __init__(self, FeatureLists lists not None, Py_ssize_t k, Py_ssize_t longest,
@@ -300,7 +300,7 @@ cdef class FeatureLists:
         return entries
 
     def top(self, X, k, epsilon=0.0, exclude=None, n_jobs=1):
-        """Return the best classes of every row.
+        """Return the best classes of each row.
 
         Parameters
         ----------
@@ -309,17 +309,17 @@ cdef class FeatureLists:
         k : int
             Number of classes, at least 1.
         epsilon : float, default=0.0
-            How much a class that is not returned may be ahead of the k-th that is.  The scan of a
-            row ends early once that is certain; with 0, once the answer is that of a whole scan.
+            Largest amount by which an omitted class may exceed the k-th returned one.  The scan of
+            a row ends early once this is certain; with 0, once the answer equals a full scan's.
         exclude : ndarray of int32 of shape (n,), optional
-            A class of each row that is left out, -1 for none.
+            A class to exclude for each row, -1 for none.
         n_jobs : int, default=1
-            Threads; the answer is the same for any number.
+            Threads; results do not depend on it.
 
         Returns
         -------
         ids : ndarray of int32 of shape (n, k)
-            Best first, of equal scores the lowest class; -1 where there are fewer than k.
+            Best first, ties by class number; -1 where there are fewer than k.
         scores : ndarray of float32 of shape (n, k)
             Sums of float32, in the order of the features where a row was read in full; -inf where
             there are fewer than k.

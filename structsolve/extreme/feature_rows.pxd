@@ -1,4 +1,4 @@
-# Weights that grow in training; not part of the C interface.
+# Growing weights for training; not part of the C interface.
 from libc.stdint cimport int32_t
 
 from .feature_lists cimport FeatureLists
@@ -7,7 +7,7 @@ from .list_loops cimport FeatureList
 
 cdef struct Row:
     char* block             # room_for(size) classes, then as many weights; NULL where empty
-    int32_t size, updates   # weights; updates that wait for this feature
+    int32_t size, updates   # number of weights; pending updates of this feature
     float low, high         # bounds of the weights, and 0
 
 
@@ -15,8 +15,8 @@ cdef class FeatureRows(FeatureLists):
     cdef Row* _rows
     cdef double _squares    # sum of the squared weights, the factor not in it
     cdef readonly Py_ssize_t nnz
-    # Adds values (the factor divided out) to the weights of a feature for n rising classes; both
-    # arrays are used up.  -1 and MemoryError where there is no room for them.
+    # Adds values (divided by the factor) to the weights of a feature for n ascending classes;
+    # overwrites both arrays.  Raises MemoryError if out of memory.
     cdef int add_list(self, Py_ssize_t f, Py_ssize_t n, int32_t* classes,
                       float* values) except -1 nogil
     cdef int resize(self, Row* row, Py_ssize_t size) except -1 nogil
@@ -25,5 +25,5 @@ cdef class FeatureRows(FeatureLists):
     cdef void fold(self) noexcept nogil
 
 
-# Weights that a list of so many has room for.
+# Capacity of a list of `size` weights.
 cdef Py_ssize_t room_for(Py_ssize_t size) noexcept nogil

@@ -1,4 +1,4 @@
-"""Weights of very many classes while they are trained: lists by feature that grow."""
+"""Weights of very many classes in training: growing lists by feature."""
 
 import numpy as np
 
@@ -13,16 +13,16 @@ from .feature_lists import checked_rows, flat
 from .list_loops cimport FeatureList
 from .postings cimport Postings
 
-# Entries of rows that are sorted by feature at a time, by add_rows: 16 MB.
+# Entries that add_rows sorts by feature at a time: 16 MB.
 cdef enum:
     AT_A_TIME = 1 << 20
 
-# Stored weights are the true ones divided by a factor within these, so that none overflows.
+# Stored weights are divided by a factor in this range, so that none overflows.
 cdef double LEAST = 1e-6, MOST = 1e6
 
 
 cdef Py_ssize_t room_for(Py_ssize_t size) noexcept nogil:
-    # Up to 15, just as many; then at most an eighth more.
+    # Exact up to 15, then at most an eighth more.
     cdef Py_ssize_t step = 1
     while size >= 16 * step:
         step *= 2
@@ -40,26 +40,26 @@ cdef inline float* weights_of(const Row* row) noexcept nogil:
 cdef class FeatureRows(FeatureLists):
     """Weights by feature that grow: each feature has a sorted list of classes and their weights.
 
-    A list has room for at most an eighth more than it holds: 9 bytes a weight, and 24 bytes a
-    feature, whatever is added or cut.  Changes of many classes are best made by one call.
+    A list reserves at most an eighth more than it holds, so memory stays within 9 bytes per weight
+    and 24 bytes per feature.  Change many classes in one call for speed.
 
     Parameters
     ----------
     n_features, n_classes : int
     intercept : ndarray of float32 of shape (n_classes,), optional
-        Scores of a row without features; it stays as it is.
+        Scores of a row without features; not changed.
 
     Attributes
     ----------
     n_features, n_classes, nnz, nbytes : int
-        Features, classes, weights kept, and the bytes that they take.
+        Numbers of features, classes and stored weights, and the bytes of the weights.
 
     Raises
     ------
     ValueError
-        For sizes of less than 1 or beyond 32 bits.
+        If a size is less than 1 or exceeds 32 bits.
     MemoryError
-        When there is none for so many features.
+        If there is no memory for this number of features.
 
     Examples
     --------
@@ -152,7 +152,7 @@ cdef class FeatureRows(FeatureLists):
         cdef float* weights = weights_of(row)
         cdef Py_ssize_t j, k, size = row.size, first = 0, step, missing = 0, place
         cdef double old
-        # Add to those that are there: a search that goes on from the last place, by doubled steps.
+        # Add to stored weights; each search starts at the last place and doubles its steps.
         for k in range(n):
             step = 1
             while first + step < size and own[first + step] <= classes[k]:
@@ -190,7 +190,7 @@ cdef class FeatureRows(FeatureLists):
         return 0
 
     cdef void measure(self, Row* row) noexcept nogil:
-        """Find the range of a list again, and add its squares."""
+        """Recompute the range of a list, and add its squares."""
         cdef Py_ssize_t j
         cdef float* weights = weights_of(row)
         row.low, row.high = 0, 0
@@ -200,7 +200,7 @@ cdef class FeatureRows(FeatureLists):
             self._squares += <double>weights[j] * weights[j]
 
     cdef void fold(self) noexcept nogil:
-        """Multiply the weights with the factor, which is 1 then."""
+        """Multiply the weights by the factor and reset it to 1."""
         cdef Py_ssize_t f, j
         cdef float* weights
         self._squares = 0
@@ -217,7 +217,7 @@ cdef class FeatureRows(FeatureLists):
         Parameters
         ----------
         X : csr_matrix of float32 of shape (n, n_features)
-            Columns sorted within rows, none twice.
+            Columns sorted within rows, without duplicates.
         rows : ndarray of int64 of shape (m,)
         classes : ndarray of int32 of shape (m,)
         factors : ndarray of float64 of shape (m,)
@@ -226,9 +226,9 @@ cdef class FeatureRows(FeatureLists):
         Raises
         ------
         ValueError
-            When an argument does not fit; it is named.
+            If an argument does not fit; names it.
         MemoryError
-            When there is none for the new weights; some of the rows are added then.
+            If there is no memory for the new weights; some rows may then be added already.
         """
         X_arrays = checked_rows(X, self.n_features)
         rows, classes = flat(rows, np.int64, "rows"), flat(classes, np.int32, "classes")
@@ -244,7 +244,7 @@ cdef class FeatureRows(FeatureLists):
             raise ValueError("factors: found NaN or infinity, expected finite numbers")
         if not len(rows):
             return
-        # By class, so that those of each feature rise; as many at a time as memory is for.
+        # Sort by class, so that each feature's classes ascend; split to limit memory.
         order = np.argsort(classes, kind="stable")
         rows, classes, factors = rows[order], classes[order], factors[order]
         ends = np.cumsum(X_arrays[0][rows + 1] - X_arrays[0][rows])
@@ -280,9 +280,9 @@ cdef class FeatureRows(FeatureLists):
             for k in range(n_touched):
                 begin[k] = place
                 place += self._rows[touched[k]].updates
-                # From now on: which of the features touched this is, with a minus.
+                # From here on: minus the index of the touched feature, minus 1.
                 self._rows[touched[k]].updates = <int32_t>(-k - 1)
-            # What each feature is given comes in the order of the classes; equal ones are added.
+            # Each feature's updates come in class order; updates of the same class are added up.
             for j in range(row.shape[0]):
                 for k in range(start[row[j]], start[row[j] + 1]):
                     q = -self._rows[column[k]].updates - 1
@@ -304,7 +304,7 @@ cdef class FeatureRows(FeatureLists):
                 self.add_list(touched[k], size, &to_class[first], &to_add[first])
 
     def shrink(self, double factor):
-        """Multiply all weights with a factor; nothing is read.
+        """Multiply all weights by a factor, without reading them.
 
         Parameters
         ----------
@@ -323,10 +323,10 @@ cdef class FeatureRows(FeatureLists):
                 self.fold()
 
     def soft_threshold(self, classes, double cut):
-        """Move the weights of some classes towards zero; those that reach it are kept no more.
+        """Move the weights of some classes towards zero, and drop weights that reach it.
 
-        All weights are looked at: per-class lists of features would take more than 12 bytes a
-        weight.
+        The call reads all weights, because per-class lists of features would take more than 12
+        bytes per weight.
 
         Parameters
         ----------
@@ -367,11 +367,11 @@ cdef class FeatureRows(FeatureLists):
                 self.measure(row)
 
     def norm2(self):
-        """Return the squared norm of all weights, kept up with each change."""
+        """Return the squared norm of all weights, which is updated with each change."""
         return max(self._squares, 0.0) * self.factor**2
 
     def freeze(self):
-        """Return the weights as they are; zeros are left out.
+        """Return the current weights without zeros.
 
         Returns
         -------
@@ -381,7 +381,7 @@ cdef class FeatureRows(FeatureLists):
         Raises
         ------
         ValueError
-            When a weight is beyond float32.
+            If a weight exceeds float32.
         """
         starts = np.zeros(self.n_features + 1, np.int64)
         classes, weights = np.empty(self.nnz, np.int32), np.empty(self.nnz, np.float32)
@@ -404,7 +404,7 @@ cdef class FeatureRows(FeatureLists):
 
     @staticmethod
     def from_postings(Postings postings not None):
-        """Return weights that begin as others are.
+        """Return growing weights with the same values.
 
         Parameters
         ----------
@@ -418,7 +418,7 @@ cdef class FeatureRows(FeatureLists):
             postings.n_features, postings.n_classes, postings.intercept
         )
         cdef const int64_t[::1] start = postings.indptr
-        # Copies, which are used up.
+        # Copies, which add_list overwrites.
         cdef int32_t[::1] number = np.append(postings.classes, np.int32(0))
         cdef float[::1] weight = np.append(postings.weights.astype(np.float32), np.float32(0))
         cdef Py_ssize_t f

@@ -1,4 +1,4 @@
-"""Rivals by a navigable small-world graph (Malkov et al. 2014), of the library nmslib."""
+"""Rivals by a navigable small-world graph (Malkov et al. 2014) from the library nmslib."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ if TYPE_CHECKING:
 
 
 class GraphRivals(RivalIndex):
-    """Classes met on a walk through a graph of classes, scored exactly; needs nmslib.
+    """Find classes on a walk through a graph of classes and score them exactly; needs nmslib.
 
-    The graph is made of the weights at :meth:`start`, which solvers call once a pass, and again
-    when a share of the classes has changed.  In between its classes are candidates: their scores
-    are those of the weights as they are.
+    The graph is built from the weights at :meth:`start`, which solvers call once a pass, and again
+    when a share of the classes has changed.  In between, the graph may be out of date, but scores
+    use the current weights.
 
     Parameters
     ----------
     neighbors : int, default=10
-        Edges of a new class.
+        Edges of each added class.
     walk : int, default=100
-        Classes kept on a walk ("ef"), and at most scored exactly.
+        Classes kept on a walk ("ef"); at most these are scored exactly.
     rebuild : float, default=0.5
-        Share of classes that change before the graph is made anew; 1 leaves it for a whole pass.
+        Share of changed classes at which the graph is rebuilt; 1 rebuilds once all have changed.
 
     Notes
     -----
-    There is no bound: bounds are inf.
+    The errors are not bounded: bounds are inf.
 
     Examples
     --------
@@ -49,7 +49,7 @@ class GraphRivals(RivalIndex):
         self.rebuild = rebuild
 
     def check(self) -> None:
-        """Raise ValueError for settings that make no sense."""
+        """Raise ValueError for invalid settings."""
         check_count("neighbors", self.neighbors)
         check_count("walk", self.walk)
         number = isinstance(self.rebuild, (int, float)) and not isinstance(self.rebuild, bool)
@@ -57,16 +57,16 @@ class GraphRivals(RivalIndex):
             raise ValueError(f"rebuild is {self.rebuild!r}, expected a number above 0, at most 1")
 
     def memory(self, n_features: int, n_classes: int) -> int:
-        """Return the bytes of the edges; the copy of the weights is beside them."""
+        """Return the bytes of the edges, without the copy of the weights."""
         return 16 * self.neighbors * n_classes
 
     def start(self, weights: Any, seed: int = 0, n_jobs: int = 1) -> None:
-        """Make the graph; see :meth:`RivalIndex.start`.
+        """Build the graph; see :meth:`RivalIndex.start`.
 
         Raises
         ------
         ImportError
-            When nmslib is not installed, with the command that installs it.
+            If nmslib is not installed; the message has the install command.
         """
         super().start(weights, seed, n_jobs)
         self._library = _nmslib()
@@ -77,7 +77,7 @@ class GraphRivals(RivalIndex):
         n_classes = self._weights.n_classes
         rows = class_rows(self._weights, np.arange(n_classes))
         self._stale[:] = False
-        # Classes without weights score zero with every row: no edge would lead to the others.
+        # Classes without weights score zero for every row: no edge would lead to other classes.
         self._in_graph = np.flatnonzero(np.diff(rows.indptr)).astype(np.int32)
         self._graph = None
         if len(self._in_graph) < 2:
@@ -87,19 +87,19 @@ class GraphRivals(RivalIndex):
             method="sw-graph", space="negdotprod_sparse_fast", data_type=kind
         )
         self._graph.addDataPointBatch(rows[self._in_graph], ids=self._in_graph)
-        # Each of several threads would make another graph.
+        # Several threads would build a different graph.
         settings = {"NN": self.neighbors, "efConstruction": self.walk, "indexThreadQty": 1}
         self._graph.createIndex(settings, print_progress=False)
         self._graph.setQueryTimeParams({"efSearch": self.walk})
 
     def changed(self, classes: np.ndarray) -> None:
-        """Count the classes that changed; see :meth:`RivalIndex.changed`."""
+        """Mark classes as changed; see :meth:`RivalIndex.changed`."""
         self._stale[classes] = True
 
     def rivals(
         self, X: sparse.csr_matrix, exclude: np.ndarray, k: int, epsilon: float | None = None
     ) -> Answer:
-        """Return the best classes that a walk meets; see :meth:`RivalIndex.rivals`."""
+        """Return the best classes that a walk visits; see :meth:`RivalIndex.rivals`."""
         n_classes = self._weights.n_classes
         if self._stale.sum() >= self.rebuild * n_classes:
             self._build()
@@ -110,7 +110,7 @@ class GraphRivals(RivalIndex):
             answers = self._graph.knnQueryBatch(X[asked], k=m, num_threads=self._n_jobs)
             for i, (classes, _) in zip(asked, answers):
                 ids[i, : len(classes)] = classes
-        # The first classes stand in where a walk meets too few.
+        # The first classes fill up when a walk visits too few.
         spare = np.arange(min(k + 1, n_classes), dtype=np.int32)
         known = (ids[:, :m, None] == spare).any(1)
         ids[:, m : m + len(spare)] = np.where(known, -1, spare)

@@ -1,4 +1,4 @@
-"""Surrogates on the scores of the true class and of k rivals: ordinary ones, of k + 1 classes."""
+"""Surrogates on the scores of the true class and k rivals, as problems of k + 1 classes."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from ..utils.params import check_types
 
 
 class KRivals:
-    """Values and subgradients of a surrogate, where only the true class and rivals have scores.
+    """Values and subgradients of a surrogate on the scores of the true class and its rivals.
 
     Parameters
     ----------
     surrogate : str or object
-        "margin" and "squared-hinge" look at the best rival alone; any other surrogate of the
-        package, as a name or an object, at all of them.
+        "margin" and "squared-hinge" use the best rival only; other surrogates of the package,
+        given by name or as an object, use all rivals.
 
     Raises
     ------
     ValueError, TypeError
-        For what is no surrogate.
+        If the argument is not a surrogate.
 
     Examples
     --------
@@ -45,7 +45,7 @@ class KRivals:
             default().check_object("surrogates", surrogate, "bind", "an object with bind()")
             check_types(surrogate, f"surrogate {getattr(surrogate, 'name', '')!r}: ")
         if getattr(surrogate, "warm_start", False):
-            # Searches that go on from the row before would make an answer depend on it.
+            # A search that starts from the previous row's answer would depend on that row.
             surrogate = copy.copy(surrogate)
             surrogate.warm_start = False
         self.surrogate = surrogate
@@ -53,7 +53,7 @@ class KRivals:
         self._bound: dict[int, Any] = {}
 
     def evaluate(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return values of the surrogate and what a step adds to each class.
+        """Return values of the surrogate and the step for each class.
 
         Parameters
         ----------
@@ -65,7 +65,7 @@ class KRivals:
         values : ndarray of float64 of shape (n,)
             At least the surrogate of these classes.
         steps : ndarray of float64 of shape (n, k + 1)
-            Minus a subgradient by the scores.
+            Negative subgradient with respect to the scores.
         """
         scores = np.asarray(scores, dtype=np.float64)
         if self.name in ("margin", "squared-hinge"):

@@ -1,21 +1,21 @@
-# The list of weights of a feature, and the loops over one.  Not part of the C interface.
+# The list of a feature's weights, and loops over it.  Not part of the C interface.
 from libc.stdint cimport int32_t, uint16_t, uint32_t
 from libc.string cimport memcpy
 
 
 cdef struct FeatureList:
-    const int32_t* classes  # rising; NULL: a weight for each class
+    const int32_t* classes  # ascending; NULL: a weight for each class
     const void* weights     # float, or 16 bits each
     bint half
-    Py_ssize_t size         # weights that are read
-    Py_ssize_t kept         # weights that are not left at zero
-    float low, high         # bounds of all classes' weights; those not in the list have 0
+    Py_ssize_t size         # number of weights to read
+    Py_ssize_t kept         # number of stored weights
+    float low, high         # bounds of all classes' weights; missing classes have 0
 
 
 cdef inline float from_half(unsigned short bits) noexcept nogil:
-    """The half-precision number of these bits."""
-    # Float32 has all half-precision numbers: the exponent's bias differs, and small ones are
-    # multiples of 2^-24 there.
+    """Convert the bits of a half-precision number to float."""
+    # Float32 represents all half-precision numbers: the exponent's bias differs, and subnormals
+    # are multiples of 2^-24.
     cdef uint32_t low = bits & 0x7FFF, sign = <uint32_t>(bits & 0x8000) << 16, whole
     cdef float x
     if low < 0x400:
@@ -59,7 +59,7 @@ cdef inline void add_list(const FeatureList* own, float x, float* score) noexcep
 
 cdef inline void add_chosen(const FeatureList* own, float x, Py_ssize_t n, const int32_t* classes,
                             float* score) noexcept nogil:
-    """score[j] += x * weight for classes[j], by a search in the list."""
+    """score[j] += x * weight of classes[j], by a search in the list."""
     cdef Py_ssize_t j, first, left, middle
     if own.size == 0:
         return
@@ -69,7 +69,7 @@ cdef inline void add_chosen(const FeatureList* own, float x, Py_ssize_t n, const
         return
     for j in range(n):
         first, left = 0, own.size
-        while left > 1:         # without a branch to foretell: searches of several classes overlap
+        while left > 1:         # branch-free, so that searches of several classes overlap
             middle = left // 2
             first += middle if own.classes[first + middle] <= classes[j] else 0
             left -= middle

@@ -1,4 +1,4 @@
-"""Rivals by locality-sensitive hashes: SimpleLSH (Neyshabur, Srebro 2015), as MEMOIR uses it."""
+"""Rivals by locality-sensitive hashes: SimpleLSH (Neyshabur, Srebro 2015), as in MEMOIR."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from ..utils.parallel import over_examples
 from ._lsh import nearest, packed
 from .rivals import Answer, RivalIndex, best_of, check_count
 
-#: Separates the stream of projections from others of the same seed.
+#: Separates the random stream of projections from others with the same seed.
 PROJECTIONS = 3
 MOST_BITS = 1024
 
 
 class LSHRivals(RivalIndex):
-    """Classes whose hash differs from that of the row in the fewest bits, scored exactly.
+    """Classes whose hashes differ from the row's hash in the fewest bits, scored exactly.
 
     With M the largest norm of a class, weights w become ``(w / M, sqrt(1 - |w|^2 / M^2))`` and a
-    row x ``(x / |x|, 0)``: both of length one, with the angle ordered as the score is.  A hash has
-    the signs of Gaussian projections; one bit agrees with probability ``1 - arccos(S) / pi``, S the
-    cosine (equation (9) of MEMOIR prints cos).
+    row x becomes ``(x / |x|, 0)``.  Both have length one, and smaller angles mean higher scores.  A
+    hash consists of the signs of Gaussian projections; a bit agrees with probability
+    ``1 - arccos(S) / pi``, where S is the cosine (equation (9) of MEMOIR prints cos).
 
     Parameters
     ----------
     bits : int, default=64
-        Projections, 1 to 1024.
+        Number of projections, 1 to 1024.
     candidates : int, default=100
-        Classes nearest by hash that are scored exactly.
+        Number of classes with the nearest hashes, which are scored exactly.
 
     Notes
     -----
-    There is no bound that holds for a row: bounds are inf.  The projections take ``4 bits`` bytes
-    for each feature.  What a class projects to is kept: when a norm becomes the largest, other
-    hashes follow without a look at the weights.
+    The errors are not bounded: bounds are inf.  The projections take ``4 bits`` bytes per feature.
+    The projected classes are kept: when the largest norm changes, hashes are recomputed without
+    reading the weights.
 
     Examples
     --------
@@ -89,7 +89,7 @@ class LSHRivals(RivalIndex):
         rest = np.zeros(len(self._norms))
         if largest > 0:
             rest = np.sqrt(np.maximum(largest**2 - self._norms**2, 0))
-        # The sign of a projection is that of M times it.
+        # Multiplying a projection by M keeps its sign.
         turned = self._projected + rest[:, None].astype(np.float32) * self._directions[-1]
         self._codes = packed(turned)
 
@@ -113,13 +113,13 @@ class LSHRivals(RivalIndex):
 
 
 def class_rows(weights: Any, classes: np.ndarray) -> sparse.csr_matrix:
-    """Return the weights of some classes, a row for each.
+    """Return the weights of some classes, one row per class.
 
     Parameters
     ----------
     weights : Postings or FeatureRows
     classes : ndarray of int
-        Each once.
+        Without duplicates.
 
     Returns
     -------

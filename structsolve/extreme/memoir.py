@@ -14,56 +14,58 @@ if TYPE_CHECKING:
 
 
 class Memoir(ExtremeSolver):
-    """Algorithms 1 (l2) and 2 (l1) of MEMOIR, as printed or with the steps of a mean.
+    """Algorithms 1 (l2) and 2 (l1) of MEMOIR, with printed or averaged steps.
 
     Iteration t draws a batch b of examples with replacement (by their weights), freezes the
-    weights, asks an index for rivals, and steps by ``eta_t = eta0 / (1 + eta_step t)`` along the
-    subgradients.  l2: the weights shrink by ``1 - alpha eta_t`` before, and are scaled into a ball
-    behind.  l1: the classes R of the batch and of its rivals are cut by soft thresholds
-    ``(C / |R|) eta_t`` times alpha (printed) or alpha / 2 (the subgradient of the objective), which
-    makes up for those that no batch touches.
+    weights, gets rivals from an index, and steps by ``eta_t = eta0 / (1 + eta_step t)`` along the
+    subgradients.  l2: the weights shrink by ``1 - alpha eta_t`` before the step and are scaled into
+    a ball after it.  l1: soft thresholds ``(C / |R|) eta_t`` times alpha (printed) or alpha / 2
+    (the subgradient of the objective) apply to the classes R of the batch and its rivals.  The
+    factor ``C / |R|`` compensates for the other classes.
 
     Parameters
     ----------
     steps : {"mean", "printed"}, default="mean"
-        "printed": each example of a batch makes a step of eta_t, as printed; with alpha = 1 each
-        batch then wipes out those before.  "mean": steps are divided by ``|b|``.
+        "printed": each example of a batch makes a step of eta_t; with alpha = 1 each batch then
+        erases earlier ones.  "mean": steps are divided by ``|b|``.
     batch : "auto", int or float, default="auto"
-        Examples, or (float) times the root of the number of classes; "auto": 100.0, at most n.
+        Number of examples; a float is a factor of the square root of the number of classes.
+        "auto": 100.0, at most n.
     n_iter : int, optional
-        T; by default as many as ``max_iter`` passes over the data take.
+        T; by default the iterations of ``max_iter`` passes over the data.
     eta0, eta_step : float or "auto"
         "auto", printed: .1 and .02 (Table 4).  Means, l2: 1 / alpha and 1, which are the steps
         1 / (alpha (1 + t)) of Theorem 2.  Means, l1: ``.1 |b|`` and .02.
     ball : bool, default=True
-        l2: project on ``||W|| <= 1 / sqrt(alpha)``, of other surrogates than "margin"
-        ``sqrt(2 H(0) / alpha)``: the minimum is in it.
+        l2: project on ``||W|| <= 1 / sqrt(alpha)``, or ``sqrt(2 H(0) / alpha)`` for surrogates
+        other than "margin".  The ball contains the minimum.
     k : int, default=1
-        Rivals of an example that the surrogate looks at.
+        Rivals per example that the surrogate uses.
     averaging : bool, default=False
-        l2: return the mean of all iterates, for which there is a bound; takes twice the memory.
+        l2: return the mean of all iterates, which has a bound; takes twice the memory.
     primal_rows : int or None, default=1000
-        Rows, drawn once, on which a record estimates the primal; None for all: then it is a bound.
+        Rows, drawn once, for the estimate of the primal in records; with None, all rows, which
+        gives a bound.
     check_rows : int, default=10
-        How many of these a pass compares with a full scan, to catch a wrong bound of an index.
+        Rows per pass whose rivals are compared with a full scan, to detect wrong bounds.
 
     Notes
     -----
-    The primal is that of the true class and its k best rivals, with what an index may have missed
-    added to their scores: of "margin" and "squared-hinge", where one rival counts, that is the
-    objective over all classes or more; of other surrogates over all classes nothing is told.  Where
-    an index tells no bounds, the rows of the primal are scanned exactly.  "mean_epsilon" is what
-    the scores of rivals lacked in the mean over all draws.  There is no dual, and no gap that is
-    certain.  With ``averaging``, "margin" and the steps of Theorem 2 a record
-    has an "expected_gap", the mended bound of that theorem for the mean of T iterates: with R the
-    largest ``||x||``, D = ``||W_1|| + 1 / sqrt(alpha)`` and e the mean of what rivals may miss,
-    over all draws of batches ::
+    The primal uses the true class and its k best rivals; the index's bounds are added to their
+    scores.  For "margin" and "squared-hinge", which use one rival, it is at least the objective
+    over all classes; for other surrogates it is no bound of that objective.  If an index returns
+    infinite bounds, the rows of the primal are scanned exactly.  "mean_epsilon" is the mean bound
+    of the rivals' scores over all draws.  The solver computes no dual and no certain gap.  With
+    ``averaging``, "margin" and the steps of Theorem 2, a record has an "expected_gap": the
+    corrected bound of that theorem for the mean of T iterates.  With R the largest ``||x||``, D =
+    ``||W_1|| + 1 / sqrt(alpha)`` and e the mean bound over all draws of batches ::
 
         E F(mean) - F* <= [alpha (D^2 + ||W_1||^2 / 2) + R^2 sum_t eta_t] / T + e
 
-    The printed order (shrink, then step) is a proximal step of the penalty, so that only the hinge,
-    of subgradients of at most ``sqrt(2) R``, is in G; of the printed c = sqrt(alpha) + 2 + e, that
-    ought to be squared, nothing is needed.  Training ends at ``tol`` times the primal.
+    The printed order (shrink, then step) is a proximal step of the penalty.  So G contains only the
+    hinge, with subgradients of at most ``sqrt(2) R``; the printed c = sqrt(alpha) + 2 + e, which
+    should be squared, is not needed.  Training ends when the expected gap is at most ``tol`` times
+    the primal.
 
     Examples
     --------

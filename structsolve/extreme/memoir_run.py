@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 #: Bytes of a weight in training, and of its frozen copy between passes.
 BYTES_GROWING, BYTES_FROZEN = 12, 8
-# For the first step: weights of float32 have some room above it.
+# Maximum first step, well below the float32 limit.
 MOST_STEP = 1e30
 
 
 class MemoirRun:
-    """One training run: weights, what was drawn so far, and the records.
+    """State of a training run: weights, iteration count and records.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class MemoirRun:
         self.t, self.missed, self.seconds = 0, 0.0, 0.0
         self.weights = self._grown(problem.start)
         self.start_norm = math.sqrt(self.weights.norm2())
-        # S, the sum of iterates, is mass * W - behind: both change as W does, not all of S.
+        # The sum of iterates is mass * W - behind; each update changes few entries of both.
         self.behind = FeatureRows(self.n_features, problem.n_classes) if solver.averaging else None
         self.mass = 0.0
         self.answer: Postings | None = None
@@ -122,7 +122,7 @@ class MemoirRun:
         limit = self.problem.max_memory
         if limit is None:
             return
-        # What rows bring to their own classes, and what they take from rivals.
+        # Weights of the rows' own classes, and of their rivals.
         entries = self.X.nnz
         rivals = self.k * self.T * self.batch * entries / max(1, self.n)
         read = np.unique(self.X.indices).size
@@ -164,12 +164,12 @@ class MemoirRun:
         return np.minimum(np.searchsorted(self.cumulated, places, side="right"), self.n - 1)
 
     def one_pass(self) -> dict[str, Any]:
-        """Draw about as many examples as there are, step, and look at the objective.
+        """Draw about n examples, take steps, and compute the objective.
 
         Returns
         -------
         dict of str to object
-            The record, which is in the history as well.
+            The record, which is also in the history.
         """
         begun = time.perf_counter()
         self.index.start(self.weights, self.problem.seed, self.n_jobs)
@@ -178,7 +178,7 @@ class MemoirRun:
         for t in range(self.t + 1, last + 1):
             steps += self._iterate(t, check=t == last)
         entries, self.t = self.index.entries, last
-        # What is lazy is carried out, in every run: then one that goes on from a file is the same.
+        # Apply lazy updates in every run, so that a resumed run gives the same result.
         self.weights = FeatureRows.from_postings(self.weights.freeze())
         if self.behind is not None:
             self.behind = FeatureRows.from_postings(self.behind.freeze())
@@ -256,7 +256,7 @@ class MemoirRun:
         return self.solver.steps == "mean"
 
     def _primal(self, weights: Postings) -> tuple[float, float]:
-        """Return the objective on the sample, with what rivals may miss, and the norm."""
+        """Return the objective on the sample, with the rivals' bounds added, and the norm."""
         rows = self.sample
         X, y = rows_of(self.X, rows), self.y[rows]
         index = self.index
@@ -270,7 +270,7 @@ class MemoirRun:
         own = weights.scores(X, y[:, None])
         most = scores + bounds[:, None]
         if type(index) not in (ExactRivals, CertifiedRivals):
-            # Others bound the best rival alone: any behind it may score as much.
+            # Other indexes bound only the best rival; the others may score as high.
             told = np.setdiff1d(np.arange(len(rows)), unknown)
             most[told] = most[told, :1]
         values, _ = self.surrogate.evaluate(np.hstack([own, most]))
@@ -294,7 +294,7 @@ class MemoirRun:
         return (alpha * begin + float(square) * etas) / t + self.missed / (t * self.batch)
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return what a checkpoint holds.
+        """Return the content of a checkpoint.
 
         Returns
         -------
@@ -318,7 +318,7 @@ class MemoirRun:
         return meta, arrays
 
     def restore(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        """Go on from what :meth:`state` returned.
+        """Resume from the result of :meth:`state`.
 
         Parameters
         ----------
@@ -340,7 +340,7 @@ class MemoirRun:
         self.answer = self._frozen()
 
     def result(self) -> Postings:
-        """Return the weights behind the last record, or those so far where there is none.
+        """Return the weights of the last record, or the current weights before the first one.
 
         Returns
         -------
@@ -350,7 +350,7 @@ class MemoirRun:
 
 
 def rows_of(X: sparse.csr_matrix, rows: np.ndarray) -> sparse.csr_matrix:
-    """Return some rows; SciPy would convert all indices for the sake of a few.
+    """Return some rows, without SciPy's conversion of all indices.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The default solver for very many classes: a machine per class on its examples and its rivals'."""
+"""One machine per class, trained on its own examples and a few negatives."""
 
 from __future__ import annotations
 
@@ -20,62 +20,63 @@ if TYPE_CHECKING:
 
 # Settings that may be 0.
 FREE = ("prior", "bias", "intercept", "keep", "means")
-# Bytes of a pair, of an example's rival (number and score), and of a kept weight.
+# Bytes per pair, per rival of an example (number and score), and per kept weight.
 PAIR_BYTES, RIVAL_BYTES, WEIGHT_BYTES = 24, 8, 12
-# Costs of examples that float32 has numbers for are from TINY to this.
+# Range of costs in float32: TINY to HUGE.
 HUGE = 1e38
 
 
 class OneVsSome(ExtremeSolver):
-    """One machine per class, on its own examples and on those that take it for a rival.
+    """One machine per class, on its own examples and on the examples whose rival it is.
 
-    The strongest rivals of each example under class means of length one become its negatives: the
-    example is a negative of those classes' machines alone.  The objective is ``alpha / 2 sum_c
+    Class means of length one give the strongest rivals of each example.  The example is a negative
+    only for the machines of these classes.  The objective is ``alpha / 2 sum_c
     ||w_c - prior m_c||^2 + sum_i s_i sum_c v_ic loss(+-w_c . x_i)`` over the kept pairs, with the
     class means ``m_c``, the shares ``s_i`` of the examples and the weight ``v_ic`` of positives or
     negatives: divided by alpha, each class is a machine with ``C_i = s_i v / alpha``.
 
-    Machines know their rivals alone, and those of few examples hardly more than these say.  So when
-    they are solved, ``means / sqrt(1 + 2 n_c) m_c`` is added to the weights of each class, with its
-    number of examples ``n_c``: to those of large classes little.  With sample weights ``n_c`` is
-    the class's share of them times n.
+    Machines are trained against strong rivals only, and small classes have few examples.  So after
+    training, ``means / sqrt(1 + 2 n_c) m_c`` is added to the weights of each class, where ``n_c``
+    is its number of examples; large classes change little.  With sample weights, ``n_c`` is the
+    class's share of them times n.
 
-    Each round's record has the objective of the model over all kept pairs, after class means are
-    added and small weights left out, as ``primal``, and as ``dual`` what no machines are below:
-    ``gap`` is what the model has more than the best for these pairs, by design for the larger part.
-    ``machines_gap`` is that of the machines before, which are solved to a share of ``tol``;
-    ``pairs`` and ``visits`` count the pairs and the steps that were tried.
+    In each round's record, ``primal`` is the objective of the model over all kept pairs, after
+    class means are added and small weights dropped.  ``dual`` is a lower bound of the objective
+    for these pairs.  ``gap`` is their difference, which is mostly due to these two changes.
+    ``machines_gap`` is the gap before them; machines are solved to a precision proportional to
+    ``tol``.
+    ``pairs`` and ``visits`` count the pairs and the attempted steps.
 
-    A class without an example, as ``partial_fit`` may name them, has no class mean.  It is no
-    rival of anyone, so it has no weights: it scores 0 for every row.
+    A class without examples, possible with ``partial_fit``, has no class mean.  It is never a
+    rival and has no weights, so it scores 0 for every row.
 
     Parameters
     ----------
     loss : {"squared-hinge", "logistic"}, default="squared-hinge"
-        Where the problem's surrogate is "auto"; else that is the loss.
+        The loss if the problem's surrogate is "auto"; otherwise the surrogate is the loss.
     n_rivals : int, default=25
-        Negatives of each example that class means find.
+        Negatives of each example found with class means.
     epsilon : float, default=0.1
-        Error that the scan for them may make in each score, for rows of length one.
+        Largest error of a score in this scan, for rows of length one.
     n_sampled : int, default=0
-        More negatives of each example, drawn as often as their classes are frequent.
+        Additional negatives of each example, sampled by class frequency.
     rounds : int, default=1
-        Later rounds solve the machines again, on more negatives.
+        Later rounds solve the machines again with more negatives.
     n_mistakes : int, default=8
-        Negatives of each example that the model of the round before finds.
+        Negatives of each example found with the model of the previous round.
     prior : float, default=2
-        Length of the class means that weights are drawn to.
+        Length of the class means towards which weights are regularised.
     positive, negative : float, default=10
-        Weights of the losses of a class's own examples, and of the others.
+        Weights of the losses of positives and negatives.
     bias : float, default=0.5
         Value of a constant feature, whose weight is penalised like the others; 0 for none.
     intercept : float, default=0
-        Share of those weights that the model keeps.  Machines meet strong rivals alone in training,
-        all classes in prediction: without the constant they compare better.
+        Factor of the constant feature's weights in the model.  Training compares strong rivals
+        only, prediction all classes: scores without the constant compare better.
     keep : float, default=0.13
-        Weights of at most this size are left out of the model.
+        Weights of at most this size are dropped from the model.
     means : float, default=2
-        How much of the class means is added to the weights in the end; 0 for none.
+        Factor of the class means added to the weights at the end; 0 for none.
 
     Examples
     --------
@@ -129,8 +130,8 @@ class OneVsSome(ExtremeSolver):
     ) -> ExtremeResult:
         """Train; see :meth:`ExtremeSolver.fit`.
 
-        After Ctrl-C in the first round the model is that of the class means: machines of some
-        classes alone do not compare with them.
+        After Ctrl-C in the first round the model consists of the class means: scores of trained
+        machines are not comparable with those of class means.
         """
         self._check(problem)
         self.refuse_large(problem)
@@ -165,7 +166,7 @@ class OneVsSome(ExtremeSolver):
         return ExtremeResult(run.weights, run.history, reason, run.settings)
 
     def _check(self, problem: ExtremeProblem) -> None:
-        """Raise ValueError where an argument, or the problem, is none of this solver's."""
+        """Raise ValueError if an argument is invalid or the problem is not supported."""
         check_types(self, "OneVsSome: ")
         if self.loss not in LOSSES:
             raise ValueError(f"loss is {self.loss!r}, expected one of {list(LOSSES)}")
@@ -198,7 +199,7 @@ class OneVsSome(ExtremeSolver):
             )
 
     def refuse_large(self, problem: ExtremeProblem) -> None:
-        """Refuse what would take more memory than allowed, with the estimate.
+        """Raise an error if training would take more memory than allowed.
 
         Parameters
         ----------
@@ -207,12 +208,12 @@ class OneVsSome(ExtremeSolver):
         Raises
         ------
         ValueError
-            Naming the estimate and what to do.
+            With the estimate and advice.
         """
         n, nnz = len(problem.y), problem.X.nnz
         k = min(self.n_rivals, problem.n_classes - 1)
         k += self.n_sampled + self.n_mistakes * (self.rounds - 1)
-        # About a weight is kept for each number of X, and class means have one at most.
+        # About one weight is kept per non-zero of X, and at most one in the class means.
         size = float(n * (k + 1) * (PAIR_BYTES + RIVAL_BYTES) + 2 * WEIGHT_BYTES * nnz)
         size += effective_jobs(problem.n_jobs) * self._space(problem, k)
         advice = "use fewer n_rivals, or fewer features"
@@ -226,8 +227,8 @@ class OneVsSome(ExtremeSolver):
     def _space(self, problem: ExtremeProblem, k: int) -> float:
         """Bytes that a thread takes for the rows of the largest class.
 
-        Its negatives are known after the scan alone.  Taken as k times its own examples, the mean
-        over classes, but no more than there are rows.
+        Its number of negatives is unknown before the scan.  The estimate is k times its own
+        examples, the mean over classes, but at most n rows in total.
         """
         n, d = problem.X.shape
         pairs = int(min(n, (k + 1) * np.bincount(problem.y).max()))

@@ -1,4 +1,4 @@
-"""One training by one-vs-some: rounds of rivals, blocks of classes, the state of a checkpoint."""
+"""A run of one-vs-some: rounds of rivals, blocks of classes, the state of a checkpoint."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 # Non-zeros of rows per unit of work: over_examples hands out 20,000 units at a time.
 ENTRIES_PER_UNIT = 16
-# Between two of so many blocks of classes a checkpoint may be written.
+# Number of blocks of classes; checkpoints may be written between blocks.
 BLOCKS = 16
-# Entries of class means, which have length one, that are left out.
+# Entries of the normalised class means up to this size are dropped.
 PRUNE = 0.03
-# A machine is done when its gradient, in units of scores, is optimal to this many times tol.
+# A machine is done when its gradient, in units of scores, is optimal within ACCURACY * tol.
 ACCURACY = 30
-# Answers of an index of rivals that are compared with a full scan, in each round.
+# Answers of an index of rivals compared with a full scan, per round.
 CHECKED = 5
-# The least cost of an example that float32 has a number for.
+# The smallest cost of an example in float32.
 TINY = 1e-38
-# What a piece of trained classes holds: `Machines.train` returns these.
+# Arrays of a piece of trained classes, as returned by `Machines.train`.
 PIECE = ("sizes", "features", "weights", "intercepts", "figures")
 
 
@@ -59,7 +59,7 @@ class Run:
         self.weights = Postings.from_matrix(self.means.T.tocsr())
 
     def find(self) -> None:
-        """Find the rivals of a round: under class means first, then the model's mistakes."""
+        """Find the rivals of a round: with class means in the first, then with the model."""
         problem, solver = self.problem, self.solver
         if self.machines is None and not self.trained and self.rivals.shape[1] < self._wanted():
             k = solver.n_mistakes if self.history else solver.n_rivals
@@ -73,7 +73,7 @@ class Run:
         self._pair()
 
     def _wanted(self) -> int:
-        """Columns of rivals that the round needs."""
+        """Number of columns of rivals for this round."""
         solver, others = self.solver, self.problem.n_classes - 1
         first = min(solver.n_rivals, others) + solver.n_sampled
         return first + min(solver.n_mistakes, others) * len(self.history)
@@ -87,14 +87,14 @@ class Run:
         else:
             rivals, scores, bounds = self._ask(problem.rivals, k)
             self.entries = problem.rivals.entries
-        # Classes that share nothing with the example are no rivals of it.
+        # Classes without a feature of the example are not its rivals.
         rivals[scores == 0] = -1
         missed = float(bounds.mean())
         self.mean_epsilon = missed if np.isfinite(missed) else None
         return rivals
 
     def _ask(self, index: RivalIndex, k: int) -> Any:
-        """Ask an index for rivals; a few answers are compared with a full scan."""
+        """Query an index for rivals, and compare a few answers with a full scan."""
         X, y, seed = self.problem.X, self.problem.y, self.problem.seed
         index.start(self.weights, seed, self.problem.n_jobs)
         index.batch(len(self.history))
@@ -105,10 +105,10 @@ class Run:
         return np.array(answer[0]), *answer[1:]
 
     def _pair(self) -> None:
-        """Make the machines of the rivals that are known."""
+        """Create the machines for the known rivals."""
         problem, solver = self.problem, self.solver
         shares, C = problem.shares, problem.n_classes
-        # Examples of so little weight that float32 has no number for it take no part.
+        # Skip examples whose cost underflows float32.
         part = shares / problem.alpha * min(solver.positive, solver.negative) >= TINY
         begin, rows = pair_lists(problem.y, self.rivals, C, part.view(np.uint8))
         cost = (shares / problem.alpha).astype(np.float32)[rows]
@@ -138,7 +138,7 @@ class Run:
         self.blocks = ranges(np.concatenate([[0], np.cumsum(self.work)]), BLOCKS)
 
     def more(self) -> bool:
-        """Return whether classes of this round wait.
+        """Return whether this round has untrained classes.
 
         Returns
         -------
@@ -168,12 +168,12 @@ class Run:
         self.trained = end
 
     def close(self) -> dict[str, Any]:
-        """Take over the weights of a round.
+        """Store the weights of a round.
 
         Returns
         -------
         dict
-            Its record.
+            The record of the round.
         """
         problem, solver = self.problem, self.solver
         figures = np.vstack([piece[4] for piece in self.pieces]).sum(axis=0)
@@ -200,7 +200,7 @@ class Run:
         return record
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return what a checkpoint keeps.
+        """Return the content of a checkpoint.
 
         Returns
         -------
@@ -228,7 +228,7 @@ class Run:
         return meta, arrays
 
     def resume(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        """Go on from what a checkpoint kept.
+        """Resume from the content of a checkpoint.
 
         Parameters
         ----------
@@ -247,12 +247,12 @@ class Run:
 
 
 def assembled(pieces: list[Any], n_features: int, intercept: np.ndarray | None) -> Postings:
-    """Sort the classes' weights by feature, in 12 bytes a weight.
+    """Sort the classes' weights by feature, with 12 bytes per weight.
 
     Parameters
     ----------
     pieces : list of tuple
-        What :meth:`Machines.train` returns, class after class.  It is emptied.
+        Results of :meth:`Machines.train` in the order of classes.  The list is emptied.
     n_features : int
     intercept : ndarray of float32 of shape (C,), optional
 
@@ -264,7 +264,7 @@ def assembled(pieces: list[Any], n_features: int, intercept: np.ndarray | None) 
     for _, features, *_ in pieces:
         indptr[1:] += np.bincount(features, minlength=n_features)
     np.cumsum(indptr, out=indptr)
-    # Weights first: those of a piece are given up before room for the classes is made.
+    # Weights first: each piece's weights are freed before the classes are allocated.
     weights, place = np.empty(indptr[-1], np.float32), indptr[:-1].copy()
     lists = []
     while pieces:

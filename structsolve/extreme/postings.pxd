@@ -12,7 +12,7 @@ cdef class Postings(FeatureLists):
     cdef Py_ssize_t _width      # bytes of a weight
     cdef bint half
     cdef object _low_kept, _high_kept, _place_kept, _dense_kept
-    # Rows of weights for all classes, and which of them is a feature's (-1: none).
+    # Dense rows of weights, and the row of each feature (-1: none).
     cdef const int32_t* _place
     cdef const float* _dense
     cdef const float* _low

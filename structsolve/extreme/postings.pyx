@@ -1,4 +1,4 @@
-"""Weights of very many classes as they are predicted with, and stored: frozen lists by feature."""
+"""Frozen weights of very many classes, stored by feature, for prediction and files."""
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,14 +13,14 @@ from .list_loops cimport FeatureList, from_half
 
 
 cdef class Postings(FeatureLists):
-    """Weights by feature: for each one the classes that have a weight, and the weights.
+    """Weights by feature: for each feature, the classes with a weight, and the weights.
 
     Parameters
     ----------
     indptr : ndarray of int64 of shape (n_features + 1,)
-        Where the list of each feature begins, and the end.
+        Start of each feature's list, and the end.
     classes : ndarray of int32 of shape (nnz,)
-        Rising within a list.
+        Ascending within a list.
     weights : ndarray of float32 or float16 of shape (nnz,)
         Finite.
     n_classes : int
@@ -30,14 +30,14 @@ cdef class Postings(FeatureLists):
     Attributes
     ----------
     n_features, nnz, nbytes : int
-        Features, weights, and the bytes of all arrays.
+        Number of features, number of weights, and bytes of all arrays.
     indptr, classes, weights, n_classes, intercept
-        As given; nothing is copied, so that read-only memory maps may be passed.
+        The arguments, not copied, so they may be read-only memory maps.
 
     Raises
     ------
     ValueError
-        When the arrays do not fit each other, or hold NaN or infinity.
+        If the arrays do not match, or contain NaN or infinity.
 
     Examples
     --------
@@ -105,8 +105,8 @@ cdef class Postings(FeatureLists):
         self._lay_out()
 
     def _lay_out(self):
-        # Lists of a third of the classes or more are read several times faster as a row of all of
-        # them, which takes at most 1.5 times as much again.
+        # Lists of at least a third of the classes are also stored as dense rows, which are several
+        # times faster to read and take at most 1.5 times the memory of the list.
         counts = np.diff(self.indptr)
         frequent = np.flatnonzero(counts >= max(1, self.n_classes / 3))
         self._place, self._dense = NULL, NULL
@@ -124,11 +124,11 @@ cdef class Postings(FeatureLists):
         self._place, self._dense = &place[0], &dense[0, 0]
 
     cdef bint read(self, Py_ssize_t f, float* low, float* high) noexcept nogil:
-        """Find the range of a feature's weights; return False where the list is wrong."""
+        """Find the range of a feature's weights; return False if the list is invalid."""
         cdef Py_ssize_t j
         cdef int64_t before = -1
         cdef float w
-        # A class that is not in the list has the weight 0.
+        # Classes missing from the list have weight 0.
         cdef bint first = self._start[f + 1] - self._start[f] >= self.n_classes
         for j in range(self._start[f], self._start[f + 1]):
             w = self.entry(j)
@@ -144,7 +144,7 @@ cdef class Postings(FeatureLists):
         cdef uint16_t bits
         if self.half:
             bits = (<const uint16_t*>self._weight)[j]
-            # from_half() is for finite numbers.
+            # from_half() handles finite numbers only.
             return <float>(1e39) if bits & 0x7C00 == 0x7C00 else from_half(bits)
         return (<const float*>self._weight)[j]
 
@@ -179,7 +179,7 @@ cdef class Postings(FeatureLists):
 
     @staticmethod
     def from_matrix(matrix, intercept=None):
-        """Return the weights of a matrix; its zeros are left out.
+        """Return the weights of a matrix, without its zeros.
 
         Parameters
         ----------
@@ -195,7 +195,7 @@ cdef class Postings(FeatureLists):
         Raises
         ------
         ValueError
-            When the matrix is broken or holds what float32 does not.
+            If the matrix is invalid or exceeds the range of float32.
         """
         if not sp.issparse(matrix):
             raise ValueError(f"matrix: found {type(matrix).__name__}, expected a sparse matrix")
@@ -220,7 +220,7 @@ cdef class Postings(FeatureLists):
         )
 
     def pruned(self, double threshold):
-        """Return the weights of which the absolute value is above a threshold.
+        """Return the weights whose absolute value is above a threshold.
 
         Parameters
         ----------
@@ -270,7 +270,7 @@ cdef class Postings(FeatureLists):
         Raises
         ------
         ValueError
-            For another type, and for weights that float16 has no room for.
+            If the type is another one, or weights exceed float16.
         """
         if np.dtype(dtype) not in (np.dtype(np.float16), np.dtype(np.float32)):
             raise ValueError(f"dtype is {np.dtype(dtype)}, expected float16 or float32")

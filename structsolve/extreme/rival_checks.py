@@ -1,4 +1,4 @@
-"""Checks of an index's answers: their form always, their claims now and then."""
+"""Checks of an index's answers: shapes and ranges always, scores and bounds on samples."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .rivals import Answer, RivalIndex
 if TYPE_CHECKING:
     from scipy import sparse
 
-#: Scores are sums of float32: what two of them may differ by, for each unit of their size.
+#: Relative difference allowed between two float32 scores.
 ROUNDING = 1e-4
 
 
@@ -26,7 +26,7 @@ def ask_rivals(
     epsilon: float | None = None,
     examples: np.ndarray | None = None,
 ) -> Answer:
-    """Return the rivals of rows, as :meth:`RivalIndex.rivals` does, their form checked.
+    """Return the rivals of rows from :meth:`RivalIndex.rivals`, after checking their form.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def ask_rivals(
     k : int
     epsilon : float, optional
     examples : ndarray of int of shape (n,), optional
-        Numbers of the rows, for messages; by default they are counted from 0.
+        Numbers of the rows, for messages; by default counted from 0.
 
     Returns
     -------
@@ -49,7 +49,7 @@ def ask_rivals(
     Raises
     ------
     ValueError, TypeError
-        Naming the index, and the example, when the answer cannot be one.
+        If the answer is invalid; names the index and the example.
     """
     name = called(index)
     answer = index.rivals(X, exclude, k, epsilon)
@@ -103,25 +103,25 @@ def check_rivals(
     answer: Answer,
     examples: np.ndarray,
 ) -> None:
-    """Compare an answer with the best rivals of a full scan: solvers do it on a few rows a pass.
+    """Compare an answer with the best rivals of a full scan; solvers check a few rows per pass.
 
     Parameters
     ----------
     index : RivalIndex
     weights : Postings or FeatureRows
-        As they were when it answered.
+        The weights for which the index answered.
     X : csr_matrix of float32 of shape (n, n_features)
     exclude : ndarray of int32 of shape (n,)
     answer : tuple
-        What :func:`ask_rivals` returned.
+        The result of :func:`ask_rivals`.
     examples : ndarray of int of shape (n,)
         Numbers of the rows, for messages.
 
     Raises
     ------
     ValueError
-        Naming the index, its distribution where that is known, and the example, when a score is
-        not that of its class, or the best rival scores more than the bound allows.
+        If a score is wrong, or the best rival scores more than the bound allows.  Names the index,
+        its distribution if known, and the example.
     """
     ids, scores, bounds = answer
     true_scores = weights.scores(X, ids)
@@ -145,7 +145,7 @@ def check_rivals(
 
 
 def called(index: RivalIndex) -> str:
-    """Return how messages call an index: its name and where it comes from.
+    """Return an index's name and source for messages.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""Indexes of rivals: the classes that score best beside the true one, exactly or nearly.
+"""Indexes of rivals: the best-scoring classes other than the true one, exact or approximate.
 
-An index answers for a batch of rows at frozen weights, with a bound of what it may have missed.
-That bound keeps certificates of inexact margins: a rival within epsilon of the best gives an
+An index returns rivals for a batch of rows at frozen weights, and bounds their errors.  The bound
+keeps certificates valid with inexact margins: a rival within epsilon of the best gives an
 epsilon-subgradient, and ``(1 - mbar + epsilon)_+`` is at least the hinge of the exact margin.
 """
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 Answer = tuple[np.ndarray, np.ndarray, np.ndarray]
 
-#: Separates this stream of random numbers from those that a solver draws with the same seed.
+#: Separates this stream of random numbers from the solver's streams with the same seed.
 DRAWS_OF_RIVALS = 1
 
 
 class RivalIndex(Params):
-    """Finds rivals; subclasses have a ``name``, :meth:`rivals`, and perhaps the other methods.
+    """Finds rivals; subclasses need a ``name`` and :meth:`rivals`, other methods are optional.
 
     Constructor arguments are stored unmodified and checked in :meth:`check`.
 
@@ -36,7 +36,7 @@ class RivalIndex(Params):
     exact : bool
         Whether the first rival is always the best one.
     entries : int
-        Weights read in scans since the last :meth:`start`; 0 where an index does not count.
+        Weights read in scans since the last :meth:`start`; 0 if the index does not count them.
     """
 
     name: str = ""
@@ -44,10 +44,10 @@ class RivalIndex(Params):
     entries: int = 0
 
     def check(self) -> None:
-        """Raise ValueError where an argument of the constructor makes no sense."""
+        """Raise ValueError if an argument of the constructor is invalid."""
 
     def start(self, weights: Any, seed: int = 0, n_jobs: int = 1) -> None:
-        """Look at weights; later answers are for what they hold at the time of the call.
+        """Set the weights; each later call of :meth:`rivals` uses their values at that time.
 
         Parameters
         ----------
@@ -56,17 +56,17 @@ class RivalIndex(Params):
         seed : int, default=0
             Seed of all randomness.
         n_jobs : int, default=1
-            Threads; answers are the same for any number.
+            Threads; results do not depend on it.
         """
         self._weights, self._seed, self._n_jobs, self.entries = weights, seed, n_jobs, 0
 
     def batch(self, number: int) -> None:
-        """Learn the number of the batch whose rivals are asked for next.
+        """Set the number of the next batch.
 
         Parameters
         ----------
         number : int
-            Random draws depend on it and the seed alone, whatever came before.
+            Random draws depend on it and the seed only, not on earlier calls.
         """
 
     def rivals(
@@ -78,12 +78,12 @@ class RivalIndex(Params):
         ----------
         X : csr_matrix of float32 of shape (n, n_features)
         exclude : ndarray of int32 of shape (n,)
-            The class of each row that is none of its rivals; -1 for none.
+            The class of each row to exclude from its rivals; -1 for none.
         k : int
-            Rivals of a row, at most the number of other classes.
+            Rivals per row, at most the number of other classes.
         epsilon : float, optional
-            How far from the best the first one may be, where the index can choose; by default as
-            the index was made.
+            Largest error of the first rival's score, if the index supports it; by default the
+            index's own setting.
 
         Returns
         -------
@@ -92,21 +92,21 @@ class RivalIndex(Params):
         scores : ndarray of float32 of shape (n, k)
             Exact scores of these classes; -inf where there are no more.
         bounds : ndarray of float64 of shape (n,)
-            The best rival's score is at most ``scores[:, 0] + bounds``; inf where nothing is known.
+            The best rival's score is at most ``scores[:, 0] + bounds``; inf if unknown.
         """
         raise NotImplementedError
 
     def changed(self, classes: np.ndarray) -> None:
-        """Learn that weights of some classes are no longer what they were.
+        """Mark classes whose weights have changed.
 
         Parameters
         ----------
         classes : ndarray of int32
-            Each once.  A factor on all weights is no change.
+            Without duplicates.  A common factor on all weights is not a change.
         """
 
     def memory(self, n_features: int, n_classes: int) -> int:
-        """Return the bytes that the index takes beside the weights, before it does.
+        """Return the bytes that the index will take in addition to the weights.
 
         Parameters
         ----------
@@ -142,11 +142,11 @@ class ExactRivals(RivalIndex):
 
 
 class CertifiedRivals(RivalIndex):
-    """Rivals by a scan that leaves out features, within a bound that is known.
+    """Rivals by a scan that skips features, with a known bound.
 
-    The features whose weights differ most among the classes go in first.  What the others may
-    change is bounded by ``sum |x_f| (max_c w_cf - min_c w_cf)``: they are left out once they are
-    certain to raise no rival by more than epsilon.  The classes that it gives are scored in full.
+    The scan adds features whose weights differ most among the classes first.  The effect of the
+    others is at most ``sum |x_f| (max_c w_cf - min_c w_cf)``.  The scan skips them once they cannot
+    raise a rival by more than epsilon.  The returned scores are exact.
 
     Parameters
     ----------
@@ -182,14 +182,14 @@ class CertifiedRivals(RivalIndex):
 
 
 class RandomRivals(RivalIndex):
-    """Classes drawn uniformly, the best of them first; k = 1 is equation (2) of MEMOIR.
+    """Classes drawn uniformly, best first; k = 1 is equation (2) of MEMOIR.
 
-    Draws for a row depend on the seed, the batch and the row's place in it.
+    The draws for a row depend on the seed, the batch and the row's position in the batch.
 
     Parameters
     ----------
     k : int, default=1
-        Classes drawn for each row, without replacement; more where more rivals are asked for.
+        Classes drawn for each row, without replacement; more if a call requests more rivals.
 
     Examples
     --------
@@ -208,12 +208,12 @@ class RandomRivals(RivalIndex):
         check_count("k", self.k)
 
     def start(self, weights: Any, seed: int = 0, n_jobs: int = 1) -> None:
-        """Look at weights; see :meth:`RivalIndex.start`."""
+        """Set the weights; see :meth:`RivalIndex.start`."""
         super().start(weights, seed, n_jobs)
         self._batch = 0
 
     def batch(self, number: int) -> None:
-        """Learn the number of the next batch; see :meth:`RivalIndex.batch`."""
+        """Set the number of the next batch; see :meth:`RivalIndex.batch`."""
         self._batch = number
 
     def rivals(
@@ -247,13 +247,13 @@ def best_of(weights: Any, X: sparse.csr_matrix, ids: np.ndarray, k: int) -> tupl
     weights : Postings or FeatureRows
     X : csr_matrix of float32 of shape (n, n_features)
     ids : ndarray of int32 of shape (n, m)
-        -1 for none; no class twice in a row.
+        -1 for none; no duplicates within a row.
     k : int
 
     Returns
     -------
     ids : ndarray of int32 of shape (n, k)
-        Best first, of ties the lowest class; -1 where there are no more.
+        Best first, ties by class number; -1 where there are no more.
     scores : ndarray of float32 of shape (n, k)
     """
     n, m = ids.shape
@@ -272,8 +272,8 @@ def make_rivals(spec: Any) -> RivalIndex:
     Parameters
     ----------
     spec : str or RivalIndex
-        "exact", "certified:EPSILON", "random:K", "lsh:BITS", "graph", or a name that a plugin
-        brings, with its arguments.
+        "exact", "certified:EPSILON", "random:K", "lsh:BITS", "graph", or the name of a plugin's
+        index with its arguments.
 
     Returns
     -------
@@ -282,9 +282,9 @@ def make_rivals(spec: Any) -> RivalIndex:
     Raises
     ------
     ValueError
-        When the name is unknown or an argument makes no sense.
+        If the name is unknown or an argument is invalid.
     TypeError
-        For anything else than a name or an index.
+        If spec is neither a name nor an index.
 
     Examples
     --------

@@ -24,47 +24,47 @@ from .postings import Postings
 if TYPE_CHECKING:
     from ..solvers.checkpoint import Checkpoint
 
-# Rows of one native call: an interrupt takes effect between calls.
+# Rows per native call; interrupts take effect between calls.
 ROWS_PER_CALL = 4096
-# Bytes of a weight in a table, with its share of free places.
+# Bytes of a weight in a table, including free slots.
 TABLE_BYTES = 12
-# Rows on which the objective is computed in the end, and scores of them at a time.
+# Rows for the final objective, and the number of scores computed at a time.
 PRIMAL_ROWS, SCORES = 1000, 2**21
 
 
 class SampledSoftmax(ExtremeSolver):
     """Multinomial logistic regression (the surrogate "crf") by stochastic gradients.
 
-    Scores are those of a linear model over all classes, with an intercept fixed at the logarithm of
-    the class frequencies.  The gradient of a row is taken over the ``head`` of most frequent
-    classes, one block of the others drawn at random, whose parts count as many times as there are
-    blocks, and the row's own class.  Features in at least ``dense_from`` rows keep a weight for
-    every class; rarer ones keep a table of the classes that their rows' gradients reached, after
-    rounding: parts below ``rounding`` become it or zero, with the same mean.
+    The model is linear over all classes, with an intercept fixed at the logarithm of the class
+    frequencies.  The gradient of a row covers the ``head`` most frequent classes, the row's own
+    class, and one random block of the others, weighted by the number of blocks.  Features in at
+    least ``dense_from`` rows keep a weight for every class.  Rarer features keep a table of the
+    classes with non-zero rounded gradients: entries below ``rounding`` are rounded to it or to
+    zero, with the same mean.
 
-    No bound of the optimum is known: records have no dual and no gap, and as ``primal`` the mean of
-    the pass's sampled losses (``sampled_loss`` too).  The last one's is the objective, over all
-    classes, of the weights that are returned, on ``primal_rows`` rows: 1000 at most.  Few passes
-    from zero weights regularise by themselves; ``alpha`` shrinks the weights as in ``alpha / 2
-    ||W||^2``.
+    The solver computes no bound of the optimum: records have no dual and no gap.  ``primal`` and
+    ``sampled_loss`` are the mean of the pass's sampled losses.  In the last record, ``primal`` is
+    the objective of the returned weights over all classes, on ``primal_rows`` rows (at most 1000).
+    Few passes from zero weights regularise; ``alpha`` shrinks the weights as in
+    ``alpha / 2 ||W||^2``.
 
     Parameters
     ----------
     passes : int or None, default=5
-        Over the examples, at most the problem's ``max_iter``; None for as many.
+        Passes over the examples, at most the problem's ``max_iter``; None for ``max_iter``.
     rate, last_rate : float, default=4, 0.1
-        Step size of the first step and after the last; it falls linearly.  For rows of length one.
+        First and final step size, with a linear decrease, for rows of length one.
     head : int, default=128
     block : int, default=256
     whole : int, default=1024
-        Up to so many classes, the head holds all.
+        Up to this number of classes, the head holds all classes.
     dense_from : int, default=60
     rounding : float, default=0.3
-        0 for gradients as they are: slower, and of much more memory.
+        0 keeps exact gradients, which is slower and takes much more memory.
     batch : int, default=16
-        Rows whose gradients are taken at the same weights, so that threads can share them.
+        Rows whose gradients are computed at the same weights, so that threads can share them.
     keep : float, default=0.1
-        Weights of at most this size are left out of the model.
+        Weights of at most this size are dropped from the model.
 
     Examples
     --------
@@ -105,7 +105,7 @@ class SampledSoftmax(ExtremeSolver):
         self.keep = keep
 
     def check(self, problem: ExtremeProblem) -> None:
-        """Refuse arguments, and problems, that this solver does not know.
+        """Check the arguments and the problem.
 
         Parameters
         ----------
@@ -114,7 +114,7 @@ class SampledSoftmax(ExtremeSolver):
         Raises
         ------
         ValueError
-            Naming the argument, what was given and what is expected.
+            If an argument or the problem is not supported.
         """
         check_types(self, "SampledSoftmax: ")
         least = {"head": 1, "block": 1, "whole": 1, "dense_from": 1, "batch": 1, "keep": 0}
@@ -133,7 +133,7 @@ class SampledSoftmax(ExtremeSolver):
             raise ValueError(f"alpha is {problem.alpha!r}, expected a number of at least 0")
 
     def layout(self, n_classes: int) -> tuple[int, int, int]:
-        """Return how many classes the head and a block of the others have, and how many blocks.
+        """Return the sizes of the head and of a block, and the number of blocks.
 
         Parameters
         ----------
@@ -149,7 +149,7 @@ class SampledSoftmax(ExtremeSolver):
         return head, block, -(-tail // block) if tail else 0
 
     def refuse_large(self, problem: ExtremeProblem) -> None:
-        """Refuse what would take more memory than allowed, with the estimate.
+        """Raise an error if training would take more memory than allowed.
 
         Parameters
         ----------
@@ -158,7 +158,7 @@ class SampledSoftmax(ExtremeSolver):
         Raises
         ------
         ValueError
-            Naming the estimate and what to do.
+            With the estimate and advice.
         """
         rows = np.bincount(problem.X.indices, minlength=problem.X.shape[1])
         dense = rows >= self.dense_from
@@ -195,7 +195,7 @@ class SampledSoftmax(ExtremeSolver):
         Returns
         -------
         ExtremeResult
-            Its records have no dual and no gap.
+            The records have no dual and no gap.
         """
         self.check(problem)
         self.refuse_large(problem)
@@ -229,9 +229,9 @@ class SampledSoftmax(ExtremeSolver):
 
 
 def _start_threads(pool: ThreadPoolExecutor, jobs: int) -> None:
-    """Start all threads of a pool: they wait for each other in every batch, so none may be missing.
+    """Start all threads of a pool, which synchronise in every batch.
 
-    Raises RuntimeError where the system refuses one.
+    Raises RuntimeError if a thread cannot start.
     """
     gate = threading.Barrier(jobs)
     try:
@@ -265,7 +265,7 @@ class Run:
         n = len(y)
         known = self.class_of >= 0
         self.intercept = np.full(len(self.class_of), -np.inf, np.float32)
-        # Half an example more for each class: those of none can be told as well.
+        # Add half an example per class, so that classes without examples can be predicted.
         own = self.share_of_class[self.class_of[known]]
         self.intercept[known] = np.log((own * n + 0.5) / n)
         self.weights = SoftmaxWeights(
@@ -286,7 +286,7 @@ class Run:
             self.weights.load(start.indptr, classes, start.weights.astype(np.float32))
 
     def _number(self, share: np.ndarray) -> None:
-        """Number classes by frequency; those behind the head are dealt out over the blocks."""
+        """Number classes by frequency; classes after the head are spread over the blocks."""
         C = len(share)
         order = np.argsort(-share, kind="stable")
         self.head, self.block, blocks = self.solver.layout(C)
@@ -344,7 +344,7 @@ class Run:
         return record
 
     def close(self, weights: Postings) -> None:
-        """Make the last record that of the weights that are returned.
+        """Set the primal of the last record to the objective of the returned weights.
 
         Parameters
         ----------
@@ -369,12 +369,12 @@ class Run:
         record["primal_rows"] = len(rows)
 
     def postings(self) -> Postings:
-        """Return the weights that are kept.
+        """Return the kept weights.
 
         Returns
         -------
         Postings
-            By the problem's classes.
+            With the problem's class numbers.
         """
         starts, numbers, values = self.weights.entries(self.solver.keep)
         C, problem = self.problem.n_classes, self.problem
@@ -385,7 +385,7 @@ class Run:
         return Postings.from_matrix(matrix, self.intercept[self.number_of])
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return what a checkpoint keeps.
+        """Return the content of a checkpoint.
 
         Returns
         -------
@@ -398,17 +398,17 @@ class Run:
         return meta, arrays
 
     def resume(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        """Go on from what a checkpoint kept.
+        """Resume from the content of a checkpoint.
 
         Parameters
         ----------
         meta, arrays : dict
-            Of :meth:`state`.
+            Result of :meth:`state`.
 
         Raises
         ------
         ValueError
-            When they are those of another problem.
+            If the checkpoint belongs to another problem.
         """
         self.history, self.spent = list(meta["history"]), float(meta["seconds"])
         self.weights.load(arrays["starts"], arrays["numbers"], arrays["values"], meta["scale"])

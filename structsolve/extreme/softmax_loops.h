@@ -88,7 +88,7 @@ static inline uint64_t ss_draw(uint64_t seed, uint64_t row, uint64_t purpose) {
   return z ^ (z >> 31);
 }
 
-/* Threads wait for each other; a waiting one gives its core away. */
+/* A barrier for threads; waiting threads yield their cores. */
 #ifdef _MSC_VER
 #include <windows.h>
 typedef volatile LONG ss_count;

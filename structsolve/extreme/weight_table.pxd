@@ -1,4 +1,4 @@
-# Weights of classes by feature, as they grow in training.  Not part of the C interface.
+# Growing tables of class weights by feature, for training.  Not part of the C interface.
 
 from libc.stdint cimport int32_t, uint32_t, uint64_t
 
@@ -24,7 +24,7 @@ cdef inline uint32_t place_of(uint32_t code, int32_t capacity) noexcept nogil:
 
 
 cdef inline float* find(const Row* row, int32_t c, uint32_t code) noexcept nogil:
-    """Where the weight of class c is; NULL where none is kept."""
+    """The address of the weight of class c; NULL if it is not stored."""
     cdef int32_t j
     cdef Slot* slots = row.slots
     if slots == NULL:
@@ -44,12 +44,12 @@ cdef inline void prefetch(const Row* row, int32_t c, uint32_t code) noexcept nog
         SS_PREFETCH(row.dense + c)
 
 
-# Where the weight of class c is, made zero where none is kept; NULL where memory ends.  A row becomes
-# dense where its table would take more memory than `n_classes` weights.
+# The address of the weight of class c, added as zero if not stored; NULL if out of memory.
+# A row becomes dense when its table would take more memory than `n_classes` weights.
 cdef float* find_or_make(Row* row, int32_t c, int32_t n_classes) noexcept nogil
 
 
-# Adds v to the weight of class c.  MemoryError where none is left.
+# Adds v to the weight of class c.  Raises MemoryError if out of memory.
 cdef int add(Row* row, int32_t c, float v, int32_t n_classes) except -1 nogil
 
 

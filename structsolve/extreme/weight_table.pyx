@@ -1,4 +1,4 @@
-"""Weights of classes by feature, as they grow in training: a hash table where few classes have one."""
+"""Growing tables of class weights by feature, for training: hashed if sparse, else dense."""
 
 import numpy as np
 
@@ -8,12 +8,12 @@ from libc.stdlib cimport calloc, free, malloc
 
 from ..utils.arrays import check_numbers, check_offsets
 
-# Squares are summed in so many parts of the largest of a feature: 2^42, room for 2^21 classes.
+# Squares are summed as integers, in units of a feature's largest square / 2^42: for 2^21 classes.
 cdef double UNITS = 4398046511104
 
 
 cdef inline float* claim(Row* row, int32_t c) noexcept nogil:
-    # Where the weight of class c goes, which is not kept yet; there is room.
+    # A place for the weight of class c, which is not stored yet; there must be room.
     cdef int32_t j
     if row.dense != NULL:
         return row.dense + c
@@ -25,7 +25,7 @@ cdef inline float* claim(Row* row, int32_t c) noexcept nogil:
 
 
 cdef bint grow(Row* row, int32_t n_classes) noexcept nogil:
-    """Make room for another class; False where memory ends."""
+    """Make room for another class; return False if out of memory."""
     cdef int32_t capacity = row.capacity + row.capacity // 3 + 2, j
     cdef float* place
     cdef Row old = row[0]
@@ -53,7 +53,7 @@ cdef bint grow(Row* row, int32_t n_classes) noexcept nogil:
 cdef float* find_or_make(Row* row, int32_t c, int32_t n_classes) noexcept nogil:
     cdef float* place = find(row, c, hashed(c))
     if place == NULL:
-        # A free place always remains, at which a search ends.
+        # Searches end at a free place, so one always remains.
         if 5 * (row.size + <int64_t>1) > 4 * <int64_t>row.capacity and not grow(row, n_classes):
             return NULL
         row.size += 1
@@ -71,7 +71,7 @@ cdef int add(Row* row, int32_t c, float v, int32_t n_classes) except -1 nogil:
 
 
 cdef class WeightTable:
-    """Weights of classes by feature, as they grow in training."""
+    """Growing table of class weights by feature, for training."""
 
     def __cinit__(self, Py_ssize_t n_features, int32_t n_classes):
         if not 0 <= n_features < 2**31 or n_classes < 1:
@@ -94,7 +94,7 @@ cdef class WeightTable:
 
     def fill(self, const int64_t[::1] indptr not None, const int32_t[::1] classes not None,
              const float[::1] weights not None):
-        """Take over a matrix by feature; ValueError where it does not fit."""
+        """Add the weights of a matrix by feature; raise ValueError if it does not fit."""
         cdef Py_ssize_t f
         cdef int64_t k
         if indptr.shape[0] != self.n_features + 1 or classes.shape[0] != weights.shape[0]:
@@ -112,18 +112,18 @@ cdef class WeightTable:
         Parameters
         ----------
         cut : float
-            Those of at most this size are left out.
+            Weights of at most this size are dropped.
 
         Returns
         -------
         indptr, classes, weights : ndarray
-            Of the others, by feature; classes in no order.
+            The other weights by feature; classes are unordered.
         low, high : ndarray of float32 of shape (n_features,)
-            Range of what is left out, 0 in it.
+            Range of the dropped weights and 0.
         squares : float
-            Sum over all weights; the same whatever the order in which they came.
+            Sum of squares of all weights; independent of their order.
         kept : int
-            Weights that are not zero.
+            Number of non-zero weights.
         """
         cdef Py_ssize_t f, k = 0
         cdef int32_t j
