@@ -1,4 +1,4 @@
-"""Newton steps on the log-likelihood of multiclass rows, for few weights and known labels."""
+"""Newton steps on the log-likelihood of multiclass rows, with few weights and enumerated labels."""
 
 from __future__ import annotations
 
