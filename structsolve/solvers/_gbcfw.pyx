@@ -1,4 +1,4 @@
-"""Generalised block-coordinate Frank-Wolfe: the loop over examples, for concave dual terms G."""
+"""Loop over examples of generalised block-coordinate Frank-Wolfe, for concave dual terms G."""
 
 import numpy as np
 
@@ -16,20 +16,20 @@ from ._team cimport Team
 
 from ..utils.arrays import aligned_zeros, check_finite, check_numbers
 
-# The step along a segment.
+# Rule for the step along a segment.
 cdef enum:
-    SEARCH = 0          # the maximum of the dual, by its slope
+    SEARCH = 0          # maximises the dual by its slope
     HARMONIC = 1        # 2n / (t + 2n)
-    CURVATURE = 2       # the maximum of a quadratic below the dual: G is strongly concave
+    CURVATURE = 2       # maximises a quadratic lower bound of the dual: G is strongly concave
 
 STEPS = {"search": SEARCH, "harmonic": HARMONIC, "curvature": CURVATURE}
 
-# Maximum number of slopes per line search, which ends at a slope below this share of the gap.
+# Maximum number of slopes per line search; slope, as a share of the gap, at which it ends.
 cdef int MOST_SLOPES = 16
 cdef double FLAT_SHARE = 0.02
 
 
-# Memory of one thread; u and z are zeros between calls.
+# Memory of one thread; u and z are zero between calls.
 cdef struct Space:
     double* theta
     double* start
@@ -45,22 +45,23 @@ cdef struct Space:
 # One visit, which proposes a step towards the state `fresh`.
 cdef struct Visit:
     Py_ssize_t n            # entries of the direction, in marginals
-    bint open               # the share of the step is pending
-    bint known              # term is that of the state after the whole step
+    bint open               # the step of the state is pending
+    bint known              # term holds G after the step
     double gap, gamma, term
-    double linear, curvature    # the rise of <theta, mu> on the way; the norm of the direction
+    double linear, curvature    # rise of <theta, mu> on the segment; squared norm of the direction
     double rise                 # minimum rise of G per gamma, up to the whole step
     double gain, strength       # of CURVATURE
     double* fresh
     double* value
     int* index
-    double[3] padding       # no cache line is of two threads
+    double[3] padding       # threads share no cache line
 
 
 cdef class SegmentLoop(DualLoop):
     """State and inner loop of GBCFW (Nowak-Vila et al. 2020) and of SDCA.
 
-    The dual variable of example i is a state s_i of the projection, at first the truth's; ``w = (1/alpha) sum_i u_i Phi_i' (mu(y_i) - mu(s_i))`` and the dual is
+    The dual variable of example i is a state s_i of the projection, initially the true label's.
+    ``w = (1/alpha) sum_i u_i Phi_i' (mu(y_i) - mu(s_i))``, and the dual is
     ``sum_i u_i G(s_i) - alpha/2 ||w||^2``.  A visit computes the projection's maximiser at the
     current scores and moves the state towards it.
     """
@@ -70,7 +71,7 @@ cdef class SegmentLoop(DualLoop):
     cdef MaxMinGame game
     cdef public object states, terms, state_offsets
     cdef double[::1] states_view, terms_view
-    cdef double[::1] at_truth           # -G at the truth of every example
+    cdef double[::1] at_truth           # -G at the true label of every example
     cdef int64_t[::1] offsets
     cdef Space* spaces          # of each thread
     cdef Visit* visits          # of each slot
@@ -86,7 +87,7 @@ cdef class SegmentLoop(DualLoop):
         cdef Py_ssize_t i
         super().__init__(potentials, surrogate, labels, weights, alpha)
         self.losses, self.projection = surrogate, surrogate.projection
-        # The game's G is the minimum of lines, which its own line search uses.
+        # The game's G is a minimum of linear functions, which its own line search uses.
         self.game = self.projection if isinstance(self.projection, MaxMinGame) else None
         self.euclidean = surrogate.concave == "euclidean"
         sizes = np.empty(potentials.n, np.int64)
@@ -151,7 +152,7 @@ cdef class SegmentLoop(DualLoop):
         return self.at_truth[i] + self.projection.term(i, state, work)
 
     cdef int begin(self, Py_ssize_t i) except -1 nogil:
-        """Set the state to the truth's, where w is 0."""
+        """Set the state to that of the true label, where w is 0."""
         cdef double* state = &self.states_view[self.offsets[i]]
         cdef const int* truth = self.truth(i)
         cdef Space* space = self.spaces
@@ -167,7 +168,7 @@ cdef class SegmentLoop(DualLoop):
 
     def run(self, const int64_t[::1] order not None, step, Py_ssize_t visits, bint averaging,
             Py_ssize_t batch=1, Team team=None):
-        """Visit the examples of ``order``; return the sum of gaps met and the projections made.
+        """Visit the examples of ``order``; return the sum of their gaps and the projection count.
 
         Parameters
         ----------
@@ -179,9 +180,9 @@ cdef class SegmentLoop(DualLoop):
         averaging : bool
             Keep the average of the iterates, weighted by t.
         batch : int, default=1
-            Number of examples visited at the same w; their steps follow sequentially.
+            Number of examples visited at the same w; their steps are taken sequentially.
         team : Team, optional
-            Threads that share the visits of a batch, made for this loop.
+            Threads for the visits of a batch, made for this loop.
         """
         check_numbers(order, self.potentials.n, "order")
         self.reserve(self.potentials.n, 1 if team is None else team.size, batch)
@@ -191,7 +192,7 @@ cdef class SegmentLoop(DualLoop):
         return self.gap_total, order.shape[0]
 
     def resynchronise(self):
-        """Recompute w and the sum of G from the states: rounding does not add up."""
+        """Recompute w and the sum of G from the states, to remove accumulated rounding errors."""
         cdef Py_ssize_t i, n
         cdef Space* space = self.spaces
         self.w[:] = 0
@@ -250,7 +251,7 @@ cdef class SegmentLoop(DualLoop):
         return n
 
     cdef int propose(self, Py_ssize_t slot, Py_ssize_t i, Py_ssize_t thread) except -1 nogil:
-        """Project the scores, and search the segment from the state to the projection."""
+        """Project the scores, and search along the segment from the state to the projection."""
         cdef Visit* visit = &self.visits[slot]
         cdef Space* space = &self.spaces[thread]
         cdef double* theta = space.theta
@@ -301,7 +302,7 @@ cdef class SegmentLoop(DualLoop):
         return 0
 
     cdef int take(self, Py_ssize_t slot, Py_ssize_t i) except -1 nogil:
-        """Move w as far as the dual rises for certain at the present w."""
+        """Move w by a step that certainly raises the dual at the current w."""
         cdef Visit* visit = &self.visits[slot]
         cdef double share = self.weights[i] / self.alpha, gain = visit.gain
         self.gaps_view[i] = visit.gap
@@ -326,7 +327,7 @@ cdef class SegmentLoop(DualLoop):
             return 0
         self.moved_view[i] = 1
         visit.open = True
-        # The state moves away from the truth, w towards it.
+        # The state moves away from the true label; w moves towards it.
         self.potentials.add(i, visit.n, visit.index, visit.value, -visit.gamma * share,
                             &self.w_view[0])
         if self.averaging:
@@ -359,11 +360,11 @@ cdef class SegmentLoop(DualLoop):
         return 0
 
     cdef double _along(self, Visit* visit, Py_ssize_t i) noexcept nogil:
-        """How the scores at the present w rise along a direction."""
+        """Return the slope of the scores at the current w along a direction."""
         return self.potentials.dot(i, visit.n, visit.index, visit.value, &self.w_view[0])
 
     cdef void _damp(self, Visit* visit, Py_ssize_t i) noexcept nogil:
-        """Shorten a step to the maximum of the dual, with the chord in place of G, on its way."""
+        """Shorten a step to the maximum of the dual along it, with the chord in place of G."""
         cdef double rise = visit.rise + self._along(visit, i)
         if rise <= 0:
             visit.gamma, visit.known = 0, False
@@ -371,7 +372,7 @@ cdef class SegmentLoop(DualLoop):
             visit.gamma, visit.known = rise / visit.curvature, False
 
     cdef double _norm(self, Py_ssize_t i, const Visit* visit, Space* space) noexcept nogil:
-        """``||Phi_i' d||^2`` of the direction of a visit."""
+        """Return ``||Phi_i' d||^2`` for the direction d of a visit."""
         cdef const int* index = visit.index
         cdef const double* value = visit.value
         cdef double* u = space.u
@@ -389,7 +390,7 @@ cdef class SegmentLoop(DualLoop):
         return total
 
     cdef double _quadratic(self, double gain, const Visit* visit) noexcept nogil:
-        """Shalev-Shwartz and Zhang's step, for a G as strongly concave as its strength says."""
+        """Return Shalev-Shwartz and Zhang's step for G with this strong concavity."""
         cdef double q = visit.strength, curvature = visit.curvature
         if q + curvature <= 0:
             return 1
@@ -397,11 +398,11 @@ cdef class SegmentLoop(DualLoop):
 
     cdef double _strength(self, Py_ssize_t i, const double* state,
                           const Visit* visit) noexcept nogil:
-        """The q by which G lies above its chord: ``q gamma (1 - gamma) / 2``.
+        """Return the q for which G lies ``q gamma (1 - gamma) / 2`` or more above its chord.
 
         The entropy of labels is strongly concave in their l1 distance, which is at least the
-        distance of the marginals of any node; -|mu|^2 / 2 in the Euclidean distance of the node
-        parts.  Where parts are no probabilities, the distances are those of the state.
+        distance of the marginals of any node.  -|mu|^2 / 2 is strongly concave in the Euclidean
+        distance of the node parts.  If parts are not probabilities, state distances are used.
         """
         cdef Py_ssize_t k, first = self.potentials.shared_size, width = self.potentials.node_size
         cdef Py_ssize_t last = first, row = -1, position
@@ -428,7 +429,7 @@ cdef class SegmentLoop(DualLoop):
 
     cdef double _search(self, Py_ssize_t i, const double* state, const Visit* visit,
                         char* work) except? -1 nogil:
-        """Maximise ``G((1-g) s + g f) + g linear - g^2 curvature / 2``: find its slope's root."""
+        """Maximise ``G((1-g) s + g f) + g linear - g^2 curvature / 2`` by its slope's root."""
         cdef double low = 0, high = 1, at_low = INFINITY, at_high, gamma, value
         cdef const double* fresh = visit.fresh
         cdef double linear = visit.linear, curvature = visit.curvature, gap = visit.gap
@@ -436,7 +437,7 @@ cdef class SegmentLoop(DualLoop):
         at_high = self.projection.slope(i, state, fresh, 1.0, work) + linear - curvature
         if at_high >= 0:
             return 1
-        # The root of a linear slope; the slope begins at the gap or above.
+        # The root if the slope were linear; the slope at 0 is at least the gap.
         gamma = gap / (gap - at_high) if gap > 0 and at_high > -INFINITY else 0.5
         for k in range(MOST_SLOPES):
             if not low < gamma < high:
@@ -450,7 +451,7 @@ cdef class SegmentLoop(DualLoop):
             else:
                 high, at_high = gamma, value
             if k % 3 == 2 or not (at_low < INFINITY and at_high > -INFINITY):
-                # Slopes of entropies are infinite at 0: gamma falls by orders of magnitude there.
+                # Entropies have infinite slope at 0: gamma falls by orders of magnitude there.
                 gamma = (low + high) / 2 if low > 0 else high / 8
             else:
                 gamma = low + (high - low) * at_low / (at_low - at_high)

@@ -11,43 +11,42 @@ from .gbcfw import has_segments
 from .passes import partial_sums, subgradient
 from .sparse_dual import SHARES, SparseDual
 
-# Without a small gap the run has settled when this many steps gained less than this share of `tol`.
+# Without a small gap, the run has settled when PATIENCE steps gained less than GAIN times `tol`.
 PATIENCE, GAIN = 10, 0.01
-# With L1 alone a program over the last gradients bounds the optimum, every so many steps, once ten
-# of them gain less than this share.
+# With L1 alone, a linear program over the last gradients bounds the optimum every EVERY steps, once
+# ten steps gain less than the share SLOW.
 EVERY, SLOW = 10, 0.05
-# Maximum number of halvings of a step before the run ends, and the required share of the predicted
-# decrease.
+# Maximum number of halvings of a step before the run ends; required share of predicted decrease.
 MOST_HALVINGS, SUFFICIENT = 40, 1e-4
 
 
 class LBFGS(Solver):
-    """Limited-memory quasi-Newton steps, with sparse weights by an L1 penalty.
+    """Limited-memory quasi-Newton steps; an L1 penalty gives sparse weights.
 
     The objective is the mean surrogate plus ``alpha * (l1_ratio * ||w||_1 + (1 - l1_ratio) / 2 *
     ||w||^2)``, for conditional random fields (``"crf"``), whose surrogate is smooth.  Each pass
-    takes the gradient over all examples, in ``n_jobs`` threads with bit-identical results.  With
-    ``l1_ratio`` above 0 it is OWL-QN (Andrew, Gao 2007): steps stay in the orthant of w, and a
-    weight that would change its sign stays 0.
+    computes the gradient over all examples, in ``n_jobs`` threads with bit-identical results.  With
+    ``l1_ratio`` above 0 the method is OWL-QN (Andrew, Gao 2007): steps stay in the orthant of w,
+    and a weight that would change its sign becomes 0.
 
     Parameters
     ----------
     l1_ratio : float, default=0.0
-        Share of the L1 norm in the penalty, from 0 (only the squared norm) to 1 (only L1).
+        Share of the L1 norm in the penalty, from 0 (squared norm only) to 1 (L1 only).
     memory : int, default=10
-        Number of steps whose gradients estimate the curvature.
+        Number of past steps used to estimate the curvature.
 
     Notes
     -----
     Every gradient is a cut of the mean surrogate R, ``R(v) >= b - <g, v>``; R is at least 0, so a
-    share t of the cut lies below it as well, and ``max_t t b - Omega*(t g)`` bounds the optimum
-    from below, Omega* being the conjugate of the penalty: for L1 alone the largest t with
+    share t of the cut is a lower bound too, and ``max_t t b - Omega*(t g)`` bounds the optimum
+    from below, where Omega* is the conjugate of the penalty.  For L1 alone, t is the largest with
     ``t |g_j| <= alpha``.  The best of these duals gives the gap, so a sparse model has a
     certificate.  With L1 alone, where no weight's gradient may exceed alpha, a linear program over
-    the last ``memory`` gradients gives a better one (:mod:`structsolve.solvers.sparse_dual`), every
-    ten steps.  The gap still closes after the weights have converged: training ends, "settled",
-    when ten steps have gained less than a hundredth of ``tol``, which is CRFsuite's rule at
-    ``tol=1e-3``.
+    the last ``memory`` gradients gives a better dual (:mod:`structsolve.solvers.sparse_dual`) every
+    ten steps.  The gap still closes after the weights have converged, so training also ends,
+    "settled", when ten steps have gained less than a hundredth of ``tol``.  This is CRFsuite's rule
+    at ``tol=1e-3``.
 
     CRFsuite's ``c1`` and ``c2`` are ``alpha * l1_ratio * n`` and ``alpha * (1 - l1_ratio) / 2 * n``
     for n sentences.
@@ -86,7 +85,7 @@ class LBFGS(Solver):
         """Raise ValueError for a problem that this solver cannot take; see :meth:`Solver.check`."""
         super().check(problem)
         surrogate = problem.surrogate
-        # The square of SparseMAP is that of node parts: it is not smooth in the others.
+        # SparseMAP squares only the node parts: it is not smooth in the others.
         if problem.surrogate_name == "crf" and not has_segments(surrogate):
             raise ValueError(
                 f"solver {self.name!r} needs the entropy of states, which the projection of "
@@ -117,18 +116,18 @@ class LBFGSRun(Run):
         self.best_w = np.zeros(problem.dim) if start.w is None else np.array(start.w)
         self.best_primal, self.best_dual = np.inf, 0.0
         self._slope: np.ndarray | None = None  # of the surrogate at best_w
-        self._last: list[float] = []  # primals of the last steps
+        self._last: list[float] = []  # primals after the last steps
         self._moves: list[np.ndarray] = []
         self._places: list[Any] = []  # positions of nonzero steps
-        # Products of steps with turns, and of turns with each other.
+        # Inner products of moves with turns, and of turns with turns.
         self._across: list[list[float]] = []
         self._among: list[list[float]] = []
         self._sparse = SparseDual(int(solver.memory), problem.weights)
         self._steps = 0
-        self._turns: list[np.ndarray] = []  # changes of the smooth gradients with them
+        self._turns: list[np.ndarray] = []  # changes of the smooth gradient over the moves
 
     def _penalties(self) -> tuple[float, float]:
-        """Factors of the L1 norm and of half the squared norm."""
+        """Return the factors of the L1 norm and of half the squared norm."""
         ratio, alpha = float(self.solver.l1_ratio), self.given.alpha
         return alpha * ratio, alpha * (1 - ratio)
 
@@ -149,16 +148,16 @@ class LBFGSRun(Run):
         return primal, -np.asarray(g), calls
 
     def _dual(self, g: np.ndarray, b: float) -> float:
-        """Return the largest bound that shares of one cut prove, ``max_t t b - Omega*(t g)``."""
+        """Return the best bound from shares of one cut, ``max_t t b - Omega*(t g)``."""
         l1, l2 = self._penalties()
         size = np.abs(g)
         top = float(size.max(initial=0))
-        free = 1.0 if top <= l1 else l1 / top  # up to here Omega* is 0
+        free = 1.0 if top <= l1 else l1 / top  # Omega* is 0 up to this t
         if b <= 0:
             return 0.0
         if l2 <= 0 or free >= 1:
             return free * b
-        # The slope b - sum_j |g_j| (t |g_j| - l1)_+ / l2 falls with t: halve where it changes sign.
+        # The slope b - sum_j |g_j| (t |g_j| - l1)_+ / l2 falls with t: bisect for its root.
         size = size[size > l1]
 
         def slope(t: float) -> float:
@@ -177,7 +176,7 @@ class LBFGSRun(Run):
         return low * b - float(beyond @ beyond) / (2 * l2)
 
     def _pseudo_gradient(self, smooth: np.ndarray, w: np.ndarray) -> np.ndarray:
-        """Return the steepest slope of the objective, of least norm where it has a kink."""
+        """Return the subgradient of least norm of the objective."""
         l1, _ = self._penalties()
         if l1 == 0:
             return smooth
@@ -186,14 +185,14 @@ class LBFGSRun(Run):
         return pseudo
 
     def _free(self, pseudo: np.ndarray) -> Any:
-        """Return the places that a step may change: with L1 few, all others are 0 and stay so."""
+        """Return the weights that a step may change; with L1, the others are 0 and stay 0."""
         return np.flatnonzero(pseudo) if self.solver.l1_ratio > 0 else slice(None)
 
     def _direction(self, pseudo: np.ndarray, free: Any) -> np.ndarray:
-        """Return the quasi-Newton direction at the free places, down the slope in every one.
+        """Return the quasi-Newton direction of the free weights; with L1, each entry descends.
 
-        The two loops run on inner products of pairs, whose sums are formed once (Chen, Wang, Zhou
-        2014): the vectors are long, and the slope has few entries.
+        The two loops run on inner products of pairs, which are computed once (Chen, Wang, Zhou
+        2014), because the vectors are long and the slope has few entries.
         """
         down, m = -pseudo[free], len(self._moves)
         if not m:
@@ -218,7 +217,7 @@ class LBFGSRun(Run):
         return direction
 
     def _remember(self, move: np.ndarray, turn: np.ndarray) -> None:
-        """Keep a step and how the gradient turned, and their products with those before."""
+        """Keep a step, the change of the gradient, and their inner products with earlier ones."""
         if len(self._moves) == self.solver.memory:
             del self._moves[0], self._turns[0], self._places[0]
             self._across = [row[1:] for row in self._across[1:]]
@@ -240,7 +239,7 @@ class LBFGSRun(Run):
         self._across, self._among = [], []
 
     def step(self) -> dict[str, Any]:
-        """Take a step along the direction: as many passes as its length needs trials."""
+        """Take a step along the direction; every trial of its length is a pass."""
         calls = 0
         if self._slope is None:
             self.best_primal, self._slope, calls = self._evaluate(self.best_w)
@@ -253,7 +252,7 @@ class LBFGSRun(Run):
             calls += more
             if not moved and not self._moves:
                 break
-            if not moved:  # rounding has spoilt the direction: down the slope
+            if not moved:  # rounding has spoilt the direction: use the negative gradient
                 self._forget()
         self._steps += 1
         self._last = [*self._last[-PATIENCE:], self.best_primal]
@@ -274,7 +273,7 @@ class LBFGSRun(Run):
         return record
 
     def _search(self, smooth: np.ndarray, pseudo: np.ndarray) -> tuple[int, bool]:
-        """Halve a step until the objective falls enough; return the calls, and whether it did."""
+        """Halve a step until the objective falls enough; return the calls, and if it fell."""
         _, l2 = self._penalties()
         w, calls = self.best_w, 0
         free = self._free(pseudo)
@@ -302,7 +301,7 @@ class LBFGSRun(Run):
         return calls, True
 
     def certify(self) -> dict[str, Any]:
-        """Return primal, dual and gap, which every pass certifies."""
+        """Return primal, dual and gap; every pass certifies them."""
         # Rounding may lift the dual above the primal; contradicts() reports larger differences.
         dual = self.best_dual
         if dual <= self.best_primal * (1 + 1e-9):
@@ -377,7 +376,7 @@ class LBFGSRun(Run):
         self.given.alpha, self._last = meta["alpha"], [float(value) for value in meta["last"]]
 
     def continue_at(self, alpha: float) -> None:
-        """Continue with another alpha from the present weights (a path over alpha).
+        """Continue with another alpha from the current weights (a path over alpha).
 
         Parameters
         ----------
@@ -392,6 +391,6 @@ class LBFGSRun(Run):
 
 
 def _places(move: np.ndarray) -> Any:
-    """Return where a vector is not 0, or a slice of all where that is much of it."""
+    """Return the positions of nonzero entries, or a slice of all if many are nonzero."""
     places = np.flatnonzero(move)
     return places if 8 * places.size < move.size else slice(None)

@@ -1,4 +1,4 @@
-"""SpectralMetric: weights in units in which directions where features hardly vary move as fast."""
+"""SpectralMetric: rescaled weights, in which directions of low feature variance keep up."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ from ..potentials.make import linear_potentials
 from ..potentials.weight_layout import WeightLayout
 from .problem import Problem
 
-# Columns of features up to which a metric is made: rows become dense.
+# Maximum number of features for a metric, because rows become dense.
 MOST_FEATURES = 1024
 # Weights along an eigenvector of the features' covariance are scaled by its eigenvalue to this
-# power: by trials on OCR letters, where 0 takes a quarter more rounds.
+# power, chosen by trials on OCR letters, where 0 takes a quarter more rounds.
 POWER = -0.3
-# Directions with eigenvalues below this share of the largest are left as they are: features are
-# constant there, as an intercept is, or nearly nothing.
+# Directions with eigenvalues below this share of the largest are not scaled: features are constant
+# there, as an intercept is, or nearly zero.
 FLOOR = 1e-3
-# "auto" is "spectral" where the loss bends this much more than the regulariser: below, rounds are
-# few whatever the metric.
+# "auto" is "spectral" if the loss curves this much more than the regulariser (otherwise, rounds are
+# few with any metric)
 WEAK = 300.0
-# ... and dense rows hold at most this many times the bytes of the packed examples.
+# and dense rows take at most this many times the bytes of the packed examples.
 DENSER = 8
-# Rows that are handled together.
+# Rows per block.
 ROWS = 4096
 
 
 class Moments(NamedTuple):
-    """Sums over nodes, those of an example with its weight.
+    """Sums over nodes, weighted by the weights of their examples.
 
     Parameters
     ----------
     mass : float
-        Sum of 1.
+        Sum of the weights.
     total : ndarray of shape (n_features,)
-        Sums over features x.
+        Sum of the features x.
     second : ndarray of shape (n_features, n_features)
-        Of ``x x'``.
+        Sum of ``x x'``.
     """
 
     mass: float
@@ -50,10 +50,10 @@ class Moments(NamedTuple):
 
 
 class SpectralMetric:
-    """Coordinates w' of weights in which the covariance of node features is nearer to a ball.
+    """Coordinates w' of weights that make the covariance of node features more isotropic.
 
-    The node block's rows are ``turn @ w'``, all else is as it was.  Scores are those of ``w'`` on
-    features ``X @ turn``, and ``||w||^2`` is the sum of ``squares * w'^2``.
+    The node block's rows are ``turn @ w'``; other weights are the same.  Scores are those of ``w'``
+    on features ``X @ turn``, and ``||w||^2`` is the sum of ``squares * w'^2``.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ class SpectralMetric:
 
     @classmethod
     def of_moments(cls, layout: WeightLayout, given: Moments) -> SpectralMetric:
-        """Return the metric of the covariance of all shards' features.
+        """Return the metric for the feature covariance of all shards.
 
         Parameters
         ----------
@@ -104,14 +104,14 @@ class SpectralMetric:
         -------
         SpectralMetric
         """
-        mass = given.mass or 1.0  # no node where only examples without any have weight
+        mass = given.mass or 1.0  # 0 if all examples with nodes have weight 0
         mean = given.total / mass
         covariance = given.second / mass - np.outer(mean, mean)
         values, vectors = np.linalg.eigh(covariance)
         most = max(float(values[-1]), 0.0)
         if most == 0:
             return cls(layout, np.eye(len(values)))
-        # In logarithms relative to the largest, so that nothing under- or overflows.
+        # Logarithms relative to the largest eigenvalue avoid under- and overflow.
         varied = values > FLOOR * most
         logs = np.log(values[varied] / most)
         factors = np.ones(len(values))
@@ -119,7 +119,7 @@ class SpectralMetric:
         return cls(layout, vectors * factors)
 
     def potentials(self, problem: Problem) -> LinearPotentials:
-        """Return the potentials of w' on the problem's examples; the last ones are kept.
+        """Return the potentials of w' on the problem's examples; the last result is cached.
 
         Parameters
         ----------
@@ -144,17 +144,17 @@ class SpectralMetric:
         return linear_potentials(self.layout, turned, name, gram, problem.node_scale)
 
     def model(self, w: np.ndarray) -> np.ndarray:
-        """Return the weights of features as they are.
+        """Return the weights for the original features.
 
         Parameters
         ----------
         w : ndarray of shape (dim,)
-            In the metric's coordinates.
+            Weights in the metric's coordinates.
 
         Returns
         -------
         ndarray of shape (dim,)
-            A new one.
+            A new array.
         """
         return self._times(self.turn, w)
 
@@ -168,7 +168,7 @@ class SpectralMetric:
         Returns
         -------
         ndarray of shape (dim,)
-            A new one.
+            A new array.
         """
         return self._times(self._inverse, w)
 
@@ -179,7 +179,7 @@ class SpectralMetric:
         return w
 
     def _rows(self, w: np.ndarray) -> np.ndarray:
-        """Return a view of the node block's rows but the intercept's."""
+        """Return a view of the node block's rows, without the intercept's."""
         return self.layout.node_block(w)[: self.layout.n_features]
 
 
@@ -188,7 +188,7 @@ def _suits(layout: WeightLayout) -> bool:
 
 
 def check_features(problem: Problem) -> None:
-    """Refuse problems without node features, or with more than a metric is made of.
+    """Refuse problems without node features, or with too many for a metric.
 
     Parameters
     ----------
@@ -210,7 +210,7 @@ def check_features(problem: Problem) -> None:
 def choose_metric(
     kind: str, problem: Problem, bend: float, ask: Callable[[], Moments]
 ) -> SpectralMetric | None:
-    """Return the metric in which shards agree; None for the regulariser's own.
+    """Return the metric of the consensus, or None for that of the regulariser.
 
     Parameters
     ----------
@@ -219,7 +219,7 @@ def choose_metric(
     bend : float
         Curvature of the loss in units of alpha.
     ask : callable
-        It returns the moments of the node features.
+        Returns the moments of the node features.
 
     Returns
     -------

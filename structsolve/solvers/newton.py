@@ -1,4 +1,4 @@
-"""Newton steps on the log-likelihood of rows with one of K classes, few weights and all labels."""
+"""Newton steps on the log-likelihood of multiclass rows, with few weights and enumerated labels."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from scipy.special import logsumexp, xlogy
 from .base import Run, Solver, Start, checked_weights
 from .class_rows import MOST_HALVINGS, ROUNDING, ClassRows, factor_system
 
-# A step is taken where the objective falls by this share of what its slope promises.
+# Required decrease of a step, as a share of the decrease predicted by the slope.
 SUFFICIENT = 1e-4
-# After this many passes that each leave this share of the gap, rounding dominates.
+# Rounding dominates after MOST_IDLE passes that each leave the share IDLE of the gap.
 MOST_IDLE, IDLE = 20, 0.999
 
 
@@ -30,12 +30,12 @@ class NewtonRun(Run):
     other : str
         The solver to use where rounding dominates.
     least : float
-        Rounding error of losses and scores: no objective is known more closely.
+        Rounding error of losses and scores, which limits the accuracy of objectives.
     """
 
     other = "lbfgs"
     least = 0.0
-    #: Content of a checkpoint beside the best weights.
+    #: Names of the arrays in a checkpoint besides the best weights.
     iterates: tuple[str, ...] = ("v",)
 
     def __init__(self, solver: Solver, start: Start):
@@ -51,7 +51,7 @@ class NewtonRun(Run):
         self.spent = self._keep_best([self.best_w])
 
     def _value(self, v: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return the objective at v, and the classes' probabilities of every row."""
+        """Return the objective at v, and the class probabilities of every row."""
         scores = self.classes.scores(v)
         logs = logsumexp(scores, axis=1, keepdims=True)
         self.least = ROUNDING * max(1.0, float(np.abs(scores).max()))
@@ -59,7 +59,7 @@ class NewtonRun(Run):
         return value, np.exp(scores - logs)
 
     def step(self) -> dict[str, Any]:
-        """Take a Newton step, halved until the objective falls enough, and certify its end."""
+        """Take a Newton step, halved until the objective falls enough, and certify the result."""
         classes, alpha, v = self.classes, self.given.alpha, self.v
         value, q = self._value(v)
         slope = alpha * v + classes.gather(q)
@@ -78,7 +78,7 @@ class NewtonRun(Run):
         return self._record("steps have become as short as rounding errors")
 
     def _record(self, failed: str | None) -> dict[str, Any]:
-        """Return the certified record of a pass, with why no further one helps."""
+        """Return the certified record of a pass, with the reason why further passes are useless."""
         before = self.best_primal - self.best_dual
         record = self.certify()
         record["oracle_calls"] += self.spent
@@ -97,9 +97,9 @@ class NewtonRun(Run):
         self.best_dual = max(self.best_dual, dual)
         spent = self._keep_best([self.classes.padded(v) for v in candidates])
         dual, size = self.best_dual, float(np.linalg.norm(candidates[-1]))
-        off = ROUNDING * self.classes.size  # of the sums that the weights of the dual are made of
+        off = ROUNDING * self.classes.size  # rounding error of the sums in the dual's weights
         allowed = off * (2 * size + off / self.given.alpha)
-        # Rounding may lift it above the primal; contradicts() reports larger differences.
+        # Rounding may lift the dual above the primal; contradicts() reports larger differences.
         if dual <= self.best_primal * (1 + 1e-9) + self.least:
             dual = min(dual, self.best_primal)
         elif dual <= self.best_primal + allowed:
@@ -113,7 +113,7 @@ class NewtonRun(Run):
         }
 
     def certify(self) -> dict[str, Any]:
-        """Return primal, dual and gap of the present w and its probabilities, or of better ones."""
+        """Return primal, dual and gap of the current w and its probabilities, or of better ones."""
         classes, alpha = self.classes, self.given.alpha
         _, q = self._value(self.v)
         of_q = classes.gather(q) / -alpha

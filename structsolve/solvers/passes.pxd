@@ -1,4 +1,4 @@
-# Memory of one thread that goes over examples.
+# Memory of one thread in a pass over examples.
 
 cdef class Scratch:
     cdef double[::1] theta, value

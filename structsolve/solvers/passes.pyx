@@ -1,4 +1,4 @@
-"""Passes over the examples at fixed w: bounds of the surrogate and its subgradient; in threads."""
+"""Multithreaded passes over the examples at fixed w: bounds of the surrogate, subgradients."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from ..utils.arrays import aligned_zeros
 from ..utils.parallel import native_calls, over_examples, ranges
 
 
-# Examples that are decoded before their cuts are added up, at most.
+# Maximum number of examples that are decoded before their cuts are added up.
 cdef enum:
     MOST_TOGETHER = 64
 
@@ -35,7 +35,7 @@ def surrogate_bounds(problem, const double[::1] w not None, n_jobs=1, values=Non
     w : ndarray of float64 of shape (dim,)
     n_jobs : int
     values : ndarray of shape (n,), optional
-        Written to: what each cut itself is worth at w, which is less where something was missed.
+        Output: the value of each cut at w, which is less than the bound if the oracle is inexact.
 
     Returns
     -------
@@ -77,10 +77,10 @@ def surrogate_bounds(problem, const double[::1] w not None, n_jobs=1, values=Non
 
 
 def summands(problem):
-    """Return into how many partial sums a subgradient is split, one g each.
+    """Return the number of partial sums of a subgradient, each as long as g.
 
-    Adding them up takes at most an eighth of the work of scoring.  The number of threads has no
-    part in it: sums must not depend on it.
+    Adding them up takes at most an eighth of the work of scoring.  The number does not depend on
+    the number of threads, so that the sums do not either.
 
     Parameters
     ----------
@@ -114,10 +114,10 @@ def partial_sums(problem):
 
 
 def subgradient(problem, const double[::1] w not None, n_jobs=1, sums=None, each=None):
-    """Return one cut of the whole mean surrogate at w: ``R(v) >= b - <g, v>`` for every v.
+    """Return one cut of the mean surrogate at w: ``R(v) >= b - <g, v>`` for every v.
 
-    Threads decode and add up ranges of examples that do not depend on their number, and the
-    ranges' sums are added in order: g does not depend on ``n_jobs``, to the last bit.
+    Threads decode and add up ranges of examples.  The ranges do not depend on the number of
+    threads, and their sums are added in order, so g is bit-identical for every ``n_jobs``.
 
     Parameters
     ----------
@@ -125,10 +125,10 @@ def subgradient(problem, const double[::1] w not None, n_jobs=1, sums=None, each
     w : ndarray of float64 of shape (dim,)
     n_jobs : int
     sums : ndarray of shape (summands(problem), dim), optional
-        Memory to work in, for repeated calls: new memory has to be mapped in every time, while all
+        Work memory for repeated calls: new memory would have to be mapped in every time, while all
         threads wait.
     each : ndarray of shape (n,), optional
-        Is filled with the ``b_i``.
+        Output: the ``b_i``.
 
     Returns
     -------
@@ -155,12 +155,12 @@ def range_cuts(problem, const double[::1] w not None, parts, sums, n_jobs=1, eac
     problem : Problem
     w : ndarray of float64 of shape (dim,)
     parts : list of tuple of int
-        First example of each range, and the one behind its last; together all examples in order.
+        Start and end of each range; the ranges cover all examples in order.
     sums : ndarray of shape (at least len(parts), dim)
         Memory for the cuts.
     n_jobs : int
     each : ndarray of shape (n,), optional
-        Is filled with the ``b_i``.
+        Output: the ``b_i``.
 
     Returns
     -------
@@ -182,7 +182,7 @@ def range_cuts(problem, const double[::1] w not None, parts, sums, n_jobs=1, eac
     bounds, b_all = np.empty(problem.n), np.empty(problem.n) if each is None else each
     cdef double[::1] bound_view = bounds, b_view = b_all
     cdef double[:, ::1] sum_view = sums
-    # w and g share the nearest cache badly: decode a few examples, then add them up.
+    # w and g compete for the nearest cache: decode a few examples, then add them up.
     cdef Py_ssize_t width = max(surrogate.max_entries, 1)
     cdef Py_ssize_t together = max(1, min(MOST_TOGETHER, (1 << 20) // (12 * width)))
 

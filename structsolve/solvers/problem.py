@@ -1,6 +1,6 @@
-"""A training problem put together: examples, potentials, structure operators, surrogate.
+"""Training problems: examples, potentials, structure operators and surrogate.
 
-Plugins are called here, once; the loops never leave native code.
+Plugins are called here, once; solver loops stay in native code.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from ..surrogates.task import Task
 from ..utils.params import check_types
 from .passes import surrogate_bounds
 
-# Scores that differ by less, relative to their size, are the same: linear programs are no better.
+# Relative difference below which scores are equal: linear programs are not more accurate.
 ROUNDING = 1e-6
-# Products and sums of larger features overflow, and weights turn into NaN.
+# Products and sums of larger features overflow, and weights become NaN.
 HUGE = 1e100
 
 
@@ -49,29 +49,28 @@ class Problem:
         Let the potentials keep Gram matrices, up to the size of the packed features and of one
         number per node and state.
     kernel : Kernel, optional
-        Compares nodes in place of the inner product of their features; the vector that solvers
-        move then holds dual variables (:mod:`structsolve.potentials.mercer_features`).
+        Compares nodes in place of the inner product of their features; w then holds dual variables
+        (:mod:`structsolve.potentials.mercer_features`).
     dense : bool, default=False
-        Pass features to the kernel as a dense array, even where packing made them sparse.
+        Pass features to the kernel as a dense array, even if packing made them sparse.
     oracle : str or structsolve.lp.Backend, optional
-        A solver of linear programs over the structure's polytope, in place of its own oracle.
+        A solver of linear programs over the structure's polytope, to replace its oracle.
     node_scale : array of the node block's shape, optional
-        Factors of the node parts' scores; w is penalised before they multiply it.
+        Factors of the node parts' scores; the penalty applies to w before multiplication.
 
     Attributes
     ----------
     potentials : LinearPotentials
     task : Task
-        The operators that the surrogate is made of: :attr:`oracle`, :attr:`parts`, :attr:`loss` and
-        the powers.
+        The operators of the surrogate: :attr:`oracle`, :attr:`parts`, :attr:`loss` and the powers.
     labels : ndarray of int32
-        True labels of the examples, one after the other.
+        True labels of the examples, concatenated.
     surrogate : Surrogate
         The native surrogate.
     weights : ndarray of shape (n,)
         ``u_i``.
     n, n_nodes : int
-        Examples, and their nodes.
+        Numbers of examples and of their nodes.
     node_scale : array or None
         As given.
     dim : int
@@ -79,7 +78,7 @@ class Problem:
     penalty : ndarray of shape (dim,) or None
         0 for coordinates left unpenalised, else 1; None when all are penalised.
     violation : str or None
-        The first bound of a surrogate that cannot be one, with its example.
+        The first bound of the surrogate that cannot hold, with its example.
 
     Examples
     --------
@@ -118,7 +117,7 @@ class Problem:
             oracle,
             node_scale,
         )
-        packed = examples  # operators get what the space packed, dense where users gave dense
+        packed = examples  # operators get the space's arrays, dense if the user's are dense
         if kernel is None:
             examples = replace(examples, nodes=sparsify(examples.nodes))
         examples = replace(examples, edges=sparsify(examples.edges))
@@ -158,8 +157,8 @@ class Problem:
         self.penalty = penalty_of(space.layout, penalize_intercept)
 
     def __reduce__(self) -> Any:
-        # Operators are compiled objects, bound to memory: another process binds its own, of the
-        # same examples and names.  Plugins of a script go along.
+        # Operators are compiled objects, bound to memory: another process binds new ones to the
+        # same examples and names.  A script's plugins are pickled too.
         return _rebuilt, (self._made_of, self.weights, registry.carried_plugins())
 
     def model_weights(self, w: np.ndarray) -> np.ndarray:
@@ -168,7 +167,7 @@ class Problem:
         Parameters
         ----------
         w : ndarray of shape (dim,)
-            A solver's.
+            Weights of a solver.
 
         Returns
         -------
@@ -178,12 +177,12 @@ class Problem:
         return w if scale is None else self._times(w, scale)
 
     def model(self, w: np.ndarray) -> Model:
-        """Return the model that scores new, raw examples as a solver's w scores the problem's.
+        """Return the model that scores raw examples as a solver's w scores packed ones.
 
         Parameters
         ----------
         w : ndarray of shape (dim,)
-            A solver's.
+            Weights of a solver.
 
         Returns
         -------
@@ -197,7 +196,7 @@ class Problem:
         )
 
     def solver_weights(self, w: np.ndarray) -> np.ndarray:
-        """Return a solver's weights from those of a model; see :meth:`model_weights`.
+        """Return a solver's weights for the weights of a model; see :meth:`model_weights`.
 
         Parameters
         ----------
@@ -238,12 +237,12 @@ class Problem:
         return 0.5 * alpha * float((w * self.penalty) @ w)
 
     def trace(self, i: int, w: Any) -> SearchResult:
-        """Search one example with a bi-criteria surrogate, and return the search's trace.
+        """Search one example with a bi-criteria surrogate, and return the trace.
 
         Parameters
         ----------
         i : int
-            Number of the example.
+            Index of the example.
         w : ndarray of shape (dim,), or fitted StructuredSVM
             Weights.
 
@@ -290,7 +289,7 @@ class Problem:
         return self.checked_bounds(w, bounds), calls
 
     def missed(self, w: np.ndarray, n_jobs: int = 1) -> float:
-        """Return how much of the objective at w searches and oracles may have missed.
+        """Return how much of the objective at w inexact searches and oracles may have missed.
 
         Parameters
         ----------
@@ -300,7 +299,7 @@ class Problem:
         Returns
         -------
         float
-            0 where all are exact. No solver can close the gap below it.
+            0 if all are exact. No solver can close the gap below it.
         """
         if self.surrogate.exact:
             return 0.0
@@ -309,16 +308,16 @@ class Problem:
         return max(0.0, float(self.weights @ (bounds - values)))
 
     def checked_bounds(self, w: np.ndarray, bounds: np.ndarray) -> np.ndarray:
-        """Return bounds of every H_i that are at least 0, which the true label proves.
+        """Return bounds of every H_i, raised to 0, the value of the true label.
 
-        The first bound that is below by more than rounding is noted in :attr:`violation`.
+        The first bound below 0 by more than rounding is noted in :attr:`violation`.
 
         Parameters
         ----------
         w : ndarray of shape (dim,)
-            Weights that they hold for.
+            Weights of the bounds.
         bounds : ndarray of shape (n,)
-            Changed.
+            Changed in place.
 
         Returns
         -------
@@ -333,9 +332,9 @@ class Problem:
             truth = self.examples.label(i)
             answer = cut(self.surrogate, i, theta, truth)
             size = abs(answer.b) + float(np.abs(theta[answer.index]) @ np.abs(answer.value))
-            # The term that a projection adds to the scores is of the size of the parts.
+            # The term that a projection adds to the scores has the size of the parts.
             where, parts = encode(self.parts, i, truth)
-            # For a truth of probability 1 only the difference of two large scores remains.
+            # If the true label has probability 1, only the difference of two large scores remains.
             large = float(parts @ parts + np.abs(theta[where]) @ np.abs(parts))
             if bounds[i] < -ROUNDING * (size + ROUNDING * large):
                 self.violation = (
@@ -356,7 +355,7 @@ class Problem:
         Returns
         -------
         value : float
-            An upper bound where the surrogate is inexact.
+            An upper bound if the surrogate is inexact.
         calls : int
             Oracle calls spent.
         """
@@ -365,7 +364,7 @@ class Problem:
 
 
 def penalty_of(layout: WeightLayout, penalize_intercept: bool) -> np.ndarray | None:
-    """Return which weights the regulariser has.
+    """Return the mask of the penalised weights.
 
     Parameters
     ----------
@@ -387,7 +386,7 @@ def penalty_of(layout: WeightLayout, penalize_intercept: bool) -> np.ndarray | N
 
 
 def _rebuilt(made_of: tuple[Any, ...], weights: np.ndarray, plugins: list[Any]) -> Problem:
-    """Return a problem made of what another was made of, with its weights of examples."""
+    """Return a problem made from the same arguments and example weights as another."""
     registry.adopt_plugins(plugins)
     problem = Problem(*made_of)
     problem.weights = weights
@@ -395,11 +394,11 @@ def _rebuilt(made_of: tuple[Any, ...], weights: np.ndarray, plugins: list[Any]) 
 
 
 def _refuse_huge(matrix: Any, offsets: Any, what: str) -> None:
-    """Refuse features that training cannot compute with, naming the first such example."""
+    """Refuse features too large to train on, naming the first such example."""
     if matrix is None:
         return
     data = matrix.data if hasattr(matrix, "indptr") else matrix
-    # Python's floats: a number of float32 casts HUGE, which overflows there.
+    # Compare Python floats: a float32 would cast HUGE, which overflows.
     if not data.size or (float(data.max()) <= HUGE and float(data.min()) >= -HUGE):
         return
     limit = np.float64(HUGE)

@@ -1,4 +1,4 @@
-"""The small quadratic program of a cutting-plane model: solved by Clarabel, certified here.
+"""Solve a cutting-plane model's small quadratic program with Clarabel; certify the solution.
 
 The model of ``min alpha/2 ||w||^2 + R(w)`` subject to ``A w <= c`` keeps, for every group of cuts
 (one group in the one-slack form, one per example in the n-slack form), the maximum of its cuts:
@@ -9,9 +9,9 @@ With ``M`` the rows ``-A`` and ``g_j``, ``q`` the numbers ``-c`` and ``b_j``, it
 
     max_x  <q, x> - 1/(2 alpha) ||M' x||^2,   x >= 0,  sum_{j in g} x_j <= cap_g,
 
-where coordinates of w outside the norm (the intercept) turn into equations ``(M' x)_free = 0``.
-Any feasible x gives a lower bound of the training problem itself.  A solver's answer is made
-feasible first (:func:`certify`): its accuracy decides how good the bound is, not whether it is one.
+where coordinates of w outside the norm (the intercept) become equations ``(M' x)_free = 0``.
+Any feasible x gives a lower bound of the training problem itself.  :func:`certify` makes a solver's
+x feasible first, so the bound always holds; the solver's accuracy affects only its tightness.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ import numpy as np
 from .cut_model import Model
 from .qp_forms import clarabel_answers, cvxpy_answers, feasible
 
-# The largest rounding error of (M' x)_free, which has terms of size 1 for an intercept; and how
-# much larger than the solver's the optimal free weights may be: the bound is lowered for that.
+# Largest rounding error of (M' x)_free, which has terms of size 1 for an intercept; largest ratio
+# of the optimal free weights to the solver's, for which the bound is lowered.
 FREE_ROUNDING, FREE_RADIUS = 1e-12, 100
 
 
 @dataclass
 class Solution:
-    """Minimiser of a model, its multipliers, and the lower bound that they prove.
+    """Minimiser of a model, its multipliers, and their lower bound.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class Solution:
     lower : float
         A lower bound of the training problem.
     at_box : bool
-        Free weights have reached the model's box.
+        Whether free weights have reached the model's box.
     """
 
     x: np.ndarray
@@ -56,7 +56,7 @@ class Contradiction(ValueError):
 def solve(model: Model) -> Solution:
     """Solve the model's quadratic program.
 
-    Clarabel's answer is used if its status is solved or its gap is small; otherwise cvxpy's other
+    Clarabel's solution is used if its status is solved or its gap is small; otherwise cvxpy's other
     solvers are tried.
 
     Parameters
@@ -111,17 +111,17 @@ def solve(model: Model) -> Solution:
 
 
 def certify(model: Model, x: np.ndarray, w_free: np.ndarray) -> tuple[np.ndarray, float]:
-    """Make multipliers feasible; return them, and the lower bound that they prove.
+    """Make multipliers feasible; return them and their lower bound.
 
-    Negative ones become zero, groups above their cap are scaled down, and the equations of the
-    free coordinates are restored by a small change in proportion to x, which leaves the sums of
-    the groups (with the rest of their caps) as they are.
+    Negative multipliers become zero, and groups above their cap are scaled down.  A small change in
+    proportion to x restores the equations of the free coordinates and keeps the sums of the groups
+    (including the rest of their caps).
 
     Parameters
     ----------
     model : Model
     x : ndarray of shape (r + m,)
-        Multipliers, as a solver gives them.
+        Multipliers of a solver.
     w_free : ndarray of shape (n_free,)
         The solver's free weights.
 
@@ -139,7 +139,7 @@ def certify(model: Model, x: np.ndarray, w_free: np.ndarray) -> tuple[np.ndarray
     if model.free.size:
         E = model.columns(model.free)
         rounding = FREE_ROUNDING * model.caps.sum() * max(1.0, np.abs(E).max(initial=0))
-        # An interior-point method leaves noise on idle rows, which nothing balances.
+        # An interior-point method leaves noise on inactive rows, which cannot be balanced.
         for level in (0.0, 1e-10, 1e-8, 1e-6, 1e-4):
             balanced = _balance(model, np.where(np.abs(x) < level * model.units(), 0, x), E)
             rest = np.abs(E.T @ balanced)
@@ -152,14 +152,14 @@ def certify(model: Model, x: np.ndarray, w_free: np.ndarray) -> tuple[np.ndarray
     v = model.adjoint(x)
     v[model.free] = 0
     lower = float(model.q @ x - (v @ v) / (2 * model.alpha) - charge)
-    # x = 0 proves 0.
+    # x = 0 gives the bound 0.
     return x, max(lower, 0.0) if np.isfinite(lower) else 0.0
 
 
 def _balance(model: Model, x: np.ndarray, E: np.ndarray) -> np.ndarray:
     """Change x in proportion to itself until ``E' x = 0``, as far as possible.
 
-    Each group, with the rest of its cap, keeps its sum.
+    The sum of each group, including the rest of its cap, is kept.
     """
     r, caps, group = model.rows, model.caps, model.group
     for _ in range(4):

@@ -1,6 +1,6 @@
-"""The program of a cutting-plane model as solvers take it: its dual and primal forms.
+"""Dual and primal forms of a cutting-plane model's quadratic program, for solvers.
 
-Clarabel gets either form by its own interface; its stand-ins get the primal form through cvxpy.
+Clarabel gets either form through its interface; other solvers get the primal form through cvxpy.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from .cut_model import Model
 
 logger = logging.getLogger("structsolve.solvers")
 
-# Below so many columns of w the sparse form is never slow, and it is the more accurate one.
+# Below this many columns of w the sparse form is never slow, and it is more accurate.
 FEW_COLUMNS = 100
-# Up to so many entries a program is put together densely: scipy's blocks cost more than its zeros.
+# Up to this many entries a program is built densely: scipy's blocks cost more than the zeros.
 SMALL = 100_000
-# Above so many sparse rows their Gram matrix is too large.
+# Above this many sparse rows their Gram matrix is too large.
 MANY_ROWS = 3000
 
-#: Multipliers, free weights, status, and whether the solver calls it solved.
+#: Multipliers, free weights, status, and whether the solver reports success.
 Answer = tuple[np.ndarray, np.ndarray, str, bool]
 
 
 def clarabel_answers(model: Model) -> Iterator[Answer]:
-    """Yield answers of Clarabel, in the form that suits the sizes, then in the other one.
+    """Yield solutions of Clarabel, in the form that suits the sizes, then in the other form.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def clarabel_answers(model: Model) -> Iterator[Answer]:
 
 
 def feasible(model: Model) -> bool:
-    """Return whether any w satisfies the constraints; a solver's status may be due to rounding.
+    """Return whether any w satisfies the constraints; solver statuses may be due to rounding.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def feasible(model: Model) -> bool:
 
 
 def _used_columns(model: Model) -> np.ndarray:
-    """Return the columns of w that any row touches, without the free ones."""
+    """Return the columns of w with entries in any row, without the free columns."""
     import scipy.sparse as sp  # heavy
 
     used = np.zeros(model.cuts.shape[1], dtype=bool)
@@ -83,7 +83,7 @@ def _used_columns(model: Model) -> np.ndarray:
 
 
 def _by_columns(M: Any) -> Any:
-    """Return a matrix as CSC; for a small array, scipy takes twice as long."""
+    """Return a matrix as CSC, for small arrays twice as fast as scipy."""
     import scipy.sparse as sp  # heavy
 
     if not isinstance(M, np.ndarray):
@@ -96,16 +96,16 @@ def _by_columns(M: Any) -> Any:
 
 
 def _run(P: Any, q: np.ndarray, A: Any, b: np.ndarray, cones: list[Any]) -> Any:
-    """Run Clarabel; P is the upper triangle.  Returns its answer, the status, whether solved."""
+    """Run Clarabel on the upper triangle P; return solution, status, and whether it is solved."""
     import clarabel  # heavy
 
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-11
     if hasattr(settings, "max_threads"):
-        settings.max_threads = 1  # the same sums, in the same order, everywhere
+        settings.max_threads = 1  # the same order of sums everywhere
     data = _by_columns(P), q, _by_columns(A), b, cones
-    # faer is supernodal, twice as fast on large dense programs; not every build has it.
+    # faer is supernodal and twice as fast on large dense programs, but not in every build.
     methods = ["faer", "qdldl"] if len(b) > 300 else ["qdldl"]
     for method in methods:
         settings.direct_solve_method = method
@@ -120,7 +120,7 @@ def _run(P: Any, q: np.ndarray, A: Any, b: np.ndarray, cones: list[Any]) -> Any:
 
 
 def gram_form(model: Model) -> Answer:
-    """Solve the dual: one variable per row, the Gram matrix of the rows; for many columns.
+    """Solve the dual, with one variable per row and the rows' Gram matrix; for many columns.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def gram_form(model: Model) -> Answer:
     used, local = np.unique(model.group, return_inverse=True)
     k = len(used)
     signed = np.flatnonzero(np.concatenate([~model.equal, np.ones(m + 2 * f, bool)]))
-    A = np.zeros((f + k + len(signed), size))  # no larger than P, and written at once
+    A = np.zeros((f + k + len(signed), size))  # no larger than P, and filled directly
     if f:
         E = model.columns(model.free)
         A[:f] = np.hstack([(E * unit[:, None]).T, -np.eye(f), np.eye(f)])
@@ -165,7 +165,7 @@ def gram_form(model: Model) -> Answer:
 
 
 def primal_form(model: Model) -> Answer:
-    """Solve the program in w and one slack per group, sparse where rows are; for few columns.
+    """Solve the program in w and one slack per group, sparse if rows are; for few columns.
 
     Parameters
     ----------
@@ -234,7 +234,7 @@ def primal_form(model: Model) -> Answer:
 
 
 def cvxpy_answers(model: Model) -> Iterator[Answer]:
-    """Yield answers of the other solvers that cvxpy has installed.
+    """Yield solutions of the other solvers installed for cvxpy.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Oracle checks before training: scores at which a given label must be the best."""
+"""Oracle checks before training, at scores for which a given label must be the best."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ..operators import AugmentedOracle, KBest, Relaxation
 from ..structure import calls
 from .problem import ROUNDING, Problem
 
-# How far a relaxation's answer at such scores may be from the best.
+# Relative error allowed for a relaxation at these scores.
 ROUGH = 0.05
 
 
 def operators_of(problem: Problem) -> list[Any]:
-    """Return the operators that the surrogate calls, as far as they find labels.
+    """Return the label-finding operators that the surrogate calls.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def operators_of(problem: Problem) -> list[Any]:
 
 
 def ask(operator: Any, problem: Problem, i: int, label: np.ndarray) -> str | None:
-    """Call an operator at scores at which a given label is the best.
+    """Check an operator at scores for which a given label is the best.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def ask(operator: Any, problem: Problem, i: int, label: np.ndarray) -> str | Non
     problem : Problem
     i : int
     label : ndarray of int32
-        The true one, or another that the example may have.
+        The true label, or another valid label of the example.
 
     Returns
     -------
@@ -82,14 +82,14 @@ def bound_of(operator: Any, i: int, theta: np.ndarray, size: float) -> float:
     i : int
     theta : ndarray
     size : float
-        The size that errors are relative to.
+        The scale of errors.
 
     Returns
     -------
     float
     """
     if isinstance(operator, Relaxation):
-        # Duals may prove a bound even if the answer is poor; rough ones still come near.
+        # The dual bound may be good even if the primal value is poor; rough values still come near.
         _, _, value, bound = calls.relax(operator, i, theta)
         if isinstance(operator, ProgramRelaxation) and operator.decoder.backend.ends_early:
             return float(bound)
@@ -125,7 +125,7 @@ def _most_wrong(oracle: Any, problem: Problem, i: int, truth: np.ndarray) -> str
     task = problem.task
     theta = np.zeros(task.layout.sizes(i)[0])
     _, _, loss = calls.argmax_augmented(oracle, i, theta, truth)
-    # Scores that the true label has little of lead to another one.
+    # Scores that are low for the true label, so that another label is the best.
     index, value = calls.encode(task.parts, i, truth)
     np.add.at(theta, index, -value)
     _, total, known = calls.argmax_augmented(oracle, i, theta, truth)
@@ -150,7 +150,7 @@ def _misses(
     theta = np.zeros(task.layout.sizes(i)[0])
     _, _, loss = calls.argmax_augmented(oracle, i, theta, truth)
     index, value = calls.encode(task.parts, i, label)
-    # Scores beside which the loss is small.
+    # Scores that are large compared to the loss.
     np.add.at(theta, index, (1 + 4 * abs(loss)) * value)
     _, total, _ = calls.argmax_augmented(oracle, i, theta, truth)
     expected = float(theta[index] @ value)

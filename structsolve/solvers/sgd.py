@@ -1,4 +1,4 @@
-"""Stochastic subgradient descent (Pegasos): for streams of data, and for a quick start."""
+"""Stochastic subgradient descent (Pegasos), for data streams and quick first models."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .base import (
 from .problem import Problem
 from .weight_constraints import assemble, check_examples
 
-# Where the primal is so many times that of w = 0, hundreds of passes would only undo the first.
+# The run steps back if the primal exceeds this multiple of the primal at w = 0.
 EXPLODED = 10
 
 
@@ -29,53 +29,55 @@ class SGD(Solver):
     """Stochastic subgradient descent with Pegasos steps (Shalev-Shwartz et al. 2011).
 
     Step t subtracts ``1 / (alpha (t + t0))`` times the subgradient at one example.  The primal of
-    the last and of the average iterate is computed exactly every few passes, and the best is kept,
-    w = 0 included.  The averaged cuts of whole passes are a cut of the objective, and their sum
+    the last and of the average iterate is computed exactly every few passes, and the best of them
+    and w = 0 is kept.  The averaged cuts of whole passes are a cut of the objective, and their sum
     follows from two iterates. This gives a dual, and training ends at a certified gap of ``tol``.
-    Without a dual (see Notes) it ends, "settled", when the second half of all passes gained less
-    than ``tol``.
+    Without a dual (see Notes), training ends, "settled", when the second half of all passes gained
+    less than ``tol``.
 
     Parameters
     ----------
     averaging : {"weighted", "uniform", "none"}
-        Weigh iterate t by ``t ** power``, or all alike, or keep no average.
+        Weight iterate t by ``t ** power``, weight all equally, or keep no average.
     power : float, default=3.0
-        1 is the weighting by t.  The first iterates are far from all later ones: with cubes the
+        1 weights iterates by t.  The first iterates are far from all later ones: with cubes, the
         first tenth of the steps has a weight of 1e-4 (Shamir, Zhang 2013).
     order : {"permutation", "uniform"}
-        Each example once per pass in random order, or draws with replacement.
+        Visit each example once per pass in random order, or draw with replacement.
     projection : bool, default=False
-        Project on the ball ``alpha ||w||^2 <= mean H_i(0)`` after each step, which holds the
-        solution: ``H_i(0)`` is the largest loss of example i, and the objective is strongly convex.
+        Project onto the ball ``alpha ||w||^2 <= mean H_i(0)`` after each step.  The ball contains
+        the solution: ``H_i(0)`` is the largest loss of example i, and the objective is strongly
+        convex.
     certify_every : int, default=5
-        Passes between two passes at fixed weights that give the primal.
+        Compute the primal, by a pass at fixed weights, after every so many passes.
     patience : int, default=5
-        Without a dual: end after twice so many such passes at the earliest, when the primal is the
-        best so far and fell by at most ``tol`` (relative) in the second half of all passes.
+        Without a dual, training ends after ``2 * patience`` primals at the earliest, when the
+        primal is the best so far and fell by at most ``tol`` (relative) in the second half of all
+        passes.
     t0 : float, default=0
         Number of steps counted as already taken.  With 0 the first step is large and does not
-        depend on the start; with weights to start from, 0 stands for ten passes.
+        depend on the start; with initial weights, 0 means ten passes.
     free_step : float, default=1.0
-        Weights outside the norm (an unpenalised intercept) do not shrink and take the steps
-        ``free_step / sqrt(t + t0)``: the objective is not strongly convex along them.
+        Weights outside the norm (an unpenalised intercept) do not shrink and take steps of
+        ``free_step / sqrt(t + t0)``, because the objective is not strongly convex in them.
     constraints : list of SuperModular, LinearConstraint or WeightBounds, optional
         Constraints on w, as for :class:`CuttingPlane`: each step ends with the Euclidean projection
         onto them.
     batch : int, default=1
-        Examples whose subgradients are those at the same w, in ``n_jobs`` threads; their steps then
-        follow one after the other.
+        Number of examples whose subgradients are computed at the same w, in ``n_jobs`` threads;
+        their steps are then taken sequentially.
 
     Notes
     -----
-    Under constraints ``A w <= c`` the multipliers of the projections are a dual point of the rows,
-    and averaged like the cuts they belong to the same dual: there is a gap with them too.
+    Under constraints ``A w <= c`` the multipliers of the projections are a dual point of the rows.
+    Averaged like the cuts, they belong to the same dual, so runs with constraints have a gap too.
 
-    There is no dual with ``order="uniform"`` (a pass is then no sum over all examples), where
-    weights are outside the norm, for surrogates that are not convex, and over passes in which
+    There is no dual with ``order="uniform"`` (a pass is then not a sum over all examples), with
+    weights outside the norm, for surrogates that are not convex, and over passes in which
     ``projection`` has moved the iterate. ``dual`` and ``gap`` are then None or keep their last
-    values, and records without a dual are not ``certified``.  Where the primal is more than ten
-    times that of w = 0, steps are too large: the run returns to the best weights, continues with
-    steps a tenth as large, and records it (``stepped_back``).
+    values, and records without a dual are not ``certified``.  If the primal is more than ten
+    times the primal at w = 0, steps are too large: the run returns to the best weights, continues
+    with steps a tenth as large, and records this (``stepped_back``).
 
     Examples
     --------
@@ -167,7 +169,7 @@ class SGDRun(Run):
         self._bind(problem)
 
     def move_to(self, problem: Problem) -> None:
-        """Continue on other examples; t and the average are kept.
+        """Continue on other examples with the same t and average.
 
         Parameters
         ----------
@@ -177,7 +179,7 @@ class SGDRun(Run):
         Raises
         ------
         ValueError
-            When it has another number of weights.
+            When the problem has another number of weights.
         """
         if problem.dim != self.loop.v.shape[0]:
             raise ValueError(
@@ -193,11 +195,11 @@ class SGDRun(Run):
         self.best_primal, self.best_w = np.inf, np.zeros(0)
         self.zero_primal = np.inf
         self.certified: list[float] = []
-        # A dual point, of g = alpha dual_w and b = dual_b; that of the true labels is 0.
+        # A dual point with g = alpha dual_w and b = dual_b; it is 0 for the true labels.
         self.dual_w, self.dual_b = np.zeros(problem.dim), 0.0
         self._begin_window()
         self.radius = 0.0
-        # Oracle calls that the radius took, until a record counts them.
+        # Oracle calls for the radius, until a record counts them.
         self.radius_calls = 0
         if self.solver.projection:
             bounds, self.radius_calls = problem.bounds(np.zeros(problem.dim), self.given.n_jobs)
@@ -205,7 +207,7 @@ class SGDRun(Run):
 
     @property
     def has_dual(self) -> bool:
-        """Are the cuts of a pass together one of the mean surrogate, with no weight left free?"""
+        """Whether the cuts of a pass sum to a cut of the mean surrogate, all weights penalised."""
         return (
             self.solver.order == "permutation"
             and bool(self.given.problem.surrogate.convex)
@@ -213,7 +215,7 @@ class SGDRun(Run):
         )
 
     def _begin_window(self) -> None:
-        """Begin the average of cuts anew."""
+        """Restart the average of cuts."""
         loop = self.loop
         self.window = {
             "begun": self.passes,
@@ -224,10 +226,10 @@ class SGDRun(Run):
         self.window_w = loop.last()
 
     def _raise_dual(self) -> float:
-        """Move the dual point to the best one between it and the window's; return its value.
+        """Move the dual point towards the window's to the best value; return that value.
 
-        ``tau w_tau = (tau - 1) w_(tau - 1) + n u_i g_i / alpha`` at every step, so that the sum of
-        all g between two iterates follows from them.
+        ``tau w_tau = (tau - 1) w_(tau - 1) + n u_i g_i / alpha`` at every step, so the sum of all
+        g between two iterates follows from the iterates.
         """
         loop, window, alpha = self.loop, self.window, self.given.alpha
         passes = self.passes - window["begun"]
@@ -246,7 +248,7 @@ class SGDRun(Run):
             self._begin_window()
         return self.dual_b - 0.5 * alpha * float(self.dual_w @ self.dual_w)
 
-    # After an overflow the run steps back.
+    # The run steps back after an overflow.
     @np.errstate(over="ignore", invalid="ignore")
     def step(self) -> dict[str, Any]:
         """Take as many steps as there are examples."""
@@ -284,7 +286,7 @@ class SGDRun(Run):
         return record
 
     def _step_back(self) -> None:
-        """Start again from the best weights with steps of a tenth."""
+        """Restart from the best weights with steps a tenth as large."""
         if not self.best_w.size:  # a stream, whose batches are not compared with w = 0
             raise ValueError(
                 "steps led to an objective that is not finite; scale the features to values around "
@@ -297,10 +299,10 @@ class SGDRun(Run):
 
     @np.errstate(over="ignore", invalid="ignore")
     def certify(self) -> dict[str, Any]:
-        """Return primal, dual and gap of the best: the last iterate, the average, or w = 0."""
+        """Return primal, dual and gap of the best of the last iterate, the average and w = 0."""
         candidates = [w for w in (self.loop.averaged(), self.loop.last()) if w is not None]
         spent = self._keep_best(candidates)
-        # Batches of a stream are not compared with w = 0: that takes a pass over each.
+        # Batches of a stream are not compared with w = 0, which would take a pass over each.
         if self.zero_primal == np.inf and not self.streams:
             zero = np.zeros(self.given.problem.dim)
             if self.feasible is not None:
@@ -326,13 +328,13 @@ class SGDRun(Run):
     def _settled(self) -> bool:
         """Return whether the second half of all passes gained less than ``tol``.
 
-        The error falls like 1 over the steps, ``t0`` among them, so that what the second half
-        brought is about what is still to come; unless there were better weights before, by chance.
+        The error falls like 1 over the steps, including ``t0``, so the gain of the second half is
+        about the remaining error, unless earlier weights happened to be better.
         """
         n, close = len(self.certified), self.given.tol * abs(self.best_primal)
         if n < 2 * self.solver.patience or self.present > self.best_primal + close:
             return False
-        # After a step back t0 is large, and it is long until there is a half.
+        # After a step back t0 is large, so the first half stays empty for long.
         half = int(n * (1 - self.loop.t0 / max(self.loop.t, 1)) / 2)
         return half > 0 and self.certified[half - 1] - self.present <= close
 
@@ -344,7 +346,7 @@ class SGDRun(Run):
         return self.loop.last() if w is None else w
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Loops are compiled and bound to examples: a copy is started anew and given the state.
+        # Loops are compiled and bound to examples: a copy starts anew and restores the state.
         return _started, (self.solver, self.given, *self.state(), self.streams)
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -388,7 +390,7 @@ class SGDRun(Run):
 def _started(
     solver: SGD, given: Start, meta: dict[str, Any], arrays: dict[str, np.ndarray], streams: bool
 ) -> SGDRun:
-    """Return the run that was pickled in this state."""
+    """Return the run pickled in this state."""
     run = solver.start(given)
     run.restore(meta, arrays)
     run.streams = streams

@@ -1,4 +1,4 @@
-"""A shard: a part of the examples, their dual variables, and its answer in a round."""
+"""Shards: parts of the examples with their dual variables, and their answers in a round."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from .bcfw import SMALL_GAIN
 from .metric import SpectralMetric
 from .problem import Problem
 
-# Rounds between two computations of a shard's share of w from its dual variables.
+# Rounds between recomputations of a shard's share of w from its dual variables.
 RESYNCHRONISE = 10
 MAX_AGE = 10
 ANY_AGE = np.iinfo(np.int32).max
-# More answers than this are summed in groups first: a tree of sums.
+# Answers per group in the tree of sums.
 GROUP = 32
-# Cheap passes continue while a visit raises the dual by this share of an oracle visit's increase.
+# Cached passes continue while a visit gains this share of an oracle visit's dual increase.
 PAYS = 0.5
 
 
 @dataclass
 class Answer:
-    """The answer of a shard: arrays that are added up, and small values of each shard.
+    """The answer of one or more shards: summed arrays, and small values per shard.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class Answer:
 
 
 def add(answers: list[Answer]) -> Answer:
-    """Return the sum of answers, in their order: a sum of floats depends on it.
+    """Return the sum of answers in the given order, on which floating-point sums depend.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def add(answers: list[Answer]) -> Answer:
     Returns
     -------
     Answer
-        Sums are empty where one of them is, which a shard's are that lags behind.
+        ``sums`` is empty if that of any answer is, as for a shard that lags behind.
     """
     each = [one for answer in answers for one in answer.each]
     if any(not answer.sums for answer in answers):
@@ -61,13 +61,13 @@ def add(answers: list[Answer]) -> Answer:
 
 
 def grouped(items: list[Any], total: Any) -> Any:
-    """Return the sum of items, in groups where there are many.
+    """Return the sum of items, computed in groups if there are many.
 
     Parameters
     ----------
     items : list
     total : callable
-        From a list of at most 32 items to their sum.
+        Maps a list of at most 32 items to their sum.
 
     Returns
     -------
@@ -91,19 +91,19 @@ class Order:
     Parameters
     ----------
     round : int
-        From 0.
+        Number of the round, from 0.
     z : ndarray of shape (dim,)
-        The consensus.
+        The consensus weights.
     rho : float
         Weight of ``|w - z + y|^2 / 2``.
     passes : int
-        Passes over the shard that call the oracle.
+        Number of passes over the shard that call the oracle.
     relax : float
-        Over-relaxation with which y follows.
+        Over-relaxation of the update of y.
     fresh : bool
-        Begin again with the y that belongs to the shard's dual variables.
+        Reset y to the value for the shard's dual variables.
     metric : SpectralMetric, optional
-        Coordinates of z and of all vectors from now on; given in round 0.
+        Coordinates of z and of all later vectors; given in round 0.
     """
 
     round: int
@@ -118,27 +118,28 @@ class Order:
 class Shard:
     """Some of the examples of a training problem, and a block-coordinate loop over them.
 
-    In a round of consensus ADMM the shard minimises ``rho/2 |w - z + y|^2 + sum_i u_i H_i(w)``
-    over its own examples, a little, by the passes of :class:`~structsolve.solvers.BCFW`: its loop
-    runs with ``alpha = rho`` and weights ``z - y + own``, where ``own = (1/rho) sum_i u_i Phi_i'
-    p_i`` comes from the dual variables.  These are feasible for the whole problem's dual whatever
-    z and y are, so a certificate needs nothing but the sum of all ``own``.
+    In a round of consensus ADMM the shard approximately minimises
+    ``rho/2 |w - z + y|^2 + sum_i u_i H_i(w)`` over its examples by passes of
+    :class:`~structsolve.solvers.BCFW`.  Its loop runs with ``alpha = rho`` and weights
+    ``z - y + own``, where ``own = (1/rho) sum_i u_i Phi_i' p_i`` comes from the dual variables.
+    These are feasible for the whole problem's dual for any z and y, so a certificate needs only the
+    sum of all ``own``.
 
-    It counts its rounds.  One that is asked for a later round than its next says so; one that is
-    asked again gives the same answer.
+    A shard counts its rounds.  If an order is for a round later than the next one, the answer
+    reports the lag; for a repeated order, the shard returns the same answer.
 
     Parameters
     ----------
     problem : Problem
-        Shards of one process share one.
+        Shards of one process share it.
     number : int
-        Which shard it is.
+        Index of the shard.
     picks : ndarray of int64
-        Its examples.
+        Indices of the shard's examples.
     seed : int
         Seed of the orders of the passes.
     max_cuts : int
-        Cuts kept per example.
+        Maximum number of cuts kept per example.
 
     Examples
     --------
@@ -194,7 +195,7 @@ class Shard:
         return Answer((self.own, self.loop.b_total, self.estimate, self.spread), [told])
 
     def _step(self, order: Order) -> None:
-        # In place: vectors may be as long as memory is wide, and a round has little else to do.
+        # Updates are in place: vectors may be huge, and they dominate the cost of a round.
         z, rho, relax = order.z, order.rho, order.relax
         if self.loop is None:
             self.metric = order.metric
@@ -233,7 +234,7 @@ class Shard:
         return float(self.loop.b_total - 0.5 * self.loop.alpha * (w @ w))
 
     def _pass(self, rng: np.random.Generator) -> None:
-        """Make one pass that calls the oracle, and cheap ones for as long as they pay."""
+        """Make one pass that calls the oracle, then cached passes while they pay."""
         n = len(self.picks)
         before = self._dual()
         self.estimate, calls = self._run(rng.permutation(self.picks), 1, MAX_AGE, 0.0)
@@ -266,7 +267,7 @@ class Shard:
         return 0 if self.loop is None else int(self.loop.nbytes + 6 * self.loop.w.nbytes)
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return what :meth:`restore` continues from, bit for bit.
+        """Return the state from which :meth:`restore` continues bit for bit.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""Where shards are: something that makes rounds on all of them; here threads of this process."""
+"""Engines run rounds on all shards; the one here uses threads of this process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .shard import Answer, Order, Shard, add, grouped
 
 
 class Engine(Protocol):
-    """Where the shards are: it makes rounds on all of them, and adds their answers up in order.
+    """Holds the shards, runs rounds on all of them, and adds up their answers in order.
 
     Attributes
     ----------
@@ -41,30 +41,30 @@ class Engine(Protocol):
         Returns
         -------
         list of tuple of dict
-            Meta and arrays of each.
+            Meta and arrays of each shard.
         """
         ...
 
     def restore(self, states: list[tuple[dict[str, Any], dict[str, Any]]]) -> None:
-        """Let every shard continue from a state.
+        """Restore the state of every shard.
 
         Parameters
         ----------
         states : list of tuple of dict
-            As :meth:`states` returned them.
+            Result of :meth:`states`.
         """
         ...
 
 
 class ThreadEngine:
-    """Shards of one problem, which threads share.
+    """Runs the shards of one problem in threads.
 
     Parameters
     ----------
     start : Start
-        Its generator draws the shards.
+        Its random generator assigns examples to shards.
     n_shards : int
-        At most; a shard has an example at least.
+        Maximum number of shards; each shard has at least one example.
     """
 
     def __init__(self, start: Start, n_shards: int):
@@ -87,7 +87,7 @@ class ThreadEngine:
         """
         each = np.arange(self.n_shards + 1)
         if order.metric is not None:
-            order.metric.potentials(self.given.problem)  # for all shards, before threads ask
+            order.metric.potentials(self.given.problem)  # computed once, before the threads use it
 
         def steps(first: int, last: int, _: None) -> list[Answer]:
             return [self.shards[k].step(order) for k in range(first, last)]
@@ -109,7 +109,7 @@ class ThreadEngine:
         return states
 
     def restore(self, states: list[tuple[dict[str, Any], dict[str, Any]]]) -> None:
-        """Let every shard continue from a state; see :meth:`Engine.restore`.
+        """Restore the state of every shard; see :meth:`Engine.restore`.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Sequential minimal optimisation: pair steps for kernel models of rows with one of K classes."""
+"""Sequential minimal optimisation: pair steps for multiclass kernel models."""
 
 from __future__ import annotations
 
@@ -11,42 +11,42 @@ from .base import Solver, Start
 from .bcfw import BCFWRun, simplex_duals
 from .problem import Problem
 
-# A pass ends where the gap is this share of what is asked: the certificate is for other weights, up
-# to rounding, and the model may as well be a little better than asked.
+# A pass ends at this share of the tolerated gap: the certified weights differ by rounding, and a
+# slightly better model is welcome.
 GOAL = 0.35
-# Steps of a pass, at most so many for each example.
+# Maximum number of steps of a pass, per example.
 PASS_STEPS = 10
-# Steps of a call into native code, for Ctrl-C.
+# Maximum number of steps of a native call, so that Ctrl-C works.
 CALL = 5_000
-# Looking for the best step takes time with every class: "bcfw" leaves kernel models of at most so
-# many to pair steps.
+# "bcfw" uses pair steps for kernel models with at most this many classes: the search for the best
+# step costs time per class.
 FEW_CLASSES = 32
 
 
 class SMO(Solver):
-    """Sequential minimal optimisation of kernel models (Platt 1998): steps where they gain most.
+    """Sequential minimal optimisation of kernel models (Platt 1998), by the steps of largest gain.
 
-    A step moves weight between two classes in the dual variables of two rows at once: of the row
-    where a step of its own gains most, and of the one that gains most together with it (as Fan,
-    Chen, Lin 2005 choose their pairs).  No pass over all rows comes first, and only rows of the
-    kernel matrix that a step needs are computed.  It is for ``kernel=`` and structures of one class
-    per row, such as ``"multiclass"``; ``BCFW(steps="auto")`` hands those of up to 32 classes over.
+    A step moves weight between two classes in the dual variables of two rows at once: the row with
+    the largest gain of a single step, and the row with the largest joint gain with it (the pair
+    choice of Fan, Chen, Lin 2005).  There is no initial pass over all rows, and only rows of the
+    kernel matrix that a step needs are computed.  The solver supports ``kernel=`` and structures of
+    one class per row, such as ``"multiclass"``; ``BCFW(steps="auto")`` uses it up to 32 classes.
 
     Notes
     -----
-    Each record of the history is certified, and has the number of ``steps``.  Rows whose weight is
-    all on one class, and far from moving, are looked at again only when the others have come near
-    the gap that is asked (shrinking); the certificate is of all rows.
+    Each record of the history is certified, and has the number of ``steps``.  Rows that have all
+    weight on one class, and are far from moving, are visited again only when the other rows are
+    near the required gap (shrinking); the certificate covers all rows.
 
-    Kernel values of all rows have a part in common, such as that of the constant feature.  Steps of
-    single rows push the scores of all others to and fro along it; two rows that move against each
-    other leave it as it is.
+    Kernel values of all rows have a common part, such as that of the constant feature.  Steps of
+    single rows make the scores of all other rows oscillate along it; opposite moves of two rows
+    do not change it.
 
     Raises
     ------
     ValueError
-        At fit, without a kernel, for other structures, and for surrogates without a simplex of
-        dual variables for each row.
+        At fit, without a kernel, for other structures, and for surrogates whose dual variables do
+        not form a simplex per row.
 
     Examples
     --------
@@ -60,7 +60,7 @@ class SMO(Solver):
 
     name = "smo"
     needs_dual = True
-    # The run it shares with BCFW needs these.
+    # BCFWRun needs these attributes.
     averaging = False
     constraints = None
 
@@ -92,7 +92,7 @@ def suits(problem: Problem) -> bool:
     Returns
     -------
     bool
-        True for kernel models of rows with one of a few classes.
+        True for multiclass kernel models with few classes.
     """
     node = problem.space.layout.node
     return bool(
@@ -123,7 +123,7 @@ class SMORun(BCFWRun):
         self._begin(solver, start, loop)
 
     def step(self) -> dict[str, Any]:
-        """Take steps of all rows, and of those awake alone, until the gap is what was asked."""
+        """Take steps on all rows, and on active rows alone, until the gap is small enough."""
         steps = self._climb()
         self.passes += 1
         record = self.certify()
@@ -147,7 +147,7 @@ class SMORun(BCFWRun):
         return steps
 
     def _steps(self, chosen: np.ndarray, most: int) -> tuple[int, float]:
-        """Take steps on chosen examples; return their number, and the gap of these examples."""
+        """Take steps on chosen examples; return the number of steps and these examples' gap."""
         total, taken, gap, goal = 0, 1, np.inf, self._goal()
         while taken and total < most and gap > goal:
             taken, gap = self.loop.greedy(chosen, 0.0, min(CALL, most - total), goal)
@@ -156,5 +156,5 @@ class SMORun(BCFWRun):
         return total, gap
 
     def _goal(self) -> float:
-        """Return the gap that ends a pass; the dual is less than the primal."""
+        """Return the gap that ends a pass, from the dual, which is at most the primal."""
         return GOAL * self.given.tol * max(self.dual, 0.0)

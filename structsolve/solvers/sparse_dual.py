@@ -1,36 +1,36 @@
-"""Lower bounds for random fields under an L1 penalty: a linear program over the last gradients."""
+"""Lower bounds for L1-penalised random fields by a linear program over the last gradients."""
 
 from __future__ import annotations
 
 import numpy as np
 
-# Points between the truth and a gradient's distribution that the program may mix.
+# Points between the true label and a gradient's distribution that the program may mix.
 SHARES = np.array([1.0, 0.99, 0.97, 0.94, 0.9, 0.8, 0.6, 0.3])
-# Rows that a round adds at most, and rounds.
+# Maximum number of rows added per round, and of rounds.
 MOST_ROWS, ROUNDS = 2000, 12
 
 
 class SparseDual:
-    """Bounds ``min_w R(w) + l1 ||w||_1`` from below, R a mean negative log-likelihood.
+    """Lower bounds of ``min_w R(w) + l1 ||w||_1``, where R is a mean negative log-likelihood.
 
     The dual is ``max_p sum_i u_i H(p_i)`` over distributions of labels with ``|g_j(p)| <= l1`` for
-    every weight, g being linear in p.  Each gradient of R belongs to such p, but breaks many rows
-    by a little.  The program mixes the last of them, each with the point mass at the truth, whose
-    g is 0 (``q = (1 - t) truth + t p`` has more entropy than t times that of p), and the best
-    mixture so far: entropies are concave, so mixed values bound the mixture's.  Rows are added
-    as they are broken; what is left in the end is mended by a last scaling, so a bound holds
-    however the program was solved.
+    every weight, where g is linear in p.  Each gradient of R belongs to such p, but slightly
+    violates many rows.  The program mixes the last gradients' p, each with the point mass at the
+    true label, whose g is 0 (the entropy of ``q = (1 - t) truth + t p`` is above t times that of
+    p), and the best mixture so far.  Entropies are concave, so mixed values bound the mixture's
+    from below.  Violated rows are added.  A last scaling removes the remaining violations, so the
+    bound holds however accurately the program was solved.
 
     Parameters
     ----------
     size : int
-        Gradients to keep.
+        Number of gradients to keep.
     weights : ndarray of shape (n,)
         Weights u of the examples, which sum to 1.
 
     Examples
     --------
-    One example of two labels, of weight 1, where the truth has the probability 0.8:
+    One example of weight 1 with two labels, of which the true one has probability 0.8:
 
     >>> import numpy as np
     >>> dual = SparseDual(1, np.ones(1))
@@ -46,19 +46,19 @@ class SparseDual:
         self.values: list[np.ndarray] = []
 
     def add(self, g: np.ndarray, entropies: np.ndarray, losses: np.ndarray) -> None:
-        """Take a gradient; the oldest makes room for it, the best mixture stays.
+        """Add a gradient in place of the oldest; the best mixture is kept.
 
         Parameters
         ----------
         g : ndarray of shape (dim,)
-            Minus the gradient of R; it is kept, not copied.
+            Minus the gradient of R; it is not copied.
         entropies : ndarray of shape (n,)
             Entropy of the labels of each example.
         losses : ndarray of shape (n,)
-            Minus the logarithm of the probability of each truth.
+            Minus the log-probability of each true label.
         """
         values = mixed_entropies(entropies, losses) @ self._weights
-        if not self.slopes:  # the first place is the mixture's
+        if not self.slopes:  # the first entry is the mixture's
             self.slopes, self.values = [np.zeros_like(g)], [np.zeros(len(SHARES))]
         self.slopes.append(g)
         self.values.append(values)
@@ -76,7 +76,7 @@ class SparseDual:
         Returns
         -------
         float
-            0 where there are no gradients.
+            0 if there are no gradients.
         """
         from scipy.optimize import linprog  # heavy
 
@@ -122,7 +122,7 @@ class SparseDual:
 
 
 def mixed_entropies(entropies: np.ndarray, losses: np.ndarray) -> np.ndarray:
-    """Return the entropies of distributions that are drawn towards the truth.
+    """Return the entropies of distributions mixed with the true label.
 
     Parameters
     ----------
@@ -134,12 +134,12 @@ def mixed_entropies(entropies: np.ndarray, losses: np.ndarray) -> np.ndarray:
     Returns
     -------
     ndarray of shape (len(SHARES), n)
-        Those of ``(1 - t) truth + t p`` for each t of SHARES.
+        Entropies of ``(1 - t) truth + t p`` for each t of SHARES.
     """
     t = SHARES[:, None]
-    losses = np.clip(losses, 0, 1e4)  # beyond, the truth has no chance, and adds nothing
+    losses = np.clip(losses, 0, 1e4)  # beyond, the true label's probability is 0
     others = -np.expm1(-losses)  # the probability of all labels but the truth
-    spread = np.maximum(entropies - losses * np.exp(-losses), 0)  # what they add to the entropy
+    spread = np.maximum(entropies - losses * np.exp(-losses), 0)  # their term of the entropy
     kept = 1 - t * others
     safe = np.where(kept > 0, kept, 1.0)
     mixed: np.ndarray = t * spread - t * np.log(t) * others - safe * np.log(safe)

@@ -1,4 +1,4 @@
-"""Tables that stay super-modular: linear constraints under which decoding is one minimum cut."""
+"""Linear constraints that keep tables super-modular, so that decoding is one minimum cut."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ..utils.params import Params
 class SuperModular(Params):
     """Keep the tables of a block super-modular, so that the best labeling is a minimum cut.
 
-    A table ``g`` of scores of ordered states is super-modular where all its second differences
+    A table ``g`` of scores of ordered states is super-modular if all its second differences satisfy
 
         ``g[a, b] + g[a + 1, b + 1] - g[a, b + 1] - g[a + 1, b] >= 0``
 
-    are, for a, b = 0 .. K - 2: it likes equal states at both ends of an edge.  With two states, one
-    inequality.  States are ordered as ``classes_``.
+    for a, b = 0 .. K - 2.  Such a table favours equal states at both ends of an edge.  With
+    two states, this is one inequality.  States are ordered as in ``classes_``.
 
     Parameters
     ----------
@@ -33,9 +33,9 @@ class SuperModular(Params):
     Notes
     -----
     In symmetric tables only ``g[a, b]`` with ``a <= b`` is a weight; rows are folded onto these.
-    Sums with non-negative factors keep the inequality, sums with others do not: hence the features.
-    Franc [1]_ trains max-sum classifiers so.  That labelings of ordered states are then a minimum
-    cut is of Schlesinger and Flach [2]_ and Ishikawa [3]_.
+    Features must be at least 0, because only sums with non-negative factors keep the inequality.
+    Franc [1]_ trains max-sum classifiers in this way.  Schlesinger and Flach [2]_ and Ishikawa [3]_
+    show that the best labeling of ordered states is then a minimum cut.
 
     References
     ----------
@@ -92,7 +92,7 @@ class SuperModular(Params):
                 "square tables of scores of two states, such as 'pair' of structure 'mrf'"
             )
         K = block.shape[-1]
-        if block.symmetric:  # weights below the diagonal are those above
+        if block.symmetric:  # entries below the diagonal share the weights above it
             a, b = np.indices((K, K))
             a, b = np.minimum(a, b), np.maximum(a, b)
             positions, unread = positions[..., a, b], unread[..., a, b]
@@ -100,7 +100,7 @@ class SuperModular(Params):
         for i, j in ((0, 0), (1, 1), (0, 1), (1, 0)):
             columns.append(positions[..., i : K - 1 + i, j : K - 1 + j])
             used &= ~unread[..., i : K - 1 + i, j : K - 1 + j]
-        if block.symmetric:  # the inequality of (b, a) is that of (a, b)
+        if block.symmetric:  # (b, a) and (a, b) give the same inequality
             used &= np.triu(np.ones((K - 1, K - 1), dtype=bool))
         four = np.stack(columns, axis=-1)[used]
         n = len(four)
@@ -111,7 +111,7 @@ class SuperModular(Params):
         return rows, np.zeros(n), np.full(n, np.inf)
 
     def check_examples(self, layout: Any, examples: Any) -> None:
-        """Refuse negative features of edges, which turn a super-modular table round.
+        """Refuse negative edge features, which reverse the inequality of a super-modular table.
 
         Parameters
         ----------
@@ -121,7 +121,7 @@ class SuperModular(Params):
         Raises
         ------
         ValueError
-            Naming the example, the edge and the feature.
+            If an edge feature is negative; names the example, the edge and the feature.
         """
         if layout.block(self.block).kind != "edge" or examples.edges is None:
             return

@@ -1,8 +1,8 @@
-"""Watches what certificates rest on: oracles that find the best label, bounds that are bounds.
+"""Check the basis of certificates: oracles find the best label, and bounds hold.
 
-A certificate is only as good as the oracle. Where the oracle's own answers contradict it, and
-checking costs nothing or a few calls, the run is notified: its records are no longer ``certified``,
-it does not converge, and ``violation`` in the records says what was found.
+A certificate is only as good as the oracle. If cheap checks find that the oracle's answers
+contradict it, the run's records are no longer ``certified``, the run does not converge, and
+``violation`` in the records describes the contradiction.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from .known_labels import KnownLabels
 from .problem import Problem
 from .questions import ask, operators_of
 
-# Examples whose oracle is asked, before training, for the label that is least wrong; so many are
-# compared with known labels before a run ends, and one in every pass.
+# Number of examples probed for the least wrong label before training.  As many are compared with
+# known labels before a run ends, and one in every pass.
 PROBED = 8
 
 
 class Watch:
-    """Judges the records of a run.
+    """Checks the records of a run.
 
     Parameters
     ----------
     run : Run
     violation : str, optional
-        The violation that the continued run saw before.
+        Violation found before the run was continued.
 
     Attributes
     ----------
     violation : str or None
-        The first violation.
+        The first violation found.
     """
 
     def __init__(self, run: Run, violation: str | None = None):
@@ -42,14 +42,14 @@ class Watch:
         self.known: KnownLabels | None = None
 
     def judge(self, record: dict[str, Any], tol: float) -> None:
-        """Take the certificate from a record that the oracle's answers contradict.
+        """Revoke the certificate of a record that the oracle's answers contradict.
 
         Parameters
         ----------
         record : dict
-            As of :class:`Run`; it is changed.
+            Record of :class:`Run`; it is changed in place.
         tol : float
-            Relative gap at which the run would end: it is then looked at more closely.
+            Relative gap at which the run would end; more checks are then made.
         """
         problem = self.run.given.problem
         if self.violation is None:
@@ -72,7 +72,7 @@ class Watch:
 
 
 def _shortfall(problem: Problem) -> str | None:
-    """Return what a surrogate has noticed of its oracle."""
+    """Return the oracle's fault that the surrogate has noticed, or None."""
     shortfalls = problem.surrogate.shortfalls()
     if shortfalls is None or not shortfalls.size:
         return None
@@ -86,12 +86,12 @@ def _shortfall(problem: Problem) -> str | None:
 
 
 def probe(problem: Problem) -> str | None:
-    """Ask the oracle for the least wrong label of a few examples: no label scores more than it.
+    """Check that the oracle finds the least wrong label of a few examples.
 
-    The scores are the losses, negative, so that the true label is best; where the loss does not
-    decompose, they are those that the true label's parts have of themselves.  An oracle that
-    minimises returns another label.  One that adds the loss itself is asked for the most wrong
-    label, which must be no less wrong than the one that it returns for other scores.
+    The scores are the negative losses, so that the true label is best.  If the loss does not
+    decompose, they are the parts of the true label.  An oracle that minimises returns another
+    label.  A loss-augmented oracle must find the most wrong label: its loss must be at least that
+    of the label returned for other scores.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Linear constraints on named blocks of weights, for the solvers that take them."""
+"""Linear constraints on named blocks of weights, for solvers that support them."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class LinearConstraint(Params):
         several rows, or a sparse matrix with one row per constraint and the block's entries in
         C order as columns.  Blocks left out have coefficients 0.
     upper, lower : float or array of shape (rows,), optional
-        None leaves that side open; equal values make an equation.
+        None leaves that side open; equal values give an equation.
 
     Notes
     -----
-    Coefficients other than 0 of weights that no part reads are refused: such a weight is free to
+    Nonzero coefficients of weights that no part reads are refused, because such a weight could
     satisfy the row alone.  Undirected tables of ``"mrf"`` read only ``coef_["pair"][a, b]`` with
     ``a <= b``.
 
@@ -64,7 +64,7 @@ class LinearConstraint(Params):
         Raises
         ------
         ValueError
-            When shapes do not fit the blocks, or a coefficient is of a weight that no part reads.
+            When shapes do not fit the blocks, or a weight with a coefficient is read by no part.
         """
         import scipy.sparse as sp  # heavy
 
@@ -185,7 +185,7 @@ class Rows:
     equal: np.ndarray
 
     def violation(self, w: np.ndarray) -> float:
-        """Return by how much w violates the worst row.
+        """Return the largest violation of a row at w.
 
         Parameters
         ----------
@@ -202,12 +202,12 @@ class Rows:
         return float(np.where(self.equal, np.abs(excess), excess).max(initial=0))
 
     def polyhedron(self, strict: bool = True) -> Polyhedron | None:
-        """Return what projects weights onto the rows, None where there are none.
+        """Return the projection of weights onto the rows, or None without rows.
 
         Parameters
         ----------
         strict : bool, default=True
-            Raise where there are too many rows to project onto; else return None.
+            Raise if there are too many rows to project onto; False returns None then.
 
         Returns
         -------
@@ -218,6 +218,7 @@ class Rows:
         Contradiction
             When no weights satisfy all rows.
         TooManyRows
+            When ``strict`` and there are too many rows.
         """
         if not len(self.c):
             return None
@@ -241,7 +242,7 @@ def _listed(constraints: Any) -> Any:
 
 
 def check_examples(constraints: Any, layout: Any, examples: Any) -> None:
-    """Refuse examples on which rows of weights do not mean what they should.
+    """Refuse examples for which constraint rows lose their meaning.
 
     Parameters
     ----------
@@ -253,7 +254,7 @@ def check_examples(constraints: Any, layout: Any, examples: Any) -> None:
     Raises
     ------
     ValueError
-        When a constraint does.
+        When a constraint refuses the examples.
     """
     for constraint in _listed(constraints):
         if hasattr(constraint, "check_examples"):
@@ -266,8 +267,8 @@ def assemble(constraints: Any, layout: Any, examples: Any = None) -> Rows:
     Parameters
     ----------
     constraints : list or None
-        Objects with ``rows(layout)``, as :meth:`LinearConstraint.rows`; those whose rows mean what
-        they should on some features only have ``check_examples(layout, examples)`` as well.
+        Objects with ``rows(layout)``, as :meth:`LinearConstraint.rows`.  Those whose rows hold only
+        for some features also have ``check_examples(layout, examples)``.
     layout : WeightLayout
     examples : Examples, optional
         Training data.
@@ -340,7 +341,7 @@ def _refuse_unread(part: Any, name: str, layout: Any) -> None:
 
 
 def _unit_rows(positions: np.ndarray, dim: int) -> Any:
-    """Return one row per position, 1 there and 0 elsewhere."""
+    """Return one row per position, with 1 at the position and 0 elsewhere."""
     import scipy.sparse as sp  # heavy
 
     n = len(positions)
@@ -361,7 +362,7 @@ def _ends(given: Any, default: float, shape: tuple[int, ...], what: str) -> np.n
 
 
 class _Abbreviated:
-    """An array in a repr: its shape and a checksum, by which constraints can be told apart."""
+    """An array in a repr: its shape and a checksum, which distinguish constraints."""
 
     def __init__(self, value: Any):
         self.value = value

@@ -1,5 +1,5 @@
 # build: glue
-"""Projections and losses called from Python: states, terms, slopes, samples, derivatives; costs.
+"""Python calls of projections (states, terms, slopes, samples, derivatives) and loss costs.
 
 Arguments are checked as in :mod:`structsolve.structure.calls`.
 """
@@ -28,7 +28,7 @@ def _needs(operator, str flag):
 
 
 def state_size(Projection projection not None, Py_ssize_t i):
-    """Doubles in a state of example ``i``.
+    """Return the number of doubles in a state of example ``i``.
 
     Parameters
     ----------
@@ -38,14 +38,14 @@ def state_size(Projection projection not None, Py_ssize_t i):
     Returns
     -------
     int
-        The size of theta, where states are marginals.
+        The size of theta if states are marginals.
     """
     size = projection.layout.sizes(i)[0]
     return projection.state_size(i) if projection.has_state else size
 
 
 def project_state(Projection projection not None, Py_ssize_t i, theta, room=None):
-    """State of the regularised maximiser of example ``i``.
+    """Return the state of the regularised maximiser of example ``i``.
 
     Parameters
     ----------
@@ -58,9 +58,9 @@ def project_state(Projection projection not None, Py_ssize_t i, theta, room=None
     Returns
     -------
     state : ndarray
-        Of :func:`state_size` doubles; the marginals where ``has_state`` is False.
+        :func:`state_size` doubles; the marginals if ``has_state`` is False.
     value, bound : float
-        G plus score of the state; an upper bound of the maximum.
+        G plus the score of the state; an upper bound of the maximum.
     """
     cdef const double[::1] scores = scores_of(projection, i, theta)
     size = state_size(projection, i)
@@ -74,7 +74,7 @@ def project_state(Projection projection not None, Py_ssize_t i, theta, room=None
 
 
 def state_of(Projection projection not None, Py_ssize_t i, label, room=None):
-    """State of one label of example ``i``.
+    """Return the state of one label of example ``i``.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def state_of(Projection projection not None, Py_ssize_t i, label, room=None):
 
 
 def pool(Projection projection not None, Py_ssize_t i, state, room=None):
-    """Marginals of a state of example ``i``.
+    """Return the marginals of a state of example ``i``.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def pool(Projection projection not None, Py_ssize_t i, state, room=None):
 
 
 def term(Projection projection not None, Py_ssize_t i, state, room=None):
-    """Value of G in a state of example ``i``.
+    """Return the value of G at a state of example ``i``.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def term(Projection projection not None, Py_ssize_t i, state, room=None):
 
 
 def slope(Projection projection not None, Py_ssize_t i, a, b, double gamma, room=None):
-    """Derivative of G in ``(1 - gamma) a + gamma b`` towards the state ``b``.
+    """Return the derivative of G at ``(1 - gamma) a + gamma b`` from ``a`` towards ``b``.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ def slope(Projection projection not None, Py_ssize_t i, a, b, double gamma, room
 
 
 def sample(Projection projection not None, Py_ssize_t i, theta, uniforms, room=None):
-    """Labels of example ``i`` drawn from ``p(y) ~ exp <theta, mu(y)>``.
+    """Draw labels of example ``i`` from ``p(y) ~ exp <theta, mu(y)>``.
 
     Parameters
     ----------
@@ -223,7 +223,7 @@ def sample(Projection projection not None, Py_ssize_t i, theta, uniforms, room=N
 
 
 def derivative(Projection projection not None, Py_ssize_t i, theta, direction, room=None):
-    """Derivative of the marginals of example ``i`` along ``direction``.
+    """Return the derivative of the marginals of example ``i`` along ``direction``.
 
     Parameters
     ----------
@@ -238,8 +238,8 @@ def derivative(Projection projection not None, Py_ssize_t i, theta, direction, r
     Returns
     -------
     ndarray of float64
-        ``J direction``, J the Jacobian d marginals / d theta, in the layout of theta.  J is
-        symmetric, so this is the vector-Jacobian product as well.
+        ``J direction`` in the layout of theta, where J is the Jacobian d marginals / d theta.  J is
+        symmetric, so this is also the vector-Jacobian product.
     """
     _needs(projection, "has_derivative")
     cdef const double[::1] scores = scores_of(projection, i, theta)
@@ -257,7 +257,7 @@ def derivative(Projection projection not None, Py_ssize_t i, theta, direction, r
 
 def costs(Loss loss not None, Py_ssize_t i, nu, bint transposed=False, double scale=1.0,
           room=None):
-    """What each part of a prediction costs where truths have the marginals ``nu``.
+    """Return the cost of each part of a prediction if true labels have the marginals ``nu``.
 
     Parameters
     ----------
@@ -266,7 +266,7 @@ def costs(Loss loss not None, Py_ssize_t i, nu, bint transposed=False, double sc
     nu : ndarray of float64
         Marginals in the layout of theta.
     transposed : bool
-        True: costs of each part of a truth, where predictions have the marginals ``nu``.
+        True gives the cost of each part of a true label if predictions have the marginals ``nu``.
     scale : float
     room : callable, optional
         Gives the memory to write to.
