@@ -308,7 +308,7 @@ ESTIMATORS = {
     "risk": (lambda **given: ConditionalRiskMinimizer(**given), Q),
 }
 #: Values that an argument may have, beside its default.
-SOUND = {"None": ["n_jobs", "random_state", "kernel"], "-1": ["n_jobs", "verbose"],
+SOUND = {"None": ["n_jobs", "random_state", "kernel", "feature_map"], "-1": ["n_jobs", "verbose"],
          "[]": ["callbacks", "random_state"], "no": ["checkpoint"]}  # fmt: skip
 
 

@@ -461,7 +461,7 @@ class TestUnreadArrays:
         assert main(["decode", str(tmp_path / "x.npz")]) == 0
         np.savez(tmp_path / "x.npz", **energies, **{name: np.eye(2)})
         assert main(["decode", str(tmp_path / "x.npz")]) == 2
-        assert f"found {name}, expected unary" in capsys.readouterr().err
+        assert f"found {name}, expected only unary" in capsys.readouterr().err
         np.savez(tmp_path / "x.npz", costs=np.eye(2), **{name: np.ones(3)})
         assert main(["decode", str(tmp_path / "x.npz")]) == 2
         assert main(["decode", str(tmp_path / "x.npz"), "--target", "costs"]) == 0

@@ -283,7 +283,9 @@ def test_attributes_and_pickle_free_files(tmp_path):
         assert 0 < len(model.support_) <= sum(map(len, y))
         assert model.support_vectors_.shape == (len(model.support_), 6)
         assert model.dual_coef_.shape == (len(model.support_), 3)
-        with pytest.raises(KeyError, match="no weights for the features of its nodes; dual_coef_"):
+        with pytest.raises(
+            KeyError, match="no weights for the features of its nodes; use dual_coef_"
+        ):
             model.coef_["node"]
         assert {name for name, *_ in model.named_weights()} == {
             "transition", "start", "end", "intercept"}  # fmt: skip

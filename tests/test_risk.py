@@ -525,7 +525,7 @@ def test_what_cannot_be_is_refused():
         ({"feature_map": RBFSampler()}, "kernel=None"),
         ({"kernel": "nonsense"}, "kernel is 'nonsense'"),
         ({"kernel": None, "kernel_params": {}}, "kernel_params"),
-        ({"joint_kernel": np.eye(2), "alphas": [1.0]}, "give cv="),
+        ({"joint_kernel": np.eye(2), "alphas": [1.0]}, "set cv="),
         ({"joint_kernel": np.eye(5)}, r"expected \(2, 2\)"),
         ({"n_jobs": 0}, "n_jobs"),
         ({"loss": "nonsense"}, "unknown loss"),

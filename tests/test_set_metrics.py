@@ -104,7 +104,7 @@ def test_scores_by_name():
     np.testing.assert_allclose(values, plain)
     chain = StructuredSVM("chain", max_iter=1, tol=9).fit([X[:2]], [["a", "b"]])
     refused(
-        "'samples-f1' is of label sets", chain.score, [X[:2]], [["a", "b"]], metric="samples-f1"
+        "'samples-f1' needs label sets", chain.score, [X[:2]], [["a", "b"]], metric="samples-f1"
     )
     assert chain.score([X[:2]], [["a", "b"]], metric="accuracy") == chain.score(
         [X[:2]], [["a", "b"]]

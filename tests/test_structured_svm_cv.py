@@ -253,7 +253,7 @@ def test_ones_own_folds_stay_as_they_are():
     masks = StructuredSVMCV("multiclass", alphas=[0.1], cv=[(halves[::-1], halves)], refit=False)
     assert masks.fit(X[::-1], y[::-1]).scores_.shape == (1, 1)
     for folds, message in (
-        ([([0, 1], [99])], "the test rows of fold 0 hold 99; expected places in X, 0 to 89"),
+        ([([0, 1], [99])], "the test rows of fold 0 hold 99; expected rows of X, 0 to 89"),
         ([([0, -91], [2])], "the training rows of fold 0 hold -91"),
         ([([0, 1], [2]), ([0, 1], [])], "the test rows of fold 1 are none"),
         ([([0.5, 1], [2])], "the training rows of fold 0 are float64"),

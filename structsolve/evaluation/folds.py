@@ -82,7 +82,7 @@ def given_folds(cv: Any, n: int, y: Any, groups: Any = None) -> Iterator[Rows]:
     --------
     >>> next(given_folds([([0, 1], [99])], 4, [0, 1, 0, 1]))
     Traceback (most recent call last):
-    ValueError: cv: the test rows of fold 0 hold 99; expected places in X, 0 to 3
+    ValueError: cv: the test rows of fold 0 hold 99; expected rows of X, 0 to 3
     """
     splits = hasattr(cv, "split") and not isinstance(cv, str)
     if not splits and (isinstance(cv, str) or not isinstance(cv, Iterable)):
