@@ -456,4 +456,6 @@ def test_projections_may_decline():
     )
     model = StructuredSVM(structure).fit(X, Y)
     refused("no projection 'entropy' for these examples", model.predict_marginals, X)
-    refused("no projection 'entropy' for these", StructuredSVM(structure, surrogate="crf").fit, X, Y)
+    refused(
+        "no projection 'entropy' for these", StructuredSVM(structure, surrogate="crf").fit, X, Y
+    )
