@@ -166,13 +166,15 @@ def flat(name: str, rows: int, split: int) -> tuple[Any, Any]:
     return parted(X, y, rows, split)
 
 
+def taken(values: Any, rows: np.ndarray) -> Any:
+    return [values[i] for i in rows] if isinstance(values, list) else values[rows]
+
+
 def some(X: Any, y: Any, n: int, split: int = 0) -> tuple[Any, Any]:
     """At most n random examples, since files may be sorted."""
     size = X.shape[0] if hasattr(X, "shape") else len(X)
     order = np.random.default_rng(split).permutation(size)[:n]
-    if isinstance(X, list):
-        return [X[i] for i in order], [y[i] for i in order]
-    return X[order], y[order]
+    return taken(X, order), taken(y, order)
 
 
 def proteins(n: int) -> tuple[Any, Any]:
@@ -324,12 +326,8 @@ def tasks(rows: int, split: int = 0) -> Iterator[tuple[str, Callable[[], Task]]]
 
 def standard_error(score: Any, truth: Any, predicted: Any) -> float:
     rng, n = np.random.default_rng(0), len(truth)
-
-    def drawn(values: Any, pick: np.ndarray) -> Any:
-        return [values[i] for i in pick] if isinstance(values, list) else np.asarray(values)[pick]
-
     picks = [rng.integers(n, size=n) for _ in range(100)]
-    return float(np.std([score(drawn(truth, p), drawn(predicted, p)) for p in picks]))
+    return float(np.std([score(taken(truth, p), taken(predicted, p)) for p in picks]))
 
 
 @dataclass
@@ -344,10 +342,6 @@ class Split:
     peer: float | None
     error: float
     cpu: float
-
-
-def taken(values: Any, rows: np.ndarray) -> Any:
-    return [values[i] for i in rows] if isinstance(values, list) else values[rows]
 
 
 def chosen(task: Task, make: Callable[[], Any]) -> np.ndarray:
