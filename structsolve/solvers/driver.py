@@ -254,7 +254,7 @@ def _blamed(step: Callable[[], dict[str, Any]], file: Checkpoint | None) -> dict
         if file is None or isinstance(error, GaveUp):
             raise
         raise ValueError(
-            f"{error} (training went on from checkpoint {file.path!r}: if that is damaged, delete "
+            f"{error} (training continued from checkpoint {file.path!r}; if it is damaged, delete "
             "it to start afresh)"
         ) from error
 

@@ -333,7 +333,7 @@ def _refuse_unread(part: Any, name: str, layout: Any) -> None:
     why = "no node or edge has these states"
     if layout.block(name).symmetric and cell[-2] > cell[-1]:
         other = [*cell[:-2], cell[-1], cell[-2]]
-        why = f"the tables are symmetric, and {other} is the weight of both: add it there"
+        why = f"the tables are symmetric, and {other} is the weight of both; add it there"
     raise ValueError(
         f"LinearConstraint: {name!r} has the coefficient {entries.data[wrong[0]]:g} at {cell}, a "
         f"weight that no part reads, which would satisfy the row alone; {why}"
