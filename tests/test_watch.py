@@ -176,7 +176,7 @@ def test_labels_seen_before_are_told(solver, surrogate):
 
     if solver == "sgd" and surrogate == "margin":
         pytest.skip("it keeps no label")
-    words = "earlier|other weights|is known|the dual objective is|another's label"
+    words = "earlier|other weights|known label|is known|the dual objective is|another's label"
     told(
         py_chain(argmax=tires), words,
         solver=SOLVERS[solver], surrogate=surrogate, alpha=1.0, tol=1e-9, max_iter=40,
