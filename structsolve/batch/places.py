@@ -43,7 +43,7 @@ class Places:
     Raises
     ------
     ValueError
-        When the arrays are too small for the examples.
+        If the arrays are too small for the examples.
     """
 
     def __init__(
@@ -289,7 +289,7 @@ class Tables:
         Raises
         ------
         ValueError
-            Naming an example whose table is larger.
+            The message names an example whose table is larger.
         """
         if sizes is None:
             cells = self._cells(examples, len(room))
