@@ -204,7 +204,7 @@ cdef class Machines:
     Raises
     ------
     ValueError
-        When shapes do not fit, or rows or classes lie outside of X.
+        If shapes do not fit, or rows or classes lie outside of X.
     """
 
     cdef const int64_t[::1] indptr, begin

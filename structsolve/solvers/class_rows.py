@@ -257,7 +257,7 @@ def factor_system(H: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     Raises
     ------
     LinAlgError
-        When rounding makes it unsolvable.
+        If rounding makes it unsolvable.
     """
     scale = 1 / np.sqrt(np.diagonal(H))
     H = H * scale * scale[:, None]

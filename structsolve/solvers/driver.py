@@ -101,9 +101,9 @@ def drive(
     Raises
     ------
     ValueError
-        When the checkpoint is damaged, or belongs to other data or settings; it names the file.
+        If the checkpoint is damaged, or belongs to other data or settings; it names the file.
     TypeError
-        When ``callbacks`` is not a list of functions.
+        If ``callbacks`` is not a list of functions.
     """
     if callbacks is not None and not (
         isinstance(callbacks, (list, tuple)) and all(map(callable, callbacks))

@@ -253,7 +253,7 @@ class Problem:
         Raises
         ------
         ValueError
-            When the surrogate does not search, or a kernel model is given.
+            If the surrogate does not search, or a kernel model is given.
 
         Examples
         --------

@@ -180,7 +180,7 @@ class SGDRun(Run):
         Raises
         ------
         ValueError
-            When the problem has another number of weights.
+            If the problem has another number of weights.
         """
         if problem.dim != self.loop.v.shape[0]:
             raise ValueError(

@@ -36,7 +36,7 @@ def check_reader(reader: Any, path: Any) -> None:
     BrokenPromise
         An AssertionError that says what was found and expected.
     TypeError
-        When ``reader`` is neither a name nor a reader.
+        If ``reader`` is neither a name nor a reader.
 
     Notes
     -----

@@ -42,7 +42,7 @@ def check_solver(
     BrokenPromise
         An AssertionError that says what was found and expected.
     TypeError
-        When ``solver`` is neither a name nor a solver.
+        If ``solver`` is neither a name nor a solver.
 
     Notes
     -----

@@ -40,7 +40,7 @@ def check_surrogate(
     ValueError
         For ``n_cases`` below 1.
     TypeError
-        When ``surrogate`` is neither a name nor a surrogate.
+        If ``surrogate`` is neither a name nor a surrogate.
 
     Notes
     -----
