@@ -5,16 +5,16 @@ from structsolve.simd.loops cimport ss_loop_table
 
 cdef extern from *:
     """
-    /* The scaled recursion keeps every nonzero number well inside the range of doubles, so that 0
-     * always means "forbidden".  Scores may span SPAN, a row of messages stays above TINY, and its
-     * largest entry is between SCALE and 1 / SCALE.  A message times two exponentials is then at
-     * least 1e-281, and quotients by a sum of at least MASS stay below 1e181. */
+    /* The scaled recursion keeps every number that is not 0 well inside the range of doubles, so
+     * that 0 always means "forbidden": scores may span SPAN, a row of messages stays above TINY,
+     * its largest entry between SCALE and 1 / SCALE.  A message times two exponentials is then at
+     * least 1e-281, and what is divided by a sum of at least MASS stays below 1e181. */
     #define SPAN 150.0
     #define TINY 1e-150
     #define SCALE 1e-30
     #define MASS 1e-120
-    /* Tables without forbidden pairs may span more: their smallest entry is e^-FULL_SPAN, and only
-     * numbers below e^-708 are lost (exp_rows). */
+    /* Tables without forbidden pairs may span more: what is lost beside their smallest entry,
+     * e^-FULL_SPAN, is below e^-708 (exp_rows). */
     #define FULL_SPAN 300.0
     """
     const double SPAN, TINY, SCALE, MASS, FULL_SPAN
