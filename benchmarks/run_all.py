@@ -1,4 +1,4 @@
-"""Runs the benchmarks one after the other and collects what they print into RESULTS.md.
+"""Runs the benchmarks one after another and collects their output in RESULTS.md.
 
     STRUCTSOLVE_DATA=../shared/data python benchmarks/run_all.py
     STRUCTSOLVE_DATA=../shared/data python benchmarks/run_all.py --only gap_ocr decode

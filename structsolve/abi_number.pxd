@@ -1,13 +1,14 @@
-# The number of the C interface, MAJOR.MINOR.  Every public .pxd cimports it, and so every module
-# that is compiled against one of them carries the number of that day in its binary.  The registry
-# takes modules of the same major and of no later minor; it looks before they are imported.
+# The number of the C interface, MAJOR.MINOR.  Every public .pxd cimports it, so every module that
+# is compiled against one of them carries the number of its build in its binary.  The registry
+# accepts modules of the same major and of no later minor; it checks them before their import.
 #
-# Any edit of a declaration in a public .pxd needs a new number (tests/test_abi.py says so):
-# * a pure addition, a minor.  Additions are: new files, functions, structs and classes; a method in
-#   place of the first `_slot` of a class; a field of the same type in place of the first `_flag` or
-#   `_room`; for what is made here and never subclassed outside, methods at the end.
-# * anything else, a major: outside modules have the sizes of objects and the order of methods and
-#   fields compiled in.
+# Any edit of a declaration in a public .pxd needs a new number (tests/test_abi.py checks it):
+# * a pure addition needs a minor number.  Additions are: new files, functions, structs and classes;
+#   a method in place of the first `_slot` of a class; a field of the same type in place of the
+#   first `_flag` or `_room`; methods at the end of classes that only structsolve makes and
+#   subclasses.
+# * anything else needs a major number, because outside modules have the sizes of objects and the
+#   order of methods and fields compiled in.
 # `_slot`, `_flag` and `_room` are never called, read or overridden.
 cdef extern from *:
     """

@@ -32,9 +32,9 @@ class Named:
     Raises
     ------
     TypeError
-        When the name is not a string, or the factory is not callable.
+        If the name is not a string, or the factory is not callable.
     ValueError
-        When the name has a colon, as in "distribution:name".
+        If the name has a colon, as in "distribution:name".
 
     Examples
     --------

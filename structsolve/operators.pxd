@@ -6,12 +6,12 @@
 # then the rows of the *edge* block (one row per edge).  The last axis of every block is padded
 # to `stride` doubles (structsolve.utils.arrays.padded); padding holds zeros and must stay so.
 #
-# Contract of every method below: no GIL, no allocation, thread safe (all state that changes
-# during a call lives in `work`, of which the caller gives `work_bytes` bytes, 64-byte aligned,
-# one per thread).  Status methods return 0, or -1 with a Python exception set.
-# Operators are bound only to packed examples, through a PartLayout: methods get the truth of an
-# example as an argument.  A structure provides a callable for each operator (layout -> operator:
-# the class itself, or a partial of it), made once per space; calling it binds.
+# Contract of every method below: no GIL, no allocation, thread safe.  All state that changes
+# during a call lives in `work`: `work_bytes` bytes, 64-byte aligned, which the caller allocates
+# for each thread.  Status methods return 0, or -1 with a Python exception set.
+# Operators are bound only to packed examples, through a PartLayout; methods get the truth of an
+# example as an argument.  A structure provides a factory for each operator (layout -> operator:
+# the class itself, or a partial of it), made once per space; calling it binds the operator.
 #
 # This file is part of the C interface, whose number is in abi_number.pxd.
 from structsolve.abi_number cimport structsolve_abi_marker
@@ -39,8 +39,8 @@ cdef class Operator:
 
 
 cdef class Oracle(Operator):
-    # True (as it is set before __init__): the value of argmax() is the maximum, and its bound the
-    # value.  False: the label may be another, and the bound is above the maximum.
+    # True (the default): the value of argmax() is the maximum, and its bound equals the value.
+    # False: the label may not be the best, and the bound is an upper bound of the maximum.
     cdef readonly bint exact
 
     # label <- argmax_y <theta, mu(y)>, ties broken deterministically; value <- its score; bound <-
@@ -53,7 +53,7 @@ cdef class Oracle(Operator):
 
 # "kbest"
 cdef class KBest(Operator):
-    # The k best labels, best first, one after the other in `labels`; returns how many exist.
+    # labels <- the k best labels, best first, concatenated; returns how many exist.
     # bytes_for(k) is the scratch memory it needs (asked once, with the GIL).
     cdef Py_ssize_t kbest(self, Py_ssize_t i, const double* theta, Py_ssize_t k, int* labels,
                           double* values, char* work) except -1 nogil
@@ -105,9 +105,9 @@ cdef class ConeOracle(Operator):
 
 # "counts"
 cdef class CountOracle(Operator):
-    # For each count c = 0 .. most the best label with <cost, mu(y)> = c, one after the other in
-    # `labels`, and its value, -inf if there is none.  `cost` has theta's layout, integer
-    # values on node parts and 0 elsewhere.  bytes_for(most) as of KBest.
+    # labels, values <- for each count c = 0 .. most the best label with <cost, mu(y)> = c,
+    # concatenated, and its value, -inf if there is none.  `cost` has theta's layout, integer
+    # values on node parts and 0 elsewhere.  bytes_for(most) as in KBest.
     cdef int argmax_counts(self, Py_ssize_t i, const double* theta, const double* cost,
                            Py_ssize_t most, int* labels, double* values,
                            char* work) except -1 nogil
@@ -155,7 +155,7 @@ cdef class Projection(Operator):
     # True: the mean of mu(y) under p(y) ~ exp <theta, mu(y)>; G is its entropy and the value the
     # log-partition.
     cdef readonly bint gibbs
-    # True (as it is set before __init__): the value is the maximum, and the bound is the value.
+    # True (the default): the value is the maximum, and the bound equals the value.
     cdef readonly bint exact
     # marginals <- the maximiser, dense, in theta's layout, padding 0; value <- G + <theta, mu>
     # there; bound <- an upper bound of the maximum.
@@ -180,13 +180,13 @@ cdef class Projection(Operator):
     # Its derivative at (1 - gamma) a + gamma b towards b; may be infinite at gamma 0 and 1.
     cdef double slope(self, Py_ssize_t i, const double* a, const double* b, double gamma,
                       char* work) except? -1 nogil
-    # labels <- n labels drawn from p(y) ~ exp <theta, mu(y)>, one after the other; `uniforms` has a
-    # number from [0, 1) for each entry of these labels.
+    # labels <- n labels drawn from p(y) ~ exp <theta, mu(y)>, concatenated; `uniforms` has a number
+    # from [0, 1) for each entry of these labels.
     cdef readonly bint has_samples
     cdef int sample(self, Py_ssize_t i, const double* theta, Py_ssize_t n, const double* uniforms,
                     int* labels, char* work) except -1 nogil
-    # out <- J direction, J the Jacobian d marginals / d theta at theta, which is symmetric; dense, in
-    # theta's layout, padding 0.  At kinks of project(), one of its one-sided Jacobians.
+    # out <- J direction, dense, in theta's layout, padding 0.  J is the Jacobian d marginals /
+    # d theta at theta, which is symmetric; at kinks of project(), one of its one-sided Jacobians.
     # derivative_bytes() is the scratch memory it needs (asked once, with the GIL).
     cdef readonly bint has_derivative
     cdef int derivative(self, Py_ssize_t i, const double* theta, const double* direction,

@@ -27,7 +27,7 @@ cdef class Operator:
     work_bytes : int
         Bytes of scratch memory that one call needs; the caller allocates it once per thread.
     n_states : int
-        Integers of a label are below it; 0 if they may be larger, or this is unknown.
+        Integers of a label are less than this; 0 if there is no limit, or it is unknown.
     """
 
     def __init__(self, PartLayout layout not None):
@@ -72,7 +72,7 @@ cdef class Oracle(Operator):
     Attributes
     ----------
     exact : bool
-        ``argmax`` finds the maximum: its bound is the value.
+        ``argmax`` finds the maximum: its bound equals the value.
     """
 
     def __cinit__(self, *args, **kwargs):
@@ -163,8 +163,8 @@ cdef class Relaxation(Operator):
     def allow(self, double gap):
         """Allow answers to end once the bound exceeds the value by at most this.
 
-        Training calls it before a pass, which needs no accuracy beyond its own gap.  No effect
-        here; subclasses whose accuracy costs time override it.
+        Training calls it before a pass, which needs no accuracy beyond its own gap.  The base class
+        ignores it; subclasses whose accuracy costs time override it.
 
         Parameters
         ----------
@@ -278,12 +278,12 @@ cdef class Loss(Operator):
         Parameters
         ----------
         labels : ndarray of int32
-            Encoded labels of all examples, one after the other.
+            Encoded labels of all examples, concatenated.
 
         Raises
         ------
         ValueError
-            Naming the example.
+            The message names the example.
         """
 
     cdef double value(self, Py_ssize_t i, const int* truth, const int* label) except? -1 nogil:
@@ -317,7 +317,7 @@ cdef class Projection(Operator):
         G is the entropy of the distribution of labels: marginals are exact expectations, and the
         value is the log-partition.
     exact : bool
-        ``project`` finds the maximum: its bound is the value.
+        ``project`` finds the maximum: its bound equals the value.
     has_state : bool
         G is a function of more than the marginals: it has ``state_size``, ``project_state``,
         ``state_of`` and ``pool``.
@@ -398,7 +398,7 @@ cdef class IntegralRelaxation(Relaxation):
         super().__init__(layout)
         self.oracle, self.parts = make_oracle(layout), make_parts(layout)
         self.n_states = self.oracle.n_states
-        # After the oracle's memory, the entries of mu.
+        # The entries of mu follow the oracle's memory.
         self.oracle_bytes = (self.oracle.work_bytes + 63) // 64 * 64
         self.work_bytes = self.oracle_bytes + 12 * self.parts.max_entries
 

@@ -6,11 +6,11 @@ from structsolve.abi_number cimport structsolve_abi_marker
 
 cdef class PartLayout:
     cdef readonly Py_ssize_t n                  # examples
-    # Doubles of theta: of the shared blocks, of a row of nodes, of a row of edges.
+    # Number of doubles in theta: of the shared blocks, of a row of nodes, of a row of edges.
     cdef readonly Py_ssize_t shared_size, node_size, edge_size
-    # Of the largest example.
+    # Sizes of the largest example.
     cdef readonly Py_ssize_t max_theta, max_nodes, max_edges, max_label
-    # First double of each block of theta by name (node rows begin at shared_size, edge rows behind
+    # First double of each block of theta by name (node rows begin at shared_size; edge rows follow
     # them: -1), and the shape of one row of its parts.
     cdef readonly dict starts, shapes
     cdef readonly object examples               # packed; labels and features may be None

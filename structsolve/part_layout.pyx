@@ -39,7 +39,7 @@ cdef class PartLayout:
     Raises
     ------
     ValueError
-        When an example has 2^31 part scores or more.
+        If an example has 2^31 part scores or more.
 
     Examples
     --------
@@ -117,7 +117,7 @@ cdef class PartLayout:
         Raises
         ------
         ValueError
-            When there is no such example.
+            If there is no such example.
         """
         if not 0 <= i < self.n:
             raise ValueError(f"example {i} of {self.n}: expected 0 to {self.n - 1}")

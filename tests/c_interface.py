@@ -19,12 +19,12 @@ RECORD = Path(__file__).parent / "c_interface_record"
 NUMBER = "abi_number.pxd"
 MARK = "from structsolve.abi_number cimport structsolve_abi_marker"
 
-# Made by structsolve alone, and neither subclassed nor held by value outside: they may grow.
+# Classes that only structsolve creates, never subclassed or held by value outside: may grow.
 GROWING = {"PartLayout", "LabelPlane", "LinearPotentials", "FeatureRows", "NodeCosts", "View"}
 
 
 def stripped(text):
-    """Declarations without comments, one a line; C code as it is."""
+    """Return declarations without comments, one per line; C code is unchanged."""
     pieces = text.split('"""')
     for k in range(0, len(pieces), 2):
         pieces[k] = re.sub(r"[ \t]*#.*", "", pieces[k])
@@ -34,7 +34,7 @@ def stripped(text):
 
 
 def public():
-    """Stripped text of every public file by its path, and that of the table of vector loops."""
+    """Return the stripped text of every public file by path, with the table of vector loops."""
     files = {NUMBER: stripped((ROOT / NUMBER).read_text(encoding="utf-8"))}
     for path in sorted(ROOT.rglob("*.pxd")):
         text = path.read_text(encoding="utf-8")
@@ -54,7 +54,7 @@ def order(number):
 
 
 def recorded(folder=RECORD):
-    """Files of every recorded number, newest first."""
+    """Return the files of every recorded number, newest first."""
     held, overlay = {}, {}
     for number in sorted((path.name for path in folder.iterdir()), key=order, reverse=True):
         own = {
@@ -73,7 +73,7 @@ def write(files, folder):
 
 
 def record(files, folder=RECORD, keep=True):
-    """Write the files under their number; with `keep` the one before keeps what they change."""
+    """Write the files under their number; with `keep`, the previous number keeps changed files."""
     number = number_of(files)
     before = recorded(folder)
     earlier = [other for other in before if order(other) < order(number)]
@@ -86,7 +86,7 @@ def record(files, folder=RECORD, keep=True):
 
 
 def declarations(text):
-    """Blocks of a file (classes, structs, enums, ...) with their lines; single lines have none."""
+    """Return blocks of a file (classes, structs, enums, ...) with their lines, and single lines."""
     blocks, current = {}, None
     for line in text.splitlines():
         if not line.startswith((" ", "}", "#")) and line:
@@ -97,7 +97,7 @@ def declarations(text):
 
 
 def _split(lines):
-    """Fields, one each, and methods."""
+    """Return fields, one by one, and methods."""
     fields, methods = [], []
     for line in lines:
         if "(" in line:
@@ -109,7 +109,7 @@ def _split(lines):
 
 
 def _bare(kind):
-    """A field's type without cdef, readonly and the like; pointers are as large as Py_ssize_t."""
+    """Return a field's type without cdef, readonly etc.; pointers are as large as Py_ssize_t."""
     kind = re.sub(r"\b(cdef|readonly|public)\b", "", kind).strip()
     return "Py_ssize_t" if kind.endswith("*") else kind
 
@@ -120,7 +120,7 @@ def _field_kept(old, new):
 
 
 def broken(old, new):
-    """What binaries compiled against `old` miss in `new`, both from `public()`; [] if nothing."""
+    """Return what binaries compiled against `old` miss in `new`, both from `public()`."""
     missing = []
     for name in old:
         if name == NUMBER:
@@ -137,7 +137,7 @@ def broken(old, new):
 
 
 def _lost(head, old, new):
-    """Lines of a block that are no longer what and where they were."""
+    """Return lines of a block that have changed or moved."""
     if head.startswith("cdef extern"):
         return [line for line in old if line not in new]
     if head.startswith(("cdef class", "cdef struct")):
@@ -159,7 +159,7 @@ def _lost(head, old, new):
         if len(new_methods) > len(methods) and not grows:
             lost.append(f"{head} has grown by {new_methods[len(methods) :]}; take a _slot")
         return lost
-    # Enumerations, and the table of vector loops: more may stand at the end.
+    # Enumerations and the table of vector loops may grow at the end.
     return [f"{head} {line}" for k, line in enumerate(old) if new[k : k + 1] != [line]]
 
 

@@ -1,4 +1,4 @@
-"""What tests of many parts need: refusals, models in files, runs that stop, plugins."""
+"""Helpers of many tests: refusals, models in files, interrupted runs, plugins."""
 
 from types import ModuleType
 
@@ -9,27 +9,27 @@ import structsolve
 from structsolve import hookimpl
 from structsolve.testing import check_structure
 
-# Parts of the conformance kit that see a structure's oracle.
+# Parts of the conformance kit that test a structure's oracle.
 ORACLE = ("oracle", "relaxation", "kbest", "cones", "max-marginals", "constraints", "augmented")
 ORACLE += ("threads", "truth", "sizes")
-# Those that see the loss of training.
+# Parts that test the loss of training.
 LOSS = ("cones", "counts", "loss", "augmented", "predict")
 
 
 def refused(message, call, *given, error=ValueError, **named):
-    """A call must raise an error whose text has `message`, a regular expression."""
+    """A call must raise an error whose text matches `message`, a regular expression."""
     with pytest.raises(error, match=message):
         call(*given, **named)
 
 
 def reloaded(model, folder):
-    """A model that was saved and loaded again."""
+    """Return a model after saving and loading."""
     model.save(folder / "m.structsolve")
     return structsolve.load(folder / "m.structsolve")
 
 
 def same(one, other):
-    """Equal to the last bit, in whatever lists, tuples and dicts."""
+    """Return whether two values are equal to the last bit, also inside lists, tuples and dicts."""
     assert type(one) is type(other)
     if isinstance(one, (list, tuple)):
         assert len(one) == len(other)
@@ -44,7 +44,7 @@ def same(one, other):
 
 
 def same_run(one, other):
-    """Two models with equal weights after equal passes, whatever time these took."""
+    """Two models have equal weights after equal passes; times may differ."""
     same(dict(one.coef_), dict(other.coef_))
     same(*([without_seconds(record) for record in model.history_] for model in (one, other)))
 
@@ -54,7 +54,7 @@ def without_seconds(record):
 
 
 def stopped_after(number):
-    """A callback that raises when a pass is over, as a crash would."""
+    """Return a callback that raises after a pass, like a crash."""
 
     def stop(record):
         if record["pass"] == number:
@@ -64,7 +64,7 @@ def stopped_after(number):
 
 
 def check_oracle(structure, numbers, size=3):
-    """The checks of the conformance kit that see the structure's oracle, on these cases.
+    """Run the checks of the conformance kit that test the structure's oracle, on these cases.
 
     For structures that differ in their oracle alone: whatever else the kit checks, such as parts,
     losses, polytopes and projections, is checked where one of them goes through the whole kit.
@@ -74,7 +74,7 @@ def check_oracle(structure, numbers, size=3):
 
 
 def plugin_of(module_name, **hooks):
-    """A plugin with these hooks, out of no package."""
+    """Return a plugin with these hooks, from no package."""
     module = ModuleType(module_name)
     for name, function in hooks.items():
         function.__module__ = module_name

@@ -1,4 +1,4 @@
-"""Settings of hypothesis: no deadlines, the same examples every time unless others are asked for.
+"""Settings of hypothesis: no deadlines, and the same examples every time by default.
 
 ``STRUCTSOLVE_HYPOTHESIS=random pytest`` draws others.
 """
@@ -19,14 +19,14 @@ settings.load_profile(os.environ.get("STRUCTSOLVE_HYPOTHESIS", "structsolve"))
 
 
 def pytest_collection_finish():
-    """Thousands of collected tests stay: the garbage collector need not look at them again."""
+    """Freeze thousands of collected tests, so the garbage collector does not visit them again."""
     gc.collect()
     gc.freeze()
 
 
 @pytest.fixture
 def registered():
-    """Register hooks as a plugin of the default registry; they are out again afterwards."""
+    """Register hooks as a plugin of the default registry during a test."""
     modules = []
 
     def add(name=None, **hooks):

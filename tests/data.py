@@ -1,4 +1,4 @@
-"""Small data sets for tests, and the real ones behind STRUCTSOLVE_DATA."""
+"""Small data sets for tests, and real ones from STRUCTSOLVE_DATA."""
 
 import os
 from pathlib import Path
@@ -13,12 +13,12 @@ needs_data = pytest.mark.skipif(
 
 
 def data_file(*parts):
-    """Path of a real data set."""
+    """Return the path of a real data set."""
     return Path(os.environ["STRUCTSOLVE_DATA"], *parts)
 
 
 def chains(n=30, n_features=6, n_classes=3, longest=6, seed=0, noise=1.0):
-    """Random chains whose labels can be learnt: X list of arrays, Y list of int arrays."""
+    """Return random chains with learnable labels: X list of arrays, Y list of int arrays."""
     rng = np.random.default_rng(seed)
     centres = rng.normal(size=(n_classes, n_features)) * 2
     jump = rng.dirichlet(np.ones(n_classes), n_classes)
@@ -33,7 +33,7 @@ def chains(n=30, n_features=6, n_classes=3, longest=6, seed=0, noise=1.0):
 
 
 def classes(n=60, n_features=5, n_classes=3, seed=0):
-    """Random points in classes."""
+    """Return random points in classes."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, n_classes, n)
     centres = rng.normal(size=(n_classes, n_features)) * 2
@@ -41,7 +41,7 @@ def classes(n=60, n_features=5, n_classes=3, seed=0):
 
 
 def ocr_letters():
-    """OCR letters as (list of (length, 128) arrays, list of label arrays, fold per word)."""
+    """Return OCR letters as (list of (length, 128) arrays, list of label arrays, fold per word)."""
     with np.load(data_file("ocr-letters", "letters.npz")) as data:
         X = np.unpackbits(data["X"], axis=1).astype(np.float64)
         y, offsets, fold = data["y"], data["offsets"], data["fold"]

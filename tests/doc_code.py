@@ -1,4 +1,4 @@
-"""Code in README.md and docs/: finding it, and running shell sessions as they are printed."""
+"""Find the code in README.md and docs/, and run shell sessions as printed."""
 
 import doctest
 import io
@@ -17,7 +17,7 @@ from structsolve.cli.main import main
 ROOT = Path(__file__).resolve().parent.parent
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
-# The files that the shell sessions of the README and of docs/cli.rst speak of.
+# Files used by the shell sessions of the README and docs/cli.rst.
 TRAIN = "He PRP B-NP\nreckons VBZ B-VP\nthe DT B-NP\ndeficit NN I-NP\n\nIt PRP B-NP\nran VBD B-VP\n"
 NEW = "He PRP\nran VBD\nthe DT\ndeficit NN\n"
 COSTS = "3\n4 1 3\n2 0 5\n3 2 2\n"
@@ -25,25 +25,25 @@ TABLE = "legs,colour,class\n2,red,bird\n4,grey,cat\n?,grey,cat\n"
 ANIMALS = "1 11    # birds: owls\n1 12    # ducks\n2 21    # mammals: cats\n2 22    # dogs\n"
 LEAVES = "11 1:1 2:1\n12 1:1 2:-1\n21 1:-1 2:1\n22 1:-1 2:-1\n"
 
-# Folders that need what an extra installs.
+# Folders that need an extra.
 EXTRAS = {"torch": "torch", "jax": "jax", "dask": "dask"}
 
 
 def is_installed(name):
-    """Whether a module or name of ours can be imported: extras may be missing."""
+    """Return whether our module or name can be imported: extras may be missing."""
     folder = name.split(".")[1:2]
     return not folder or folder[0] not in EXTRAS or find_spec(EXTRAS[folder[0]]) is not None
 
 
 def fenced(path, language):
-    """Code blocks of a Markdown file in one language, with the lines at which they start."""
+    """Return code blocks of a Markdown file in one language, with their first lines' numbers."""
     text = path.read_text(encoding="utf-8")
     for match in re.finditer(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
         yield text[: match.start()].count("\n") + 2, match.group(1)
 
 
 def directives(path, language):
-    """Code blocks of an .rst file in one language: (line, caption, code)."""
+    """Return code blocks of an .rst file in one language: (line, caption, code)."""
     text = path.read_text(encoding="utf-8")
     pattern = rf"^\.\. code-block:: {language}\n((?:    :.*\n)*)\n((?:(?:    .*)?\n)+)"
     for match in re.finditer(pattern, text, re.MULTILINE):
@@ -53,7 +53,7 @@ def directives(path, language):
 
 
 def run_session(session, folder, where, run=None):
-    """Run the ``$ commands`` of a printed session; what is printed below one must come out."""
+    """Run the ``$ commands`` of a printed session; their output must equal the printed one."""
     for entry in re.split(r"^\$ ", session, flags=re.MULTILINE)[1:]:
         command, _, expected = entry.partition("\n")
         status, out, err = (run or in_a_shell)(command, folder)
@@ -64,7 +64,7 @@ def run_session(session, folder, where, run=None):
 
 
 def in_a_shell(command, folder):
-    """Run a command as a user would: its exit status, output and messages."""
+    """Run a command like a user: return its exit status, output and messages."""
     scripts = Path(sys.executable).parent
     environment = os.environ | {
         "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}",
@@ -85,7 +85,7 @@ def in_a_shell(command, folder):
 
 
 def in_this_process(command, folder):
-    """The same without a new Python, where that is enough; `folder` is the working directory."""
+    """The same without a new Python process if possible; `folder` is the working directory."""
     program, *arguments = shlex.split(command)
     if program != "structsolve" or set("|&;<>$") & set(command):
         return in_a_shell(command, folder)

@@ -1,4 +1,4 @@
-"""Operators of one example against the enumeration of its labels: scores, and what must hold."""
+"""Compare operators of one example with an enumeration of its labels."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ NONE = -np.inf
 
 
 def fill(views, kind, rng, huge):
-    """Write scores of a kind into arrays by name of their block."""
+    """Write scores of a kind into arrays by block name."""
     for name, view in views.items():
         if kind == "ties":
             view[...] = rng.integers(-1, 2, view.shape)
@@ -54,21 +54,21 @@ class Enumerated:
         return theta
 
     def scores(self, theta):
-        """Score of every label."""
+        """Return the score of every label."""
         never = np.isneginf(theta)
         scores = self.matrix @ np.where(never, 0, theta)
         scores[self.matrix @ never > 0] = NONE
         return scores
 
     def rows(self, labels):
-        """Rows of labels in the enumeration."""
+        """Return the rows of labels in the enumeration."""
         return np.ravel_multi_index(np.transpose(labels), self.states)
 
     def scale(self, theta):
         return 1 + np.abs(theta[np.isfinite(theta)]).max(initial=0)
 
     def close(self, theta):
-        """What rounding may do to scores."""
+        """Return a bound of the scores' rounding errors."""
         atol = self.rounding * self.scale(theta) * (len(self.states) + 1)
         return {"rtol": 1e-13, "atol": atol}
 
@@ -87,7 +87,7 @@ class Enumerated:
                 calls.project(self.projection, self.number, theta)
 
     def check_best(self, theta):
-        """The best label, and of every state of every node the best label that has it."""
+        """Check the best label, and for every state of every node the best label that has it."""
         scores, close = self.scores(theta), self.close(theta)
         label, value, bound = calls.argmax(self.oracle, self.number, theta)
         assert bound == value
@@ -97,12 +97,12 @@ class Enumerated:
         return label, value
 
     def best_of_states(self, scores, shape):
-        """The best score for every state of every node."""
+        """Check the best score for every state of every node."""
         having = [scores[self.labels[:, v] == s].max(initial=NONE) for v, s in np.ndindex(shape)]
         return np.reshape(having, shape)
 
     def check_kbest(self, theta, k, banned=()):
-        """Labels that differ, the best first; where none is possible, some label."""
+        """Check distinct labels, best first; if none is allowed, some label."""
         scores, close = self.scores(theta), self.close(theta)
         if len(banned):
             scores[self.rows(banned)] = NONE
@@ -115,7 +115,7 @@ class Enumerated:
         return labels, values
 
     def check_counts(self, theta, cost, most):
-        """The best label for each count; where none has it, zeros."""
+        """Check the best label for each count, or zeros if there is none."""
         scores, counts, close = self.scores(theta), self.matrix @ cost, self.close(theta)
         labels, values = calls.argmax_counts(self.counts, self.number, theta, cost, most)
         for c in range(most + 1):
@@ -146,7 +146,7 @@ class Enumerated:
         np.testing.assert_allclose(self.views(marginals)["node"].sum(axis=1), 1, rtol=1e-13)
 
     def check_parts(self, rng, shortest=False):
-        """Parts of labels and of differences; `shortest`: without zeros and repetition."""
+        """Check parts of labels and of differences; `shortest`: without zeros and repetition."""
 
         def dense(entries):
             index, value = entries

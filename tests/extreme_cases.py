@@ -1,4 +1,4 @@
-"""Data of many classes, and a solver from outside, for tests of ExtremeSVM."""
+"""Data with many classes, and an external solver, for tests of ExtremeSVM."""
 
 import numpy as np
 import scipy.sparse as sp
@@ -8,7 +8,7 @@ from structsolve.extreme.postings import Postings
 
 
 def documents(n=120, n_classes=12, n_features=60, seed=0, noise=0.1):
-    """Rows of words, of length one: some of the class's own, some of any; CSR of float32."""
+    """Return rows of words, of unit length: some of the row's class, some of any; CSR, float32."""
     rng = np.random.default_rng(seed)
     own = np.random.default_rng(1).permutation(n_features)[: 3 * n_classes].reshape(n_classes, 3)
     y = np.concatenate([np.arange(n_classes), rng.integers(0, n_classes, n - n_classes)])

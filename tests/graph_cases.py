@@ -1,4 +1,4 @@
-"""Graphs whose tables lie in theta in every way that there is, and the scores of all labelings."""
+"""Graphs with every layout of tables in theta, and the scores of all labelings."""
 
 import functools
 
@@ -13,7 +13,7 @@ from structsolve.structure.ask import ask_parts, ask_power, make_layout
 
 KINDS = ["normal", "ties", "equal", "huge", "negative", "forbidden parts"]
 
-# States of nodes: two, some with less to choose, more.
+# States of nodes: two; some nodes with fewer; more.
 STATES = [(2,), (1, 2), (2, 3), (1, 2, 3, 4)]
 
 # Where tables lie: one for all edges, one per edge of the one graph, a row of theta per edge; and
@@ -28,7 +28,7 @@ LAYOUTS = [
 
 
 def all_scores(states, edges, unary, pair):
-    """Score of every labeling, an axis per node: one node after the other is added.
+    """Return the score of every labeling, with an axis per node.
 
     ``pair[e]`` has a row per state of the first end of edge e.
     """
@@ -51,7 +51,7 @@ def all_scores(states, edges, unary, pair):
 
 
 def eliminated(states, edges, unary, pair):
-    """The best score of a narrow graph: nodes with few neighbours are maximised out one by one."""
+    """Return the best score of a narrow graph by eliminating nodes with few neighbours."""
     factors = [((v,), np.asarray(unary[v][:K])) for v, K in enumerate(states)]
     factors_of = [{v} for v in range(len(states))]  # factors of each node, by number
     for (u, v), table in zip(edges, pair):
@@ -116,18 +116,18 @@ class Graph(Enumerated):
         self.size = self.layout.theta_size(self.n, self.m)
 
     def _pack(self, oracle, tables, directed, graphs):
-        """Pack three examples; those beside this one have other nodes where they may."""
+        """Pack three examples; those besides this one have other nodes where possible."""
         rng, K = np.random.default_rng(self.n), max(self.states)
         edges, states, several = self.edges, list(self.states), [self.edges] * 3
         sizes, truths = [self.n] * 3, [np.zeros(self.n, int) for _ in range(3)]
         if graphs == "own":
-            # The largest graph decides how all are solved: a larger one only among small ones.
+            # The largest graph determines the method for all: add a larger one only to small ones.
             more = self.n + 2 if K ** (self.n + 2) < 2**10 else max(self.n - 1, 1)
             inside = edges[(edges < more).all(axis=1)].tolist()
             sizes, several = [more, self.n, 1], [inside[::-1], edges, []]
             truths = [np.zeros(size, int) for size in sizes]
         elif graphs == "void":
-            # One more node anywhere, joined to some others, is void in this example.
+            # An extra node at a random position, joined to some others, is void in this example.
             void = int(rng.integers(self.n + 1))
             place = np.delete(np.arange(self.n + 1), void)
             joined = [(void, int(v)) for v in place if rng.random() < 0.5]
@@ -176,11 +176,11 @@ class Graph(Enumerated):
         return ~self.matrix.any(axis=0)
 
     def places(self):
-        """Which part of theta each state of a node has, and each pair of states of an edge."""
+        """Return the part of theta of each node state, and of each pair of states of an edge."""
         return self.scattered(np.arange(self.size))
 
     def scattered(self, theta):
-        """Scores of nodes, and a table per edge, as theta has them."""
+        """Return scores of nodes, and a table per edge, in theta's layout."""
         views = self.views(theta)
         if not self.m:
             return views["node"], []
@@ -215,14 +215,14 @@ class Graph(Enumerated):
         return {"rtol": 0, "atol": 1e-11 * (1 + np.abs(theta[np.isfinite(theta)]).sum())}
 
     def answer(self, theta):
-        """Value and bound of the oracle's label, which has that value."""
+        """Return value and bound of the oracle's label, whose score must equal the value."""
         label, value, bound = calls.argmax(self.oracle, self.number, theta)
         reached = self.scores(theta)[self.rows(label)]
         np.testing.assert_allclose(value, reached, **self.close(theta))
         return value, bound
 
     def local_polytope(self, theta):
-        """Maximum over the local polytope by scipy."""
+        """Return the maximum over the local polytope, by scipy."""
         unary, pair = self.scattered(theta)
         node_at = np.concatenate([[0], np.cumsum(self.states)]).astype(int)
         cost, rows, right = (

@@ -1,4 +1,4 @@
-"""Plant faults in plugins, and see what the conformance kits say: a table for each language.
+"""Plant faults in plugins, and compare the kits' messages: a table for each language.
 
 ``python tests/kit_faults.py`` runs those in Python, ``--compiled`` builds those in Cython too (all
 in one module), ``--write`` puts the tables into ``benchmarks/RESULTS.md``.  The status is 1 where a
@@ -30,7 +30,7 @@ NOTHING = "NOTHING"
 
 
 def said(kit, *args, **options):
-    """What a kit says: its error, else its warning."""
+    """Return the kit's message: its error, or its warning."""
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         try:
@@ -42,7 +42,7 @@ def said(kit, *args, **options):
 
 
 def in_python():
-    """Faults in Python: kit, name, what it says, and the message that is looked for."""
+    """Yield faults in Python: kit, name, its message, and the expected message."""
     for param in WRONG + SLOW:
         structure_class, message = param.values
         counted = {"clock": structure_class.clock} if hasattr(structure_class, "clock") else {}
@@ -53,7 +53,7 @@ def in_python():
 
 
 def compiled(folder):
-    """Faults in Cython: the same, of one module that is built in ``folder``."""
+    """Yield faults in Cython, built in one module in ``folder``."""
     native = build(folder)
     for kind, fault, message in COMPILED:
         loss = "wrong" if kind == "LOSS" else "hamming"
@@ -89,13 +89,13 @@ def build(folder):
 
 
 def table(rows):
-    """The faults as a table of Markdown, and those that were not told."""
+    """Return the faults as a Markdown table, and the undetected ones."""
     lines, missed = ["| fault | kit | what it said |", "| --- | --- | --- |"], []
     for kit, name, text, message in rows:
         if not re.search(message, text):
             missed.append(f"{name}: {text}\n    expected {message}")
             print(f"MISSED {missed[-1]}", file=sys.stderr)
-        # Behind "breaks a promise:" and without the case: what leads to the fault.
+        # Keep the part after "breaks a promise:", without the case.
         short = re.sub(r"^.*?: (?=[\w.`]+.* breaks a promise)", "", text)
         short = re.sub(r" \(case .*?\)(?=\.)|\. To see it again.*", "", short)
         short = short.replace(" breaks a promise: it", "").replace("|", "\\|")

@@ -1,4 +1,4 @@
-"""Programs in forks of one process: each imports structsolve anew, none scikit-learn.
+"""Programs in forks of one process: each imports structsolve afresh, but not scikit-learn.
 
 That and SciPy take five times as long to import as all that is tested, and know nothing of it.
 """
@@ -12,7 +12,7 @@ from types import ModuleType
 
 
 class Programs:
-    """Runs programs one after the other; as a context it ends with them.
+    """Runs programs one after another; the context manager stops them.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class Programs:
         self.server = None
 
     def run(self, code, **environ):
-        """Run code; return what it printed."""
+        """Run code; return its output."""
         if hasattr(os, "fork"):
             status, out, error = self._fork(code, environ)
         else:
@@ -70,7 +70,7 @@ class Programs:
 
 
 def serve():
-    """Fork for each program of standard input; answer with its status and what it printed."""
+    """Fork for each program on standard input; answer with its status and output."""
     import tempfile
 
     import sklearn.base  # noqa: F401
@@ -94,7 +94,7 @@ def serve():
 
 
 def execute(code, environ):
-    """Run a program as ``python -c`` would; return its status."""
+    """Run a program like ``python -c``; return its status."""
     os.environ.update(environ)
     sys.argv = ["-c"]
     main = sys.modules["__main__"] = ModuleType("__main__")

@@ -1,4 +1,4 @@
-"""Structures in plain Python, by enumeration: a twin of the native chain, and one of functions."""
+"""Structures in plain Python, by enumeration: a copy of the native chain, and one of functions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from structsolve.structure.base import NodeSpace
 
 
 class PyChainSpace(NodeSpace):
-    """A chain space that no plugin knows: everything comes from the methods below."""
+    """A chain space unknown to plugins: everything comes from the methods below."""
 
     projections = ("entropy",)
 
@@ -44,7 +44,7 @@ class PyChainSpace(NodeSpace):
         return sum(theta[name][mu[name] > 0] @ mu[name][mu[name] > 0] for name in mu)
 
     def scores(self, examples, i, theta):
-        """All labels, and their scores."""
+        """Return all labels, and their scores."""
         labels = self.enumerate_labels(examples, i)
         nodes = np.arange(labels.shape[1])
         total = theta["node"][nodes, labels].sum(axis=1)
@@ -98,17 +98,17 @@ def py_chain(**methods):
 
 
 def subset_features(x, y):
-    """Sum of the chosen rows, and how many there are."""
+    """Return the sum of the chosen rows, and their number."""
     return np.append(x[np.asarray(y, dtype=bool)].sum(axis=0), float(sum(y)))
 
 
 def subset_loss(y_true, y_pred):
-    """Hamming."""
+    """Return the Hamming loss."""
     return float(sum(a != b for a, b in zip(y_true, y_pred)))
 
 
 def subset_oracle(w, x, y=None):
-    """Best 0/1 vector with at most two ones, by enumeration."""
+    """Return the best 0/1 vector with at most two ones, by enumeration."""
     return max(
         subset_labels(x),
         key=lambda z: w @ subset_features(x, z) + (0.0 if y is None else subset_loss(y, z)),
@@ -116,12 +116,12 @@ def subset_oracle(w, x, y=None):
 
 
 def subset_labels(x):
-    """All 0/1 vectors with at most two ones."""
+    """Return all 0/1 vectors with at most two ones."""
     return [z for z in itertools.product((0, 1), repeat=len(x)) if sum(z) <= 2]
 
 
 class SubsetStructure(FunctionStructure):
-    """At most two of a few rows, as three functions."""
+    """Return a structure that chooses at most two of a few rows, as three functions."""
 
     def __init__(self, features=subset_features, oracle=subset_oracle, loss=subset_loss):
         super().__init__(features, oracle, loss)

@@ -13,7 +13,7 @@ import numpy as np
 
 
 def random_cases(n, /, **settings):
-    """Run a test n times, with ``seed=`` another number and every combination of settings in turn.
+    """Run a test n times, with a new ``seed=`` and each combination of settings in turn.
 
     As of hypothesis, cases are the same in every run, unless ``STRUCTSOLVE_HYPOTHESIS=random``
     asks for others.  What a case that fails was given is printed.
@@ -47,7 +47,7 @@ def random_cases(n, /, **settings):
 
 
 def class_scores(k, kind, rng):
-    """Scores of k classes of a kind; some are allowed."""
+    """Return scores of k classes of a kind; some are allowed."""
     scores = rng.normal(size=k) * 2
     if kind == "ties":
         scores = rng.integers(-1, 2, k).astype(float)

@@ -1,4 +1,4 @@
-"""Random label planes behind native oracles, and what must hold of every search on them."""
+"""Random label planes behind native oracles, and checks for every search on them."""
 
 import math
 
@@ -27,7 +27,7 @@ SURROGATES = {
     "probloss": (ProbLoss, {}, reference.convex_probloss()),
     "probloss-original": (ProbLoss, {"convex": False}, reference.probloss()),
 }
-# All of them, those that resemble another one left to the slow run.
+# All of them; similar ones run only in the slow tests.
 SLOW = ("generalized", "roots", "steep", "probloss-original")
 NAMES = [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in SURROGATES]
 KINDS = (
@@ -78,7 +78,7 @@ def make_surrogate(name, **settings):
 
 
 def classes_problem(costs, surrogate):
-    """Examples 0 .. K-1, example k of class k: the points of example k are (scores, costs[k])."""
+    """Return examples 0 .. K-1, example k of class k, whose points are (scores, costs[k])."""
     K = len(costs)
     structure = structsolve.get_structure("multiclass")
     X, y = np.zeros((K, 1)), np.arange(K)
@@ -86,27 +86,27 @@ def classes_problem(costs, surrogate):
 
 
 def padded(problem, i, scores):
-    """Scores of the classes as theta."""
+    """Return scores of the classes as theta."""
     theta = np.zeros(problem.task.layout.sizes(i)[0])
     theta[: len(scores)] = scores
     return theta
 
 
 def rounding(h, g, psi):
-    """What rounding may do to values of psi on these points: they differ by orders of magnitude."""
+    """Return a bound of rounding errors of psi on these points, of very different size."""
     if (g < 0).any():
         return 1e-8 * np.abs(h).max() / np.abs(g[g != 0]).min()
     return 1e-8 * max(1e-12, abs(float(psi.value(np.abs(h).max(), g.max()))))
 
 
 def near(told, expected, rel=0.0, abs=0.0):
-    """What ``told == pytest.approx(expected, rel, abs)`` tells of two numbers, much sooner."""
+    """Same result as ``told == pytest.approx(expected, rel, abs)`` for two numbers, but faster."""
     allowed = max(rel * math.fabs(expected), abs) if math.isfinite(expected) else -1.0
     return told == expected or math.fabs(told - expected) <= allowed
 
 
 def check_found(told, h, g, labels, psi, exact=(), hull=True, cones=False, tol=0.0):
-    """What a search tells is true of the points (h, g) of all labels.
+    """Check a search's result against the points (h, g) of all labels.
 
     `exact`: what it must find ("hull", "label"); `hull`: its bound is one of the hull; `cones`: it
     asks within cones.
@@ -120,7 +120,7 @@ def check_found(told, h, g, labels, psi, exact=(), hull=True, cones=False, tol=0
             row = where[tuple(point["label"].tolist())]
             assert near(point["h"], h[row], rel=1e-9, abs=widest * 1e-9 + 1e-12), (point, h[row])
             assert near(point["g"], g[row], rel=1e-9, abs=1e-12), (point, g[row])
-    # Lines of constrained answers hold within their cones only.
+    # Lines of constrained answers hold only within their cones.
     if told["visits"] and not cones:
         slopes, bounds = np.array([(visit["lam"], visit["bound"]) for visit in told["visits"]]).T
         highest = (h + slopes[:, None] * g).max(axis=1)
@@ -140,7 +140,7 @@ def check_found(told, h, g, labels, psi, exact=(), hull=True, cones=False, tol=0
     reached = float(psi.value(*mixed))
     assert near(answer["value"], reached, abs=close), (reached, answer)
     if hull:
-        # A mixture of labels that are there: where it is better, the reference's grid is coarse.
+        # A mixture of existing labels: if it is better, the reference's grid is coarse.
         top = max(relaxed_maximum(h, g, psi)[1], answer["value"])
         assert top <= answer["bound"] + close, (top, answer)
     assert answer["label_value"] <= answer["label_bound"] and answer["value"] <= answer["bound"]
@@ -153,7 +153,7 @@ def check_found(told, h, g, labels, psi, exact=(), hull=True, cones=False, tol=0
 
 
 def random_chains(rng, n=4):
-    """(structure, X, Y): every class appears."""
+    """Return (structure, X, Y); every class appears."""
     lengths = [3, 2, 1, *rng.integers(1, 4, max(n - 3, 0))]
     X = [rng.integers(-2, 3, (length, 2)).astype(float) for length in lengths]
     Y = [rng.integers(0, 3, length) for length in lengths]
@@ -162,7 +162,7 @@ def random_chains(rng, n=4):
 
 
 def plane(problem, i, loss, count=None):
-    """All labels of example i as (labels, rows, offsets, g): h = rows @ theta + offsets."""
+    """Return all labels of example i as (labels, rows, offsets, g): h = rows @ theta + offsets."""
     space, examples, size = problem.space, problem.examples, problem.task.layout.sizes(i)[0]
     labels, rows, g = encodings(space, examples, i, size, loss)
     if count is None:
@@ -174,7 +174,7 @@ def plane(problem, i, loss, count=None):
 def check_problem(
     make, seed, surrogate, loss, exact, hull=False, psi=None, count=None, outer=False, **settings
 ):
-    """Every example of a random problem, at random weights of several sizes.
+    """Check every example of a random problem, at random weights of several sizes.
 
     `count`: the loss that g is minus of, for micro-F1; `outer`: the search maximises over more than
     the hull of the labels.
@@ -202,6 +202,6 @@ def check_problem(
             else:
                 tol = 1e-6 if cones else 0
                 check_found(told, h, g, labels, psi, exact, hull, cones, tol)
-            # What the search remembers makes the next one a warm one.
+            # The search's memory makes the next search a warm one.
             if step % 2:
                 surrogate_calls.cut(problem.surrogate, i, theta, truth)

@@ -1,4 +1,4 @@
-"""Small training problems twice: packed for the solvers, and written out for reference code."""
+"""Small training problems in two forms: packed for the solvers, and explicit for reference code."""
 
 from dataclasses import dataclass
 
@@ -18,7 +18,7 @@ COSTS = np.array([[0, 1, 4], [2, 0, 0.5], [1, 3, 0]])
 
 @dataclass
 class Case:
-    """A problem, its enumeration, and which coordinates of the latter are penalised."""
+    """A problem, its enumeration, and the penalised coordinates of the latter."""
 
     problem: Problem
     written: list
@@ -26,7 +26,7 @@ class Case:
     penalized: np.ndarray | None
 
     def flat(self, w):
-        """The weights in the order of the enumeration."""
+        """Return the weights in the order of the enumeration."""
         layout = self.problem.space.layout
         return np.concatenate([layout.view(w, name).ravel() for name in self.blocks])
 
@@ -82,7 +82,7 @@ def make_case(kind="chain", seed=0, n=8, loss="hamming", weights=None, penalize=
 
 
 def narrow():
-    """Few features of very different variance, in rows of one of five classes."""
+    """Return few features of very different variance, in rows of one of five classes."""
     rng = np.random.default_rng(0)
     spread = np.geomspace(5, 0.2, 8)
     X = rng.normal(size=(400, 8)) * spread
@@ -96,7 +96,7 @@ def begin(solver, problem, alpha, seed=0, tol=1e-8, n_jobs=1, w=None):
 
 
 def follow(run, tol=1e-8, passes=2000):
-    """Records of the passes until the certified gap is below tol."""
+    """Return the records of the passes until the certified gap is below tol."""
     history = []
     while len(history) < passes:
         history.append(run.step())
@@ -107,13 +107,13 @@ def follow(run, tol=1e-8, passes=2000):
 
 
 def check_rising(history, close=1e-12):
-    """The dual never falls."""
+    """Check that the dual never falls."""
     duals = [record["dual"] for record in history]
     assert all(b >= a - close for a, b in zip(duals, duals[1:]))
 
 
 def check_sums(run, atol):
-    """What is kept step by step is what the cuts and their weights add up to."""
+    """Check that incremental state equals the sums over cuts and their weights."""
     w, total = run.loop.w.copy(), run.loop.b_total
     run.loop.resynchronise()
     np.testing.assert_allclose(run.loop.w, w, atol=atol)
@@ -121,7 +121,7 @@ def check_sums(run, atol):
 
 
 def through_file(run, fresh, path):
-    """`fresh`, put into the state of `run` by way of a checkpoint file."""
+    """Return `fresh` in the state of `run`, restored from a checkpoint file."""
     container.write(path, "checkpoint", *run.state())
     fresh.restore(*container.read(path, "checkpoint"))
     return fresh

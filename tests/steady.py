@@ -1,4 +1,4 @@
-"""Random small fits by interior-point and Newton steps, none of which may stand still.
+"""Random small fits by interior-point and Newton steps; none may stall.
 
 ``python -m steady [FITS [FIRST]]`` from the folder of tests, or `.ci/steady`: a table of how they
 ended, and every fit that ended short of its tolerance.
@@ -14,12 +14,12 @@ from structsolve import CostMatrix, StructuredSVM
 from structsolve.plugins.ordinal import OrdinalStructure
 
 SURROGATES = ("margin", "crf")
-# Below this share of what products of features weigh, alpha is lost among their rounding errors.
+# Below this share of the features' products, alpha is lost in their rounding errors.
 RESOLVED = 2e-16
 
 
 def case(seed):
-    """Arguments of a fit, and those of its model."""
+    """Return the arguments of a fit, and those of its model."""
     rng = np.random.default_rng(seed)
     K, d = int(rng.integers(1, 7)), int(rng.integers(1, 6))
     n = int(rng.integers(K, 5 * K + 10)) if rng.random() < 0.7 else K
@@ -63,7 +63,7 @@ def case(seed):
 
 
 def fit(given, settings):
-    """The fitted model, and whether it stood still where double precision could tell more."""
+    """Return the fitted model, and whether it stalled although double precision allows progress."""
     X, y, weights = given
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

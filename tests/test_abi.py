@@ -1,4 +1,4 @@
-"""The C interface: what is public carries its number, and additions break no binary."""
+"""The C interface: public files carry its number, and additions break no binary."""
 
 import importlib.machinery
 import re
@@ -50,7 +50,7 @@ def test_the_binary_was_built_from_these_files(files):
     assert abi.ours() == operators.ABI == abi.number_in_file(operators.__file__)
 
 
-# A file, a text of it ("": its end) and what stands there instead.
+# A file, a text in it ("": its end), and its replacement.
 ADDITIONS = {
     "a new function": ("algorithms/minimum_cut.pxd", "", "cdef int more() nogil\n"),
     "a new class": ("operators.pxd", "", "cdef class Newer(Operator):\n    cdef int x\n"),
@@ -66,7 +66,7 @@ ADDITIONS = {
     "a field of what is made here": ("search/view.pxd", "", "    int x\n"),
     "another body": ("utils/alignment.pxd", "% 64", "% 128"),
 }
-# The same, and what is told.
+# The same, and the expected message.
 BREAKS = {
     "a method between others": (
         "operators.pxd",
@@ -141,14 +141,14 @@ def test_a_record_keeps_what_the_next_number_changes(tmp_path, files):
 
 
 def cimported(path):
-    """Modules of structsolve that a source cimports, by their paths."""
+    """Return modules of structsolve that a source cimports, by path."""
     text = re.sub(r"#.*", "", path.read_text(encoding="utf-8"))
     names = re.findall(r"^\s*(?:from structsolve\.([\w.]+) )?cimport", text, re.M)
     return {f"{name.replace('.', '/')}.pxd" for name in names if name}
 
 
 def test_plugins_need_nothing_but_the_public_files(files):
-    """What comes with the package is made as outsiders make it, and so are the examples."""
+    """Shipped plugins and examples are compiled like those of outsiders."""
     folders = [ROOT / "plugins", CHECKOUT / "plugins"]
     folders += [CHECKOUT / "docs" / "examples", CHECKOUT / "tests" / "third_party"]
     sources = [
@@ -283,7 +283,7 @@ def test_a_module_of_one_file(tmp_path, monkeypatch):
 
 @pytest.fixture
 def stale(tmp_path, monkeypatch):
-    """Make a subclass that a module compiled against another number seems to hold."""
+    """Create a subclass that seems to be compiled against another number."""
     module = ModuleType("a_stale_module")
     module.__file__ = str(binary(tmp_path / f"a_stale_module{SUFFIX}", "0.0"))
     monkeypatch.setitem(sys.modules, module.__name__, module)

@@ -1,4 +1,4 @@
-"""What .ci/addresses.py makes of the tree before a release: addresses, links that hold anywhere."""
+""".ci/addresses.py prepares the tree for a release: addresses, and links that work anywhere."""
 
 import re
 import shutil

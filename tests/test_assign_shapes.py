@@ -10,7 +10,7 @@ from structsolve.plugins.permutation import assign
 
 
 def best_by_hand(scores, maximize, limit=None):
-    """Best value over all ways; each row may have the limit in place of a column."""
+    """Return the best value by enumeration; each row may use the limit instead of a column."""
     scores = scores if maximize else -scores
     rows, cols = scores.shape
     if limit is not None:

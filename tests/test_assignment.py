@@ -1,4 +1,4 @@
-"""The assignment solver against SciPy and enumeration, and what it refuses.
+"""The assignment solver against SciPy and enumeration, and invalid input.
 
 Run as a script, this file solves with the instructions that STRUCTSOLVE_SIMD asks for and writes
 the answers to the file that it is given.
@@ -121,7 +121,7 @@ def test_every_width(cols):
 
 @pytest.mark.parametrize("cols", [3, 8, 17, 32, 40, 61, 64, 90])
 def test_one_way_only(cols):
-    """Only one assignment is possible: no price has a second best to fall by."""
+    """There is only one assignment, so no price can fall to a second best."""
     rng = np.random.default_rng(cols)
     scores = np.full((cols, cols), np.inf)
     order = rng.permutation(cols)
@@ -136,7 +136,7 @@ def test_one_way_only(cols):
 
 @pytest.mark.parametrize("cols", [4, 12, 20, 32, 36, 64, 67])
 def test_scores_beyond_all_bounds(cols):
-    """What the oracle may be given: no crash, and columns that exist."""
+    """Any input of the oracle gives valid columns, without a crash."""
     rng = np.random.default_rng(cols)
     odd = [np.inf, -np.inf, np.nan, 1e308, -1e308, 5e-324, -0.0, 1.0]
     tables = Examples(
@@ -158,7 +158,7 @@ def test_scores_beyond_all_bounds(cols):
 
 
 def same_problems():
-    """Problems with one answer and with many."""
+    """Problems with a unique answer and with many."""
     rng = np.random.default_rng(6)
     for cols in (*range(1, 43), 48, 49, 56, 63, *range(64, 74), 99):
         for kind in ("normal", "ties", "few", "metric", "tenths", "product"):
@@ -175,7 +175,7 @@ def answers():
 
 @pytest.mark.parametrize("version", ["plain", "avx2"])
 def test_instructions(version, tmp_path):
-    """Every processor finds the same assignments and prices, to the last bit."""
+    """Every instruction set finds the same assignments and prices, to the last bit."""
     env = {**os.environ, "STRUCTSOLVE_SIMD": version}
     target = tmp_path / "answers.npy"
     subprocess.run([sys.executable, __file__, str(target)], check=True, env=env)
@@ -183,7 +183,7 @@ def test_instructions(version, tmp_path):
 
 
 def test_every_problem_of_two_costs():
-    """All square problems of scores 0 and 1 up to three rows, alone and in larger ones."""
+    """All square problems with scores 0 and 1 up to three rows, alone and inside larger ones."""
     for n in (1, 2, 3):
         for bits in range(2 ** (n * n)):
             scores = (bits >> np.arange(n * n) & 1).astype(float).reshape(n, n)

@@ -1,4 +1,4 @@
-"""Bad input: a clear error that names argument, example, what was found and what to do."""
+"""Bad input gives a clear error: argument, example, found, expected and advice."""
 
 import networkx as nx
 import numpy as np
@@ -31,7 +31,7 @@ P, Q = classes(30)
 
 
 class Doubled(TaskLoss):
-    """Twice the errors."""
+    """Twice the number of errors."""
 
     def loss(self, space, examples, i, truth, label):
         return 2.0 * (truth != label).sum()
@@ -230,7 +230,7 @@ def test_scores_without_labels_are_refused(model, y):
 
 
 def test_one_weight_for_all_goes_with_early_stopping():
-    """Weights were split before they were made one per example."""
+    """Weights were once split before they were expanded to one per example."""
     P, y = classes(30)
     model = StructuredSVM("multiclass", early_stopping=True, max_iter=2, tol=1)
     assert model.fit(P, y, sample_weight=2.0).score(P, y) > 0
@@ -278,7 +278,7 @@ def test_words_for_switches_are_refused(settings, message):
 
 
 def test_labels_that_mix_strings_and_numbers_are_refused():
-    """NumPy makes strings of them all."""
+    """NumPy converts them all to strings."""
     mixed = replaced(Y, 1, ["a", *Y[1][1:]])
     refused("y, example 1: .*labels of types .*'str'", StructuredSVM("chain").fit, X, mixed)
 
@@ -315,7 +315,7 @@ SOUND = {"None": ["n_jobs", "random_state", "kernel", "feature_map"], "-1": ["n_
 @pytest.mark.parametrize("kind", ESTIMATORS)
 @pytest.mark.parametrize("value", [None, "no", -1, np.nan, [], object()])
 def test_every_argument_is_checked(kind, value, tmp_path, monkeypatch):
-    """A value that is no setting is refused, and the message names the argument."""
+    """An invalid setting is refused, and the message names the argument."""
     monkeypatch.chdir(tmp_path)  # "no" is the name of a checkpoint
     make, y = ESTIMATORS[kind]
     for name, default in make().get_params(deep=False).items():

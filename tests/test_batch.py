@@ -1,4 +1,4 @@
-"""structsolve.batch: surrogates, labels and marginals where scores are given."""
+"""structsolve.batch: surrogates, labels and marginals from given scores."""
 
 import copy
 import itertools
@@ -32,7 +32,7 @@ SURROGATES = ["margin", "slack", "crf", "sparsemap", "probloss", "unit-margin", 
 
 
 def reference(space, scores, labels, surrogate, loss="hamming", weights=None):
-    """Values and gradients, example by example, by the surrogate's cuts."""
+    """Return values and gradients, example by example, from the surrogate's cuts."""
     examples = scores.examples
     examples.labels = labels
     task = Task(space, examples, loss)
@@ -51,7 +51,7 @@ def reference(space, scores, labels, surrogate, loss="hamming", weights=None):
 
 
 def blocks_of(space, scores, dense):
-    """The arrays of gradients: rows in their places, shared blocks summed."""
+    """Return arrays of gradients: rows in their places, shared blocks summed."""
     examples, layout = scores.examples, space.layout
     node, edge = (None if x is None else np.zeros(x.shape) for x in (scores.node, scores.edge))
     shared = {name: np.zeros(array.shape) for name, array in scores.shared.items()}
@@ -82,7 +82,7 @@ def assert_equal_blocks(gradient, expected, rtol=1e-9, atol=1e-9):
         np.testing.assert_allclose(gradient.shared[name], wanted, rtol, atol)
 
 
-# No exact marginals: they are #P-hard, or nobody knows them.
+# No exact marginals: #P-hard, or unknown.
 NO_MARGINALS = {"ranking", "matching", "flow", "graphs", "grid", "grid with edges"}
 NO_ENTROPY = NO_MARGINALS - {"ranking", "matching"}
 
@@ -231,7 +231,7 @@ def test_derivatives_of_marginals(kind, name):
 
 @pytest.mark.parametrize("kind", ["chain", "forests", "dependency"])
 def test_sparse_marginals_and_samples_agree_with_surrogates(kind):
-    # SparseMAP's gradient is its marginals less the truth; samples have the mean of the marginals.
+    # SparseMAP's gradient is its marginals minus the truth; samples have the mean of the marginals.
     rng = np.random.default_rng(6)
     space, scores, labels = random_batch(kind, rng, n=2)
     answer, _ = marginals(space, scores, "euclidean")
@@ -349,7 +349,7 @@ def test_labels_are_arguments_and_operators_are_kept(monkeypatch):
     monkeypatch.setattr(type(space), "make_parts", counted)
     value_and_gradient(space, scores, labels)
     assert len(bound) == 1
-    # The same sizes in other arrays, which are written over afterwards.
+    # The same sizes in other arrays, which are overwritten afterwards.
     offsets = scores.examples.offsets.copy()
     same = Scores(scores.node, scores.shared, examples=Examples(offsets))
     other = (labels + 1) % 3
@@ -408,7 +408,7 @@ def test_linear_programs():
 
 
 def case(**changes):
-    """A batch of two chains of 2 and 1 nodes, three states, with some things changed."""
+    """Return a batch of two chains of 2 and 1 nodes, three states, with some changes."""
     space = score_space("chain", 3)
     given = {
         "node": np.zeros((3, 3)),
@@ -561,7 +561,7 @@ def test_best_labels_are_refused_where_all_are_forbidden_and_only_there():
 
 
 def test_odd_surrogates_and_shared_scores_are_refused_by_name():
-    """Found by the harness of `fuzz`: both were AttributeErrors."""
+    """Found by the fuzzer: both were AttributeErrors."""
     space, scores, labels = random_batch("chain", np.random.default_rng(0))
     for surrogate in (3, None):
         with pytest.raises(TypeError, match="surrogate is .*expected a name"):

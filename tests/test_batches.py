@@ -1,4 +1,4 @@
-"""BCFW(batch=): visits of a batch at one w, in threads; the answer is that of one thread."""
+"""BCFW(batch=): visits of a batch at one w, in threads; the result equals that of one thread."""
 
 import threading
 import time
@@ -72,7 +72,7 @@ def dual_now(loop):
 
 @pytest.mark.parametrize("kind", ["chain", "ties", "edges"])
 def test_the_dual_falls_in_no_batch(kind):
-    """Also where steps of one batch go the same way, of which each alone would be too long."""
+    """Also if steps of one batch have the same direction: each alone would be too long."""
     rng = np.random.default_rng(0)
     damped = 0
     for seed in range(10):
@@ -91,7 +91,7 @@ def test_the_dual_falls_in_no_batch(kind):
 
 
 def test_a_batch_of_copies_takes_the_step_of_one():
-    """Copies of an example propose one step: the second at the w after the first adds little."""
+    """Copies of an example propose the same step; after the first, the second adds little."""
     x, y = np.ones((2, 1)), np.array([0, 1])
     problem = Problem(*get_structure("chain").make_space([x] * 4, [y] * 4))
     loop = begin(BCFW(), problem, 1e-3).loop
@@ -115,7 +115,7 @@ def test_every_surrogate_comes_to_the_optimum_of_single_visits(structure, surrog
         pytest.skip("no exact marginals")
 
     def problem():
-        """Anew for every run: what examples remember of their last answers is kept with it."""
+        """A new one for every run, because memories of last answers are kept with it."""
         return Problem(*given.make_space(X, Y), surrogate=surrogate)
 
     runs = [
@@ -202,7 +202,7 @@ def test_subgradients_at_one_w(settings):
 
 
 def test_a_step_of_a_batch_has_the_subgradient_of_its_first_w():
-    """Written out: w shrinks at each step, and the cuts are those of the w before the batch."""
+    """Explicit reference: w shrinks at each step, and cuts are taken at the w before the batch."""
     problem, alpha = make_case("chain", n=6).problem, 0.5
     run = begin(SGD(batch=3, t0=4), problem, alpha)
     w, truths = run.loop.last(), problem.examples.label
@@ -248,7 +248,7 @@ def test_resuming_is_bit_for_bit_whatever_the_threads(tmp_path, stop, surrogate)
 
 
 class Failing(CutSurrogate):
-    """The margin in Python; it fails, or is interrupted, once it is armed."""
+    """The margin in Python; it fails, or is interrupted, once armed."""
 
     name = "failing"
     armed = None
@@ -287,7 +287,7 @@ def test_what_a_visit_raises_comes_out_and_the_state_is_whole(error, told, jobs)
 
 
 class Slow(Failing):
-    """The margin in Python, in a millisecond that others may use; it notes the threads."""
+    """The margin in Python, with a sleep of a millisecond; it records threads."""
 
     name = "slow"
 
@@ -303,20 +303,20 @@ def test_long_visits_are_shared_whatever_has_been_timed():
     surrogate.threads = []
     problem = Problem(*get_structure("chain").make_space(X, Y), surrogate=surrogate)
     run = begin(BCFW(batch=8, cached_passes=0, certify_every=99), problem, ALPHA, n_jobs=4)
-    # Six batches a pass; the sixteen that are timed end in the third.
+    # Six batches per pass; the sixteen timed batches end in the third pass.
     for _ in range(3):
         run.step()
     surrogate.threads.clear()
     for _ in range(6):
         run.step()
     counts = Counter(surrogate.threads)
-    # Work that sleeps needs no core: helpers take their pieces even where the machine is full.
+    # Sleeping needs no core, so helpers take pieces even on a busy machine.
     assert sum(counts.values()) == 6 * 48 and counts.most_common(1)[0][1] <= 0.8 * 6 * 48
 
 
 @pytest.mark.parametrize("batch", [2, 7])
 def test_short_visits_have_the_same_outcome_whoever_makes_them(batch):
-    """More batches than are timed, and than the clock is believed for."""
+    """More batches than are timed, and than the clock's verdict lasts."""
     case = make_case("chain", n=400)
     ends = []
     for jobs in (1, 3):

@@ -1,4 +1,4 @@
-"""Single steps of the dual solvers: the average of the iterates, and how far a line search goes."""
+"""Single steps of the dual solvers: the average of the iterates, and line searches."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def crf_problem():
 
 
 def check_average(run, visit):
-    """Compare the kept average with sum_t t w_t / sum_t t, written out over single visits."""
+    """Compare the average with sum_t t w_t / sum_t t, computed from single visits."""
     loop, total, weight = run.loop, np.zeros_like(run.loop.w), 0
     rng = np.random.default_rng(0)
     for t in range(1, 60):
@@ -78,7 +78,7 @@ def test_a_pass_taken_whole_counts_as_its_visits():
 
 
 def support(loop, i):
-    """Keys of the cuts of example i that have weight, None for what the truth has left."""
+    """Return the keys of example i's cuts that have weight, None for the truth's rest."""
     kept = loop.to_arrays()
     first = kept["counts"][:i].sum()
     mine = slice(first, first + kept["counts"][i])
@@ -89,7 +89,7 @@ def support(loop, i):
 @pytest.mark.parametrize("pairwise", [True, False], ids=["pairwise", "frank-wolfe"])
 @pytest.mark.parametrize("kind", ["chain", "ties", "edges"])
 def test_a_line_search_ends_at_the_maximum_of_the_dual_on_its_way(kind, pairwise):
-    """Or where a weight has come to 0, and the dual would rise further."""
+    """Or a weight has reached 0, and the dual would rise further."""
     run = begin(BCFW(), make_case(kind, n=5).problem, ALPHA)
     loop, rng = run.loop, np.random.default_rng(1)
     inside = 0

@@ -63,7 +63,7 @@ STRUCTURES = {f.__name__: f for f in (multiclass, chain, python_chain, graph, se
 
 
 class Case:
-    """A problem, its surrogate's psi, and all labels of its examples."""
+    """Return a problem, its surrogate's psi, and all labels of its examples."""
 
     def __init__(self, make, name, seed=0, loss="hamming", **settings):
         structure, X, Y = make(np.random.default_rng(seed))
@@ -80,7 +80,7 @@ class Case:
         self.encodings = [self._encode(i) for i in range(self.problem.n)]
 
     def _encode(self, i):
-        """(labels, rows, offsets, g) of example i: h = rows @ theta + offsets."""
+        """Return (labels, rows, offsets, g) of example i: h = rows @ theta + offsets."""
         size = len(score(self.problem.potentials, i, np.zeros(self.problem.dim)))
         loss = self.loss if self.count is None else self.count
         labels, rows, g = encodings(self.space, self.examples, i, size, loss)
@@ -100,7 +100,7 @@ class Case:
         return find(*self.points(i, theta)[1:], self.psi)[1]
 
     def written(self):
-        """The enumerated problem: h is affine in w, and read off at the unit vectors."""
+        """Return the enumerated problem; h is affine in w, so unit vectors determine it."""
         units = np.eye(self.problem.dim)
         rows = []
         for i in range(self.problem.n):
@@ -115,7 +115,7 @@ class Case:
 
 
 def check_cut(case, i, theta, others):
-    """The cut touches the surrogate at theta, and is below it elsewhere."""
+    """The cut touches the surrogate at theta, and lies below it elsewhere."""
     cut = surrogate_calls.cut(case.problem.surrogate, i, theta, case.examples.label(i))
     here = cut.b - theta[cut.index] @ cut.value
     top = case.maximum(i, theta)
@@ -194,7 +194,7 @@ DESCRIPTIONS = {
 @pytest.mark.parametrize("name", DESCRIPTIONS)
 @pytest.mark.parametrize("make", [multiclass, chain])
 def test_truths_are_given_with_the_scores(make, name):
-    """Neither labels nor features are needed, and what is remembered is of no other truth."""
+    """Neither labels nor features are needed, and memory of other truths is not used."""
     rng = np.random.default_rng(3)
     structure, X, Y = make(rng)
     space, examples = structure.make_space(X, Y)
@@ -234,7 +234,7 @@ def test_counting_is_made_for_its_labels():
 
 
 def enumerated(case, alpha=0.3):
-    """The problem over all labels, and its optimum."""
+    """Return the problem over all labels, and its optimum."""
     written = case.written()
     relaxed = case.problem.surrogate.relaxed
     return written, enumerated_optimum(written, case.psi, alpha, relaxed, tol=1e-8)
@@ -242,7 +242,7 @@ def enumerated(case, alpha=0.3):
 
 @functools.cache
 def enumerated_once(structure, name, relaxed):
-    """The same for all solvers."""
+    """The optimum is the same for all solvers."""
     return enumerated(Case(STRUCTURES[structure], name, relaxed=relaxed))
 
 
@@ -277,7 +277,7 @@ def test_one_optimum(structure, name, solver, relaxed):
         ):
             begin(SOLVERS[solver], case.problem, 0.3)
         return
-    # Mixtures of labels are as many vertices as there are shares: block steps come near slowly.
+    # Mixtures of labels have infinitely many vertices, so block steps converge slowly.
     tol = 1e-4 if relaxed and solver == "bcfw" else 1e-7
     known = enumerated_once(structure, name, relaxed)
     check_optimum(case, SOLVERS[solver], tol=tol, known=known)
@@ -320,7 +320,7 @@ def test_relaxed_margin_rescaling_of_exact_oracles_is_the_plain_one():
 
 
 def test_a_class_without_loss_leaves_no_gap():
-    """All labels of an example of class 2 have g = 0, at any margin."""
+    """All labels of an example of class 2 have g = 0, whatever the margin."""
     loss = CostMatrix([[0, 1, 2], [1, 0, 1], [0, 0, 0]])
     for name in ("slack", "beta", "roots"):
         case = Case(multiclass, name, loss=loss)
@@ -340,7 +340,7 @@ def test_random_problems():
 @pytest.mark.parametrize("structure", ["multiclass", "chain", "sets"])
 @pytest.mark.parametrize("name", ["slack", "generalized:1,0.5", "beta:0.5"])
 def test_with_the_zero_one_loss_slack_is_margin(structure, name):
-    """(1 + h) g, h g^b + g, and h + g are 1 + h for every wrong label, and 0 for the truth."""
+    """(1 + h) g, h g^b + g, and h + g equal 1 + h for every wrong label, and 0 for the truth."""
     rng = np.random.default_rng(5)
     kind, X, Y = STRUCTURES[structure](rng)
     space, examples = kind.make_space(X, Y)
@@ -366,7 +366,7 @@ def test_names_mean_the_maximum_over_labels():
         problem = structsolve.Problem(*structure.make_space(X, Y), surrogate=name)
         assert not problem.surrogate.relaxed
         assert problem.missed(rng.normal(size=problem.dim)) <= 1e-9
-    # An oracle of a relaxation has mixtures of its own, as in margin rescaling.
+    # The oracle of a relaxation returns its own mixtures, as in margin rescaling.
     loose = structsolve.get_structure("mrf", oracle="lp")
     edges = np.array([[0, 1], [1, 2], [2, 0]])
     X = [(rng.normal(size=(3, 2)), edges) for _ in range(3)]

@@ -202,7 +202,7 @@ def test_jobs_change_nothing(solver):
 def test_functions_with_an_oracle_that_knows_the_loss():
     structure = SubsetStructure()
     objects, labels = structure.sample(0)
-    # Without k best, what lies below the hull stays in the gap of labels.
+    # Without k-best, the part below the hull remains in the gap of labels.
     for surrogate in (Slack(relaxed=True), Beta(0.5, relaxed=True), Log(relaxed=True)):
         model = StructuredSVM(
             structure, surrogate=surrogate, solver="cutting-plane", tol=1e-5, max_iter=300
@@ -290,7 +290,7 @@ def test_losses_that_the_searches_cannot_weigh():
 
 
 def test_scores_that_overflow():
-    """Features of 1e200: scores are finite, their products may not be; no crash, no NaN kept."""
+    """Features of 1e200: scores are finite, products may not be; no crash, and no NaN is kept."""
     huge = [1e200 * x for x in X]
     for solver in ("bcfw", "cutting-plane", "sgd"):
         try:

@@ -14,7 +14,7 @@ NAMES = ["entropy", "euclidean"]
 
 
 def table_layout(rows, cols, forbidden=None):
-    """One table of pairs, as matchings have them."""
+    """Return one table of pairs, as matchings have."""
     examples = Examples(
         np.array([0, rows * cols]),
         label_offsets=np.array([0, rows]),
@@ -24,13 +24,13 @@ def table_layout(rows, cols, forbidden=None):
 
 
 def ranking_layout(size):
-    """One square whose rows are padded, as rankings have it."""
+    """Return one square with padded rows, as rankings have."""
     examples = Examples(np.array([0, 1]), label_offsets=np.array([0, size]))
     return PartLayout([Block("node", "node", (size, size))], examples)
 
 
 def project(theta, name, forbidden=None, ranking=False):
-    """Marginals, value and bound of one table of scores."""
+    """Return marginals, value and bound of one table of scores."""
     rows, cols = theta.shape
     mask = None if forbidden is None else forbidden.ravel().astype(np.uint8)
     layout = ranking_layout(rows) if ranking else table_layout(rows, cols, mask)
@@ -49,7 +49,7 @@ def regulariser(mu, name):
 
 
 def check(theta, name, forbidden=None, tolerance=1e-9):
-    """A point of the polytope, with the value it says, and a gap that proves it the best."""
+    """Check a point of the polytope, its value, and a gap that proves it optimal."""
     mu, value, bound = project(theta, name, forbidden)
     barred = np.isneginf(theta) if forbidden is None else forbidden | np.isneginf(theta)
     finite = np.where(barred, 0, theta)
@@ -151,7 +151,7 @@ def test_extreme_scores(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_forbidden_pairs(name):
-    # A table that leaves one way only; scores of -inf as a mask does it.
+    # A table that allows one assignment only; scores of -inf as from a mask.
     theta = np.zeros((4, 4))
     theta[np.triu_indices(4, 1)] = -np.inf
     mu, _ = check(theta, name)

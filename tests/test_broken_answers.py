@@ -1,4 +1,4 @@
-"""What plugins and LP backends answer wrongly is refused, or told, before anybody trusts it."""
+"""Wrong answers of plugins and LP backends are refused or reported before use."""
 
 import numpy as np
 import pytest
@@ -106,7 +106,7 @@ def test_labels_offsets_and_weights_are_the_librarys(monkeypatch, what):
 
 
 class OwnPack(PyChainSpace):
-    """Packs without any word of weights, in lists."""
+    """Packs without sample weights, in lists."""
 
     def pack(self, X, Y=None, unseen="error"):
         examples = self.stack(X)
@@ -135,7 +135,7 @@ def test_examples_that_fit_pass():
 
 
 class Given(Backend):
-    """Answers what it is told to."""
+    """Returns what it is told to."""
 
     def __init__(self, answer):
         self.name, self.answer = "given", answer
@@ -303,7 +303,7 @@ def test_make_space_without_examples(monkeypatch, drop):
 @pytest.mark.parametrize("wrap", [np.asarray, sparse.csr_matrix], ids=["dense", "sparse"])
 @pytest.mark.parametrize("edges", [False, True])
 def test_structures_see_features_as_users_gave_them(wrap, edges):
-    """Whatever share of them is 0: in training, prediction and scores."""
+    """With any share of zeros: in training, prediction and scores."""
     kinds = set()
 
     def argmax(self, examples, i, theta):

@@ -1,4 +1,4 @@
-"""Sparse matrices whose arrays do not fit together are refused before SciPy reads them."""
+"""Sparse matrices with inconsistent arrays are refused before SciPy reads them."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ HUGE = np.iinfo(np.int32).max
 
 
 def matrix(kind, seed=0):
-    """A sound sparse matrix of shape (6, 4) with entries in every row."""
+    """Return a valid sparse matrix of shape (6, 4) with entries in every row."""
     rng = np.random.default_rng(seed)
     dense = rng.normal(size=(6, 4)) * (rng.random((6, 4)) < 0.5)
     dense[:, 1] = 1.0
@@ -23,7 +23,7 @@ def matrix(kind, seed=0):
 
 
 def damaged(kind):
-    """Pairs of a name and a matrix one of whose arrays lies."""
+    """Return pairs of a name and a matrix with one invalid array."""
     if kind in ("csr", "csc", "bsr"):
         faults = {
             "pointer out of order": ("indptr", 1, HUGE),

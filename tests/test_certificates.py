@@ -1,4 +1,4 @@
-"""The fuzzer of certificates: a sample of its fits, and that it sees what is planted."""
+"""The fuzzer of certificates: a sample of its fits, and a check that it detects planted faults."""
 
 import numpy as np
 import pytest
@@ -12,14 +12,14 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 
 
 def test_a_sample_of_the_fits():
-    """`.ci/fuzz SECONDS certificates` makes as many as it has time for."""
+    """`.ci/fuzz SECONDS certificates` runs as many as time allows."""
     tally = run_cases("certificates", range(120))
     assert not tally.lines
     assert tally.cases - tally.refused > 30  # the others are refused, or certify nothing
 
 
 def test_a_sample_of_the_liars():
-    """Oracles, relaxations, programs: most are noticed; what is told are false certificates."""
+    """Oracles, relaxations, programs: most faults are noticed; others are false certificates."""
     tally = run_cases("liars", range(60))
     assert tally.refused > 45 and all(" certified, " in line for line in tally.lines)
 
@@ -66,7 +66,7 @@ def test_what_is_not_is_seen(fitted, changed, told):
 
 
 def test_values_of_smooth_surrogates_are_those_of_the_problem(fitted):
-    """The reference and the loops agree at weights that no solver has chosen."""
+    """Reference and loops agree at weights that no solver has chosen."""
     _, written = fitted
     rng = np.random.default_rng(0)
     for name in ("crf", "sparsemap", "max-min", "unit-margin"):

@@ -1,4 +1,4 @@
-"""Chain operators against enumeration, on thousands of small cases; then what that misses."""
+"""Chain operators against enumeration, on thousands of small cases; then special cases."""
 
 import functools
 
@@ -26,7 +26,7 @@ KINDS = ["normal", "ties", "equal", "wide", "huge", "forbidden", "forbidden pair
 
 
 class Case(Enumerated):
-    """A chain of some length, with others behind it, and before it of the lengths `before`."""
+    """A chain of some length, with others after it, and before it those of lengths `before`."""
 
     def __init__(self, length, k, transitions=True, start_end=True, edges=False, before=()):
         self.length, self.k, self.number = length, k, len(before)
@@ -106,7 +106,7 @@ def test_bans():
 
 
 def forward_backward(theta, k):
-    """Node marginals and log-partition of a long chain with K states, by logarithms."""
+    """Return node marginals and log-partition of a long chain with K states, by logarithms."""
     unary, transition = theta["node"], theta["transition"]
     alpha, beta = unary.copy(), np.zeros_like(unary)
     alpha[0] += theta["start"]
@@ -151,7 +151,7 @@ def test_long_chains_in_both_forms(k, length, scale):
 
 
 def test_paths_that_only_pay_in_the_end():
-    """Two groups of states without a way across: one falls far behind, then catches up."""
+    """Two groups of states without transitions between them: one falls behind, then catches up."""
     from structsolve.plugins.chain._projections import ChainSumProduct
 
     k, length = 4, 400
@@ -202,7 +202,7 @@ def test_states_that_no_one_can_reach_change_nothing():
 
 
 def test_kept_exponentials_are_never_trusted():
-    """The work memory goes from example to example, and others may have written into it."""
+    """The work memory is reused for other examples, and other code may have overwritten it."""
     rng = np.random.default_rng(0)
     case = Case(4, 5)
     work = calls.work_for(case.projection)
@@ -297,7 +297,7 @@ def test_bad_arguments_are_refused():
     with pytest.raises(TypeError):
         calls.argmax(case.parts, 0, good)
     refused("expected 36", case.projection.log_partition, 2, good)
-    # Operators take chains without nodes; spaces refuse them unless they are allowed by name.
+    # Operators accept chains without nodes; spaces refuse them unless allowed by name.
     refused("example 1: lengths: found 0", case.space.pack_sizes, [2, 0, 1])
     with_edges = Case(2, 3, edges=True).space.layout
     for edge_offsets, rows in ((None, 0), (np.array([0, 2]), 2)):

@@ -1,4 +1,4 @@
-"""Checkpoints: a run that was killed goes on as if it had not been."""
+"""Checkpoints: a killed run resumes as if it had never stopped."""
 
 import errno
 import itertools
@@ -40,7 +40,7 @@ def test_resuming_is_bit_for_bit(tmp_path, solver, stop):
     whole = StructuredSVM("chain", max_iter=11, **settings).fit(X, Y)
     path = tmp_path / "run.checkpoint"
 
-    # The state after pass `stop` is never written: the run resumes from an earlier one.
+    # The state after pass `stop` is never written, so the run resumes from an earlier one.
     model = StructuredSVM("chain", max_iter=11, checkpoint=path, **settings)
     with pytest.raises(RuntimeError):
         model.set_params(callbacks=[stopped_after(stop)]).fit(X, Y)
@@ -59,7 +59,7 @@ def test_resuming_is_bit_for_bit(tmp_path, solver, stop):
     ids=str,
 )
 def test_programs_of_labels_that_tie_resume_bit_for_bit(tmp_path, solver, oracle):
-    """Programs that start warm may find another label of the best: with a checkpoint none does."""
+    """Programs that start warm may find another best label; with a checkpoint none does."""
     rng = np.random.default_rng(1)
     X, Y = rng.integers(-1, 2, (10, 2)).astype(float), rng.integers(0, 2, (10, 3))
     settings = {"solver": solver, "oracle": oracle, "alpha": 0.03, "tol": 0, "max_iter": 6}
@@ -118,7 +118,7 @@ def test_a_checkpoint_of_something_else_is_refused(tmp_path, change):
 
 
 def test_large_costs_are_known_by_every_number(tmp_path):
-    """Whose ``repr`` leaves most out."""
+    """An object whose ``repr`` omits most of it."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 3)), np.repeat(np.arange(40), 2)[:60]
     cost = 1.0 - np.eye(len(set(y)))
@@ -138,7 +138,7 @@ def test_large_costs_are_known_by_every_number(tmp_path):
 
 @pytest.mark.parametrize("estimator", [HierarchicalSVM, StructuredSVM])
 def test_a_graph_is_known_by_what_it_holds(tmp_path, estimator):
-    """Another process has a hierarchy of its own, at another address."""
+    """Another process has its own copy of the hierarchy, at another address."""
     graph = nx.DiGraph([("root", "a"), ("root", "b"), ("a", "c"), ("a", "d"), ("b", "e")])
     X, y = classes(40)
     y = np.array(["c", "d", "e"])[y]
@@ -217,7 +217,7 @@ def test_killed_at_any_line(tmp_path):
     )
 
     def run(last=0):
-        """How a run ended; it is killed at this line, if any."""
+        """Return how a run ended; it is killed at this line, if any."""
         process.stdin.write(f"{last}\n")
         process.stdin.flush()
         return int(process.stdout.readline())
@@ -226,7 +226,7 @@ def test_killed_at_any_line(tmp_path):
     whole, lines = weights.read_bytes(), int(count.read_text())
     path.unlink()
     weights.unlink()
-    # All together they are not as long as the run: none comes to its end.
+    # Together they are shorter than the run, so none reaches its end.
     last = np.random.default_rng(0).integers(1, lines // 16, 16)
     assert {run(line) for line in last} == {-signal.SIGKILL}
     assert 1 < len(container.read(path, "checkpoint")[0]["content"]["history"]) < 24
@@ -319,7 +319,7 @@ def test_a_folder_that_is_not_there_is_told_before_training(tmp_path):
 
 
 def changed(path, change):
-    """Write a checkpoint again, with its checksums, after a change of its content."""
+    """Rewrite a checkpoint, with its checksums, after a change of its content."""
     meta, arrays = container.read(path, "checkpoint")
     change(meta["content"], arrays)
     container.write(path, "checkpoint", meta, arrays)
@@ -333,7 +333,7 @@ def put(name, place, value):
 
 
 def wrap(name):
-    """Counts that add up to what they did, by way of 2^64."""
+    """Counts with the same sum, by overflow of 2^64."""
 
     def change(meta, arrays):
         arrays[name][:4] = [2**62, 2**62, 2**62, 2**62]
@@ -381,7 +381,7 @@ FAULTS = [
 
 @pytest.fixture(scope="module")
 def run_files(tmp_path_factory):
-    """A file for each solver and surrogate, made once."""
+    """Return a file for each solver and surrogate, made once."""
     X, Y = chains(12)
     folder, made = tmp_path_factory.mktemp("runs"), {}
 

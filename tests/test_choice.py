@@ -14,7 +14,7 @@ from structsolve.extreme.softmax import SampledSoftmax
 
 
 def words(rng, n=900, n_classes=30, d=300, own=0.5):
-    """Rows of ten words, a share of them the class's own."""
+    """Return rows of ten words, of which a share belongs to the row's class."""
     y = rng.integers(0, n_classes, n).astype(np.int32)
     topic = rng.integers(0, d, (n_classes, 8))
     columns = np.where(
@@ -32,7 +32,7 @@ def words(rng, n=900, n_classes=30, d=300, own=0.5):
 
 def test_the_better_solver_is_chosen_and_trains_on_all_rows():
     given = words(np.random.default_rng(0))
-    # One candidate is spoilt: a single step size so small that nothing is learnt, or no rivals.
+    # One candidate is bad: a single tiny step, or no rivals.
     spoilt = SelfChoice(softmax=SampledSoftmax(rate=1e-9, last_rate=1e-9))
     result = spoilt.fit(given)
     assert result.settings["solver"] == "one-vs-some"
@@ -87,7 +87,7 @@ def test_what_makes_no_sense_is_named():
 
 
 def test_what_takes_too_much_memory_is_left_out_before_a_trial(monkeypatch):
-    # Ten words a row: machines need room for their rivals, softmax for every class of a feature.
+    # Ten words per row: classifiers need memory for their rivals, softmax for all classes.
     given = words(np.random.default_rng(5), n=200, n_classes=30, d=300)
     softmax = SampledSoftmax(dense_from=1)
     needs = {}

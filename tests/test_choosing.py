@@ -1,4 +1,4 @@
-"""docs/choosing.rst: whatever can be chosen by name has a line there."""
+"""docs/choosing.rst has a line for everything that can be chosen by name."""
 
 import re
 import runpy

@@ -75,7 +75,7 @@ def test_with_several_nodes_they_are_the_loss(surrogate, loss):
     other = StructuredSVM("chain", loss=weights, **settings).fit(ROWS, LABELS)
     assert np.array_equal(model.flat_weights(), other.flat_weights())
     assert model.history_[-1]["primal"] == other.history_[-1]["primal"]
-    # The score is that of the loss as given.
+    # The score uses the loss as given.
     wrong = [(a != b) for a, b in zip(model.predict(ROWS), LABELS)]
     means = [w.mean() for w in wrong]
     expected = 1 - (np.mean(np.concatenate(wrong)) if loss == "hamming" else np.mean(means))
@@ -211,8 +211,8 @@ def test_risk_minimisers_take_them(structure, tmp_path):
 
 
 def test_margins_do_not_find_rare_labels_that_overlap_and_factors_do():
-    # A tenth of the labels is rare, and no feature tells which.  A missed one costs 12, more than
-    # 9 false ones.
+    # A tenth of the labels is rare, and no feature predicts them.  A missed one costs 12, more than
+    # nine false ones.
     values, labels = np.zeros((40, 1)), np.array(["a"] * 36 + ["b"] * 4)
     weights = {"a": 1.0, "b": 12.0}
     for surrogate, expected in (("margin", "a"), ("slack", "b")):

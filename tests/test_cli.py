@@ -50,7 +50,7 @@ def model(tmp_path, tagged, capsys):
 
 
 def fails(capsys, *argv, match=""):
-    """Run, expect one line on stderr that matches and exit status 2, and return that line."""
+    """Run, expect one matching line on stderr and exit status 2, and return that line."""
     status = main([str(arg) for arg in argv])
     err = capsys.readouterr().err
     assert status == 2

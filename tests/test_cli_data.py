@@ -19,7 +19,7 @@ from structsolve.io.archives import ArchiveReader
 from structsolve.io.graphs import read_hierarchy
 from structsolve.io.tables import TableReader
 
-# What trains on each data set of STRUCTSOLVE_DATA as it lies there.
+# What trains on each data set of STRUCTSOLVE_DATA without changes.
 TRAINED = {
     "ocr-letters/letters.npz": "--option unpack=true --where fold=0",
     "ocr-letters/letter.data.gz": "--target 1 --option group=3 --option drop=0,2 --where 5=0",
@@ -82,7 +82,7 @@ TRAINED = {
 }
 
 
-# Those that take a second or more to read.
+# Those that take at least a second to read.
 SLOW = ("dep-ud", "seq-", "hmc-eisen", "hmc-enron")
 
 
@@ -103,7 +103,7 @@ def test_data_sets_as_they_lie(capsys, tmp_path, name):
     few = ["--rows", "4", "--max-iter", "1", "--alpha", "1"]
     told = works(capsys, "fit", file, "--model", model, *options, *few)
     assert "read      4 " in told
-    # The same file is read again by what the model remembers.
+    # The model remembers how to read the same file again.
     chosen = [
         word
         for option, value in pairwise(options)

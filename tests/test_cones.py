@@ -1,4 +1,4 @@
-"""Oracles within a cone that a polytope is enough for, against enumeration; and all searches."""
+"""Oracles within a cone that need only a polytope, against enumeration; and all searches."""
 
 import numpy as np
 import pytest
@@ -51,7 +51,7 @@ STRUCTURES = {
 
 
 def power(case, name):
-    """A power of the structure itself, None where it has none."""
+    """Return the structure's own power, or None."""
     bind = ask_power(case.space, name)
     return None if bind is None else bind(case.oracle.layout)
 
@@ -63,7 +63,7 @@ def cones_of(case, k):
 @pytest.mark.parametrize("k", [0, 4, 64])
 @pytest.mark.parametrize("name", STRUCTURES)
 def test_best_in_a_cone_by_enumeration(name, k):
-    """Random, tied and zero scores; cones whose sides go through labels."""
+    """Return random, tied and zero scores; sides of cones pass through labels."""
     for seed in range(2):
         case = Case(STRUCTURES[name](), seed, seed, 3)
         case.enumerate()
@@ -105,7 +105,7 @@ def test_searches_on_hierarchies(name, search):
     graph = name == "unions in a graph"
     for seed in range(4):
         for loss in ("hamming", "leaf", "normalized-hamming"):
-            # Unions in graphs are relaxed in training: more than the hull of the labels.
+            # Unions in graphs are relaxed in training to more than the hull of the labels.
             hull, outer = search == "convex-hull", graph and search == "convex-hull"
             exact = ("label",) if search == "angular" else ("hull",) if hull else ()
             made = random_dag(DAGS[name])
@@ -126,7 +126,7 @@ def test_searches_on_sentences(projective, single, search):
 
 @pytest.mark.parametrize("name", ["closed tree", "closed graph", "unions in a tree"])
 def test_labels_alone(name):
-    """relaxed=False asks for the k best where the hull leaves it open which label is best."""
+    """relaxed=False asks for the k best if the hull does not determine the best label."""
     for seed in range(4):
         given = {"relaxed": False, "search": "convex-hull", "max_kbest": 200}
         for surrogate in ("slack", "log"):
@@ -146,7 +146,7 @@ def test_labels_alone_elsewhere(name):
 
 @pytest.mark.parametrize("name", ["closed tree", "closed graph", "leaves of a graph", "sentences"])
 def test_searches_train(name):
-    """All of them to about the same objective, the same on any number of threads."""
+    """All reach about the same objective, independent of the number of threads."""
     if name == "sentences":
         structure = DependencyStructure()
         X, Y = structure.sample(3, n=6, size=3)
@@ -167,7 +167,7 @@ def test_searches_train(name):
             np.concatenate([np.ravel(y) for y in one.predict(X)]),
             np.concatenate([np.ravel(y) for y in two.predict(X)]),
         )
-    # The maximum over labels is at most that over their hull; bounds hold what searches may miss.
+    # The maximum over labels is at most that over their hull; bounds include missed labels.
     assert primals["angular"] <= primals["convex-hull"] * (1 + 2e-3)
     assert all(primals["angular"] <= value * (1 + 2e-3) for value in primals.values())
 
@@ -183,7 +183,7 @@ def test_outside_structures_get_it_for_their_polytope():
 @pytest.mark.parametrize("k", [0, 64])
 @pytest.mark.parametrize("name", ["chain", "tree", "closed graph", "leaves of a tree"])
 def test_forbidden_parts(name, k):
-    """A score of -inf keeps a part out, also where a program decides."""
+    """A score of -inf excludes a part, also if a program decides."""
     rng = np.random.default_rng(8)
     case = Case(STRUCTURES[name](), 0, 5, 3)
     case.enumerate()
@@ -225,7 +225,7 @@ def test_losses_that_do_not_decompose_are_refused():
 
 
 def test_few_labels_where_memory_is_dear():
-    """The k best of a long chain would take much memory: fewer are computed."""
+    """The k best of a long chain would take much memory, so fewer are computed."""
     space, _ = structsolve.get_structure("chain").make_space([np.zeros((2, 1))], [[0, 1]])
     examples = space.pack([np.zeros((50_000, 1))])
     layout = make_layout(space, examples)

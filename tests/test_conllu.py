@@ -1,4 +1,4 @@
-"""CoNLL-U files: what is read, what is refused by line, what is written; features of arcs."""
+"""CoNLL-U files: reading, errors by line, writing; features of arcs."""
 
 import gzip
 import zlib
@@ -91,7 +91,7 @@ def test_broken_files_are_refused_by_line(tmp_path, text, message):
 
 
 def toy(n=40, seed=0):
-    """Sentences in which determiners hang off the next noun, nouns off the verb."""
+    """Return sentences in which determiners attach to the next noun, and nouns to the verb."""
     rng = np.random.default_rng(seed)
     sentences = []
     for _ in range(n):
@@ -120,7 +120,7 @@ def test_a_parser_learns_from_features():
 
 
 def test_columns_of_features_stay():
-    """Saved parsers hold weights by column: another hash would read the weights of others."""
+    """Saved parsers store weights by column: another hash would read other features' weights."""
     words, tags = ["the", "dog", "saw", "a", "cat"], ["DET", "NOUN", "VERB", "DET", "NOUN"]
     sentence = ConlluSentence.of(words, tags, heads=[2, 3, 0, 5, 3])
     columns = ArcFeaturizer(n_bits=20).fit([sentence]).transform([sentence]).features.indices
@@ -141,7 +141,7 @@ def test_features_of_arcs():
     assert (np.diff(arcs.features.indptr) >= 20).all()
     # Models are saved with weights of these columns: another hash would be another model.
     assert zlib.crc32(arcs.features.indices.astype("<i4").tobytes()) == 3375525945
-    # Sorted and without repetition, as it says of itself.
+    # Sorted and without repetition, as its flags claim.
     matrix = arcs.features.copy()
     matrix.has_canonical_format = False
     matrix.sum_duplicates()

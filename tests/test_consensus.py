@@ -77,7 +77,7 @@ def test_threads_change_no_bit(name, metric):
 
 
 def test_shards_go_side_by_side():
-    """Two oracles of two shards are under way at once: each waits until it has seen the other."""
+    """Two oracles of two shards run at once: each waits until it has seen the other."""
     together = threading.Barrier(2, timeout=60)
 
     def oracle(w, x, y=None):
@@ -109,12 +109,12 @@ def test_a_checkpoint_continues_to_the_last_bit(cut, metric, tmp_path):
     expected = [whole.step() for _ in range(9)]
     first = begin(solver, problem_of("chain"), alpha)
     first_records = [first.step() for _ in range(cut)]
-    # Another seed draws other shards: those of the file count.
+    # Another seed draws other shards, but those of the file are used.
     rest = through_file(first, begin(solver, problem_of("chain"), alpha, seed=7), tmp_path / "run")
     records = first_records + [rest.step() for _ in range(9 - cut)]
     assert records == expected
     assert np.array_equal(rest.weights(), whole.weights())
-    # Turned features are there once, whoever asks for their bytes.
+    # Transformed features exist once, whoever asks for their bytes.
     assert rest.memory()["examples"] == whole.memory()["examples"]
     assert metric == "identity" or rest.metric._made == (None, None)
     for other in (rest, whole):
@@ -127,7 +127,7 @@ def test_a_checkpoint_continues_to_the_last_bit(cut, metric, tmp_path):
 @pytest.mark.parametrize("name", ["chain", "multiclass", "tree"])
 @pytest.mark.parametrize("most", [2, 10])
 def test_certificates_come_as_the_gap_falls(name, most):
-    """Few of them, and the end is noticed soon after the round that reaches the tolerance."""
+    """Few rounds are added, because the end is noticed soon after the tolerance is reached."""
     problem, tol = problem_of(name), 1e-3
     each = follow(begin(ConsensusADMM(certify_every=1), problem, 0.02, tol=tol), tol, 400)
     some = follow(begin(ConsensusADMM(certify_every=most), problem, 0.02, tol=tol), tol, 400)
@@ -146,7 +146,7 @@ def test_the_penalty_grows_where_shards_stay_apart(metric):
     run = begin(ConsensusADMM(certify_every=1, metric=metric), problem, alpha, tol=1e-2)
     first = run.rho
     history = follow(run, 1e-2, 300)
-    # As it was at first they are 75 in the spectral metric, and above 300.
+    # Initially they were 75 in the spectral metric, and above 300 otherwise.
     assert len(history) <= 120 and run.rho > 2 * first
     for record in history:
         assert record["dual"] <= best["primal"] * (1 + 1e-9)
@@ -156,7 +156,7 @@ def test_the_penalty_grows_where_shards_stay_apart(metric):
     for _ in range(30):
         fixed.step()
     assert fixed.rho == first
-    # What was learned holds for another alpha too.
+    # The learned penalty holds for another alpha, too.
     run.continue_at(2 * alpha)
     cold = begin(ConsensusADMM(metric=metric), problem, 2 * alpha)
     assert run.rho == pytest.approx(run.stronger * cold.rho) and run.stronger > 2
@@ -201,7 +201,7 @@ def test_another_alpha_goes_on_from_the_same_duals(alphas, metric):
     for record in warm:
         assert record["dual"] <= cold["primal"] * (1 + 1e-9)
         assert record["primal"] >= cold["dual"] * (1 - 1e-9)
-    # With a larger alpha the old variables lower the dual by less: it is above the old one at once.
+    # With a larger alpha the old variables lower the dual less: it exceeds the old one at once.
     if alphas[1] > alphas[0]:
         assert warm[0]["dual"] > old["dual"] > 0
 
@@ -209,7 +209,7 @@ def test_another_alpha_goes_on_from_the_same_duals(alphas, metric):
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("after", [1, 9, 23, 41, 65, 100])
 def test_a_round_that_was_broken_off_harms_no_later_one(after, n_jobs):
-    """Ctrl-C ends a run; warm starts go on with it."""
+    """Ctrl-C stops a run; warm starts continue it."""
     calls, alpha = [0, 10**9], 0.05
 
     def oracle(w, x, y=None):

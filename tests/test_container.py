@@ -355,7 +355,7 @@ def test_every_byte_flipped(small, whole, mask):
 @pytest.mark.filterwarnings("ignore")
 @given(data=st.data())
 def test_patched_files(small, whole, data):
-    """Runs of bytes overwritten, cut out or put in."""
+    """Overwrite, remove or insert runs of bytes."""
     start = data.draw(st.integers(0, len(whole)))
     stop = data.draw(st.integers(start, min(len(whole), start + 40)))
     small.write_bytes(whole[:start] + data.draw(st.binary(max_size=40)) + whole[stop:])
@@ -375,7 +375,7 @@ def test_cut_file_that_ends_in_a_whole_one(path):
 
 
 def forge(path, payload, entry=None, compression=zipfile.ZIP_STORED, version=1, names=("a",)):
-    """A file whose checksums are all right and whose content is not."""
+    """Write a file with correct checksums and wrong content."""
     with zipfile.ZipFile(path, "w", compression) as archive:
         entries = []
         for i, name in enumerate(names):
@@ -493,7 +493,7 @@ def test_killed_at_any_moment(path):
             process.send_signal(signal.SIGKILL)
         meta, arrays = read(path, "checkpoint")
         assert (arrays["w"] == meta["step"]).all() and arrays["w"].size == 20000
-    # The moment between the file's name and its place is left to a writer some seconds later.
+    # A writer reaches the moment between naming the file and moving it some seconds later.
     for left in path.parent.iterdir():
         os.utime(left, (0, 0))
     write(path, "checkpoint", meta, arrays)
@@ -502,7 +502,7 @@ def test_killed_at_any_moment(path):
 
 @posix
 def test_files_of_killed_writers_are_removed_by_the_next(path, monkeypatch):
-    """Where the system has no files without names."""
+    """Where the system has no unnamed files."""
     monkeypatch.delattr(os, "O_TMPFILE", raising=False)
     stale, fresh, other = (path.parent / name for name in (".structsolve-a.tmp",
                            ".structsolve-b.tmp", ".structsolve-c"))  # fmt: skip
@@ -521,7 +521,7 @@ def test_files_of_killed_writers_are_removed_by_the_next(path, monkeypatch):
 
 @posix
 def test_temporary_files_follow_no_link(path, monkeypatch, tmp_path):
-    """A file that somebody put in the place of the temporary one is not written to."""
+    """A file that someone put in place of the temporary one is not overwritten."""
     monkeypatch.delattr(os, "O_TMPFILE", raising=False)
     monkeypatch.setattr(os, "urandom", lambda n: b"a" * n)
     victim = tmp_path / "victim"

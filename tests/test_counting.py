@@ -25,7 +25,7 @@ def counts_of(space, layout):
 
 
 class Case(ChainCase):
-    """Chains with others before and behind them, and costs of their states."""
+    """Return chains with others before and after them, and costs of their states."""
 
     def __init__(self, *given, **named):
         super().__init__(*given, **named, before=(1,))
@@ -58,7 +58,7 @@ def test_against_enumeration(variant):
     for length, k in SIZES:
         case = Case(length, k, *variant)
         for number, kind in enumerate(KINDS):
-            # Every other one of the costs, so that all pairs with kinds come up over the sizes.
+            # Every other one of the costs, so that all pairs with kinds occur over the sizes.
             for costs in COSTS[(number + length + k) % 2 :: 2]:
                 most = int(rng.choice([0, 1, length, 3 * length, 16 * length]))
                 case.check_counts(case.theta(kind, rng), case.cost(costs, rng), most)
@@ -94,7 +94,7 @@ def test_any_chain(variant, length, k, most, kind, costs, seed):
 
 @pytest.mark.parametrize("k, length", [(26, 40), (9, 120), (33, 12), (1, 300), (2, 200)])
 def test_long_chains(k, length):
-    """The frontier against a program that keeps whole tables, and the unconstrained maximum."""
+    """Check the frontier against a program with full tables, and the unconstrained maximum."""
     rng = np.random.default_rng(k)
     layout, bound_to, theta, views = long_chain(k, length, 1.0, rng)
     oracle, counts = ChainOracle(bound_to), ChainCounts(bound_to)
@@ -118,7 +118,7 @@ def test_long_chains(k, length):
 
 
 def test_agreements_are_the_hamming_loss_turned_round():
-    """How a search asks: augment() takes 1 from each true state and returns the length."""
+    """Call it like a search: augment() subtracts 1 from each true state and returns the length."""
     structure = get_structure("chain")
     X, Y = [np.eye(3)], [[2, 0, 1]]
     space, examples = structure.make_space(X, Y)

@@ -1,4 +1,4 @@
-"""Cutting planes: constraints on the weights, cuts that are dropped, free weights, threads."""
+"""Cutting planes: constraints on the weights, dropped cuts, free weights, threads."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ BOTH = pytest.mark.parametrize("slack", ["one", "n"])
 
 
 def rows_of(case, constraints):
-    """A and b over the enumeration's order, equations as two rows."""
+    """Return A and b in the enumeration's order, equations as two rows."""
     rows = assemble(constraints, case.problem.space.layout)
     A = np.array([case.flat(row) for row in rows.A.toarray()]).reshape(len(rows.c), -1)
     same = rows.equal
@@ -26,7 +26,7 @@ def rows_of(case, constraints):
 
 
 def supermodular():
-    """g(y, y') + g(y + 1, y' + 1) >= g(y, y' + 1) + g(y + 1, y') for all neighbours."""
+    """Return rows g(y, y') + g(y + 1, y' + 1) >= g(y, y' + 1) + g(y + 1, y') for all neighbours."""
     table = np.zeros(((K - 1) ** 2, K, K))
     for row, (a, b) in enumerate(np.ndindex(K - 1, K - 1)):
         table[row, a, b] = table[row, a + 1, b + 1] = -1
@@ -158,7 +158,7 @@ def test_whatever_the_parameters(seed, kind, loss, penalize, alpha, slack, step,
     history = follow(run, tol=1e-6, passes=1500)
     scale = max(best.value, 1e-9)
     assert history[-1]["gap"] <= 1e-6 * max(history[-1]["primal"], 1e-9)
-    # The reference is solved to 1e-11, which matters where the optimum is 0.
+    # The reference is solved to 1e-11, which matters if the optimum is 0.
     assert best.dual_value - 1e-7 * scale - 1e-11 <= run.best_primal <= best.value + 1e-6 * scale
     assert all(r["dual"] <= best.value + 1e-7 * scale for r in history)
     check_rising(history, 1e-12 * scale)
@@ -188,7 +188,7 @@ def test_free_weights_beyond_the_first_box():
         run = begin(CuttingPlane(slack), problem, 1e-4)
         history = follow(run, tol=1e-6)
         assert history[-1]["gap"] <= 1e-6 * history[-1]["primal"]
-        # In the middle between the two classes: the margin of 3 is met at 1001 and at 1002.
+        # Between the two classes: the margin of 3 is met at 1001 and at 1002.
         w = space.layout.view(run.weights(), "node")
         np.testing.assert_allclose(w[0], [-3, 3], rtol=1e-3)
         assert w[1, 0] - w[1, 1] == pytest.approx(6 * 1001.5, rel=1e-3)
@@ -197,7 +197,7 @@ def test_free_weights_beyond_the_first_box():
 
 @BOTH
 def test_zero_is_optimal(slack):
-    """Nothing to learn: all losses are zero, or alpha is enormous."""
+    """Nothing to learn: all losses are zero, or alpha is very large."""
     run = begin(CuttingPlane(slack), make_case("classes", n=2, seed=3).problem, 1e9)
     assert follow(run)[-1]["gap"] <= 1e-8 * run.best_primal
     from structsolve import CostMatrix, Problem, get_structure
@@ -259,7 +259,7 @@ def test_in_the_estimator():
 
 
 def wide_problem(n=24, length=3, features=40, classes=4, seed=0):
-    """Many normal features and few sequences, which they separate: above 100 columns."""
+    """Many normal features and few sequences, which are separable; above 100 columns."""
     from structsolve import Problem, get_structure
 
     rng = np.random.default_rng(seed)
@@ -282,13 +282,13 @@ def out_of_bounds(problem, w):
 def test_one_slack_splits_the_mean_where_one_cut_per_pass_is_too_few(
     n, length, groups, constraints
 ):
-    """Separable sequences: their mean has corners in more directions than there are passes."""
+    """Separable sequences: their mean has kinks in more directions than there are passes."""
     problem = wide_problem(n, length)
     run = begin(CuttingPlane("one", constraints=constraints), problem, 0.003, tol=1e-3)
     history = follow(run, tol=1e-3, passes=80)
     assert history[-1]["gap"] <= 1e-3 * history[-1]["primal"]
     seen = [record["groups"] for record in history]
-    # Thirty passes say how fast the gap falls; later ones have cuts of each group.
+    # Thirty passes show how fast the gap falls; later ones have cuts of each group.
     assert seen == sorted(seen) and set(seen) == {1, groups} and seen.count(1) > 30
     assert all(record["oracle_calls"] == n for record in history)
     best = begin(CuttingPlane("n", constraints=constraints), problem, 0.003, tol=1e-8)
@@ -323,7 +323,7 @@ def test_a_mean_in_groups_is_the_same_in_threads():
 
 @pytest.mark.parametrize("penalize", [True, False])
 def test_the_gram_matrix_kept_is_that_of_constraints_and_cuts(penalize):
-    """Above 100 columns programs are solved by it: with a wrong sign weights leave their bounds."""
+    """This form solves programs above 100 columns: with a wrong sign, weights leave their bounds."""
     problem = wide_problem(n=6)
     problem.penalty = None
     if not penalize:
@@ -339,7 +339,7 @@ def test_the_gram_matrix_kept_is_that_of_constraints_and_cuts(penalize):
         rows[:, model.free] = 0
         np.testing.assert_allclose(model.gram, rows @ rows.T, atol=1e-12)
         assert problem.dim > qp_forms.FEW_COLUMNS
-        # The program's tolerance, in units of weights of size 4.
+        # The program's tolerance, relative to weights of size 4.
         assert out_of_bounds(problem, run.w) <= 1e-7
         assert out_of_bounds(problem, run.weights()) <= 1e-7
     assert len(model.b) > 3 and np.abs(model.gram[: model.rows, model.rows :]).max() > 1e-3

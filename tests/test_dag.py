@@ -38,7 +38,7 @@ OPTIONS = [
 
 
 def scores(rng, size, M):
-    """Scores of several kinds, padding 0."""
+    """Return scores of several kinds, with padding 0."""
     kind = rng.integers(5)
     if kind == 0:
         theta = rng.normal(size=size)
@@ -56,7 +56,7 @@ def scores(rng, size, M):
 
 
 def values_of(labels, theta):
-    """Scores of labels, where -inf times 0 is 0."""
+    """Return scores of labels, with -inf times 0 as 0."""
     M = labels.shape[1]
     finite = np.where(np.isinf(theta[:M]), 0, theta[:M])
     total = labels @ finite
@@ -114,7 +114,7 @@ def check_worths(operator, theta, labels, values, single):
 
 
 def marginals_of(operator, theta, M):
-    # Into memory full of NaN: every entry has to be written.
+    # Write into memory full of NaN: every entry must be written.
     return calls.max_marginals(operator, 0, theta, M, room=Room(0x55))[0]
 
 
@@ -167,7 +167,7 @@ def test_unions_of_paths_in_graphs():
 
 
 def test_a_union_that_only_the_integer_program_finds():
-    # Leaves x, y, z bring pairs of the goods below two parents each: covering three by two of them.
+    # Leaves x, y, z add pairs of goods below two parents each: three goods covered by two leaves.
     goods = {"xy": ["x", "y"], "yz": ["y", "z"], "xz": ["x", "z"]}
     top = {"root": ["xy", "yz", "xz"], **goods}
     space, examples = dag_setting(top, labels="leaf-union")
@@ -360,7 +360,7 @@ def test_the_order_of_nodes_does_not_matter(seed, M, forest):
 
 
 def big(kind, M, rng):
-    """Edges of a large hierarchy, its columns in a random order."""
+    """Return edges of a large hierarchy, with columns in random order."""
     child = np.arange(1, M)
     if kind == "chain":
         parent = child - 1

@@ -1,4 +1,4 @@
-"""Hierarchies in use: losses, forms of input and what is refused, training, saving."""
+"""Hierarchies in use: losses, forms of input, errors, training, saving."""
 
 import pickle
 
@@ -68,7 +68,7 @@ def test_losses_by_their_definitions(kind, forest):
 @pytest.mark.parametrize("kind", ["closed", "single-leaf"])
 @pytest.mark.parametrize("loss", ["hamming", "leaf", "hierarchical"])
 def test_losses_of_trees_added_to_scores_are_the_losses(loss, kind):
-    """A score with the loss added to it is the sum of both, for every label."""
+    """The score with the loss added is the sum of both, for every label."""
     rng = np.random.default_rng(4)
     for _ in range(6):
         M = int(rng.integers(3, 8))
@@ -90,7 +90,7 @@ def test_losses_of_trees_added_to_scores_are_the_losses(loss, kind):
 
 
 def test_hierarchical_loss_on_trees_is_that_of_the_paper():
-    # One root, which counts as any node: c_s = 1.
+    # One root, which counts like any node: c_s = 1.
     edges = np.array([[0, 1], [0, 2], [1, 3], [1, 4]])
     labels = all_labels(5, edges)
     weight = [1, 0.5, 0.5, 0.25, 0.25]
@@ -300,7 +300,7 @@ def test_native_calls_are_checked():
     space, examples = dag_setting(nx.DiGraph(GRAPH), labels="single-leaf")
     oracle = oracle_of(space, examples)
     refused("example 7 of 1", calls.argmax, oracle, 7, np.zeros(8))
-    # An inner node is no label, but does no harm either.
+    # An inner node is not a label, but does no harm.
     loss = ask_loss(space, "hamming")(make_layout(space, examples))
     inner = np.array([space.hierarchy.column["c"]], dtype=np.int32)
     assert calls.loss_value(loss, 0, examples.label(0), inner) >= 0
@@ -391,7 +391,7 @@ def test_unions_of_graphs_train_on_the_relaxation():
     "labels, roots", [("closed", "free"), ("closed", "on"), ("leaf-union", "free")]
 )
 def test_no_entropy_on_graphs(labels, roots):
-    """Refused with the reason; where no node has two parents, and on leaves, there is one."""
+    """Refused with the reason; available if no node has two parents, and on leaves."""
     graph = [("a", "b"), ("a", "c"), ("b", "d"), ("c", "d")]
     structure = DagStructure(graph, labels=labels, roots=roots)
     X, Y = structure.sample(0)

@@ -1,4 +1,4 @@
-"""DaskStructuredSVM on a local cluster of processes: workers change no bit, killed ones neither."""
+"""DaskStructuredSVM on a local cluster: neither workers nor killed workers change any bit."""
 
 import os
 import re
@@ -38,7 +38,7 @@ from structsolve.solvers.driver import drive  # noqa: E402
 
 @pytest.fixture(scope="module")
 def client():
-    # A busy machine takes its time to start a worker again; others are not given up for that.
+    # A busy machine restarts workers slowly; other workers are not given up for that.
     waits = ("deploy.lost-worker-timeout", "comm.timeouts.connect", "comm.timeouts.tcp")
     patient = {f"distributed.{name}": "20 minutes" for name in (*waits, "scheduler.worker-ttl")}
     options = {"threads_per_worker": 1, "processes": True, "dashboard_address": None}
@@ -92,7 +92,7 @@ def test_it_agrees_with_one_machine(client):
 
 
 class Killer:
-    """A callback that ends a worker: before some rounds, and in the middle of others.
+    """A callback that stops a worker, before some rounds and in the middle of others.
 
     Which one that is in the middle of a round depends on who is the first to end its part of it.
     """
@@ -116,7 +116,7 @@ class Killer:
 
 
 def dies_in_its_next_round(path):
-    """Return what workers are to run; the first to make the file at this path dies."""
+    """Return the function for workers to run; the first to create the file at this path dies."""
 
     def arm():
         import os
@@ -140,7 +140,7 @@ def dies_in_its_next_round(path):
 
 
 def in_process(X, Y, n_shards, rounds, alpha=0.01, pieces=6, metric="auto"):
-    """The same training without a cluster."""
+    """Return the same training without a cluster."""
     bounds = np.linspace(0, len(X), pieces + 1).astype(int)
     parts = [(X[a:b], Y[a:b], None) for a, b in zip(bounds, bounds[1:])]
     settings = {"structure": "chain", "fit_intercept": True, "plugins": []}
@@ -370,7 +370,7 @@ def test_a_worker_that_lacks_a_plugin_is_named(client, monkeypatch):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="cases run in processes that fork")
 def test_no_input_crashes():
-    """A few cases of the harness in `fuzz`: ``.ci/fuzz SECONDS dask`` makes more."""
+    """A few cases of the fuzzer: ``.ci/fuzz SECONDS dask`` runs more."""
     here = Path(__file__).parent
     script = "from fuzz.worker import report; exit(report([('dask', range(20))]))"
     process = subprocess.run(

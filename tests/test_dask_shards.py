@@ -1,4 +1,4 @@
-"""Shards and their rounds, in one process: the same answers as from all examples at once."""
+"""Shards and their rounds in one process: the same answers as from all examples at once."""
 
 import pickle
 
@@ -34,7 +34,7 @@ def rows(values, picks):
 
 
 def sharded(name, n_shards, n=18, seed=0, weights=None, **settings):
-    """The problem over all examples, and the same one over shards."""
+    """Return the problem over all examples, and the same one over shards."""
     structure, X, Y = data_of(name, n, seed)
     penalize = settings.get("penalize_intercept", True)
     space, examples = structure.make_space(X, Y)
@@ -147,7 +147,7 @@ def test_a_shard_that_lags_behind_says_so_and_catches_up_to_the_last_bit(metric)
     for mine, theirs in zip(answer.sums, answers[-1].sums):
         assert np.array_equal(mine, theirs)
     assert moved.nbytes > 0
-    # Turned rows are counted where there are some.
+    # Transformed rows are counted if there are any.
     assert (shard.nbytes > shard.problem.potentials.nbytes + Shard.nbytes.fget(shard)) == metric
 
 

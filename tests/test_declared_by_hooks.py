@@ -1,4 +1,4 @@
-"""What shipped plugins bring is declared by hooks, which answer for their own spaces alone."""
+"""Shipped plugins declare everything by hooks, which answer only for their own spaces."""
 
 from functools import partial
 
@@ -17,7 +17,7 @@ from structsolve.structure.base import NodeSpace, Space
 from structsolve.structure.python_operators import PythonOracle
 
 ALL = {"oracle", "parts", "power", "projection", "loss", "polytope"}
-# What each declares beside that: names of losses, closed forms; flows have no projection.
+# What each declares besides: names of losses, closed forms; flows have no projection.
 DECLARED = {
     "chain": ALL,
     "tree": ALL,
@@ -43,7 +43,7 @@ def made(name, params):
 
 
 def questions(space, examples):
-    """Every question that a hook answers for a space."""
+    """Return every question that a hook answers for a space."""
     yield "structsolve_oracle", {}
     yield "structsolve_parts", {}
     for power in POWERS:
@@ -59,7 +59,7 @@ def questions(space, examples):
 
 
 def declaring(hook):
-    """Implementations of the plugins that answer last, ours first of all."""
+    """Return the implementations of the plugins that answer last, ours first."""
     impls = getattr(registry.default().manager.hook, hook).get_hookimpls()
     return [impl for impl in impls if impl.trylast]
 
@@ -117,7 +117,7 @@ def test_without_the_plugin_nothing_of_it_answers(monkeypatch, name):
 
 
 def chain_of(cls):
-    """A space of a class below that of chains, in a structure of its own, and a layout."""
+    """Return a space of a subclass of that of chains, in another structure, and a layout."""
 
     class Mine(ChainStructure):
         name = "mine"

@@ -421,9 +421,9 @@ def test_declared_polytopes_pass():
     "kind, message",
     [
         (Silent, "says in a note"),
-        (OneKey, "key breaks a promise: it is that of equal polytopes alone"),
+        (OneKey, "key breaks a promise: it is shared only by equal polytopes"),
         (Decoded, "decode breaks a promise|decode\\(\\) tells which"),
-        (Cut, "holds every label"),
+        (Cut, "contains every label"),
         (Fractional, "is exact: its vertices are labels|no integral points but labels"),
     ],
 )

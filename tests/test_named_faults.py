@@ -92,7 +92,7 @@ def test_methods_that_are_not_there_say_why():
 
 
 def test_crf_of_a_structure_without_a_quick_entropy():
-    message = "'py-chain', PythonProjection, does not give: no term.. and slope.."
+    message = "'py-chain', PythonProjection, lacks: it has no term.. and slope.."
     X, Y = PyChainStructure().sample(0)
     model = StructuredSVM(PyChainStructure(), surrogate="crf", solver="lbfgs")
     refused(f"solver 'lbfgs' needs the entropy of states.*{message}", model.fit, X, Y)

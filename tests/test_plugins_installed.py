@@ -240,7 +240,7 @@ FAULTS = {
     "value": r"Oracle.argmax .* returns the value of its label",
     "work": r"Oracle.argmax .* memory it is given \(work\).*beyond its end.*within 8 bytes",
     "scribble": r"Oracle.argmax .* memory it is given \(work\).*before its start",
-    "theta": r"Oracle.argmax .* leaves what it is given as it is",
+    "theta": r"Oracle.argmax .* does not change its arguments",
     "label": r"Oracle.argmax .* memory it is given \(label\).*beyond its end",
     "shared": r"Oracle.argmax .* in four threads as in one",
     "stale": r"Oracle.argmax .* whatever its scratch memory held",

@@ -143,7 +143,7 @@ def test_what_rows_leave_no_room_for_is_refused_in_a_sentence():
     with pytest.raises(ValueError, match="a kernel model does not have"):
         kernel.fit([[0.0], [1.0]], [0, 1])
     assert begin(BCFW(constraints=WeightBounds("node", 0)), classes, 0.1).exact is False
-    with pytest.raises(TooManyRows, match="2001 rows that hang together"):
+    with pytest.raises(TooManyRows, match="2001 rows that are connected"):
         Polyhedron(sp.csr_matrix(np.ones((2001, 1))), np.ones(2001), np.zeros(2001, bool))
     smooth = make_case(n=3).problem
     assert choose_solver(BCFW(constraints=NAMED["signs"]), smooth).name == "bcfw"

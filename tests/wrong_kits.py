@@ -91,7 +91,7 @@ def Minimises(program, c, given):
     return -c, given
 
 
-@backend(r"gives the row duals of the maximum.*with -dual it is right: turn the sign")
+@backend(r"gives the row duals of the maximum.*-dual gives the right one: flip the sign")
 def DualsTurned(program, answer):
     return answer and changed(answer, dual=-answer.dual)
 
@@ -135,14 +135,14 @@ def KeepsSides(program, c, given):
     return c, {**given, "sides": program.sides}
 
 
-@backend(r"returns None where no point satisfies all rows")
+@backend(r"returns None if and only if no point satisfies all rows")
 def AnswersWithoutAPoint(program, answer):
     if answer is None:
         answer = program.own.solve(np.zeros(program.polytope.size))
     return answer
 
 
-@backend(r"returns None where no point satisfies all rows")
+@backend(r"returns None if and only if no point satisfies all rows")
 def GivesUpInSilence(program, answer):
     program.calls = getattr(program, "calls", 0) + 1
     return None if program.calls == 3 else answer
@@ -187,7 +187,7 @@ def NotANumber(program, answer):
     return answer and changed(answer, x=answer.x * np.nan)
 
 
-@backend(r"leaves costs and bounds as they are")
+@backend(r"does not change costs and bounds")
 def WritesIntoCosts(program, c, given):
     c *= 2
     return c, given
@@ -199,7 +199,7 @@ def FirstCostsForEver(program, c, given):
     return program.first, given
 
 
-@wrong(check_backend, r"is integer: so are the variables that must be|maximises c x")
+@wrong(check_backend, r"is integer, so integer variables are integers|maximises c x")
 def IntegerAlone():
     made = Bent(after=_between)
     made.integer = True
@@ -219,7 +219,7 @@ def AccurateInWords():
 # -- losses ---------------------------------------------------------------------------------------
 
 
-@wrong(check_loss, r"is put together.*unknown loss 'hammming'")
+@wrong(check_loss, r"can be built.*unknown loss 'hammming'")
 def LossOfNobody():
     return "hammming"
 
@@ -234,7 +234,7 @@ class ByObject(Params):
         return self.answer
 
 
-@wrong(check_loss, r"is put together.*not callable")
+@wrong(check_loss, r"can be built.*not callable")
 def LossThatBindsNothing():
     return ByObject()
 
@@ -244,7 +244,7 @@ def LossThatIsNone():
     return ByObject(lambda layout: [])
 
 
-@wrong(check_loss, r"is put together.*(0 for the true|diagonal)", "multiclass")
+@wrong(check_loss, r"can be built.*(0 for the true|diagonal)", "multiclass")
 def MatrixWithCostsOfTheTruth():
     return CostMatrix(np.ones((3, 3)))
 
@@ -284,7 +284,9 @@ def changes_record(**factors):
 
 
 @wrong(
-    check_solver, r"reports the objective of its weights|gap that is primal less dual", "multiclass"
+    check_solver,
+    r"reports the objective of its weights|gap that is primal minus dual",
+    "multiclass",
 )
 def PrimalTooSmall():
     return bent_run(
@@ -298,12 +300,12 @@ def _uncertified(record):
     return {**record, "certified": False}
 
 
-@wrong(check_solver, r"has a gap that is primal less dual|dual below the primal", "multiclass")
+@wrong(check_solver, r"has a gap that is primal minus dual|dual below the primal", "multiclass")
 def DualTooLarge():
     return bent_run(BCFW, step=changes_record(dual=1.5), certify=changes_record(dual=1.5))
 
 
-@wrong(check_solver, r"has a gap that is primal less dual", "multiclass")
+@wrong(check_solver, r"has a gap that is primal minus dual", "multiclass")
 def GapOfItsOwn():
     return bent_run(CuttingPlane, step=changes_record(gap=0.5))
 
@@ -333,7 +335,7 @@ def WeightsShared():
     return bent_run(BCFW, weights=weights)
 
 
-@wrong(check_solver, r"restore breaks a promise: it takes all of a state.*\(rng\)", "chain")
+@wrong(check_solver, r"restore breaks a promise: it restores all of a state.*\(rng\)", "chain")
 def StateForgetsTheGenerator():
     def restore(run, old, meta, arrays):
         state = run.given.rng.bit_generator.state
@@ -352,7 +354,7 @@ def StateNotPlain():
     return bent_run(BCFW, state=state)
 
 
-@wrong(check_solver, r"goes on from a state|describes the run", "multiclass")
+@wrong(check_solver, r"continues from a state|describes the run", "multiclass")
 def NoState():
     def state(run, old):
         raise NotImplementedError
@@ -360,7 +362,7 @@ def NoState():
     return bent_run(BCFW, state=state)
 
 
-@wrong(check_solver, r"does the same for the same seed|bit for bit", "chain")
+@wrong(check_solver, r"gives the same result for the same seed|bit for bit", "chain")
 def RandomOfItsOwn():
     class Random(SGD):
         name = "random"
@@ -371,7 +373,7 @@ def RandomOfItsOwn():
     return Random()
 
 
-@wrong(check_solver, r"leaves the solver's parameters as they are", "multiclass")
+@wrong(check_solver, r"does not change the solver's parameters", "multiclass")
 def SolverChanges():
     class Changes(BCFW):
         name = "changes"
@@ -387,7 +389,7 @@ def SolverChanges():
     return Changes()
 
 
-@wrong(check_solver, r"leaves examples as they are \(nodes\)", "multiclass")
+@wrong(check_solver, r"does not change examples \(nodes\)", "multiclass")
 def ExamplesScaled():
     def step(run, old):
         run.given.problem.examples.nodes[...] *= 1.0 + 1e-9
@@ -416,7 +418,7 @@ def StateLosesATerm():
     return bent_run(BCFW, state=state)
 
 
-@wrong(check_solver, r"restore breaks a promise: it (takes all|has the weights)", "multiclass")
+@wrong(check_solver, r"restore breaks a promise: it (restores all|has the weights)", "multiclass")
 def StateNotAllTaken():
     def restore(run, old, meta, arrays):
         old(run, {**meta, "window_start": 0, "passes": 0}, arrays)
@@ -467,7 +469,7 @@ def CallsOfCertificatesNotCounted():
     return bent_run(CuttingPlane, step=lambda run, old: {**old(run), "oracle_calls": 1})
 
 
-@wrong(check_solver, r"says of some records that they are certified", "multiclass")
+@wrong(check_solver, r"certifies some records", "multiclass")
 def NeverCertified():
     return bent_run(BCFW, step=lambda run, old: _uncertified(old(run)))
 
@@ -480,7 +482,7 @@ def without_weights(start):
     return replace(start, problem=alike)
 
 
-@wrong(check_solver, r"obeys sample_weight", "chain")
+@wrong(check_solver, r"respects sample_weight", "chain")
 def SampleWeightsIgnored():
     class Alike(BCFW):
         name = "alike"
@@ -491,7 +493,7 @@ def SampleWeightsIgnored():
     return Alike()
 
 
-@wrong(check_solver, r"obeys sample_weight", "multiclass")
+@wrong(check_solver, r"respects sample_weight", "multiclass")
 def SampleWeightsInThePrimalAlone():
     class Steps(SGD):
         name = "steps"
@@ -513,7 +515,11 @@ def SampleWeightsInThePrimalAlone():
     return Steps()
 
 
-@wrong(check_solver, r"start breaks a promise: it refuses what it declares .*needs_dual", "chain")
+@wrong(
+    check_solver,
+    r"start breaks a promise: it refuses problems that it declares .*needs_dual",
+    "chain",
+)
 def CheckSkipped():
     class Unchecked(BCFW):
         name = "unchecked"
@@ -524,7 +530,7 @@ def CheckSkipped():
     return Unchecked()
 
 
-@wrong(check_solver, r"refuses what it declares .*free_coordinates = False", "multiclass")
+@wrong(check_solver, r"refuses problems that it declares .*free_coordinates = False", "multiclass")
 def InterceptPenalisedAnyway():
     class Unchecked(BCFW):
         name = "unchecked"
@@ -537,7 +543,7 @@ def InterceptPenalisedAnyway():
     return Unchecked()
 
 
-@wrong(check_solver, r"refuses what it declares .*needs_(convex|weights) = True", "chain")
+@wrong(check_solver, r"refuses problems that it declares .*needs_(convex|weights) = True", "chain")
 def KernelsTaken():
     class Unchecked(SGD):
         name = "unchecked"
@@ -561,7 +567,7 @@ def DualIsThePrimal():
     return bent_run(CuttingPlane, step=closed, certify=closed)
 
 
-@wrong(check_solver, r"(obeys sample_weight|comes near the optimum).*in \d+ passes", "chain")
+@wrong(check_solver, r"(respects sample_weight|gets close to the optimum).*in \d+ passes", "chain")
 def StandsStill():
     def stays(run, old):
         primal, calls = run.given.problem.primal(run.weights(), run.given.alpha)
@@ -697,14 +703,14 @@ def silent(self, path):
 
 reader(r"fit gives a label for each example", fit=lambda self, path: ([[1.0], [2.0]], ["a"]))
 reader(r"fit gives a label for each example", fit=lambda self, path: ([[1.0], [2.0]], None))
-reader(r"keeps all that it learned in its parameters", fit=keeps_elsewhere, read=forgets)
-reader(r"read gives what fit gave|leaves parameters as they are", read=learns)
+reader(r"stores all that it learned in its parameters", fit=keeps_elsewhere, read=forgets)
+reader(r"read gives the same result as fit|leaves parameters as they are", read=learns)
 reader(r"raises a ValueError for a file that is (cut|noise)|names the file", read=bare)
 reader(r"names the file that it cannot read", read=nameless)
-reader(r"raises where there is no file", read=silent)
+reader(r"raises if there is no file", read=silent)
 reader(r"endings is a tuple, lower case, with the dot", endings=(".ROWS",))
 reader(r"endings is a tuple", endings=".rows")
-reader(r"sniff tells True or False", sniff=classmethod(lambda cls, path, head: None))
+reader(r"sniff returns True or False", sniff=classmethod(lambda cls, path, head: None))
 
 
 def metric(message, structure="chain"):
@@ -756,19 +762,19 @@ def MetricOfOne(model, X, y):
     return float(np.array_equal(model.predict(X[:1])[0], y[0]))
 
 
-@metric(r"is less for other labels than for those predicted")
+@metric(r"is less for other labels than for the predicted ones")
 def MetricOfNothing(model, X, y):
     return float(len(X))
 
 
-@metric(r"leaves X and y as they are")
+@metric(r"does not change X and y")
 def MetricCorrects(model, X, y):
     value = _right(model, X, y)
     y[0] = model.predict(X[:1])[0]
     return value
 
 
-@metric(r"leaves X and y as they are")
+@metric(r"does not change X and y")
 def MetricSorts(model, X, y):
     value = _right(model, X, y)
     for label in y:
@@ -776,7 +782,7 @@ def MetricSorts(model, X, y):
     return value
 
 
-@metric(r"leaves the model as it is")
+@metric(r"does not change the model")
 def MetricFits(model, X, y):
     value = _right(model, X, y)
     model.fit(X, [label[::-1] for label in y])
@@ -796,7 +802,7 @@ def search(message, structure="chain"):
     return collect
 
 
-@search(r"makes no more than max_calls oracle calls")
+@search(r"makes at most max_calls oracle calls")
 class SearchOfOneCall(ConvexHull):
     max_calls = 1
 
@@ -811,13 +817,13 @@ class SearchThatCounts(Binary):
     counting = True
 
 
-@search(r"names itself where it refuses")
+@search(r"names itself if it refuses")
 class SearchWithoutAName(Bisecting):
     def extra_bytes(self, plane, labels=None):
         raise ValueError("not this one")
 
 
-@search(r"is bound to a task, or refuses it by a ValueError.*RuntimeError")
+@search(r"is bound to a task, or refuses it with a ValueError.*RuntimeError")
 class SearchThatRaises(ConvexHull):
     def extra_bytes(self, plane, labels=None):
         raise RuntimeError("no memory")

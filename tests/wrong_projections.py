@@ -102,7 +102,7 @@ class StateNotLinear(Chances):
         return super().pool(examples, i, state**2, name)
 
 
-@wrong(r"Projection.term \(entropy\) .* makes up the value at the maximiser")
+@wrong(r"Projection.term \(entropy\) .* gives the value at the maximiser")
 class TermTwice(Chances):
     def term(self, examples, i, state, name):
         return 2 * super().term(examples, i, state, name)
@@ -111,7 +111,7 @@ class TermTwice(Chances):
         return 2 * super().slope(examples, i, a, b, gamma, name)
 
 
-@wrong(r"Projection.term \(entropy\) .* is 0 for a label alone")
+@wrong(r"Projection.term \(entropy\) .* is 0 for a single label")
 class TermOffAtLabels(Chances):
     def term(self, examples, i, state, name):
         return super().term(examples, i, state, name) + (state.max() == 1) * (len(state) > 3)
@@ -133,7 +133,7 @@ class SlopeRisesInTheEnd(Chances):
         )
 
 
-@wrong(r"Projection.sample \(entropy\) .* draws labels as often as they are probable")
+@wrong(r"Projection.sample \(entropy\) .* draws labels with their probabilities")
 class SamplesTooSoft(Chances):
     def draw(self, examples, i, theta, uniforms):
         return super().draw(examples, i, {k: 0.7 * v for k, v in theta.items()}, uniforms)
@@ -195,7 +195,7 @@ class NotTheMaximum(Concave):
         return self.parts(examples, i, label), value, value
 
 
-@wrong(r"Projection.derivative \(none\) .* gives the marginals' gain along a direction")
+@wrong(r"Projection.derivative \(none\) .* gives the change of the marginals along a direction")
 class DerivativeOfSomethingElse(Concave):
     def derivative(self, examples, i, theta, direction, name):
         return direction
@@ -244,7 +244,7 @@ class MatrixNotTurned(Matrix):
         return super().costs(examples, i, nu, False)
 
 
-@wrong(r"Loss 'own'.costs .* gives every label's loss where nu is mu\(truth\)")
+@wrong(r"Loss 'own'.costs .* gives every label's loss if nu is mu\(truth\)")
 class MatrixTurned(Matrix):
     def costs(self, examples, i, nu, transposed):
         return super().costs(examples, i, nu, not transposed)

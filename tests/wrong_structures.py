@@ -189,13 +189,13 @@ class PowersStructure(PyChainStructure):
 wrong_answers(
     Powers,
     ("RelaxHidesALabel", "relax", lambda pair: (pair[0], None),
-     r"Relaxation.relax .* tells where mu is that of a label"),
+     r"Relaxation.relax .* says if mu is that of a label"),
     ("RelaxOutside", "relax", lambda pair: ({**pair[0], "node": 1.5 * pair[0]["node"]}, None),
      r"Relaxation.relax .* keeps the sums that all labels share \(node"),
     ("ConeIgnored", "in_cone", np.ones_like,
      r"ConeOracle.argmax_in_cone .* returns a label in the cone"),
     ("ConeAlwaysEmpty", "argmax_constrained", lambda answer: None,
-     r"ConeOracle.argmax_in_cone .* finds a label where the cone holds one"),
+     r"ConeOracle.argmax_in_cone .* finds a label if the cone has one"),
 )  # fmt: skip
 
 
@@ -218,7 +218,7 @@ class RelaxBelow(Powers):
         return self.parts(examples, i, label), label
 
 
-@wrong(r"Relaxation.relax .* returns the mu of the label it returns")
+@wrong(r"Relaxation.relax .* returns the mu of its label")
 class RelaxOfAnotherLabel(Powers):
     def relax(self, examples, i, theta):
         mu, _ = super().relax(examples, i, theta)
@@ -269,7 +269,7 @@ class KBestSkips(PyChainSpace):
         return labels[[0, *range(2, len(labels)), 1]][:k]
 
 
-@wrong(r"KBest.kbest .* finds k labels where there are k")
+@wrong(r"KBest.kbest .* finds k labels if there are k")
 class KBestTooFew(PyChainSpace):
     def kbest(self, examples, i, theta, k):
         return super().kbest(examples, i, theta, min(k, 2))
@@ -420,19 +420,19 @@ class PackDropsAnExample(PyChainSpace):
         return super().pack(X, Y, unseen)
 
 
-@wrong(r"unpack .* gives back the labels that were packed.*example \d")
+@wrong(r"unpack .* returns the labels that were packed.*example \d")
 class PackTurnsLabelsRound(PyChainSpace):
     def flatten(self, Y, offsets):
         return super().flatten([y[::-1] for y in Y], offsets)
 
 
-@wrong(r"unpack_one .* gives a label as unpack does.*example \d")
+@wrong(r"unpack_one .* returns the same label as unpack.*example \d")
 class UnpackOneTurnsLabelsRound(PyChainSpace):
     def unpack_one(self, label, examples, i):
         return super().unpack_one(label[::-1], examples, i)
 
 
-@wrong(r"pack .* packs an example the same in any company")
+@wrong(r"pack .* packs an example the same among any others")
 class PackDependsOnCompany(PyChainSpace):
     def stack(self, X):
         examples = super().stack(X)
@@ -440,7 +440,7 @@ class PackDependsOnCompany(PyChainSpace):
         return examples
 
 
-@wrong(r"pack .* leaves X and y as they are")
+@wrong(r"pack .* does not change X and y")
 class PackChangesX(PyChainSpace):
     def stack(self, X):
         examples = super().stack(X)
@@ -478,7 +478,7 @@ class FitsItself(PyChainStructure):
         return super().make_space(X, Y, classes, fit_intercept)
 
 
-@wrong(r"make_space .* hands on what pack\(\) gives")
+@wrong(r"make_space .* returns the result of pack\(\)")
 class HandsOnOtherLabels(PyChainStructure):
     def make_space(self, X, Y, classes=None, fit_intercept=True):
         space, examples = super().make_space(X, Y, classes, fit_intercept)
@@ -516,19 +516,19 @@ class LooksAtTheTruth(PyChainSpace):
         return examples.label(i)
 
 
-@wrong(r"Oracle.argmax .* answers for examples without labels: prediction knows no truth")
+@wrong(r"Oracle.argmax .* answers for examples without labels: prediction has no truth")
 class NeedsTheTruth(PyChainSpace):
     def argmax(self, examples, i, theta):
         return super().argmax(examples, i, theta)[: len(examples.label(i))]
 
 
-@wrong(r"make_space .* takes classes= for the classes, also of those that Y lacks")
+@wrong(r"make_space .* uses classes= as the classes, even if Y lacks some")
 class IgnoresClasses(PyChainStructure):
     def make_space(self, X, Y, classes=None, fit_intercept=True):
         return super().make_space(X, Y, None, fit_intercept)
 
 
-@wrong(r"make_space .* hands fit_intercept=(True|False) on to its layout")
+@wrong(r"make_space .* passes fit_intercept=(True|False) to its layout")
 class IgnoresTheIntercept(PyChainStructure):
     def make_space(self, X, Y, classes=None, fit_intercept=True):
         return super().make_space(X, Y, classes, True)
@@ -542,7 +542,7 @@ class SurprisedBySparse(PyChainSpace):
         return examples
 
 
-@wrong(r"mask .* leaves the best label of those allowed|mask .* takes lists")
+@wrong(r"mask .* leaves the best allowed label|mask .* takes lists")
 class MaskTurned(PyChainSpace):
     def mask(self, examples, allowed=None, forbidden=None):
         masks = super().mask(examples, allowed, forbidden)

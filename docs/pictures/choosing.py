@@ -6,12 +6,12 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
 INK, LINE = "#333333", "#bbbbbb"
-# For each question its color and its answers: (what is so, what to take).
+# For each question its color and its answers: (case, choice).
 QUESTIONS = {
-    "What does y hold?": (
+    "What is in y?": (
         "#0072b2",
         [
-            ("one class a row", '"multiclass"'),
+            ("one class per row", '"multiclass"'),
             ("… of many thousands", "ExtremeSVM"),
             ("… with an order", '"ordinal"'),
             ("… under a hierarchy", "HierarchicalSVM"),
@@ -21,34 +21,34 @@ QUESTIONS = {
             ("… of a tree", '"tree"'),
             ("… of a picture", '"grid"'),
             ("… of a graph", '"mrf"'),
-            ("… known in part", "LatentSVM"),
+            ("… partly unknown", "LatentSVM"),
             ("heads of words", '"dependency"'),
             ("ranks, partners", '"permutation"'),
             ("flows, paths", '"flow"'),
-            ("anything you can search", '"functions"'),
+            ("anything with your own search", '"functions"'),
         ],
     ),
-    "What shall be good?": (
+    "Which surrogate loss?": (
         "#d55e00",
         [
-            ("labels: begin here", '"margin"'),
-            ("… noisy, many near ties", '"max-min"'),
+            ("labels: start here", '"margin"'),
+            ("… noisy, or near ties", '"max-min"'),
             ("… scores from a network", '"probloss"'),
-            ("… losses of many sizes", '"beta", "slack"'),
+            ("… losses of different size", '"beta", "slack"'),
             ("F1 of label sets", '"micro-f1"'),
             ("probabilities, samples", '"crf"'),
-            ("… most of them zero", '"sparsemap"'),
-            ("least cost, no surrogate", "Conditional…"),
+            ("… with sparse marginals", '"sparsemap"'),
+            ("least expected loss", "Conditional…"),
         ],
     ),
-    "How is it found?": (
+    "Which solver?": (
         "#009e73",
         [
-            ("nearly always", '"bcfw"'),
-            ("crf (by itself)", '"gbcfw"'),
-            ("… by few weights", '"lbfgs"'),
+            ("almost always", '"bcfw"'),
+            ("crf: the default", '"gbcfw"'),
+            ("… with sparse weights", '"lbfgs"'),
             ("sparsemap, crf", '"sdca"'),
-            ("a good model soon", '"sgd"'),
+            ("a good model early", '"sgd"'),
             ("few weights, threads", '"cutting-plane"'),
             ("many machines", "DaskStructuredSVM"),
         ],
@@ -76,8 +76,8 @@ def draw():
             style = {"facecolor": color, "alpha": 0.14, "edgecolor": "none"}
             box = FancyBboxPatch((left + 6.4, -row - 0.3), 4, 0.6, "round,pad=0.05", **style)
             axes.add_patch(box)
-    heading(axes, 22.3, -9, "Then: how strong?", "#cc79a7")
-    advice = "alpha, by StructuredSVMCV or path: values\nwith a factor of ten between them"
+    heading(axes, 22.3, -9, "Then: how much regularisation?", "#cc79a7")
+    advice = "Choose alpha by StructuredSVMCV or a path:\ntry values a factor of ten apart"
     axes.text(22.9, -10.4, advice, size=9, color=INK, va="center")
     return figure
 

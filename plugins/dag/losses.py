@@ -40,7 +40,7 @@ def bind_loss(space: Any, loss: Any) -> Any:
     Raises
     ------
     ValueError
-        When weights or classes do not fit the hierarchy.
+        If weights or classes do not fit the hierarchy.
     """
     hierarchy, shape = space.hierarchy, space.shape
     M = len(hierarchy)

@@ -49,7 +49,7 @@ class UnionProgram:
         Raises
         ------
         ValueError
-            When a score is NaN or +inf.
+            If a score is NaN or +inf.
         """
         x = self._snap(self._solve(scores, integer=False))
         on = x > 0

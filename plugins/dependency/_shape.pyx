@@ -41,7 +41,7 @@ cdef class ArcShape:
     Raises
     ------
     ValueError
-        When words and arcs do not fit each other.
+        If words and arcs do not fit each other.
     """
 
     def __init__(self, PartLayout layout not None):
@@ -269,7 +269,7 @@ def first_fault(const int[::1] heads not None, const int64_t[::1] offsets not No
     Raises
     ------
     ValueError
-        When heads and offsets do not fit each other.
+        If heads and offsets do not fit each other.
     """
     cdef Py_ssize_t i, n, most = 0, word = 0
     cdef Fault fault = NONE

@@ -71,7 +71,7 @@ def common_graphs(
         Has a block ``"node"`` and, if pairs of states have scores, a block ``"pair"``.
     ends : ndarray of int32 of shape (m, 2)
         Edges from :func:`~structsolve.plugins.mrf.graphs.check_edges`, of the one graph,
-        or of all examples, one after the other.
+        or of all examples, concatenated.
     states : int or array of int
         Number of states of every node, or of each node of the one graph.
     one_graph : bool

@@ -23,15 +23,16 @@ from structsolve.utils.arrays import padded
 
 cdef struct Classes:
     Py_ssize_t K
-    Py_ssize_t node         # of the node row in theta
+    Py_ssize_t node         # start of the node row in theta
     Py_ssize_t stride       # doubles in a row of class scores
-    Py_ssize_t room         # the same in scratch memory: whole cache lines
+    Py_ssize_t room         # the same in scratch memory, in whole cache lines
     bint steps
     const ss_loop_table* loops
 
 
 cdef Classes _classes_of(Operator operator, bint steps, Py_ssize_t rows):
-    # The classes of its examples; sets its number of states, and memory for so many score rows.
+    # Returns the classes of the operator's examples; sets its number of states, and its scratch
+    # memory for this number of score rows.
     cdef PartLayout layout = operator.layout
     cdef Classes classes
     classes.steps, classes.node = steps, layout.shared_size
@@ -49,7 +50,7 @@ cdef Classes _classes_of(Operator operator, bint steps, Py_ssize_t rows):
 
 cdef inline const double* _scores(const Classes* classes, const double* theta,
                                   double* row) noexcept nogil:
-    # The scores of the classes; in `row` if they have to be computed.
+    # Returns the scores of the classes, in `row` if they have to be computed.
     cdef Py_ssize_t k
     if not classes.steps:
         return theta + classes.node
@@ -63,12 +64,12 @@ cdef inline const double* _scores(const Classes* classes, const double* theta,
 cdef class ClassOracle(Oracle):
     """Best of K classes; the first on ties.
 
-    Scores of -inf forbid a class; the value is -inf when none is left.
+    Scores of -inf forbid a class; the value is -inf if all are forbidden.
 
     Parameters
     ----------
     steps : bool
-        Class scores consist of thresholds and the score of a direction.
+        Class scores are computed from thresholds and the score of a direction.
     layout : PartLayout
         One node in each example.  It has a node block of shape (K,) and no other; with steps, of
         shape (1,), and K - 1 thresholds.
@@ -144,14 +145,14 @@ cdef class ClassProjection(Projection):
     """Softmax (entropy) or sparsemax (Euclidean) of the scores of the classes.
 
     Scores of -inf forbid a class; its probability is exactly 0.  With steps a state holds the
-    probabilities p of the classes: the parts, which pool them, are left out of G (Euclidean:
-    ``-|p|^2 / 2``).
+    probabilities p of the classes, and G is a function of p, not of the parts, which pool them
+    (Euclidean: ``-|p|^2 / 2``).
 
     Parameters
     ----------
     steps : bool
     entropy : bool
-        Softmax, else sparsemax.
+        Softmax if True, else sparsemax.
     layout : PartLayout
         See :class:`ClassOracle`.
     """
@@ -195,7 +196,7 @@ cdef class ClassProjection(Projection):
         cdef Py_ssize_t k
         cdef double above = 0, mean = 0
         memset(marginals, 0, self.layout.theta_size(i) * sizeof(double))
-        # Probabilities of at least k, from the highest down: no differences, so no cancellation.
+        # Probabilities of at least k, summed from the highest class down, so nothing cancels.
         for k in range(self.classes.K - 1, 0, -1):
             above += state[k]
             marginals[k - 1] = -above
@@ -226,7 +227,7 @@ cdef class ClassProjection(Projection):
         return 0
 
     cpdef Py_ssize_t derivative_bytes(self) except -1:
-        """Room for a third row, the derivative of the probabilities."""
+        """Return the bytes with a third row, the derivative of the probabilities."""
         return 8 * 3 * self.classes.room
 
     cdef int derivative(self, Py_ssize_t i, const double* theta, const double* direction,
@@ -239,7 +240,7 @@ cdef class ClassProjection(Projection):
         cdef double value, bound, mean = 0, mass = 0, weight
         self.project_state(i, theta, p, &value, &bound, work)
         d = _scores(classes, direction, <double*>work)
-        # p (d - mean) where weights are p; of a sparsemax they are 1 on its support.
+        # weight (d - mean): weights are p for softmax, and 1 on the support for sparsemax.
         for k in range(classes.K):
             weight = p[k] if self.gibbs else p[k] > 0
             mean += weight * d[k]

@@ -2,7 +2,7 @@
 from libc.math cimport INFINITY
 from structsolve.abi_number cimport structsolve_abi_marker
 
-# -sum_j x_j log x_j, with 0 log 0 = 0, for numbers of at least 0.
+# -sum_j x_j log x_j, with 0 log 0 = 0, for non-negative numbers.
 cdef double entropy(Py_ssize_t n, const double* x) noexcept nogil
 
 # -sum_j (b_j - a_j) log x_j at x = (1 - gamma) a + gamma b: the derivative of the entropy where a

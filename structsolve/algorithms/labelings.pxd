@@ -9,12 +9,12 @@ from structsolve.simd.loops cimport ss_loop_table
 
 cdef class LabelingShape:
     cdef readonly Py_ssize_t K, stride, shared_size, edge_size, max_nodes
-    # First double of the table of pairs in theta, -1 where the space has none.
+    # First double of the table of pairs in theta, or -1 if the space has none.
     cdef readonly Py_ssize_t transition
-    cdef readonly bint pairs            # pairs of states are scored at all
+    cdef readonly bint pairs            # whether pairs of states are scored
     cdef const ss_loop_table* loops     # for rows of `stride`
-    cdef const int64_t* offsets         # the layout's
-    cdef object owners                  # not the layout, which holds this shape
+    cdef const int64_t* offsets         # those of the layout
+    cdef object owners                  # not the layout itself, which holds this shape
 
     cdef Py_ssize_t nodes_of(self, Py_ssize_t i) noexcept nogil
     # Subclasses set it.
@@ -24,16 +24,16 @@ cdef class LabelingShape:
 cdef class LabelingProjection(Projection):
     cdef LabelingShape base
 
-    # Subclasses implement: the log-partition alone; marginals with it (`out.transition` and pooled
-    # blocks are 0 before); marginals of blocks that pool node rows, from these rows.
+    # Subclasses implement: the log-partition only; marginals and log-partition (`out.transition`
+    # and pooled blocks are 0 before); marginals of blocks that pool node rows, from these rows.
     cdef int partition(self, Py_ssize_t i, const double* theta, double* value,
                        char* work) except -1 nogil
     cdef int sums(self, Py_ssize_t i, const double* theta, const Marginals* out, double* value,
                   char* work) except -1 nogil
     cdef void pool_nodes(self, Py_ssize_t i, const double* nodes, double* marginals) noexcept nogil
-    # If has_derivative: the derivatives of marginals, of nodes and edges as in sums(), along a
-    # direction; `out` as there.
-    cdef Py_ssize_t move_bytes          # of its work
+    # If has_derivative: the derivatives of the marginals of nodes and edges along a direction;
+    # `out` is as in sums().
+    cdef Py_ssize_t move_bytes          # its bytes of scratch memory
     cdef void move(self, Py_ssize_t i, const double* direction, const Marginals* marginals,
                    const Marginals* out, char* work) noexcept nogil
     cdef Marginals _parts(self, Py_ssize_t i, double* marginals) noexcept nogil

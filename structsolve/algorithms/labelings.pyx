@@ -1,8 +1,8 @@
 # build: glue
 """The base of chains and trees: offsets, states and marginals of the parts of labelings.
 
-A *state* holds the marginals of all nodes and, if pairs of states are scored, of all edges
-one by one: K padded rows of K per edge.  The parts pool the edges' tables.
+A *state* holds the marginals of all nodes and, if pairs of states are scored, of each edge: K
+padded rows of K.  The parts pool the tables of all edges.
 """
 
 import numpy as np
@@ -98,7 +98,7 @@ cdef class LabelingProjection(Projection):
         pass
 
     cdef Marginals _parts(self, Py_ssize_t i, double* marginals) noexcept nogil:
-        # Where sums() writes parts, all shared ones 0 before.
+        # The places where sums() writes parts; all shared ones are 0 before.
         cdef Marginals out
         out.nodes = marginals + self.base.shared_size
         out.edges = out.transition = NULL
@@ -110,7 +110,7 @@ cdef class LabelingProjection(Projection):
         return out
 
     cdef Marginals _tables(self, Py_ssize_t i, double* state) noexcept nogil:
-        # Where sums() writes a state.
+        # The places where sums() writes a state.
         cdef Marginals out
         out.nodes = state
         out.edges = out.transition = NULL
@@ -127,7 +127,7 @@ cdef class LabelingProjection(Projection):
         return 0
 
     cpdef Py_ssize_t derivative_bytes(self) except -1:
-        """Room for a state, and for computing or differentiating it."""
+        """Return the bytes for a state, and for computing or differentiating it."""
         return self._state_bytes() + max(self.work_bytes, self.move_bytes) + 64
 
     cdef Py_ssize_t _state_bytes(self) noexcept nogil:

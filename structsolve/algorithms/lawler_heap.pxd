@@ -1,11 +1,11 @@
-# The heap of Lawler's partition: the best labeling of every set still to search.
+# The heap of Lawler's partition: the best labeling of every set that is left to search.
 from libc.math cimport INFINITY
 from structsolve.abi_number cimport structsolve_abi_marker
 
 
 cdef struct Candidate:
-    # A labeling by its difference from an earlier answer: equal to answer `path` on one side of
-    # position v, state s at v, the best choice on the other side.
+    # A labeling, stored as its difference from an earlier answer: equal to answer `path` on one
+    # side of position v, state s at v, the best choice on the other side.
     double value
     int path, v, s
 
@@ -46,9 +46,10 @@ cdef inline bint _follows(double x, double top, double now, bint later) noexcept
 cdef inline Py_ssize_t runner_up(Py_ssize_t K, const double* before, const double* pairs,
                                  const double* extra, Py_ssize_t step, double add,
                                  Py_ssize_t taken, double* top, double* now) noexcept nogil:
-    # The state that comes after `taken`: best first, the smaller first on ties.  State s has
-    # before[s] + (pairs[s * step] + extra[s * step]) + add; extra, or both and add, may be NULL
-    # and 0.  top <- its score, -inf if none comes after; now <- the score of `taken`.
+    # The state after `taken`, in descending order of scores; on ties the smaller is first.  The
+    # score of state s is before[s] + (pairs[s * step] + extra[s * step]) + add; extra may be NULL,
+    # and so may both, with add 0.  top <- the state's score, -inf if there is none; now <- the
+    # score of `taken`.
     cdef Py_ssize_t s, best = 0
     cdef double x, most = -INFINITY, own = before[taken]
     if pairs == NULL:

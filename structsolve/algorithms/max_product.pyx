@@ -1,9 +1,9 @@
 """Max-product on forests: the best labeling, the k best, max-marginals; all loops are iterative.
 
-Messages go up from the leaves; paths and stars of a million nodes cost the same.
-Max-marginals need, for every child, its parent's sum without it: the sum over the
-children before it (kept on the way up) and over those after it (gathered on the way down), so that
-nothing is subtracted, neither large numbers nor infinite ones.
+Messages go up from the leaves; a path and a star of a million nodes take the same time.
+Max-marginals need, for every child, its parent's sum without this child: the sum over the children
+before it (kept on the way up) and over those after it (gathered on the way down).  So no large or
+infinite numbers are subtracted.
 """
 
 from libc.math cimport INFINITY
@@ -15,7 +15,7 @@ from structsolve.simd.loops cimport ss_loop_table
 
 
 cdef Py_ssize_t forest_bytes(Py_ssize_t n, Py_ssize_t K, Py_ssize_t stride) noexcept nogil:
-    # Rows per node: beliefs, what came before, messages, what comes after; four spare rows.
+    # Rows per node: beliefs, sums before, messages, sums after; and four spare rows.
     return 8 * stride * (4 * n + 4) + 64
 
 
@@ -30,8 +30,8 @@ cdef inline double _largest(Py_ssize_t K, const double* row) noexcept nogil:
 cdef double _upward(const ss_loop_table* loops, const Forest* forest, double* belief,
                     double* before, double* messages, double* spare) noexcept nogil:
     # belief[v, s] <- the best score of v's subtree with v in state s, -inf in the padding.
-    # Unless they are NULL, messages[v] <- the message of v to its parent, and before[v] <- the
-    # parent's sum until then; at roots, the best of the trees until then.
+    # Unless NULL, messages[v] <- the message of v to its parent, and before[v] <- the parent's sum
+    # before this message; at roots, the sum of the best scores of the trees before.
     # Returns the best score.
     cdef Py_ssize_t K = forest.K, stride = forest.stride, j, v, s
     cdef int parent
@@ -59,7 +59,7 @@ cdef double _upward(const ss_loop_table* loops, const Forest* forest, double* be
         up = belief + parent * stride
         if before != NULL:
             memcpy(before + v * stride, up, stride * sizeof(double))
-        # The padding of the beliefs is -inf, that of the tables 0.
+        # The padding of beliefs is -inf, that of tables 0.
         table = pair_table(forest.pairs, forest.edge[v], K * stride)
         loops.maxdots(K, table, stride, stride, belief + v * stride, row)
         for s in range(K):
@@ -124,8 +124,7 @@ cdef void forest_max_marginals(const ss_loop_table* loops, const Forest* forest,
                 above[s] = row[0] + rest
             rest += _largest(K, belief + v * stride)
         else:
-            # The parent's sum without v; the children that came later on the way up
-            # have come by now.
+            # The parent's sum without v: later children on the way up have been visited by now.
             up = after + parent * stride
             for s in range(K):
                 row[s] += up[s]
@@ -139,8 +138,8 @@ cdef void forest_max_marginals(const ss_loop_table* loops, const Forest* forest,
 cdef void _branch(const Forest* forest, const double* belief, const int* label, double value,
                   int path, Py_ssize_t deviation, double* spare, Candidate* heap,
                   Py_ssize_t* size) noexcept nogil:
-    # The best labelings that first differ from `label` in a position from `deviation` on.  What
-    # follows the position is the best given what precedes it: only the state there matters.
+    # The best labelings that first differ from `label` in a position from `deviation` on.  The rest
+    # after the position is the best for the states before it, so only the state there matters.
     cdef Py_ssize_t K = forest.K, stride = forest.stride, j, v, best
     cdef const double* row
     cdef double now, top
@@ -159,9 +158,9 @@ cdef void _branch(const Forest* forest, const double* belief, const int* label, 
 cdef Py_ssize_t forest_kbest(const ss_loop_table* loops, const Forest* forest, Py_ssize_t k,
                              int* labels, double* values, Candidate* heap,
                              char* work) noexcept nogil:
-    # Lawler's partition: all labelings but the answers so far fall into disjoint sets, each made
-    # of those that agree with answer `path` before position v and have state s there, or one that
-    # comes after s in the order of candidates; a heap holds the best of every set.
+    # Lawler's partition: all labelings except the answers so far are divided into disjoint sets.  A
+    # set holds those that agree with answer `path` before position v, and have state s or a later
+    # one in the order of candidates there.  A heap holds the best of every set.
     cdef Py_ssize_t n = forest.n, size = 0, count, j, v
     cdef double* belief = <double*>work
     cdef double* spare = belief + n * forest.stride
@@ -186,12 +185,12 @@ cdef Py_ssize_t forest_kbest(const ss_loop_table* loops, const Forest* forest, P
         path = labels + item.path * n
         memcpy(label, path, n * sizeof(int))
         label[node_at(forest, item.v)] = item.s
-        # A choice depends only on the parent's state: below an unchanged state nothing changes.
+        # A choice depends only on the parent's state, so nothing changes below an unchanged state.
         for j in range(item.v + 1, n):
             v = node_at(forest, j)
             parent = forest.parent[v]
             if parent >= 0 and label[parent] != path[parent]:
                 label[v] = _choose(loops, forest, v, label, belief, spare)
-        # Sums of the same scores in another order may differ in the last bit.
+        # Sums of the same scores in different order may differ in the last bit.
         values[count] = min(item.value, values[count - 1])
     return k

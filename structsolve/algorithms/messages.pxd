@@ -34,7 +34,7 @@ cdef enum TableKind:
 
 
 cdef struct SumTable:
-    # A table of pairs, ready for messages: exponentials of scores less `shift`, if kind says so.
+    # A table of pairs, ready for messages: exponentials of scores minus `shift`, depending on kind.
     const double* scores
     double* exponentials
     double shift
@@ -42,20 +42,20 @@ cdef struct SumTable:
 
 
 cdef double log_sum_exp(Py_ssize_t n, const double* x) noexcept nogil
-# A state by its weights.
+# Draws a state by its weights.
 cdef int draw(Py_ssize_t K, const double* weights, double uniform) noexcept nogil
 # Raises ValueError.
 cdef int impossible(Py_ssize_t i) except -1 nogil
 
-# out = exp(x - shift), the largest 1.  False if the scaled form does not suit them.
+# out = exp(x - shift), with the maximum 1.  False if the scores do not suit the scaled form.
 cdef bint exponentials(const ss_loop_table* loops, Py_ssize_t rows, const double* x,
                        Py_ssize_t stride, Py_ssize_t K, double* out, double* shift) noexcept nogil
 
 
 cdef inline bint rescale(double* row, Py_ssize_t stride, double low, double top,
                          double* total) noexcept nogil:
-    # Keep a row of messages, from `low` to `top`, in range; total gains the logarithm of the
-    # divisor.  False if that is impossible.
+    # Divides a row of messages, from `low` to `top`, to keep it in range, and adds the logarithm of
+    # the divisor to total.  False if that is impossible.
     cdef Py_ssize_t s
     if not (low >= TINY and top > 0):
         return False
@@ -67,15 +67,15 @@ cdef inline bint rescale(double* row, Py_ssize_t stride, double low, double top,
     return low >= TINY * top
 
 
-# table[s, t] holds a score: out[t] <- log sum_s exp table[s, t]; the table is written over, `tops`
-# is a row.
+# table[s, t] holds a score: out[t] <- log sum_s exp table[s, t].  Overwrites the table; `tops` is a
+# row.
 cdef void log_columns(const ss_loop_table* loops, Py_ssize_t K, Py_ssize_t stride,
                       double* table, double* tops, double* out) noexcept nogil
 # The same along rows: out[s] <- log sum_t exp table[s, t]; table <- exp(table[s, t] - tops[s]).
 cdef void log_rows(const ss_loop_table* loops, Py_ssize_t K, Py_ssize_t stride, double* table,
                    double* tops, double* out) noexcept nogil
 
-# Fit a table for the functions below; `exponentials` has room for one.
+# Prepares a table for the functions below; `exponentials` has room for one.
 cdef SumTable sum_table(const ss_loop_table* loops, Py_ssize_t K, Py_ssize_t stride,
                         const double* scores, double* exponentials) noexcept nogil
 # out[s] <- log sum_t exp(scores[s, t] + x[t]).  `spare` has room for a table and two rows.

@@ -52,7 +52,7 @@ cdef bint exponentials(const ss_loop_table* loops, Py_ssize_t rows, const double
 
 cdef void log_columns(const ss_loop_table* loops, Py_ssize_t K, Py_ssize_t stride,
                       double* table, double* tops, double* out) noexcept nogil:
-    # Row by row: the largest of every column, then the exponentials.
+    # Row by row: the maximum of every column, then the exponentials.
     cdef Py_ssize_t s, t
     cdef double x
     for t in range(stride):

@@ -1,13 +1,13 @@
 """Minimum cuts with real capacities by incremental breadth first search.
 
-Two trees of residual arcs grow level by level, one from the source and one to the sink, whose
-nodes know their exact distances; where they touch, flow is sent (Goldberg, Hed, Kaplan, Tarjan,
-Werneck 2011: Maximum flows by incremental breadth-first search).  Like the trees of Boykov and
-Kolmogorov they live on from one path to the next, but time is at most O(n^2 m), whatever the
-capacities.  Both grow in one pass over the nodes of a level: pictures are larger than caches.
+Two trees of residual arcs grow level by level, one from the source and one to the sink; their nodes
+store exact distances.  Where they meet, flow is sent (Goldberg, Hed, Kaplan, Tarjan, Werneck 2011:
+Maximum flows by incremental breadth-first search).  Like the trees of Boykov and Kolmogorov they
+are kept from one path to the next, but time is at most O(n^2 m) for any capacities.  Both grow in
+one pass over the nodes of a level, because pictures are larger than caches.
 
-Searches read only `rows`: for each arc of a node they hold four times its head, plus 1 if the
-arc has residual capacity and 2 if the arc back has.
+Searches read only `rows`: the entry of each arc is four times its head, plus 1 if the arc has
+residual capacity, plus 2 if the reverse arc has.
 """
 
 from collections import namedtuple
@@ -22,7 +22,7 @@ MinimumCut = namedtuple("MinimumCut", ["value", "source_side", "sink_side", "flo
 MinimumCut.__doc__ = "Value of a cut, smallest source set, smallest sink set, value of the flow."
 
 cdef enum:
-    ROOT = -1           # hangs on its terminal
+    ROOT = -1           # its parent is the terminal
     NONE = -2           # no parent
 
 
@@ -51,7 +51,7 @@ cdef CutGraph build_cut_graph(Py_ssize_t n, Py_ssize_t m, const int* ends,
         degree = first[v]
         first[v] = place
         place += degree
-    # Rows are filled, which moves their starts to those of the next rows.
+    # Filling the rows moves their starts to those of the next rows.
     for k in range(2 * m):
         v = ends[k]
         places[k] = first[v]
@@ -132,10 +132,9 @@ cdef double cut_value(const CutGraph* graph, const double* capacity, const doubl
     return total
 
 
-# State of one call of solve_cut().  Side 0 is the source, whose distances are > 0, and side 1
-# the sink, whose distances are < 0.  Of an arc k that leads away from v, k ^ side carries flow
-# when v is nearer to the terminal of this side than the arc's head, and k ^ 1 ^ side when it is
-# the parent's arc.
+# State of one call of solve_cut().  Side 0 is the source, with distances > 0, and side 1 is the
+# sink, with distances < 0.  For an arc k out of v, flow uses k ^ side if v is closer to this side's
+# terminal than the arc's head is, and k ^ 1 ^ side if k leads to the parent.
 cdef struct Search:
     const int* ends
     const int* first
@@ -149,7 +148,7 @@ cdef struct Search:
     int* current                # (n,) resume position of the search for a parent one level down
     int* next_orphan            # (n,)
     int* bucket                 # (n + 2,) first orphan at each distance, or -1
-    int* level[2]               # (n,) nodes to scan, by whether their distance is odd
+    int* level[2]               # (n,) nodes to scan, by parity of their distance
     Py_ssize_t size[2]
     signed char* listed         # (n,) bit i: is in level[i]
     int depth                   # the distance being scanned
@@ -165,7 +164,7 @@ cdef inline void _list(Search* search, int v, int distance) noexcept nogil:
 
 
 cdef inline void _leave(Search* search, int v, int distance) noexcept nogil:
-    # v loses its parent.
+    # Removes v's parent.
     search.parent[v] = NONE
     search.next_orphan[v] = search.bucket[distance]
     search.bucket[distance] = v
@@ -188,10 +187,10 @@ cdef inline bint _reattach(Search* search, int v, int side, int distance) noexce
 
 
 cdef void _adopt(Search* search, int side) noexcept nogil:
-    # Finds parents for orphans, at the least possible distance; those without one leave the tree.
-    # By increasing distance, as the children of nodes that move away are orphans in turn.
+    # Finds parents for orphans, at the smallest possible distance; others leave the tree.  Goes by
+    # increasing distance, because the children of nodes that move away become orphans.
     cdef int sign = 1 - 2 * side, distance = search.lowest, v, p, row, w, other, chosen
-    cdef unsigned int nearest, here     # distances less 1: that of other nodes is larger than any
+    cdef unsigned int nearest, here     # distances minus 1, which are huge outside of this tree
     cdef bint nearer
     while distance <= search.highest:
         v = search.bucket[distance]
@@ -236,8 +235,8 @@ cdef inline double _narrowest(const Search* search, int v, int side, double push
 
 
 cdef inline bint _carry(Search* search, int k, double push) noexcept nogil:
-    # Sends along arc k; True if that fills it.  Despite rounding, the narrowest arc of a
-    # path comes out at exactly 0.
+    # Sends flow along arc k; returns True if that fills it.  The narrowest arc of a path gets a
+    # residual of exactly 0, despite rounding.
     cdef int here = search.place[k], back = search.place[k ^ 1]
     cdef double left = search.residual[k] - push, other = search.residual[k ^ 1]
     search.residual[k] = left
@@ -253,7 +252,7 @@ cdef inline bint _carry(Search* search, int k, double push) noexcept nogil:
 
 
 cdef inline void _send(Search* search, int v, int side, double push) noexcept nogil:
-    # Sends between v and its terminal.
+    # Sends flow between v and its terminal.
     cdef int k = search.parent[v], sign = 1 - 2 * side, above
     while k >= 0:
         above = search.ends[k ^ 1]
@@ -268,7 +267,7 @@ cdef inline void _send(Search* search, int v, int side, double push) noexcept no
 
 
 cdef double _grow(Search* search, bint* grown) noexcept nogil:
-    # Scans the nodes at the largest distance of both trees; returns the flow that was sent.
+    # Scans the nodes at the largest distance of both trees; returns the amount of flow sent.
     # grown[side] <- whether there were such nodes.
     cdef int depth = search.depth, odd = depth & 1, side, sign, v, w, p, k, last, row, other, where
     cdef Py_ssize_t i = 0
@@ -384,7 +383,7 @@ cdef double solve_cut(Cut* cut) noexcept nogil:
 
 
 cdef void cut_side(const Cut* cut, bint sink, signed char* inside) noexcept nogil:
-    # The tree of this side, and what nodes reach from there that were not scanned.
+    # Marks the tree of this side, and the nodes that its unscanned nodes reach.
     cdef int sign = 1 - 2 * sink, v, w, p
     cdef Py_ssize_t begin = 0, size = 0
     cdef int* queue = cut.work
@@ -438,9 +437,9 @@ def _terminals(name, values, n):
 cdef class CutNetwork:
     """Nodes and arcs whose capacities change from cut to cut.
 
-    Source and sink are not among the nodes.  Lists of arcs are built once, and each cut starts from
-    the flow of the last one, which saves time if capacities are similar (Kohli, Torr
-    2005: Efficiently solving dynamic Markov random fields using graph cuts).
+    Source and sink are not among the nodes.  Lists of arcs are built once.  Each cut starts from
+    the flow of the last one, which saves time if capacities are similar (Kohli, Torr 2005:
+    Efficiently solving dynamic Markov random fields using graph cuts).
 
     Parameters
     ----------

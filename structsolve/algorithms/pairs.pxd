@@ -1,12 +1,12 @@
-# Scores of pairs of states along edges: a table that all edges share, one per edge, or both.
+# Scores of pairs of states along edges: a table shared by all edges, one table per edge, or both.
 # Every table has K rows of `stride` doubles.
 
 from structsolve.abi_number cimport structsolve_abi_marker
 
 
 cdef struct Pairs:
-    const double* shared    # NULL where absent
-    const double* edges     # one table after the other; NULL where absent
+    const double* shared    # NULL if absent
+    const double* edges     # concatenated tables; NULL if absent
     double* buffer          # room for the table in use, if it has to be built
 
 
@@ -27,7 +27,7 @@ cdef inline const double* pair_table(Pairs pairs, Py_ssize_t e, Py_ssize_t size)
 
 cdef inline const double* pair_row(Pairs pairs, Py_ssize_t e, Py_ssize_t s, Py_ssize_t K,
                                    Py_ssize_t stride, double* row) noexcept nogil:
-    # Row s of the same table; `row` may be written to.
+    # Row s of the same table; `row` is scratch memory.
     cdef Py_ssize_t t
     cdef const double* own
     cdef const double* common

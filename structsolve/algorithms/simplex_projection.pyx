@@ -8,13 +8,13 @@ from structsolve.simd.loops cimport ss_loop_table
 
 cdef double simplex_threshold(Py_ssize_t n, const double* q) noexcept nogil:
     # Michelot 1986: any subset of the entries gives a threshold that is too low or right, so
-    # whatever lies at or below it can go, until nothing more does.
+    # entries at or below it can be dropped, until there are none.
     cdef Py_ssize_t j, kept, before = n + 1
     cdef double top = q[0], total, tau
     for j in range(1, n):
         top = q[j] if q[j] > top else top
-    tau = top - 1           # no lower: the largest entry alone would exceed 1
-    if n == 2:              # by far the most frequent; the loop's result, without the loop
+    tau = top - 1           # not lower, or the largest entry alone would exceed 1
+    if n == 2:              # the most frequent case by far, same result as the loop
         total = (q[0] - top) + (q[1] - top)
         return top + (total - 1) / 2 if total > -1 else tau
     while True:
@@ -23,8 +23,8 @@ cdef double simplex_threshold(Py_ssize_t n, const double* q) noexcept nogil:
         for j in range(n):
             kept += q[j] > tau
             total += q[j] - top if q[j] > tau else 0.0
-        # More than before: an entry equal to tau up to rounding.  None: 1 is below the spacing
-        # of numbers near `top`.
+        # More entries than before: one equals tau up to rounding.  None: 1 is below the spacing of
+        # numbers near `top`.
         if kept >= before or kept == 0:
             return tau
         tau = top + (total - 1) / kept
@@ -59,7 +59,7 @@ cdef int sparsemax(Py_ssize_t i, Py_ssize_t K, Py_ssize_t stride, const double* 
     cdef double top = -INFINITY, tau, total = 0
     cdef Py_ssize_t s, n = 0
     for s in range(K):
-        if not scores[s] < INFINITY:             # a NaN, too
+        if not scores[s] < INFINITY:             # also catches NaN
             _impossible(i)
         top = scores[s] if scores[s] > top else top
     if top == -INFINITY:

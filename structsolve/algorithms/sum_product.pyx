@@ -1,8 +1,8 @@
 """Sum-product on forests: marginals, log-partition, entropies, samples; all loops are iterative.
 
-Messages are logarithms, each with its largest entry at 0, so that a node may have a million
-children; exponentials are taken only for the product with the table.  What a parent gathers
-without one child is kept as in `structsolve.algorithms.max_product`: nothing is divided out.
+Messages are logarithms with maximum 0, so a node may have a million children; exponentials are
+computed only for the product with the table.  A parent's sum without one child is computed as in
+`structsolve.algorithms.max_product`, without divisions.
 """
 
 from libc.math cimport INFINITY, exp
@@ -18,7 +18,7 @@ from structsolve.simd.loops cimport ss_loop_table
 
 cdef struct Memory:
     double* belief          # (n, stride): of subtrees; exponentials after the pass down
-    double* before          # (n, stride): the parents' sums so far; then without the node
+    double* before          # (n, stride): the parents' sums so far; later without the node
     double* messages        # (n, stride): to the parents
     double* after           # (n, stride)
     double* exponentials    # (K, stride): of the table in use
@@ -45,7 +45,7 @@ cdef Memory _memory(const Forest* forest, char* work) noexcept nogil:
 
 
 cdef inline double _normalise(Py_ssize_t K, double* row) noexcept nogil:
-    # The largest entry to 0; returns it.
+    # Shifts a row to the maximum 0; returns the old maximum.
     cdef double top = -INFINITY
     cdef Py_ssize_t s
     for s in range(K):
@@ -59,7 +59,7 @@ cdef inline double _normalise(Py_ssize_t K, double* row) noexcept nogil:
 
 cdef double _upward(const ss_loop_table* loops, const Forest* forest, SumTable* shared,
                     Memory m, bint keep) noexcept nogil:
-    # The pass up; returns the log-partition.  `keep`: for a pass down.
+    # The pass up; returns the log-partition.  `keep`: store sums for a pass down.
     cdef Py_ssize_t K = forest.K, stride = forest.stride, size = K * stride, j, v, s
     cdef SumTable own
     cdef SumTable* table = shared
@@ -107,7 +107,7 @@ cdef int forest_partition(const ss_loop_table* loops, const Forest* forest, Py_s
 
 cdef inline double _proportions(const ss_loop_table* loops, Py_ssize_t K, Py_ssize_t stride,
                                 const double* x, double* out) noexcept nogil:
-    # out <- exp(x), times a constant, 0 in the padding; returns its sum.
+    # out <- exp(x) times a constant, 0 in the padding; returns its sum.
     cdef double low, top
     loops.range(1, x, stride, K, -INFINITY, &low, &top)
     loops.exp_rows(1, x, stride, K, top, out)
@@ -116,7 +116,7 @@ cdef inline double _proportions(const ss_loop_table* loops, Py_ssize_t K, Py_ssi
 
 cdef void _edge_slowly(const SumTable* table, Py_ssize_t K, Py_ssize_t stride, const double* rest,
                        const double* belief, double* out) noexcept nogil:
-    # out <- marginals of an edge: exp(rest[s] + scores[s, t] + belief[t]), of sum 1.
+    # out <- marginals of an edge: exp(rest[s] + scores[s, t] + belief[t]), with sum 1.
     cdef Py_ssize_t s, t
     cdef double top = -INFINITY, total = 0, x
     for s in range(K):
@@ -138,8 +138,8 @@ cdef void _edge_slowly(const SumTable* table, Py_ssize_t K, Py_ssize_t stride, c
 cdef bint _factors(const ss_loop_table* loops, const SumTable* table, Py_ssize_t K,
                    Py_ssize_t stride, double* rest, double* belief,
                    double* spare) noexcept nogil:
-    # rest, belief <- exponentials whose product with the table's is the edge's marginals; False,
-    # with both as they were, where there are none.
+    # rest, belief <- exponentials whose product with the table's gives the edge's marginals.
+    # Returns False, with both unchanged, if there are none.
     cdef double low, top, mass
     cdef Py_ssize_t s
     cdef double* a = spare
@@ -155,7 +155,7 @@ cdef bint _factors(const ss_loop_table* loops, const SumTable* table, Py_ssize_t
             return False
     _proportions(loops, K, stride, rest, a)
     _proportions(loops, K, stride, belief, b)
-    # sum_s a[s] sum_t E[s, t] b[t], at least the product of the smallest numbers.
+    # sum_s a[s] sum_t E[s, t] b[t]; at least the product of the smallest numbers.
     loops.dots(K, table.exponentials, stride, stride, b, spare + 2 * stride)
     mass = 0
     for s in range(K):
@@ -289,7 +289,7 @@ cdef double forest_slope(const Forest* forest, const int* degree, const double* 
     if not pairs:
         slope = entropy_slope(rows, a, b, gamma, &stuck)
         return slope_at(slope, gamma, stuck)
-    # Where the probability of a node's state leaves or reaches 0, so do those on its edges, whose
+    # If the probability of a node's state leaves or reaches 0, so do those on its edges, whose
     # slopes outweigh the node's.
     slope = entropy_slope(n_edges * forest.K * stride, a + rows, b + rows, gamma, &stuck)
     for v in range(forest.n):

@@ -1,5 +1,5 @@
 # build: glue
-"""Linear walks over a hierarchy: topological order, ancestors, shares of the root's weight."""
+"""Linear-time walks over a hierarchy: topological order, ancestors, shares of the root's weight."""
 
 import numpy as np
 
@@ -53,7 +53,7 @@ def topological_order(const int[::1] first not None, const int[::1] child not No
     Returns
     -------
     ndarray of int32
-        Fewer than M nodes if there are cycles: nodes on or below a cycle are left out.
+        Fewer than M nodes if there are cycles, because nodes on or below a cycle are left out.
     """
     cdef Py_ssize_t M = first.shape[0] - 1, begin = 0, size = 0, v, k
     cdef int[::1] left = np.array(n_parents, dtype=np.int32)
@@ -79,7 +79,7 @@ def topological_order(const int[::1] first not None, const int[::1] child not No
 
 def leaf_lines(const int[::1] up_first not None, const int[::1] up not None,
                const int[::1] rank not None, const int[::1] leaves not None):
-    """Return each leaf with all its ancestors, by falling rank, as compressed rows.
+    """Return each leaf with all its ancestors, by descending rank, as compressed rows.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def leaf_lines(const int[::1] up_first not None, const int[::1] up not None,
     Raises
     ------
     ValueError
-        If the rows have 2**31 entries or more in all.
+        If the rows have 2**31 entries or more in total.
     """
     cdef Py_ssize_t M = up_first.shape[0] - 1, j, k, size, begin, v
     visited, place = np.empty(M, np.int32), np.asarray(rank)
@@ -256,7 +256,7 @@ def share_out(const int[::1] order not None, const int[::1] up_first not None,
 
 
 def _check_walk(order, up_first, up, Py_ssize_t M):
-    # A hierarchy's arrays, and as many columns of Y as it has nodes.
+    # Check a hierarchy's arrays, and the number of columns of Y.
     if len(order) != M:
         raise ValueError(f"order: found {len(order)} nodes, expected {M}")
     check_numbers(order, M, "order")

@@ -20,16 +20,16 @@ def write_parts(Sheet out not None, Parts parts not None, const int[::1] labels 
     Parameters
     ----------
     out : Sheet
-        Written; shared blocks for each example.
+        Overwritten; has separate shared blocks for each example.
     parts : Parts
         Bound to the same examples.
     labels : ndarray of int32
-        Of all examples, one after the other; checked.
+        Labels of all examples, concatenated and checked.
 
     Raises
     ------
     ValueError
-        Naming the example whose label has parts beyond its own.
+        The message names the example whose label has parts beyond its own.
     """
     cdef PartLayout layout = out.layout
     cdef double[::1] dense = aligned_zeros(layout.max_theta + 8)

@@ -17,7 +17,7 @@ from ..utils.parallel import NODES_PER_CALL, native_calls, over_examples
 
 
 cdef enum:
-    KEPT_BYTES = 1 << 22    # larger memory is not cached: mapping it costs little beside its use
+    KEPT_BYTES = 1 << 22    # larger memory is not cached: its use takes longer than mapping it
 
 
 cdef class Room:
@@ -27,7 +27,7 @@ cdef class Room:
     ----------
     layout : PartLayout
     work_bytes : int
-        Of the operator.
+        Scratch memory of the operator.
     entries : int, default=0
     smaller : Room, optional
         The new one is as large, too, so that batches in turn do not replace it.
@@ -63,14 +63,14 @@ def check_labels(PartLayout layout not None, const int[::1] labels not None, Py_
     ----------
     layout : PartLayout
     labels : ndarray of int32
-        Of all examples, one after the other.
+        Labels of all examples, concatenated.
     n_states : int
-        0: there is no largest.
+        0 if there is no limit.
 
     Raises
     ------
     ValueError
-        Naming the example.
+        The message names the example.
     """
     cdef Py_ssize_t i, v, end = layout.label_offsets[layout.n]
     cdef int top = <int>min(n_states, 0x7fffffff) if n_states else 0x7fffffff
@@ -102,7 +102,7 @@ def _bad_cut(surrogate, Py_ssize_t i, Py_ssize_t nnz, Py_ssize_t most):
 
 
 cdef class _Gradients:
-    """What the threads of one pass share: gradients of rows, sums of the shared blocks.
+    """Shared by the threads of one pass: gradients of rows, sums of the shared blocks.
 
     Of a surrogate: of one that has a projection, by it.  Or a projection's Jacobian times
     directions.
@@ -160,7 +160,7 @@ cdef class _Gradients:
 
     cdef int project(self, Py_ssize_t i, const double* theta, double* dense,
                      Room room) except -1 nogil:
-        # The same for a Fenchel-Young surrogate, whose gradient is dense: no cut is written.
+        # For a Fenchel-Young surrogate, whose gradient is dense; no cut is written.
         cdef const int* truth = self.labels + self.fenchel.layout.label_offsets[i]
         cdef int* index = &room.index[0]
         cdef double* value = &room.value[0]
@@ -180,7 +180,7 @@ cdef class _Gradients:
 
 cdef int _over_ranges(_Gradients shared, const int64_t[::1] bounds, n_jobs, list rooms,
                       Py_ssize_t work_bytes, Py_ssize_t entries) except -1:
-    """Run a pass; each range of examples has a sum, so results do not depend on the threads."""
+    """Run a pass.  Each range of examples has its own sum, so threads do not change the result."""
     cdef PartLayout layout = shared.scores.layout
     cdef Py_ssize_t k, j, size = layout.shared_size, n = bounds.shape[0] - 1, many = NODES_PER_CALL
     cdef double[:, ::1] sums = np.zeros((n + 1, size + 1))
@@ -213,7 +213,7 @@ def gradients(Sheet scores not None, Sheet out not None, Surrogate surrogate not
               const int[::1] labels not None, const double[::1] weights,
               double[::1] values not None,
               const int64_t[::1] bounds not None, n_jobs, list rooms):
-    """Values of a surrogate, and its gradients by the scores.
+    """Compute values of a surrogate, and its gradients with respect to the scores.
 
     Parameters
     ----------
@@ -227,15 +227,15 @@ def gradients(Sheet scores not None, Sheet out not None, Surrogate surrogate not
     values : ndarray of shape (n,)
         Written.
     bounds : ndarray of int64 of shape (ranges + 1,)
-        First example of each range whose gradients of shared blocks have a sum, and the end.
+        First example of each range with its own sum of shared gradients, and the end.
     n_jobs : int or None
     rooms : list
-        Free memory; more is added.
+        Free memory; the call may add more.
 
     Raises
     ------
     ValueError
-        Naming the example whose value is no number.
+        If a value is not a number; the message names the example.
     """
     cdef _Gradients shared = _Gradients()
     cdef Py_ssize_t i
@@ -257,18 +257,18 @@ def gradients(Sheet scores not None, Sheet out not None, Surrogate surrogate not
 def derivatives(Sheet scores not None, Sheet directions not None, Sheet out not None,
                 Projection projection not None, const double[::1] weights,
                 const int64_t[::1] bounds not None, n_jobs, list rooms):
-    """The Jacobian of a projection, which is symmetric, times a direction for each example.
+    """Multiply the Jacobian of a projection, which is symmetric, by a direction for each example.
 
     Parameters
     ----------
     scores, directions, out : Sheet
-        Read, read, and written.
+        The last is overwritten.
     projection : Projection
-        One that has derivatives, bound to the same examples.
+        Must have derivatives; bound to the same examples.
     weights : ndarray of shape (n,), or None
         Factors of the examples.
     bounds, n_jobs, rooms
-        As of :func:`gradients`.
+        See :func:`gradients`.
     """
     cdef _Gradients shared = _Gradients()
     shared.scores, shared.directions, shared.out = scores, directions, out
@@ -285,11 +285,11 @@ def in_rooms(piece, offsets, n_jobs, list rooms, PartLayout layout not None, Py_
     Parameters
     ----------
     piece, offsets, n_jobs
-        As of :func:`structsolve.utils.parallel.over_examples`.
+        See :func:`structsolve.utils.parallel.over_examples`.
     rooms : list
-        Free memory; some is taken, and returned in the end.
+        Free memory; the call may add more.
     layout, work_bytes, entries
-        As of :class:`Room`.
+        See :class:`Room`.
     """
     cdef list used = []
     cdef Py_ssize_t size = 16 * layout.max_theta + work_bytes + 12 * entries
@@ -312,7 +312,7 @@ def in_rooms(piece, offsets, n_jobs, list rooms, PartLayout layout not None, Py_
 def labels_of(Sheet scores not None, Oracle oracle not None, int[::1] labels not None,
               double[::1] values not None,
               double[::1] bounds not None, n_jobs, list rooms):
-    """The best label of every example, its score, and an upper bound of all scores.
+    """Compute the best label of every example, its score, and an upper bound of all scores.
 
     Parameters
     ----------
@@ -320,10 +320,10 @@ def labels_of(Sheet scores not None, Oracle oracle not None, int[::1] labels not
     oracle : Oracle
         Bound to the same examples.
     labels : ndarray of int32
-        Of all examples; written, as are the others.
+        Labels of all examples; overwritten, like `values` and `bounds`.
     values, bounds : ndarray of shape (n,)
     n_jobs, rooms
-        As of :func:`gradients`.
+        See :func:`gradients`.
     """
     cdef PartLayout layout = scores.layout
     cdef int* out = &labels[0] if labels.shape[0] else NULL
@@ -341,18 +341,18 @@ def labels_of(Sheet scores not None, Oracle oracle not None, int[::1] labels not
 
 def marginals_of(Sheet scores not None, Sheet out not None, Projection projection not None,
                  double[::1] values not None, n_jobs, list rooms):
-    """The maximiser of a projection for every example, and the upper bound of its value.
+    """Compute the maximiser of a projection for every example, and an upper bound of its value.
 
     Parameters
     ----------
     scores, out : Sheet
-        Read, and written; ``out`` has shared blocks for each example.
+        ``out`` is overwritten; it has separate shared blocks for each example.
     projection : Projection
         Bound to the same examples.
     values : ndarray of shape (n,)
         Written.
     n_jobs, rooms
-        As of :func:`gradients`.
+        See :func:`gradients`.
     """
     cdef PartLayout layout = scores.layout
 
@@ -373,7 +373,7 @@ def marginals_of(Sheet scores not None, Sheet out not None, Projection projectio
 
 
 def best_of(Sheet scores not None, KBest kbest not None, Py_ssize_t k, n_jobs, list rooms):
-    """The k best labels of every example, best first, and their scores.
+    """Return the k best labels of every example, best first, and their scores.
 
     Parameters
     ----------
@@ -382,11 +382,11 @@ def best_of(Sheet scores not None, KBest kbest not None, Py_ssize_t k, n_jobs, l
         Bound to the same examples.
     k : int
     n_jobs, rooms
-        As of :func:`gradients`.
+        See :func:`gradients`.
 
     Returns
     -------
-    labels : list of ndarray of int32 of shape (how many there are, size of the label)
+    labels : list of ndarray of int32 of shape (count, size of the label)
     values : list of ndarray
     """
     cdef PartLayout layout = scores.layout
@@ -411,7 +411,7 @@ def best_of(Sheet scores not None, KBest kbest not None, Py_ssize_t k, n_jobs, l
 
 def drawn(Sheet scores not None, Projection projection not None, Py_ssize_t n, seed, n_jobs,
           list rooms):
-    """Labels of every example from ``p(y) ~ exp <theta, mu(y)>``.
+    """Draw labels of every example from ``p(y) ~ exp <theta, mu(y)>``.
 
     Every example has its own random numbers, which do not depend on threads.
 
@@ -419,12 +419,12 @@ def drawn(Sheet scores not None, Projection projection not None, Py_ssize_t n, s
     ----------
     scores : Sheet
     projection : Projection
-        One that has samples, bound to the same examples.
+        Must have samples; bound to the same examples.
     n : int
         Labels per example.
     seed : int
     n_jobs, rooms
-        As of :func:`gradients`.
+        See :func:`gradients`.
 
     Returns
     -------

@@ -3,10 +3,10 @@ from libc.stdint cimport int64_t
 from ..part_layout cimport PartLayout
 
 
-# Rows of the node or edge block: `rows` of `cols` numbers for each node or edge, which theta holds
-# `stride` apart.
+# Rows of the node or edge block: each node or edge has `rows` rows of `cols` numbers, which are
+# `stride` apart in theta.
 cdef struct Rows:
-    char* data              # NULL: there is no array, and all scores are 0
+    char* data              # NULL: no array, all scores are 0
     bint single             # float32, else float64
     Py_ssize_t rows, cols, stride
     const int64_t* first    # first row of each example
@@ -16,7 +16,7 @@ cdef class Sheet:
     cdef readonly PartLayout layout
     cdef readonly object node_array, edge_array
     cdef Rows node, edge
-    # Shared blocks, padded as in theta: of all examples, or one after the other of each.
+    # Shared blocks, padded as in theta: one set for all examples, or one set per example.
     cdef double* shared
     cdef Py_ssize_t shared_step, n_shared
     cdef object table, owners
@@ -24,9 +24,9 @@ cdef class Sheet:
 
     cdef int take(self, place, array, bint each, bint written) except -1
     cdef int open(self, Rows* rows, place, array, first) except -1
-    # Arrays of shared blocks <- their doubles, as `shared` has them.
+    # Copies the doubles of `shared` to the users' arrays.
     cdef int store(self, const double* theta) except -1
-    # theta <- the scores of an example; refuses NaN.
+    # theta <- the scores of an example; raises ValueError for NaN.
     cdef int read(self, Py_ssize_t i, double* theta) except -1 nogil
     # Rows of nodes and edges of an example <- weight * theta.
     cdef void write(self, Py_ssize_t i, const double* theta, double weight) noexcept nogil

@@ -23,7 +23,7 @@ ctypedef fused real:
 
 cdef Py_ssize_t _widen(const real* x, Py_ssize_t rows, Py_ssize_t cols, Py_ssize_t stride,
                        double* out) noexcept nogil:
-    """Copy rows and pad them with 0; return how many numbers are NaN or +inf."""
+    """Copy rows and pad them with 0; return the number of entries that are NaN or +inf."""
     cdef Py_ssize_t r, s, bad = 0
     for r in range(rows):
         for s in range(cols):
@@ -150,7 +150,7 @@ def first_of_ranges(const int64_t[::1] offsets not None, const double[::1] share
 
 
 cdef int _refuse(Sheet sheet, Py_ssize_t i, const double* theta) except -1 with gil:
-    # Find the score that is no number.
+    # Find the score that is not a number.
     cdef Py_ssize_t start = sheet.layout.shared_size, middle = sheet.layout.edge_start(i), k
     for k in range(start, sheet.layout.theta_size(i)):
         if not theta[k] < INFINITY:
@@ -165,7 +165,7 @@ cdef int _refuse(Sheet sheet, Py_ssize_t i, const double* theta) except -1 with 
 
 
 def _index(place, Py_ssize_t k):
-    # The index in a row of a block of a double of theta.
+    # Convert the position of a double in theta to an index in a row of its block.
     axes = [*place.shape]
     axes[len(axes) - 1] = place.stride
     return [int(x) for x in np.unravel_index(k, axes)]
@@ -178,22 +178,22 @@ cdef class Sheet:
     ----------
     layout : PartLayout
     places : list of Place
-        Of the same layout.
+        From the same layout.
     node, edge : ndarray of float32 or float64, or None
         One row of the block's shape for each node, or edge; None: zeros.
     shared : dict of str to ndarray
-        Arrays of the blocks' shapes; with ``each`` one such array per example.
+        Arrays of the blocks' shapes; with ``each``, one such array per example.
     rows, edge_rows : ndarray of int64 of shape (n,), optional
-        First row of each example; without it rows follow each other.
+        First row of each example; by default, examples follow each other without gaps.
     each : bool, default=False
-        Shared blocks differ from example to example.
+        Each example has its own shared blocks.
     written : bool, default=False
-        The arrays are to be written: they must be contiguous, and are not read.
+        The arrays are outputs: they must be contiguous, and are not read.
 
     Raises
     ------
     ValueError, TypeError
-        Naming the block, what was found and what was expected.
+        The message names the block, what was found and what was expected.
     """
 
     def __init__(self, PartLayout layout not None, list places not None, node, shared, edge,
@@ -232,7 +232,7 @@ cdef class Sheet:
                 self.open(&self.edge, place, array, first)
 
     cdef int take(self, place, array, bint each, bint written) except -1:
-        # A shared block: its numbers are copied to the table, or will be from there.
+        # A shared block: its numbers are copied to the table, or later from there.
         cdef Py_ssize_t i, start = place.start, size = place.rows * place.cols, bad = 0
         cdef Py_ssize_t rows = place.rows, cols = place.cols, stride = place.stride
         cdef char* data
@@ -260,7 +260,7 @@ cdef class Sheet:
         return 0
 
     cdef int store(self, const double* theta) except -1:
-        # The arrays of shared blocks <- rows of their doubles in theta, one or one per example.
+        # Copy the shared blocks' doubles in theta to the arrays, one set or one per example.
         cdef Py_ssize_t i, start, size, rows, cols, stride
         cdef char* data
         for place, array in self.tables:
@@ -362,7 +362,7 @@ cdef void _write(const Rows* x, Py_ssize_t i, Py_ssize_t n, const double* theta,
 
 
 def _checked(array, place, bint written):
-    # An array of the right type; its shape is checked where it is known.
+    # Return an array of the right type; the caller checks its shape.
     cdef int kind
     if not isinstance(array, np.ndarray):
         raise TypeError(

@@ -39,7 +39,7 @@ def argmax(
     Raises
     ------
     ValueError, TypeError
-        As of :func:`value_and_gradient`.
+        See :func:`value_and_gradient`.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def best_labels(
     Parameters
     ----------
     space, scores, oracle, n_jobs
-        As of :func:`argmax`.
+        See :func:`argmax`.
 
     Returns
     -------
@@ -79,7 +79,7 @@ def best_labels(
     Raises
     ------
     ValueError, TypeError
-        As of :func:`argmax`; where every label of an example is forbidden.
+        See :func:`argmax`; also if every label of an example is forbidden.
     """
     labels, _, bounds = argmax(space, scores, oracle=oracle, n_jobs=n_jobs)
     # By the bound: inexact oracles may miss allowed labels.
@@ -118,7 +118,7 @@ def marginals(
     Raises
     ------
     ValueError, TypeError
-        As of :func:`value_and_gradient`; where the structure has no such projection.
+        See :func:`value_and_gradient`; also if the structure has no such projection.
 
     Examples
     --------
@@ -157,7 +157,7 @@ def marginals_vjp(
         Gradient by the marginals, in arrays as :func:`marginals` gives them; blocks that are None
         are 0.
     projection : str, default="entropy"
-        As of :func:`marginals`.
+        See :func:`marginals`.
     n_jobs : int, optional
         Threads; results do not depend on it, bit for bit.
 
@@ -170,7 +170,7 @@ def marginals_vjp(
     Raises
     ------
     ValueError, TypeError
-        As of :func:`marginals`; where the projection has no derivative.
+        See :func:`marginals`; also if the projection has no derivative.
 
     Examples
     --------
@@ -207,7 +207,7 @@ def k_best(
     Raises
     ------
     ValueError, TypeError
-        As of :func:`value_and_gradient`; where the structure has no k best labels.
+        See :func:`value_and_gradient`; also if the structure has no k best labels.
 
     Examples
     --------
@@ -256,7 +256,7 @@ def samples(
     Raises
     ------
     ValueError, TypeError
-        As of :func:`value_and_gradient`; where the structure has no samples.
+        See :func:`value_and_gradient`; also if the structure has no samples.
 
     Examples
     --------

@@ -62,7 +62,7 @@ class Binding:
         Parameters
         ----------
         oracle : str or structsolve.lp.Backend, optional
-            As of :func:`structsolve.batch.argmax`.
+            See :func:`structsolve.batch.argmax`.
 
         Returns
         -------
@@ -283,9 +283,9 @@ def binding_of(space: Any, examples: Examples) -> Binding:
     Raises
     ------
     TypeError
-        When ``examples`` are none.
+        If ``examples`` are none.
     ValueError
-        When their arrays do not fit each other.
+        If their arrays do not fit each other.
     """
     if not isinstance(examples, Examples):
         raise TypeError(

@@ -31,7 +31,7 @@ def encode(space: Any, scores: Scores, labels: Any) -> Scores:
     Raises
     ------
     ValueError, TypeError
-        As of :func:`value_and_gradient`.
+        See :func:`value_and_gradient`.
 
     Examples
     --------

@@ -159,7 +159,7 @@ class Batches:
         Raises
         ------
         ValueError, TypeError
-            When they do not fit.
+            If they do not fit.
         """
         kind = self._kind(shapes)
         layout, known = kind.space.layout, kind.blocks

@@ -46,7 +46,7 @@ class Places:
     Raises
     ------
     ValueError
-        When the arrays are too small for the examples.
+        If the arrays are too small for the examples.
     """
 
     def __init__(
@@ -308,7 +308,7 @@ class Tables:
         Raises
         ------
         ValueError
-            Naming an example whose table is larger.
+            The message names an example whose table is larger.
         """
         if sizes is None:
             cells = self._cells(examples, len(room))

@@ -51,7 +51,7 @@ def hessian_product(
     Raises
     ------
     ValueError, TypeError
-        As of :func:`value_and_gradient`; where the surrogate is not smooth, or the structure's
+        See :func:`value_and_gradient`; also if the surrogate is not smooth, or the structure's
         marginals have no derivative.
 
     Examples
@@ -77,7 +77,7 @@ def smooth_projection(
     Parameters
     ----------
     space, scores, labels, surrogate, loss, oracle
-        As of :func:`hessian_product`.
+        See :func:`hessian_product`.
 
     Returns
     -------
@@ -133,7 +133,7 @@ def jacobian_product(
     Raises
     ------
     ValueError, TypeError
-        As of :func:`structsolve.batch.marginals_vjp`.
+        See :func:`structsolve.batch.marginals_vjp`.
     """
     binding: Binding = binding_of(space, scores.examples)
     bound = binding.projection(projection) if isinstance(projection, str) else projection

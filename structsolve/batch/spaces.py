@@ -28,7 +28,7 @@ def score_space(structure: Any, classes: Any = None, *, edge: bool = False) -> A
     Raises
     ------
     TypeError
-        When ``structure`` is neither a name nor a structure.
+        If ``structure`` is neither a name nor a structure.
     ValueError
         For an unknown structure, and arguments that it does not allow.
     NotImplementedError

@@ -31,12 +31,12 @@ def value_and_gradient(
     Parameters
     ----------
     space : Space
-        As of :func:`score_space`, or of a trained model.
+        From :func:`score_space`, or that of a trained model.
     scores : Scores
     labels : ndarray of int of shape (size of all labels,)
         True labels, encoded by the space, concatenated.
     surrogate : str or surrogate object, default="margin"
-        As of :class:`~structsolve.StructuredSVM`.
+        See :class:`~structsolve.StructuredSVM`.
     loss : str or loss object, default="hamming"
     oracle : str or structsolve.lp.Backend, optional
         Solver of linear programs that replaces the structure's oracle.
@@ -115,7 +115,7 @@ def sheet_of(
     placed : Scores, optional
         The scores whose rows determine the starts of examples; by default ``scores``.
     each, written : bool, default=False
-        As of :class:`Sheet`; scores that are read tell by their axes whether each example has
+        See :class:`Sheet`; scores that are read tell by their axes whether each example has
         shared blocks of its own.
 
     Returns
@@ -125,7 +125,7 @@ def sheet_of(
     Raises
     ------
     ValueError, TypeError
-        As of :class:`Sheet`; where nodes have no scores.
+        See :class:`Sheet`; also if nodes have no scores.
     """
     if placed is None:
         placed = scores

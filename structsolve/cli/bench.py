@@ -34,7 +34,7 @@ def make_chains(
     Raises
     ------
     ValueError
-        Naming a size that is too small.
+        The message names a size that is too small.
 
     Examples
     --------

@@ -190,9 +190,9 @@ def read_with_plugin(
     Raises
     ------
     ValueError
-        When no plugin reads the format, and for malformed files; it names the plugin.
+        If no plugin reads the format, and for malformed files; it names the plugin.
     TypeError
-        When the reader returns anything but X and y, or learns parameters that JSON cannot hold.
+        If the reader returns anything but X and y, or learns parameters that JSON cannot hold.
     """
     params = dict(params or {})
     late = None if "rows" in parameters(reads(name)) else params.pop("rows", None)

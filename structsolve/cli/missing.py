@@ -47,7 +47,7 @@ def filled(path: str, X: Any, values: list[float] | None) -> Any:
         For messages.
     X : matrix, or list of them
     values : list of float, optional
-        As of :func:`fill_values`.
+        See :func:`fill_values`.
 
     Returns
     -------

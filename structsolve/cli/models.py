@@ -175,7 +175,7 @@ def check_options(args: argparse.Namespace, brings: Sequence[str] = ()) -> None:
     Raises
     ------
     UsageError
-        Naming the options.
+        The message names the options.
     """
     if args.hierarchy is None and not brings_structure(args, brings):
         text = " is for hierarchies; give --hierarchy FILE with it"
@@ -258,7 +258,7 @@ def check_data_options(args: argparse.Namespace, format: str, chooses: Sequence[
     Raises
     ------
     UsageError
-        Naming the option.
+        The message names the option.
     """
     for name, (default, formats) in OF_FORMATS.items():
         if format not in formats:

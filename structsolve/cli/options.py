@@ -186,7 +186,7 @@ def check_outputs(data: str, **paths: str | None) -> None:
     Raises
     ------
     ValueError
-        Naming the folder, or both options.
+        The message names the folder, or both options.
     """
     check_folder(*paths.values())
     taken = {os.path.realpath(data): "the data"}

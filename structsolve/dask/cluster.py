@@ -96,7 +96,7 @@ def gathered(client: Any, futures: list[Any], what: str) -> list[Any]:
     Raises
     ------
     MemoryError
-        When several workers died of one task.
+        If several workers died of one task.
     """
     from distributed.scheduler import KilledWorker  # need not be installed
 

@@ -65,7 +65,7 @@ def aligned(X: Any, y: Any, sample_weight: Any = None) -> list[tuple[Any, Any, A
     Raises
     ------
     ValueError
-        When their numbers differ.
+        If their numbers differ.
     """
     whole = partitions(X, "X")
     parts: list[list[Any]] = [whole]
@@ -255,7 +255,7 @@ def learn(data: tuple[Any, Any, Any], number: int, settings: dict[str, Any]) -> 
     Raises
     ------
     ValueError
-        Naming the shard and the example.
+        The message names the shard and the example.
     """
     registry.adopt_plugins(settings["plugins"])
     X, y, weights = data
@@ -295,7 +295,7 @@ def union(facts: list[dict[str, Any]]) -> np.ndarray | None:
     Raises
     ------
     ValueError
-        When shards have features of different numbers, or labels that do not sort together.
+        If shards have features of different numbers, or labels that do not sort together.
     """
     for k, fact in enumerate(facts):
         if fact["n_features"] != facts[0]["n_features"]:
@@ -360,7 +360,7 @@ def build(
     Raises
     ------
     ValueError
-        Naming the shard and the example that does not fit the space.
+        The message names the shard and the example that does not fit the space.
     """
     registry.adopt_plugins(made["plugins"])
     X, y, weights = data

@@ -172,10 +172,10 @@ class DaskStructuredSVM(BaseEstimator):
         ImportError
             If dask is not installed.
         ValueError, TypeError
-            When a shard is wrong (named, with the example), workers lack a plugin, or there is no
+            If a shard is wrong (named, with the example), workers lack a plugin, or there is no
             client.
         MemoryError
-            When the shards do not fit the workers' memory.
+            If the shards do not fit the workers' memory.
         """
         plain = self._plain()
         plain._check_settings()

@@ -37,7 +37,7 @@ def differences(
     Parameters
     ----------
     here, there : dict
-        As of :func:`loaded`, of this process and of the worker.
+        Results of :func:`loaded` in this process and on the worker.
     carried : set of str
         Plugins of a script, which are sent along.
 
@@ -72,7 +72,7 @@ def check_workers(client: Any) -> None:
     Raises
     ------
     ValueError
-        Naming the worker and the plugin.
+        The message names the worker and the plugin.
     """
     here, carried = loaded(), {name for name, _ in registry.carried_plugins()}
     for address, there in sorted(client.run(loaded, on_error="return").items()):

@@ -19,7 +19,7 @@ class RemoteSurrogate:
     Parameters
     ----------
     affine, convex, exact : bool
-        As of :class:`structsolve.surrogates.base.Surrogate`.
+        See :class:`structsolve.surrogates.base.Surrogate`.
     """
 
     def __init__(self, affine: bool, convex: bool, exact: bool):

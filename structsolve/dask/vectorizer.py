@@ -36,7 +36,7 @@ def fit_vectorizer(
     TypeError
         For a vectorizer whose features have no names.
     ValueError
-        When no partition holds a sequence.
+        If no partition holds a sequence.
 
     Examples
     --------

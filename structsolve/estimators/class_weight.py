@@ -64,7 +64,7 @@ def class_weights(given: Any, space: Any, examples: Examples) -> np.ndarray:
     Raises
     ------
     ValueError
-        When labels are not one class per node, or a name is not a class.
+        If labels are not one class per node, or a name is not a class.
     """
     structure = space.structure
     if not isinstance(space, NodeSpace):
@@ -127,7 +127,7 @@ def weighed_leaves(given: Any, space: Any, examples: Examples) -> Examples:
     Raises
     ------
     ValueError
-        When labels are sets, or a name is not a leaf.
+        If labels are sets, or a name is not a leaf.
     """
     if given is None:
         return examples
@@ -203,7 +203,7 @@ def weighed_loss(given: Any, loss: Any, space: Any, examples: Examples) -> Any:
     Raises
     ------
     ValueError
-        When the loss is not a Hamming loss; see also :func:`class_weights`.
+        If the loss is not a Hamming loss; see also :func:`class_weights`.
     """
     if given is None:
         return loss

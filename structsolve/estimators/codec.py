@@ -75,7 +75,7 @@ def plain(value: Any, name: str) -> Any:
     Raises
     ------
     ValueError
-        When only pickle could save it.
+        If only pickle could save it.
     """
     if type(value) in _CONSTRAINTS.values():
         params = {k: plain(v, k) for k, v in value.get_params(False).items()}
@@ -133,7 +133,7 @@ def revive(value: Any, kind: str | None = None) -> Any:
     Raises
     ------
     ValueError
-        When no plugin has an object of a name, or it is of another kind.
+        If no plugin has an object of a name, or it is of another kind.
     """
     if isinstance(value, list):
         return [revive(v) for v in value]
@@ -223,7 +223,7 @@ def kernel_of(value: Any, given: Any) -> Any:
     Raises
     ------
     ValueError
-        When a function is missing, or differs from that of the file.
+        If a function is missing, or differs from that of the file.
     """
     named = value["__function__"] if isinstance(value, dict) else None
     if named is None and given is not None:
@@ -251,7 +251,7 @@ def check_arrays(arrays: dict[str, np.ndarray]) -> None:
     Raises
     ------
     ValueError
-        Naming the array.
+        The message names the array.
     """
     for name, array in arrays.items():
         for pattern, expected in ARRAY_TYPES:
@@ -318,7 +318,7 @@ def revive_params(
     Raises
     ------
     ValueError
-        When the estimator has no such parameter, no installed plugin provides a named object, or
+        If the estimator has no such parameter, no installed plugin provides a named object, or
         the kernel differs.
     """
     names = set(inspect.signature(estimator).parameters) - set(TRANSIENT)

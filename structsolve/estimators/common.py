@@ -231,7 +231,7 @@ def mean_score(loss: Loss, examples: Examples, labels: np.ndarray) -> float:
     Raises
     ------
     ValueError
-        When there are no labels, or the loss has no value for one of them.
+        If there are no labels, or the loss has no value for one of them.
     """
     lost, total = score_sums(loss, examples, labels)
     if not total > 0:
@@ -258,7 +258,7 @@ def score_sums(loss: Loss, examples: Examples, labels: np.ndarray) -> tuple[floa
     Raises
     ------
     ValueError
-        When there are no labels, or the loss has no value for one of them.
+        If there are no labels, or the loss has no value for one of them.
     """
     if examples.labels is None:
         raise ValueError("y is None: a score needs the true labels, in the same form as for fit")
@@ -304,7 +304,7 @@ def check_run_settings(estimator: Any) -> None:
     Raises
     ------
     ValueError, TypeError
-        Naming the argument.
+        The message names the argument.
     """
     verbose, checkpoint, callbacks = estimator.verbose, estimator.checkpoint, estimator.callbacks
     if not isinstance(verbose, (bool, np.bool_, int, np.integer)):
@@ -362,7 +362,7 @@ def refuse_forced(masks: dict[str, Any]) -> None:
     Raises
     ------
     ValueError
-        When one holds inf.
+        If one holds inf.
     """
     if any(np.isposinf(mask).any() for mask in masks.values()):
         raise ValueError(

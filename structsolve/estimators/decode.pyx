@@ -45,10 +45,10 @@ cdef class Room:
 
 
 cdef class Masks:
-    """Additive masks of scores (0 and -inf): the shared blocks', and the stacked node rows'.
+    """Additive masks of scores (0 and -inf) for the shared blocks and the stacked node rows.
 
-    inf in a node's row forces the part (for parts that are on or off): its score outweighs all
-    others of the example together.
+    An entry of inf in a node's row forces a part that is on or off: its score exceeds the sum of
+    all other scores of the example.
     """
 
     cdef double[::1] shared
@@ -68,7 +68,7 @@ cdef class Masks:
         self.shared = shared
 
     def check(self, LinearPotentials potentials not None):
-        """Refuse rows whose number differs from the number of nodes of the examples."""
+        """Check that there is one row per node of the examples."""
         shape = potentials.offsets[potentials.n], potentials.node_size
         if self.has_nodes and (self.nodes.shape[0], self.nodes.shape[1] <= shape[1]) != (
                 shape[0], True):
@@ -99,7 +99,7 @@ cdef class Masks:
 
 cdef PartLayout _bound(LinearPotentials potentials, Operator operator, const double[::1] w,
                        Masks mask=None):
-    """Return the operator's layout; refuse layouts of other examples and arrays of wrong sizes."""
+    """Check that an operator and arrays fit the examples; return the operator's layout."""
     cdef PartLayout layout = operator.layout
     if layout is None or layout.n != potentials.n or layout.max_theta > potentials.max_theta:
         raise ValueError(
@@ -115,7 +115,7 @@ cdef PartLayout _bound(LinearPotentials potentials, Operator operator, const dou
 
 def decode(LinearPotentials potentials not None, Oracle oracle not None,
            const double[::1] w not None, masks, n_jobs=1, bounds=None):
-    """Best label of every example, one after the other, and its score.
+    """Return the best label of every example, concatenated, and its score.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def decode(LinearPotentials potentials not None, Oracle oracle not None,
     cdef Masks mask = Masks(potentials.layout, masks) if masks else None
     cdef PartLayout layout = _bound(potentials, oracle, w, mask)
     cdef Py_ssize_t total = layout.label_offsets[layout.n]
-    labels = np.zeros(total + 1, dtype=np.int32)  # the last examples may be empty
+    labels = np.zeros(total + 1, dtype=np.int32)  # spare entry: the last examples may be empty
     scores = np.empty(layout.n)
     if np.shape(bounds) not in ((), (layout.n,)):
         raise ValueError(f"bounds: found shape {np.shape(bounds)}, expected ({layout.n},)")
@@ -162,19 +162,19 @@ def decode(LinearPotentials potentials not None, Oracle oracle not None,
 
 def decode_kbest(LinearPotentials potentials not None, KBest kbest not None,
                  const double[::1] w not None, masks, Py_ssize_t k, n_jobs=1):
-    """The k best labels of every example, best first.
+    """Return the k best labels of every example, best first.
 
     Parameters
     ----------
     potentials, w, masks, n_jobs
-        As of :func:`decode`.
+        See :func:`decode`.
     kbest : KBest
         Bound to the same examples.
     k : int
 
     Returns
     -------
-    labels : list of ndarray of int32 of shape (how many there are, size of the label)
+    labels : list of ndarray of int32 of shape (count, size of the label)
     scores : list of ndarray
     """
     cdef Masks mask = Masks(potentials.layout, masks) if masks else None
@@ -206,16 +206,16 @@ def decode_kbest(LinearPotentials potentials not None, KBest kbest not None,
 
 def draw(LinearPotentials potentials not None, Projection projection not None,
          const double[::1] w not None, Py_ssize_t n, double scale, seed, n_jobs=1):
-    """Labels of every example from ``p(y) ~ exp(scale <theta, mu(y)>)``.
+    """Draw labels of every example from ``p(y) ~ exp(scale <theta, mu(y)>)``.
 
     Every example has its own random numbers, so they do not depend on ``n_jobs``.
 
     Parameters
     ----------
     potentials, w, n_jobs
-        As of :func:`decode`.
+        See :func:`decode`.
     projection : Projection
-        One that has samples.
+        Must have samples.
     n : int
         Labels per example.
     scale : float
@@ -254,18 +254,18 @@ def draw(LinearPotentials potentials not None, Projection projection not None,
 def node_rows(LinearPotentials potentials not None, Operator operator not None,
               const double[::1] w not None, masks, double scale=1.0, n_jobs=1,
               Py_ssize_t state_rows=0):
-    """Node rows of an operator's result: max-marginals, or marginals of a projection.
+    """Return node rows of an operator's result: max-marginals, or marginals of a projection.
 
     Parameters
     ----------
     potentials, w, masks, n_jobs
-        As of :func:`decode`.
+        See :func:`decode`.
     operator : MaxMarginals or Projection
     scale : float, optional
         Factor of all scores.
     state_rows : int, optional
-        If given, return the rows of this many probabilities per node with which the projection's
-        states begin, not the marginals of the node block.
+        If given, return the first rows of the projection's states, with this many probabilities
+        per node, instead of the marginals of the node block.
 
     Returns
     -------
@@ -329,7 +329,7 @@ def node_rows(LinearPotentials potentials not None, Operator operator not None,
 
 
 cdef class Batches(Oracle):
-    """Replaces a :class:`ProgramOracle`: gathers examples, decodes those of one key together.
+    """Stand-in for a :class:`ProgramOracle` that decodes examples of one key together.
 
     Batches depend only on the order of the examples, not on the threads.
 
@@ -339,7 +339,7 @@ cdef class Batches(Oracle):
     run : callable
         ``run(function, batches)``: the built-in ``map``, or a pool's.
     wave : int
-        Batches that are gathered before they are run.
+        Number of batches to gather before they are run.
     """
 
     cdef ProgramOracle oracle
@@ -357,7 +357,7 @@ cdef class Batches(Oracle):
         with gil:
             decoder = self.oracle.decoder
             key = decoder.polytopes.key(i)
-            # Size of a batch, and the examples that wait.
+            # Size of a batch, and the waiting examples.
             if key not in self.waiting:
                 self.waiting[key] = decoder.copies(i), []
             copies, entries = self.waiting[key]
@@ -399,31 +399,31 @@ cdef class Batches(Oracle):
 
 def decode_in_batches(LinearPotentials potentials not None, ProgramOracle oracle not None, w, masks,
                       n_jobs=1):
-    """Best label of every example as :func:`decode` gives it, many at once.
+    """Return the best label of every example like :func:`decode`, many at once.
 
     Parameters
     ----------
     potentials, w, masks
-        As of :func:`decode`.
+        See :func:`decode`.
     oracle : ProgramOracle
-        One that solves several programs together.
+        Must solve several programs together.
     n_jobs : int, optional
-        Threads that programs are shared among.
+        Threads that share the programs.
 
     Returns
     -------
     labels : ndarray of int32
     scores : ndarray of shape (n,)
-        -inf where no label is allowed.
+        -inf if no label is allowed.
 
     Raises
     ------
     ValueError
-        Naming the first example whose labels are all forbidden, or whose program fails.
+        If all labels of an example are forbidden, or its program fails; names the first example.
     """
     cdef PartLayout layout = oracle.layout
     jobs = effective_jobs(n_jobs)
-    # Threads keep the programs that they have built.
+    # Each thread keeps the programs that it has built.
     with ThreadPoolExecutor(jobs) if jobs > 1 else nullcontext() as pool:
         batches = Batches(oracle, map if pool is None else pool.map, 4 * jobs)
         labels, scores = decode(potentials, batches, w, masks)

@@ -139,7 +139,7 @@ def packed_validation(space: Any, validation: Any) -> tuple[Examples, bool] | No
     Raises
     ------
     ValueError
-        When ``validation`` is no pair.
+        If ``validation`` is no pair.
     """
     if validation is None:
         return None
@@ -171,7 +171,7 @@ def hold_out(
     Raises
     ------
     ValueError
-        When no example would be left.
+        If no example would be left.
     """
     n = X.shape[0] if hasattr(X, "shape") else len(X)
     size = max(1, round(fraction * n))

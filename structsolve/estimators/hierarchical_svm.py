@@ -80,7 +80,7 @@ class HierarchicalSVM(SparseFitting):
         number of weights that training changes, ``coef_["node"]`` is a CSR matrix, and the model
         gives ``predict`` and ``score``.
     fit_intercept : bool, default=True
-        As of :class:`StructuredSVM`.
+        See :class:`StructuredSVM`.
     penalize_intercept : bool, default=True
         As there.
     scale_features : {False, True, "std", "max-abs"}, default=False

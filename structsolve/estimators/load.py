@@ -48,7 +48,7 @@ def load(path: str | os.PathLike[str], kernel: Any = None, mmap: bool = False) -
     Raises
     ------
     ValueError
-        When the file is truncated, damaged, of another program or a newer format, or needs a
+        If the file is truncated, damaged, of another program or a newer format, or needs a
         structure that no installed plugin provides.
 
     Examples

@@ -73,7 +73,7 @@ class PredictionMixin(DistributionMixin):
         Raises
         ------
         ValueError
-            When the oracle has no max-marginals.
+            If the oracle has no max-marginals.
         """
         layout, potentials, w = self._prepare(X)
         operator = self._power("max-marginals", layout)

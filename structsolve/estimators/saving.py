@@ -74,7 +74,7 @@ def describe(model: Any, left_out: Sequence[str]) -> tuple[dict[str, Any], dict[
     Raises
     ------
     ValueError
-        Naming a parameter that cannot be saved without pickle.
+        The message names a parameter that cannot be saved without pickle.
     """
     given = getattr(model, "saved_params", None) or partial(model.get_params, False)
     by_name = ("oracle", *(["kernel"] if callable(model.kernel) else []))

@@ -370,7 +370,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            When the model has no such vector: with a kernel, or with ``sparse=True``.
+            If the model has no such vector: with a kernel, or with ``sparse=True``.
 
         Examples
         --------
@@ -399,7 +399,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            Naming a parameter that only pickle could save.
+            The message names a parameter that only pickle could save.
         """
         self._require_fitted()
         saving.save(self, path)

@@ -34,7 +34,7 @@ def shuffled_folds(k: int, n: int, classes: Any, seed: int, groups: Any = None) 
     Raises
     ------
     ValueError
-        When there are more folds than examples, and for groups.
+        If there are more folds than examples, and for groups.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def given_folds(cv: Any, n: int, y: Any, groups: Any = None) -> Iterator[Rows]:
     Raises
     ------
     ValueError
-        Naming the fold and its fault.
+        The message names the fold and its fault.
 
     Examples
     --------

@@ -94,7 +94,7 @@ def hierarchical_scores(
     Raises
     ------
     ValueError
-        When there is not one column per node.
+        If there is not one column per node.
 
     Examples
     --------
@@ -159,7 +159,7 @@ class SetScorer:
         Raises
         ------
         ValueError
-            When labels are not sets, or have no hierarchy.
+            If labels are not sets, or have no hierarchy.
         """
         model, X = final_model(estimator, X)
         space: Any = getattr(model, "space_", None)

@@ -105,13 +105,13 @@ class PathMixin:
         Raises
         ------
         ValueError
-            When a setting is not allowed, or a fold has rows out of range or a score that is not
+            If a setting is not allowed, or a fold has rows out of range or a score that is not
             finite.
 
         Warns
         -----
         UserWarning
-            When the best alpha is the largest or the smallest of those tried.
+            If the best alpha is the largest or the smallest of those tried.
         """
         X, y = _indexed(X, "X"), _indexed(y, "y")
         given, plain = given_alphas(self.alphas), self._plain(1.0)

@@ -25,7 +25,7 @@ def flatten(Y: Any, offsets: np.ndarray) -> np.ndarray:
     Raises
     ------
     ValueError
-        When the number of sequences or the length of one differs from X, or labels are neither
+        If the number of sequences or the length of one differs from X, or labels are neither
         strings nor integers.
 
     Examples
@@ -74,7 +74,7 @@ def flatten_rows(Y: Any, n: int) -> np.ndarray:
     Raises
     ------
     ValueError
-        When y is no flat list of n classes.
+        If y is no flat list of n classes.
     """
     from sklearn.utils import column_or_1d  # heavy
     from sklearn.utils.multiclass import check_classification_targets  # heavy
@@ -216,7 +216,7 @@ def learn_classes(flat: np.ndarray, given: Any = None) -> np.ndarray:
     Raises
     ------
     ValueError
-        When there are no labels, or the given classes are no flat list, mix strings and numbers,
+        If there are no labels, or the given classes are no flat list, mix strings and numbers,
         or one repeats.
     """
     if given is None:
@@ -255,7 +255,7 @@ def encode(
     Raises
     ------
     ValueError
-        Naming the first example with a label that is not in ``classes``.
+        The message names the first example with a label that is not in ``classes``.
 
     Examples
     --------

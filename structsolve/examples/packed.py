@@ -24,7 +24,7 @@ class Examples:
         Features of all nodes: CSR if users gave sparse features or the space set ``compress=True``
         (:mod:`structsolve.examples.packing`), else dense.
     labels : ndarray of int32, or None
-        Encoded labels of all examples, one after the other; None at prediction.
+        Encoded labels of all examples, concatenated; None at prediction.
     label_offsets : ndarray of int64 of shape (n + 1,), optional
         First label of each example; by default ``offsets``.
     edge_offsets, edges : optional
@@ -88,7 +88,7 @@ class Examples:
         Raises
         ------
         ValueError
-            Naming the array, what it holds and what was expected.
+            The message names the array, what it holds and what was expected.
         """
         if arrays_fit(self, layout, columns, features):
             return
@@ -153,7 +153,7 @@ class Sequences:
     Raises
     ------
     ValueError
-        When a length is below 1 (or 0), or they do not sum to the rows of ``features``.
+        If a length is below 1 (or 0), or they do not sum to the rows of ``features``.
 
     Examples
     --------
@@ -212,7 +212,7 @@ def from_padded(X: Any, lengths: Any, empty: bool = False) -> Sequences:
     Raises
     ------
     ValueError
-        When X is not 3-D, or naming the example whose length is out of range.
+        If X is not 3-D, or naming the example whose length is out of range.
 
     Examples
     --------

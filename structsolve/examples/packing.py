@@ -105,9 +105,9 @@ def csr_from_arrays(arrays: dict[str, np.ndarray], prefix: str) -> Any:
     Raises
     ------
     KeyError
-        When an array is missing.
+        If an array is missing.
     ValueError
-        When the arrays do not fit together.
+        If the arrays do not fit together.
     """
     data, indices, indptr = (arrays[prefix + name] for name in _CSR)
     return csr_of(data, indices, indptr, arrays[f"{prefix}shape"], prefix.rstrip("_"))
@@ -162,7 +162,7 @@ def as_features(X: Any, what: str = "X") -> Any:
     Raises
     ------
     ValueError
-        When a sparse X holds complex numbers.
+        If a sparse X holds complex numbers.
     """
     return _as_floats(as_csr(X, what) if is_sparse(X) else X, what)
 
@@ -343,7 +343,7 @@ def stack_rows(
     Raises
     ------
     ValueError
-        Naming an example that is empty or has another number of columns.
+        The message names an example that is empty or has another number of columns.
     """
     if isinstance(X, Sequences):
         matrix = as_features(
@@ -421,7 +421,7 @@ def single_rows(
     Raises
     ------
     ValueError
-        When X is empty, not numeric, or has another number of dimensions or columns.
+        If X is empty, not numeric, or has another number of dimensions or columns.
     """
     if not is_sparse(X):
         if hasattr(X, "iloc"):
@@ -461,7 +461,7 @@ def check_weights(sample_weight: Any, n: int) -> np.ndarray:
     Raises
     ------
     ValueError
-        When the shape differs, one is negative or not finite (naming the example), or all are zero.
+        If the shape differs, one is negative or not finite (naming the example), or all are zero.
     """
     if sample_weight is None:
         return np.ones(n)
@@ -501,7 +501,7 @@ def size_offsets(sizes: Any, what: str = "sizes", least: int = 1) -> np.ndarray:
     Raises
     ------
     ValueError
-        Naming the example.
+        The message names the example.
 
     Examples
     --------
@@ -539,7 +539,7 @@ def size_pairs(sizes: Any, what: str) -> np.ndarray:
     Raises
     ------
     ValueError
-        Naming the example.
+        The message names the example.
     """
     given = np.asarray(sizes)
     if given.ndim != 2 or given.shape[1] != 2 or given.dtype.kind not in "iu":

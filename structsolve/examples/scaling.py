@@ -105,7 +105,7 @@ def scale_columns(examples: Examples, layout: Any, name: str, kind: bool | str) 
     Raises
     ------
     ValueError
-        When nodes have no features, or naming the example of a feature that is not finite.
+        If nodes have no features, or naming the example of a feature that is not finite.
     """
     from sklearn.preprocessing import MaxAbsScaler, StandardScaler  # heavy
 

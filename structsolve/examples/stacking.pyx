@@ -46,7 +46,7 @@ def stack_csr(list rows not None):
     Raises
     ------
     ValueError
-        When the arrays of a matrix do not fit together.
+        If the arrays of a matrix do not fit together.
     """
     cdef Py_ssize_t i, n_rows = 0, total = 0, n = len(rows)
     cdef list kept = [None] * n
@@ -71,7 +71,7 @@ def stack_csr(list rows not None):
             size = (<const int32_t*>indptr.data)[indptr.shape[0] - 1]
         else:
             size = (<const int64_t*>indptr.data)[indptr.shape[0] - 1]
-        # The arrays may be longer than the last pointer.
+        # The arrays may be longer than the last pointer says.
         if not 0 <= size <= min(indices.shape[0], data.shape[0]):
             raise ValueError(
                 f"matrix {i}: indptr ends at {size}, with {indices.shape[0]} indices and "
@@ -131,17 +131,17 @@ cdef int64_t _append(Py_ssize_t rows, const integer* indptr, const integer* indi
 
 
 def stack_dense(list rows not None, Py_ssize_t n_columns, Py_ssize_t min_rows, double density):
-    """Stack copies of dense matrices; None for unusual matrices.
+    """Stack copies of dense matrices; return None for unusual matrices.
 
     Parameters
     ----------
     rows : list of 2-D arrays of float32 or of float64
     n_columns : int
-        Columns expected; -1: those of the first matrix.
+        Expected number of columns; -1: that of the first matrix.
     min_rows : int
-        Fewest rows a matrix may have.
+        Minimum number of rows of a matrix.
     density : float
-        As for :func:`dense_to_csr`, which takes matrices with fewer non-zeros.
+        See :func:`dense_to_csr`, which handles matrices with fewer non-zeros.
 
     Returns
     -------
@@ -187,9 +187,9 @@ def stack_dense(list rows not None, Py_ssize_t n_columns, Py_ssize_t min_rows, d
 
 
 cdef bint _is_dense(list rows, int kind, Py_ssize_t n_columns, Py_ssize_t size, double density):
-    """Whether the first few values have more non-zeros than ``density`` allows.
+    """Return whether the first few values have more non-zeros than ``density`` allows.
 
-    The rows have been checked: contiguous, of one kind, with ``n_columns``.
+    The rows are checked already: contiguous, of one type, with ``n_columns``.
     """
     cdef Py_ssize_t i, v, seen = 0, nnz = 0
     cdef cnp.ndarray x
@@ -222,7 +222,7 @@ def dense_to_csr(list rows not None, double density):
         Other arrays, or arrays of several types, give None.
     density : float
         Largest share of values that may differ from zero.  The first few thousand values decide:
-        matrices that start with too many non-zeros are skipped.
+        if they have too many non-zeros, the result is None.
 
     Returns
     -------
@@ -251,7 +251,7 @@ def dense_to_csr(list rows not None, double density):
     limit = <Py_ssize_t>(density * size)
     if size == 0 or limit > 0x7fffffff or _is_dense(rows, kind, n_columns, size, density):
         return None
-    # One more than the limit: a value is written before it is compared with zero.
+    # One extra: a value is written before it is compared with zero.
     data = np.empty(limit + 1, dtype=np.float64 if kind == cnp.NPY_DOUBLE else np.float32)
     indices, indptr = np.empty(limit + 1, np.int32), np.zeros(n_rows + 1, np.int32)
     cdef char* values = <char*>cnp.PyArray_DATA(data)
@@ -277,10 +277,10 @@ def dense_to_csr(list rows not None, double density):
 
 cdef Py_ssize_t _compress(Py_ssize_t n, const real* x, Py_ssize_t nnz, Py_ssize_t limit,
                           real* values, int32_t* columns) noexcept:
-    """Append the non-zeros of a row; return the new number of values, -1 beyond the limit."""
+    """Append the non-zeros of a row; return the new number of values, or -1 above the limit."""
     cdef Py_ssize_t j
     if nnz + n <= limit:
-        for j in range(n):      # no branch: zeros are unpredictable
+        for j in range(n):      # branch-free, because zeros are unpredictable
             values[nnz] = x[j]
             columns[nnz] = <int32_t>j
             nnz += x[j] != 0
@@ -313,9 +313,9 @@ def pieces(cnp.ndarray flat not None, offsets):
     Raises
     ------
     TypeError
-        When ``flat`` is no plain ndarray with rows.
+        If ``flat`` is not a plain ndarray of at least one dimension.
     ValueError
-        When offsets decrease or lie outside of the rows.
+        If offsets decrease or lie outside of the rows.
 
     Examples
     --------
@@ -352,14 +352,14 @@ def pieces(cnp.ndarray flat not None, offsets):
 
 
 def arrays_fit(examples, layout, bint columns, bint features):
-    """Whether packed arrays fit each other and the layout, by a fast check.
+    """Return whether packed arrays fit each other and the layout, by a fast check.
 
     Parameters
     ----------
     examples : Examples
     layout : WeightLayout
     columns, features : bool
-        As for :meth:`Examples.check`, which names the fault.
+        See :meth:`Examples.check`, which names the fault.
 
     Returns
     -------
@@ -410,7 +410,7 @@ def arrays_fit(examples, layout, bint columns, bint features):
 
 
 cdef int64_t _end(object offsets, Py_ssize_t size):
-    """The last of ``size`` offsets that rise from 0; -1 if they are no such array."""
+    """Return the last of ``size`` offsets that rise from 0, or -1 for any other array."""
     cdef Py_ssize_t i
     cdef cnp.ndarray array
     cdef const int64_t* starts
@@ -430,7 +430,7 @@ cdef int64_t _end(object offsets, Py_ssize_t size):
 
 
 cdef bint _has_shape(object X, int64_t n_rows, Py_ssize_t n_columns):
-    """Whether X has two axes, and these numbers of rows and columns; -1: any."""
+    """Return whether X has two axes, with these numbers of rows and columns; -1: any."""
     shape = getattr(X, "shape", None)
     if type(shape) is not tuple or len(shape) != 2 or shape[0] != n_rows:
         return False

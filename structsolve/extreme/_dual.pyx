@@ -1,10 +1,10 @@
 """Dual coordinate ascent over cached rivals: dual variables, and the passes.
 
-Everything is in units of the regularisation constant: the problem is ``1/2 ||W||^2 +
-sum_i c_i H_i(W)`` with ``c_i = s_i / alpha``.  Example i has a dual variable ``b_ij >= 0`` for each
-cached rival j, the truth has the rest of c_i, and ``w_y = w_y + sum_j b_ij x_i``, ``w_j = w_j -
-b_ij x_i``.  The block step of an example is a projection of k + 1 numbers, because the classes of
-an example share its features (Crammer, Singer 2001; Keerthi et al. 2008).
+The objective is divided by alpha: ``1/2 ||W||^2 + sum_i c_i H_i(W)`` with ``c_i = s_i / alpha``.
+Example i has a dual variable ``b_ij >= 0`` for each cached rival j, and the truth has the rest of
+c_i.  The weights are sums over examples: ``sum_j b_ij x_i`` is added to ``w_y``, and ``b_ij x_i``
+is subtracted from ``w_j``.  The block step of an example is a projection of k + 1 numbers, because
+the classes of an example share its features (Crammer, Singer 2001; Keerthi et al. 2008).
 """
 
 import numpy as np
@@ -19,8 +19,8 @@ from ..utils.arrays import check_numbers, check_offsets
 from ._block_steps import KINDS
 
 cdef enum:
-    MOST = 256          # rivals of an example
-    AHEAD = 4           # features whose weights are fetched ahead of their use
+    MOST = 256          # maximum number of rivals of an example
+    AHEAD = 4           # number of features ahead whose weights are prefetched
 
 MOST_RIVALS = MOST
 
@@ -34,7 +34,7 @@ cdef class DualAscent:
     Parameters
     ----------
     table : WeightTable
-        The weights; zero at first.
+        The weights, initially zero.
     indptr, indices, data : ndarray
         Rows of features (CSR, float32).
     y : ndarray of int32
@@ -44,12 +44,12 @@ cdef class DualAscent:
     kind : str
         A key of ``KINDS``.
     most : int
-        Rivals that an example keeps at most; up to ``MOST_RIVALS``.
+        Maximum number of cached rivals of an example, at most ``MOST_RIVALS``.
 
     Raises
     ------
     ValueError
-        When sizes do not fit, or a number is out of range.
+        If sizes do not match, or a number is out of range.
     """
 
     cdef readonly WeightTable table
@@ -89,7 +89,7 @@ cdef class DualAscent:
                 f"indptr, y and shares have {len(indptr)}, {len(y)} and {len(shares)} entries, "
                 "expected those of the same examples"
             )
-        # What lies behind the last row is not read.
+        # Entries after the last row are not read.
         k = indptr[len(y)]
         check_offsets(indptr, k, 0, "indptr")
         if k > len(indices) or k > len(data):
@@ -140,10 +140,10 @@ cdef class DualAscent:
         Raises
         ------
         ValueError
-            When they do not fit the examples.
+            If they do not fit the examples.
         """
         self.check_made()
-        cdef const int32_t[::1] classes = rivals        # these three refuse other types
+        cdef const int32_t[::1] classes = rivals        # these three views check the types
         cdef const float[::1] values = variables
         cdef const int64_t[::1] offsets = starts
         sizes = np.diff(starts)
@@ -158,14 +158,14 @@ cdef class DualAscent:
             raise ValueError("variables: found a negative number or NaN")
         self.starts, self.rivals, self.variables = starts, rivals, variables
         self.starts_view = starts
-        # A view needs an element to point to.
+        # A view needs at least one element.
         self.rivals_view = rivals if len(rivals) else np.zeros(1, np.int32)
         self.variables_view = variables if len(variables) else np.zeros(1, np.float32)
         self.idle[:] = 0
         self.wait[:] = 0
 
     def renew(self, const int32_t[:, ::1] ids not None, const signed char[:, ::1] wanted not None):
-        """Forget rivals without dual variables; add the wanted ones, as far as there is room."""
+        """Drop rivals whose dual variable is zero; add wanted ones while there is room."""
         cdef Py_ssize_t i, j, k
         cdef int64_t total = 0
         self.check_made()
@@ -225,9 +225,9 @@ cdef class DualAscent:
 
     def run(self, const int64_t[::1] order not None, Py_ssize_t first, Py_ssize_t last,
             double still):
-        """Visit the examples order[first .. last - 1]; return how many moved.
+        """Visit the examples order[first .. last - 1]; return the number of updated examples.
 
-        Those whose shares and scores would change by no more than `still` do not.
+        Examples whose shares and scores would change by at most `still` are not updated.
         """
         cdef Py_ssize_t t, moved = 0
         cdef int64_t i
@@ -294,13 +294,13 @@ cdef class DualAscent:
             m[j + 1] = b[j] / c
             m[0] -= m[j + 1]
         if m[0] < 0 and self.kind != SQUARED_HINGE:
-            m[0] = 0        # by rounding
+            m[0] = 0        # negative by rounding
         block_step(self.kind, n, theta, m, kappa, p, q)
         for j in range(n):
             p[j] = <double><float>(c * m[j + 1]) - b[j]
             largest = fabs(p[j]) if fabs(p[j]) > largest else largest
             up += p[j]
-        # Both in shares of c_i, which is large where alpha is small, and in scores.
+        # Relative to c_i, which is large if alpha is small, and in units of scores.
         if largest == 0 or (largest <= still * c and largest * self.norms[i] <= still):
             return False
         for j in range(n):
@@ -312,7 +312,7 @@ cdef class DualAscent:
             for j in range(n):
                 missing = missing or (places[j + 1] == NULL and p[j] != 0)
             if missing:
-                # What is added may move the others.
+                # Adding a weight may move others in memory, so the stored places are not used.
                 add(row, self.y[i], <float>(up * v[k]), self.table.n_classes)
                 for j in range(n):
                     if p[j] != 0:
@@ -343,7 +343,7 @@ cdef class DualAscent:
                                 self.table.n_classes)
 
     def terms(self):
-        """Return the sum of c_i G_i at the dual variables."""
+        """Return the sum of c_i G_i at the current dual variables."""
         cdef Py_ssize_t i, j, n
         cdef double total = 0, c
         self.check_made()
@@ -374,12 +374,14 @@ cdef class DualAscent:
         ids, scores : ndarray of shape (n, k)
             Rivals, best first, -1 for none, and their scores.
         slack : ndarray of shape (n,)
-            A class scores at most so much more than its score here; one that is not here, than the
-            last score here.
+            The exact score of a class in ids is at most its score here plus slack; that of any
+            other class is at most the last score here plus slack.
         of_best : bool
-            The scores are exact instead, and no class scores more than the best one plus slack.
+            If True, the scores are exact instead, and no class exceeds the best one by more than
+            slack.
         known, upper : ndarray of shape (n,)
-            Overwritten with H on these rivals, with exact scores, and an upper bound of H.
+            Overwritten with H on these rivals, computed from exact scores, and with an upper bound
+            of H.
         wanted : ndarray of int8 of shape (n, k)
             Overwritten; marks the rivals that would gain a dual variable.
         """
@@ -400,7 +402,7 @@ cdef class DualAscent:
                 self.scores_of(i, 1, &self.y[i], &own)
                 extra = 0 if of_best else slack[i]
                 n = 0
-                # Below the truth by 1 or more, a class has no part in H, but for the softmax.
+                # A class 1 or more below the truth does not contribute to H, except in the softmax.
                 while n < k and ids[i, n] >= 0 and (
                         self.kind == CRF or 1 + scores[i, n] + extra - own > 0):
                     n += 1
@@ -420,7 +422,7 @@ cdef class DualAscent:
 
     cdef void scores_of(self, Py_ssize_t i, Py_ssize_t n, const int32_t* classes,
                         double* out) noexcept nogil:
-        """Scores of classes for example i."""
+        """Compute the scores of classes for example i."""
         cdef Py_ssize_t j
         cdef int64_t k
         cdef const float* place

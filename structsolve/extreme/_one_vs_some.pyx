@@ -1,14 +1,15 @@
-"""One machine per class on its few rows: cache-friendly dual coordinate descent.
+"""One binary classifier per class, trained on few rows by cache-friendly dual coordinate descent.
 
-The machine of class c is, over its pairs t (an example, and the sign that tells whether it is of
-class c), ``min 1/2 (||w - centre||^2 + b^2) + sum_t cost_t loss(sign_t (w . x_t + bias b +
-offset_t))`` with the squared hinge ``max(0, 1 - m)^2`` or the logistic loss ``log(1 + exp(-m))``.  Hsieh et al., A
-dual coordinate descent method for large-scale linear SVM, ICML 2008, algorithm 3; Yu et al., Dual
-coordinate descent for logistic regression, Machine Learning 2011, with the dual variable as
-``cost / (1 + exp(-t))``.
+A pair t is an example with a sign: 1 if the example belongs to class c, else -1.  The classifier
+of class c minimises, over its pairs, ``1/2 (||w - centre||^2 + b^2) + sum_t cost_t
+loss(sign_t (w . x_t + bias b + offset_t))``, where the loss is the squared hinge
+``max(0, 1 - m)^2`` or the logistic loss ``log(1 + exp(-m))``.  References: Hsieh et al., A dual
+coordinate descent method for large-scale linear SVM, ICML 2008, algorithm 3; Yu et al., Dual
+coordinate descent for logistic regression, Machine Learning 2011.  For the logistic loss, the
+dual variable is written as ``cost / (1 + exp(-t))``.
 
-The features of a class's rows are numbered anew, so that its weights and rows stay in the cache
-while they are read again and again.  The order of visits depends on the seed and the class alone.
+The features of a class's rows are renumbered, so that its weights and rows stay in the cache
+during all passes.  The order of visits depends on the seed and the class only.
 """
 
 import numpy as np
@@ -24,14 +25,14 @@ cdef extern from "structsolve/simd/prefetch.h" nogil:
     void SS_PREFETCH(const void* address)
 
 cdef enum:
-    AHEAD = 2       # pairs whose rows are fetched before it is their turn
-    LINE = 16       # numbers of 4 bytes in a line of the cache
+    AHEAD = 2       # number of pairs ahead whose rows are prefetched
+    LINE = 16       # numbers of 4 bytes in a cache line
 
 LOSSES = ("squared-hinge", "logistic")
 
 
 cdef inline uint64_t mixed(uint64_t key) noexcept nogil:
-    """SplitMix64's last step: neighbouring keys give unrelated numbers."""
+    """Final mix of SplitMix64: neighbouring keys give unrelated numbers."""
     key = (key ^ (key >> 30)) * <uint64_t>0xBF58476D1CE4E5B9
     key = (key ^ (key >> 27)) * <uint64_t>0x94D049BB133111EB
     return key ^ (key >> 31)
@@ -55,7 +56,7 @@ cdef inline void shuffle(int32_t* order, int64_t n, uint64_t* state) noexcept no
 cdef inline double product(
     const int32_t* index, const float* value, int64_t n, const double* w
 ) noexcept nogil:
-    """Row times weights; four sums, which need not wait for each other."""
+    """Return the product of a row and the weights, in four independent sums for speed."""
     cdef double a = 0, b = 0, c = 0, d = 0
     cdef int64_t k = 0
     while k + 4 <= n:
@@ -88,10 +89,10 @@ cdef inline double sigmoid(double t) noexcept nogil:
 
 
 cdef double log_odds(double start, double slope, double target) noexcept nogil:
-    """The t with ``t + slope sigmoid(t) = target``, to a hundredth of what `start` is off by.
+    """Solve ``t + slope sigmoid(t) = target`` for t, to a hundredth of the residual at `start`.
 
-    Newton's method between bounds that enclose the answer: the left side grows by 1 at least and
-    ``1 + slope / 4`` at most.
+    Newton's method, safeguarded by bisection: the derivative of the left side lies between 1 and
+    ``1 + slope / 4``.
     """
     cdef double low = target - slope, high = target, t = start, part, rest, goal = -1
     cdef int trial
@@ -124,10 +125,10 @@ cdef class Space:
         Number of non-zeros and of rows of the largest class.
     """
 
-    # Number of a feature within the class, or -1; the features by number; their weights.
+    # The class's own number of each feature, or -1; the features by this number; their weights.
     cdef int32_t[::1] number, feature
     cdef double[::1] w, centre
-    # Rows of the class by those numbers.
+    # Rows of the class, with its own feature numbers.
     cdef int32_t[::1] index
     cdef float[::1] value
     cdef int64_t[::1] begin
@@ -140,7 +141,7 @@ cdef class Space:
 
     def __init__(self, Py_ssize_t n_features, Py_ssize_t entries, Py_ssize_t pairs):
         self.number = np.full(n_features, -1, dtype=np.int32)
-        # One more: a feature is written first, and then kept where it is new.
+        # One extra: each feature is written first, and kept only if it is new.
         self.feature = np.empty(min(n_features, entries) + 1, dtype=np.int32)
         self.w = np.zeros(min(n_features, entries))
         self.centre = np.zeros(min(n_features, entries))
@@ -152,7 +153,7 @@ cdef class Space:
 
     @staticmethod
     def size(n_features, entries, pairs):
-        """Bytes that a space takes.
+        """Return the size of a space in bytes.
 
         Parameters
         ----------
@@ -166,7 +167,7 @@ cdef class Space:
 
 
 cdef class Machines:
-    """The pairs of all classes, and the settings of their machines.
+    """The pairs of all classes, and the settings of their classifiers.
 
     Parameters
     ----------
@@ -174,36 +175,36 @@ cdef class Machines:
         ``indices`` int32, ``indptr`` int64.
     y : ndarray of int32 of shape (n,)
     begin : ndarray of int64 of shape (C + 1,)
-        First pair of each class, and the end.
+        First pair of each class, and the total number of pairs.
     rows : ndarray of int32 of shape (pairs,)
-        Examples of the pairs.
+        The example of each pair.
     cost : ndarray of float32 of shape (pairs,)
         Positive.
     offset : ndarray of float32 of shape (pairs,), optional
         Added to the scores of the pairs.
     dual : ndarray of float32 of shape (pairs,)
-        Dual variables to start from, at least 0; overwritten with those of the end.
+        Initial dual variables, at least 0; overwritten with the final ones.
     centres : csr_matrix of float32 of shape (C, n_features), optional
-        A direction for each class; features that its rows lack are left out.
+        A direction for each class; features absent from its rows are ignored.
     loss : {"squared-hinge", "logistic"}
     bias : float
         Value of a constant feature; 0 for none.
     passes : int
-        Visits of a class's pairs at most.
+        Maximum number of passes over a class's pairs.
     accuracy : float
-        A machine is done when no pair's gradient is further from what is optimal, in units of
-        scores.
+        Training of a class stops when every pair's violation of optimality, in units of scores,
+        is at most this.
     seed : int
     prior : float, default=1
-        The regularisation draws the weights of each class to so many times its centre.
+        The regularisation draws the weights of each class to `prior` times its centre.
     later : ndarray of float32 of shape (C,), optional
-        So many times its centre is added to the weights of a class when its machine is solved:
-        before small ones are left out, and not in its primal and dual value.
+        After training of class c, ``later[c]`` times its centre is added to the weights, before
+        small weights are dropped.  The primal and dual value exclude it.
 
     Raises
     ------
     ValueError
-        When shapes do not fit, or rows or classes lie outside of X.
+        If shapes do not fit, or rows or classes lie outside of X.
     """
 
     cdef const int64_t[::1] indptr, begin
@@ -214,7 +215,7 @@ cdef class Machines:
     cdef const int64_t[::1] centre_start
     cdef const int32_t[::1] centre_feature
     cdef const float[::1] centre_value, later
-    cdef double[::1] square     # of the length of each row, with the bias
+    cdef double[::1] square     # squared norm of each row, with the bias
     cdef double bias, accuracy, prior
     cdef bint added
     cdef int64_t passes, n_features, n_classes
@@ -276,7 +277,7 @@ cdef class Machines:
                 self.square[i] = square
 
     def entries(self):
-        """Non-zeros in the rows of each class's pairs.
+        """Count the non-zeros in the rows of each class's pairs.
 
         Returns
         -------
@@ -294,7 +295,7 @@ cdef class Machines:
 
     def train(self, int64_t first, int64_t last, Space space not None, int64_t room, float keep,
               double share=1):
-        """Solve the machines of the classes first .. last - 1.
+        """Train the classes first .. last - 1.
 
         Parameters
         ----------
@@ -302,23 +303,23 @@ cdef class Machines:
         space : Space
             Large enough for each of them.
         room : int
-            Weights that these classes may have at most: the sum of their entries is enough.
+            Maximum number of weights of these classes; the sum of their entries is enough.
         keep : float
-            Weights of at most this size are left out.
+            Weights of at most this absolute value are dropped.
         share : float, default=1
             Factor of each intercept in the model.
 
         Returns
         -------
         sizes : ndarray of int64 of shape (last - first,)
-            Kept weights of each class.
+            Number of kept weights of each class.
         features : ndarray of int32
         weights : ndarray of float32
-            Class after class, in no order of features.
+            Grouped by class; features of a class are unordered.
         intercepts : ndarray of float32 of shape (last - first,)
         figures : ndarray of float64 of shape (last - first, 4)
-            Primal and dual value of the machine, how many visits it took, and the primal value of
-            what the model keeps of it.
+            Primal and dual value, number of visits, and the primal value with the kept weights
+            only.
 
         Raises
         ------
@@ -330,7 +331,7 @@ cdef class Machines:
             raise ValueError(f"first is {first}, last {last}: expected a range of {self.n_classes}")
         self.check_room(first, last, space, room)
         sizes, intercepts = np.zeros(last - first, np.int64), np.zeros(last - first, np.float32)
-        # One more: a class after the last weight has none.
+        # One extra: a class without weights may begin at the end.
         features, weights = np.empty(room + 1, np.int32), np.empty(room + 1, np.float32)
         figures = np.zeros((last - first, 4))
         cdef int64_t[::1] sizes_view = sizes
@@ -371,7 +372,7 @@ cdef class Machines:
         return 0
 
     cdef int64_t gather(self, int64_t c, Space space) noexcept nogil:
-        """Lay out the rows of a class by new numbers; return how many features they have."""
+        """Copy the rows of a class with renumbered features; return the number of features."""
         cdef int32_t* number = &space.number[0]
         cdef int32_t* feature = &space.feature[0]
         cdef int32_t* index = &space.index[0]
@@ -386,7 +387,7 @@ cdef class Machines:
             size = self.indptr[i + 1] - self.indptr[i]
             if size > 0:
                 memcpy(&space.value[place], &self.data[self.indptr[i]], size * sizeof(float))
-            # Without a branch: whether a feature is new is hard to foretell.
+            # Branch-free, because it is hard to predict whether a feature is new.
             for k in range(self.indptr[i], self.indptr[i + 1]):
                 f = indices[k]
                 own = number[f]
@@ -413,7 +414,7 @@ cdef class Machines:
         self, int64_t c, Space space, float keep, double share, int32_t* features, float* weights,
         float* intercept, double* figures,
     ) noexcept nogil:
-        """Solve one machine; return the number of weights that it keeps."""
+        """Train one class; return the number of kept weights."""
         cdef int64_t base = self.begin[c], m = self.begin[c + 1] - base, t, j, kept = 0
         cdef int64_t used = self.gather(c, space)
         cdef double* w = &space.w[0] if used else NULL
@@ -439,7 +440,7 @@ cdef class Machines:
             b = self.descend_logistic(c, space, w, index, value, b, figures)
         else:
             b = self.descend_hinge(c, space, w, index, value, b, figures)
-        # The objectives with the weights as they are, before small ones are left out.
+        # Primal and dual value, before small weights are dropped.
         primal = 0.5 * b * b
         dual = -primal
         for j in range(used):
@@ -557,7 +558,10 @@ cdef class Machines:
         self, int64_t c, Space space, double* w, const int32_t* index, const float* value,
         double b, double* figures,
     ) noexcept nogil:
-        """Logistic loss; pairs that are right to a tenth rest until the others are right."""
+        """Logistic loss; return the weight of the constant feature.
+
+        Pairs within a tenth of the accuracy are skipped until all others reach the accuracy.
+        """
         cdef int64_t base = self.begin[c], m = self.begin[c + 1] - base, active = m, u, turn
         cdef int64_t start, size
         cdef int32_t t
@@ -580,7 +584,7 @@ cdef class Machines:
                 if self.shifted:
                     margin += self.offset[base + t]
                 margin *= sign
-                # The slope of the probability is a quarter: four of it are one of the score.
+                # The sigmoid's slope is at most 1/4, so 4 converts probabilities to scores.
                 wrong = 4 * fabs(a[t] / cost - sigmoid(-margin))
                 worst = max(worst, wrong)
                 if wrong > 1e-12:
@@ -609,13 +613,13 @@ cdef class Machines:
 
 def pair_lists(const int32_t[::1] y not None, const int32_t[:, ::1] rivals not None,
                Py_ssize_t n_classes, const unsigned char[::1] wanted not None):
-    """Sort examples into the lists of their own and their rivals' classes.
+    """List for each class the examples that belong to it or have it as a rival.
 
     Parameters
     ----------
     y : ndarray of int32 of shape (n,)
     rivals : ndarray of int32 of shape (n, k)
-        Negative entries, an example's own class and repetitions are left out.
+        Negative entries, an example's own class and duplicates are ignored.
     n_classes : int
     wanted : ndarray of uint8 of shape (n,)
         Marks the examples to use.
@@ -629,7 +633,7 @@ def pair_lists(const int32_t[::1] y not None, const int32_t[:, ::1] rivals not N
     Raises
     ------
     ValueError
-        When a class is n_classes or more, or there are not as many rivals and wanted as y.
+        If a class is n_classes or more, or lengths differ.
     """
     cdef int64_t i, j, c, n = y.shape[0], k = rivals.shape[1]
     cdef bint counting
@@ -645,7 +649,7 @@ def pair_lists(const int32_t[::1] y not None, const int32_t[:, ::1] rivals not N
         raise ValueError(f"rivals has entries of {n_classes} or more")
     cdef int64_t[::1] begin_view = begin, last_view = last
     cdef int32_t[::1] rows_view = np.empty(0, np.int32)
-    # Counted first, then filled; `last` tells what is in a class's list already.
+    # Count first, then fill; `last` is the last example added to each class's list.
     for counting in (True, False):
         if not counting:
             np.cumsum(begin, out=begin)
@@ -671,12 +675,12 @@ def pair_lists(const int32_t[::1] y not None, const int32_t[:, ::1] rivals not N
 
 def scatter(const int32_t[::1] features not None, const int32_t[::1] values not None,
             int64_t[::1] place not None, int32_t[::1] out not None):
-    """Write ``out[place[f]] = value`` for entry after entry, and move the place of its feature on.
+    """Write ``out[place[f]] = value`` for each entry in order, and advance ``place[f]`` by one.
 
     Parameters
     ----------
     features, values : ndarray of int32 of shape (m,)
-        Values may be any numbers of 4 bytes, seen as int32.
+        Values may be any 4-byte numbers, viewed as int32.
     place : ndarray of int64 of shape (n_features,)
         Overwritten.
     out : ndarray of int32
@@ -684,7 +688,7 @@ def scatter(const int32_t[::1] features not None, const int32_t[::1] values not 
     Raises
     ------
     ValueError
-        When a feature or its place does not exist; entries before it are written.
+        If a feature or its place does not exist; the entries before it are written.
     """
     cdef int64_t j, m = features.shape[0]
     cdef int32_t f

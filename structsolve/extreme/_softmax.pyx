@@ -1,8 +1,8 @@
-"""Stochastic gradients of softmax regression over very many classes: the loop and its weights.
+"""Stochastic gradient descent for softmax regression with very many classes.
 
-A row's gradient is taken over the most frequent classes and one random block of the others.
-Frequent features have a weight for each class; the others a table, which gets a rounded gradient
-so that few classes enter it.
+A row's gradient is computed over the most frequent classes and one random block of the others.
+Frequent features store a weight for each class.  Other features store a hash table, and their
+gradients are rounded at random so that few classes enter it.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ from ..utils.arrays import check_numbers, check_offsets
 from .feature_lists import flat
 from .weight_table cimport Row, find, find_or_make, hashed
 
-# Rows become dense where they are so from the first.
+# So many classes that no table grows dense: only features listed in `dense` are.
 cdef int32_t TABLES = 2147483647
 
 
@@ -38,11 +38,11 @@ cdef extern from "structsolve/extreme/softmax_loops.h" nogil:
 
 cdef struct Gradient:
     # Gradient of one row of a batch, by the scores of its classes.
-    float* part         # of the head and the block, `width` entries; SS_LANES before it are lost
-    int32_t* ids        # the classes of the rounded gradient
+    float* part         # head and block, `width` entries; the SS_LANES before them are scratch
+    int32_t* ids        # classes of the rounded gradient
     float* rounded
     Py_ssize_t n_rounded
-    int32_t base, own   # first class of the block; the own class where it is in neither, or -1
+    int32_t base, own   # first class of the block; true class if outside of head and block, or -1
     float own_part, weight, loss
     int64_t row, read
 
@@ -50,7 +50,7 @@ cdef struct Gradient:
 cdef class SoftmaxWeights:
     """Weights of softmax regression, and their gradient steps.
 
-    Classes are numbered so that the ``head`` comes first and the others in blocks of ``block``.
+    Classes are numbered so that the ``head`` comes first, then blocks of ``block`` classes.
 
     Parameters
     ----------
@@ -58,15 +58,15 @@ cdef class SoftmaxWeights:
         Rows of features, CSR.
     labels : ndarray of int32 of shape (n,)
     weights : ndarray of float32 of shape (n,)
-        Of the examples, about 1.
+        Weight of each example, about 1.
     intercept : ndarray of float32 of shape (head + blocks * block,)
-        -inf for numbers that are no class.
+        -inf for unused numbers.
     head, block : int
-        ``block`` 0 where the head holds all classes.
+        ``block`` is 0 if the head holds all classes.
     dense : ndarray of bool of shape (n_features,)
-        Features that get a weight for each class.
+        Features that store a weight for each class.
     batch : int
-        Rows whose gradients are taken at the same weights.
+        Number of rows whose gradients are computed at the same weights.
     rounding : float
         In tables, gradient entries below it are rounded to it or 0 at random, with the same mean; 0
         disables rounding.
@@ -75,9 +75,9 @@ cdef class SoftmaxWeights:
     Raises
     ------
     ValueError
-        When sizes do not fit, or a number is out of range.
+        If sizes do not match, or a number is out of range.
     MemoryError
-        When the weights of dense features do not fit.
+        If there is no memory for the weights of dense features.
     """
 
     cdef readonly Py_ssize_t n_features, n_classes, head, block, blocks, width, batch
@@ -174,7 +174,7 @@ cdef class SoftmaxWeights:
 
     @property
     def nbytes(self):
-        """Bytes of the weights, free places of tables as well."""
+        """Size of the weights in bytes, with free places of tables."""
         cdef Py_ssize_t f, total = self.n_features * sizeof(Row)
         self.check_made()
         for f in range(self.n_features):
@@ -182,17 +182,17 @@ cdef class SoftmaxWeights:
         return total
 
     def begin(self):
-        """Reset the out-of-memory flag; call it before the threads of :meth:`steps`."""
+        """Reset the out-of-memory flag; call it before threads call :meth:`steps`."""
         self.failed = False
 
     def steps(self, const int64_t[::1] order not None, Py_ssize_t first, Py_ssize_t last,
               uint64_t pass_, rates, double alpha, double[::1] losses not None, int thread,
               int threads):
-        """Make steps on the rows ``order[first:last]``, as one of several threads.
+        """Take gradient steps on the rows ``order[first:last]``, as one of several threads.
 
-        All threads make the call with the same arguments but their own number.  Each row's
-        gradient is taken by one of them, each feature's weights are moved by one of them in the
-        order of the rows: the answer is the same for any number of threads.
+        All threads call it with the same arguments, except for their own number.  One thread
+        computes each row's gradient, and one thread updates each feature's weights, in the order of
+        the rows.  The answer is the same for any number of threads.
 
         Parameters
         ----------
@@ -200,19 +200,19 @@ cdef class SoftmaxWeights:
             Numbers of rows.
         first, last : int
         pass_ : int
-            Random draws depend on it, the row and the seed.
+            Number of the pass.  Random draws depend on it, the row and the seed.
         rates : tuple of two float
-            Of the steps on the first of all rows of `order` and after the last.
+            Step sizes at the first row of `order` and after the last.
         alpha : float
             Weights shrink by ``rate * alpha`` for each row.
         losses : ndarray of float64
-            Of all rows, as in `order`; those of this thread's are written.
+            Losses in the order of `order`; this thread writes those of its rows.
         thread, threads : int
 
         Returns
         -------
         int
-            Weights read by this thread.
+            Number of weights read by this thread.
         """
         cdef Py_ssize_t b, s, many, n = order.shape[0]
         rate_of_first, rate_after = rates
@@ -251,7 +251,7 @@ cdef class SoftmaxWeights:
         return read
 
     cdef void settle(self, int thread, int threads) noexcept nogil:
-        """Multiply the common factor into the weights."""
+        """Multiply the weights by the common factor, and reset it to 1."""
         cdef Py_ssize_t f, j
         cdef float factor = self.scale
         cdef Row* table
@@ -271,7 +271,7 @@ cdef class SoftmaxWeights:
         ss_wait(&self.barrier, threads)
 
     cdef void take(self, Gradient* taken, int64_t i, uint64_t seed) noexcept nogil:
-        """Take the gradient of a row by its scores."""
+        """Compute the gradient of a row with respect to its scores."""
         cdef Py_ssize_t k, j, width = self.width, head = self.head, block = self.block
         cdef int32_t y = self.labels[i], base = <int32_t>head
         cdef float* part = taken.part
@@ -285,11 +285,11 @@ cdef class SoftmaxWeights:
             more = logf(<float>self.blocks)
         taken.base = base
         for k in range(self.indptr[i], self.indptr[i + 1]):
-            if k + 3 < self.indptr[i + 1]:          # tables are scattered in memory
+            if k + 3 < self.indptr[i + 1]:          # prefetch: tables are scattered in memory
                 table = &self.tables[self.indices[k + 3]]
                 if table.dense != NULL:
                     ss_fetch(table.dense)
-                else:                               # all lines of the cache: not one after another
+                else:                               # all cache lines, so that misses overlap
                     j = 0
                     while j < table.capacity:
                         ss_fetch(table.slots + j)
@@ -316,7 +316,7 @@ cdef class SoftmaxWeights:
         elif base <= y < base + block:
             j = y - base + head
             part[j] -= more
-        else:                           # always counted, in the place behind the others
+        else:                           # always included, after the head and the block
             for k in range(self.indptr[i], self.indptr[i + 1]):
                 weight = find(&self.tables[self.indices[k]], y, hashed(y))
                 if weight != NULL:
@@ -331,8 +331,10 @@ cdef class SoftmaxWeights:
         taken.n_rounded = self.round(taken, j, seed)
 
     cdef Py_ssize_t round(self, Gradient* taken, Py_ssize_t own, uint64_t seed) noexcept nogil:
-        """Draw the gradient of tables: the own class, and few of the others by systematic
-        sampling, each with its expectation."""
+        """Draw the gradient for tables: the true class, and few others by systematic sampling.
+
+        Each entry has the same expectation as without rounding.
+        """
         cdef Py_ssize_t group, first, j, n = 0, width = self.width, head = self.head
         cdef float tau = self.rounding, passed = 0, step, part
         cdef float next = tau * ((ss_draw(seed, taken.row, 1) >> 40) * <float>(1.0 / 16777216.0))
@@ -366,7 +368,7 @@ cdef class SoftmaxWeights:
         return n
 
     cdef void move(self, Py_ssize_t many, double step, int thread, int threads) noexcept nogil:
-        """Move the weights of this thread's features by the gradients of a batch."""
+        """Update the weights of this thread's features with the gradients of a batch."""
         cdef Py_ssize_t s, k, j, head = self.head, block = self.block if self.blocks else 0
         cdef int32_t f
         cdef float a
@@ -399,15 +401,16 @@ cdef class SoftmaxWeights:
         Parameters
         ----------
         least : float
-            Negative for every weight that is kept, zeros as well.
+            Only weights of greater absolute value are returned; if negative, all stored weights
+            are, with zeros.
         scaled : bool, default=True
-            Whether the common factor `scale` is in them.
+            Whether to multiply the weights by the common factor `scale`.
 
         Returns
         -------
         indptr : ndarray of int64 of shape (n_features + 1,)
         classes : ndarray of int32
-            As numbered here, in no order.
+            Numbers of this object, unordered.
         weights : ndarray of float32
         """
         cdef Py_ssize_t f, j, size = 0

@@ -1,8 +1,8 @@
 """Scores of several rows at a time, one strip of classes after another.
 
-The scores of a strip stay in the fastest cache while all features of a row are added to them, and
-what the lists of frequent features hold for these classes in the next one from row to row.
-Each score is the same sum, in the same order, as when a row is scored alone.
+The scores of a strip stay in the first-level cache while all features of a row are added.  The
+weights of frequent features for these classes stay in the second-level cache from row to row.
+Each score is the same sum, in the same order, as if the row were scored alone.
 """
 
 import numpy as np
@@ -18,14 +18,14 @@ cdef extern from "structsolve/simd/prefetch.h" nogil:
     void SS_PREFETCH(const void* address)
 
 cdef enum:
-    STRIP = 8192        # classes of a strip
-    STEP = 8            # entries of a list that are read without a look at where the strip ends
-    AHEAD = 8           # features whose weights are fetched before it is their turn
-    LINES = 4           # of the cache: what is fetched of each
-    LINE = 64           # bytes
-    ROWS = 512          # rows at a time, at most
-    KEPT = 1 << 16      # classes kept for them, at most, but for one row's
-    CURSORS = 1 << 14   # features of them, at most, but for one row's
+    STRIP = 8192        # number of classes in a strip
+    STEP = 8            # entries of a list read between checks for the end of the strip
+    AHEAD = 8           # number of features ahead whose weights are prefetched
+    LINES = 4           # cache lines prefetched for each feature
+    LINE = 64           # bytes of a cache line
+    ROWS = 512          # maximum number of rows scored together
+    KEPT = 1 << 16      # maximum number of best classes kept for these rows (one row always fits)
+    CURSORS = 1 << 14   # maximum number of features of these rows (one row always fits)
 
 
 cdef inline void advance(Cursor* cursor, Py_ssize_t first, Py_ssize_t last,
@@ -60,16 +60,16 @@ cdef inline void advance(Cursor* cursor, Py_ssize_t first, Py_ssize_t last,
 
 
 cdef class Strips:
-    """Room for rows that are scored together; of one thread.
+    """Working memory of a thread for rows that are scored together.
 
     Parameters
     ----------
     k : int
-        Classes that are kept of each.
+        Number of best classes to keep for each row.
     longest : int
-        Most features of a row, or more.
+        Maximum number of features of a row.
     n_rows : int
-        Rows that are asked for in all.
+        Total number of rows.
     """
 
     def __init__(self, Py_ssize_t k, Py_ssize_t longest, Py_ssize_t n_rows):
@@ -100,7 +100,7 @@ cdef class Strips:
         cursor.classes, cursor.weights = own.classes, own.weights
         cursor.half, cursor.x = own.half, x
         cursor.left = 0 if own.classes == NULL else <int32_t>own.size
-        if own.size == 0:       # a list of nothing may have no classes either
+        if own.size == 0:       # classes may be NULL for an empty list, too
             cursor.next = INT32_MAX
         else:
             cursor.next = 0 if own.classes == NULL else own.classes[0]

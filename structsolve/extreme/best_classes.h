@@ -1,5 +1,5 @@
-/* Where the best of many scores are: loops without branches, so that most are passed over fast.
- * Comparisons alone, which every instruction set answers alike. */
+/* Search for the best of many scores: branch-free loops that skip most scores fast.  They only
+ * compare, so every instruction set gives the same result. */
 #ifndef STRUCTSOLVE_BEST_CLASSES_H
 #define STRUCTSOLVE_BEST_CLASSES_H
 
@@ -9,8 +9,8 @@
 #include "structsolve/simd/clones.h"
 
 enum {
-  SS_BLOCK = 64, /* scores that are looked at together for one above the worst kept */
-  SS_PART = 16   /* and, where a block has one, so many of it */
+  SS_BLOCK = 64, /* number of scores checked together for one above the worst kept */
+  SS_PART = 16   /* number of scores checked together inside a block that has one */
 };
 
 static inline int ss_any_above(const float *x, int n, float worst) {
@@ -19,7 +19,8 @@ static inline int ss_any_above(const float *x, int n, float worst) {
   return above;
 }
 
-/* The first of SS_PART entries, or fewer at the end, that may have one above `worst`; or last. */
+/* The start of the first SS_PART entries (fewer at the end) that may hold one above `worst`, or
+ * `last`. */
 SS_CLONES static ptrdiff_t ss_next_above(const float *x, ptrdiff_t first, ptrdiff_t last,
                                          float worst) {
   while (first + SS_BLOCK <= last && !ss_any_above(x + first, SS_BLOCK, worst)) first += SS_BLOCK;
@@ -27,8 +28,8 @@ SS_CLONES static ptrdiff_t ss_next_above(const float *x, ptrdiff_t first, ptrdif
   return first;
 }
 
-/* A number that at least k entries reach, k <= SS_BLOCK <= n, and seldom many more: the k-th of
- * the largest entries at each place of the blocks.  -inf where that is none; NaN is passed over. */
+/* A lower bound of the k-th largest entry, k <= SS_BLOCK <= n, usually a close one: the k-th
+ * largest of the maxima at each place of the blocks.  -inf if there is none; NaN is ignored. */
 SS_CLONES static float ss_reached(const float *x, ptrdiff_t n, int k) {
   float top[SS_BLOCK], kth = INFINITY;
   for (int j = 0; j < SS_BLOCK; j++) top[j] = -INFINITY;

@@ -1,4 +1,4 @@
-# The k best of many classes, in a heap with the worst at its root.  Ties go to the lowest class.
+# The k best of many classes, in a heap with the worst at its root.  Ties go to lower classes.
 # Not part of the C interface.
 from libc.math cimport INFINITY
 from libc.stdint cimport int32_t
@@ -22,7 +22,7 @@ cdef inline bint better(float score, int32_t c, float other, int32_t d) noexcept
 
 cdef inline void sink(float* best, int32_t* ids, Py_ssize_t size, Py_ssize_t j, float score,
                       int32_t c) noexcept nogil:
-    """Put an entry at or below place j of a heap."""
+    """Sift an entry down from place j of a heap."""
     cdef Py_ssize_t child = 2 * j + 1
     while child < size:
         if child + 1 < size and better(best[child], ids[child], best[child + 1], ids[child + 1]):
@@ -36,7 +36,7 @@ cdef inline void sink(float* best, int32_t* ids, Py_ssize_t size, Py_ssize_t j, 
 
 cdef inline Py_ssize_t offer(float* best, int32_t* ids, Py_ssize_t size, Py_ssize_t k,
                              float score, int32_t c) noexcept nogil:
-    """Keep a class if it is among the k best so far; return how many are kept."""
+    """Keep a class if it is among the k best so far; return the number of kept classes."""
     cdef Py_ssize_t j, up
     if size == k:
         if better(score, c, best[0], ids[0]):
@@ -56,13 +56,16 @@ cdef inline Py_ssize_t offer(float* best, int32_t* ids, Py_ssize_t size, Py_ssiz
 cdef inline Py_ssize_t offer_range(float* score, Py_ssize_t first, Py_ssize_t last,
                                    int32_t exclude, Py_ssize_t k, Py_ssize_t size, float* best,
                                    int32_t* ids) noexcept nogil:
-    """Offer the classes first .. last - 1, above those kept; the score of `exclude` is lost."""
+    """Offer the classes first .. last - 1, whose numbers exceed those of all kept classes.
+
+    The score of `exclude` is overwritten.
+    """
     cdef float worst = -INFINITY
     cdef Py_ssize_t c = first, end
     if first <= exclude < last:
         score[exclude] = -INFINITY
     if size == 0 and 2 * k <= SS_BLOCK and last - first >= 4 * SS_BLOCK:
-        # Most classes are never kept then, not even for a while.
+        # A first bound on the k-th best score, so that most classes never enter the heap.
         worst = nextafterf(ss_reached(score + first, last - first, <int>k), -INFINITY)
     if worst == -INFINITY:
         while c < last and size < k:
@@ -72,7 +75,7 @@ cdef inline Py_ssize_t offer_range(float* score, Py_ssize_t first, Py_ssize_t la
         if size < k:
             return size
         worst = best[0]
-    # A class that comes later wins no tie, so that those behind the worst one are passed over.
+    # Later classes lose ties, so only scores above the worst kept one matter.
     while True:
         c = ss_next_above(score, c, last, worst)
         if c >= last:
@@ -88,7 +91,7 @@ cdef inline Py_ssize_t offer_range(float* score, Py_ssize_t first, Py_ssize_t la
 
 cdef inline Py_ssize_t sorted_heap(float* best, int32_t* ids, Py_ssize_t size, float* scores,
                                    int32_t* classes) noexcept nogil:
-    """Empty a heap, the worst first, into arrays that are not the heap's."""
+    """Move the entries of a heap to other arrays, best first; return their number."""
     cdef Py_ssize_t left = size
     while left > 0:
         left -= 1

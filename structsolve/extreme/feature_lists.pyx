@@ -16,11 +16,11 @@ from .best_classes cimport better, offer, offer_range, sorted_heap
 from .list_loops cimport FeatureList, add_chosen, add_list
 
 cdef enum:
-    SPARSE = 64     # one weight of so many classes is worth a list of the classes that have one
-    ENOUGH = 4      # weights of a row, by class, from which a scan that may end early is worth it
-    SPARE = 16      # candidates beside the k best
-    LOOK_UP = 16    # weights that are read in the time that one is looked up
-    TRIES = 4       # times that candidates are scored
+    SPARSE = 64     # a row with less than 1 weight per SPARSE classes uses the touched classes only
+    ENOUGH = 4      # minimum number of a row's weights per class for a scan that may end early
+    SPARE = 16      # number of candidates besides the k best
+    LOOK_UP = 16    # cost of looking up one weight, in weights read in sequence
+    TRIES = 4       # maximum number of times that candidates are scored
 
 
 # Half of the distance from 1 to the next float32.
@@ -29,7 +29,7 @@ cdef double UNIT = 5.9604644775390625e-08
 
 cdef inline void settle(const float* gain, int32_t* queue, Py_ssize_t size,
                         Py_ssize_t j) noexcept nogil:
-    # Entry j of a heap of features, the largest gain at the root, goes down to its place.
+    # Sift entry j down a heap of features, which has the largest gain at its root.
     cdef int32_t own = queue[j]
     cdef Py_ssize_t child = 2 * j + 1
     while child < size:
@@ -168,7 +168,7 @@ cdef class FeatureLists:
     cdef void best_touched(self, Py_ssize_t nnz, const int32_t* columns, const float* values,
                            Py_ssize_t k, int32_t exclude, Space space, int32_t* ids,
                            float* scores) noexcept nogil:
-        # The classes of the lists, then the others in the order of the intercept.
+        # Offer the classes of the lists, then the others in the order of the intercept.
         cdef Py_ssize_t C = self.n_classes, room = k if k < C else C, size = 0, j, e
         cdef Py_ssize_t n_touched = 0
         cdef FeatureList own
@@ -202,10 +202,10 @@ cdef class FeatureLists:
     cdef int64_t best_early(self, Py_ssize_t nnz, const int32_t* columns, const float* values,
                             Py_ssize_t k, int32_t exclude, double epsilon, Space space,
                             int32_t* ids, float* scores, double* bound) noexcept nogil:
-        # Features go in by what they may change per weight.  `above` bounds what those that are
-        # left may add to the score of any class.  When the best class that is no candidate, that
-        # added, is behind the k-th best of the candidates, scored in full, or ahead by at most
-        # epsilon, the rest need not be read.  The bound is -1 where that never happened (ties).
+        # Features are added in descending order of possible change per weight.  `above` bounds what
+        # the other features may add to the score of any class.  The scan ends when the best score
+        # outside of the candidates plus `above` exceeds the k-th best full score of a candidate by
+        # at most epsilon.  The bound is -1 if this never happened (ties).
         cdef Py_ssize_t j, q, size = 0, n_candidates = k + SPARE, tries = 0, kept
         cdef int64_t read = 0
         cdef double above = 0, open = 0, rounding = self._bias_size, target, excess, width
@@ -215,7 +215,7 @@ cdef class FeatureLists:
             own = self.list_of(columns[j])
             x = <float>(self.factor * values[j])
             rounding += fabs(x) * fmax(fabs(own.low), fabs(own.high))
-            if own.kept <= LOOK_UP * n_candidates:  # sooner read than looked up
+            if own.kept <= LOOK_UP * n_candidates:  # reading all is faster than look-ups
                 add_list(&own, x, space.score)
                 read += own.kept
                 continue
@@ -225,7 +225,7 @@ cdef class FeatureLists:
             space.gain[j] = <float>(width / own.kept)
             space.queue[size] = <int32_t>j
             size += 1
-        # Two sums of float32 of these products, of whatever order, differ by at most that.
+        # Two float32 sums of these products, in any order, differ by at most this.
         rounding *= 2 * (nnz + 3) * UNIT
         for j in range(size // 2 - 1, -1, -1):
             settle(space.gain, space.queue, size, j)
@@ -249,7 +249,7 @@ cdef class FeatureLists:
             sorted_heap(space.best, space.ids, kept, space.partial, space.candidates)
             excess = space.partial[n_candidates] + above + rounding
             if size > 0 and excess > space.partial[k - 1] + epsilon:
-                # So much has to go, or the distance to grow.
+                # Try again after `open` has dropped by the excess, within limits.
                 target = fmin(fmax(open - (excess - space.partial[k - 1] - epsilon), open / 4),
                               open * 0.8)
                 continue
@@ -325,15 +325,15 @@ cdef class FeatureLists:
             there are fewer than k.
         bounds : ndarray of float64 of shape (n,)
             The score of any class is at most ``scores[i, 0] + bounds[i]``; from 0 to epsilon.  The
-            rounding of what was left out is in it, that of the scores that are returned is not:
-            with m features of a row, at most (m + 3) 2^-24 sum_f |x_f| max_c |w_cf|.
+            bound includes the rounding of omitted features, but not that of the returned scores,
+            which is at most (m + 3) 2^-24 sum_f |x_f| max_c |w_cf| for a row with m features.
         entries : int
-            Weights read, and looked up.
+            Number of weights read or looked up.
 
         Raises
         ------
         ValueError
-            When an argument does not fit; it is named.
+            If an argument does not fit; names it.
         """
         if not isinstance(k, (int, np.integer)) or k < 1:
             raise ValueError(f"k is {k!r}, expected an integer of at least 1")
@@ -371,7 +371,7 @@ cdef class FeatureLists:
         Raises
         ------
         ValueError
-            When an argument does not fit; it is named.
+            If an argument does not fit; names it.
         """
         rows = checked_rows(X, self.n_features)
         if not isinstance(classes, np.ndarray) or classes.dtype != np.int32 or classes.ndim != 2:
@@ -397,7 +397,7 @@ cdef class FeatureLists:
 
 
 def flat(x, dtype, what):
-    """Return x, which must be a contiguous 1-D array of ``dtype``; it may be read-only."""
+    """Check that x is a contiguous 1-D array of ``dtype``, and return it; it may be read-only."""
     if not isinstance(x, np.ndarray) or x.dtype != dtype or x.ndim != 1:
         kind = f"{x.dtype}, {x.ndim}-D" if isinstance(x, np.ndarray) else type(x).__name__
         raise ValueError(f"{what}: found {kind}, expected a 1-D array of {np.dtype(dtype)}")
@@ -407,15 +407,15 @@ def flat(x, dtype, what):
 
 
 def checked_rows(X, Py_ssize_t n_features):
-    """Return the arrays of rows of features as loops take them: int64, int32, float32.
+    """Return the arrays of a CSR matrix in the types of the loops: int64, int32, float32.
 
-    Each has a spare entry where it would be empty.
+    Arrays that would be empty have one spare entry.
     """
     if not sp.issparse(X) or X.format != "csr":
         raise ValueError(f"X: found {type(X).__name__}, expected a sparse matrix in CSR format")
     if X.data.dtype != np.float32:
         raise ValueError(f"X: found values of {X.data.dtype}, expected float32")
-    refuse_broken(X, "X")               # of one dimension as well
+    refuse_broken(X, "X")               # also refuses sparse arrays of one dimension
     if X.shape[1] != n_features:
         raise ValueError(f"X has {X.shape[1]} features, expected {n_features}")
     end = X.indptr[X.shape[0]]

@@ -8,12 +8,12 @@ from .list_loops cimport FeatureList
 cdef struct Row:
     char* block             # room_for(size) classes, then as many weights; NULL where empty
     int32_t size, updates   # number of weights; pending updates of this feature
-    float low, high         # bounds of the weights, and 0
+    float low, high         # smallest and largest weight, 0 included
 
 
 cdef class FeatureRows(FeatureLists):
     cdef Row* _rows
-    cdef double _squares    # sum of the squared weights, the factor not in it
+    cdef double _squares    # sum of the squared weights, without the factor
     cdef readonly Py_ssize_t nnz
     # Adds values (divided by the factor) to the weights of a feature for n ascending classes;
     # overwrites both arrays.  Raises MemoryError if out of memory.

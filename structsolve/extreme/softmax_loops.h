@@ -1,6 +1,6 @@
 /* Float loops of softmax regression, and a barrier for threads that share its weights.
  *
- * Sums go over sixteen partial ones in a fixed order, so that every instruction set gives the same
+ * Each sum adds sixteen partial sums in a fixed order, so that every instruction set gives the same
  * bits (the build forbids contraction). */
 #ifndef STRUCTSOLVE_SOFTMAX_LOOPS_H
 #define STRUCTSOLVE_SOFTMAX_LOOPS_H
@@ -63,9 +63,9 @@ SS_CLONES static float ss_softmax(ptrdiff_t n, float *x) {
   return most + logf(total);
 }
 
-/* Where class c has its score, of the head or of the block from `base` on; of others, and of free
- * slots (-1), a place before the first, one after the other: sums in one would wait for it.  Without
- * branches, which no processor can foresee here. */
+/* The index of class c's score: in the head, or in the block that begins at `base`.  Other classes
+ * and free slots (-1) get scratch places before the first one, in turn, so that consecutive sums do
+ * not wait for each other.  Branch-free, because the branches would be unpredictable. */
 static inline int32_t ss_place(int32_t c, int32_t head, int32_t base, int32_t block, ptrdiff_t j) {
   const int32_t in_head = -((uint32_t)c < (uint32_t)head);
   const int32_t in_block = -((uint32_t)c - (uint32_t)base < (uint32_t)block);
@@ -80,7 +80,7 @@ static inline float ss_clipped(const float *x, float most) {
   return sum;
 }
 
-/* Counter-based random numbers: what is drawn depends on the three numbers alone. */
+/* Counter-based random numbers: the result depends on the three arguments only. */
 static inline uint64_t ss_draw(uint64_t seed, uint64_t row, uint64_t purpose) {
   uint64_t z = seed + 0x9e3779b97f4a7c15u * (2 * row + purpose + 1);
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;

@@ -1,7 +1,7 @@
 """Numbers for named features: one look-up per occurrence, in a cache-friendly table.
 
-A Python dict accesses four places of memory per look-up, this table two; and the hashes of an item
-are computed before its first look-up, so the memory can be prefetched.
+A Python dict reads memory at four places per look-up, this table at two.  The hashes of an item are
+computed before its first look-up, so the memory can be prefetched.
 """
 
 from collections.abc import Iterable, Mapping
@@ -38,10 +38,10 @@ cdef struct Slot:
     uint32_t hash
 
 cdef enum:
-    UNKNOWN = -2                # no number: the feature is not in the vocabulary
-    LONGEST = 64                # features of an item that is sorted one by one
+    UNKNOWN = -2                # the feature is not in the vocabulary
+    LONGEST = 64                # maximum number of an item's features for insertion sort
 
-cdef Py_ssize_t AHEAD = 32      # features of an item that are hashed before the first look-up
+cdef Py_ssize_t AHEAD = 32      # number of features hashed before the first look-up
 
 
 def show(value):
@@ -54,7 +54,7 @@ def show(value):
     Returns
     -------
     str
-        At most 60 characters, and the type.
+        At most 60 characters, followed by the type.
     """
     text = repr(value)
     return f"{text if len(text) <= 60 else text[:57] + '...'} ({type(value).__name__})"
@@ -68,7 +68,7 @@ cdef class Numbering:
     Parameters
     ----------
     vocabulary : dict of str to int, optional
-        Fixed numbers of known features; occurrences of others are left out.
+        Fixed numbers of known features; others are ignored.
     separator : str, default="="
         Separator of name and text in the vocabulary.
 
@@ -83,7 +83,7 @@ cdef class Numbering:
     cdef str separator
     cdef Slot* slots
     cdef Py_ssize_t mask
-    # Occurrences: the feature and its value; NULL: all 1.
+    # Occurrences: features and values; values is NULL if all are 1.
     cdef int32_t* ids
     cdef double* values
     cdef Py_ssize_t n, room
@@ -108,7 +108,7 @@ cdef class Numbering:
         -------
         ids : ndarray of int32
         values : ndarray of float64, or None
-            None where all are 1.
+            None if all are 1.
         """
         ids = np.empty(self.n, np.int32)
         cdef int32_t[::1] id_view = ids
@@ -326,7 +326,7 @@ cdef class Numbering:
         return 0
 
     cdef int _add_pair(self, name, value, given, Py_ssize_t i, Py_ssize_t t) except -1:
-        # given: the feature that contains this one, for messages; None if it is this one.
+        # given: for messages, the feature that contains this one, or None.
         if not PyUnicode_Check(name):
             raise _refused((name, value) if given is None else given, i, t)
         if PyUnicode_Check(value):
@@ -356,7 +356,7 @@ cdef class Numbering:
         return 0
 
     cdef int _add_many(self, name, value, feature, Py_ssize_t i, Py_ssize_t t) except -1:
-        """Add a feature per text of a list, or a feature per entry of a vector."""
+        """Add one feature per text of a list, or per entry of a vector."""
         ordered = isinstance(value, (list, tuple)) or getattr(value, "ndim", 0) == 1
         cdef list parts = list(value)
         if all(isinstance(part, str) for part in parts):
@@ -395,7 +395,7 @@ cdef class Numbering:
         return 0
 
     cdef int32_t _known(self, name, text) except -1:
-        """The number in the vocabulary."""
+        """Return a feature's number in the vocabulary."""
         cdef PyObject* number
         number = PyDict_GetItemWithError(
             self.vocabulary, name if text is None else name + self.separator + text

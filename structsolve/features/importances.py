@@ -28,7 +28,7 @@ def feature_importances(model: Any) -> np.ndarray:
     Raises
     ------
     ValueError
-        When the model has a kernel, and so no weights of features.
+        If the model has a kernel, and so no weights of features.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Parses many lines ``label,label column:value column:value ...`` into arrays in one call.
 
-Scikit-learn's parser makes Python numbers of every pair: it takes a microsecond per pair, five
-times as long, and errors name no line.
+Scikit-learn's parser makes Python numbers of every pair.  It takes five times as long, one
+microsecond per pair, and its errors name no line.
 """
 
 from libc.math cimport isfinite, rint
@@ -23,11 +23,11 @@ cdef double[23] POWERS
 for _power in range(23):
     POWERS[_power] = float(10**_power)  # exact up to 10^22
 
-# Whole numbers up to here, and so labels, are exact as float64.
+# Integers up to here, and so labels, are exact in float64.
 cdef double EXACT = 2.0**53
 
 
-# No column is this large; further digits are ignored.
+# Larger than any column; further digits are ignored.
 cdef int64_t FAR = 10**15
 
 
@@ -38,12 +38,12 @@ cdef struct Place:
     int fault
 
 
-# Roundings of the mantissa, of its last digits and of the power of ten.
+# Bound on rounding errors of the mantissa, its last digits and the power of ten.
 cdef double SLACK = 4e-16
 
 
 cdef double slow_number(const char* text, Py_ssize_t start, Py_ssize_t stop) except? -1 with gil:
-    """Read a number with more digits or a larger exponent than one rounding allows."""
+    """Read a number with too many digits or too large an exponent for a single rounding."""
     return float(text[start:stop])
 
 
@@ -68,8 +68,8 @@ cdef Py_ssize_t read_number(
 ) except -1 nogil:
     """Read a decimal number; return its end, or `p` if there is none.
 
-    `text` ends with a character that belongs to no number.  `exact` tells whether `value` is the
-    nearest float64; otherwise its relative error is below SLACK.
+    `text` ends with a character that no number contains.  `exact` tells whether `value` is the
+    nearest float64; if not, its relative error is below SLACK.
     """
     cdef Py_ssize_t start = p, end
     cdef uint64_t mantissa = 0
@@ -167,7 +167,7 @@ cdef Py_ssize_t field_end(const char* text, Py_ssize_t p) noexcept nogil:
 
 
 cdef bint has_labels(const char* text, Py_ssize_t p) noexcept nogil:
-    """Whether the field at this position is no pair."""
+    """Return whether the field at this position is not a pair."""
     while is_digit(text[p]):
         p += 1
     return text[p] != b":"
@@ -199,10 +199,10 @@ def parse(
     Returns
     -------
     arrays : tuple
-        Of the rows before a fault: ``row_ends`` int64, ``columns`` int32, ``values`` float32,
+        The rows before a fault: ``row_ends`` int64, ``columns`` int32, ``values`` float32,
         ``label_ends`` int64, ``labels`` int64 and ``lines`` int64, counted from 0.
     n_lines : int
-        Lines read.
+        Number of lines read.
     unsorted : bool
         Whether a row has columns that do not increase.
     fault : tuple or None
@@ -217,7 +217,7 @@ def parse(
     cdef Py_ssize_t most = text.count(b"\n"), pairs = text.count(b":")
     row_ends = np.empty(most, np.int64)
     lines = np.empty(most, np.int64)
-    # One more: an invalid pair may follow the last.
+    # One extra, for an invalid pair after the last.
     columns = np.empty(pairs + 1, np.int32)
     values = np.empty(pairs + 1, np.float32)
     label_ends = np.empty(most, np.int64)

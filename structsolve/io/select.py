@@ -102,7 +102,7 @@ def choose(
     Raises
     ------
     ValueError
-        When no example is left, or there is no such column.
+        If no example is left, or there is no such column.
     """
     kept = np.arange(count)
     if where is not None:

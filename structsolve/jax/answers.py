@@ -52,7 +52,7 @@ def decode(
     Raises
     ------
     ValueError, TypeError
-        As of :class:`StructuredLoss`; for a packed batch whose lengths are traced.
+        See :class:`StructuredLoss`; also for a packed batch whose lengths are traced.
 
     Examples
     --------
@@ -89,7 +89,7 @@ class Marginals(Function):
         "entropy": the probabilities of parts under ``p(y) ~ exp(score of y)``.  "euclidean":
         SparseMAP (Niculae et al. 2018), most of which are 0.
     classes : int or sequence, optional
-        As of :class:`StructuredLoss`.
+        See :class:`StructuredLoss`.
     n_jobs : int, optional
         Threads.
 

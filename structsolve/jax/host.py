@@ -48,7 +48,7 @@ class Function:
         Raises
         ------
         ValueError, TypeError
-            When they do not fit.
+            If they do not fit.
         """
         return Given(self._batches, scores, lengths, examples, graphs)
 

@@ -23,7 +23,7 @@ class StructuredLoss(Function):
     structure : str or Structure
         ``"chain"``, ``"dependency"``, ..., or an object with its settings.
     surrogate : str or surrogate object, default="margin"
-        As of :class:`~structsolve.StructuredSVM`: ``"crf"``, ``"sparsemap"``, ``"max-min"``,
+        See :class:`~structsolve.StructuredSVM`: ``"crf"``, ``"sparsemap"``, ``"max-min"``,
         ``"slack"``, ``"probloss"``, ...
     loss : str or loss object, default="hamming"
         The task loss, for surrogates that use one.
@@ -81,7 +81,7 @@ class StructuredLoss(Function):
         Parameters
         ----------
         scores : array or dict of str to array
-            As of :class:`structsolve.torch.StructuredLoss`: node scores, (examples, longest, K)
+            See :class:`structsolve.torch.StructuredLoss`: node scores, (examples, longest, K)
             padded or (rows, K) packed; or a dict of blocks with ``"node"``.
         labels : array of int
             True labels as numbers of classes, of the shape of the node scores without their last

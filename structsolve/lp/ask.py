@@ -187,7 +187,7 @@ def ask_oracle(space: Space, oracle: Any = None) -> Bind:
     Raises
     ------
     ValueError
-        When no plugin gives an oracle, or the backend is unknown.
+        If no plugin gives an oracle, or the backend is unknown.
 
     Examples
     --------

@@ -3,7 +3,7 @@ from structsolve.abi_number cimport structsolve_abi_marker
 from structsolve.operators cimport Cone
 
 
-# The rounding error that a sum of so many terms, of this size together, may have.
+# Bound on the rounding error of a sum with this number of terms and this total magnitude.
 cdef inline double rounding(Py_ssize_t terms, double size) noexcept nogil:
     return 2.3e-16 * (terms + 4) * size
 

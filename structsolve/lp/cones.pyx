@@ -1,9 +1,9 @@
 # build: glue
 """The best label in a cone of the label plane, for any structure with a polytope.
 
-If a structure has the k best labels of ``h + lam g``, they come first: the first one in the cone is
-the best one there, and if there are fewer than k, all have been seen.  Otherwise two more rows keep
-the linear program over the polytope within the cone; its answer may be fractional.
+If a structure can list the k best labels of ``h + lam g``, they are checked first: the first one in
+the cone is the best one there, and if there are fewer than k, these are all labels.  Otherwise two
+more rows keep the linear program over the polytope within the cone; its answer may be fractional.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ from ..part_layout cimport PartLayout
 
 from ..structure.base import ConePair
 
-# Fewest labels worth checking before a program is solved, and their most bytes.
+# Minimum number of labels worth checking before a program is solved; maximum bytes for labels.
 FEWEST_LABELS, MOST_BYTES = 4, 1 << 24
 
 
@@ -84,12 +84,12 @@ cdef class PolytopeCones(ConeOracle):
     Parameters
     ----------
     oracle : Oracle
-        Must be exact for the k best to prove anything.
+        Must be exact, or the k best prove nothing.
     kbest : KBest, or None
     parts : Parts
     decoder : LinearDecoder
     k : int
-        Most labels to check before a program is solved.
+        Maximum number of labels to check before a program is solved.
     layout : PartLayout
 
     Attributes
@@ -118,7 +118,7 @@ cdef class PolytopeCones(ConeOracle):
             self.work_bytes = own + kbest.bytes_for(self.k)
 
     def _affordable(self, k):
-        # If the k best cost more than a program, their operator gives the k that is worth it.
+        # If the k best cost more than a program, their operator says which k is worth it.
         k = min(k, getattr(self.kbest, "worth", k))
         room = MOST_BYTES + 2 * self.kbest.bytes_for(1)
         while k >= FEWEST_LABELS and self.kbest.bytes_for(k) + 4 * k * self.layout.max_label > room:

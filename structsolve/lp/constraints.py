@@ -161,7 +161,7 @@ class ConstrainedPolytopes(Polytopes):
         parts : Parts
             Bound to the same examples.
         labels : ndarray of int32
-            True labels, one after the other.
+            True labels, concatenated.
 
         Raises
         ------

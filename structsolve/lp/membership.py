@@ -73,7 +73,7 @@ def check_labels(name: str, polytopes: Polytopes, parts: Parts, labels: np.ndarr
     parts : Parts
         Bound to the same examples.
     labels : ndarray of int32
-        True labels, one after the other.
+        True labels, concatenated.
 
     Raises
     ------

@@ -6,5 +6,5 @@ cdef class ProgramOracle(Oracle):
     cdef readonly object decoder
     cdef readonly bint batched
     cdef readonly str structure
-    # A copy of theta, the scores of example i.
+    # Returns a copy of theta, the scores of example i.
     cdef object flat(self, Py_ssize_t i, const double* theta)

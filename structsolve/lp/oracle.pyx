@@ -11,7 +11,7 @@ from .cones cimport as_array, program_in_cone, write_label
 
 
 def empty(decoder, str structure, Py_ssize_t i):
-    """Return the error message for an example whose program has no point.
+    """Return the error message for an example whose program is infeasible.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ cdef class ProgramOracle(Oracle):
     ----------
     decoder : LinearDecoder
     batched : bool
-        Decoding many examples at once is faster
+        Whether decoding many examples at once is faster
         (:func:`structsolve.estimators.decode.decode_in_batches`).
     """
 

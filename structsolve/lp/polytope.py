@@ -13,7 +13,7 @@ from ..utils.sparse import as_csr
 
 @dataclass(frozen=True, eq=False)
 class Polytope:
-    """``{x : low <= A x <= high, lower <= x <= upper}``, a bounded set that holds every label.
+    """``{x : low <= A x <= high, lower <= x <= upper}``, a bounded set that contains every label.
 
     A variable is a part of the label, or helps to describe the set of labels. The part scores of an
     example make its objective: ``<theta, mu> = sum_j theta[parts[j]] x[j]``.

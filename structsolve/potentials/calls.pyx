@@ -236,7 +236,7 @@ def add_gram(LinearPotentials potentials not None, Py_ssize_t i, index, value, d
 
 
 def move_gram(LinearPotentials potentials not None, Py_ssize_t i, index, double coef, u, theta):
-    """Add ``coef`` times what :func:`add_gram` wrote to u to theta, and set u to zero there.
+    """Add ``coef`` times the entries of u that :func:`add_gram` wrote to theta, and clear them.
 
     Parameters
     ----------
@@ -248,7 +248,7 @@ def move_gram(LinearPotentials potentials not None, Py_ssize_t i, index, double 
     coef : float
     u : ndarray of float64 of shape (size of theta_i,)
     theta : ndarray like u, or None
-        None only sets u to zero.
+        None only clears u.
     """
     cdef _Parts p = _Parts(potentials, i, index)
     size = _theta_size(potentials, i)

@@ -26,7 +26,7 @@ cdef struct Checked:
     bint finite, ones, inside
 
 cdef enum:
-    VALUES_PER_BLOCK = 4096     # of values that are checked together
+    VALUES_PER_BLOCK = 4096     # number of values checked together
 
 
 cdef class FeatureRows:
@@ -120,7 +120,7 @@ cdef class FeatureRows:
 
     def gram_blocks(self, const int64_t[::1] offsets not None, const int64_t[::1] starts not None,
                     double[::1] out not None):
-        """Gram blocks: inner products of the rows of each example, one block after the other.
+        """Compute Gram blocks: inner products of the rows of each example, block after block.
 
         Parameters
         ----------
@@ -298,8 +298,8 @@ def _check_values(values, indices, Py_ssize_t n_cols, n_jobs):
 
 
 cdef Checked _check_block(Py_ssize_t n, const real* x) noexcept nogil:
-    # Four sums each, so that additions do not wait for each other.  The first are zero only if
-    # all values are one; in the others, 0 times a value that is not finite is NaN.
+    # Four independent sums of each kind, for speed.  The first kind is zero only if all values are
+    # one; in the second kind, 0 times a value that is not finite gives NaN.
     cdef double a = 0, b = 0, c = 0, d = 0
     cdef Py_ssize_t j = 0, whole = n - n % 4
     cdef Checked checked
@@ -333,5 +333,5 @@ cdef bint _inside(Py_ssize_t n, const int32_t* index, unsigned int columns) noex
     cdef Py_ssize_t j
     cdef unsigned int beyond = 0
     for j in range(n):
-        beyond |= <unsigned int>index[j] >= columns   # negative ones are huge
+        beyond |= <unsigned int>index[j] >= columns   # negative numbers become huge
     return not beyond

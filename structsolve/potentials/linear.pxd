@@ -22,7 +22,7 @@ cdef class LinearPotentials:
     cdef const int64_t* offsets         # nodes of example i: offsets[i] .. offsets[i + 1]
     cdef const int64_t* edge_offsets
     cdef readonly bint has_gram
-    cdef double[::1] node_gram          # all examples' Gram blocks, one after the other; or none
+    cdef double[::1] node_gram          # Gram blocks of all examples, concatenated; or none
     cdef int64_t[::1] gram_offsets
     cdef const double* node_factors     # factor of each part of the node block, or NULL
     cdef readonly object node_scale     # the same as an array of node_size doubles, or None

@@ -8,8 +8,8 @@ from ..examples.packing import refuse_infinite
 
 
 cdef enum:
-    # Most parts of one row of features to handle in one call: rows of w are far apart, so they are
-    # read in long pieces.
+    # Maximum number of parts of one feature row per call: rows of w are far apart in memory, so
+    # they are read in long pieces.
     TOGETHER = 256
 
 
@@ -23,8 +23,8 @@ cdef class LinearPotentials:
     layout : WeightLayout
         Blocks of the weight vector.
     gram_budget : int, default=0
-        Most bytes for keeping the Gram block of each example's node features.  With
-        them, steps within one example are operations on parts that read no feature.
+        Maximum number of bytes for the Gram blocks of the examples' node features.  With these
+        blocks, steps within one example work on parts and read no feature.
     n_jobs : int, default=1
         Threads that check features.
     nodes : FeatureRows, optional
@@ -115,7 +115,7 @@ cdef class LinearPotentials:
     def squared_norm(self, w):
         """Return ``||w||^2`` in the space of features.
 
-        Solvers use it in place of ``w @ w``: under a Mercer kernel, w holds duals and scores.
+        Solvers use it instead of ``w @ w``: with a Mercer kernel, w holds duals and scores.
 
         Parameters
         ----------
@@ -138,8 +138,8 @@ cdef class LinearPotentials:
     def focus(self, chosen, w):
         """Restrict steps to the nodes of some examples, if that saves time.
 
-        Under a Mercer kernel a step changes the scores of all training nodes; scores that no step
-        reads may wait for :meth:`unfocus`.
+        With a Mercer kernel a step changes the scores of all training nodes; the update of scores
+        that no step reads may wait for :meth:`unfocus`.
 
         Parameters
         ----------
@@ -174,7 +174,7 @@ cdef class LinearPotentials:
 
     @property
     def has_weights(self):
-        """Whether w is a vector of weights, unlike under a Mercer kernel."""
+        """Whether w is a vector of weights; False with a Mercer kernel."""
         return self.nodes is None or not self.nodes.implicit
 
     @property
@@ -232,7 +232,7 @@ cdef class LinearPotentials:
 
     cdef inline Py_ssize_t _run(self, Py_ssize_t i, Py_ssize_t nnz, const int* index, Place* place,
                                 int* cols) noexcept nogil:
-        """Count the first entries that lie in one row of features; write it and their columns."""
+        """Count the first entries in the same row of features; write the row and their columns."""
         cdef Py_ssize_t k = 1
         cdef int first, size
         place[0] = self._place(i, index[0])
@@ -323,7 +323,7 @@ cdef class LinearPotentials:
         cdef const double* gram
         cdef double* column
         cdef double c
-        # The last row of a Gram block that was computed, before the dense scratch of gram_row().
+        # The last computed row of a Gram block, followed by the dense scratch of gram_row().
         cdef double* line = scratch
         cdef double* dense = scratch + (
             self.max_nodes if self.max_nodes > self.max_edges else self.max_edges)
@@ -358,7 +358,7 @@ cdef class LinearPotentials:
                 column = u + self.shared_size + n_nodes * self.node_size + place.col
                 for v in range(n_edges):
                     column[v * self.edge_size] += c * line[v]
-        # `line` is not cleared, `dense` is zero again.
+        # `line` is not cleared; `dense` is zero again.
 
     cdef void move_gram(self, Py_ssize_t i, Py_ssize_t nnz, const int* index, double coef,
                           double* u, double* theta) noexcept nogil:

@@ -14,14 +14,14 @@ cdef class MercerRows(FeatureRows):
     cdef double[::1] pool
     cdef int64_t[::1] slot_of_block, block_of_slot, last_use
     cdef int64_t clock
-    # Gaussian kernel of few features: these, one column after the other, and |x|^2 of the rows.
+    # Gaussian kernel of few features: the features, column by column, and |x|^2 of the rows.
     cdef bint gaussian
     cdef double[:, ::1] columns
     cdef double[::1] squares
     cdef double scale                   # minus gamma
     cdef object error
     cdef bint interrupted
-    # While steps use only some nodes: their kernel values, and the index of each node there.
+    # While steps use only some nodes: their kernel values, and the index of each node among them.
     cdef double[:, ::1] inner
     cdef int64_t[::1] places, inner_rows
     cdef Py_ssize_t inner_size          # 0: all nodes

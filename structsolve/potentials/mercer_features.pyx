@@ -1,9 +1,9 @@
 """Node scores by a Mercer kernel: the node block of w holds dual variables and training scores.
 
-The node block of ``w`` holds ``A``, one row of part-space duals per training node, and behind it
+The node block of ``w`` holds ``A``, one row of part-space duals per training node, followed by
 ``F = (K + bias) A``, the scores of all training nodes, column by column.  Solvers use ``w`` only in
-linear ways (steps, averages), which keep F equal to ``(K + bias) A``.  Scores are read at no cost, and
-a step costs one pass over the rows of K of the nodes that it moves, contiguous in K and in F.
+linear ways (steps, averages), which keep F equal to ``(K + bias) A``.  Scores are only read, and a
+step costs one pass over the rows of K of the nodes that it changes, contiguous in K and in F.
 """
 
 import numpy as np
@@ -34,7 +34,7 @@ cdef double ROUNDING = 1e-12
 
 
 cdef class MercerRows(FeatureRows):
-    """Rows of a Mercer kernel's matrix over the training nodes, computed when needed, in a cache.
+    """Rows of a Mercer kernel's matrix over the training nodes, computed on demand and cached.
 
     A new block of rows replaces the one least recently used.  Steps must come from one
     thread; scores may be read from many.
@@ -80,7 +80,7 @@ cdef class MercerRows(FeatureRows):
         self.last_use = np.zeros(self.n_slots, dtype=np.int64)
 
     def _keep_columns(self, double gamma):
-        """Compute rows one by one here: a call of the kernel would cost more."""
+        """Prepare to compute single rows here, because a call of the kernel would cost more."""
         cdef Py_ssize_t n = self.n_rows, n_features = self.X.shape[1]
         self.block_rows, self.row_stride, self.scale = 1, max(8 * ((n + 7) // 8), 8), -gamma
         self.gaussian = True
@@ -91,7 +91,7 @@ cdef class MercerRows(FeatureRows):
 
     @property
     def weights_size(self):
-        """Doubles of dual variables and their scores."""
+        """Number of doubles for dual variables and scores."""
         return (self.n_rows + self.column_stride) * self.stride
 
     @property
@@ -112,7 +112,7 @@ cdef class MercerRows(FeatureRows):
 
     @property
     def nnz(self):
-        """Kernel values."""
+        """Number of kernel values."""
         return self.n_rows * self.n_rows
 
     def check(self):
@@ -130,7 +130,7 @@ cdef class MercerRows(FeatureRows):
             raise KeyboardInterrupt
 
     def squared_norm(self, W):
-        """``trace A' (K + bias) A`` of the node block.
+        """Return ``trace A' (K + bias) A`` of the node block.
 
         Parameters
         ----------
@@ -171,19 +171,19 @@ cdef class MercerRows(FeatureRows):
         Parameters
         ----------
         rows : ndarray of int64
-            Distinct nodes, the only ones to score or change from now on.
+            Distinct nodes: the only ones to score or change from now on.
         W : ndarray of float64 of shape (rows of the layout * width,)
             Node block of w; the nodes' scores move to the front of each column.
 
         Returns
         -------
         bool
-            False, without a change, if it would not pay or would take too much memory.
+            False, without a change, if it would not save time or would take too much memory.
 
         Raises
         ------
         ValueError
-            For nodes that do not exist, and a wrong size of W.
+            If a node does not exist, or W has the wrong size.
         """
         cdef Py_ssize_t size, j, k
         cdef const double* row
@@ -222,7 +222,7 @@ cdef class MercerRows(FeatureRows):
         Raises
         ------
         ValueError
-            If no nodes are focused, and for a wrong size of W.
+            If no nodes are focused, or W has the wrong size.
         """
         if not self.inner_size:
             raise ValueError("unfocus(): no nodes are focused; call focus() first")
@@ -274,7 +274,7 @@ cdef class MercerRows(FeatureRows):
 
     def gram_blocks(self, const int64_t[::1] offsets not None, const int64_t[::1] starts not None,
                     double[::1] out not None):
-        """Gram blocks: kernel values within each example, bias included, one after the other.
+        """Compute Gram blocks: kernel values within each example, bias included, block after block.
 
         Parameters
         ----------
@@ -287,7 +287,7 @@ cdef class MercerRows(FeatureRows):
         check_blocks(np.asarray(offsets), np.asarray(starts), out.shape[0], self.n_rows)
         cdef Py_ssize_t n = offsets.shape[0] - 1, first = 0, last, i, a, z
         if self.gaussian and np.array_equal(offsets, np.arange(n + 1)):
-            np.asarray(out)[:n] = 1 + self.bias     # one node each, at distance 0 of itself
+            np.asarray(out)[:n] = 1 + self.bias     # one node each, at distance 0 from itself
             return
         offsets_array, starts_array, flat = map(np.asarray, (offsets, starts, out))
         while first < n:
@@ -328,7 +328,7 @@ cdef class MercerRows(FeatureRows):
                           * self.row_stride]
 
     cdef Py_ssize_t _free_slot(self) noexcept nogil:
-        """Return a free slot, if necessary by emptying the one least recently used."""
+        """Return a free slot; if there is none, empty the least recently used one."""
         cdef Py_ssize_t slot = 0, other
         if self.n_filled < self.n_slots:
             self.n_filled += 1
@@ -352,7 +352,7 @@ cdef class MercerRows(FeatureRows):
         return slot
 
     cdef Py_ssize_t _compute(self, Py_ssize_t block) noexcept:
-        """Compute a block of rows into the slot least recently used; check() raises errors."""
+        """Compute a block of rows into the least recently used slot; check() raises errors."""
         cdef Py_ssize_t slot = self._free_slot(), size = self.block_rows * self.n_rows
         first = block * self.block_rows
         last = min(first + self.block_rows, self.n_rows)
@@ -368,7 +368,7 @@ cdef class MercerRows(FeatureRows):
                 self.slot_of_block[block], self.block_of_slot[slot] = slot, block
                 return slot
             except KeyboardInterrupt as interrupt:
-                # The step must end, or F would differ from (K + bias) A; a second Ctrl-C ends it.
+                # Finish the step, or F would differ from (K + bias) A; a second Ctrl-C ends it.
                 if self.interrupted:
                     self.error = interrupt
                 self.interrupted = True
@@ -426,9 +426,9 @@ cdef class MercerRows(FeatureRows):
 
 
 cdef Py_ssize_t _column_stride(Py_ssize_t n):
-    """Doubles between two columns of the scores of n nodes.
+    """Return the number of doubles between two columns of the scores of n nodes.
 
-    They are whole cache lines, an odd number of them: the scores of one node then lie in different
+    It is an odd number of cache lines: the scores of one node then lie in different
     sets of the cache.
     """
     return 8 * ((n + 7) // 8 | 1)

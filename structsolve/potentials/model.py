@@ -51,7 +51,7 @@ class Model:
     def best_labels(
         self, examples: Examples, constrained: bool, n_jobs: int | None
     ) -> np.ndarray | None:
-        """Return best labels, one after the other; None if an oracle finds them by the scores.
+        """Return best labels, concatenated; None if an oracle finds them by the scores.
 
         Parameters
         ----------

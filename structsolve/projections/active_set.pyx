@@ -10,11 +10,11 @@ from ..utils.arrays import padded
 from ..operators cimport Oracle, Parts, Projection
 from ..part_layout cimport PartLayout
 
-# Most labels with weight at a time.
+# Maximum number of labels with weight.
 cdef enum:
     MAX_ACTIVE = 64
 
-# Distance from theta at which the derivative is taken, and accuracy of the answer there.
+# The derivative is taken at this distance from theta; accuracy of the answer there.
 cdef double NUDGE = 1e-6, FINE = 1e-12
 
 
@@ -35,16 +35,16 @@ cdef struct Active:
 
 
 cdef class ActiveSet(Projection):
-    """``max_mu <theta, mu> - ||mu||^2 / 2`` with the square over the node parts.
+    """``max_mu <theta, mu> - ||mu||^2 / 2``, where the norm is over the node parts.
 
-    Fully corrective Frank-Wolfe in the manner of Wolfe's nearest point (Niculae et al. 2018): the
+    Fully corrective Frank-Wolfe, like Wolfe's nearest-point method (Niculae et al. 2018): the
     oracle gives the label of steepest ascent, and the weights of all labels so far are optimised.
-    It ends when no label's ascent is above ``tol``, relative to the square, which proves the bound.
+    It ends when no label's ascent exceeds ``tol``, relative to the square, which proves the bound.
 
-    The marginals are piecewise linear in theta, and move with the weights of the active labels: those
-    solve a linear system whose right-hand side are the labels' scores.  Where scores tie, some labels
-    that might have weight have none.  So the derivative is taken at a point next to theta without
-    ties: between kinks it is the same there, and at a kink it is that of one side.
+    The marginals are piecewise linear in theta.  They depend on the weights of the active labels,
+    which solve a linear system with the labels' scores on the right-hand side.  If scores tie,
+    some labels that could have weight have none.  So the derivative is taken at a point near theta
+    without ties.  Between kinks it is the same there; at a kink it is a one-sided derivative.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ cdef class ActiveSet(Projection):
     parts : Parts
         Bound to the same examples.
     max_iter : int, default=100
-        Most oracle calls per answer.
+        Maximum number of oracle calls per answer.
     tol : float, default=1e-9
         Relative accuracy.
     """
@@ -115,7 +115,7 @@ cdef class ActiveSet(Projection):
     cdef Py_ssize_t _search(self, Py_ssize_t i, const double* theta, double* marginals,
                             double* value, double* bound, double tol,
                             Active* active) except -1 nogil:
-        """The answer of project(); returns the number of active labels at the end."""
+        """Compute the answer of project(); return the number of active labels at the end."""
         cdef double* tilted = active.tilted
         cdef double* dense = active.dense
         cdef int* labels = active.labels
@@ -216,7 +216,7 @@ cdef class ActiveSet(Projection):
         return m
 
     cpdef Py_ssize_t derivative_bytes(self) except -1:
-        """Room for scores next to theta, and marginals there."""
+        """Return the bytes for scores near theta, and marginals there."""
         return self.work_bytes + 2 * self.theta_bytes
 
     cdef int derivative(self, Py_ssize_t i, const double* theta, const double* direction,
@@ -269,7 +269,7 @@ cdef class ActiveSet(Projection):
             if leaving < 0:
                 break
             weight[leaving] = 0
-            # Others at zero leave too, the newest last: one label stays.
+            # Drop others at zero too, the newest last: one label stays.
             k = 0
             while k < m:
                 if weight[k] <= 0 and m > 1:
@@ -283,7 +283,7 @@ cdef class ActiveSet(Projection):
     cdef Py_ssize_t _drop(self, Py_ssize_t leaving, Py_ssize_t m, double* gram, double* score,
                           double* weight, int* labels, int* index, double* values,
                           Py_ssize_t* nnz) noexcept nogil:
-        """Drop a label; the last one takes its place.  Returns the number left."""
+        """Drop a label; the last one takes its place.  Return the number of labels left."""
         cdef Py_ssize_t j, last = m - 1
         if leaving != last:
             score[leaving], weight[leaving], nnz[leaving] = score[last], weight[last], nnz[last]
@@ -301,7 +301,8 @@ cdef class ActiveSet(Projection):
                                 double total, double* best, double* A) noexcept nogil:
         """best <- argmax of score' x - x' gram x / 2 over sum x = total, by elimination.
 
-        The diagonal grows a little: labels may be affinely dependent in their node parts.
+        The diagonal is increased slightly, because labels may be affinely dependent in their node
+        parts.
         """
         cdef Py_ssize_t side = m + 2, j, k, q, pivot
         cdef double largest, factor, trace = 0, swap
@@ -357,7 +358,7 @@ cdef class ActiveSet(Projection):
 
 
 def _real(PartLayout layout not None):
-    # Which doubles of the shared blocks, of a row of nodes and of a row of edges are no padding.
+    # Mark the doubles of the shared blocks, a row of nodes and a row of edges that are not padding.
     real = np.zeros(layout.shared_size + layout.node_size + layout.edge_size + 1, np.int8)
     for name, (*axes, count) in layout.shapes.items():      # negative indices are not checked here
         start, width = layout.starts[name], padded(count)
@@ -369,7 +370,7 @@ def _real(PartLayout layout not None):
 
 
 cdef inline double _noise(Py_ssize_t j) noexcept nogil:
-    # From -1 to 1, and no sums or differences of a few are equal (the finaliser of SplitMix64).
+    # A number from -1 to 1; sums and differences of a few are distinct (finaliser of SplitMix64).
     cdef uint64_t x = (<uint64_t>j + 1) * <uint64_t>0x9E3779B97F4A7C15
     x = (x ^ (x >> 30)) * <uint64_t>0xBF58476D1CE4E5B9
     x = (x ^ (x >> 27)) * <uint64_t>0x94D049BB133111EB

@@ -122,7 +122,7 @@ def ask_euclidean(
     oracle, parts : callable
         From a PartLayout to these operators.
     max_iter : int
-        Most oracle calls per answer, for the projection over the oracle.
+        Maximum number of oracle calls per answer, for the projection over the oracle.
     tol : float
         Relative accuracy, for the projection over the oracle.
 

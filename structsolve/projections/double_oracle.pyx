@@ -22,8 +22,8 @@ cdef enum:
     PURE_COSTS = 3
     VECTORS = 4
 
-# Places for labels on each side, in small examples and in large ones; free places at the start of
-# an answer; number of answers for which a label without weight is kept.
+# Maximum number of labels per side, in small and in large examples; free places at the start of an
+# answer; number of answers after which a label without weight is dropped.
 cdef enum:
     LEAST_PLACES = 16
     MOST_PLACES = 64
@@ -32,8 +32,8 @@ cdef enum:
 
 
 cdef struct Moves:
-    # Labels of either side, `size` numbers each; losses[k * most + l] of nu's label l against mu's
-    # label k; for how many answers a label has had no weight; the number of labels a side.
+    # Labels of each side, `size` numbers each; losses[k * most + l] of nu's label l against mu's
+    # label k; number of answers since a label had weight; number of labels per side.
     int* mu
     int* nu
     double* losses
@@ -42,8 +42,8 @@ cdef struct Moves:
     Py_ssize_t most, size
 
 cdef struct Answer:
-    # Of one answer: the tableau, scores of mu's labels, payoffs above 0, the strategies of mu and
-    # nu, whether mu's labels are in the tableau.
+    # State of one answer: the tableau, scores of mu's labels, positive payoffs, the strategies of
+    # mu and nu, whether mu's labels are in the tableau.
     Tableau table
     double* scores
     double* payoffs
@@ -67,15 +67,15 @@ cdef class DoubleOracle(MaxMinGame):
     layout : PartLayout
     oracle : Oracle
     loss : Loss
-        With ``costs``.
+        Must have ``costs``.
     parts : Parts
     labels : ndarray of int32
-        True labels, one after the other: accuracy is relative to the surrogate's value.
+        True labels, concatenated: accuracy is relative to the surrogate's value.
     rows : NodeRows, optional
         Projection of nu over the node rows alone, if the loss depends only on them and every node
         may take any state independently.
     max_iter : int, default=10
-        Most oracle calls of mu per answer.
+        Maximum number of oracle calls of mu per answer.
     tol : float, default=1e-4
     warm_start : bool, default=True
         Keep every example's labels.
@@ -93,7 +93,7 @@ cdef class DoubleOracle(MaxMinGame):
         cdef Py_ssize_t i
         n = layout.n
         thetas = np.array([layout.theta_size(i) for i in range(n)], np.int64)
-        # The memory of two vectors of scores, within limits.
+        # As much memory as two vectors of scores, within limits.
         most = np.clip(np.sqrt(2.0 * thetas), LEAST_PLACES, MOST_PLACES).astype(np.int64)
         lengths = np.array([layout.label_size(i) for i in range(n)], np.int64)
         self.most = most
@@ -129,13 +129,12 @@ cdef class DoubleOracle(MaxMinGame):
         return {"atoms": self.atoms, "losses": self.losses, "ages": self.ages, "sizes": self.sizes}
 
     def remember(self, arrays):
-        """Take over what ``memory_of_examples`` returned; see :meth:`MaxMinGame.remember`.
+        """Restore the result of ``memory_of_examples``; see :meth:`MaxMinGame.remember`.
 
         Raises
         ------
         ValueError
-            If an array is missing or does not fit, or holds labels that do not exist, or more
-            than there are places for.
+            If an array is missing or does not fit, or holds invalid or too many labels.
         """
         sizes, atoms = arrays.get("sizes"), arrays.get("atoms")
         if self.warm_start and sizes is not None and atoms is not None:
@@ -205,7 +204,7 @@ cdef class DoubleOracle(MaxMinGame):
 
     cdef Py_ssize_t store(self, Py_ssize_t i, Moves* moves, bint side, const int* label,
                           char* work) except -2 nogil:
-        """Return the number of a side's label (0: mu), new or not; -1 if no place is free."""
+        """Return the number of a side's label (0: mu), added if new; -1 if no place is free."""
         cdef int* own = moves.nu if side else moves.mu
         cdef int* others = moves.mu if side else moves.nu
         cdef Py_ssize_t j, new = moves.counts[side], size = moves.size, most = moves.most
@@ -226,7 +225,7 @@ cdef class DoubleOracle(MaxMinGame):
 
     cdef bint add_move(self, Py_ssize_t i, const double* theta, Moves* moves, Answer* answer,
                        bint side, const int* label, char* work) except -1 nogil:
-        """Let a side play a label; False where it already could, or has no place for it."""
+        """Add a label to a side's moves; return False if it is there already, or has no place."""
         cdef Py_ssize_t before = moves.counts[side], j, k
         cdef bint below = False
         k = self.store(i, moves, side, label, work)
@@ -257,7 +256,7 @@ cdef class DoubleOracle(MaxMinGame):
 
     cdef bint set_payoff(self, const Moves* moves, Answer* answer, Py_ssize_t k,
                          Py_ssize_t l) noexcept nogil:
-        """Set the payoff of k against l; True where it is below 1: the floor is too high."""
+        """Set the payoff of k against l; return True if it is below 1: the floor is too high."""
         cdef Py_ssize_t cell = k * moves.most + l
         answer.payoffs[cell] = 2 + (
             moves.losses[cell] + answer.scores[k] - answer.floor) * answer.unit
@@ -265,7 +264,7 @@ cdef class DoubleOracle(MaxMinGame):
 
     cdef int set_up_game(self, Py_ssize_t i, const double* theta, Moves* moves, Answer* answer,
                          char* work) except -1 nogil:
-        """Set up the game between the labels so far, at the present scores."""
+        """Set up the game between the labels so far, at the current scores."""
         cdef Py_ssize_t k, l, m = moves.counts[0], q = moves.counts[1], most = moves.most
         cdef double low = 0, high = 0, top = -INFINITY
         begin(&answer.table, most, <char*>answer.table.a)
@@ -275,7 +274,7 @@ cdef class DoubleOracle(MaxMinGame):
             for l in range(q):
                 low = min(low, moves.losses[k * most + l])
                 high = max(high, moves.losses[k * most + l])
-        # Labels with scores too low for any loss stay out: payoffs have one magnitude.
+        # Labels with scores too low for any loss are left out, so that payoffs have one magnitude.
         answer.floor = top + low
         for k in range(m):
             answer.present[k] = answer.scores[k] + 2 * (high - low) + 1 / answer.unit >= top
@@ -304,9 +303,9 @@ cdef class DoubleOracle(MaxMinGame):
 
     cdef bint respond_nu(self, Py_ssize_t i, const double* theta, Moves* moves, Answer* answer,
                          double* marginals, double* value, char* work) except -1 nogil:
-        """Let nu play its best label against mu's mixture; False where it already could.
+        """Add nu's best label against mu's mixture; return False if it is there already.
 
-        The value and the marginals are those of the mixture, where it is the best so far.
+        If the mixture is the best so far, its value and marginals become the answer.
         """
         cdef Py_ssize_t k, size = self.layout.theta_size(i)
         cdef double* mu = self.vector(work, MU)
@@ -327,7 +326,7 @@ cdef class DoubleOracle(MaxMinGame):
 
     cdef int respond_mu(self, Py_ssize_t i, const double* theta, const Moves* moves,
                         const Answer* answer, double* bound, char* work) except -1 nogil:
-        """label() <- mu's best label against nu's mixture; its bound is one of the saddle point."""
+        """label() <- mu's best label against nu's mixture; its bound holds for the saddle point."""
         cdef Py_ssize_t k, size = self.layout.theta_size(i)
         cdef double* nu = self.vector(work, MU)
         cdef double* costs = self.vector(work, COSTS)
@@ -353,7 +352,7 @@ cdef class DoubleOracle(MaxMinGame):
         cdef int t = 0
         value[0], bound[0] = -INFINITY, INFINITY
         if moves.counts[0] == 0:
-            # Begin with the best response to the truth, which is the margin's label.
+            # Start with the best response to the truth, which is the label of margin rescaling.
             moves.counts[1] = 0
             self.store(i, &moves, 1, true_label, work)
             answer.beta[0] = 1
@@ -384,7 +383,7 @@ cdef class DoubleOracle(MaxMinGame):
         return 0
 
     cdef void forget(self, Moves* moves, bint side, double* weights) noexcept nogil:
-        """Drop labels without weight for MAX_AGE answers, and the lightest where places are few."""
+        """Drop labels without weight for MAX_AGE answers, and the lightest if places are few."""
         cdef int* ages = moves.ages + side * moves.most
         cdef Py_ssize_t j, k = 0, least
         while k < moves.counts[side]:
@@ -402,7 +401,7 @@ cdef class DoubleOracle(MaxMinGame):
             self.drop(moves, side, least, weights)
 
     cdef bint make_room(self, Moves* moves, bint side, double* weights) noexcept nogil:
-        """Drop all labels without weight; False where there are none."""
+        """Drop all labels without weight; return False if there are none."""
         cdef Py_ssize_t k = 0, before = moves.counts[side]
         while k < moves.counts[side]:
             if weights[k] > 0:

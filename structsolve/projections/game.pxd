@@ -18,8 +18,8 @@ cdef class MaxMinGame(Projection):
     cdef object spent
     cdef int64_t[::1] spent_view
     cdef double[::1] unit
-    # Of every example, G + <theta, mu> of the solver's present mu: an answer far above it may be
-    # less accurate; infinite if there is none.
+    # For every example, G + <theta, mu> of the solver's current mu, or infinity: an answer far
+    # above it may be less accurate.
     cdef double[::1] standing
 
     cdef double* vector(self, char* work, int number) noexcept nogil

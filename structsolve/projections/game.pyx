@@ -12,9 +12,9 @@ from .rows cimport NodeRows
 
 from ..utils.arrays import aligned_zeros, check_finite, check_numbers
 
-# The allowed gap of an answer, as a share of its distance from the solver's present mu.
+# The allowed gap of an answer, as a share of its distance from the solver's current mu.
 cdef double SHARE = 0.2
-# Most evaluations of G per line search.
+# Maximum number of evaluations of G per line search.
 cdef int MOST_EVALUATIONS = 16
 
 
@@ -27,10 +27,10 @@ cdef class MaxMinGame(Projection):
     oracle : Oracle
         Its bounds certify answers.
     loss : Loss
-        With ``costs``.
+        Must have ``costs``.
     parts : Parts
     labels : ndarray of int32
-        True labels, one after the other: accuracy is relative to the surrogate's value.
+        True labels, concatenated: accuracy is relative to the surrogate's value.
     rows : NodeRows, optional
         Projection of nu over the node rows alone, if the loss depends only on them and every node
         may take any state independently.
@@ -74,7 +74,7 @@ cdef class MaxMinGame(Projection):
         self.labels_owner = labels
         self.labels = &labels[0] if labels.shape[0] else NULL
         self.max_iter, self.tol, self.warm_start = max_iter, tol, warm_start
-        # For every example: answers given, iterations spent.
+        # For every example: number of answers, number of iterations.
         self.spent = np.zeros((layout.n, 2), np.int64)
         self.spent_view = self.spent.reshape(-1)
         self.vectors = max(vectors, 3)
@@ -114,7 +114,7 @@ cdef class MaxMinGame(Projection):
         return 1 / most if 1e-150 < most < 1e150 else 1
 
     def counts(self):
-        """Return the numbers of answers given and of iterations spent on them.
+        """Return the numbers of answers and of their iterations.
 
         Returns
         -------
@@ -133,7 +133,7 @@ cdef class MaxMinGame(Projection):
         return {}
 
     def remember(self, arrays):
-        """Take over what ``memory_of_examples`` returned.
+        """Restore the result of ``memory_of_examples``.
 
         Parameters
         ----------
@@ -160,14 +160,14 @@ cdef class MaxMinGame(Projection):
         return <int*>(align(work) + self.vectors * self.vector_bytes)
 
     cdef double* entry_values(self, char* work) noexcept nogil:
-        """Memory for ``parts.encode``: values, followed by indices."""
+        """Return memory for ``parts.encode``: values, followed by indices."""
         return <double*>(<char*>self.label(work) + self.label_bytes)
 
     cdef char* scratch(self, char* work) noexcept nogil:
         return align(<char*>self.label(work) + self.label_bytes + 12 * self.entries)
 
     cdef char* more(self, char* work) noexcept nogil:
-        """The ``more_bytes`` of the subclass."""
+        """Return the ``more_bytes`` of the subclass."""
         return self.scratch(work) + self.scratch_bytes
 
     cdef double score_of(self, Py_ssize_t i, const double* theta, const int* label,
@@ -182,9 +182,9 @@ cdef class MaxMinGame(Projection):
         return total
 
     cdef double least(self, Py_ssize_t i, double* costs, char* work) except? -1 nogil:
-        """Return ``min_nu <costs, nu>``, a lower bound where the oracle is inexact.
+        """Return ``min_nu <costs, nu>``, or a lower bound if the oracle is inexact.
 
-        The minimiser is written to label(); costs is negated in between.
+        The minimiser is written to label(); costs is negated during the call.
         """
         cdef Py_ssize_t j, size = self.layout.theta_size(i)
         cdef double value, bound
@@ -229,10 +229,10 @@ cdef class MaxMinGame(Projection):
 
     cdef double search(self, Py_ssize_t i, const double* a, const double* b, double linear,
                        double curvature, char* work) except? -1 nogil:
-        """The gamma of largest ``G(a + gamma (b - a)) + gamma linear - gamma^2 curvature / 2``.
+        """Return argmax_gamma ``G(a + gamma (b - a)) + gamma linear - gamma^2 curvature / 2``.
 
         Along the segment G is the minimum of lines, one for every prediction.  Each evaluation
-        gives one of them; the next one is at the best point below the two lines around the
+        gives one of them.  The next evaluation is at the best point below the two lines around the
         maximum, and the search ends when G lies on them.  A b and A a are computed once.
         """
         cdef double* here = self.vector(work, 0)
@@ -271,8 +271,8 @@ cdef class MaxMinGame(Projection):
             if k == 0:
                 gamma = 0
                 continue
-            # The lines cross between low and high; the best point below both is the crossing or the
-            # maximum of one of them.
+            # The lines cross between low and high; the best point below both is the crossing, or
+            # the maximum along one of them.
             gamma = high
             if left_slope > right_slope:
                 gamma = (right - left) / (left_slope - right_slope)

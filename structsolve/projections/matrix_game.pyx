@@ -1,10 +1,10 @@
 """Matrix games ``max_alpha min_beta beta' P alpha`` by the simplex method, one move at a time.
 
-For P > 0 the game is the linear program ``max sum(u)`` under ``P' u <= 1, u >= 0``: beta is u,
-alpha the multipliers, both divided by their sums.  A move of the maximiser is a row more and is met
-by the dual simplex method; a move of the minimiser is a column more, met by the primal one: each
-game starts from the solution of the last.  The tableau is Tucker's condensed one: it has no columns
-for the basis.
+For P > 0 the game is the linear program ``max sum(u)`` subject to ``P' u <= 1, u >= 0``.  beta is u
+and alpha the multipliers, both divided by their sums.  A new move of the maximiser is a new row,
+handled by the dual simplex method; a new move of the minimiser is a new column, handled by the
+primal one.  So each game starts from the solution of the last.  The tableau is Tucker's condensed
+one, without columns for the basis.
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ cdef Py_ssize_t _width(Py_ssize_t most) noexcept nogil:
 
 
 cdef Py_ssize_t tableau_bytes(Py_ssize_t most) noexcept nogil:
-    """Return the bytes of a game of ``most`` moves a side."""
+    """Return the bytes of a game with up to ``most`` moves per side."""
     return 8 * (most + 1) * _width(most) + 8 * (most + 8)
 
 
@@ -36,7 +36,7 @@ cdef void begin(Tableau* table, Py_ssize_t most, char* memory) noexcept nogil:
 
 
 cdef void add_mover(Tableau* table, int k, const double* payoff) noexcept nogil:
-    """Add a move of the maximiser; ``payoff[l]`` against the minimiser's moves so far."""
+    """Add a move of the maximiser, with ``payoff[l]`` against the minimiser's moves so far."""
     cdef Py_ssize_t i, j, width = table.width
     cdef double* row
     cdef const double* basic
@@ -56,7 +56,7 @@ cdef void add_mover(Tableau* table, int k, const double* payoff) noexcept nogil:
 
 
 cdef void add_reply(Tableau* table, int l, const double* payoff, Py_ssize_t step) noexcept nogil:
-    """Add a move of the minimiser; ``payoff[k * step]`` against the maximiser's moves so far."""
+    """Add a move of the minimiser, with ``payoff[k * step]`` against the maximiser's so far."""
     cdef Py_ssize_t i, j, width = table.width, new = table.columns + 1
     cdef double* row
     cdef double total
@@ -96,8 +96,8 @@ cdef void _pivot(Tableau* table, Py_ssize_t r, Py_ssize_t c) noexcept nogil:
 cdef void solve(Tableau* table) noexcept nogil:
     """Pivot until neither side can do better.
 
-    It always ends.  Rounding, cycles and entries that are not finite may leave strategies that are
-    not optimal; they are still strategies.
+    The loop always ends.  After rounding errors, cycles or entries that are not finite, strategies
+    may not be optimal, but they are valid.
     """
     cdef Py_ssize_t i, j, r, c, width = table.width
     cdef double* a = table.a
@@ -105,7 +105,7 @@ cdef void solve(Tableau* table) noexcept nogil:
     cdef int left = <int>(PIVOTS + 4 * (table.rows + table.columns))
     while left > 0:
         left -= 1
-        # A violated row: dual simplex.
+        # Some row is violated: dual simplex.
         r, c, best = 0, 0, -EPS
         for i in range(1, table.rows + 1):
             if a[i * width] < best:
@@ -153,7 +153,7 @@ cdef bint _scaled(Py_ssize_t n, double* x) noexcept nogil:
 
 cdef bint strategies(const Tableau* table, Py_ssize_t m, Py_ssize_t q, double* movers,
                      double* replies) noexcept nogil:
-    """movers, replies <- probabilities of either side's m and q moves; False without a solution."""
+    """movers, replies <- probabilities of each side's m and q moves; False without a solution."""
     cdef Py_ssize_t i, j
     for j in range(m):
         movers[j] = 0
@@ -169,7 +169,7 @@ cdef bint strategies(const Tableau* table, Py_ssize_t m, Py_ssize_t q, double* m
 
 
 def play(payoff):
-    """Return best strategies of both sides of a matrix game.
+    """Return optimal strategies of both sides of a matrix game.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ def play(payoff):
     Raises
     ------
     ValueError
-        If ``payoff`` is no such matrix.
+        If ``payoff`` is not such a matrix.
 
     Examples
     --------
@@ -207,7 +207,7 @@ def play(payoff):
     cdef double[::1] column_view = columns, row_view = rows
     with nogil:
         begin(&table, most, <char*>&memory[0])
-        # Moves are added in turns, as games of a double oracle grow.
+        # Add moves of both sides in turn, as in a double oracle.
         for k in range(most):
             if k < q:
                 add_reply(&table, <int>k, &view[k, 0], 1)

@@ -62,7 +62,7 @@ cdef class NodeRows(Projection):
 
 
 cdef class RowSoftmax(NodeRows):
-    """Entropy over the node rows alone; all other parts have no score and no marginal.
+    """Entropy over the node rows only; all other parts have no score and no marginal.
 
     In the max-min game it is nu's projection if the loss is a sum over nodes.
     """
@@ -87,9 +87,9 @@ cdef class RowSparsemax(NodeRows):
 cdef class RowMaxMin(NodeRows):
     """``max_mu min_nu nu' A mu + <theta, mu>`` node by node: ``A = c (1 - I)`` or ``c |k - l|``.
 
-    0-1 costs: the m best states share mu, ``max_m (v_(1) + ... + v_(m) + c (m - 1)) / m``, which is
-    the threshold of a projection onto the simplex.  Absolute costs of ordered states: two states
-    share it, ``max_ij (v_i + v_j + c |i - j|) / 2`` (Nowak-Vila et al. 2020).
+    With 0-1 costs the m best states share mu: ``max_m (v_(1) + ... + v_(m) + c (m - 1)) / m``, the
+    threshold of a projection onto the simplex.  With absolute costs of ordered states two states
+    share it: ``max_ij (v_i + v_j + c |i - j|) / 2`` (Nowak-Vila et al. 2020).
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ cdef class RowMaxMin(NodeRows):
     scale : float
         c.
     averaged : bool
-        The loss is a mean over the nodes: c divided by their number.
+        The loss is a mean over the nodes: c is divided by their number.
     layout : PartLayout
     """
 
@@ -177,7 +177,7 @@ cdef class RowMaxMin(NodeRows):
                 p = x[s] if y == NULL else x[s] + gamma * (y[s] - x[s])
                 mean += s * p
                 whole += p
-            # From one state to the next the cost grows by the mass below, less the mass above.
+            # From one state to the next the cost grows by the mass below minus the mass above.
             expected = mean
             for s in range(self.K):
                 if expected < least:

@@ -16,19 +16,18 @@ from ..utils.arrays import aligned_zeros
 cdef enum:
     VECTORS = 20
 
-# The first step and the longest, in units of 1 over the largest cost of the truth's parts; and the
-# widest spread of the dual points that an answer begins with: beyond it, marginals on the border
-# would hardly leave it.
+# Initial and maximum step size, in units of 1 / (largest cost of the truth's parts); maximum spread
+# of the dual points at the start of an answer: with more, marginals would hardly leave the border.
 cdef double FIRST_STEP = 2
 cdef double LONGEST_STEP = 16
 cdef double WIDEST_SPREAD = 300
-# An answer starts anew if its gap at the last one exceeds this share of the surrogate's value.
+# An answer starts afresh if the last one's gap exceeds this share of the surrogate's value.
 cdef double FAR_OFF = 0.3
 
 
 cdef struct Point:
-    # A pair (mu, nu), the dual points whose projections they are, and the projections' values; by
-    # how much these may be below the maximum.
+    # A pair (mu, nu), the dual points that project to them, and the projections' values; how far
+    # these may be below the maximum.
     double* dual_mu
     double* dual_nu
     double* mu
@@ -47,10 +46,10 @@ cdef class SaddleProx(MaxMinGame):
     """``argmax_mu G(mu) + <theta, mu>`` with ``G(mu) = min_nu nu' A mu``, mu and nu in M.
 
     Mirror prox (Nemirovski 2004; Nowak-Vila et al. 2020, section 5.3): from (mu, nu) a half step
-    along the gradients, and a full step along those met there.  Points are kept as the dual points
-    whose projections they are, so that any projection serves.  The step is halved until
-    ``eta <F(z') - F(z), z' - z+> <= D(z', z) + D(z+, z')`` holds, which needs no constant.  The
-    answer is the better of the average and the last half step; two oracle calls certify it:
+    along the gradients, then a full step along the gradients at the half step.  Points are stored
+    as the dual points that project to them, so any projection can be used.  The step is halved
+    until ``eta <F(z') - F(z), z' - z+> <= D(z', z) + D(z+, z')`` holds, which needs no constant.
+    The answer is the better of the average and the last half step; two oracle calls certify it:
     ``max_mu F(mu, nu) - min_nu F(mu, nu)``.
 
     Parameters
@@ -61,10 +60,10 @@ cdef class SaddleProx(MaxMinGame):
     oracle : Oracle
         Its bounds certify answers.
     loss : Loss
-        With ``costs``.
+        Must have ``costs``.
     parts : Parts
     labels : ndarray of int32
-        True labels, one after the other: accuracy is relative to the surrogate's value.
+        True labels, concatenated: accuracy is relative to the surrogate's value.
     rows : NodeRows, optional
         Projection of nu over the node rows alone, if the loss depends only on them and every node
         may take any state independently.
@@ -92,7 +91,7 @@ cdef class SaddleProx(MaxMinGame):
                 sizes[i + 1] = 2 * layout.theta_size(i)
         self.start_offsets = np.cumsum(sizes)
         self.starts = aligned_zeros(int(self.start_offsets[layout.n]) + 8)
-        # Length of the step (0: no answer yet), and the gap of the answer.
+        # Step size (0: no answer yet), and gap of the answer.
         self.steps = np.zeros((layout.n, 2))
         self.start_view, self.step_view = self.starts, self.steps.reshape(-1)
 
@@ -192,8 +191,8 @@ cdef class SaddleProx(MaxMinGame):
                     lhs += (at_half.nu[j] - at_here.nu[j]) * (half.nu[j] - full.nu[j])
                     lhs -= (at_half.mu[j] - at_here.mu[j]) * (half.mu[j] - full.mu[j])
                 rhs = distance(size, &half, &here) + distance(size, &full, &half)
-                # Distances far below 1 are differences of larger numbers, no more accurate than the
-                # projections: without this, no step would be short enough.
+                # Distances far below 1 are differences of larger numbers, and only as accurate as
+                # the projections: without this test, no step would be short enough.
                 noise = 1e-12 * (1 + fabs(half.value_mu) + fabs(half.value_nu))
                 noise += 4 * (here.missed + half.missed + full.missed)
                 if eta * lhs <= rhs + noise:
@@ -204,7 +203,7 @@ cdef class SaddleProx(MaxMinGame):
                 sum_mu[j] += eta * half.mu[j]
                 sum_nu[j] += eta * half.nu[j]
             here, full = full, here
-            # Whenever the number of iterations doubles, and at the end.
+            # Check whenever the number of iterations has doubled, and at the end.
             k = t + 1
             if k & (k - 1) == 0 or k == self.max_iter:
                 self.certify(i, theta, half.mu, &at_half, marginals, value, bound, work)

@@ -61,7 +61,7 @@ def switch_off(name: str) -> None:
     Raises
     ------
     ValueError
-        When no plugin has this name.
+        If no plugin has this name.
     """
     with _lock:
         registry = _loaded([name]) if _registry is None else _registry
@@ -109,9 +109,9 @@ def get_structure(structure: Any = "chain", **params: Any) -> Any:
     Raises
     ------
     ValueError
-        When the name or a parameter is unknown.
+        If the name or a parameter is unknown.
     TypeError
-        When ``structure`` is neither a name nor a structure.
+        If ``structure`` is neither a name nor a structure.
 
     Examples
     --------

@@ -87,7 +87,7 @@ class Registry(Names):
         Raises
         ------
         ValueError
-            When there is none.
+            If there is none.
         """
         called = [plugin for plugin in self.plugins if plugin.is_called(name)]
         if not called:
@@ -148,11 +148,11 @@ class Registry(Names):
         Raises
         ------
         ValueError
-            When the name or module is taken, or something is declared twice.
+            If the name or module is taken, or something is declared twice.
         TypeError
-            When a hook is unknown or not marked, there is none, or one returns the wrong kind.
+            If a hook is unknown or not marked, there is none, or one returns the wrong kind.
         RuntimeError
-            When a hook of a script's plugin raises anything but a ValueError or TypeError.
+            If a hook of a script's plugin raises anything but a ValueError or TypeError.
         """
         for other in self.plugins:
             if other.module is not None and (other.key == plugin.key or other.module is module):
@@ -217,9 +217,9 @@ class Registry(Names):
         Raises
         ------
         TypeError
-            When a plugin returns something else than ``expected`` or None.
+            If a plugin returns something else than ``expected`` or None.
         ImportError
-            When the answer was compiled against another C API.
+            If the answer was compiled against another C API.
         ValueError, TypeError, RuntimeError
             As of :meth:`blame`, when the plugin raises.
         """

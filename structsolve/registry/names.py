@@ -72,7 +72,7 @@ class Names:
         Raises
         ------
         ValueError
-            When no plugin declares the name (known names and broken plugins are listed), several
+            If no plugin declares the name (known names and broken plugins are listed), several
             do, or ``source`` is missing.
         """
         matches = [(p, d) for p, d in self._declared(kind) if d.name == name]
@@ -128,7 +128,7 @@ class Names:
         Raises
         ------
         ValueError
-            When an argument without a key follows one with a key, a key comes twice, or an argument
+            If an argument without a key follows one with a key, a key comes twice, or an argument
             is empty.
 
         Examples
@@ -163,7 +163,7 @@ class Names:
         Raises
         ------
         ValueError
-            When the name is unknown, the factory does not take the arguments, or the object has
+            If the name is unknown, the factory does not take the arguments, or the object has
             another name, so that model files could not find it.
         """
         name, arguments, given = self.split(kind, text)
@@ -196,7 +196,7 @@ class Names:
         Raises
         ------
         TypeError
-            Naming the argument and the known names.
+            The message names the argument and the known names.
         """
         if isinstance(given, type) or not hasattr(given, method):
             raise TypeError(
@@ -331,7 +331,7 @@ class Names:
         Raises
         ------
         ValueError
-            Naming the distribution.
+            The message names the distribution.
         """
         name = self.split(kind, text)[0]
         if self._has(kind, name) or kind != "losses" or text not in self.loss_names():
@@ -407,9 +407,9 @@ def create(kind: str, text: str, factory: Any, /, *arguments: Any, **params: Any
     Raises
     ------
     ValueError
-        When the factory raises one, or does not take the arguments.
+        If the factory raises one, or does not take the arguments.
     RuntimeError
-        When the factory raises anything else.
+        If the factory raises anything else.
     TypeError
         When it returns None.
     """
@@ -458,7 +458,7 @@ def refuse_words(what: str, factory: Any, arguments: list[Any], params: dict[str
     Raises
     ------
     ValueError
-        Naming the argument.
+        The message names the argument.
     """
     if not any(isinstance(value, str) for value in (*arguments, *params.values())):
         return  # fast path without inspecting the factory
@@ -491,7 +491,7 @@ def arguments_of(what: str, text: str, rest: str) -> tuple[list[Any], dict[str, 
     Raises
     ------
     ValueError
-        When an argument without a key follows one with a key, a key comes twice, or an argument
+        If an argument without a key follows one with a key, a key comes twice, or an argument
         is empty.
 
     Examples

@@ -56,7 +56,7 @@ cdef class Angular(Search):
                 lam = first_lam(plane, view, psi)
             out.lam = lam
             if view.calls == 0:
-                # The whole quadrant: no cone is needed, and the plain oracle is faster.
+                # The angle is the whole quadrant: the plain oracle suffices and is faster.
                 index, kind = self.visit(plane, view, psi, lam, &known), LABEL
             else:
                 kind = plane.ask_in_cone(view, lam, alpha, beta, view.n, &answer)
@@ -65,13 +65,13 @@ cdef class Angular(Search):
                     break
                 index = self.keep(plane, view, psi, &answer, &known)
             if kind == FRACTIONAL and not known and view.calls < self.max_calls:
-                # No label yet: the plain oracle rounds one.
+                # No label yet: the plain oracle rounds its answer to one.
                 position = self.visit(plane, view, psi, lam, &old)
                 if view.points[position].h > -1 and view.points[position].kind != FRACTIONAL:
                     best = max(best, (1 + view.points[position].h) * view.points[position].g)
             H = 1 + view.points[index].h
             if H <= 0 and alpha == INFINITY and view.calls > 1:
-                # A label of no value on the border hides those within: exclude the border.
+                # A useless label on the border hides those inside: exclude the border.
                 alpha = SLIVER / lam
                 continue
             if H > 0 and kind != FRACTIONAL:
@@ -79,21 +79,21 @@ cdef class Angular(Search):
             bound = self._narrow(view, best * (1 + self.tol), &alpha, &beta)
             if bound <= best * (1 + self.tol):
                 break
-            # An oracle with closed sides, or with fractional answers, may repeat itself.
+            # An oracle with closed sides, or with fractional answers, may repeat an answer.
             if known and view.calls > 1 and alpha - beta >= width * (1 - 1e-9):
                 break
             width = alpha - beta
         if bound > best * (1 + self.tol):
             self._follow_hull(plane, view, psi)
         self.settle(view, psi, out)
-        # Lines of constrained answers hold only within their cones: take the angle's bound.
+        # Lines of constrained answers hold only within their cones: use the angle's bound.
         out.value, out.first, out.second = out.label_value, out.label, out.label
         out.share = 0
         out.bound = out.label_bound = max(bound, out.label_value)
         return 0
 
     cdef int _follow_hull(self, LabelPlane plane, View* view, Psi psi) except -1 nogil:
-        # The convex hull search from the labels seen, for cones with fractional answers.
+        # Convex hull search from the labels seen, for cones with fractional answers.
         cdef int[SLOTS] hull
         cdef Outcome best
         cdef bint known = False
@@ -101,7 +101,7 @@ cdef class Angular(Search):
         cdef int n, position, j
         for j in range(view.n):
             if view.points[j].kind == FRACTIONAL:
-                # Below the truth, so on no hull.
+                # Below the truth, so not on the hull.
                 view.points[j].h, view.points[j].g = -1e300, view.points[0].g
         while not known and view.calls < self.max_calls:
             n = upper_hull(view, hull)
@@ -114,8 +114,8 @@ cdef class Angular(Search):
 
     cdef double _narrow(self, const View* view, double best, double* alpha,
                         double* beta) noexcept nogil:
-        # Shrink the angle to where every line allows more than `best`.  Returns an upper
-        # bound of H g within it, `best` where it is empty.
+        # Shrink the angle to the part where every line allows more than `best`.  Returns an upper
+        # bound of H g within it, or `best` if it is empty.
         cdef double K, lam, half, root, slope, bound = INFINITY
         cdef Py_ssize_t j
         for j in range(view.n_visits):

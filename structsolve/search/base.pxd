@@ -22,10 +22,10 @@ cdef class Search:
     cdef readonly str name
     cdef readonly int max_calls
     cdef readonly double tol
-    cdef readonly bint fractional       # finds the maximiser over the hull of the points
+    cdef readonly bint fractional       # it finds the maximiser over the hull of the points
     cdef readonly bint product_only     # only for psi = (h + 1) g
-    cdef readonly bint constrained      # needs an oracle that answers within a cone
-    cdef readonly bint counting         # needs an oracle that answers for each count
+    cdef readonly bint constrained      # it needs an oracle that answers within a cone
+    cdef readonly bint counting         # it needs an oracle that answers for each count
     # Room for later members; see abi_number.pxd.
     cdef bint _flag0, _flag1, _flag2, _flag3
     cdef Py_ssize_t _room0, _room1, _room2, _room3

@@ -23,13 +23,13 @@ cdef int best_label(const View* view, Psi psi, double* value) except -1 nogil:
 
 
 cdef class Search:
-    """Finds the largest ``psi(h, g)`` over the labels of one example with few oracle calls.
+    """Finds the largest ``psi(h, g)`` over the labels of one example in few oracle calls.
 
     Parameters
     ----------
     max_calls : int, default=50
-        Most oracle calls per search; a search that stops there includes in its bound what it
-        may have missed.
+        Maximum number of oracle calls per search; the bound of a search that stops there includes
+        what it may have missed.
     tol : float, default=1e-9
         Relative accuracy: stop when no label can be better by more.
 
@@ -65,7 +65,7 @@ cdef class Search:
         ----------
         plane : LabelPlane
         labels : ndarray of int32, optional
-            The true labels of all examples, one after the other.  Searches that count need them.
+            The true labels of all examples, concatenated.  Searches that count need them.
 
         Returns
         -------
@@ -92,7 +92,7 @@ cdef class Search:
 
     cdef int visit(self, LabelPlane plane, View* view, Psi psi, double lam,
                    bint* known) except -1 nogil:
-        # Call the oracle; return the index of its answer, perhaps a new one, among the points.
+        # Call the oracle; return the index of its answer among the points, which may be new.
         cdef Point answer
         # Point j lies in slot j (the truth needs none); slot SLOTS is for the newest.
         plane.ask(view, lam, view.n, &answer)

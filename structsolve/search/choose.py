@@ -17,7 +17,7 @@ def make_search(name: Any, max_calls: int = 50, tol: float | None = None) -> Any
         A search from a plugin, such as "convex-hull", "angular", "bisecting", "binary",
         "sarawagi" or "exact"; a native search is returned unchanged.
     max_calls : int, default=50
-        Most oracle calls per search.
+        Maximum number of oracle calls per search.
     tol : float, optional
         Relative accuracy; by default the search's default.
 

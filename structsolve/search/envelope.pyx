@@ -7,8 +7,8 @@ from .psi cimport Psi
 
 cdef double best_between(Psi psi, double h0, double g0, double h1, double g1,
                          double* share) except? -1 nogil:
-    # The largest psi on a segment; share <- how far from the first end to the second.  psi is
-    # quasi-concave along it: golden section, and both ends.
+    # The largest psi on a segment; share <- its position from the first end to the second.  psi is
+    # quasi-concave along it: golden-section search, and both ends.
     cdef double ratio = 0.6180339887498949
     cdef double a = 0, z = 1, x, y, psi_x, psi_y, first, last
     cdef double dh = h1 - h0, dg = g1 - g0
@@ -55,8 +55,8 @@ cdef double common_unit(double a, double b, double rounding) noexcept nogil:
 
 
 cdef double grid_bound(const View* view, Psi psi) except? -1 nogil:
-    # As envelope_bound(), but only for g among the multiples of the unit, if it exists.  Labels
-    # have no other g; mixtures with the truth, near g = 0, do not count.
+    # Like envelope_bound(), but only for multiples g of the unit, if there is one.  Labels have no
+    # other g; mixtures with the truth, near g = 0, are not labels.
     cdef double g, h, value, best = -INFINITY
     cdef Py_ssize_t j, k
     if view.unit == 0 or view.n_visits == 0:
@@ -93,7 +93,7 @@ cdef double envelope_bound(const View* view, Psi psi) except? -1 nogil:
     for guard in range(LINES + 1):
         a = &view.visits[now]
         h = line_at(a, g)
-        # The first crossing of this line by a steeper one.
+        # The first crossing of this line with a steeper one.
         t, k = view.high, -1
         for j in range(view.n_visits):
             b = &view.visits[j]

@@ -16,12 +16,12 @@ from .view cimport Point, View
 from .psi cimport Psi
 
 
-# Largest count of a node; the work grows with its square.
+# Largest count of a node; time grows with its square.
 cdef double MOST = 1000
 
 
 cdef bint _by_two(LabelPlane plane) noexcept nogil:
-    # Key of the 0-1 loss, if no oracle counts.
+    # Whether to use the two best labels: for the 0-1 loss without a counting oracle.
     return (plane.g_loss.zero_one and plane.kbest is not None and plane.h_loss is None
             and plane.counts is None)
 
@@ -37,7 +37,7 @@ cdef class Counting(Search):
     ----------
     max_calls : int, default=50
     tol : float, default=1e-9
-        Not used: the answer is exact.
+        Unused, because the answer is exact.
     """
 
     def __init__(self, int max_calls=50, double tol=1e-9):
@@ -53,8 +53,8 @@ cdef class Counting(Search):
         Raises
         ------
         ValueError
-            If there are no labels, if the loss does not decompose (the 0-1 loss need not), if that
-            of an example is no multiple of a unit, or if it costs parts other than nodes.
+            If there are no labels, the loss does not decompose (the 0-1 loss need not), its values
+            are not multiples of a unit, or it has costs on other parts than nodes.
         """
         cdef Py_ssize_t i, most = 0
         cdef double unit, offset
@@ -171,7 +171,7 @@ cdef class Counting(Search):
         for j in range(n):
             if values[j] == -INFINITY:
                 continue
-            # They are contiguous, from the first free slot on.
+            # They are contiguous, starting at the first free slot.
             memmove(plane.label_of(view, view.n), labels + j * length, length * sizeof(int))
             plane.place(view, view.n, &point)
             self.keep(plane, view, psi, &point, &known)

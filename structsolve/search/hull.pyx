@@ -9,10 +9,10 @@ from .plane cimport LabelPlane
 from .psi cimport Psi
 
 
-# First guess: a wrong node raises the margin error by this share of a typical score.
+# First guess: each wrong node raises the margin error by this share of a typical score.
 cdef double SCALE = 0.3
 
-# Beyond this lam the loss decides, then h on ties.
+# Beyond this lam the loss decides, and h only on ties.
 cdef double LOSS = 1e12
 # With smaller tolerances, computing the bound after every call costs more than it saves.
 cdef double COARSE = 1e-6
@@ -124,12 +124,12 @@ cdef class ConvexHull(Search):
 
     Algorithm 4 of Choi (2018), with any start: the truth and the labels of the last search are
     known points.  It ends when the oracle finds nothing above the tangent, or above the hull's edge
-    where the best point is a mixture of two labels.  This proves the maximum over the hull.
+    if the best point is a mixture of two labels.  This proves the maximum over the hull.
 
     Parameters
     ----------
     max_calls : int, default=50
-        Most oracle calls.
+        Maximum number of oracle calls.
     tol : float, default=1e-9
         Relative accuracy.
     start : float, default=0
@@ -165,14 +165,14 @@ cdef class ConvexHull(Search):
             if lam <= LOSS:
                 guess = 0
             else:
-                # Only the truth is known, or labels without loss: raise lam step by step, up to
+                # Only the truth or labels without loss are known: raise lam step by step up to
                 # LOSS, beyond which rounding hides the scores.
                 if guess == 0:
                     first = guess = self.start if self.start > 0 else first_lam(plane, view, psi)
                 elif guess < LOSS:
                     guess = 16 * first if guess == first else LOSS
                 else:
-                    # Is there no label with a loss at all?
+                    # Is there any label with a loss?
                     index = self.visit(plane, view, psi, INFINITY, &old)
                     if old or points[index].g <= points[0].g:
                         lam = guess
@@ -190,14 +190,14 @@ cdef class ConvexHull(Search):
             index = self.visit(plane, view, psi, lam, &old)
             scale = fabs(known) + fabs(points[index].h) + lam * fabs(points[index].g)
             if old or points[index].h + lam * points[index].g <= known + 1e-13 * scale:
-                # Nothing lies above: proven, unless this lam was a guess.
+                # Nothing lies above: the maximum is proven, unless this lam was a guess.
                 if guess == 0:
                     out.lam = lam
                     if view.exact and self._touches(view, psi, lam, out):
                         return self.close(view, psi, out, out.bound)
                     break
             if view.unit > 0 and view.exact and self._settled(view, psi):
-                # No better label is left, though mixtures may be better.
+                # No label is better, though mixtures may be.
                 break
             if self.tol >= COARSE:
                 n = upper_hull(view, hull)
@@ -208,7 +208,7 @@ cdef class ConvexHull(Search):
         return self.finish(view, psi, out)
 
     cdef bint _settled(self, const View* view, Psi psi) except -1 nogil:
-        # Can no label be better than the best one seen?
+        # Is the best label seen proven to be the best of all?
         cdef double best
         best_label(view, psi, &best)
         return grid_bound(view, psi) <= best + self.tol * fabs(best)
@@ -224,7 +224,7 @@ cdef class ConvexHull(Search):
         return below and above
 
     cdef bint _touches(self, const View* view, Psi psi, double lam, Outcome* out) except -1 nogil:
-        # Is the last line psi's tangent in the maximiser?  Then psi is nowhere larger below it.
+        # Is the last line psi's tangent at the maximiser?  Then psi is nowhere larger below it.
         # out.bound <- the value, plus the rounding error between the point and the line.
         cdef const Point* a = &view.points[out.first]
         cdef const Point* b = &view.points[out.second]

@@ -25,9 +25,9 @@ cdef class LabelPlane:
     cdef readonly double sign
     cdef readonly Py_ssize_t width          # entries of a fractional point
     cdef readonly Py_ssize_t states         # of a node; 0 if there are no nodes
-    # Largest count of g that the memory of a counting search has room for.
+    # Largest count of g for which a counting search has memory.
     cdef public Py_ssize_t most_counts
-    # The largest excess so far of a known point over an answer's bound, by example.
+    # By example, the largest excess so far of a known point over an answer's bound.
     cdef readonly object shortfalls
     cdef double[::1] shortfall_view
     cdef int mode
@@ -52,7 +52,7 @@ cdef class LabelPlane:
     cdef Py_ssize_t ask_kbest(self, View* view, double lam, Py_ssize_t k, int* labels,
                               double* values, char* scratch) except -1 nogil
     cdef int need_costs(self, View* view) except -1 nogil
-    # A unit of which every g is a multiple (0: there is none), and the largest multiple.
+    # A unit whose multiples are all values of g (0: there is none), and the largest multiple.
     cdef int unit_of(self, View* view, double* unit, int64_t* most) except -1 nogil
     cdef int fractional(self, View* view, int slot, Point* out) except -1 nogil
     cdef Py_ssize_t entries(self, View* view, const Point* point, double coef, Py_ssize_t n,

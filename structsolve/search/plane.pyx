@@ -33,7 +33,7 @@ cdef double MOST = 1000
 
 
 cdef inline char* _take(char** rest, Py_ssize_t size) noexcept nogil:
-    # An aligned piece of memory; rest <- the memory after it.
+    # Returns an aligned piece of memory; rest <- the memory after it.
     cdef char* piece = align(rest[0])
     rest[0] = piece + size
     return piece
@@ -123,7 +123,7 @@ cdef class LabelPlane:
         self.shortfall_view = self.shortfalls
         self.exact = oracle.exact or self.relaxed
         self.decomposes, self.zero_one = self.mode == DECOMPOSES, self.mode == ZERO_ONE
-        # A fractional point differs from the truth in as many parts as there are at most.
+        # A fractional point may differ from the truth in all parts.
         self.width = layout.max_theta + parts.max_entries if self.relaxed else 0
         self.max_entries = parts.max_entries + self.width
         self.work_bytes = (
@@ -139,7 +139,7 @@ cdef class LabelPlane:
         Parameters
         ----------
         labels : ndarray of int32
-            True labels of all examples, one after the other.
+            True labels of all examples, concatenated.
 
         Returns
         -------
@@ -190,7 +190,7 @@ cdef class LabelPlane:
         view.low, view.high = 0, INFINITY
         view.unit, view.least, view.most = 0, 0, 0
         if self.sign < 0:
-            # g is minus a count of the label and the truth: the truth's share is half its own g.
+            # g is minus a count over label and truth; the truth's part is half of its own g.
             # With an empty truth, only the truth has g = 0.
             view.low = -2.0 * self.layout.label_size(i)
             view.high = 0.5 * view.points[0].g if view.points[0].g < 0 else -1
@@ -322,12 +322,12 @@ cdef class LabelPlane:
             bound = value[0]
             right = self.g_loss.value(i, view.truth, label) == 0
             if right and n > 1:
-                # The truth is best: is the second best, with its loss, better still?
+                # The truth scores best: is the second best better with its loss added?
                 memcpy(label, label + self.layout.label_size(i),
                        self.layout.label_size(i) * sizeof(int))
             self.place(view, slot, out)
             if not right and lam < INFINITY:
-                # The best label of all has at least the score of the truth.
+                # The best label scores at least as much as the truth.
                 self.note(view, -out.h, fabs(out.h))
             if lam < INFINITY and out.h + lam * out.g < 0:
                 out[0] = view.points[0]
@@ -356,7 +356,7 @@ cdef class LabelPlane:
                 view.high = min(view.high, out.g)
             return 0
         visit.lam, visit.h, visit.g, visit.above = lam, out.h, out.g, above
-        # The resolution of the oracle's comparisons for scores of this size.
+        # The accuracy of the oracle's comparisons for scores of this size.
         visit.above += 4e-16 * (lam * fabs(out.g) + visit.above)
         visit.bound = out.h + lam * out.g + visit.above
         view.n_visits += 1
@@ -379,7 +379,7 @@ cdef class LabelPlane:
         return best
 
     cdef void note(self, View* view, double shortfall, double scale) noexcept nogil:
-        # A label that is known was so much better than an answer's bound, more than by rounding?
+        # Does a known label exceed an answer's bound, by more than rounding?
         cdef Py_ssize_t i = view.i
         if shortfall > self.shortfall_view[i] and shortfall > 1e-6 * scale + rounding_of(
                 view.theta, self.layout.theta_size(i)):

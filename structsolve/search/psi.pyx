@@ -78,7 +78,7 @@ cdef class Psi:
         Returns
         -------
         dh, dg : float
-            dg may be infinite where g is 0.
+            dg may be infinite if g is 0.
         """
         cdef double dh = 0, dg = 0
         self.partials(h, g, &dh, &dg)
@@ -102,7 +102,7 @@ cdef class GeneralizedPsi(Psi):
     Parameters
     ----------
     alpha, beta : float
-        ``alpha > 0``, ``beta >= 0`` and ``0 <= alpha - beta <= 1``: else it is not quasi-concave.
+        ``alpha > 0``, ``beta >= 0`` and ``0 <= alpha - beta <= 1``, or it is not quasi-concave.
     """
 
     cdef double alpha, beta
@@ -169,7 +169,7 @@ cdef class BetaPsi(Psi):
 
 
 cdef class LogPsi(Psi):
-    """``g log(exp(h) + 1)``; for h = 0 it is .69 g, no upper bound of the loss."""
+    """``g log(exp(h) + 1)``; at h = 0 it is 0.69 g, so it is not an upper bound of the loss."""
 
     def __init__(self):
         self.name, self.convex = "log", True

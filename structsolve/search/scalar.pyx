@@ -3,7 +3,7 @@
 
 They see one label per lam and keep the best.  They miss the maximum if it lies below the hull of
 the labels' points, or if they stop early; the bound includes what they may have missed.  In this
-file H = 1 + h; the truth has H = 1, so that the largest H + lam g is always positive.
+file H = 1 + h.  The truth has H = 1, so the largest H + lam g is always positive.
 """
 
 from libc.math cimport INFINITY, sqrt
@@ -24,7 +24,7 @@ cdef class Scalar(Search):
     Parameters
     ----------
     max_calls : int, default=50
-        Most oracle calls.
+        Maximum number of oracle calls.
     tol : float, default=1e-9
         Relative accuracy.
     width : float, default=1e-3
@@ -41,7 +41,7 @@ cdef class Scalar(Search):
         return type(self), (self.max_calls, self.tol, self.width)
 
     cdef double _start(self, LabelPlane plane, View* view, Psi psi, double lam) except? -1 nogil:
-        # Where the last search ended, or a first guess.
+        # The end of the last search, or a first guess.
         return lam if 0 < lam < INFINITY else first_lam(plane, view, psi)
 
 
@@ -130,9 +130,9 @@ cdef class Bisecting(Scalar):
 cdef class SarawagiGupta(Scalar):
     """Golden section on ``F(lam) = max_y H + lam g - 2 sqrt(xi lam)`` (Sarawagi and Gupta 2008).
 
-    ``xi`` is the best known value: first that of the labels of the last search, or of the label for
-    the first lam; it rises as better labels are seen.  A label is better exactly if
-    ``H - xi/g > 0``, and the smallest F bounds that from above.
+    ``xi`` is the best known value.  It starts from the labels of the last search, or from the label
+    for the first lam, and rises as better labels are seen.  A label is better exactly if
+    ``H - xi/g > 0``, and the smallest F is an upper bound of this.
 
     Parameters
     ----------

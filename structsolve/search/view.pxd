@@ -3,7 +3,7 @@ from libc.math cimport fabs
 from libc.stdint cimport uint64_t
 from structsolve.abi_number cimport structsolve_abi_marker
 
-# Sums of such scores that differ by less are equal: linear programs are no more accurate.
+# Relative difference below which sums of scores are equal: linear programs are no more accurate.
 cdef inline double rounding_of(const double* theta, Py_ssize_t size) noexcept nogil:
     cdef double most = 0
     cdef Py_ssize_t j
@@ -38,8 +38,8 @@ cdef struct View:       # one search on one example; the work memory begins with
     const int* truth    # the true label
     double truth_score  # once costs are set
     double low, high    # range of g
-    double unit         # for a search among labels: g of a label is a multiple of it; else 0
-    Py_ssize_t least, most      # these multiples
+    double unit         # for a search among labels: every label's g is a multiple of it; else 0
+    Py_ssize_t least, most      # smallest and largest multiple
     int calls, n, n_visits
     bint has_costs
     bint exact          # all answers so far are proven maxima

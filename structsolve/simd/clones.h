@@ -1,5 +1,5 @@
-/* A function that is compiled for several instruction sets, of which the loader takes the best that
- * the processor has; once where the compiler cannot. */
+/* Marks functions that are compiled for several instruction sets; the loader chooses the best for
+ * the processor.  Compilers without this feature compile them once. */
 #ifndef STRUCTSOLVE_CLONES_H
 #define STRUCTSOLVE_CLONES_H
 

@@ -16,13 +16,13 @@
 typedef struct {
   void (*scatter)(ptrdiff_t n, const int32_t *index, const void *values, ptrdiff_t m,
                   const int *cols, const double *coefs, double *W, ptrdiff_t stride);
-  /* out[c] += ...: starts from what out holds */
+  /* out[c] += ...: adds to the values in out */
   void (*gather)(ptrdiff_t n, const int32_t *index, const void *values, ptrdiff_t m,
                  const int *cols, const double *W, ptrdiff_t stride, double *out);
 } ss_column_loops;
 
-/* A few columns at a time, a number known to the compiler, keep values in registers.  For more
- * columns, scatter takes a row of W at a time, which stays in the cache for all of them. */
+/* A few columns at a time, a number known to the compiler, keep values in registers.  With more
+ * columns, scatter handles one row of W at a time, which stays in the cache for all of them. */
 #define SS_IN_FOURS(FUNCTION, ...)                                                                 \
   for (; m >= 4; m -= 4, cols += 4, per_column += 4) FUNCTION(4, __VA_ARGS__);                     \
   if (m == 3) FUNCTION(3, __VA_ARGS__);                                                            \

@@ -1,5 +1,5 @@
 /* Inner loops over the contiguous state axis: row scoring, and the steps of max-plus and
- * sum-product recursions.  Here is the table of them; the loops are in loops_tables.h, which
+ * sum-product recursions.  This file has their table; the loops are in loops_tables.h, which
  * loops.pyx compiles once for all modules.
  *
  * Each has three versions: AVX-512, AVX2+FMA and plain C, chosen once per process by the
@@ -13,7 +13,7 @@
 
 typedef struct {
   /* out[t] = constant last[t] + sum_j value[j] W[index[j], t], one function per storage, in the
-   * order of potentials/features.pxd; `last` is not read where the constant is 0 */
+   * order of potentials/features.pxd; `last` is not read if the constant is 0 */
   void (*score[5])(ptrdiff_t n, const int32_t *index, const void *values, const double *W,
                    ptrdiff_t stride, ptrdiff_t width, double constant, const double *last,
                    double *out);
@@ -35,15 +35,15 @@ typedef struct {
   /* out = exp(x - shift), 0 below -708 and in the padding; out may be x */
   void (*exp_rows)(ptrdiff_t rows, const double *x, ptrdiff_t stride, ptrdiff_t columns,
                    double shift, double *out);
-  /* *top = largest entry, *low = smallest entry other than `skip`; -inf and inf if none */
+  /* *top = largest entry, *low = smallest entry other than `skip`; -inf and inf without entries */
   void (*range)(ptrdiff_t rows, const double *x, ptrdiff_t stride, ptrdiff_t columns, double skip,
                 double *low, double *top);
   /* row *= factor; *top = largest entry, *low = smallest that is not 0 */
   void (*mul_range)(ptrdiff_t width, const double *factor, double *row, double *low, double *top);
-  /* first s < K with (previous[s] + row[s]) + add == target; 0 where there is none */
+  /* first s < K with (previous[s] + row[s]) + add == target; 0 if there is none */
   ptrdiff_t (*reach)(ptrdiff_t K, const double *previous, const double *row, double add,
                      double target);
-  /* rows 1 .. L - 1 of alpha from row 0, each by maxplus() of the row before, T and its row of
+  /* rows 1 .. L - 1 of alpha from row 0: each is maxplus() of the row before, T and its row of
    * add */
   void (*viterbi)(ptrdiff_t L, ptrdiff_t K, const double *T, ptrdiff_t stride, const double *add,
                   double *alpha);

@@ -5,10 +5,10 @@
  * is contiguous and innermost, so one broadcast of a feature or of a previous score serves all
  * states. `width` is a multiple of LANES; loops_tables.h sends other widths to the plain loops.
  *
- * Rows of WIDE columns and more are read whole, four at a time: they come from memory, which
- * wants long runs.  The order of additions is the same. */
+ * Rows of at least WIDE columns are read as a whole, four at a time, because they come from main
+ * memory, which is fast in long runs.  The order of additions is the same. */
 
-/* The columns from c on, in tiles of 4, 2 and 1 vectors. */
+/* Handle the columns from c on, in tiles of 4, 2 and 1 vectors. */
 #define SS_TILES(FUNCTION, ...)                                                                    \
   for (; c + 4 * LANES <= width; c += 4 * LANES) FUNCTION(4, __VA_ARGS__);                         \
   for (; c + 2 * LANES <= width; c += 2 * LANES) FUNCTION(2, __VA_ARGS__);                         \
@@ -77,7 +77,7 @@ SS_SCORE(dense_f32, float, value[j], j)
 
 SS_SCORE(one, double, 1, index[j]) /* a product with one is exact: the same sums as below */
 
-/* All values are one: no multiplication. */
+/* If all values are one, there is no multiplication. */
 static inline __attribute__((always_inline)) void NAME(score_tile_ones)(
     const int NV, ptrdiff_t n, const int32_t *index, const double *W, ptrdiff_t stride,
     double constant, const double *last, double *out) {
@@ -104,7 +104,7 @@ static void NAME(score_csr_ones)(ptrdiff_t n, const int32_t *index, const void *
   SS_TILES(NAME(score_tile_ones), n, index, W + c, stride, constant, last + c, out + c)
 }
 
-/* Two accumulators a vector hide the latency of max and of the fused multiplication. */
+/* Two accumulators per vector hide the latency of max and of the fused multiplication. */
 #define SS_STEP(FUNCTION, ADDEND, FIRST, COMBINE, REST, JOIN, LAST)                                \
   static inline __attribute__((always_inline)) void NAME(FUNCTION##_tile)(                         \
       const int NV, ptrdiff_t K, const double *previous, const double *T, ptrdiff_t stride,        \
@@ -168,7 +168,7 @@ static void NAME(sumprod)(ptrdiff_t K, const double *previous, const double *E, 
   SS_TILES(NAME(sumprod_tile), K, previous, E + c, stride, NULL, next + c)
 }
 
-/* One number a row; four rows at a time share the loads of x and hide each other's latency. */
+/* One result per row; four rows at a time share the loads of x and hide each other's latency. */
 #define SS_ROWS(FUNCTION, START, COMBINE, OP)                                                      \
   static void NAME(FUNCTION)(ptrdiff_t rows, const double *T, ptrdiff_t stride, ptrdiff_t width,   \
                              const double *x, double *out) {                                       \
@@ -202,7 +202,7 @@ SS_ROWS(dots, 0, MULADD, SS_SUM)
 static inline __attribute__((always_inline)) void NAME(outer_tile)(
     const int NR, const int NV, ptrdiff_t n, const double *a, const double *b, const double *E,
     ptrdiff_t stride, double *out) {
-  /* Some rows of the result at a time share the loads of b. */
+  /* Several rows of the result share the loads of b. */
   VEC sum[OUTER_ROWS][4];
   for (int r = 0; r < NR; r++)
     for (int k = 0; k < NV; k++) sum[r][k] = SET1(0);
@@ -241,9 +241,9 @@ static void NAME(outer)(ptrdiff_t n, ptrdiff_t K, const double *a, const double 
 #undef SS_OUTER
 }
 
-/* exp(y) = 2^n exp(r), |r| <= log(2) / 2, by Taylor's series to r^13: right to one ulp, for y up
- * to 709.  What comes out for y < -708, -inf included, is thrown away at the end; with `part` also
- * what comes out from `columns` on. */
+/* exp(y) = 2^n exp(r), |r| <= log(2) / 2, by Taylor's series to r^13: accurate to one ulp for y up
+ * to 709.  Results for y < -708, -inf included, are set to 0 at the end; with `part`, so are those
+ * from `columns` on. */
 static inline __attribute__((always_inline)) void NAME(exp_tile)(const int NV, const int part,
                                                                  ptrdiff_t columns, const double *x,
                                                                  double shift, double *out) {
@@ -277,7 +277,7 @@ static inline __attribute__((always_inline)) void NAME(exp_tile)(const int NV, c
 
 static void NAME(exp_rows)(ptrdiff_t rows, const double *x, ptrdiff_t stride, ptrdiff_t columns,
                            double shift, double *out) {
-  ptrdiff_t end = 0; /* of the columns that are written with the numbers */
+  ptrdiff_t end = 0; /* end of the columns that are written with the numbers */
   for (ptrdiff_t r = 0; r < rows; r++) {
     const double *from = x + r * stride;
     double *to = out + r * stride;
@@ -291,7 +291,7 @@ static void NAME(exp_rows)(ptrdiff_t rows, const double *x, ptrdiff_t stride, pt
     for (; t < columns; t += LANES) NAME(exp_tile)(1, 1, columns - t, from + t, shift, to + t);
     end = t;
   }
-  /* Not above: this becomes a call, which takes the constants out of their registers. */
+  /* Not in the loop: this becomes a call, which would evict the constants from their registers. */
   if (end < stride)
     for (ptrdiff_t r = 0; r < rows; r++)
       for (ptrdiff_t t = end; t < stride; t++) out[r * stride + t] = 0;
@@ -307,7 +307,7 @@ static void NAME(range)(ptrdiff_t rows, const double *x, ptrdiff_t stride, ptrdi
   }
   for (ptrdiff_t r = 0; r < rows; r++, x += stride)
     for (ptrdiff_t t = 0; t < columns; t += LANES) {
-      /* The last vector of a row overlaps the one before it rather than reach the padding. */
+      /* The last vector of a row overlaps the one before it, to stay out of the padding. */
       const VEC v = LOAD(x + (t + LANES <= columns ? t : columns - LANES));
       most = MAXV(v, most);
       bottom = MINV(IF_EQUAL(v, mark, none, v), bottom);
@@ -330,8 +330,8 @@ static void NAME(mul_range)(ptrdiff_t width, const double *factor, double *row, 
   *top = FOLD(most, SS_TOP);
 }
 
-/* Returns the first of K columns whose VALUE (of columns first + s) is `wanted`, 0 where there is
- * none; 32 columns at a time without a branch: the position is hard to predict. */
+/* Returns the first of K columns whose VALUE (of columns first + s) is `wanted`, or 0 if there is
+ * none.  32 columns at a time are branch-free, because the position is hard to predict. */
 #define SS_FIRST_EQUAL(VALUE)                                                                      \
   for (ptrdiff_t first = 0; first < K; first += 32) {                                              \
     unsigned matches = 0;                                                                          \
@@ -353,7 +353,7 @@ static ptrdiff_t NAME(reach)(ptrdiff_t K, const double *previous, const double *
 static ptrdiff_t NAME(first_best)(ptrdiff_t K, const double *row, double *top) {
   VEC most = SET1(-INFINITY);
   ptrdiff_t t = 0;
-  for (; t + LANES <= K; t += LANES) most = MAXV(LOAD(row + t), most); /* passes NaN over */
+  for (; t + LANES <= K; t += LANES) most = MAXV(LOAD(row + t), most); /* ignores NaN */
   double best = FOLD(most, SS_TOP);
   for (; t < K; t++) best = best < row[t] ? row[t] : best;
   *top = best;

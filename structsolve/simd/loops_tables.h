@@ -11,8 +11,8 @@
 
 /* ---- plain C: any width, any compiler ---- */
 
-/* Up to four columns stay in registers: what is added to memory waits for what was stored there
- * last. */
+/* Up to four columns stay in registers, because an addition in memory waits for the last store to
+ * the same place. */
 #define SS_PLAIN_SCORE(SUFFIX, T, VALUE, ROW)                                                      \
   static inline __attribute__((always_inline)) void ss_plain_score_tile_##SUFFIX(                  \
       const int columns, ptrdiff_t n, const int32_t *index, const T *value, const double *W,       \
@@ -145,7 +145,7 @@ static ptrdiff_t ss_plain_first_best(ptrdiff_t K, const double *row, double *top
   *top = -INFINITY;
   for (ptrdiff_t s = 0; s < K; s++)
     if (*top < row[s]) *top = row[s], best = s;
-  if (*top == -INFINITY) /* the first that can be reached no worse than all others */
+  if (*top == -INFINITY) /* the first state that is no worse than all others */
     for (ptrdiff_t s = K - 1; s >= 0; s--)
       if (row[s] == *top) best = s;
   return best;

@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-/* Wider vectors where the processor has them; products are rounded before they are added, so that
-   every version gives the same numbers.  Sanitizers do not support the resolvers. */
+/* Wider vectors if the processor has them.  Products are rounded before they are added, so every
+   version gives the same numbers.  Sanitizers do not support the resolvers. */
 #if defined(__GLIBC__) && defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define SS_WIDE __attribute__((target_clones("avx2", "default")))
@@ -19,8 +19,8 @@
 #define SS_RESTRICT __restrict__
 #endif
 
-/* F[:, cols[c]] += coefs[c] * (k + bias).  The columns differ: two are taken at once, so that k is
-   read half as often. */
+/* F[:, cols[c]] += coefs[c] * (k + bias).  Two columns are handled at once, so k is read half as
+   often. */
 SS_WIDE static void ss_add_kernel_row(ptrdiff_t n, const double *SS_RESTRICT k, double bias,
                                       ptrdiff_t m, const int *cols, const double *coefs,
                                       double *F, ptrdiff_t stride) {
@@ -46,9 +46,9 @@ SS_WIDE static void ss_add_kernel_row(ptrdiff_t n, const double *SS_RESTRICT k, 
   }
 }
 
-/* out[j] = scale * |x - x_j|^2 over the n rows x_j, x being row i of them: columns holds the rows'
-   features, one after the other, n_padded apart; squares |x_j|^2, as ss_squares sums them, so that
-   a row is at distance 0 of itself.  Every value is one sum in the order of the features. */
+/* out[j] = scale * |x - x_j|^2 for the n rows x_j, where x is row i of them.  columns holds the
+   rows' features, column by column, n_padded apart; squares holds |x_j|^2, as ss_squares sums them,
+   so that a row is at distance 0 from itself.  Every value is one sum in the order of features. */
 SS_WIDE static void ss_distances(ptrdiff_t n_padded, ptrdiff_t n_features,
                                  const double *SS_RESTRICT columns,
                                  const double *SS_RESTRICT squares, ptrdiff_t i, double scale,

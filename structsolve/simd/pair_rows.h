@@ -1,7 +1,7 @@
-/* Choice of the rows of a kernel model to move next: those where a dual step gains most.
+/* Choice of the next rows of a kernel model to change: those where a dual step gains most.
  *
- * Three versions of each loop, chosen like those of loops_tables.h.  They round every operation, and
- * of equal gains they take the first row: all give the same answers, to the last bit. */
+ * There are three versions of each loop, chosen like those of loops_tables.h.  They round every
+ * operation, and choose the first row of equal gains, so their answers are bit-identical. */
 #ifndef STRUCTSOLVE_PAIR_ROWS_H
 #define STRUCTSOLVE_PAIR_ROWS_H
 
@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Columns are padded to a multiple of it, on every machine. */
+/* Columns are padded to a multiple of this, on every machine. */
 enum { SS_STRIP = 8 };
-/* Determinants are at least this share of the product of two curvatures: rows that are the same, up
-   to rounding, move against each other as far as they may. */
+/* Determinants are at least this share of the product of two curvatures: steps of rows that are
+   equal up to rounding then oppose each other as far as their masses allow. */
 #define SS_SAME_ROW 1e-12
 
 /* The step of a row that moves mass from one label to another: slope, curvature, its inverse, and
@@ -22,9 +22,9 @@ typedef struct {
   double slope, curvature, inverse, least, most;
 } ss_move;
 
-/* A row has one number per label, a label one column of `ld` rows, a multiple of SS_STRIP: the score
- * (loss added), and the mass, its weight times the row's share u / alpha.  Rows behind the last have
- * no mass. */
+/* A row has one number per label, and a label one column of `ld` rows, a multiple of SS_STRIP.  The
+ * numbers are scores (loss added) and masses (weight times the row's share u / alpha).  Rows after
+ * the last have no mass. */
 typedef struct {
   /* The row whose best step gains most, and that gain over alpha.  The step moves mass y from the
    * lowest label that has some to the highest; it gains y (high - low - y curvature / 2), with
@@ -38,11 +38,11 @@ typedef struct {
                             const double *low, const double *high_mass, const double *low_mass,
                             const double *curvature, const double *inverse, const ss_move *a,
                             double *gain, double *x, double *y);
-  /* The sum over rows of what their labels with mass score below the best one, times the mass. */
+  /* The sum over rows and their labels of mass times how much the label scores below the best. */
   double (*mass_gap)(ptrdiff_t ld, ptrdiff_t labels, const double *score, const double *mass);
 } ss_pair_table;
 
-/* The largest of the gains kept lane by lane; the first row that has it. */
+/* Returns the first row with the largest of the gains of all lanes. */
 static ptrdiff_t ss_first_of_lanes(int lanes, const double *gains, const double *rows) {
   int top = 0;
   for (int j = 1; j < lanes; j++)

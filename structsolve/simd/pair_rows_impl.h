@@ -1,4 +1,4 @@
-/* The loops of pair_rows.h, for the vectors whose macros are defined.  No include guard. */
+/* The loops of pair_rows.h, for the vector type that the macros define.  No include guard. */
 
 static ptrdiff_t NAME(best_row)(ptrdiff_t ld, ptrdiff_t labels, const double *score,
                                 const double *mass, const double *curvature,
@@ -37,8 +37,7 @@ static inline VEC NAME(clip)(VEC x, VEC least, VEC most) {
   return LARGER(least, LESSER(x, most));
 }
 
-/* The best point of the plane of two steps, brought back into the rectangle one coordinate after the
-   other. */
+/* The best point in the plane of two steps, clipped to the rectangle one coordinate at a time. */
 static ptrdiff_t NAME(best_partner)(ptrdiff_t n, const double *k, double bias, const double *high,
                                     const double *low, const double *high_mass,
                                     const double *low_mass, const double *curvature,

@@ -40,7 +40,7 @@ cdef class DualLoop:
     potentials : LinearPotentials
     surrogate : Surrogate
     labels : ndarray of int32
-        True labels, one after the other.
+        True labels, concatenated.
     weights : ndarray of float64 of shape (n,)
         ``u_i``, the share of each example in the mean; they sum to 1.
     alpha : float

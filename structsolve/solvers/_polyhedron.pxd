@@ -1,10 +1,10 @@
-# Euclidean projections of weights onto the polyhedron of the constraints on them.
+# Euclidean projections of weights onto the polyhedron of their constraints.
 from libc.stdint cimport int64_t
 
 
 cdef class Polyhedron:
     cdef readonly Py_ssize_t n_rows, dim
-    # (n_rows,) of the last projection; what moved w is their combination of the rows.
+    # (n_rows,) multipliers of the last projection, which moved w by their combination of the rows.
     cdef readonly object multipliers
     cdef object owners
     cdef const int64_t[::1] first, gram_at      # rows, and the Gram matrix, of each component
@@ -15,9 +15,9 @@ cdef class Polyhedron:
     cdef int64_t[::1] chosen
     cdef char[::1] barred
 
-    # w <- the nearest point to `scale` times w, divided by `scale`; with `again`, to w as before
-    # the last projection plus its changes since.  Each coordinate's change, times `share`, is also
-    # added to `other` unless that is NULL.  Returns <c, multipliers>.
+    # w <- the point nearest to `scale` times w, divided by `scale`.  With `again`, the last
+    # projection is undone first, and later changes of w are kept.  Each coordinate's change, times
+    # `share`, is also added to `other` unless that is NULL.  Returns <c, multipliers>.
     cdef double project(self, double* w, double scale, bint again, double* other,
                         double share) noexcept nogil
     cdef void _multipliers(self, Py_ssize_t first, Py_ssize_t r, const double* gram,

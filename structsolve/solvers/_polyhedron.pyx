@@ -10,11 +10,11 @@ import numpy as np
 from libc.math cimport fabs, sqrt
 from libc.stdint cimport int64_t
 
-# A row (of length 1) within this distance of the span of others adds nothing to them.
+# A row (of length 1) within this distance of the span of others is treated as redundant.
 cdef double DEPENDENT = 1e-11
 # A violation below this, relative to the weights and the right side, is rounding.
 cdef double ROUNDING = 4e-16
-# Maximum rows of a component, whose Gram matrix and factor are dense, 32 MB each.
+# Maximum number of rows of a component: its Gram matrix and factor are dense, 32 MB each.
 MOST_ROWS = 2000
 
 
@@ -35,7 +35,7 @@ cdef class Polyhedron:
     Raises
     ------
     TooManyRows
-        When a component has more than 2000 rows.
+        If a component has more than 2000 rows.
 
     Examples
     --------
@@ -57,7 +57,7 @@ cdef class Polyhedron:
         r, self.dim = A.shape
         self.n_rows = r
         A = A.tocsr()
-        # Rows and coordinates as the nodes of one graph.
+        # Rows and coordinates are the nodes of one graph.
         owner = connected_components(sp.bmat([[None, A != 0], [(A != 0).T, None]]), False)[1][:r]
         owner = np.unique(owner, return_inverse=True)[1]
         count = int(owner.max(initial=-1)) + 1
@@ -65,7 +65,7 @@ cdef class Polyhedron:
         sizes = np.bincount(owner, minlength=count)
         if r and sizes.max() > MOST_ROWS:
             raise TooManyRows(
-                f"constraints has {sizes.max()} rows that hang together by the weights they share, "
+                f"constraints has {sizes.max()} rows that are connected by the weights they share, "
                 f"expected at most {MOST_ROWS} for projections; use solver=CuttingPlane("
                 "constraints=...)"
             )
@@ -73,7 +73,7 @@ cdef class Polyhedron:
         A.sort_indices()
         first = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         self.first = first
-        # One dense matrix after the other.
+        # Gram matrices are dense and stored one after another.
         blocks = np.concatenate([[0], np.cumsum(sizes**2)]).astype(np.int64)
         products = (A @ A.T).tocoo()
         k = owner[order][products.row]
@@ -171,8 +171,8 @@ cdef class Polyhedron:
 
     cdef void _multipliers(self, Py_ssize_t first, Py_ssize_t r, const double* gram,
                            double size) noexcept nogil:
-        # mu <- argmax <mu, distance> - mu' gram mu / 2 of a component, mu >= 0 but for equations,
-        # from those that were not 0 at the last call.
+        # mu <- argmax <mu, distance> - mu' gram mu / 2 of a component, mu >= 0 except for
+        # equations.  Starts from the multipliers that were not 0 after the last call.
         cdef double* mu = &self.mu[first]
         cdef const char* equal = &self.equal[first]
         cdef int64_t* chosen = &self.chosen[0]
@@ -192,7 +192,7 @@ cdef class Polyhedron:
                     z[k] = self.distance[chosen[k]]
                 self._solve(n, r, z, True)
                 self._solve(n, r, z, False)
-                # As far as no multiplier becomes negative.
+                # Move as far as no multiplier becomes negative.
                 step, last = 1, -1
                 for k in range(n):
                     j = chosen[k]
@@ -220,7 +220,7 @@ cdef class Polyhedron:
             if entered >= 0 and not self.barred[entered]:
                 for j in range(r):
                     self.barred[j] = 0
-            # The most violated row.
+            # Find the most violated row.
             entered, best = -1, ROUNDING * size
             for j in range(r):
                 if mu[j] != 0 or equal[j] or self.barred[j]:
@@ -232,7 +232,7 @@ cdef class Polyhedron:
                     entered, best = j, value
             if entered < 0:
                 return
-            # Its products with the chosen ones, through their factor.
+            # Its products with the chosen rows, solved with their factor.
             value = 1
             for k in range(n):
                 z[k] = gram[entered * r + chosen[k]]
@@ -243,7 +243,7 @@ cdef class Polyhedron:
                 chosen[n] = entered
                 n += 1
                 continue
-            # The chosen rows span it: it replaces the first whose multiplier reaches 0.
+            # The chosen rows span it, so it replaces the first whose multiplier reaches 0.
             self._solve(n, r, z, False)
             step, last = 0, -1
             for k in range(n):
@@ -260,8 +260,8 @@ cdef class Polyhedron:
 
     cdef Py_ssize_t _factorise(self, Py_ssize_t n, Py_ssize_t r, const double* gram,
                                double* mu) noexcept nogil:
-        # factor <- the Cholesky factor of the chosen rows' Gram matrix; rows that others span drop
-        # out.  Returns how many are left.
+        # factor <- the Cholesky factor of the chosen rows' Gram matrix.  Drops rows that others
+        # span; returns the number of rows left.
         cdef double* L = &self.factor[0]
         cdef int64_t* chosen = &self.chosen[0]
         cdef Py_ssize_t j, k, l, q, kept = 0

@@ -87,7 +87,7 @@ cdef class SGDLoop(BatchLoop):
         potentials : LinearPotentials
         surrogate : Surrogate
         labels : ndarray of int32
-            True labels, one after the other.
+            True labels, concatenated.
         weights : ndarray of float64 of shape (n,)
             ``u_i``; they sum to 1.
         """

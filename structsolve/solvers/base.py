@@ -225,7 +225,7 @@ class Solver(Params):
         Raises
         ------
         ValueError
-            When a parameter is not allowed, or :meth:`check` refuses the problem.
+            If a parameter is not allowed, or :meth:`check` refuses the problem.
         """
         raise NotImplementedError(f"{type(self).__name__} does not implement start()")
 
@@ -322,7 +322,7 @@ def relative_gap(record: dict[str, Any]) -> float | None:
     Parameters
     ----------
     record : dict
-        As of :class:`Run`.
+        See :class:`Run`.
 
     Returns
     -------
@@ -343,7 +343,7 @@ def contradicts(record: dict[str, Any]) -> bool:
     Parameters
     ----------
     record : dict
-        As of :class:`Run`.
+        See :class:`Run`.
 
     Returns
     -------
@@ -373,7 +373,7 @@ def checked_weights(
     Raises
     ------
     ValueError
-        When one has another size, or is not finite.
+        If one has another size, or is not finite.
     """
     dim, copies = run.given.problem.dim, []
     for name in names:

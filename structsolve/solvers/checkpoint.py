@@ -42,7 +42,7 @@ class Checkpoint:
     Raises
     ------
     FileNotFoundError
-        When there is no such folder.
+        If there is no such folder.
 
     Examples
     --------
@@ -80,7 +80,7 @@ class Checkpoint:
         Raises
         ------
         ValueError
-            When the file is damaged, or belongs to other data or settings.
+            If the file is damaged, or belongs to other data or settings.
         """
         held, self._held = self._look(), None
         return None if held is None else (held[0]["content"], held[1])

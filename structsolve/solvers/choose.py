@@ -32,7 +32,7 @@ def choose_solver(solver: Solver, problem: Problem) -> Solver:
     Raises
     ------
     ValueError
-        When BCFW cannot take the problem, and neither can GBCFW; when a setting is of another
+        If BCFW cannot take the problem, and neither can GBCFW; when a setting is of another
         type than the solver declares.
 
     Examples

@@ -154,7 +154,7 @@ class ClassRows:
         """
         A, X, u, m = self.A, self.X, self.u, self.shared
         T, d = A.shape[1], X.shape[1]
-        # Around the class of the largest D: of two large equal terms nothing would be left.
+        # Centred at the class of the largest D: differences of large terms would lose digits.
         top = np.argmax(D, axis=1)
         W = D.copy()
         W[np.arange(len(D)), top] = 0
@@ -212,7 +212,7 @@ class ClassRows:
         inner, outer = A[:, :m] - A[0, :m], A[:, m:] - A[0, m:]
         X, along = self.X, np.zeros(m)
         if m and outer.shape[1] == 1:
-            # Where shared parts can do what a constant feature does, that is one of the columns.
+            # If shared parts can replace a constant feature, it becomes one of the columns.
             mixture = np.linalg.lstsq(inner, outer[:, 0], rcond=None)[0]
             size = float(np.linalg.norm(mixture))
             if size > 0 and np.allclose(inner @ mixture, outer[:, 0], rtol=0, atol=1e-12):
@@ -257,7 +257,7 @@ def factor_system(H: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     Raises
     ------
     LinAlgError
-        When rounding makes it unsolvable.
+        If rounding makes it unsolvable.
     """
     scale = 1 / np.sqrt(np.diagonal(H))
     H = H * scale * scale[:, None]

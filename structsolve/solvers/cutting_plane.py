@@ -13,14 +13,14 @@ from .base import Run, Solver, Start, checked_weights
 from .cut_model import Model
 from .weight_constraints import assemble
 
-# One cut per pass is too few where the gap, if it falls as over the last LAST_PASSES, needs more
-# than TOO_MANY further ones: the mean is then split into its examples, if they are few.  Where
-# they are many their mean is smooth, and a cut of each would make the program slow.
+# If the gap, at its rate over the last LAST_PASSES, needs more than TOO_MANY further passes, the
+# mean is split into its examples, provided that they are few.  The mean of many examples is smooth,
+# and a cut of each would make the program slow.
 LAST_PASSES, TOO_MANY = 30, 100
-# Examples at most, and numbers that their cuts of one pass may hold: the program stays small.
+# Maximum number of examples, and of entries of their cuts per pass: the program stays small.
 FEW_EXAMPLES, MOST_NUMBERS = 100, 2_500_000
-# The step grows by a factor if the objective falls by this share of the predicted decrease, and
-# returns to the initial one if it does not fall.
+# The step grows by the factor LONGER if the objective falls by the share KEPT of the predicted
+# decrease, and returns to its initial size if the objective does not fall.
 KEPT, LONGER = 0.8, 1.5
 
 

@@ -101,9 +101,9 @@ def drive(
     Raises
     ------
     ValueError
-        When the checkpoint is damaged, or belongs to other data or settings; it names the file.
+        If the checkpoint is damaged, or belongs to other data or settings; it names the file.
     TypeError
-        When ``callbacks`` is not a list of functions.
+        If ``callbacks`` is not a list of functions.
     """
     if callbacks is not None and not (
         isinstance(callbacks, (list, tuple)) and all(map(callable, callbacks))
@@ -254,7 +254,7 @@ def _blamed(step: Callable[[], dict[str, Any]], file: Checkpoint | None) -> dict
         if file is None or isinstance(error, GaveUp):
             raise
         raise ValueError(
-            f"{error} (training went on from checkpoint {file.path!r}: if that is damaged, delete "
+            f"{error} (training continued from checkpoint {file.path!r}; if it is damaged, delete "
             "it to start afresh)"
         ) from error
 

@@ -79,7 +79,7 @@ class GBCFW(Solver):
                 raise ValueError(
                     f"solver {self.name!r} needs G along a segment, which the projection of "
                     f"structure {problem.space.structure.name!r}, {type(projection).__name__}, "
-                    "does not give: no term() and slope(); use solver='bcfw'"
+                    "lacks: it has no term() and slope(); use solver='bcfw'"
                 )
             raise ValueError(
                 f"solver {self.name!r} needs a surrogate made of a projection with G along a "

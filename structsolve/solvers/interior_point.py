@@ -12,18 +12,18 @@ from .class_rows import MOST_HALVINGS, ROUNDING, factor_system, row_sums
 from .newton import NewtonRun
 from .problem import Problem
 
-# Share of the way to the border of the orthant for a step.
+# Share of the distance to the border of the orthant that a step may take.
 TO_BORDER = 0.995
 # A step is taken if the gap of the iterates falls by this share of the predicted decrease, ...
 SUFFICIENT = 1e-2
 # ... and no product q s is less than this share of their mean: steps from there stay long.
 NEAR_PATH = 1e-4
-# How far apart weights of rows are where the products follow them, and how far these do.
+# Largest ratio of the rows' weights with equal products on the path; largest ratio of products.
 APART, MOST_APART = 100, 1e8
 # Target of the products of a step towards the path, as a share of their mean.
 TO_PATH = 0.3
-# Newton systems are built from n rows of dim^2 numbers, iterates are n rows of K: where these are
-# at most so many numbers, "bcfw" leaves thresholds to interior-point steps.
+# Newton systems are built from n rows of dim^2 numbers, and iterates have n rows of K.  Up to these
+# sizes, "bcfw" uses interior-point steps for thresholds.
 FEW_PRODUCTS, FEW_SLACKS = 300_000_000, 5_000_000
 
 
@@ -138,14 +138,14 @@ class InteriorPointRun(NewtonRun):
         losses = self.classes.losses
         K = losses.shape[1]
         self.q = np.full_like(losses, 1 / K)
-        # Products q s on the central path, as shares of their mean. Where weights are orders of
-        # magnitude apart, u q s is the same for all rows, or the path were as much longer.
+        # Products q s on the central path, as shares of their mean.  If weights differ by orders of
+        # magnitude, u q s is the same for all rows; otherwise the path would be longer.
         u = self.classes.u
         self.path = np.ones_like(u)
         if u.max() > APART * u.min():
             self.path = np.minimum(1 / (len(losses) * u), MOST_APART)
             self.path /= float((u * self.path).sum())
-        # Slacks of the size of the losses: with the q they are near the central path.
+        # Slacks of the size of the losses are near the central path for these q.
         room = max(float(losses.max(initial=0)), 1e-3)
         self.xi = losses.max(axis=1) + room * self.path[:, 0]
         self.least = ROUNDING * float(losses.max(initial=0))

@@ -17,8 +17,8 @@ from ..structure.base import NodeSpace, Space
 from .problem import ROUNDING, Problem
 from .questions import ask, bound_of, operators_of
 
-# Examples whose labels are tried; of a label's size, so many at the weights; in a pass one example
-# is asked for FEW of them, and before a run ends a few examples for up to MORE.
+# SAMPLED examples provide labels; at most TRIED labels of one size are scored at the weights.  A
+# pass asks for FEW of them with one example, the end of a run for up to MORE with a few examples.
 SAMPLED, TRIED, FEW, MORE = 64, 16, 2, 8
 # k of the k best.
 RANKED = 4
@@ -119,8 +119,8 @@ class KnownLabels:
                 bound = bound_of(operator, i, theta, size)
             if not isinstance(operator, KBest) and bound < best - ROUNDING * size:
                 return (
-                    f"{type(operator).__name__} says that no label scores more than {bound:g} at "
-                    f"the present weights, and a label that is known scores {best:g}"
+                    f"{type(operator).__name__} claims that no label scores more than {bound:g} at "
+                    f"the current weights, but a known label scores {best:g}"
                 )
         return None
 
@@ -165,8 +165,8 @@ def _left_out(
     for label, value in zip(known, scores):
         if label.tobytes() not in listed and value > least + slack:
             return (
-                f"{type(operator).__name__} leaves a label out of the {RANKED} best that scores "
-                f"{value:g}; those listed score {np.round(values, 6).tolist()}"
+                f"{type(operator).__name__} omits a label that scores {value:g} from the {RANKED} "
+                f"best; the listed ones score {np.round(values, 6).tolist()}"
             )
     return None
 
@@ -176,7 +176,7 @@ def _native(label: np.ndarray) -> np.ndarray:
 
 
 def _tells_members(space: Space) -> bool:
-    """Whether it is known which labels an example has: ``contains`` says so, or nodes are free."""
+    """Whether an example's labels are known: the space has ``contains``, or its nodes are free."""
     own = type(space)
     if own.contains is not Space.contains or free_nodes(space):
         return True

@@ -11,7 +11,7 @@ from .gbcfw import has_segments
 from .passes import partial_sums, subgradient
 from .sparse_dual import SHARES, SparseDual
 
-# Without a small gap, the run has settled when PATIENCE steps gained less than GAIN times `tol`.
+# A run with a larger gap has settled when PATIENCE steps gained less than GAIN times `tol`.
 PATIENCE, GAIN = 10, 0.01
 # With L1 alone, a linear program over the last gradients bounds the optimum every EVERY steps, once
 # ten steps gain less than the share SLOW.
@@ -90,8 +90,8 @@ class LBFGS(Solver):
             raise ValueError(
                 f"solver {self.name!r} needs the entropy of states, which the projection of "
                 f"structure {problem.space.structure.name!r}, "
-                f"{type(surrogate.projection).__name__}, does not give: no term() and slope(); "
-                "give the space both, or use solver='bcfw'"
+                f"{type(surrogate.projection).__name__}, lacks: it has no term() and slope(); "
+                "implement both, or use solver='bcfw'"
             )
         if not (has_segments(surrogate) and surrogate.projection.gibbs):
             raise ValueError(
@@ -119,7 +119,7 @@ class LBFGSRun(Run):
         self._last: list[float] = []  # primals after the last steps
         self._moves: list[np.ndarray] = []
         self._places: list[Any] = []  # positions of nonzero steps
-        # Inner products of moves with turns, and of turns with turns.
+        # Inner products of steps with changes of the gradient, and of these changes.
         self._across: list[list[float]] = []
         self._among: list[list[float]] = []
         self._sparse = SparseDual(int(solver.memory), problem.weights)
@@ -269,7 +269,7 @@ class LBFGSRun(Run):
         record["nonzero"] = int(np.count_nonzero(self.best_w))
         record["settled"] = settled
         if not moved:
-            record["failed"] = "no step down the slope lowers the objective by more than rounding"
+            record["failed"] = "no step lowers the objective by more than rounding errors"
         return record
 
     def _search(self, smooth: np.ndarray, pseudo: np.ndarray) -> tuple[int, bool]:
@@ -363,11 +363,11 @@ class LBFGSRun(Run):
         for name in ("across", "among"):
             table = [[float(value) for value in row] for row in meta[name]]
             if [len(row) for row in table] != [pairs] * pairs:
-                raise ValueError(f"it holds {name} that are no {pairs} rows of {pairs} numbers")
+                raise ValueError(f"its {name!r} does not have {pairs} rows of {pairs} numbers")
             setattr(self, f"_{name}", table)
         values = [np.array(value, dtype=np.float64) for value in meta["values"]]
         if len(values) > 1 + self.solver.memory or any(v.shape != SHARES.shape for v in values):
-            raise ValueError(f"it holds values of {len(values)} gradients that do not fit")
+            raise ValueError(f"its values of {len(values)} gradients do not fit this problem")
         self._steps, self._sparse.values = int(meta["steps"]), values
         self._sparse.slopes = checked_weights(
             self, arrays, [f"gradient_{k}" for k in range(len(values))]

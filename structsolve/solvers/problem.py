@@ -253,7 +253,7 @@ class Problem:
         Raises
         ------
         ValueError
-            When the surrogate does not search, or a kernel model is given.
+            If the surrogate does not search, or a kernel model is given.
 
         Examples
         --------
@@ -339,7 +339,7 @@ class Problem:
             if bounds[i] < -ROUNDING * (size + ROUNDING * large):
                 self.violation = (
                     f"example {i}: the bound of the surrogate {self.surrogate_name!r} is "
-                    f"{bounds[i]:g}, and the true label alone makes it 0"
+                    f"{bounds[i]:g}, but the true label makes it at least 0"
                 )
         return np.maximum(bounds, 0, out=bounds)
 

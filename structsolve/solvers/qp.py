@@ -70,9 +70,9 @@ def solve(model: Model) -> Solution:
     Raises
     ------
     Contradiction
-        When no w satisfies the constraints.
+        If no w satisfies the constraints.
     ArithmeticError
-        When no solver comes close to the minimum.
+        If no solver comes close to the minimum.
 
     Examples
     --------

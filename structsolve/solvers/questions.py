@@ -89,7 +89,7 @@ def bound_of(operator: Any, i: int, theta: np.ndarray, size: float) -> float:
     float
     """
     if isinstance(operator, Relaxation):
-        # The dual bound may be good even if the primal value is poor; rough values still come near.
+        # The dual bound may be good even if the primal value is poor; rough values come close.
         _, _, value, bound = calls.relax(operator, i, theta)
         if isinstance(operator, ProgramRelaxation) and operator.decoder.backend.ends_early:
             return float(bound)
@@ -116,7 +116,7 @@ def _least_wrong(
     if bound >= expected - ROUNDING * size:
         return None
     return (
-        f"{type(operator).__name__} says that no label scores more than {bound:g}, and "
+        f"{type(operator).__name__} claims that no label scores more than {bound:g}, but "
         f"{whose} scores {expected:g}"
     )
 
@@ -125,19 +125,19 @@ def _most_wrong(oracle: Any, problem: Problem, i: int, truth: np.ndarray) -> str
     task = problem.task
     theta = np.zeros(task.layout.sizes(i)[0])
     _, _, loss = calls.argmax_augmented(oracle, i, theta, truth)
-    # Scores that are low for the true label, so that another label is the best.
+    # The true label scores low, so that another label is best.
     index, value = calls.encode(task.parts, i, truth)
     np.add.at(theta, index, -value)
     _, total, known = calls.argmax_augmented(oracle, i, theta, truth)
     name, expected = type(oracle).__name__, float(theta[index] @ value)
     if loss < known - ROUNDING * abs(known):
         return (
-            f"{name} returns a label of loss {loss:g} where all scores are 0, and one of loss "
+            f"{name} returns a label of loss {loss:g} for scores of 0, but a label of loss "
             f"{known:g} is known"
         )
     if total < expected - ROUNDING * (abs(total) + abs(expected)):
         return (
-            f"{name} returns a label that scores {total:g} with its loss, and the true label "
+            f"{name} returns a label that scores {total:g} with its loss, but the true label "
             f"scores {expected:g}"
         )
     return None
@@ -150,13 +150,13 @@ def _misses(
     theta = np.zeros(task.layout.sizes(i)[0])
     _, _, loss = calls.argmax_augmented(oracle, i, theta, truth)
     index, value = calls.encode(task.parts, i, label)
-    # Scores that are large compared to the loss.
+    # Scores are large compared to the loss.
     np.add.at(theta, index, (1 + 4 * abs(loss)) * value)
     _, total, _ = calls.argmax_augmented(oracle, i, theta, truth)
     expected = float(theta[index] @ value)
     if total >= expected - ROUNDING * (abs(total) + abs(expected)):
         return None
     return (
-        f"{type(oracle).__name__} returns a label that scores {total:g} with its loss, and one of "
-        f"another example scores {expected:g} without it"
+        f"{type(oracle).__name__} returns a label that scores {total:g} with its loss, but a label "
+        f"of another example scores {expected:g} without its loss"
     )

@@ -133,8 +133,9 @@ class SGD(Solver):
             raise ValueError(f"SGD: free_step is {self.free_step!r}, expected a number > 0")
         if self.constraints and self.projection:
             raise ValueError(
-                "SGD: projection is True, which constraints leave no room for: the nearest point "
-                "of both is another one than that of one after the other; leave projection=False"
+                "SGD: projection is True, expected False with constraints, because projecting onto "
+                "one set after the other does not give the nearest point of both; leave "
+                "projection=False"
             )
         self.check(start.problem)
         return SGDRun(self, start)
@@ -179,7 +180,7 @@ class SGDRun(Run):
         Raises
         ------
         ValueError
-            When the problem has another number of weights.
+            If the problem has another number of weights.
         """
         if problem.dim != self.loop.v.shape[0]:
             raise ValueError(

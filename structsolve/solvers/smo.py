@@ -18,8 +18,8 @@ GOAL = 0.35
 PASS_STEPS = 10
 # Maximum number of steps of a native call, so that Ctrl-C works.
 CALL = 5_000
-# "bcfw" uses pair steps for kernel models with at most this many classes: the search for the best
-# step costs time per class.
+# "bcfw" uses pair steps for kernel models with at most this many classes, because the time of the
+# search for the best step grows with the number of classes.
 FEW_CLASSES = 32
 
 

@@ -79,7 +79,7 @@ class SuperModular(Params):
         Raises
         ------
         ValueError
-            When the block has no square tables.
+            If the block has no square tables.
         """
         import scipy.sparse as sp  # heavy
 
@@ -89,7 +89,7 @@ class SuperModular(Params):
         if len(block.shape) < 2 or block.shape[-1] != block.shape[-2]:
             raise ValueError(
                 f"SuperModular: the block {self.block!r} has shape {tuple(block.shape)}, expected "
-                "square tables of scores of two states, such as 'pair' of structure 'mrf'"
+                "square tables of scores of state pairs, such as 'pair' of structure 'mrf'"
             )
         K = block.shape[-1]
         if block.symmetric:  # entries below the diagonal share the weights above it
@@ -139,7 +139,7 @@ class SuperModular(Params):
         i = int(np.searchsorted(examples.edge_offsets, e, side="right")) - 1
         raise ValueError(
             f"example {i}, edge {e - examples.edge_offsets[i]}: feature {k} is {edges[e, k]:g}; "
-            f"SuperModular({self.block!r}) needs features of edges that are at least 0, because a "
-            "super-modular table times a negative number is none: shift them, or give max(f, 0) "
-            "and max(-f, 0) in place of f"
+            f"SuperModular({self.block!r}) needs edge features of at least 0, because a negative "
+            "factor makes a super-modular table sub-modular; shift the features, or replace f by "
+            "max(f, 0) and max(-f, 0)"
         )

@@ -80,8 +80,8 @@ def _shortfall(problem: Problem) -> str | None:
     if not shortfalls[i] > 0:
         return None
     return (
-        f"example {i}: a label that is known scores {shortfalls[i]:g} more than the bound of the "
-        f"oracle's answer"
+        f"example {i}: a known label scores {shortfalls[i]:g} more than the bound of the oracle's "
+        "answer"
     )
 
 

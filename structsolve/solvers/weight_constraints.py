@@ -64,7 +64,7 @@ class LinearConstraint(Params):
         Raises
         ------
         ValueError
-            When shapes do not fit the blocks, or a weight with a coefficient is read by no part.
+            If shapes do not fit the blocks, or a weight with a coefficient is read by no part.
         """
         import scipy.sparse as sp  # heavy
 
@@ -155,7 +155,7 @@ class WeightBounds(Params):
         Raises
         ------
         ValueError
-            When shapes do not fit the blocks.
+            If shapes do not fit the blocks.
         """
         positions, shape = _positions(layout, self.block)
         lower = _ends(self.lower, -np.inf, shape, f"WeightBounds({self.block!r}): lower").ravel()
@@ -216,9 +216,9 @@ class Rows:
         Raises
         ------
         Contradiction
-            When no weights satisfy all rows.
+            If no weights satisfy all rows.
         TooManyRows
-            When ``strict`` and there are too many rows.
+            If ``strict`` and there are too many rows.
         """
         if not len(self.c):
             return None
@@ -254,7 +254,7 @@ def check_examples(constraints: Any, layout: Any, examples: Any) -> None:
     Raises
     ------
     ValueError
-        When a constraint refuses the examples.
+        If a constraint refuses the examples.
     """
     for constraint in _listed(constraints):
         if hasattr(constraint, "check_examples"):
@@ -280,7 +280,7 @@ def assemble(constraints: Any, layout: Any, examples: Any = None) -> Rows:
     Raises
     ------
     TypeError, ValueError
-        When an object has no ``rows``, or no w can satisfy a row.
+        If an object has no ``rows``, or no w can satisfy a row.
     """
     import scipy.sparse as sp  # heavy
 
@@ -333,7 +333,7 @@ def _refuse_unread(part: Any, name: str, layout: Any) -> None:
     why = "no node or edge has these states"
     if layout.block(name).symmetric and cell[-2] > cell[-1]:
         other = [*cell[:-2], cell[-1], cell[-2]]
-        why = f"the tables are symmetric, and {other} is the weight of both: add it there"
+        why = f"the tables are symmetric, and {other} is the weight of both; add it there"
     raise ValueError(
         f"LinearConstraint: {name!r} has the coefficient {entries.data[wrong[0]]:g} at {cell}, a "
         f"weight that no part reads, which would satisfy the row alone; {why}"

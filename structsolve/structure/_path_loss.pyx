@@ -1,9 +1,9 @@
 # build: glue
 """Loss between single leaves: the root of the total weight of nodes on only one of their paths.
 
-It is the distance of two normalised classes, ``||sqrt(alpha) * (mu(y) - mu(y_i))||``: the required
-margin is proportional to the possible margin.  It is one number per leaf, so a sum over parts; no
-matrix over pairs of leaves is made.
+It is the distance of two normalised classes, ``||sqrt(alpha) * (mu(y) - mu(y_i))||``, so that the
+required margin is proportional to the possible margin.  Given the truth it is one number per leaf,
+so it is a sum over parts and needs no matrix over pairs of leaves.
 """
 
 import numpy as np
@@ -63,7 +63,7 @@ cdef class PathCosts:
             self.first = place
 
     cdef inline double tree_cost(self, int a, int b, int common) noexcept nogil:
-        # Cost between the leaves a and b; `common` is their last common ancestor, -1 for none.
+        # Cost between the leaves a and b; `common` is their lowest common ancestor, -1 for none.
         cdef double total = self.down[a] + self.down[b], square = total
         if common >= 0:
             square -= 2 * self.down[common]
@@ -107,7 +107,7 @@ cdef class PathCosts:
                 if leaf != truth:
                     theta[leaf] += scale * self.graph_cost(truth, leaf)
             return
-        # Upwards from the truth: the ancestor is the last common one of its new leaves.
+        # Upwards from the truth: each ancestor is the lowest common one of its new leaves.
         done_first, done_last = self.first[truth], self.last[truth]
         while common >= 0:
             common = self.parent[common]
@@ -133,7 +133,7 @@ cdef class PathLoss(Loss):
     ----------
     costs : PathCosts
     layout : PartLayout
-        Of a hierarchy whose labels are the node numbers of leaves.
+        Layout of a hierarchy whose labels are the node numbers of leaves.
     """
 
     cdef PathCosts path_costs
@@ -146,7 +146,7 @@ cdef class PathLoss(Loss):
         self.decomposes = self.averaged = True
 
     def check_truths(self, labels):
-        """Refuse true labels that are no leaves; see :meth:`Loss.check_truths`."""
+        """Refuse true labels that are not leaves; see :meth:`Loss.check_truths`."""
         truths = np.asarray(labels)
         leaf = self.path_costs.is_leaf
         if truths.shape != (self.layout.n,):

@@ -27,15 +27,15 @@ def _sums(PartLayout layout not None, weights):
 
 @cython.final
 cdef class WeightedNodeLoss(Loss):
-    """``sum_v weight_v cost[truth_v, y_v]``, or its mean: divided by the sum of the weights.
+    """``sum_v weight_v cost[truth_v, y_v]``, or this sum divided by the sum of the weights.
 
     Parameters
     ----------
     costs : NodeCosts
     weights : ndarray of float64
-        Of the nodes of all examples.
+        Weights of the nodes of all examples.
     layout : PartLayout
-        With a node block of shape (K,); labels have one state for each node.
+        Has a node block of shape (K,); labels have one state per node.
 
     Attributes
     ----------
@@ -122,7 +122,7 @@ cdef class CountedZeroOne(Loss):
     Parameters
     ----------
     weights : ndarray of float64
-        Of the nodes of all examples.
+        Weights of the nodes of all examples.
     layout : PartLayout
 
     Attributes

@@ -8,7 +8,7 @@ cdef struct Entry:
     int order
 
 
-# Sparse parts by position in theta: rising positions, no zeros.
+# Sparse parts by position in theta: ascending positions, no zeros.
 cdef class Vector:
     cdef Py_ssize_t n
     cdef Entry* entry
@@ -42,13 +42,13 @@ cdef class Adapter:
     # A read-only copy of theta, and its blocks by name.
     cdef object flat(self, Py_ssize_t i, const double* theta)
     cdef dict named(self, Py_ssize_t i, flat)
-    # Raises the ValueError for an answer of the wrong kind.
+    # Raises the ValueError for an invalid answer.
     cdef object refuse(self, str method, Py_ssize_t i, answer, expected)
-    # Answers, checked: a pair whose second is a number, a number, a label.
+    # Checked answers: a pair whose second item is a number; a number; a label.
     cdef tuple pair(self, str method, Py_ssize_t i, answer, expected)
     cdef double number(self, str method, Py_ssize_t i, answer) except? -1
     cdef int read_label(self, str method, Py_ssize_t i, answer, int* out) except -1
-    # Parts by block name; the same written to theta's layout, zeros elsewhere.
+    # Parts by block name; the same in theta's layout, zeros elsewhere.
     cdef Vector gather(self, str method, Py_ssize_t i, parts)
     # An answer (costs, const).
     cdef Vector costs(self, str method, Py_ssize_t i, answer)

@@ -1,9 +1,9 @@
 # build: glue
 # cython: boundscheck=True, wraparound=True
-"""Shared parts of the operators of Python structures: scores out, labels and parts in, all checked.
+"""Shared by the operators of Python structures: pass scores out, check labels and parts coming in.
 
 The checks are cheap enough for every call.  Results are cached: the parts of the last labels, which
-an oracle scores and a cut then needs, and the parts and costs of true labels, as long as their
+an oracle scores and a cut then needs; and the parts and costs of true labels, as long as their
 examples exist.
 """
 
@@ -34,11 +34,11 @@ cdef extern from "numpy/arrayobject.h":
     void PyArray_CLEARFLAGS(cnp.ndarray array, int flags)
 
 cdef enum:
-    SLOTS = 16              # labels remembered, by example
+    SLOTS = 16              # number of cached labels, by example
     MOST_AXES = 31
     ROOM = 64
 
-# Bytes of true parts that the operators of one batch of examples cache.
+# Maximum bytes of true labels' parts in the cache for one batch of examples.
 TRUTH_BYTES = 1 << 28
 
 cdef enum Kind:
@@ -73,7 +73,7 @@ cdef class Vector:
         return 0
 
     cdef int settle(self) except -1:
-        # Sorts, sums duplicates, drops zeros.
+        # Sort, add up duplicates, drop zeros.
         cdef Py_ssize_t j, n = 0
         cdef bint rising = True
         for j in range(1, self.n):
@@ -120,7 +120,7 @@ cdef class Memo:
     Parameters
     ----------
     space : Space
-        Kept, so no other object gets its id.
+        Kept alive, so no other object gets its id.
     """
 
     def __init__(self, space):
@@ -173,15 +173,15 @@ cdef class Place:
 
 
 cdef class Adapter:
-    """Turns flat theta into named arrays and named arrays into sparse parts; names errors.
+    """Converts flat theta to named arrays, and named arrays to sparse parts; raises clear errors.
 
     Parameters
     ----------
     space : Space
     layout : PartLayout
-        The methods get its examples.
+        Its examples are passed to the methods.
     owner : object, optional
-        Object with the methods, which then get the space as first argument; by default the space.
+        Object with the methods, which then get the space as first argument.  Default: the space.
     """
 
     def __init__(self, space, PartLayout layout not None, owner=None):
@@ -193,7 +193,7 @@ cdef class Adapter:
             self.of = f"{type(owner).__name__} on {self.of}"
         self.n_states = len(space.classes_) if isinstance(space, NodeSpace) else None
         self.places = tuple([Place(block, layout.starts) for block in space.layout.blocks])
-        # Not in a layout that the memo holds: a cycle would keep all examples in memory.
+        # The memo must not hold the layout: a cycle would keep all examples in memory.
         self.memo = layout.common((Memo, id(space)), lambda _: Memo(space))
 
     cdef object ask(self, str method, Py_ssize_t i, tuple rest):
@@ -481,7 +481,7 @@ cdef int _name(Adapter self, Vector vector, Py_ssize_t i, const int* label) exce
 
 
 cdef bint _plain(array, int kind):
-    # An array of this kind whose memory can be read directly.
+    # Whether it is an array of this kind whose memory can be read directly.
     return (cnp.PyArray_CheckExact(array) and cnp.PyArray_TYPE(array) == kind
             and cnp.PyArray_ISCARRAY_RO(array))
 

@@ -69,9 +69,9 @@ def learn_space(
     Raises
     ------
     TypeError
-        When ``make_space()`` returns anything but a space and packed examples.
+        If ``make_space()`` returns anything but a space and packed examples.
     ValueError
-        When a weight is no finite number of at least 0, or none is above 0; for masked entries.
+        If a weight is no finite number of at least 0, or none is above 0; for masked entries.
     """
     check_types(structure, f"structure {structure.name!r}: ")
     _refuse_masked(structure, X, Y)
@@ -106,9 +106,9 @@ def pack(
     Raises
     ------
     TypeError
-        When the plugin's ``pack()`` returns anything else.
+        If the plugin's ``pack()`` returns anything else.
     ValueError
-        When X, Y or a weight is wrong or masked, or ``pack()`` returns no labels for Y.
+        If X, Y or a weight is wrong or masked, or ``pack()`` returns no labels for Y.
     """
     _refuse_masked(space.structure, X, Y)
     examples = space.pack(X, Y, unseen=unseen)
@@ -188,7 +188,7 @@ def make_layout(space: Space, examples: Examples, training: bool = False) -> Par
     Raises
     ------
     ValueError
-        When the packed arrays do not fit together; compiled loops do not check them.
+        If the packed arrays do not fit together; compiled loops do not check them.
     """
     examples.check(space.layout, space.structure.name, columns=False, features=False)
     return PartLayout(space.layout, examples, training)
@@ -215,7 +215,7 @@ def ask(hook: str, expected: type[Operator], space: Space, **arguments: Any) -> 
     Raises
     ------
     TypeError
-        When a plugin returns something that is not callable.
+        If a plugin returns something that is not callable.
     """
     made = registry.default().ask(hook, Callable, space=space, **arguments)
     if made is None:
@@ -251,7 +251,7 @@ def required(hook: str, expected: type[Operator], space: Space, **arguments: Any
     expected : type
     space : Space
     **arguments
-        As of :func:`ask`.
+        See :func:`ask`.
 
     Returns
     -------

@@ -155,7 +155,7 @@ class Structure(Params):
         Raises
         ------
         ValueError
-            When the structure does not allow it.
+            If the structure does not allow it.
         """
         raise NotImplementedError(
             f"{type(self).__name__} does not implement score_space(), which makes a space without "
@@ -221,7 +221,7 @@ class Space:
         Raises
         ------
         ValueError
-            When X or Y does not fit the space; the message names the example.
+            If X or Y does not fit the space; the message names the example.
         """
         raise NotImplementedError(f"{type(self).__name__} does not implement pack()")
 
@@ -243,7 +243,7 @@ class Space:
         Raises
         ------
         ValueError
-            When sizes do not fit; the message names the example.
+            If sizes do not fit; the message names the example.
         """
         raise NotImplementedError(
             f"{type(self).__name__} does not implement pack_sizes(), which makes examples without "
@@ -256,7 +256,7 @@ class Space:
         Parameters
         ----------
         flat : ndarray of int32
-            Encoded labels of all examples, one after the other.
+            Encoded labels of all examples, concatenated.
         examples : Examples
 
         Returns
@@ -347,7 +347,7 @@ class Space:
         Raises
         ------
         ValueError
-            Naming the example; here if :meth:`contains` is False.
+            The message names the example; here if :meth:`contains` is False.
         """
         if type(self).contains is Space.contains:
             return
@@ -397,7 +397,7 @@ class Space:
         Raises
         ------
         ValueError
-            When the structure does not support constraints, or they do not fit the examples.
+            If the structure does not support constraints, or they do not fit the examples.
         """
         if allowed is None and forbidden is None:
             return {}
@@ -690,7 +690,7 @@ class NodeSpace(Space):
         Raises
         ------
         ValueError
-            When sizes do not fit, or no known class is allowed at a node.
+            If sizes do not fit, or no known class is allowed at a node.
         """
         if isinstance(allowed, str) or not hasattr(allowed, "__len__"):
             raise ValueError(f"allowed is {allowed!r}, expected a list with one entry per example")
@@ -757,7 +757,7 @@ class NodeSpace(Space):
         Raises
         ------
         ValueError
-            When a constraint does not fit the examples or the structure.
+            If a constraint does not fit the examples or the structure.
         """
         masks = {}
         if allowed is not None and examples is not None:

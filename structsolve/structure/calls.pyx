@@ -6,7 +6,7 @@ that the operator is bound to, and against its ``n_states`` if nonzero.
 
 ``room`` is a callable that allocates memory for an operator to write to:
 ``room(name, size, dtype)`` returns a flat array of at least ``size`` entries, and at least one; the
-array for ``"work"`` begins on a cache line.  The conformance kit checks operators by this memory.
+array for ``"work"`` begins on a cache line.  The conformance kit uses it to check operators.
 Every function raises ValueError when an argument does not fit the example, or the operator returns
 an invalid number.
 """
@@ -26,7 +26,7 @@ from ..operators cimport (
 
 
 def scores_of(operator, i, theta):
-    """Return part scores that fit an example, and refuse others.
+    """Check that part scores fit an example, and return them.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def scores_of(operator, i, theta):
     Raises
     ------
     ValueError
-        When ``theta`` has another type or size than example ``i`` needs.
+        If ``theta`` has another type or size than example ``i`` needs.
     """
     return checked_array(theta, np.float64, "theta", _sizes(operator, i)[0])
 
@@ -61,7 +61,7 @@ def _sizes(operator, i):
 
 
 def label_of(operator, i, label, str what="label"):
-    """Return a label that fits an example, and refuse others.
+    """Check that a label fits an example, and return it.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def label_of(operator, i, label, str what="label"):
     Raises
     ------
     ValueError
-        When ``label`` has another type or size, or states out of range.
+        If ``label`` has another type or size, or states out of range.
     """
     label = checked_array(label, np.int32, what, _sizes(operator, i)[1])
     if label.min() < 0 or (operator.n_states and label.max() >= operator.n_states):
@@ -117,7 +117,8 @@ def memory(room, str name, Py_ssize_t size, dtype):
                 f"{max(size, 1)} entries"
             )
         return given
-    # Not by aligned_zeros(): getting an array's address takes longer than small operators.
+    # aligned_zeros() is not used, because getting an array's address takes longer than small
+    # operators.
     buffer = np.zeros(size * np.dtype(dtype).itemsize + 128, np.int8)
     cdef char[::1] view = buffer
     start = -<size_t>&view[0] % 64
@@ -148,7 +149,7 @@ def count_of(operator, str method, count, least, most):
     Raises
     ------
     ValueError
-        When ``count`` is below ``least`` or above ``most``.
+        If ``count`` is below ``least`` or above ``most``.
     """
     if not least <= count <= most:
         raise ValueError(
@@ -173,7 +174,7 @@ def work_for(Operator operator not None):
 
 
 def argmax(Oracle oracle not None, Py_ssize_t i, theta, room=None):
-    """Best label of example ``i`` for the part scores ``theta``.
+    """Return the best label of example ``i`` for the part scores ``theta``.
 
     Parameters
     ----------
@@ -257,7 +258,7 @@ def repeat_argmax(Oracle oracle not None, Py_ssize_t i, theta, label, double val
 
 
 def kbest(KBest oracle not None, Py_ssize_t i, theta, Py_ssize_t k, banned=(), room=None):
-    """The ``k`` best labels of example ``i``, best first.
+    """Return the ``k`` best labels of example ``i``, best first.
 
     Parameters
     ----------
@@ -266,10 +267,10 @@ def kbest(KBest oracle not None, Py_ssize_t i, theta, Py_ssize_t k, banned=(), r
     theta : ndarray of float64
         Part scores; -inf forbids a part.
     k : int
-        At least 1; fewer labels are returned where fewer exist.
+        At least 1; fewer labels are returned if fewer exist.
     banned : iterable of label
-        Encoded labels to leave out, together with labels of value -inf.  The oracle lists ``k``
-        plus their number, since all of them may be among the best: unsuitable for thousands.
+        Encoded labels to leave out, as labels of value -inf are.  The oracle lists ``k`` plus
+        their number of labels, since all of them may be among the best; too slow for thousands.
     room : callable, optional
         Gives the memory to write to.
 
@@ -328,7 +329,7 @@ def _banned(banned, size):
 
 def max_marginals(MaxMarginals operator not None, Py_ssize_t i, theta, Py_ssize_t n_states,
                   room=None):
-    """Best value of a label in which node v takes state s, for all v and s.
+    """Return the best value of a label in which node v takes state s, for all v and s.
 
     Parameters
     ----------
@@ -356,7 +357,7 @@ def max_marginals(MaxMarginals operator not None, Py_ssize_t i, theta, Py_ssize_
 
 
 def argmax_augmented(AugmentedOracle oracle not None, Py_ssize_t i, theta, truth, room=None):
-    """Most violated label of example ``i``, by an oracle that includes the loss.
+    """Return the most violated label of example ``i``, by an oracle that includes the loss.
 
     Parameters
     ----------
@@ -386,7 +387,7 @@ def argmax_augmented(AugmentedOracle oracle not None, Py_ssize_t i, theta, truth
 
 
 def relax(Relaxation operator not None, Py_ssize_t i, theta, room=None):
-    """Maximiser of example ``i`` over a relaxation of the marginal polytope.
+    """Return the maximiser of example ``i`` over a relaxation of the marginal polytope.
 
     Parameters
     ----------
@@ -401,7 +402,7 @@ def relax(Relaxation operator not None, Py_ssize_t i, theta, room=None):
     mu : ndarray
         Flat, in the layout of ``theta``.
     label : ndarray of int32, or None
-        The label whose parts mu are, if there is one.
+        The label whose parts equal mu, if there is one.
     value, bound : float
         The score of mu; an upper bound of the maximum.
     """
@@ -421,7 +422,7 @@ def relax(Relaxation operator not None, Py_ssize_t i, theta, room=None):
 
 
 def argmax_in_cone(ConeOracle oracle not None, Py_ssize_t i, theta, cost, cone, room=None):
-    """Best point of example ``i`` in a cone of the label plane.
+    """Return the best point of example ``i`` in a cone of the label plane.
 
     Parameters
     ----------
@@ -436,7 +437,7 @@ def argmax_in_cone(ConeOracle oracle not None, Py_ssize_t i, theta, cost, cone, 
     Returns
     -------
     None, or a tuple
-        None where the cone is empty; else mu (None for an integral answer), label (None for a
+        None if the cone is empty; otherwise mu (None for an integral answer), label (None for a
         fractional one), and the largest ``h + lam g``.
     """
     cdef const double[::1] scores = scores_of(oracle, i, theta), costs = scores_of(oracle, i, cost)
@@ -465,7 +466,7 @@ def argmax_in_cone(ConeOracle oracle not None, Py_ssize_t i, theta, cost, cone, 
 
 def argmax_counts(CountOracle oracle not None, Py_ssize_t i, theta, cost, Py_ssize_t most,
                   room=None):
-    """Best label of example ``i`` for each value 0 .. ``most`` of an integer cost.
+    """Return the best label of example ``i`` for each value 0 .. ``most`` of an integer cost.
 
     Parameters
     ----------
@@ -501,7 +502,7 @@ def argmax_counts(CountOracle oracle not None, Py_ssize_t i, theta, cost, Py_ssi
 
 
 def encode(Parts parts not None, Py_ssize_t i, label, room=None):
-    """Parts of a label.
+    """Return the parts of a label.
 
     Parameters
     ----------
@@ -530,7 +531,7 @@ def encode(Parts parts not None, Py_ssize_t i, label, room=None):
 
 
 def check_label(Parts parts not None, Py_ssize_t i, label):
-    """Raise ValueError for a label, such as from a file, with parts outside of theta.
+    """Raise ValueError for a label, for example from a file, with parts outside of theta.
 
     Parameters
     ----------
@@ -549,7 +550,7 @@ def check_label(Parts parts not None, Py_ssize_t i, label):
 
 
 def difference(Parts parts not None, Py_ssize_t i, truth, label, room=None):
-    """Parts of ``truth`` minus those of ``label``.
+    """Return the parts of ``truth`` minus those of ``label``.
 
     Parameters
     ----------
@@ -590,7 +591,7 @@ def _truth(Loss loss not None, i, truth):
 
 
 def loss_value(Loss loss not None, Py_ssize_t i, truth, label):
-    """Loss of ``label`` where ``truth`` is true.
+    """Return the loss of ``label`` if ``truth`` is the true label.
 
     Parameters
     ----------
@@ -624,7 +625,7 @@ def augment(Loss loss not None, Py_ssize_t i, truth, double scale, theta):
     Returns
     -------
     float
-        ``scale`` times the constant of the loss, which no part of a label carries.
+        ``scale`` times the constant of the loss, which belongs to no part.
     """
     cdef const int[::1] true_label = _truth(loss, i, truth)
     cdef double[::1] view = checked_array(
@@ -638,7 +639,7 @@ def augment(Loss loss not None, Py_ssize_t i, truth, double scale, theta):
 
 
 def project(Projection projection not None, Py_ssize_t i, theta, work=None, room=None):
-    """Regularised maximiser of example ``i`` (entropy: the marginals).
+    """Return the regularised maximiser of example ``i`` (entropy: the marginals).
 
     Parameters
     ----------
@@ -679,7 +680,7 @@ def project(Projection projection not None, Py_ssize_t i, theta, work=None, room
 
 def seconds_per_call(Operator operator not None, Py_ssize_t i, theta, int repeat=1000,
                      Py_ssize_t k=1):
-    """Seconds that native code takes for one answer, without the call from Python.
+    """Return the seconds of native code for one answer, without the call from Python.
 
     Parameters
     ----------

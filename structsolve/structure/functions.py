@@ -90,9 +90,9 @@ class FunctionStructure(Structure):
         Raises
         ------
         TypeError
-            When an argument of the structure is no function.
+            If an argument of the structure is no function.
         ValueError
-            When ``dim`` or the data does not fit; the message names the example.
+            If ``dim`` or the data does not fit; the message names the example.
         """
         for what in ("features", "oracle", "loss", "key"):
             given = getattr(self, what)
@@ -387,7 +387,7 @@ class LabelTable:
         Raises
         ------
         ValueError
-            When the key function raises, or its result is not hashable.
+            If the key function raises, or its result is not hashable.
         """
         key = _call("key(y)", i, self._key, label)
         try:

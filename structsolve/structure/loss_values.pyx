@@ -10,14 +10,14 @@ from ..utils.arrays import check_numbers
 
 
 def losses(Loss loss not None, const int[::1] truths not None, const int[::1] labels not None):
-    """Loss of every example's label against its truth.
+    """Return the loss of every example's label against its truth.
 
     Parameters
     ----------
     loss : Loss
         Bound to the examples.
     truths, labels : ndarray of int32
-        Encoded labels of all examples, one after the other.
+        Encoded labels of all examples, concatenated.
 
     Returns
     -------
@@ -26,7 +26,7 @@ def losses(Loss loss not None, const int[::1] truths not None, const int[::1] la
     Raises
     ------
     ValueError
-        When sizes differ, or the loss has no value for a truth.
+        If sizes differ, or the loss has no value for a truth.
     """
     cdef Py_ssize_t i, n = loss.layout.n, size = loss.layout.label_offsets[loss.layout.n]
     cdef const int64_t* starts = loss.layout.label_offsets
@@ -41,7 +41,7 @@ def losses(Loss loss not None, const int[::1] truths not None, const int[::1] la
     check_numbers(truths, states + loss.takes_unseen, "truths")
     values = np.empty(n)
     cdef double[::1] out = values
-    if size == 0:       # neither has an address
+    if size == 0:       # empty arrays have no address
         values[:] = 0
         return values
     with nogil:

@@ -50,7 +50,7 @@ class CostMatrix(Params):
         Raises
         ------
         ValueError
-            When the matrix is no matrix of costs, or lacks one of ``classes``.
+            If the matrix is no matrix of costs, or lacks one of ``classes``.
         """
         K = len(classes)
         try:
@@ -125,7 +125,7 @@ class ClassWeights(Params):
         Raises
         ------
         ValueError
-            When there are no labels.
+            If there are no labels.
         """
         flat = [np.asarray(labels).ravel() for labels in Y]
         if not sum(map(len, flat)):
@@ -152,7 +152,7 @@ class ClassWeights(Params):
         Raises
         ------
         ValueError
-            When a weight is negative or not finite, or a name is no class.
+            If a weight is negative or not finite, or a name is no class.
         """
         if not isinstance(self.weights, dict):
             raise ValueError(
@@ -203,7 +203,7 @@ class LabelCount(Params):
         Raises
         ------
         ValueError
-            When ``background`` is no class.
+            If ``background`` is no class.
         """
         known = classes.tolist()
         if self.background not in known:

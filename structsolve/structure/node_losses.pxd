@@ -10,8 +10,8 @@ cdef class NodeCosts:
     cdef readonly str name, advice
     cdef const double* cost
     cdef const double* transposed               # (K, K)
-    cdef bint ones_off_diagonal                 # of the square
-    cdef bint hamming                           # and 1 everywhere in the rows below
+    cdef bint ones_off_diagonal                 # the K x K part is 0 on the diagonal, else 1
+    cdef bint hamming                           # and the rows below are 1
     cdef object owners
     # Reserved for future fields; see abi_number.pxd.
     cdef bint _flag0, _flag1, _flag2, _flag3

@@ -22,11 +22,11 @@ cdef class NodeCosts:
     normalised : bool, default=False
         Divide by the number of nodes of the example.
     zero_one : bool, default=False
-        Examples have one node, and all costs but the truth's are 1.
+        Examples have one node, and all costs except the truth's are 1.
     name : str, default="hamming"
         Name of the loss in messages.
     advice : str, optional
-        Advice for labels without a row, in messages.
+        Advice in the message about labels without a row.
     """
 
     def __init__(self, cost, bint normalised=False, bint zero_one=False, str name="hamming",
@@ -80,7 +80,7 @@ cdef class NodeLoss(Loss):
     ----------
     costs : NodeCosts
     layout : PartLayout
-        With a node block of shape (K,); labels have one state for each node.
+        Has a node block of shape (K,); labels have one state per node.
     """
 
     cdef readonly NodeCosts node_costs
@@ -125,8 +125,8 @@ cdef class NodeLoss(Loss):
         if self.normalised:
             scale /= max(n, 1)
         if self.hamming:
-            # Subtracting from the true state is one operation per node instead of K.  Labels unseen
-            # in training have no state.
+            # Subtracting from the true state takes one operation per node instead of K.  Labels
+            # unseen in training have no state.
             for v in range(n):
                 if truth[v] < self.n_states:
                     row[truth[v]] -= scale
@@ -210,14 +210,14 @@ def make_node_loss(space, loss):
     Parameters
     ----------
     space : Space
-        With one node block of shape (K,) and ``classes_``.
+        Has one node block of shape (K,) and ``classes_``.
     loss : str or structsolve.structure.losses.CostMatrix or structsolve.structure.losses.ClassWeights
         Only losses by name accept labels unseen in training.
 
     Returns
     -------
     callable or None
-        ``layout -> Loss``; None if the name is unknown here: another plugin may provide it.
+        ``layout -> Loss``; None if the name is unknown here, since another plugin may provide it.
     """
     K = len(space.classes_)
     if isinstance(loss, (CostMatrix, ClassWeights)):

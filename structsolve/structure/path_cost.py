@@ -52,7 +52,7 @@ class PathCost(Params):
         Raises
         ------
         ValueError
-            When labels are not single leaves, or the weights do not fit the hierarchy.
+            If labels are not single leaves, or the weights do not fit the hierarchy.
         """
         # Compiled, and loads scipy.sparse for hierarchies: deferred until a loss is bound.
         from ._path_loss import PathCosts, PathLoss

@@ -257,7 +257,7 @@ def derivative(Projection projection not None, Py_ssize_t i, theta, direction, r
 
 def costs(Loss loss not None, Py_ssize_t i, nu, bint transposed=False, double scale=1.0,
           room=None):
-    """Return the cost of each part of a prediction if true labels have the marginals ``nu``.
+    """Return the cost of each part of a prediction, given the marginals ``nu`` of true labels.
 
     Parameters
     ----------
@@ -266,7 +266,8 @@ def costs(Loss loss not None, Py_ssize_t i, nu, bint transposed=False, double sc
     nu : ndarray of float64
         Marginals in the layout of theta.
     transposed : bool
-        True gives the cost of each part of a true label if predictions have the marginals ``nu``.
+        If True, return the cost of each part of a true label, given the marginals ``nu`` of
+        predictions.
     scale : float
     room : callable, optional
         Gives the memory to write to.

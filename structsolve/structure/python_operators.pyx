@@ -77,7 +77,7 @@ cdef class PythonOracle(Oracle):
     def __init__(self, space, PartLayout layout):
         self.adapter = adapt(self, space, layout)
         self.exact = not hasattr(space, "argmax_bounded")
-        # Cuts need the parts of each label, so its score costs nothing more.
+        # Cuts need the parts of each label anyway, so its score is free.
         self.needs_parts = layout.training
 
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
@@ -95,7 +95,7 @@ cdef class PythonOracle(Oracle):
             value[0] = claimed
             if isnan(claimed) or self.compares():
                 value[0] = self.score(i, theta, label, claimed)
-            # Tolerate rounding; a bound below the label's value is left to the watch.
+            # Tolerate rounding; the watch reports a bound below the label's value.
             bound[0] = value[0] if self.exact else upper
             if not bound[0] < value[0] - 1e-6 * (1 + fabs(value[0])):
                 bound[0] = max(bound[0], value[0])
@@ -145,7 +145,7 @@ cdef class PythonParts(Parts):
     cdef Py_ssize_t difference(self, Py_ssize_t i, const int* truth, const int* label, int* index,
                                double* value) except -1 nogil:
         with gil:
-            # The label first: its parts are cached from the last call.
+            # The label comes first: its parts are cached from the last call.
             away = self.adapter.parts_of(i, label)
             return write_difference(self.adapter.truth_of("parts", i, truth), away, index, value)
 
@@ -200,7 +200,7 @@ cdef class PythonLoss(Loss):
         self.has_costs = hasattr(owner, "costs")
 
     def check_truths(self, labels):
-        """Refuse labels unseen in training, if the loss does not take them.
+        """Refuse labels unseen in training, if the loss does not support them.
 
         See :meth:`Loss.check_truths`.
         """

@@ -19,20 +19,20 @@ cdef class RowLoss(Loss):
     costs : array of shape (n_rows, K)
         The cost of each state.
     rows : array of int32 of shape (number of labels,)
-        The row of each node, of all examples one after the other.
+        The row of each node of all examples, concatenated.
     constants : array of shape (n,), optional
         Added per example; 0 by default.
     normalised : bool
         Divide the sum of costs by the number of nodes of the example.
     averaged : bool
-        It is a mean or a verdict for the whole example, not a sum over its parts.
+        It is a mean or 0/1 for the whole example, not a sum over its parts.
     layout : PartLayout
-        With a node block of shape (K,); labels have one state for each node.
+        Has a node block of shape (K,); labels have one state per node.
 
     Raises
     ------
     ValueError
-        When sizes differ, or a row does not exist.
+        If sizes differ, or a row does not exist.
     """
 
     cdef const double[:, ::1] cost_view

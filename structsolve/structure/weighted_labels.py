@@ -63,7 +63,7 @@ def node_weights(y: WeightedLabels, i: int) -> np.ndarray:
     Raises
     ------
     ValueError
-        When they are no numbers.
+        If they are no numbers.
     """
     try:
         return np.asarray(y.weights, dtype=np.float64)
@@ -93,7 +93,7 @@ def split_weights(Y: Any, offsets: np.ndarray) -> tuple[Any, np.ndarray | None]:
     Raises
     ------
     ValueError
-        Naming the example and the node.
+        The message names the example and the node.
 
     Examples
     --------

@@ -19,7 +19,7 @@ from .base cimport Cut, Surrogate
 from ..structure.calls import check_label, label_of, scores_of
 from ..utils.arrays import aligned_zeros, check_finite
 
-# Labels kept for an example from its last search.
+# Number of labels kept for an example from its last search.
 cdef enum:
     MEMORY = 16
 
@@ -38,10 +38,10 @@ cdef class BiCriteriaSurrogate(Surrogate):
     warm_start : bool
         Start each search from the labels at which the example's last search ended.
     max_kbest : int
-        Most labels to list by k-best to find an integral maximum below the hull;
+        Maximum number of labels to list by k-best, to find an integral maximum below the hull;
         0 for none.
     labels : ndarray of int32, optional
-        True labels of all examples, one after the other: searches that count need them.
+        True labels of all examples, concatenated: searches that count need them.
     closer : Search, optional
         Finds the best label if ``search`` does not.
     """
@@ -54,7 +54,7 @@ cdef class BiCriteriaSurrogate(Surrogate):
     cdef int max_kbest
     cdef Py_ssize_t search_bytes, kbest_labels
     cdef readonly object searches, calls
-    # Of every example: the unit of its losses and the largest multiple (-1: not known yet), and
+    # For every example: the unit of its losses and the largest multiple (-1: not known yet), and
     # the key of the truth that they belong to.
     cdef double[::1] unit
     cdef int64_t[::1] most
@@ -82,7 +82,7 @@ cdef class BiCriteriaSurrogate(Surrogate):
         if max_kbest > 1 and not relaxed and plane.kbest is not None and (
                 plane.decomposes and plane.exact and not plane.relaxed):
             self.max_kbest = max_kbest
-        # Two points' parts, side by side.
+        # The parts of two points, side by side.
         self.max_entries = 2 * plane.max_entries
         self.closer = closer
         self.search_bytes = search.extra_bytes(plane, labels)
@@ -124,7 +124,7 @@ cdef class BiCriteriaSurrogate(Surrogate):
                 "searches": self.searches, "calls": self.calls}
 
     def remember(self, arrays):
-        """Take over what ``memory_of_examples`` returned; see :meth:`Surrogate.remember`.
+        """Restore the result of ``memory_of_examples``; see :meth:`Surrogate.remember`.
 
         Raises
         ------
@@ -220,7 +220,7 @@ cdef class BiCriteriaSurrogate(Surrogate):
             return view
         self.search.run(self.plane, view, self.psi, lam, outcome, rest)
         if self.plane.zero_one:
-            # No label is better than the best one other than the truth, once the oracle gave it.
+            # If the oracle has returned the best label other than the truth, none is better.
             for j in range(view.n_visits):
                 if view.visits[j].g > 0:
                     outcome.label_bound = outcome.label_value
@@ -263,12 +263,12 @@ cdef class BiCriteriaSurrogate(Surrogate):
         return 0
 
     cdef inline int* _labels_kept(self, Py_ssize_t i) noexcept nogil:
-        # The last examples may have none, and so may all.
+        # The last examples, or all, may have no labels.
         return (&self.label_view[0] + MEMORY * self.layout.label_offsets[i]
                 if self.label_view.shape[0] else NULL)
 
     cdef int _recall(self, View* view) except -1 nogil:
-        # The labels of the last search are points from the start.
+        # The labels of the last search are the first points.
         cdef Py_ssize_t size = self.layout.label_size(view.i)
         cdef const int* held = self._labels_kept(view.i)
         cdef int j
@@ -335,7 +335,7 @@ cdef class BiCriteriaSurrogate(Surrogate):
             if count < wanted:
                 outcome.label_bound = outcome.label_value       # there are no more labels
                 return 0
-            # Labels not listed lie below this line as well.
+            # Labels that are not listed lie below this line, too.
             if view.n_visits == LINES:
                 return 0
             visit = &view.visits[view.n_visits]
@@ -352,7 +352,7 @@ cdef class BiCriteriaSurrogate(Surrogate):
 
     cdef int _write(self, View* view, int first, int second, double share,
                     Cut* cut) except -1 nogil:
-        # cut <- the tangent of psi in a point, or in a mixture of two.
+        # cut <- the tangent of psi at a point, or at a mixture of two.
         cdef const Point* a = &view.points[first]
         cdef const Point* b = &view.points[second]
         cdef double h = (1 - share) * a.h + share * b.h, g = (1 - share) * a.g + share * b.g

@@ -68,7 +68,7 @@ cdef class FenchelYoung(Surrogate):
         return {}
 
     def remember(self, arrays):
-        """Take over what ``memory_of_examples`` returned."""
+        """Restore the result of ``memory_of_examples``."""
         if hasattr(self.projection, "remember"):
             self.projection.remember(arrays)
 
@@ -97,7 +97,7 @@ cdef class FenchelYoung(Surrogate):
             return -self.projection.term(i, dense, align(work + self.vector_bytes))
         if self.of_squares:
             first, last = self.layout.shared_size, self.layout.edge_start(i)
-            # Values of the same part add up.
+            # Add up values of the same part.
             for k in range(n):
                 dense[index[k]] = 0
             for k in range(n):

@@ -20,13 +20,13 @@ cdef class MarginRescaling(OneLabel):
     kbest : KBest, optional
         For the 0-1 loss, if it does not decompose.
     augmented : AugmentedOracle, optional
-        Used if it knows ``loss``, unless the oracle is inexact and the loss decomposes: it
+        Used if it knows ``loss``, unless the oracle is inexact and the loss decomposes, because it
         returns no bound.
 
     Raises
     ------
     ValueError
-        When the loss neither decomposes over the parts nor is 0-1 with a k-best oracle at hand.
+        If the loss does not decompose over the parts, unless it is 0-1 and ``kbest`` is given.
     """
 
     cdef KBest kbest
@@ -93,7 +93,7 @@ cdef class MarginRescaling(OneLabel):
                 cut.b = self.loss.value(i, truth, label)
         margin = self.point_to(i, theta, truth, label, cut)
         if not best_is_truth:
-            # The best label of all has at least the score of the truth.
+            # The best label scores at least as much as the truth.
             self.note(i, theta, -margin, 0)
         cut.bound = cut.b + margin + missed
         cut.calls = 1

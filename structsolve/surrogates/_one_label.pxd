@@ -14,6 +14,6 @@ cdef class OneLabel(Surrogate):
     # Stores the excess of a known label's score over the oracle's bound, beyond rounding.
     cdef void note(self, Py_ssize_t i, const double* theta, double shortfall,
                    double scale) noexcept nogil
-    # cut's entries and key <- those of the label; returns its score less that of the truth.
+    # cut's entries and key <- those of the label; returns its score minus that of the truth.
     cdef double point_to(self, Py_ssize_t i, const double* theta, const int* truth,
                          const int* label, Cut* cut) except? -1 nogil

@@ -40,7 +40,7 @@ cdef class UnitMarginRescaling(OneLabel):
     def __init__(self, PartLayout layout not None, Oracle oracle not None, Parts parts not None,
                  Loss loss not None):
         if not loss.decomposes:
-            # Among losses that do not decompose, margin rescaling takes only the 0-1 loss.
+            # Of losses that do not decompose, margin rescaling supports only the 0-1 loss.
             other = "; use surrogate='margin'" if loss.zero_one else ""
             raise ValueError(
                 f"surrogate 'unit-margin' needs a loss that decomposes over the parts, which "
@@ -73,7 +73,7 @@ cdef class UnitMarginRescaling(OneLabel):
             cut.calls += 1
             g = self.loss.value(i, truth, label)
             h = self.point_to(i, theta, truth, label, cut)
-            # The previous best label has exactly 0, and so has the truth.
+            # The previous best label has the value 0, and so has the truth.
             self.note(i, augmented, ratio * g - h, fabs(h))
             if not g > 0:
                 # Rounding may hide a tiny ratio, but not a margin.

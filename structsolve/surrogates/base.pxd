@@ -17,12 +17,12 @@ cdef struct Cut:
 cdef class Surrogate(Operator):
     cdef readonly Py_ssize_t max_entries
     cdef readonly bint exact        # bound == b - <theta, p>: the search misses nothing
-    # True (as before __init__): every cut is below H_i everywhere, and H_i the largest of its
-    # cuts.  BCFW needs it.
+    # True (the default): every cut is below H_i everywhere, and H_i is the maximum of its cuts.
+    # BCFW needs it.
     cdef readonly bint affine
-    # True (as before __init__): every cut is below H_i everywhere.  Cutting planes need it.
+    # True (the default): every cut is below H_i everywhere.  Cutting planes need it.
     cdef readonly bint convex
-    # True: the cut of label y is (e_truth - e_y, b_y) with b free of w, as simplex() says.
+    # True: the cut of label y is (e_truth - e_y, b_y), where b does not depend on w; see simplex().
     cdef readonly bint has_simplex
     cdef int cut(self, Py_ssize_t i, const double* theta, const int* truth, Cut* cut,
                  char* work) except -1 nogil

@@ -40,7 +40,7 @@ cdef class Surrogate(Operator):
         return None
 
     def allow(self, double gap):
-        """From now on, let the bound of a cut exceed its value by this gap.
+        """Allow the bound of a cut to exceed its value by this gap from now on.
 
         Cuts and bounds stay valid for any gap.  The base class ignores it.
 
@@ -56,7 +56,7 @@ cdef class Surrogate(Operator):
         Returns
         -------
         ndarray of shape (n,), or None
-            The largest so far of every example, beyond rounding; None if scores are not compared.
+            For every example the largest so far, beyond rounding; None if scores are not compared.
         """
         return None
 
@@ -70,7 +70,7 @@ cdef class Surrogate(Operator):
         return {}
 
     def remember(self, arrays):
-        """Take over what ``memory_of_examples`` returned.
+        """Restore the result of ``memory_of_examples``.
 
         Parameters
         ----------

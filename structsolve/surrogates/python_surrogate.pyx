@@ -1,5 +1,5 @@
 # build: glue
-"""A surrogate in plain Python behind the native interface: its cuts are checked, then solved."""
+"""A surrogate in plain Python behind the native interface, which checks its cuts."""
 
 import reprlib
 

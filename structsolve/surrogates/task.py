@@ -103,7 +103,7 @@ class Task:
     oracle, parts, loss : Oracle, Parts, Loss
         Bound to the examples.
     labels : ndarray of int32, or None
-        True labels, one after the other.
+        True labels, concatenated.
 
     Examples
     --------

@@ -39,7 +39,7 @@ class Checked:
         try:
             self.program = make_program(backend, polytope)
         except Exception as error:
-            self.fail("program", "puts a program together", error, "no exception", None, error)
+            self.fail("program", "builds a program", error, "no exception", None, error)
 
     def fail(
         self, what: str, promise: str, actual: Any, expected: Any, c: Any = None, cause: Any = None
@@ -80,11 +80,11 @@ class Checked:
         if not np.array_equal(c, given["c"]) or not all(
             np.array_equal(options[k], given[k]) for k in given if k != "c"
         ):
-            self.fail(what, "leaves costs and bounds as they are", c, given["c"], c)
+            self.fail(what, "does not change costs and bounds", c, given["c"], c)
         best = self.best(c, options.get("upper"), options.get("sides"))
         if best is None or answer is None:
             if (best is None) != (answer is None):
-                promise = "returns None where no point satisfies all rows, and there alone"
+                promise = "returns None if and only if no point satisfies all rows"
                 self.fail(what, promise, answer, "None" if best is None else f"value {best!r}", c)
             return None
         self._check(what, c, answer, best, options)
@@ -107,7 +107,7 @@ class Checked:
                 promise = f"keeps the {name} of the polytope"
                 self.fail(what, promise, f"{outside.max():.3g} outside", f"{10 * self.off:g}", c)
         if self.backend.integer and np.abs(x - np.round(x))[p.integer].max(initial=0) > 1e-5:
-            self.fail(what, "is integer: so are the variables that must be", x, "integers", c)
+            self.fail(what, "is integer, so integer variables are integers", x, "integers", c)
         scale = max(float(np.abs(c).max()), SMALL) * max(1.0, float(np.abs(x).max(initial=0)))
         value = float(c @ x)
         if abs(value - best) > 10 * self.off * scale:
@@ -132,7 +132,7 @@ class Checked:
         bound, turned = (bound_of(self.polytope, c, sign * dual, upper) for sign in (1, -1))
         off = 100 * self.off * scale * max(1, m)
         if not abs(bound - best) <= off:
-            hint = "; with -dual it is right: turn the sign" if abs(turned - best) <= off else ""
+            hint = "; -dual gives the right one: flip the sign" if abs(turned - best) <= off else ""
             promise = "gives the row duals of the maximum, whose bound is its value"
             self.fail(what, promise, f"bound {bound!r}{hint}", best, c)
 

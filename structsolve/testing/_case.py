@@ -409,7 +409,7 @@ class Case:
             answer = function(operator, i, *passed, room=room)
         for x, g in zip(arguments, given):
             if g is not None and g.array.tobytes() != np.ascontiguousarray(x).tobytes():
-                self.fail(what, "leaves what it is given as it is", i, g.array, x)
+                self.fail(what, "does not change its arguments", i, g.array, x)
             if g is not None:
                 self.undamaged(what, i, "its arguments", g)
         for name, g in room.given.items():

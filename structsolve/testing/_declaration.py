@@ -59,7 +59,7 @@ def check_packing(case: Case) -> None:
             and (np.diff(array) >= 0).all()
         )
         if not rises_from_0:
-            promise = f"gives {name} as rising int64 from 0, contiguous"
+            promise = f"gives {name} as contiguous non-decreasing int64 from 0"
             case.fail("pack", promise, None, repr(array), "such an array")
         if len(array) != n + 1:
             case.fail("pack", f"keeps every example ({name})", None, len(array) - 1, n)
@@ -80,7 +80,7 @@ def check_packing(case: Case) -> None:
     with case.promise("pack", "packs X without labels"):
         bare = pack(space, case.X)
     if not equal((case.X, case.Y), case.given):
-        case.fail("pack", "leaves X and y as they are", None, (case.X, case.Y), case.given)
+        case.fail("pack", "does not change X and y", None, (case.X, case.Y), case.given)
     if bare.labels is not None or not _same_inputs(bare, examples):
         case.fail("pack", "packs X the same with and without labels", None, bare, examples)
     _check_round_trip(case, examples, range(n))
@@ -91,28 +91,28 @@ def check_packing(case: Case) -> None:
             case.fail("pack", "keeps every example of a subset", None, subset.n, len(rows))
         for j, i in enumerate(rows):
             if not equal(_example(subset, j), _example(examples, i)):
-                promise = "packs an example the same in any company"
+                promise = "packs an example the same among any others"
                 case.fail("pack", promise, i, _example(subset, j), _example(examples, i))
         _check_round_trip(case, subset, rows)
     if not _same_packed(case.learned, examples):
-        case.fail("make_space", "hands on what pack() gives", None, case.learned, examples)
+        case.fail("make_space", "returns the result of pack()", None, case.learned, examples)
 
 
 def _check_round_trip(case: Case, examples: Any, rows: Any) -> None:
-    with case.promise("unpack", "takes what pack gave"):
+    with case.promise("unpack", "accepts the result of pack"):
         back = case.space.unpack(examples.labels, examples)
     if _length(back) != len(rows):
-        case.fail("unpack", "gives every label back", None, _length(back), len(rows))
+        case.fail("unpack", "returns every label", None, _length(back), len(rows))
     for j, i in enumerate(rows):
         if not equal(back[j], case.Y[i]):
-            case.fail("unpack", "gives back the labels that were packed", i, back[j], case.Y[i])
-        with case.promise("unpack_one", "takes one label of what pack gave"):
+            case.fail("unpack", "returns the labels that were packed", i, back[j], case.Y[i])
+        with case.promise("unpack_one", "accepts one label from pack"):
             try:
                 one = case.space.unpack_one(examples.label(j), examples, j)
             except NotImplementedError:  # then there are no k best
                 continue
         if not equal(one, back[j]):
-            case.fail("unpack_one", "gives a label as unpack does", i, one, back[j])
+            case.fail("unpack_one", "returns the same label as unpack", i, one, back[j])
 
 
 def check_state(case: Case) -> None:

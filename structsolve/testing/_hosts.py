@@ -36,7 +36,7 @@ def check_reader(reader: Any, path: Any) -> None:
     BrokenPromise
         An AssertionError that says what was found and expected.
     TypeError
-        When ``reader`` is neither a name nor a reader.
+        If ``reader`` is neither a name nor a reader.
 
     Notes
     -----
@@ -67,19 +67,19 @@ def check_reader(reader: Any, path: Any) -> None:
     if y is None or _length(y) != n:
         _fail(what, "fit gives a label for each example", y if y is None else _length(y), n)
     before = copy.deepcopy(reader.get_params())
-    for promise in ("read gives what fit gave", "read gives the same again"):
-        with _told(what, "read takes the training data after fit"):
+    for promise in ("read gives the same result as fit", "read gives the same result again"):
+        with _told(what, "read accepts the training data after fit"):
             again = reader.read(path)
         if not equal(again, (X, y)):
             _fail(what, promise, again, (X, y))
     if reader.get_params() != before:
-        _fail(what, "read leaves parameters as they are", reader.get_params(), before)
+        _fail(what, "read does not change parameters", reader.get_params(), before)
     with _told(what, "parameters after fit are values that JSON can hold"):
         params = json.loads(json.dumps(before))
     with _told(what, "its parameters make a reader that reads for the model"):
         other = type(reader)(**params).read(path)
     if not equal(other, (X, y)):
-        _fail(what, "keeps all that it learned in its parameters", other, (X, y))
+        _fail(what, "stores all that it learned in its parameters", other, (X, y))
     _check_broken(what, reader, path)
 
 
@@ -96,7 +96,7 @@ def _check_endings(what: str, reader: Any, path: str) -> None:
         with _told(what, "sniff answers for any file"):
             answer = type(reader).sniff(path, given)
         if not isinstance(answer, (bool, np.bool_)):
-            _fail(what, "sniff tells True or False", answer, "a bool")
+            _fail(what, "sniff returns True or False", answer, "a bool")
 
 
 def _check_broken(what: str, reader: Any, path: str) -> None:
@@ -128,7 +128,7 @@ def _check_broken(what: str, reader: Any, path: str) -> None:
                     promise = f"{name} raises a ValueError for a file that is {kind}"
                     _fail(what, promise, f"{type(error).__name__}: {error}", "ValueError", error)
                 if content is None:
-                    _fail(what, f"{name} raises where there is no file", "no exception", "OSError")
+                    _fail(what, f"{name} raises if there is no file", "no exception", "OSError")
 
 
 def check_metric(metric: Any, structure: Any = "chain", random_state: int = 0) -> None:
@@ -172,9 +172,9 @@ def check_metric(metric: Any, structure: Any = "chain", random_state: int = 0) -
         with _told(what, "answers for labels of the structure"):
             value = scorer(model, x, y)
         if not equal((x, y), given):
-            _fail(what, "leaves X and y as they are", (x, y), given)
+            _fail(what, "does not change X and y", (x, y), given)
         if not np.array_equal(model.flat_weights(), w):
-            _fail(what, "leaves the model as it is", model.flat_weights(), w)
+            _fail(what, "does not change the model", model.flat_weights(), w)
         if not isinstance(value, (float, np.floating)) or not math.isfinite(value):
             _fail(what, "gives a finite float", value, "a float")
         return float(value)
@@ -191,11 +191,11 @@ def check_metric(metric: Any, structure: Any = "chain", random_state: int = 0) -
         for labels in (wrong, Y):
             labels = np.asarray(labels) if isinstance(predicted, np.ndarray) else labels
             if (value := score(X, labels)) > best + 1e-12:
-                promise = "is largest where labels are those predicted (greater is better)"
+                promise = "is largest for the predicted labels (greater is better)"
                 _fail(what, promise, f"{value} for other labels", f"at most {best}")
             least = min(least, value)
     if least == best:
-        _fail(what, "is less for other labels than for those predicted", least, "less")
+        _fail(what, "is less for other labels than for the predicted ones", least, "less")
     straight = score(X, Y)
     for first in range(1, len(X)):
         moved = [*range(first, len(X)), *range(first)]

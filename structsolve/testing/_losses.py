@@ -22,7 +22,7 @@ def losses_of(case: Case, extra: Any) -> list[tuple[Any, Any]]:
     names += [] if extra in names else [extra]
     losses = []
     for name in dict.fromkeys(names):
-        with case.promise(f"Loss {name!r}", "is put together"):
+        with case.promise(f"Loss {name!r}", "can be built"):
             bind = ask("structsolve_loss", Loss, case.space, loss=name)
             if bind is None:
                 continue
@@ -69,7 +69,7 @@ def _check_values(case: Case, what: str, loss: Any, i: int, truth: np.ndarray) -
         case.fail(f"{what}.value", "is finite and at least 0", i, values, ">= 0")
     wrong = (case.labels[i] != truth).any(axis=1)
     if loss.zero_one and not (values == wrong).all():
-        promise = "is 1 for every label but the truth"
+        promise = "is 1 for every label except the truth"
         case.fail(f"{what}.zero_one", promise, i, values, wrong.astype(float))
     if not loss.decomposes:
         return
@@ -110,7 +110,7 @@ def _check_costs(case: Case, name: Any, loss: Any, i: int) -> None:
     what, mu = f"Loss {name!r}.costs", case.mu[i]
     if (case.examples.label(i) >= 0).all():
         costs, const = _costs(case, name, loss, i, mu[case.row(i, case.examples.label(i))])
-        promise = "gives every label's loss where nu is mu(truth)"
+        promise = "gives every label's loss if nu is mu(truth)"
         values = case.losses(f"Loss {name!r}", loss, i)
         case.near(what, promise, i, mu @ costs + const, values)
     rows = case.rng.permutation(len(mu))[:TRUTHS]
@@ -125,5 +125,5 @@ def _check_costs(case: Case, name: Any, loss: Any, i: int) -> None:
     case.near(what, "is linear in the truths' distribution", i, mu @ costs + const, matrix @ p)
     for row in case.rng.permutation(len(mu))[:TRUTHS]:
         costs, const = _costs(case, name, loss, i, mu[row], True)
-        promise = "gives what truths cost a prediction, transposed"
+        promise = "gives every truth's loss if nu is mu(prediction), transposed"
         case.near(what, promise, i, mu[rows] @ costs + const, matrix[row])

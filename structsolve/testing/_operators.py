@@ -105,7 +105,7 @@ def check_oracle(case: Case) -> None:
             if again.tolist() != label.tolist() or same != [value, bound]:
                 case.fail(
                     "Oracle.argmax",
-                    f"gives the same answer twice, whatever its scratch memory held ({kind} theta)",
+                    f"gives the same answer twice, regardless of its scratch memory ({kind} theta)",
                     i,
                     (again, *same),
                     (label, value, bound),
@@ -160,7 +160,7 @@ def check_blindness(case: Case) -> None:
         for i in range(case.n):
             theta = case.thetas(i, ("random",))["random"]
             best = float((case.mu[i] @ theta).max())
-            promise = f"answers for examples {which}: prediction knows no truth"
+            promise = f"answers for examples {which}: prediction has no truth"
             case.latest = i, theta
             with case.promise("Oracle.argmax", promise, i):
                 value = calls.argmax(oracle, i, theta)[1]
@@ -203,7 +203,7 @@ def check_kbest(case: Case) -> None:
                     promise = f"returns distinct labels (k={k}, {kind} theta)"
                     case.fail(what, promise, i, labels, "no label twice")
                 if len(rows) != min(k, n_labels):
-                    promise = f"finds k labels where there are k (k={k})"
+                    promise = f"finds k labels if there are k (k={k})"
                     case.fail(what, promise, i, len(rows), min(k, n_labels))
                 if (np.diff(values) > TOLERANCE * (1 + np.abs(values[1:]))).any():
                     promise = f"returns the best first (k={k}, {kind} theta)"

@@ -20,7 +20,7 @@ TIES = ("tied",)
 
 
 def check_polytope(case: Case) -> None:
-    """The polytope holds every label and no other integral point; if exact, no other vertex."""
+    """The polytope contains every label and no other integral point; if exact, no other vertex."""
     what = "structsolve_polytope"
     with case.promise(what, "answers for its own space"):
         polytopes = registry.default().ask(
@@ -29,7 +29,7 @@ def check_polytope(case: Case) -> None:
     if polytopes is None:
         return
     if not isinstance(polytopes.note, str) or not polytopes.note:
-        case.fail(what, "says in a note why it is exact, or not", None, polytopes.note, "a line")
+        case.fail(what, "has a note on why it is exact, or not", None, polytopes.note, "a line")
     linear = LinearDecoder(polytopes, Highs())
     whole = LinearDecoder(polytopes, Highs(integer=True))
     by_key: dict[Any, Any] = {}
@@ -40,7 +40,7 @@ def check_polytope(case: Case) -> None:
         key = polytopes.key(i)
         same = by_key.setdefault(key, polytope)
         if not _alike(same, polytope):
-            case.fail(f"{what}: key", "is that of equal polytopes alone", i, "another", "the same")
+            case.fail(f"{what}: key", "is shared only by equal polytopes", i, "another", "the same")
         _check_labels(case, what, i, polytope, sought.setdefault(key, set()))
         for kind, theta in case.thetas(i, KINDS).items():
             scores = case.mu[i] @ theta
@@ -50,7 +50,7 @@ def check_polytope(case: Case) -> None:
                 case.fail(what, "holds a point", i, "an empty polytope", "one")
             scale = LOOSE * (1 + abs(best))
             if relaxed.value < best - scale or relaxed.bound < best - scale:
-                promise = f"holds every label ({kind} theta)"
+                promise = f"contains every label ({kind} theta)"
                 case.fail(what, promise, i, relaxed.value, f"at least {best!r}")
             if polytopes.exact and (relaxed.value > best + scale or relaxed.label is None):
                 point = relaxed.value if relaxed.label is not None else relaxed.mu
@@ -61,12 +61,12 @@ def check_polytope(case: Case) -> None:
             told = None if relaxed.label is None or kind in TIES else (relaxed.label,)
             decoded = whole.decode(i, theta) if told is None else told
             if decoded is None:
-                case.fail(what, "holds an integral point", i, "none", "the labels")
+                case.fail(what, "contains an integral point", i, "none", "the labels")
             row = case.find(i, decoded[0])
             if row is None or scores[row] < best - scale:
                 case.fail(
                     what,
-                    f"has no integral points but labels, and decode() tells which ({kind} theta)",
+                    f"has no integral points except labels, which decode() returns ({kind} theta)",
                     i,
                     decoded[0],
                     case.labels[i][int(scores.argmax())],
@@ -111,7 +111,7 @@ def _check_labels(case: Case, what: str, i: int, polytope: Any, sought: set[byte
             integrality=polytope.integer.astype(int),
         )
         if answer.x is None:
-            case.fail(what, "holds every label", i, f"no point with the parts of {label}", "one")
+            case.fail(what, "contains every label", i, f"no point with the parts of {label}", "one")
         point = np.where(polytope.integer, np.round(answer.x), answer.x)
         decoded = np.asarray(polytope.decode(point))
         if not np.array_equal(decoded, label):

@@ -94,7 +94,7 @@ def check_projections(case: Case) -> None:
     """Marginals and values of the enumeration (entropy); gradients and convex hull (others)."""
     names = ["entropy", *getattr(case.space, "projections", ("euclidean",))]
     for name in dict.fromkeys(names):
-        with case.promise(f"Projection {name!r}", "is put together"):
+        with case.promise(f"Projection {name!r}", "can be built"):
             bind = ask("structsolve_projection", Projection, case.space, regularizer=name)
             if bind is None:
                 continue
@@ -258,7 +258,7 @@ def _check_solution(
         return
     attained = watched.term(state) + watched.pool(state) @ theta
     what = watched.what("term")
-    case.near(what, f"makes up the value at the maximiser ({kind} theta)", i, attained, value, 1e-8)
+    case.near(what, f"gives the value at the maximiser ({kind} theta)", i, attained, value, 1e-8)
     mixture = case.rng.dirichlet(np.ones(len(states)))
     least = watched.term(mixture @ states) + mixture @ case.mu[i] @ theta
     if not bound >= least - 1e-8 * (1 + abs(least)):
@@ -285,7 +285,7 @@ def _check_term(watched: Watched, states: np.ndarray) -> None:
     case, i = watched.case, watched.i
     if watched.projection.gibbs:
         at_labels = [watched.term(state) for state in states[:DIRECTIONS]]
-        promise = "is 0 for a label alone, as entropies are"
+        promise = "is 0 for a single label, like an entropy"
         case.near(watched.what("term"), promise, i, at_labels, np.zeros(len(at_labels)))
     for _ in range(2):
         few = np.ones(len(states))
@@ -318,7 +318,7 @@ def _check_derivative(watched: Watched, kind: str, theta: np.ndarray, mu: np.nda
         case.fail(what, "leaves padding zero", i, moved[:, case.padding[i]], 0)
     again = watched.derivative(theta, directions[0], 0)
     if again.tobytes() != moved[0].tobytes():
-        promise = f"gives the same twice, whatever its scratch memory held ({kind} theta)"
+        promise = f"gives the same result twice, regardless of its scratch memory ({kind} theta)"
         case.fail(what, promise, i, again, moved[0])
     promise = f"gives a symmetric Jacobian ({kind} theta)"
     case.near(what, promise, i, moved[0] @ directions[1], moved[1] @ directions[0], 1e-7)
@@ -332,7 +332,7 @@ def _check_derivative(watched: Watched, kind: str, theta: np.ndarray, mu: np.nda
             expected = (weights * (along - weights @ along)) @ case.mu[i]
             case.near(what, promise, i, gain, expected, 1e-7)
     elif kind == "random":
-        promise = f"gives the marginals' gain along a direction ({kind} theta)"
+        promise = f"gives the change of the marginals along a direction ({kind} theta)"
         for d, gain in zip(directions, moved):
             ends = (
                 case.project(watched.projection, watched.name, i, theta + step * d)[0]
@@ -366,7 +366,7 @@ def _check_samples(watched: Watched, kind: str, theta: np.ndarray) -> None:
     drawn = np.array(rows[2:], dtype=np.int64)
     seen = np.bincount(drawn, minlength=len(expected)).astype(float)
     if (seen[expected < 1e-30] > 0).any():
-        case.fail(what, f"never draws what has no probability ({kind} theta)", i, seen, expected)
+        case.fail(what, f"never draws a label of probability 0 ({kind} theta)", i, seen, expected)
     if kind != "random":
         return
     # Rare labels are counted together.
@@ -376,5 +376,5 @@ def _check_samples(watched: Watched, kind: str, theta: np.ndarray) -> None:
     seen, expected = seen[expected > 0], expected[expected > 0]
     deviation = float(((seen - expected) ** 2 / np.maximum(expected, 1)).sum())
     if len(expected) > 1 and chi2.sf(deviation, len(expected) - 1) < RARE:
-        promise = f"draws labels as often as they are probable ({n} draws)"
+        promise = f"draws labels with their probabilities ({n} draws)"
         case.fail(what, promise, i, seen, expected)

@@ -30,12 +30,10 @@ def check_relaxation(case: Case) -> None:
             _check_point(case, what, i, kind, mu)
             if label is not None:
                 row = case.listed(what, i, label, f"{kind} theta")
-                case.near(
-                    what, f"returns the mu of the label it returns ({kind})", i, mu, case.mu[i][row]
-                )
+                case.near(what, f"returns the mu of its label ({kind})", i, mu, case.mu[i][row])
             elif (np.abs(case.mu[i] - mu).max(axis=1) < TOLERANCE).any():
                 row = int(np.abs(case.mu[i] - mu).max(axis=1).argmin())
-                promise = f"tells where mu is that of a label ({kind} theta)"
+                promise = f"says if mu is that of a label ({kind} theta)"
                 case.fail(what, promise, i, "0", f"1, and the label {case.labels[i][row]}")
             case.near(what, f"returns the value of its mu ({kind} theta)", i, value, mu @ theta)
             best = scores.max()
@@ -43,7 +41,7 @@ def check_relaxation(case: Case) -> None:
                 promise = f"attains at least the best label's score ({kind} theta)"
                 case.fail(what, promise, i, value, f"at least {float(best)!r}")
             if not bound >= max(value, best) - LOOSE * (1 + abs(best)):
-                promise = f"returns a bound that no label and not its mu exceeds ({kind} theta)"
+                promise = f"returns a bound that neither a label nor its mu exceeds ({kind} theta)"
                 case.fail(what, promise, i, bound, f"at least {max(value, best)!r}")
 
 
@@ -166,7 +164,7 @@ def _check_cone(
     if answer is None:
         if sure.any():
             row = int(np.where(sure, values, -np.inf).argmax())
-            promise = f"finds a label where the cone holds one {where}"
+            promise = f"finds a label if the cone has one {where}"
             case.fail(what, promise, i, "none", f"{case.labels[i][row]} at h={h[row]}, g={g[row]}")
         return
     mu, label, value = answer

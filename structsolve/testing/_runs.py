@@ -125,7 +125,7 @@ def check_runs(checked: Checked, alpha: float) -> None:
     checked : Checked
     alpha : float
     """
-    with checked.case.promise(checked.what, "finds its problem put together"):
+    with checked.case.promise(checked.what, "can have its problem built"):
         problem = checked.problem()
     best = optimum(checked.case, problem, alpha)[0] if problem.surrogate.convex else np.inf
     examples = vars(problem.examples)
@@ -141,10 +141,10 @@ def check_runs(checked: Checked, alpha: float) -> None:
             states[len(records)] = _state(checked, run)
     for name, array in before.items():
         if not np.array_equal(array, examples[name]):
-            checked.fail("", f"leaves examples as they are ({name})", examples[name], array)
+            checked.fail("", f"does not change examples ({name})", examples[name], array)
     for n_jobs, promise in (
-        (1, "does the same for the same seed, also where nobody asks for its state"),
-        (2, "does the same on two threads"),
+        (1, "gives the same result for the same seed, even if nobody reads its state"),
+        (2, "gives the same result on two threads"),
     ):
         last = [run.weights() for run, _ in checked.passes(problem, alpha, n_jobs)][-1]
         _same(checked, "", promise, last, weights[-1])
@@ -163,7 +163,7 @@ def _check_restored(
 ) -> None:
     """A run restored to the state after a pass repeats the original run."""
     meta, arrays = state
-    with checked.case.promise(f"{checked.what}: restore", "goes on from a state"):
+    with checked.case.promise(f"{checked.what}: restore", "continues from a state"):
         twin.restore(meta, {name: array.copy() for name, array in arrays.items()})
     promise = "has the weights of its state: the best weights and their primal are part of it"
     _same(checked, "restore", promise, twin.weights(), weights[number - 1])
@@ -173,7 +173,7 @@ def _check_restored(
             actual: Any = one.get(name)
             expected: Any = other.get(name)
             if repr(actual) != repr(expected) and not np.array_equal(actual, expected):
-                promise = f"takes all of a state, and gives it again ({name})"
+                promise = f"restores all of a state ({name})"
                 checked.fail("restore", promise, actual, expected)
     for later in range(number, len(records)):
         with checked.case.promise(checked.what, "makes a pass"):
@@ -181,9 +181,9 @@ def _check_restored(
         for key in TOLD:
             actual, expected = record.get(key), records[later].get(key)
             if actual != expected:
-                promise = f"goes on from its state bit for bit ({key} of pass {later + 1})"
+                promise = f"continues from its state bit for bit ({key} of pass {later + 1})"
                 checked.fail(f"state after pass {number}", promise, actual, expected)
-    promise = "goes on from its state bit for bit"
+    promise = "continues from its state bit for bit"
     _same(checked, f"state after pass {number}", promise, twin.weights(), weights[-1])
 
 
@@ -222,7 +222,7 @@ def _check_record(checked: Checked, run: Any, record: dict[str, Any], best: floa
         checked.fail("step", "has a finite primal", primal, "a number")
     known = [value for value in (primal, dual, gap) if value is not None]
     if len(known) == 3 and abs(known[0] - known[1] - known[2]) > 1e-9 * (1 + abs(known[0])):
-        checked.fail("step", "has a gap that is primal less dual", gap, known[0] - known[1])
+        checked.fail("step", "has a gap that is primal minus dual", gap, known[0] - known[1])
     if record.get("certified") and primal is not None:
         actual = run.given.problem.primal(run.weights(), run.given.alpha)[0]
         if actual > primal + 1e-8 * (1 + abs(primal)):
@@ -284,7 +284,7 @@ def check_refusals(checked: Checked) -> None:
             checked.start(problem)
         except ValueError:
             continue
-        promise = "refuses what it declares it cannot take: start() calls self.check(problem)"
+        promise = "refuses problems that it declares unsupported: start() calls self.check(problem)"
         shown = getattr(options.get("surrogate"), "name", None) and "not affine or not convex"
         allowed = f"a run, with {declared}, on a problem with {shown or options}"
         checked.fail("start", promise, allowed, "ValueError")
@@ -315,6 +315,6 @@ def check_optimum(checked: Checked, tol: float, passes: int) -> None:
         return
     if reached > 0.5 * (best + plain):
         expected = f"{best!r} (the optimum of equal weights has {plain!r})"
-        promise = f"obeys sample_weight and comes to the optimum in {passes} passes"
+        promise = f"respects sample_weight and reaches the optimum in {passes} passes"
         checked.fail("", promise, f"{reached!r}, sample_weight {sizes.tolist()}", expected)
-    checked.fail("", f"comes near the optimum in {passes} passes", reached, best)
+    checked.fail("", f"gets close to the optimum in {passes} passes", reached, best)

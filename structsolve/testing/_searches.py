@@ -100,12 +100,12 @@ def _check_psi(case: Case, what: str, search: Search, make: Any, task: Task) -> 
     except ValueError:
         return 0  # it is not for this structure
     psi = surrogate._psi()
-    with case.promise(what, f"is bound to a task, or refuses it by a ValueError ({psi.name})"):
+    with case.promise(what, f"is bound to a task, or refuses it with a ValueError ({psi.name})"):
         try:
             native = surrogate.bind(task)
         except ValueError as error:
             if search.name not in str(error):
-                promise = f"names itself where it refuses ({psi.name})"
+                promise = f"names itself if it refuses ({psi.name})"
                 case.fail(what, promise, None, f"ValueError: {error}", search.name, error)
             return 0
     for i in range(case.n):
@@ -157,13 +157,13 @@ def _check_told(
         case.fail(what, promise + detail, i, result, expected)
 
     if told["calls"] > search.max_calls:
-        fail("makes no more than max_calls oracle calls", told["calls"], search.max_calls)
+        fail("makes at most max_calls oracle calls", told["calls"], search.max_calls)
     label = seen[best["label"]]["label"]
     if label is None:
         fail("returns a label", "a mixture", "a label")
     reached = float(values[case.listed(what, i, label, "best" + detail)])
     if not abs(best["label_value"] - reached) <= close:
-        fail("tells the value of its label", best["label_value"], reached)
+        fail("returns the value of its label", best["label_value"], reached)
     if not best["label_bound"] >= top - close:
         fail("gives a bound that no label exceeds", best["label_bound"], f"at least {top!r}")
     if search.counting and not best["label_value"] >= top - close:
@@ -173,7 +173,7 @@ def _check_told(
     a, b, share = seen[best["first"]], seen[best["second"]], best["share"]
     mixed = float(psi(*((1 - share) * a[axis] + share * b[axis] for axis in "hg")))
     if not (0 <= share <= 1 and abs(best["value"] - mixed) <= close):
-        fail("tells the value of its mixture", best["value"], f"{mixed!r}, share from 0 to 1")
+        fail("returns the value of its mixture", best["value"], f"{mixed!r}, share from 0 to 1")
     hull = _over_pairs(psi, h, g)
     if not best["bound"] >= hull - close:
         fail("gives a bound that no mixture exceeds", best["bound"], f"at least {hull!r}")

@@ -65,7 +65,7 @@ def other_layouts(structure: Any, seed: int, size: int) -> Iterator[Case]:
     ----------
     structure : Structure
     seed, size : int
-        As of :class:`Case`.
+        See :class:`Case`.
     """
     for variant in (structure, *_variants(structure)):
         case = Case(variant, 0, seed, size)

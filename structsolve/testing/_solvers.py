@@ -42,7 +42,7 @@ def check_solver(
     BrokenPromise
         An AssertionError that says what was found and expected.
     TypeError
-        When ``solver`` is neither a name nor a solver.
+        If ``solver`` is neither a name nor a solver.
 
     Notes
     -----
@@ -83,7 +83,7 @@ def check_solver(
         _training.check_solvers(case, loss, ["bcfw", solver], tol, passes)
     _runs.check_optimum(checked, tol, passes)
     if repr(solver) != params:
-        checked.fail("", "leaves the solver's parameters as they are", repr(solver), params)
+        checked.fail("", "does not change the solver's parameters", repr(solver), params)
 
 
 def check_loss(
@@ -127,7 +127,7 @@ def check_loss(
         case.kit = f"check_loss({loss!r}, structure, "
         case.enumerate()
         what = f"Loss {loss!r}"
-        with case.promise(what, "is put together"):
+        with case.promise(what, "can be built"):
             native = case.loss(loss)
         if not isinstance(native, _losses.Loss):
             case.fail(what, "binds a Loss to a layout", None, type(native).__name__, "a Loss")

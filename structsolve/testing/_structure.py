@@ -98,7 +98,7 @@ def check_structure(
     Warns
     -----
     SlowOperator
-        When the time of an answer grows steeply with the size of labels.
+        If the time of an answer grows steeply with the size of labels.
 
     Notes
     -----

@@ -40,7 +40,7 @@ def check_surrogate(
     ValueError
         For ``n_cases`` below 1.
     TypeError
-        When ``surrogate`` is neither a name nor a surrogate.
+        If ``surrogate`` is neither a name nor a surrogate.
 
     Notes
     -----
@@ -113,7 +113,7 @@ def _check_truth(
         own_p = case.dense(i, own_cut.index, own_cut.value)
         if not np.array_equal(p, own_p) or answer.b != own_cut.b:
             return
-    promise = "measures with the truth of the call, not with the data's"
+    promise = "uses the truth of the call, not that of the data"
     case.fail(what, promise, i, f"the cuts of {truth} for {other}", "others for another truth")
 
 

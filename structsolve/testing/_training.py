@@ -66,9 +66,9 @@ def train(
                 break
             record = run.step()
     if has_gap and not certified:
-        promise = "says of some records that they are certified, by which training ends"
+        promise = "certifies some records, because training ends by them"
         case.fail(f"{what}: step", promise, None, f"none in {passes} passes", "certified: True")
-    with case.promise(f"{what}: certify", "tells primal and dual of the weights"):
+    with case.promise(f"{what}: certify", "reports primal and dual of the weights"):
         record = {**record, **run.certify()}
     return run, record, closes
 
@@ -109,7 +109,7 @@ def check_solvers(
     passes : int
         At most.
     """
-    with case.promise("Problem", f"is put together with loss {loss!r}"):
+    with case.promise("Problem", f"can be built with loss {loss!r}"):
         problem = Problem(case.space, case.examples, loss)
     optima: list[tuple[str, float, float, float]] = []
     duals: list[tuple[str, float, float]] = []

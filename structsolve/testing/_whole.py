@@ -30,13 +30,13 @@ def check_predictions(case: Case, loss: Any) -> None:
     values = [case.mu[i] @ scores(case, i, w) for i in range(case.n)]
     if not case.oracle.exact:
         values = [0 * of_labels for of_labels in values]  # any label will do
-    promise = "gives a label, of largest score where the oracle is exact (weights at random)"
+    promise = "gives a label, of largest score if the oracle is exact (random weights)"
     best = _rows_of(case, "predict", promise, predicted, values)
     _check_score(case, loss, model, best)
-    with case.promise("score", "takes what predict() gave as true labels"):
+    with case.promise("score", "accepts the result of predict() as true labels"):
         own = model.score(case.X, predicted)
     if not abs(own - 1) <= 1e-12:
-        case.fail("score", "is 1 where predictions are true", None, own, 1.0)
+        case.fail("score", "is 1 for predictions that are true", None, own, 1.0)
     _check_mask(case, model, values)
 
 
@@ -61,7 +61,7 @@ def _unpacked(case: Case, i: int, row: int) -> Any:
     """Return a label in the users' form."""
     labels, offsets = case.examples.labels.copy(), case.examples.label_offsets
     labels[offsets[i] : offsets[i + 1]] = case.labels[i][row]
-    with case.promise("unpack", "takes any labels of its examples"):
+    with case.promise("unpack", "accepts any labels of its examples"):
         return case.space.unpack(labels, case.examples)[i]
 
 
@@ -84,7 +84,7 @@ def _check_score(case: Case, loss: Any, model: Any, rows: list[int]) -> None:
     size = case.n if native.averaged else len(case.examples.labels)
     expected = 1 - float(np.sum(lost)) / size
     if not abs(told - expected) <= 1e-9 * (1 + abs(expected)) or none != told:
-        case.fail("score", "is 1 less the mean loss of predictions", None, told, expected)
+        case.fail("score", "is 1 minus the mean loss of predictions", None, told, expected)
 
 
 def _check_mask(case: Case, model: Any, values: list[np.ndarray]) -> None:
@@ -109,8 +109,8 @@ def _check_mask(case: Case, model: Any, values: list[np.ndarray]) -> None:
     except ValueError as error:
         if "takes neither allowed" in str(error):
             return
-        case.fail("mask", "takes lists of allowed labels", None, error, "no exception", error)
-    promise = f"leaves the best label of those allowed, {allowed}"
+        case.fail("mask", "accepts lists of allowed labels", None, error, "no exception", error)
+    promise = f"leaves the best allowed label, {allowed}"
     left = [np.where(open_, of_labels, -np.inf) for open_, of_labels in zip(possible, values)]
     _rows_of(case, "mask", promise, predicted, left)
 
@@ -125,7 +125,7 @@ def check_options(case: Case) -> None:
         per_class = layout.node.shape == (len(getattr(case.space, "classes_", ())),)
         for flag, made in ((case.intercept, layout), (not case.intercept, space.layout)):
             if made.intercept is not flag and (per_class or not flag):
-                promise = f"hands fit_intercept={flag} on to its layout"
+                promise = f"passes fit_intercept={flag} to its layout"
                 case.fail("make_space", promise, None, made.intercept, flag)
     known = getattr(case.space, "classes_", None)
     if known is None or not isinstance(case.space, NodeSpace) or len(known) < 2:
@@ -136,7 +136,7 @@ def check_options(case: Case) -> None:
     except ValueError:
         return  # it refuses them
     if not np.array_equal(space.classes_, known):
-        promise = "takes classes= for the classes, also of those that Y lacks"
+        promise = "uses classes= as the classes, even if Y lacks some"
         case.fail("make_space", promise, None, space.classes_, known)
 
 

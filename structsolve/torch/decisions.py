@@ -22,7 +22,7 @@ class _Decision(Layer):
     ----------
     structure : str or Structure
     classes : int or sequence, optional
-        As of :class:`StructuredLoss`.
+        See :class:`StructuredLoss`.
     oracle : str or structsolve.lp.Backend, optional
         Solver of linear programs that replaces the structure's oracle.
     n_jobs : int, optional
@@ -80,7 +80,7 @@ class PerturbedArgmax(_Decision):
     random_state : int, optional
         A seed gives the same noise at every call; by default torch's generator draws.
     classes : int or sequence, optional
-        As of :class:`StructuredLoss`.
+        See :class:`StructuredLoss`.
     oracle : str or structsolve.lp.Backend, optional
         Solver of linear programs that replaces the structure's oracle.
     n_jobs : int, optional
@@ -150,7 +150,7 @@ class PerturbedArgmax(_Decision):
         Raises
         ------
         ValueError, TypeError
-            As of :class:`StructuredLoss`.
+            See :class:`StructuredLoss`.
         """
         given = self.read(scores, lengths, examples, mask, **graphs)
         return given.in_form(_Perturbed.apply(self, given, *given.tensors))
@@ -187,7 +187,7 @@ class PerturbedArgmax(_Decision):
         Raises
         ------
         ValueError, TypeError
-            As of :class:`StructuredLoss`.
+            See :class:`StructuredLoss`.
         """
         check_reduction(reduction)
         given = self.read(scores, lengths, examples, mask, **graphs)
@@ -292,7 +292,7 @@ class BlackboxDiff(_Decision):
         Length of the interpolation; larger values are smoother, but deviate more from the layer's
         values.
     classes : int or sequence, optional
-        As of :class:`StructuredLoss`.
+        See :class:`StructuredLoss`.
     oracle : str or structsolve.lp.Backend, optional
         Solver of linear programs that replaces the structure's oracle.
     n_jobs : int, optional
@@ -356,7 +356,7 @@ class BlackboxDiff(_Decision):
         Raises
         ------
         ValueError, TypeError
-            As of :class:`StructuredLoss`.
+            See :class:`StructuredLoss`.
         """
         given = self.read(scores, lengths, examples, mask, **graphs)
         return given.in_form(_Interpolated.apply(self, given, *given.tensors))
@@ -396,7 +396,7 @@ class SPOPlus(_Decision):
     structure : str or Structure
     reduction : {"mean", "sum", "none"}, default="mean"
     classes : int or sequence, optional
-        As of :class:`StructuredLoss`.
+        See :class:`StructuredLoss`.
     oracle : str or structsolve.lp.Backend, optional
         Solver of linear programs that replaces the structure's oracle.
     n_jobs : int, optional
@@ -461,7 +461,7 @@ class SPOPlus(_Decision):
         Raises
         ------
         ValueError, TypeError
-            As of :class:`StructuredLoss`.
+            See :class:`StructuredLoss`.
         """
         given = self.read(scores, lengths, examples, mask, **graphs)
         true = self.read(true_scores, lengths, examples, mask, **graphs)

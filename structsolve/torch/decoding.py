@@ -54,7 +54,7 @@ def decode(
     Raises
     ------
     ValueError, TypeError
-        As of :class:`StructuredLoss`; where every label of an example is forbidden.
+        See :class:`StructuredLoss`; also if every label of an example is forbidden.
 
     Examples
     --------
@@ -92,7 +92,7 @@ class Sample(Layer):
     random_state : int, Generator or None
         A seed gives the same labels at every call.
     classes : int or sequence, optional
-        As of :class:`StructuredLoss`.
+        See :class:`StructuredLoss`.
     n_jobs : int, optional
         Threads; the labels do not depend on it.
 
@@ -148,7 +148,7 @@ class Sample(Layer):
         Raises
         ------
         ValueError, TypeError
-            As of :class:`StructuredLoss`; where the structure has no samples.
+            See :class:`StructuredLoss`; also if the structure has no samples.
         """
         given = self.read(scores, lengths, examples, mask, **graphs)
         drawn = samples(given.space, given.scores, self.n, self.random_state, n_jobs=self.n_jobs)

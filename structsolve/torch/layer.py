@@ -275,7 +275,7 @@ class Layer(torch.nn.Module):
         Raises
         ------
         ValueError, TypeError
-            When they do not fit.
+            If they do not fit.
         """
         plain = not isinstance(scores, dict)
         named = {"node": scores} if plain else scores

@@ -23,7 +23,7 @@ class StructuredLoss(Layer):
     structure : str or Structure
         ``"chain"``, ``"dependency"``, ..., or an object with its settings.
     surrogate : str or surrogate object, default="margin"
-        As of :class:`~structsolve.StructuredSVM`: ``"crf"``, ``"sparsemap"``, ``"max-min"``,
+        See :class:`~structsolve.StructuredSVM`: ``"crf"``, ``"sparsemap"``, ``"max-min"``,
         ``"slack"``, ``"probloss"``, ...
     loss : str or loss object, default="hamming"
         The task loss, for surrogates that use one.

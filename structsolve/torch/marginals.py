@@ -21,7 +21,7 @@ class Marginals(Layer):
         "entropy": the probabilities of parts under ``p(y) ~ exp(score of y)``.  "euclidean":
         SparseMAP (Niculae et al. 2018), most of which are 0.
     classes : int or sequence, optional
-        As of :class:`StructuredLoss`.
+        See :class:`StructuredLoss`.
     n_jobs : int, optional
         Threads.
 

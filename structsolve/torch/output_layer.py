@@ -227,7 +227,7 @@ class CRF(torch.nn.Module):
         Raises
         ------
         ValueError, TypeError
-            As of :class:`StructuredLoss`.
+            See :class:`StructuredLoss`.
         """
         if reduction not in ("sum", "mean", "token_mean", "none"):
             raise ValueError(

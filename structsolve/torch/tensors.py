@@ -56,7 +56,7 @@ def as_array(tensor: torch.Tensor, label: str = "a layer") -> np.ndarray:
     Raises
     ------
     NotImplementedError
-        As of :func:`refuse_transformed`.
+        See :func:`refuse_transformed`.
     """
     refuse_transformed(tensor, label)
     if tensor.dtype not in DOUBLES:

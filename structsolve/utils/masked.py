@@ -23,7 +23,7 @@ def refuse_masked(given: Any, name: str, advice: str) -> None:
     Raises
     ------
     ValueError
-        Naming the argument and the example.
+        The message names the argument and the example.
 
     Examples
     --------

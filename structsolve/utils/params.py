@@ -35,7 +35,7 @@ def check_types(made: Any, where: str = "") -> None:
     Raises
     ------
     ValueError
-        Naming the argument, what was found and what was expected.
+        The message names the argument, what was found and what was expected.
 
     Examples
     --------

@@ -29,7 +29,7 @@ def as_csr(X: Any, what: str = "X") -> Any:
     Raises
     ------
     ValueError
-        When the arrays of X do not fit its shape, or each other.
+        If the arrays of X do not fit its shape, or each other.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def csr_of(
     Raises
     ------
     ValueError
-        When the arrays do not fit the shape, or each other.
+        If the arrays do not fit the shape, or each other.
 
     Examples
     --------
@@ -159,7 +159,7 @@ def refuse_flat(X: Any, what: str = "X") -> None:
     Raises
     ------
     ValueError
-        Naming the shape.
+        The message names the shape.
     """
     if len(X.shape) != 2:
         raise ValueError(
@@ -180,7 +180,7 @@ def refuse_broken(X: Any, what: str = "X") -> None:
     Raises
     ------
     ValueError
-        Naming the array, the row where it is wrong, and what was expected.
+        The message names the array, the row where it is wrong, and what was expected.
     """
     refuse_flat(X, what)
     kind = getattr(X, "format", None)

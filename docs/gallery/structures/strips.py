@@ -1,5 +1,5 @@
 """
-Sequences: reading digits that count on
+Sequences: reading digits that count up
 =======================================
 
 Strips of noisy digits are classified digit by digit and as a chain (:doc:`/quickstart`).

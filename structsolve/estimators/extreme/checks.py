@@ -39,7 +39,7 @@ def read_rows(X: Any, n_features: int | None, max_memory: float | None = None) -
     Raises
     ------
     ValueError
-        When X is no matrix of finite numbers within float32, has another number of columns, more
+        If X is no matrix of finite numbers within float32, has another number of columns, more
         than 2^31 - 1 of them, or would not fit in memory as CSR.
 
     Examples
@@ -135,7 +135,7 @@ def read_labels(y: Any, n: int) -> np.ndarray:
     Raises
     ------
     ValueError
-        When y is not a flat list of n classes.
+        If y is not a flat list of n classes.
     """
     refuse_masked(y, "y", "leave these examples out")
     if y is None:
@@ -161,7 +161,7 @@ def read_classes(classes: Any) -> np.ndarray:
     Raises
     ------
     ValueError
-        When there are no labels, fewer than two classes, or more than 2^31 - 1.
+        If there are no labels, fewer than two classes, or more than 2^31 - 1.
     """
     if isinstance(classes, (str, bytes)) or not hasattr(classes, "__len__"):
         raise ValueError(f"classes is {classes!r}, expected a list of all classes")
@@ -197,7 +197,7 @@ def encode(labels: np.ndarray, classes: np.ndarray, what: str = "y") -> np.ndarr
     Raises
     ------
     ValueError
-        When labels are strings and classes numbers, or vice versa.
+        If labels are strings and classes numbers, or vice versa.
 
     Examples
     --------
@@ -228,7 +228,7 @@ def refuse_unknown(numbers: np.ndarray, labels: np.ndarray, what: str, advice: s
     Raises
     ------
     ValueError
-        Naming the first.
+        The message names the first.
     """
     unknown = np.flatnonzero(numbers < 0)
     if len(unknown):

@@ -168,7 +168,7 @@ def load(estimator: type[ExtremeSVM], meta: dict[str, Any], arrays: dict[str, np
     Raises
     ------
     ValueError
-        When parts of the file do not fit together.
+        If parts of the file do not fit together.
     """
     known = set(inspect.signature(estimator).parameters) - set(TRANSIENT)
     unknown = sorted(set(meta["params"]) - known)

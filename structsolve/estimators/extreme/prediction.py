@@ -120,7 +120,7 @@ class ExtremePredictionMixin(CommonMixin):
         Raises
         ------
         ValueError
-            When a class is unknown, or when the result would not fit in memory.
+            If a class is unknown, or when the result would not fit in memory.
         """
         X = self._read(X)
         if classes is None:

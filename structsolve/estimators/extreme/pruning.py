@@ -51,7 +51,7 @@ def prune_to_size(postings: Postings, most: float, empty: int) -> Postings:
     Raises
     ------
     ValueError
-        When a model without any weight would take more.
+        If a model without any weight would take more.
     """
     width = postings.weights.dtype.itemsize
     fixed = empty + _MOVED

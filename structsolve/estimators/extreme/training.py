@@ -175,7 +175,7 @@ def refuse_unread_rivals(solver: ExtremeSolver, rivals: Any) -> None:
     Raises
     ------
     ValueError
-        Naming both.
+        The message names both.
     """
     if isinstance(solver, SelfChoice):
         raise ValueError(
@@ -236,8 +236,8 @@ def train(
     Raises
     ------
     TypeError, ValueError
-        Naming the solver, when it returns anything else, or weights of wrong sizes or that are not
-        finite.
+        If the solver returns anything else, or weights that have wrong sizes or are not finite; the
+        message names it.
     """
     name = solver.name
     size = f"{problem.X.shape[0]} examples, {problem.n_classes} classes"

@@ -3,21 +3,21 @@ from libc.stdint cimport int32_t
 
 
 cdef class LeafSearch:
-    cdef readonly Py_ssize_t n_nodes    # a spare root in it
+    cdef readonly Py_ssize_t n_nodes    # with the spare root
     cdef readonly Py_ssize_t n_inner    # nodes 0 .. n_inner - 1 have children
-    cdef readonly object own            # numbers of the nodes given, by theirs
-    cdef readonly object given          # the reverse; -1 for the spare root
+    cdef readonly object own            # own[v]: new number of the given node v
+    cdef readonly object given          # given[v]: given number of node v; -1 for the spare root
     cdef int kind
     cdef object _kept
     cdef int32_t* up                    # parents; -1 for the spare root
-    cdef double* down                   # costs from the spare root to a node, both in
+    cdef double* down                   # total cost from the spare root to a node, both included
     cdef const int32_t* name            # `given`
     cdef const int32_t* leaf_start      # leaves leaf_start[p] .. leaf_start[p + 1] - 1 are p's
-    cdef const double* farthest         # largest `down` of p's own leaves
-    cdef const int32_t* child_start     # children with children, the one with the best leaf first
+    cdef const double* farthest         # largest `down` of the leaves among p's children
+    cdef const int32_t* child_start     # inner children, the one with the best leaf first
     cdef const int32_t* child
-    cdef const int32_t* best_below      # the best leaf of p's subtree where all scores are zero
-    # Of one search.
+    cdef const int32_t* best_below      # the best leaf of p's subtree if all scores are zero
+    # State of one search.
     cdef double* total
     cdef double* meet
     cdef unsigned char* above_truth
@@ -26,8 +26,8 @@ cdef class LeafSearch:
     cdef int32_t* climb
     cdef Py_ssize_t n_open, truth, best
     cdef double deepest                 # largest `down`
-    cdef double reach, most_loss, most  # of the truth; of any leaf; the best sum
-    # Starts a search; the loss is that of `truth`, a leaf's own number (-1: none).
+    cdef double reach, most_loss, most  # `down` of the truth; largest loss of a leaf; best sum
+    # Starts a search with the loss against `truth`, a leaf's new number (-1: no loss).
     cdef void begin(self, Py_ssize_t truth) noexcept nogil
     # Marks a node whose theta may be nonzero; for end() with all_nodes=False.
     cdef void touch(self, Py_ssize_t node, const double* theta) noexcept nogil

@@ -24,7 +24,7 @@ LOSSES = {"hamming": HAMMING, "path": PATH, "zero-one": ZERO_ONE}
 
 @cython.final
 cdef class LeafSearch:
-    """Finds the leaf whose path has the largest sum of scores, plus its loss.
+    """Finds the leaf with the largest sum of the scores on its path and its loss.
 
     Nodes are renumbered: a spare root 0 above all roots, then nodes with children, then
     leaves by parent, so that the leaves of a parent are one range.
@@ -41,12 +41,12 @@ cdef class LeafSearch:
     Attributes
     ----------
     own, given : ndarray of int32 of shape (M,), (M + 1,)
-        Own numbers by those of ``parent``, and the reverse.
+        New numbers by those of ``parent``, and the reverse.
 
     Raises
     ------
     ValueError
-        When the sizes do not fit, or a parent does not come before its child.
+        If the sizes do not fit, or a parent does not come before its child.
 
     Examples
     --------
@@ -82,7 +82,7 @@ cdef class LeafSearch:
         has_children[parent] = True         # roots have -1, the spare entry at the end
         has_children = has_children[:M]
         inner, leaves = np.flatnonzero(has_children), np.flatnonzero(~has_children)
-        own = np.zeros(M + 1, dtype=np.int32)       # the spare root is that of -1 as well
+        own = np.zeros(M + 1, dtype=np.int32)       # own[-1] is the spare root, too
         own[inner] = np.arange(1, len(inner) + 1)
         leaves = leaves[np.argsort(own[parent[leaves]], kind="stable")]
         own[leaves] = np.arange(len(inner) + 1, M + 1)
@@ -96,7 +96,7 @@ cdef class LeafSearch:
             depth[v] += depth[above[v]]
         leaf_start = n_inner + np.searchsorted(up[n_inner:], np.arange(n_inner + 1))
         farthest, best_below = np.full(n_inner, -np.inf), np.zeros(n_inner, dtype=np.int32)
-        # The best leaf where scores are zero: the farthest one, of equal ones the first.
+        # The best leaf if scores are zero: the farthest one, the first on ties.
         far = down if kind in (HAMMING, PATH) else np.zeros(M + 1)
         cdef double[::1] far_of = far, farthest_of = farthest
         cdef int32_t[::1] below = best_below, name = given
@@ -141,7 +141,7 @@ cdef class LeafSearch:
         self.open, self.climb, self.n_open = &open[0], &climb[0], 0
 
     cdef inline double loss(self, double apart) noexcept nogil:
-        # Of another leaf; `apart` are the costs of the nodes that are not on both paths.
+        # The loss of another leaf; `apart` is the cost of the nodes on only one of the paths.
         if self.kind == ZERO_ONE:
             return 1
         if self.kind == NONE:
@@ -188,7 +188,7 @@ cdef class LeafSearch:
             if truth >= 0:
                 self.touch(truth, theta)
         if truth >= 0:
-            # First: it leaves few better leaves, and bounds skip the others.
+            # The touched nodes first: few leaves are better, and bounds skip the others.
             self.best, self.most = truth, self.total[self.up[truth]] + theta[truth]
             self.reach = self.down[truth]
         self.most_loss = self.loss(self.reach + self.deepest)
@@ -252,14 +252,14 @@ cdef class LeafSearch:
         Returns
         -------
         leaf : int
-            Of equal ones the first.
+            The first on ties.
         most : float
             Its sum of scores and its loss.
 
         Raises
         ------
         ValueError
-            When the sizes do not fit.
+            If the sizes do not fit.
         """
         cdef Py_ssize_t M = self.n_nodes - 1, v, best
         scores = checked_array(scores, np.float64, "scores", M)
@@ -316,25 +316,25 @@ cdef class LeafSearch:
         Parameters
         ----------
         weights : FeatureLists
-            A weight of each feature for each node, without intercept.
+            Weights of each feature for each node, without intercept.
         X : csr_matrix of float32 of shape (n, n_features)
             Finite, columns sorted within rows.
         columns : ndarray of int32 of shape (M,)
-            Class of ``weights`` of each node of ``parent``.
+            The class in ``weights`` of each node of ``parent``.
         n_jobs : int, default=1
             Threads; the result does not depend on it.
 
         Returns
         -------
         labels : ndarray of int32 of shape (n,)
-            Numbers of ``parent``; of equal leaves the lowest.
+            Numbers of ``parent``; the lowest on ties.
         scores : ndarray of float64 of shape (n,)
             Sums of the nodes' scores, which are sums of float32.
 
         Raises
         ------
         ValueError
-            Naming an argument that does not fit.
+            If an argument does not fit; the message names it.
         """
         if not isinstance(weights, FeatureLists) or weights.intercept is not None:
             raise ValueError(

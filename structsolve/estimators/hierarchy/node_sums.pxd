@@ -1,16 +1,16 @@
-# Two sums for each pair of a feature and a node that has one; not part of the C interface.
+# Two sums for each stored pair of a feature and a node; not part of the C interface.
 from libc.stdint cimport int32_t, int64_t, uint16_t
 
 from ...extreme.feature_rows cimport room_for
 
 
 cdef enum:
-    WIDTH = 65536       # nodes of a list
+    WIDTH = 65536       # number of nodes per list
 
 
 cdef struct Sums:
-    # room_for(size) sums of steps, as many sums of steps times the step's number, both in float32,
-    # then the nodes less the list's first one, in 16 bits, rising.
+    # room_for(size) sums of steps, then as many sums of steps times the step's number, both
+    # float32, then ascending node numbers relative to the list's first node, in 16 bits.
     char* block
     int32_t size
 
@@ -38,8 +38,8 @@ cdef class NodeSums:
                           double factor, double* theta) noexcept nogil
     # Makes theta zero again.
     cdef void clear(self, Py_ssize_t nnz, const int32_t* columns, double* theta) noexcept nogil
-    # Adds value * gain[j] to the sums of a feature for node path[j], which fall, and that times
-    # `number` to the moments.  True if one leaves the range of float32.
+    # Adds value * gain[j] to the sums of a feature for node path[j], in descending order, and that
+    # times `number` to the moments.  Returns True if one leaves the range of float32.
     cdef bint add(self, Py_ssize_t feature, double value, Py_ssize_t n, const int32_t* path,
                   const double* gain, int64_t number) except -1 nogil
     cdef bint add_to(self, Sums* own, double value, Py_ssize_t n, const int32_t* path,

@@ -1,4 +1,4 @@
-"""Two sums for each pair of a feature and a node that has one: sorted lists by feature."""
+"""Two sums for each stored pair of a feature and a node, in sorted lists by feature."""
 
 import numpy as np
 
@@ -21,7 +21,7 @@ cdef double MOST = 3.4028234e38
 
 cdef inline void move(char* target, Py_ssize_t room, const char* source, Py_ssize_t old,
                       Py_ssize_t first, Py_ssize_t last, Py_ssize_t shift) noexcept nogil:
-    # Entries first .. last - 1 of a block with room for `old` go `shift` places up, to another one.
+    # Copy entries first .. last - 1 of a block with room for `old`, `shift` places up, to another.
     cdef Py_ssize_t n = last - first
     memmove(target + 8 * room + 2 * (first + shift), source + 8 * old + 2 * first, 2 * n)
     memmove(target + 4 * (room + first + shift), source + 4 * (old + first), 4 * n)
@@ -40,7 +40,7 @@ cdef inline bint change(Sums* own, Py_ssize_t e, double gain, int64_t number) no
 cdef class NodeSums:
     """Sums of steps, and sums of steps times their number, by feature and node.
 
-    A pair takes 10 bytes, and at most an eighth more where its feature has many; a feature takes 16
+    A pair takes 10 bytes, and at most an eighth more if its feature has many; a feature takes 16
     bytes for every 65,536 nodes.
 
     Parameters
@@ -52,14 +52,14 @@ cdef class NodeSums:
     Attributes
     ----------
     n_entries, nbytes : int
-        Pairs kept, and the bytes that they take.
+        Number of stored pairs, and their size in bytes.
 
     Raises
     ------
     ValueError
-        For sizes out of range.
+        If a size is out of range.
     MemoryError
-        When memory does not suffice for all features.
+        If there is no memory for all features.
     """
 
     def __cinit__(self, Py_ssize_t n_features, Py_ssize_t n_nodes):
@@ -159,7 +159,7 @@ cdef class NodeSums:
 
     cdef bint insert(self, Sums* own, double value, Py_ssize_t n, const int32_t* path,
                      const double* gain, int64_t number) except -1 nogil:
-        """Insert n missing entries at their places, which are descending."""
+        """Insert n missing entries at their places, which are given in descending order."""
         cdef Py_ssize_t old = room_for(own.size), room = room_for(own.size + n), k, end = own.size
         cdef char* block = own.block
         cdef bint beyond = False
@@ -192,8 +192,8 @@ cdef class NodeSums:
         Returns
         -------
         dict of str to ndarray
-            ``counts`` of entries by list (a feature has one for every 65,536 nodes), then of each
-            entry ``node`` in 16 bits, ``sum`` and ``moment`` in float32.
+            ``counts`` of entries by list (a feature has one for every 65,536 nodes); for each entry
+            ``node`` in 16 bits, ``sum`` and ``moment`` in float32.
         """
         cdef Py_ssize_t j, e, position = 0, n = self.n_features * self.blocks
         counts, nodes = np.empty(n, np.int64), np.empty(self.n_entries, np.uint16)
@@ -223,7 +223,7 @@ cdef class NodeSums:
         Raises
         ------
         ValueError
-            When the arrays belong to another problem.
+            If the arrays belong to another problem.
         """
         cdef Py_ssize_t j, e, position = 0, n = self.n_features * self.blocks
         size = len(arrays["node"])
@@ -271,7 +271,7 @@ cdef class NodeSums:
         Parameters
         ----------
         number : int
-            Steps made, at least 1.
+            Number of steps, at least 1.
         names : ndarray of int32 of shape (n_nodes,)
             Numbers of the nodes in the result.
         averaged : bool, default=True

@@ -31,7 +31,7 @@ def shared_norm(U: Any, hierarchy: Any = None) -> float:
     Raises
     ------
     ValueError
-        When U is no matrix of finite numbers, or its rows are not one per leaf.
+        If U is no matrix of finite numbers, or its rows are not one per leaf.
 
     Examples
     --------

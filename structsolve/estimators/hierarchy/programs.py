@@ -26,7 +26,7 @@ def maxmin(hierarchy: Hierarchy, directional: bool, top: float) -> np.ndarray:
     Raises
     ------
     ValueError
-        When no weights have such sums.
+        If no weights have such sums.
     """
     from scipy.optimize import linprog  # heavy
 
@@ -67,7 +67,7 @@ def power(hierarchy: Hierarchy, rho: float, directional: bool, top: float) -> np
     Raises
     ------
     ValueError
-        When no weights have such sums.
+        If no weights have such sums.
     """
     import cvxpy as cp  # heavy
 

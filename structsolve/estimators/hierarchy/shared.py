@@ -39,7 +39,7 @@ def shared_weights(hierarchy: Any, squares: Any, gap: float = GAP) -> np.ndarray
     Raises
     ------
     ValueError
-        When the shape differs, or naming the node whose square is negative or not finite.
+        If the shape differs, or naming the node whose square is negative or not finite.
 
     Examples
     --------

@@ -76,7 +76,7 @@ class SparseModel(Model):
         Raises
         ------
         ValueError
-            When the arrays are no CSR matrix of the space's shape.
+            If the arrays are no CSR matrix of the space's shape.
         """
         layout = space.layout
         shape = layout.n_features + layout.intercept, len(space.hierarchy)

@@ -23,7 +23,7 @@ cdef enum:
 
 @cython.final
 cdef class SparseTree:
-    """Weights of a tree's nodes for single leaves, and the steps that change them.
+    """Weights of a tree's nodes for single-leaf labels, and the steps that change them.
 
     Nodes are numbered so that parents come first.
 
@@ -50,9 +50,9 @@ cdef class SparseTree:
     Raises
     ------
     ValueError
-        When the sizes do not fit, or a parent does not come before its child.
+        If the sizes do not fit, or a parent does not come before its child.
     MemoryError
-        When memory does not suffice for all features.
+        If memory does not suffice for all features.
 
     Examples
     --------
@@ -81,7 +81,7 @@ cdef class SparseTree:
                 f"({M},) as parent"
             )
         self.search = LeafSearch(parent, cost, loss)
-        # The scale of a step, and the scale of the scores, included in the stored sums.
+        # Factors of a step and of the scores; the stored sums include them.
         self.square = np.append(0.0, scale[self.search.given[1:]] ** 2)
         self.theta, self.gain = np.zeros(M + 1), np.zeros(M + 1)
         self.path, self.steps = np.zeros(M + 1, np.int32), 0
@@ -93,7 +93,7 @@ cdef class SparseTree:
         return 0
 
     def run(self, indptr, indices, data, labels, order, double alpha, weight=None):
-        """Make one step of Pegasos for each example of ``order``.
+        """Take one Pegasos step for each example of ``order``.
 
         Parameters
         ----------
@@ -111,9 +111,10 @@ cdef class SparseTree:
         Raises
         ------
         ValueError
-            Naming the argument that does not fit, or when weights leave the range of float32.
+            If an argument does not fit, which the message names, or weights leave the range of
+            float32.
         MemoryError
-            When there is no memory for more weights.
+            If there is no memory for more weights.
         """
         self.check_made()
         cdef const int64_t[::1] rows = np.ascontiguousarray(indptr, dtype=np.int64)
@@ -141,7 +142,7 @@ cdef class SparseTree:
                 raise ValueError(f"weight has {factor.shape[0]} entries, expected {n}")
         given = weight is not None
         cdef bint weighted = given
-        # There may be no entries at all.
+        # There may be no entries.
         cdef const int32_t* column = &columns[0] if columns.shape[0] else NULL
         cdef const double* value = &values[0] if values.shape[0] else NULL
         with nogil:
@@ -226,7 +227,7 @@ cdef class SparseTree:
         Raises
         ------
         ValueError
-            When the arrays belong to another problem.
+            If the arrays belong to another problem.
         """
         self.check_made()
         if steps < 0:

@@ -31,7 +31,7 @@ def shifted_duals(
         On the labels ``before``.
     problem : Problem
     before, after : ndarray of int32
-        Encoded labels of all examples, one after the other.
+        Encoded labels of all examples, concatenated.
 
     Returns
     -------

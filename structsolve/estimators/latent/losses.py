@@ -39,7 +39,7 @@ class SetLoss:
     Raises
     ------
     ValueError
-        When the loss has no costs per node and class, or is no cost matrix although labels are
+        If the loss has no costs per node and class, or is no cost matrix although labels are
         partial.
     """
 

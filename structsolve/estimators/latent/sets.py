@@ -297,7 +297,7 @@ def sets_of(given: Given, X: Any, space: Space, examples: Examples) -> Sets:
     Raises
     ------
     ValueError
-        Naming the example and the node with a label that is not a class.
+        The message names the example and the node with a label that is not a class.
     """
     classes = space.classes_
     K = len(classes)

@@ -26,7 +26,7 @@ def check_n_hidden(n_hidden: Any, classes: np.ndarray) -> np.ndarray:
     Raises
     ------
     ValueError
-        When a class lacks a number, a number lacks a class, or one is below 1.
+        If a class lacks a number, a number lacks a class, or one is below 1.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def with_classes(space: Space, classes: np.ndarray) -> Space:
     Raises
     ------
     ValueError
-        When the structure fixes the number of states.
+        If the structure fixes the number of states.
     """
     if np.array_equal(classes, space.classes_):
         return space

@@ -35,7 +35,7 @@ def risk_scores(Loss loss not None, const double[:, ::1] nu not None,
     Parameters
     ----------
     loss : Loss
-        With costs, for examples of one shape.
+        Must have costs; bound to examples of one shape.
     nu : ndarray of shape (t, size of theta)
     sums : ndarray of shape (t,)
         Sums of the weights.
@@ -74,7 +74,7 @@ def decode_scores(Oracle oracle not None, const double[:, ::1] theta not None, P
     ----------
     oracle : Oracle
     theta : ndarray of shape (t, at least the size of theta)
-        Part scores of the examples from ``start`` on.
+        Part scores; row t belongs to example ``start + t``.
     start : int, default=0
         Number of the first example.
     n_jobs : int or None, default=1
@@ -183,7 +183,7 @@ def label_costs(Loss loss not None, const int[::1] truths not None, Py_ssize_t s
     ----------
     loss : Loss
     truths : ndarray of int32
-        True labels, one after the other.
+        True labels, concatenated.
     size : int
         Size of theta.
 
@@ -220,7 +220,7 @@ def surrogates(Oracle oracle not None, Loss loss not None, const double[:, ::1] 
         From :func:`risk_scores`.
     inverse_rho : float
     truths : ndarray of int32
-        True labels, one after the other.
+        True labels, concatenated.
 
     Returns
     -------

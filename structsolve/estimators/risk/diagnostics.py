@@ -105,7 +105,7 @@ class RiskDiagnostics(EstimatorMixin):
         Raises
         ------
         ValueError
-            When rho is not positive, or labels are continuous.
+            If rho is not positive, or labels are continuous.
         """
         _check_bound_arguments(rho, 0.5)
         values, _ = self._surrogates(X, y, rho)

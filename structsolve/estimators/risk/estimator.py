@@ -150,7 +150,7 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
         Raises
         ------
         ValueError
-            Naming the parameter or the example that does not fit.
+            The message names the parameter or the example that does not fit.
         """
         alphas = self._check_settings()
         structure = registry.get_structure(self.structure)
@@ -325,7 +325,7 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
         Raises
         ------
         ValueError
-            Naming the parameter that such a file cannot hold.
+            The message names the parameter that such a file cannot hold.
         """
         self._require_fitted()
         save(self, path)

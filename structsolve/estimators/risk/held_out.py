@@ -32,7 +32,7 @@ def held_out_loss(model: Any, alpha: float, gram: Any, folds: dict[int, Any]) ->
     Raises
     ------
     ValueError
-        When there are more folds than examples.
+        If there are more folds than examples.
     """
     targets = model._targets
     if model.cv is not None and model.cv > targets.n:

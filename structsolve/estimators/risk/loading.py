@@ -36,7 +36,7 @@ def load(meta: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any) -> An
     Raises
     ------
     ValueError
-        When parts of the file do not fit together.
+        If parts of the file do not fit together.
     """
     params, space = revive_params(meta, arrays, kernel, ConditionalRiskMinimizer)
     model = ConditionalRiskMinimizer(joint_kernel=arrays.get("joint"), feature_map=None, **params)

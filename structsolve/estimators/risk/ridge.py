@@ -52,7 +52,7 @@ class _Smoother:
         Raises
         ------
         ValueError
-            When the arrays do not fit together.
+            If the arrays do not fit together.
         """
         made = cls.__new__(cls)
         for name in cls._ARRAYS:

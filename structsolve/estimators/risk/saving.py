@@ -26,7 +26,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     Raises
     ------
     ValueError
-        Naming the parameter that a file without pickle cannot hold.
+        The message names the parameter that a file without pickle cannot hold.
     """
     map_meta, map_arrays = None, dict[str, np.ndarray]()
     if model._is_mapped():

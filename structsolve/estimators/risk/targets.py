@@ -34,7 +34,7 @@ class PartTargets:
     Raises
     ------
     ValueError
-        When the loss is not linear in the indicators of both labels, or examples differ in their
+        If the loss is not linear in the indicators of both labels, or examples differ in their
         numbers of nodes or edges (the first is named).
     """
 
@@ -151,7 +151,7 @@ class PartTargets:
         Raises
         ------
         ValueError
-            Naming the first example with another number of nodes or edges.
+            The message names the first example with another number of nodes or edges.
         """
         _refuse_sizes(
             _counts(examples),
@@ -229,7 +229,7 @@ class PartTargets:
         Raises
         ------
         ValueError
-            When the structure keeps data that files cannot hold.
+            If the structure keeps data that files cannot hold.
         """
         examples = self.examples
         meta: dict[str, Any] = {}
@@ -269,7 +269,7 @@ class PartTargets:
         Raises
         ------
         ValueError
-            When the arrays do not fit together.
+            If the arrays do not fit together.
         """
         _check_state(arrays)
         topology = dict(meta)
@@ -346,7 +346,7 @@ def example_rows(kernel: Any, examples: Examples, dense: bool) -> Any:
     Raises
     ------
     ValueError
-        When there are no features, or several rows of kernel values per example.
+        If there are no features, or several rows of kernel values per example.
     """
     if examples.nodes is None:
         raise ValueError("X has no node features, which the weights are computed from")
