@@ -405,7 +405,7 @@ class LatentSVM(StructuredSVM):
 
     def _fingerprint(self, data: LatentData, problem: Problem, solver: Any) -> str:
         assert data.sets is not None and data.n_hidden is not None
-        settings = self._settings(solver) | {
+        settings = self._settings(solver, data.space) | {
             "structure": description_of(data.space.structure),
             "classes": repr(data.space.classes_),
             "init": [self.init, int(self.n_init)],
