@@ -356,3 +356,34 @@ def test_shell(capsys, tmp_path):
     assert rows == structsolve.load(path).predict(X).astype(str).tolist()
     assert "sequences with an error" in works(capsys, "score", path, data)
     fails(capsys, "predict", path, data, "--marginals")
+
+
+# -- the default loss -----------------------------------------------------------------------------
+
+
+def test_rankings_train_by_default_with_distances_of_ranks_and_matchings_do_not():
+    rng = np.random.default_rng(0)
+    X, ranks = rng.normal(size=(30, 3)), np.array([rng.permutation(4) for _ in range(30)])
+    pairs, columns = PermutationStructure("matching").sample(1, n=8)
+    for x, y, default, other in (
+        (X, ranks, "spearman", "hamming"),
+        (pairs, columns, "hamming", "spearman"),
+    ):
+        made = {
+            loss: StructuredSVM("permutation", loss=loss, alpha=0.1, tol=1e-4).fit(x, y)
+            for loss in ("auto", default, other)
+        }
+        w = {loss: model.flat_weights() for loss, model in made.items()}
+        assert (w["auto"] == w[default]).all() and not np.allclose(w["auto"], w[other])
+        assert made["auto"].score(x, y) == made[default].score(x, y)
+    assert StructuredSVM().loss == "auto"
+
+
+def test_a_saved_default_is_the_default_and_an_explicit_loss_stays(tmp_path):
+    rng = np.random.default_rng(0)
+    X, ranks = rng.normal(size=(30, 3)), np.array([rng.permutation(4) for _ in range(30)])
+    for loss in ("auto", "hamming"):
+        model = StructuredSVM("permutation", loss=loss, alpha=0.1).fit(X, ranks)
+        model.save(tmp_path / "m")
+        loaded = structsolve.load(tmp_path / "m")
+        assert loaded.loss == loss and loaded.score(X, ranks) == model.score(X, ranks)

@@ -45,8 +45,9 @@ class PermutationStructure(Structure):
     rows than columns; Y is a list with the column of each row, all distinct.  A pair whose features
     are all NaN is forbidden.  There is no intercept: it would be the same for every matching.
 
-    Losses: "hamming" (rows with another column, labels at another rank), "normalized-hamming",
-    "spearman" (the footrule, the sum of the distances of ranks), "zero-one", or a
+    Losses: "spearman" (the footrule, the sum of the distances of ranks; the default of rankings),
+    "hamming" (rows with another column, labels at another rank; the default of matchings),
+    "normalized-hamming", "zero-one", or a
     :class:`~structsolve.CostMatrix` of ranks (of columns) in place of classes.
 
     Examples
@@ -231,6 +232,9 @@ class RankingSpace(AssignmentSpace):
     classes_ : ndarray of shape (K,)
         Names of the labels, in the order of Y's columns.
     """
+
+    #: Ranks are numbers: a loss by their distances trains better rankings than one of equal ranks.
+    default_loss = "spearman"
 
     def __init__(
         self,

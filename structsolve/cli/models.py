@@ -413,7 +413,7 @@ def make_model(args: argparse.Namespace, structure: Any) -> Any:
         common["alphas"] = "path" if args.alphas == ["path"] else args.alphas
     common["class_weight"] = class_weight(args.class_weight)
     if args.normalization is None:
-        return plain(structure, loss=args.loss or "hamming", **common)
+        return plain(structure, loss=args.loss or "auto", **common)
     return hierarchical(
         structure.hierarchy,
         normalization=args.normalization,

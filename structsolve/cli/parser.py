@@ -122,7 +122,7 @@ def make_parser() -> Parser:
     group.add_argument(
         "--estimator", choices=("margin", "risk"), default="margin", help="risk: ECRM, kernel ridge"
     )
-    group.add_argument("--loss", help="default: hamming")
+    group.add_argument("--loss", help="default: that of the structure")
     group.add_argument(
         "--class-weight", nargs="+", metavar="CLASS=WEIGHT", help="weights of classes; or: balanced"
     )

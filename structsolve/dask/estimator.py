@@ -47,7 +47,7 @@ class DaskStructuredSVM(BaseEstimator):
     structure : str or Structure, default="chain"
         Kind of output, as of :class:`~structsolve.StructuredSVM`.
     surrogate : str or object, default="margin"
-    loss : str or object, default="hamming"
+    loss : str or object, default="auto"
     solver : str, ConsensusADMM or CuttingPlane, default="auto"
         "admm" (``ConsensusADMM(metric="auto")``, see
         :class:`~structsolve.solvers.ConsensusADMM`), or "cutting-plane" for constraints on the
@@ -115,7 +115,7 @@ class DaskStructuredSVM(BaseEstimator):
         structure: Any = "chain",
         *,
         surrogate: Any = "margin",
-        loss: Any = "hamming",
+        loss: Any = "auto",
         solver: Any = "auto",
         oracle: Any = None,
         n_shards: int = 16,
@@ -209,7 +209,7 @@ class DaskStructuredSVM(BaseEstimator):
             description=problem.space.structure.name,
             callbacks=self.callbacks,
             checkpoint=self.checkpoint,
-            fingerprint=self._fingerprint(solver, digest),
+            fingerprint=self._fingerprint(solver, digest, problem.space),
         )
         plain.solver_, plain.alpha_, self.solver_ = solver, self.alpha_, solver
         plain._finish(problem.space, outcome, LinearModel(problem.space, outcome.w))
@@ -359,7 +359,7 @@ class DaskStructuredSVM(BaseEstimator):
         made = {
             "space": space,
             "plugins": carried,
-            "loss": self.loss,
+            "loss": self._plain()._task_loss(space),
             "surrogate": self.surrogate,
             "penalize_intercept": bool(self.penalize_intercept),
             "oracle": self.oracle,
@@ -389,11 +389,11 @@ class DaskStructuredSVM(BaseEstimator):
         digest = hashlib.sha256("".join(fact["fingerprint"] for fact in told).encode()).hexdigest()
         return RemoteProblem(engine, space, told, bool(self.penalize_intercept)), digest
 
-    def _fingerprint(self, solver: Solver, digest: str) -> str:
+    def _fingerprint(self, solver: Solver, digest: str, space: Any) -> str:
         described = {
             "shards": digest,
             "surrogate": description_of(self.surrogate),
-            "loss": description_of(self.loss),
+            "loss": description_of(self._plain()._task_loss(space)),
             "solver": [solver.name, description_of(solver)],
             "alpha": repr(self.alpha_),
             "random_state": self._seed(),

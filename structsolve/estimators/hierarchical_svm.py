@@ -346,6 +346,9 @@ class HierarchicalSVM(SparseFitting):
             node_scale=scale,
         )
 
+    def _task_loss(self, space: Any) -> Any:
+        return self.loss  # `_training_loss` says what "auto" is
+
     def _training_loss(self, space: Any, weights: np.ndarray) -> Any:
         if not isinstance(self.loss, str) or self.loss != "auto":
             return self.loss
@@ -403,7 +406,7 @@ class HierarchicalSVM(SparseFitting):
 
         file = None
         if self.checkpoint is not None:
-            settings = self._settings(solver) | {"learned": float(self.tol)}
+            settings = self._settings(solver, first.space) | {"learned": float(self.tol)}
             fingerprint = fingerprint_of(first, settings) + repr(self.alpha_)
             file = Checkpoint(self.checkpoint, fingerprint)
 

@@ -464,7 +464,7 @@ class LatentSVM(StructuredSVM):
         return Completer(problem, states, jobs) if len(states.latent()) else None
 
     def _fingerprint(self, data: LatentData, problem: Problem, solver: Any) -> str:
-        settings = self._settings(solver) | {
+        settings = self._settings(solver, data.space) | {
             "structure": description_of(data.space.structure),
             "classes": repr(getattr(data.space, "classes_", None)),
             "init": [self.init, int(self.n_init)],

@@ -265,8 +265,13 @@ class PredictionMixin(DistributionMixin):
         loss = self._asked("loss", self._scored_loss(space), space)(make_layout(space, examples))
         return mean_score(loss, examples, labels)
 
+    def _task_loss(self, space: Any) -> Any:
+        """Return the loss of training, for "auto" that of the space."""
+        automatic = isinstance(self.loss, str) and self.loss == "auto"
+        return getattr(space, "default_loss", "hamming") if automatic else self.loss
+
     def _scored_loss(self, space: Any) -> Any:
-        return self.loss
+        return self._task_loss(space)
 
     def _state_names(self) -> np.ndarray:
         """Return the names of the states of a node for its weights."""

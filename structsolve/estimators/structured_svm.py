@@ -66,7 +66,8 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
     surrogate : str or object, default="margin"
         "margin", "slack", "beta:BETA", "generalized:ALPHA,BETA", "unit-margin", "micro-f1",
         "probloss", "log", or an object of :mod:`structsolve.surrogates` with settings.
-    loss : str or object, default="hamming"
+    loss : str or object, default="auto"
+        "auto" (the structure's own: "spearman" for rankings, else "hamming"),
         "hamming" (a sum over nodes), "normalized-hamming", "zero-one", a
         :class:`~structsolve.CostMatrix` or :class:`~structsolve.ClassWeights`, or one from a
         plugin.
@@ -183,7 +184,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         structure: Any = "chain",
         *,
         surrogate: Any = "margin",
-        loss: Any = "hamming",
+        loss: Any = "auto",
         class_weight: Any = None,
         solver: Any = "bcfw",
         oracle: Any = None,
@@ -474,7 +475,9 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         problem, fingerprint = self._posed(data), ""
         self._choose_alpha(problem)
         if self.warm_start or self.checkpoint is not None:
-            data.fingerprint = data.fingerprint or fingerprint_of(problem, self._settings(solver))
+            data.fingerprint = data.fingerprint or fingerprint_of(
+                problem, self._settings(solver, problem.space)
+            )
             fingerprint = data.fingerprint
         previous = getattr(self, "_run", None) if self.warm_start else None
         if previous is not None and previous[0] == fingerprint:
@@ -546,7 +549,9 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
     def _problem(
         self, space: Any, examples: Any, kernel: Kernel | None, dense: bool, gram: bool = True
     ) -> Problem:
-        loss, examples = weighed(self.class_weight, self.loss, self.surrogate, space, examples)
+        loss, examples = weighed(
+            self.class_weight, self._task_loss(space), self.surrogate, space, examples
+        )
         return Problem(
             space,
             examples,
@@ -584,11 +589,11 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         )
         return self._model.weights if same else None
 
-    def _settings(self, solver: Solver) -> dict[str, Any]:
+    def _settings(self, solver: Solver, space: Space) -> dict[str, Any]:
         """The settings that determine training, beside the data and alpha."""
         return {
             "surrogate": description_of(self.surrogate),
-            "loss": description_of(self.loss),
+            "loss": description_of(self._task_loss(space)),
             "class_weight": description_of(self.class_weight),
             "solver": [solver.name, description_of(solver)],
             "oracle": getattr(self.oracle, "label", self.oracle),

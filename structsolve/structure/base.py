@@ -197,6 +197,8 @@ class Space:
 
     classes_: np.ndarray
     structure: Any
+    #: The loss that estimators train with ``loss="auto"``.
+    default_loss: Any = "hamming"
 
     def __init__(self, structure: Structure, layout: WeightLayout):
         self.structure = structure
