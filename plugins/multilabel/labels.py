@@ -189,6 +189,40 @@ def label_pairs(edges: Any, Y: np.ndarray, names: np.ndarray) -> np.ndarray:
     return check_edges(pairs, L, "edges", "label")
 
 
+def label_groups(edges: np.ndarray, L: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the groups of labels that pairs connect; labels without a pair are one group.
+
+    Parameters
+    ----------
+    edges : ndarray of int of shape (m, 2)
+    L : int
+        Number of labels.
+
+    Returns
+    -------
+    sizes : ndarray of int
+        Labels in each group.
+    of_label : ndarray of int of shape (L,)
+        The group of each label.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structsolve.plugins.multilabel.labels import label_groups
+    >>> label_groups(np.array([[1, 4]]), 5)[1].tolist()
+    [1, 0, 1, 1, 0]
+    """
+    from scipy.sparse import coo_matrix  # heavy
+    from scipy.sparse.csgraph import connected_components
+
+    graph = coo_matrix((np.ones(len(edges)), edges.T), shape=(L, L))
+    _, of_label = connected_components(graph, directed=False)
+    alone = np.bincount(of_label)[of_label] == 1
+    of_label = np.where(alone, L, of_label)
+    _, of_label, sizes = np.unique(of_label, return_inverse=True, return_counts=True)
+    return sizes, of_label
+
+
 def chow_liu(Y: np.ndarray) -> np.ndarray:
     """Return the tree of largest mutual information between labels (Chow and Liu 1968).
 

@@ -15,6 +15,7 @@ from structsolve.plugins.multilabel.labels import (
     chosen_pairs,
     column_names,
     indicators,
+    label_groups,
     label_pairs,
 )
 from structsolve.potentials.weight_layout import Block, WeightLayout
@@ -190,6 +191,7 @@ class MultilabelSpace(Space):
             )
         super().__init__(structure, WeightLayout(blocks, n_features, 0, intercept))
         self.classes_, self.edges_ = classes, edges
+        self.separate_parts = not len(edges)
 
     def pack(self, X: Any, Y: Any = None, unseen: str = "error") -> Examples:
         """Return packed rows; labels are indicators, L per row; see :meth:`structsolve.Space.pack`.
@@ -279,6 +281,35 @@ class MultilabelSpace(Space):
         # The pairs may depend on the training labels: a resumed run must have the same.
         examples.topology["identity"] = self.edges_.tobytes().hex()
         return examples
+
+    def groups(self, examples: Examples, loss: Any) -> list[tuple[Any, Examples, np.ndarray]]:
+        """Return the labels connected by pairs, and all those without a pair as one group."""
+        sizes, of_label = label_groups(self.edges_, len(self.classes_))
+        if loss != "hamming" or len(sizes) < 2:
+            return []
+        matrix = examples.labels.reshape(examples.n, -1)
+        everywhere, made = np.arange(self.layout.dim), []
+        for group in range(len(sizes)):
+            labels = np.flatnonzero(of_label == group)
+            pairs = np.flatnonzero(of_label[self.edges_[:, 0]] == group)
+            edges = np.searchsorted(labels, self.edges_[pairs]).astype(np.int32)
+            space = MultilabelSpace(
+                self.structure,
+                self.classes_[labels],
+                edges,
+                self.layout.n_features,
+                self.layout.intercept,
+            )
+            places = np.full(space.layout.dim, -1)
+            nodes = self.layout.view(everywhere, "node")[:, labels]
+            space.layout.view(places, "node")[...] = nodes
+            if len(pairs):
+                tables = self.layout.view(everywhere, "pair")[pairs]
+                space.layout.view(places, "pair")[...] = tables
+            own = space._examples(None, examples.offsets, np.ascontiguousarray(matrix[:, labels]))
+            own.nodes, own.sample_weight = examples.nodes, examples.sample_weight
+            made.append((space, own, places))
+        return made
 
     def unpack(self, flat: np.ndarray, examples: Examples) -> np.ndarray:
         """Return label sets as an indicator matrix."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ._bcfw import BlockLoop
+from ._box import BoxLoop
 from ._simplex import SimplexLoop
 from ._team import Team
 from .base import (
@@ -22,6 +24,7 @@ from .base import (
     set_rng_state,
 )
 from .problem import Problem
+from .separate import SeparateRun, groups_of
 from .weight_constraints import assemble
 
 # The average restarts after pass b, then whenever the number of passes is a-fold plus b.
@@ -47,9 +50,10 @@ class BCFW(Solver):
     steps : {"auto", "pairwise", "frank-wolfe", "exact"}
         "pairwise": move weight from the worst cut to the best; "frank-wolfe": from all cuts.
         "exact" maximises the dual over the whole variable of an example, which is a projection onto
-        the simplex if labels share no parts (``multiclass``). "auto": "exact" if possible, else
-        "pairwise"; estimators then train the smooth ``crf`` with :class:`GBCFW`, as ``solver_``
-        shows.
+        the simplex if labels share no parts (``multiclass``), or onto a box if parts are decided
+        separately (``multilabel`` without pairs). "auto": "exact" if possible, else "pairwise", and
+        groups of labels that no score connects have steps of their own; estimators then train the
+        smooth ``crf`` with :class:`GBCFW`, as ``solver_`` shows.
     oracle_calls : int, default=1
         Maximum oracle calls per visit in an oracle pass; each uses the scores after the previous
         steps.
@@ -140,7 +144,7 @@ class BCFW(Solver):
         self.constraints = constraints
         self.batch = batch
 
-    def start(self, start: Start) -> BCFWRun:
+    def start(self, start: Start) -> Run:
         """Begin an optimisation; see :meth:`Solver.start`."""
         self.check_choice("steps", ("auto", "pairwise", "frank-wolfe", "exact"))
         self.check_choice("sampling", SAMPLINGS)
@@ -163,6 +167,10 @@ class BCFW(Solver):
                 "projected onto them between visits, not within"
             )
         self.check(start.problem)
+        if self.steps == "auto" and not self.constraints:
+            groups = groups_of(start.problem)
+            if groups:
+                return SeparateRun(start, groups, partial(BCFWRun, self))
         return BCFWRun(self, start)
 
     def check(self, problem: Problem) -> None:
@@ -197,9 +205,29 @@ def simplex_duals(problem: Problem) -> bool:
     )
 
 
+def box_duals(problem: Problem) -> bool:
+    """Return whether dual variables are points of a box: every part is decided separately.
+
+    Parameters
+    ----------
+    problem : Problem
+
+    Returns
+    -------
+    bool
+    """
+    potentials = problem.potentials
+    return bool(
+        problem.space.separate_parts
+        and problem.adds_up
+        and potentials.has_weights
+        and potentials.node_scale is None
+    )
+
+
 def _exact_steps(steps: str, problem: Problem, constrained: bool) -> bool:
     """Return whether a run takes exact steps; refuse them where they do not exist."""
-    can = simplex_duals(problem)
+    can = simplex_duals(problem) or box_duals(problem)
     if steps == "exact" and constrained:
         raise ValueError(
             "BCFW: steps is 'exact', which constraints exclude: w is projected after a "
@@ -230,13 +258,20 @@ class BCFWRun(Run):
         rows = assemble(solver.constraints, problem.space.layout, problem.examples)
         feasible = rows.polyhedron()
         self.exact = _exact_steps(solver.steps, problem, feasible is not None)
-        loop = (SimplexLoop if self.exact else BlockLoop)(
+        kind: Any = BlockLoop
+        more: tuple[Any, ...] = ()
+        if self.exact and box_duals(problem):
+            kind, more = BoxLoop, (problem.parts, problem.loss)
+        elif self.exact:
+            kind = SimplexLoop
+        loop = kind(
             problem.potentials,
             problem.surrogate,
             problem.labels,
             problem.weights,
             start.alpha,
             solver.max_cuts,
+            *more,
         )
         if feasible is not None:
             loop.constrain(feasible)
