@@ -12,7 +12,7 @@ from structsolve.examples.packed import Examples
 from structsolve.plugins.mrf.decoders import check_name
 from structsolve.plugins.mrf.graph_operators import NO_POWERS, common_graphs
 from structsolve.plugins.multilabel.labels import (
-    chosen_pairs,
+    MOST_FULL,
     column_names,
     indicators,
     label_groups,
@@ -34,8 +34,9 @@ class MultilabelStructure(Structure):
         Pairs of labels with weights. "full": all; "tree": the tree of largest mutual
         information between the training labels (Chow and Liu); "none": labels are decided
         separately; or an array of pairs, as column numbers (or names, if y is a data frame).
-        "auto": "full" up to 50 labels, "tree" up to 1000, else "none"; ``space_.edges_`` has the
-        pairs.
+        "auto": "full" up to 8 labels; "none" for more than 1000; between, the pairs whose labels
+        occur together more or less often than by chance, within a budget that the log reports (2
+        pairs per label, 500,000 divided by the number of rows). ``space_.edges_`` has the pairs.
     oracle : str, default="auto"
         The search for the best set. "exact": always the best (trees by dynamic programming, others
         by enumeration of all sets). "mincut": the best by one minimum cut, if weights of pairs
@@ -122,21 +123,21 @@ class MultilabelStructure(Structure):
         Raises
         ------
         ValueError
-            If ``edges`` is "tree", or "auto" for more than 50 labels: trees are learned from
-            training labels.
+            If ``edges`` is "tree", or "auto" for more than 50 labels (else it is "full"): these are
+            learned from training labels.
         """
         self.check_params()
         packing.no_edges(edge, self.name)
         names = class_names(classes, self.name, ordered=False)
         edges = self.edges
-        if isinstance(edges, str) and edges == "auto":
-            edges = chosen_pairs(len(names))
-        if isinstance(edges, str) and edges == "tree":
+        if isinstance(edges, str) and edges == "auto" and len(names) <= MOST_FULL:
+            edges = "full"
+        if isinstance(edges, str) and edges in ("auto", "tree"):
             raise ValueError(
-                f"edges is {self.edges!r}, for {len(names)} labels the tree of training labels, "
-                "and there are none; give the pairs, or edges='full' or 'none'"
+                f"edges is {self.edges!r}, for {len(names)} labels pairs chosen by training "
+                "labels, and there are none; give the pairs, or edges='full' or 'none'"
             )
-        edges = label_pairs(self.edges, np.zeros((1, len(names)), np.int32), names)
+        edges = label_pairs(edges, np.zeros((1, len(names)), np.int32), names)
         return MultilabelSpace(self, names, edges, 0, False)
 
     def check_params(self) -> None:
