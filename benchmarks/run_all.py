@@ -46,6 +46,7 @@ SCRIPTS = {
     "searches": [],
     "surrogates_conll": [],
     "multilabel": [],
+    "multilabel_defaults": [],
     "roof": [],
     "snakes": [],
     "learn_binary": [],

@@ -1,5 +1,7 @@
 """Label sets: indicator matrices in and out, which pairs have weights, losses, training."""
 
+import itertools
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ from checks import LOSS, check_oracle, refused, reloaded
 from data import data_file, needs_data
 from reference.objectives import optimum
 from scipy import sparse
+from scipy.stats import chi2_contingency
 from sklearn.base import clone
 from sklearn.metrics import f1_score, hamming_loss, label_ranking_average_precision_score
 from sklearn.model_selection import GridSearchCV
@@ -198,7 +201,8 @@ def test_another_oracle_predicts():
 def test_many_labels_are_decoded_with_a_bound():
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(6, 3)), rng.integers(0, 2, (6, 30))
-    space, examples = MultilabelStructure().make_space(X, Y)
+    structure = MultilabelStructure(edges="full")
+    space, examples = structure.make_space(X, Y)
     layout = make_layout(space, examples)
     oracle = ask_oracle(space)(layout)
     assert not oracle.exact
@@ -208,7 +212,7 @@ def test_many_labels_are_decoded_with_a_bound():
     mu, _, relaxed, _ = calls.relax(ask_power(space, "relaxation")(layout), 0, theta)
     assert relaxed == pytest.approx(mu @ theta) and relaxed >= value - 1e-9
     assert ask_power(space, "cones")(layout) is not None
-    model = StructuredSVM("multilabel", max_iter=3, tol=0.1).fit(X, Y)
+    model = StructuredSVM(structure, max_iter=3, tol=0.1).fit(X, Y)
     scores = model.decision_function(X)
     assert ((scores > 0) == (model.predict(X) == 1)).all()
 
@@ -345,12 +349,45 @@ def test_yeast():
         assert model.score(Xt, Yt) > 0.795
 
 
-def test_pairs_by_the_number_of_labels():
+@pytest.mark.parametrize("seed", range(3))
+def test_default_pairs_are_related_beyond_chance(seed, caplog):
+    """The G-test of SciPy, one table at a time."""
+    rng = np.random.default_rng(seed)
+    Y = (rng.random((200, 12)) < rng.random(12)).astype(int)
+    Y[:, 3] = Y[:, 5] & (rng.random(200) < 0.8)  # together
+    Y[:, 7] = (1 - Y[:, 9]) & (rng.random(200) < 0.7)  # apart
+    Y[:, 1], Y[:, 2] = 0, 1  # the same in all rows
+    expected = []
+    for u, v in itertools.combinations(range(12), 2):
+        counts = np.array(
+            [[((Y[:, u] == a) & (Y[:, v] == b)).sum() for b in (0, 1)] for a in (0, 1)]
+        )
+        if counts.sum(axis=0).all() and counts.sum(axis=1).all():
+            p = chi2_contingency(counts, correction=False, lambda_="log-likelihood").pvalue
+            expected += [[u, v]] if p < 0.05 / 66 else []
+    assert {(3, 5), (7, 9)} <= set(map(tuple, expected))
+    with caplog.at_level("INFO", logger="structsolve.multilabel"):
+        space, _ = MultilabelStructure().make_space(np.zeros((200, 1)), Y)
+    assert space.edges_.tolist() == expected
+    assert f"which is {len(expected)} of 66 pairs of labels" in caplog.text
+
+
+def test_default_pairs_keep_to_a_budget():
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(30, 2))
-    for labels, pairs in ((50, 50 * 49 // 2), (51, 50), (1000, 999), (1001, 0)):
-        Y = (rng.random((30, labels)) < 0.3).astype(int)
-        space, _ = MultilabelStructure().make_space(X, Y)
-        assert len(space.edges_) == pairs
+    Y = (rng.random((60, 20)) < rng.random((60, 1)) ** 3).astype(int)  # rows of many labels, of few
+    space, _ = MultilabelStructure().make_space(np.zeros((60, 1)), Y)
+    assert len(space.edges_) == 40
+    information = mutual_information(Y)
+    kept = information[tuple(space.edges_.T)]
+    assert (np.sort(information[np.triu_indices(20, 1)])[-40:] == np.sort(kept)).all()
+    many = MultilabelStructure().make_space(np.zeros((50_000, 1)), np.tile(Y, (834, 1))[:50_000])
+    assert len(many[0].edges_) == 10  # each pair costs time for each row
+
+
+def test_default_pairs_of_few_and_of_very_many_labels():
+    for labels, pairs in ((1, 0), (8, 28), (9, 0), (1001, 0)):
+        Y = np.arange(30 * labels).reshape(30, labels) % 7 % 2
+        Y = Y if labels != 9 else np.random.default_rng(0).integers(0, 2, Y.shape)
+        assert len(MultilabelStructure().make_space(np.zeros((30, 1)), Y)[0].edges_) == pairs
     assert len(MultilabelStructure().score_space(9).edges_) == 36
-    refused("edges is 'auto', for 51 labels the tree", MultilabelStructure().score_space, 51)
+    refused("edges is 'auto', for 51 labels pairs chosen by", MultilabelStructure().score_space, 51)

@@ -13,10 +13,15 @@ from structsolve.utils.sparse import as_csr
 
 logger = logging.getLogger("structsolve.multilabel")
 
-# Labels up to which "auto" takes all pairs, and a tree.  A pass over all pairs takes 20 times as
-# long as over a tree for 50 labels, 160 times for 159; a tree of 3000 labels is dense arithmetic.
+# Labels up to which "auto" takes all pairs, and up to which it looks for pairs: that is dense
+# arithmetic, and takes seconds for 1000.
+FEW, MANY = 8, 1000
+# The share of chance: the probability that any of the pairs is taken although none is related.
+CHANCE = 0.05
+# Budget of pairs: per label, and per row, since each costs time for each row in each pass.
+PER_LABEL, ROW_PAIRS = 2, 500_000
+# Labels up to which all pairs are taken where there are no training labels to choose by.
 MOST_FULL = 50
-MOST_TREE = 1000
 
 
 def column_names(Y: Any) -> np.ndarray | None:
@@ -124,19 +129,52 @@ def _of_one_label(y: np.ndarray) -> str:
     )
 
 
-def chosen_pairs(L: int) -> str:
-    """Return the choice of ``edges="auto"``.
+def related_pairs(Y: np.ndarray) -> np.ndarray:
+    """Return the choice of ``edges="auto"``: pairs that the labels show to be related.
+
+    A pair counts if its labels occur together more or less often than by chance: by the G-test,
+    corrected for the number of pairs.  A budget takes the most informative of them.
 
     Parameters
     ----------
-    L : int
-        Number of labels.
+    Y : ndarray of shape (n, L)
+        0 and 1.
 
     Returns
     -------
-    {"full", "tree", "none"}
+    ndarray of int32 of shape (m, 2)
+        All pairs of up to 8 labels, none of more than 1000.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structsolve.plugins.multilabel.labels import related_pairs
+    >>> Y = np.random.default_rng(0).integers(0, 2, (200, 9))
+    >>> Y[:, 7] = 1 - Y[:, 2]
+    >>> related_pairs(Y).tolist()
+    [[2, 7]]
     """
-    return "full" if L <= MOST_FULL else "tree" if L <= MOST_TREE else "none"
+    n, L = Y.shape
+    pairs = np.column_stack(np.triu_indices(L, 1)).astype(np.int32)
+    if L <= FEW:
+        return pairs
+    if L > MANY:
+        return pairs[:0]
+    from scipy.special import chdtri  # heavy
+
+    ratio = 2 * n * mutual_information(Y)[pairs[:, 0], pairs[:, 1]]
+    related = np.flatnonzero(ratio > chdtri(1, CHANCE / len(pairs)))
+    budget = min(PER_LABEL * L, ROW_PAIRS // n)
+    kept = related[np.argsort(-ratio[related], kind="stable")[:budget]]
+    logger.info(
+        "multilabel: edges is 'auto', which is %d of %d pairs of labels: %d occur together more or "
+        "less often than by chance, the budget is %d; edges='full' takes all",
+        len(kept),
+        len(pairs),
+        len(related),
+        budget,
+    )
+    return pairs[np.sort(kept)]
 
 
 def label_pairs(edges: Any, Y: np.ndarray, names: np.ndarray) -> np.ndarray:
@@ -145,8 +183,8 @@ def label_pairs(edges: Any, Y: np.ndarray, names: np.ndarray) -> np.ndarray:
     Parameters
     ----------
     edges : {"auto", "full", "tree", "none"} or array of shape (m, 2)
-        "auto" chooses one of the others by the number of labels.  Pairs are column numbers, or
-        names of labels if they are strings.
+        "auto" chooses by the labels, see :func:`related_pairs`.  Pairs are column numbers, or names
+        of labels if they are strings.
     Y : ndarray of shape (n, L)
     names : ndarray of shape (L,)
 
@@ -162,8 +200,7 @@ def label_pairs(edges: Any, Y: np.ndarray, names: np.ndarray) -> np.ndarray:
     L = Y.shape[1]
     if isinstance(edges, str):
         if edges == "auto":
-            edges = chosen_pairs(L)
-            logger.info("multilabel: edges is 'auto', which is %r for %d labels", edges, L)
+            return related_pairs(Y)
         if edges == "full":
             return np.column_stack(np.triu_indices(L, 1)).astype(np.int32)
         if edges == "tree":
@@ -187,6 +224,40 @@ def label_pairs(edges: Any, Y: np.ndarray, names: np.ndarray) -> np.ndarray:
         column = {name: j for j, name in enumerate(names.tolist())}
         pairs = np.vectorize(column.get, otypes=[np.int64])(pairs)
     return check_edges(pairs, L, "edges", "label")
+
+
+def label_groups(edges: np.ndarray, L: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the groups of labels that pairs connect; labels without a pair are one group.
+
+    Parameters
+    ----------
+    edges : ndarray of int of shape (m, 2)
+    L : int
+        Number of labels.
+
+    Returns
+    -------
+    sizes : ndarray of int
+        Labels in each group.
+    of_label : ndarray of int of shape (L,)
+        The group of each label.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structsolve.plugins.multilabel.labels import label_groups
+    >>> label_groups(np.array([[1, 4]]), 5)[1].tolist()
+    [1, 0, 1, 1, 0]
+    """
+    from scipy.sparse import coo_matrix  # heavy
+    from scipy.sparse.csgraph import connected_components
+
+    graph = coo_matrix((np.ones(len(edges)), edges.T), shape=(L, L))
+    _, of_label = connected_components(graph, directed=False)
+    alone = np.bincount(of_label)[of_label] == 1
+    of_label = np.where(alone, L, of_label)
+    _, of_label, sizes = np.unique(of_label, return_inverse=True, return_counts=True)
+    return sizes, of_label
 
 
 def chow_liu(Y: np.ndarray) -> np.ndarray:

@@ -12,9 +12,10 @@ from structsolve.examples.packed import Examples
 from structsolve.plugins.mrf.decoders import check_name
 from structsolve.plugins.mrf.graph_operators import NO_POWERS, common_graphs
 from structsolve.plugins.multilabel.labels import (
-    chosen_pairs,
+    MOST_FULL,
     column_names,
     indicators,
+    label_groups,
     label_pairs,
 )
 from structsolve.potentials.weight_layout import Block, WeightLayout
@@ -33,8 +34,9 @@ class MultilabelStructure(Structure):
         Pairs of labels with weights. "full": all; "tree": the tree of largest mutual
         information between the training labels (Chow and Liu); "none": labels are decided
         separately; or an array of pairs, as column numbers (or names, if y is a data frame).
-        "auto": "full" up to 50 labels, "tree" up to 1000, else "none"; ``space_.edges_`` has the
-        pairs.
+        "auto": "full" up to 8 labels; "none" for more than 1000; between, the pairs whose labels
+        occur together more or less often than by chance, within a budget that the log reports (2
+        pairs per label, 500,000 divided by the number of rows). ``space_.edges_`` has the pairs.
     oracle : str, default="auto"
         The search for the best set. "exact": always the best (trees by dynamic programming, others
         by enumeration of all sets). "mincut": the best by one minimum cut, if weights of pairs
@@ -121,21 +123,21 @@ class MultilabelStructure(Structure):
         Raises
         ------
         ValueError
-            If ``edges`` is "tree", or "auto" for more than 50 labels: trees are learned from
-            training labels.
+            If ``edges`` is "tree", or "auto" for more than 50 labels (else it is "full"): these are
+            learned from training labels.
         """
         self.check_params()
         packing.no_edges(edge, self.name)
         names = class_names(classes, self.name, ordered=False)
         edges = self.edges
-        if isinstance(edges, str) and edges == "auto":
-            edges = chosen_pairs(len(names))
-        if isinstance(edges, str) and edges == "tree":
+        if isinstance(edges, str) and edges == "auto" and len(names) <= MOST_FULL:
+            edges = "full"
+        if isinstance(edges, str) and edges in ("auto", "tree"):
             raise ValueError(
-                f"edges is {self.edges!r}, for {len(names)} labels the tree of training labels, "
-                "and there are none; give the pairs, or edges='full' or 'none'"
+                f"edges is {self.edges!r}, for {len(names)} labels pairs chosen by training "
+                "labels, and there are none; give the pairs, or edges='full' or 'none'"
             )
-        edges = label_pairs(self.edges, np.zeros((1, len(names)), np.int32), names)
+        edges = label_pairs(edges, np.zeros((1, len(names)), np.int32), names)
         return MultilabelSpace(self, names, edges, 0, False)
 
     def check_params(self) -> None:
@@ -190,6 +192,7 @@ class MultilabelSpace(Space):
             )
         super().__init__(structure, WeightLayout(blocks, n_features, 0, intercept))
         self.classes_, self.edges_ = classes, edges
+        self.separate_parts = not len(edges)
 
     def pack(self, X: Any, Y: Any = None, unseen: str = "error") -> Examples:
         """Return packed rows; labels are indicators, L per row; see :meth:`structsolve.Space.pack`.
@@ -279,6 +282,35 @@ class MultilabelSpace(Space):
         # The pairs may depend on the training labels: a resumed run must have the same.
         examples.topology["identity"] = self.edges_.tobytes().hex()
         return examples
+
+    def groups(self, examples: Examples, loss: Any) -> list[tuple[Any, Examples, np.ndarray]]:
+        """Return the labels connected by pairs, and all those without a pair as one group."""
+        sizes, of_label = label_groups(self.edges_, len(self.classes_))
+        if loss != "hamming" or len(sizes) < 2:
+            return []
+        matrix = examples.labels.reshape(examples.n, -1)
+        everywhere, made = np.arange(self.layout.dim), []
+        for group in range(len(sizes)):
+            labels = np.flatnonzero(of_label == group)
+            pairs = np.flatnonzero(of_label[self.edges_[:, 0]] == group)
+            edges = np.searchsorted(labels, self.edges_[pairs]).astype(np.int32)
+            space = MultilabelSpace(
+                self.structure,
+                self.classes_[labels],
+                edges,
+                self.layout.n_features,
+                self.layout.intercept,
+            )
+            places = np.full(space.layout.dim, -1)
+            nodes = self.layout.view(everywhere, "node")[:, labels]
+            space.layout.view(places, "node")[...] = nodes
+            if len(pairs):
+                tables = self.layout.view(everywhere, "pair")[pairs]
+                space.layout.view(places, "pair")[...] = tables
+            own = space._examples(None, examples.offsets, np.ascontiguousarray(matrix[:, labels]))
+            own.nodes, own.sample_weight = examples.nodes, examples.sample_weight
+            made.append((space, own, places))
+        return made
 
     def unpack(self, flat: np.ndarray, examples: Examples) -> np.ndarray:
         """Return label sets as an indicator matrix."""

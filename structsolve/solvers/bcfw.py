@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from ..operators import Projection
 from ..structure.ask import ask
 from ._bcfw import BlockLoop
+from ._box import BoxLoop
 from ._hull import HullLoop
 from ._simplex import SimplexLoop
 from ._team import Team
@@ -25,6 +27,7 @@ from .base import (
     set_rng_state,
 )
 from .problem import Problem
+from .separate import SeparateRun, groups_of
 from .weight_constraints import assemble
 
 # The average restarts after pass b, then whenever the number of passes is a-fold plus b.
@@ -50,11 +53,12 @@ class BCFW(Solver):
     steps : {"auto", "pairwise", "frank-wolfe", "exact"}
         "pairwise": move weight from the worst cut to the best; "frank-wolfe": from all cuts.
         "exact" maximises the dual over the whole variable of an example, which is a projection:
-        onto the simplex if labels share no parts (``multiclass``), else onto the hull of the labels
-        (``dag`` with closed sets, ``multilabel`` without pairs; one row of features per example,
-        a margin with a loss that decomposes, ``batch=1``). "auto": "exact" if possible, else
-        "pairwise"; estimators then train the smooth ``crf`` with :class:`GBCFW`, as ``solver_``
-        shows.
+        onto the simplex if labels share no parts (``multiclass``), onto a box if parts are decided
+        separately (``multilabel`` without pairs), else onto the hull of the labels (``dag`` with
+        closed sets; one row of features per example, a margin with a loss that decomposes,
+        ``batch=1``). "auto": "exact" if possible, else "pairwise", and groups of labels that no
+        score connects have steps of their own; estimators then train the smooth ``crf`` with
+        :class:`GBCFW`, as ``solver_`` shows.
     oracle_calls : int, default=1
         Maximum oracle calls per visit in an oracle pass; each uses the scores after the previous
         steps.
@@ -145,7 +149,7 @@ class BCFW(Solver):
         self.constraints = constraints
         self.batch = batch
 
-    def start(self, start: Start) -> BCFWRun:
+    def start(self, start: Start) -> Run:
         """Begin an optimisation; see :meth:`Solver.start`."""
         self.check_choice("steps", ("auto", "pairwise", "frank-wolfe", "exact"))
         self.check_choice("sampling", SAMPLINGS)
@@ -168,6 +172,10 @@ class BCFW(Solver):
                 "projected onto them between visits, not within"
             )
         self.check(start.problem)
+        if self.steps == "auto" and not self.constraints:
+            groups = groups_of(start.problem)
+            if groups:
+                return SeparateRun(start, groups, partial(BCFWRun, self))
         return BCFWRun(self, start)
 
     def check(self, problem: Problem) -> None:
@@ -198,6 +206,26 @@ def simplex_duals(problem: Problem) -> bool:
         and not potentials.shared_size
         and not potentials.edge_size
         # The step is a projection onto the simplex if the features of all labels have one norm.
+        and potentials.node_scale is None
+    )
+
+
+def box_duals(problem: Problem) -> bool:
+    """Return whether dual variables are points of a box: every part is decided separately.
+
+    Parameters
+    ----------
+    problem : Problem
+
+    Returns
+    -------
+    bool
+    """
+    potentials = problem.potentials
+    return bool(
+        problem.space.separate_parts
+        and problem.adds_up
+        and potentials.has_weights
         and potentials.node_scale is None
     )
 
@@ -248,6 +276,8 @@ def _exact_loop(solver: BCFW, problem: Problem, alpha: float, constrained: bool)
         return None
     if simplex_duals(problem):
         return SimplexLoop(*arguments, solver.max_cuts)
+    if box_duals(problem):
+        return BoxLoop(*arguments, solver.max_cuts, problem.parts, problem.loss)
     # Threads visit a batch with pairwise steps only.
     projection = None if solver.batch > 1 else hull_projection(problem)
     if projection is not None:

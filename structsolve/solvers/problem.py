@@ -77,6 +77,10 @@ class Problem:
         Length of w.
     penalty : ndarray of shape (dim,) or None
         0 for coordinates left unpenalised, else 1; None when all are penalised.
+    given_loss : str or loss object
+        As given.
+    adds_up : bool
+        Of parts that share nothing, the surrogate is the sum of the surrogates of each.
     violation : str or None
         The first bound of the surrogate that cannot hold, with its example.
 
@@ -141,6 +145,8 @@ class Problem:
         registry.default().check_object("surrogates", surrogate, "bind", "an object with bind()")
         self.surrogate_name = getattr(surrogate, "name", type(surrogate).__name__)
         check_types(surrogate, f"surrogate {self.surrogate_name!r}: ")
+        self.given_loss = loss
+        self.adds_up = bool(getattr(surrogate, "adds_up", False)) and self.loss.decomposes
         self.surrogate = surrogate.bind(self.task)
         abi.refuse_stale(self.surrogate)
         given = examples.sample_weight
@@ -160,6 +166,23 @@ class Problem:
         # Operators are compiled objects, bound to memory: another process binds new ones to the
         # same examples and names.  A script's plugins are pickled too.
         return _rebuilt, (self._made_of, self.weights, registry.carried_plugins())
+
+    def on(self, space: Space, examples: Examples) -> Problem:
+        """Return the problem of another space and examples, with the same settings.
+
+        Parameters
+        ----------
+        space : Space
+        examples : Examples
+            As many; they keep their weights.
+
+        Returns
+        -------
+        Problem
+        """
+        problem = Problem(space, examples, *self._made_of[2:])
+        problem.weights = self.weights
+        return problem
 
     def model_weights(self, w: np.ndarray) -> np.ndarray:
         """Return the weights that score new examples without ``node_scale``.

@@ -199,6 +199,9 @@ class Space:
     structure: Any
     #: The loss that estimators train with ``loss="auto"``.
     default_loss: Any = "hamming"
+    #: Every set of parts of the one row of nodes is the ``mu(y)`` of a label, and there are no
+    #: other parts: a loss that decomposes is decided part by part.
+    separate_parts: bool = False
 
     def __init__(self, structure: Structure, layout: WeightLayout):
         self.structure = structure
@@ -251,6 +254,28 @@ class Space:
             f"{type(self).__name__} does not implement pack_sizes(), which makes examples without "
             "features; use those of pack()"
         )
+
+    def groups(self, examples: Examples, loss: Any) -> list[tuple[Space, Examples, np.ndarray]]:
+        """Return groups of parts that no score connects; BCFW trains each by itself.
+
+        The labels of the whole space are all combinations of the groups' labels, and the loss is
+        the sum of the groups' losses.
+
+        Parameters
+        ----------
+        examples : Examples
+            With labels.
+        loss : str or loss object
+            As users give it.
+
+        Returns
+        -------
+        list of tuple
+            For each group its space, the examples with the labels of the group (the same rows of
+            features), and an array of int of shape (dim of the group,): the places of its weights
+            in those of this space, -1 for padding.  By default [], which means one group.
+        """
+        return []
 
     def unpack(self, flat: np.ndarray, examples: Examples) -> Any:
         """Return labels in the form users give Y.

@@ -33,6 +33,8 @@ class Margin(Params):
     """
 
     name = "margin"
+    #: Of parts that share nothing, it is the sum of the surrogates of each.
+    adds_up = True
 
     def __init__(self, relaxed: bool | None = None):
         self.relaxed = relaxed
