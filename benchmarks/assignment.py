@@ -101,6 +101,33 @@ def published() -> Iterator[tuple[np.ndarray, float]]:
             yield data[f"cost{n}"].astype(np.float64), float(optimum)
 
 
+def sparse_problems() -> None:
+    """`assign` of sparse scores beside SciPy's matching, 100,000 pairs in growing squares."""
+    from scipy import sparse
+    from scipy.sparse.csgraph import min_weight_full_bipartite_matching
+
+    from structsolve.plugins.permutation import assign
+
+    rng, rows = np.random.default_rng(0), []
+    for n in (800, 1500, 3000, 5000):
+        of_row = [np.append(rng.choice(n, 100_000 // n - 1, replace=False), i) for i in range(n)]
+        row, column = np.repeat(np.arange(n), 100_000 // n), np.concatenate(of_row)
+        costs = sparse.csr_array((rng.random(row.size) + 0.01, (row, column)), shape=(n, n))
+        costs.sum_duplicates()
+        ours = assign(costs, maximize=False)
+        i, j = min_weight_full_bipartite_matching(costs)
+        if abs(costs[i, j].sum() - ours.value) > 1e-9 * n:
+            raise SystemExit(f"n = {n}: {ours.value} differs from SciPy's value")
+        calls = [
+            lambda _, costs=costs: assign(costs, maximize=False),
+            lambda _, costs=costs: min_weight_full_bipartite_matching(costs),
+        ]
+        own, scipy = 1e3 * least(calls, 1, 7)
+        rows.append([n, f"{own:.1f}", f"{scipy:.1f}", ratio(scipy, own)])
+    print("Sparse scores, 100,000 pairs\n")
+    print(table(["n", "assign, ms", "SciPy", "SciPy/ours"], rows))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--sizes", nargs="+", type=int, default=SIZES)
@@ -127,6 +154,7 @@ def main() -> None:
         n = len(costs)
         add(f"assign{n} (optimum {optimum:g})", n, times_of([costs], lapjv, optimum))
     print(table(COLUMNS, rows))
+    sparse_problems()
 
 
 if __name__ == "__main__":

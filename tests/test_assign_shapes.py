@@ -1,5 +1,6 @@
 """``assign`` with more rows than columns, sparse scores and a limit, against brute force."""
 
+import sys
 from itertools import permutations
 
 import numpy as np
@@ -86,6 +87,58 @@ def test_sparse_scores_forbid_what_they_do_not_store(maximize):
         for form in (matrix, matrix.tocsr(), sparse.csc_array(matrix)):
             dense, other = (assign(given, maximize, limit=0) for given in (scores, form))
             assert dense.value == other.value and (dense.columns == other.columns).all()
+
+
+@pytest.mark.parametrize("limit", [None, 0.5])
+@pytest.mark.parametrize("maximize", [True, False])
+def test_few_stored_pairs_against_dense_solutions(monkeypatch, maximize, limit):
+    """Ties, negative scores, stored zeros, rows without pairs: value, and prices that prove it."""
+    module = sys.modules["structsolve.plugins.permutation.assign"]
+    monkeypatch.setattr(module, "SMALL", -1)
+    monkeypatch.setattr(module, "SPARSE", 0)
+    rng, impossible = np.random.default_rng(5), 0
+    for t in range(400):
+        rows, cols = rng.integers(1, 8, 2)
+        scores = rng.integers(-3, 4, (rows, cols)) if t % 2 else rng.normal(size=(rows, cols))
+        kept = rng.random((rows, cols)) < rng.choice([0.4, 0.8, 1.0])
+        dense = np.where(kept, scores, -np.inf if maximize else np.inf)
+        matrix = sparse.coo_matrix((scores[kept], np.nonzero(kept)), shape=(rows, cols))
+        try:
+            expected = assign(dense, maximize, limit)
+        except ValueError:
+            impossible += 1
+            with pytest.raises(ValueError, match="no assignment is possible: (row|column) \\d"):
+                assign(matrix, maximize, limit)
+            continue
+        for form in (matrix, sparse.csc_array(matrix)):
+            best = assign(form, maximize, limit)
+            assert best.value == pytest.approx(expected.value, abs=1e-9)
+            assert best.bound == pytest.approx(best.value, abs=1e-9)
+            taken = best.columns >= 0
+            assert kept[np.flatnonzero(taken), best.columns[taken]].all()
+            assert len(set(best.columns[taken].tolist())) == taken.sum()
+            check_prices(dense, best, maximize)
+    assert impossible > 20 or limit is not None
+
+
+def test_large_sparse_problems_against_scipy():
+    rng = np.random.default_rng(6)
+    for rows, cols in ((300, 300), (200, 400), (400, 200)):
+        kept = rng.random((rows, cols)) < 0.05
+        kept[np.arange(min(rows, cols)), np.arange(min(rows, cols))] = True
+        scores = np.where(kept, rng.integers(1, 50, (rows, cols)), 0).astype(float)
+        matrix = sparse.csr_array(scores)
+        best = assign(matrix, maximize=False)
+        i, j = sparse.csgraph.min_weight_full_bipartite_matching(matrix)
+        assert best.value == pytest.approx(scores[i, j].sum())
+        assert best.bound == pytest.approx(best.value)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 2e300])
+def test_sparse_scores_that_are_no_numbers_are_named(value):
+    matrix = sparse.csr_array(([1.0, value], ([0, 150], [0, 7])), shape=(200, 200))
+    with pytest.raises(ValueError, match="row 150, column 7 is"):
+        assign(matrix)
 
 
 def test_batches_of_tall_problems_and_limits():

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from structsolve.examples.packing import is_sparse
 
 # Sums and differences of scores below this stay finite.
 LARGEST = 1e300
+# Sparse problems of fewer pairs, or of fewer for each stored one, are solved sooner as dense ones.
+SMALL, SPARSE = 10_000, 4
 
 
 class Assigned(NamedTuple):
@@ -50,7 +53,7 @@ def assign(scores: Any, maximize: bool = True, limit: float | None = None) -> As
     ----------
     scores : array of shape (rows, cols) or (n, rows, cols), or sparse matrix
         One problem or n of the same size.  -inf (inf if scores are minimised) forbids a pair, as
-        do entries that a sparse matrix does not store.  Sparse matrices are made dense.
+        do entries that a sparse matrix does not store.
     maximize : bool, default=True
         False minimises.
     limit : float, optional
@@ -83,6 +86,8 @@ def assign(scores: Any, maximize: bool = True, limit: float | None = None) -> As
     from structsolve.plugins.permutation._oracle import solve_batch
 
     maximize = bool(maximize)
+    if is_sparse(scores) and max(SMALL, SPARSE * scores.nnz) < np.prod(scores.shape):
+        return _assign_sparse(scores, maximize, limit)
     single, batch = _checked(scores, maximize)
     given_rows, given_cols = batch.shape[1:]
     tall = limit is None and given_rows > given_cols
@@ -123,10 +128,80 @@ def _dense(scores: Any, maximize: bool) -> np.ndarray:
     return array
 
 
-def _with_own_columns(batch: np.ndarray, maximize: bool, limit: Any) -> np.ndarray:
-    """Append a private column for each row, with the limit as score."""
+def _assign_sparse(scores: Any, maximize: bool, limit: Any) -> Assigned:
+    """Solve one problem over the stored pairs."""
+    from structsolve.plugins.permutation._sparse_assignment import solve_sparse  # as above
+
+    given_rows, given_cols = scores.shape
+    pairs = _pairs(scores, maximize)
+    tall = limit is None and given_rows > given_cols
+    if tall:
+        pairs = pairs.T.tocsr()
+    elif limit is not None:
+        _check_limit(limit)
+        own = sparse.diags_array(np.full(given_rows, float(limit)), format="csr")
+        pairs = sparse.hstack([pairs, own], format="csr")
+    pairs.sort_indices()
+    first, index = pairs.indptr.astype(np.int64), pairs.indices.astype(np.int32)
+    costs = -pairs.data if maximize else pairs.data
+    columns, u, v, failed = solve_sparse(first, index, costs, pairs.shape[1])
+    if failed >= 0:
+        one, other = ("column", "row") if tall else ("row", "column")
+        raise ValueError(
+            f"scores: no assignment is possible: {one} {failed} finds no {other} of its own beside "
+            f"the other {one}s; allow more pairs"
+        )
+    if len(u):  # the prices of rows that hold for every pair, whatever rounding did
+        u = np.minimum.reduceat(costs - v[index], first[:-1])
+    taken = index == np.repeat(columns, np.diff(first))
+    sign = -1.0 if maximize else 1.0
+    value, bound = sign * float(costs[taken].sum()), sign * float(u.sum() + v.sum())
+    u, v, columns = sign * u, sign * v, columns.astype(np.int64)
+    if tall:
+        of_rows = np.full(given_rows, -1, dtype=np.int64)
+        of_rows[columns] = np.arange(given_cols)
+        return Assigned(of_rows, value, v, u, bound)
+    if limit is not None:
+        columns, v = np.where(columns < given_cols, columns, -1), v[:given_cols]
+    return Assigned(columns, value, u, v, bound)
+
+
+def _pairs(scores: Any, maximize: bool) -> Any:
+    """Return the stored pairs that are allowed, each once, as a new CSR array."""
+    if scores.dtype.kind not in "fiub":
+        raise ValueError(
+            f"scores: not an array of real numbers (dtype {scores.dtype}); expected a sparse "
+            "matrix of shape (rows, cols)"
+        )
+    kept = sparse.csr_array(scores, dtype=np.float64, copy=True)
+    kept.sum_duplicates()
+    if not kept.nnz or np.abs(kept.data).max() <= LARGEST:
+        return kept
+    entries = kept.tocoo()
+    forbids = entries.data == (-np.inf if maximize else np.inf)
+    bad = ~forbids & ~(np.abs(entries.data) <= LARGEST)
+    if bad.any():
+        k = int(bad.argmax())
+        raise ValueError(_not_a_score(entries.row[k], entries.col[k], entries.data[k], maximize))
+    kept = (entries.data[~forbids], (entries.row[~forbids], entries.col[~forbids]))
+    return sparse.csr_array(kept, shape=entries.shape)
+
+
+def _not_a_score(row: int, column: int, value: float, maximize: bool, where: str = "") -> str:
+    return (
+        f"scores: {where}row {row}, column {column} is {value}, expected a number within "
+        f"1e300, or {'-inf' if maximize else 'inf'} to forbid the pair"
+    )
+
+
+def _check_limit(limit: Any) -> None:
     if not isinstance(limit, (int, float, np.number)) or not abs(limit) <= LARGEST:
         raise ValueError(f"limit is {limit!r}, expected None or a number within 1e300")
+
+
+def _with_own_columns(batch: np.ndarray, maximize: bool, limit: Any) -> np.ndarray:
+    """Append a private column for each row, with the limit as score."""
+    _check_limit(limit)
     n, rows, _ = batch.shape
     own = np.full((rows, rows), -np.inf if maximize else np.inf)
     np.fill_diagonal(own, limit)
@@ -162,8 +237,5 @@ def _checked(scores: Any, maximize: bool) -> tuple[bool, np.ndarray]:
         if bad.any():
             i, a, b = np.argwhere(bad)[0].tolist()
             where = "" if single else f"problem {i}, "
-            raise ValueError(
-                f"scores: {where}row {a}, column {b} is {array[i, a, b]}, expected a number within "
-                f"1e300, or {'-inf' if maximize else 'inf'} to forbid the pair"
-            )
+            raise ValueError(_not_a_score(a, b, array[i, a, b], maximize, where))
     return single, array
