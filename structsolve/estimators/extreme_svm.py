@@ -38,6 +38,7 @@ from .extreme.training import (
     own_alpha,
     refuse_unread_rivals,
     train,
+    warn_lengths,
     warn_unfinished,
 )
 
@@ -141,8 +142,9 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
     The gap of "dual" covers all classes. The gap of "one-vs-some" covers only the pairs of rows and
     classes that it keeps; it does not bound the gap over all pairs.
 
-    Scale rows to norms around 1, as :class:`~sklearn.preprocessing.Normalizer` does.  Rows without
-    features score the intercept.
+    Scale rows to norms around 1, as :class:`~sklearn.preprocessing.Normalizer` does: all solvers
+    but "dual" have constants for such rows, and warn about others.  Rows without features score the
+    intercept.
 
     Examples
     --------
@@ -293,6 +295,7 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
         solver, surrogate = choose_solver(
             self.solver, self.surrogate, self.penalty, incremental, not self._is_auto("rivals")
         )
+        warn_lengths(solver, X)
         # Indexes store the weights: clone the user's index, which must not change.
         rivals = None
         if not self._is_auto("rivals"):

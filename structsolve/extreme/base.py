@@ -104,10 +104,13 @@ class ExtremeResult:
 class ExtremeSolver(Params):
     """A solver for very many classes; subclasses have a ``name`` and :meth:`fit`.
 
+    ``unit_rows`` tells that its constants are for rows of length around 1.
+
     Constructor arguments are stored unmodified and checked in :meth:`fit`.
     """
 
     name: str
+    unit_rows = False
 
     def fit(
         self,

@@ -91,6 +91,7 @@ class OneVsSome(ExtremeSolver):
     """
 
     name = "one-vs-some"
+    unit_rows = True
 
     def __init__(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
@@ -66,7 +67,7 @@ class ExtremePredictionMixin(CommonMixin):
         return self.classes_[best]
 
     def predict_topk(
-        self, X: Any, k: int = 5, epsilon: float = 0.0, return_bounds: bool = False
+        self, X: Any, k: int = 5, epsilon: float | None = None, return_bounds: bool = False
     ) -> tuple[np.ndarray, ...]:
         """Return the k best classes of every example with their scores, best first.
 
@@ -75,12 +76,11 @@ class ExtremePredictionMixin(CommonMixin):
         X : as for :meth:`fit`
         k : int, default=5
             From 1 to the number of classes.
-        epsilon : float, default=0
-            By how much an omitted class may outscore the last returned one; a guaranteed bound that
-            lets scans end early. 0: exact.
+        epsilon : float, optional
+            Deprecated; the next minor version drops it.  Models of one-vs-some have so few weights
+            that no scan ends early.
         return_bounds : bool, default=False
-            Return for every example by how much any class may outscore the first one: at most
-            ``epsilon``.
+            Deprecated with ``epsilon``: bounds of exact scans are 0.
 
         Returns
         -------
@@ -98,7 +98,15 @@ class ExtremePredictionMixin(CommonMixin):
         """
         X = self._read(X)
         k = check_k(k, len(self.classes_))
-        numbers, scores, bounds = self._top(X, k, check_epsilon(epsilon))
+        if epsilon is not None or return_bounds:
+            warnings.warn(
+                "predict_topk: epsilon and return_bounds are deprecated and will be removed in the "
+                "next minor version; leave them out: scans are exact, and cost the same",
+                FutureWarning,
+                stacklevel=2,
+            )
+        width = 0.0 if epsilon is None else check_epsilon(epsilon)
+        numbers, scores, bounds = self._top(X, k, width)
         answer = self.classes_[numbers], scores
         return (*answer, bounds) if return_bounds else answer
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from ...extreme.base import ExtremeProblem, ExtremeResult, ExtremeSolver
@@ -26,6 +27,8 @@ from ...utils.progress import Progress, stage
 
 logger = logging.getLogger("structsolve.solvers")
 
+# Rows are far from length 1 beyond FAR or 1 / FAR; up to this share of them goes without a warning.
+FAR, MOST_FAR = 3, 0.1
 #: The built-in solvers, by name.
 SOLVERS: dict[str, type[ExtremeSolver]] = {
     made.name: made for made in (SelfChoice, OneVsSome, SampledSoftmax, ExtremeDual, Memoir)
@@ -280,6 +283,33 @@ def _check_result(solver: ExtremeSolver, problem: ExtremeProblem, result: Any) -
         raise ValueError(
             f"solver {solver.name!r} came to weights that are not finite; scale the features to "
             "values around 1, or use a larger alpha"
+        )
+
+
+def warn_lengths(solver: ExtremeSolver, X: sparse.csr_matrix) -> None:
+    """Warn if rows are too long or too short for the constants of the solver.
+
+    Parameters
+    ----------
+    solver : ExtremeSolver
+    X : csr_matrix of shape (n, n_features)
+        Rows without features do not count.
+    """
+    if not solver.unit_rows or not X.nnz:
+        return
+    starts = X.indptr[:-1][np.diff(X.indptr) > 0]
+    lengths = np.sqrt(np.add.reduceat(X.data.astype(np.float64) ** 2, starts))
+    lengths = lengths[lengths > 0]
+    far = np.abs(np.log(lengths)) > np.log(FAR)
+    if np.mean(far) > MOST_FAR:
+        low, median, high = np.quantile(lengths, [0.05, 0.5, 0.95])
+        warnings.warn(
+            f"X: {far.sum()} of {len(far)} rows are far from length 1 (median {median:.3g}, 90% "
+            f"from {low:.3g} to {high:.3g}), for which solver {solver.name!r} has its constants, so the "
+            "error may be much larger than necessary: scale rows of X in training and prediction, "
+            "with sklearn.preprocessing.Normalizer",
+            UserWarning,
+            stacklevel=4,
         )
 
 
