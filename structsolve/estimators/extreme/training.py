@@ -305,9 +305,9 @@ def warn_lengths(solver: ExtremeSolver, X: sparse.csr_matrix) -> None:
         low, median, high = np.quantile(lengths, [0.05, 0.5, 0.95])
         warnings.warn(
             f"X: {far.sum()} of {len(far)} rows are far from length 1 (median {median:.3g}, 90% "
-            f"from {low:.3g} to {high:.3g}), for which solver {solver.name!r} has its constants, so the "
-            "error may be much larger than necessary: scale rows of X in training and prediction, "
-            "with sklearn.preprocessing.Normalizer",
+            f"from {low:.3g} to {high:.3g}), but the constants of solver {solver.name!r} are for "
+            "such rows; the error may be much larger than necessary: scale the rows in training "
+            "and prediction with sklearn.preprocessing.Normalizer",
             UserWarning,
             stacklevel=4,
         )
