@@ -71,6 +71,7 @@ SCRIPTS = {
     "large_hierarchy": [],
     "latent": [],
     "extreme": [],
+    "extreme_labels": [],
     "extreme_dual": [],
     "extreme_memoir": [],
     "extreme_rivals": [],
