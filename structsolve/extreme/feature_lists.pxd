@@ -31,6 +31,7 @@ cdef class FeatureLists:
     cdef const int32_t* _order          # classes by intercept, best first; NULL: as numbered
     cdef object _order_kept
     cdef double _bias_size              # largest absolute value
+    cdef list _spaces                   # of best_class(), which no thread uses now
     # The list of a feature; the factor is not in it.
     cdef FeatureList list_of(self, Py_ssize_t f) noexcept nogil
     cdef int set_sizes(self, n_features, n_classes, intercept) except -1

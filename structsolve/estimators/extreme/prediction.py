@@ -69,8 +69,29 @@ class ExtremePredictionMixin(CommonMixin):
         """
         if self._label_form is not None:
             return self._predict_sets(self._read(X))
+        alone = self._best_of_one(X)
+        if alone >= 0:
+            return self.classes_[alone : alone + 1].copy()
         best = self._top(self._read(X), 1)[0][:, 0]
         return self.classes_[best]
+
+    def _best_of_one(self, X: Any) -> int:
+        """The best class of one plain sparse row; -1 for anything that needs to be checked."""
+        kept = self.__dict__
+        if type(X) not in (sp.csr_matrix, sp.csr_array) or "feature_names_in_" in kept:
+            return -1
+        columns, values, weights = X.indices, X.data, kept.get("_weights")
+        if (
+            weights is None
+            or X.shape != (1, weights.n_features)
+            or columns.dtype != np.int32
+            or values.dtype not in (np.float32, np.float64)
+            or not (columns.ndim == values.ndim == 1 and len(X.indptr) == 2)
+            or not (columns.flags.c_contiguous and values.flags.c_contiguous)
+            or not X.indptr[0] == 0 <= X.indptr[1] == len(values) == len(columns)
+        ):
+            return -1
+        return weights.best_class(columns, values)
 
     def _predict_sets(self, X: sp.csr_matrix) -> Any:
         """Labels of positive scores, in the form of y."""
