@@ -73,6 +73,7 @@ SCRIPTS = {
     "large_hierarchy": [],
     "latent": [],
     "extreme": [],
+    "extreme_labels": [],
     "extreme_dual": [],
     "extreme_memoir": [],
     "extreme_rivals": [],

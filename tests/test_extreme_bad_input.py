@@ -145,7 +145,7 @@ def test_rows_are_read_as_the_layer_below_takes_them():
         ([None] * 60, "Unknown label type"),
         (np.r_[np.zeros(59), np.nan], "NaN|nan"),
         (None, "requires y to be passed"),
-        (np.ones((60, 2), int), "y should be a 1d array"),
+        (np.ones((60, 2), int), "y: found rows of several labels, but solver .plain. .* one class"),
         (np.ma.masked_equal(np.arange(60), 3), "y: found a masked array with 1 masked entry"),
     ],
 )
@@ -260,7 +260,8 @@ def test_wrong_numbers_of_classes(model, data, k):
     refused(message, model.predict_topk, data[0], k)
 
 
-@pytest.mark.parametrize("epsilon", [-0.1, np.nan, np.inf, "small", None, True])
+@pytest.mark.parametrize("epsilon", [-0.1, np.nan, np.inf, "small", True])
+@pytest.mark.filterwarnings("ignore:predict_topk:FutureWarning")
 def test_wrong_widths_of_scans(model, data, epsilon):
     message = "epsilon is .*, expected a finite number >= 0"
     refused(message, model.predict_topk, data[0], 2, epsilon)

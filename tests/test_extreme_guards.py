@@ -11,6 +11,7 @@ from sklearn.utils.fixes import parse_version
 
 from structsolve.extreme._dual import DualAscent
 from structsolve.extreme._lsh import nearest
+from structsolve.extreme._one_vs_rest import RestMachines, RestSpace
 from structsolve.extreme._one_vs_some import Machines, Space, pair_lists, scatter
 from structsolve.extreme._softmax import SoftmaxWeights
 from structsolve.extreme.feature_lists import checked_rows
@@ -28,7 +29,7 @@ LATE[0] = 0
 @pytest.mark.parametrize(
     "call, place, value, message",
     [
-        (Machines, 1, np.zeros(3, np.int32), "y has 3 entries"),
+        (Machines, 1, np.zeros(3, np.uint8), "rows, own, cost, dual and offset have 12, 3"),
         (Machines, 2, np.array([0, 2**63 - 1, -5, 12]), "begin of the classes' pairs"),
         (Machines, 2, [0, 4, 8, 12], "begin: found list"),
         (Machines, 3, np.full(12, 12, np.int32), "rows: found numbers from 12"),
@@ -38,8 +39,16 @@ LATE[0] = 0
         ((Machines, "train"), 2, Space(6, 3, 12), "space: expected one for 6 features"),
         ((Machines, "train"), 2, Space.__new__(Space), "space: expected one for 6 features"),
         ((Machines, "train"), 3, 1, "room is 1"),
-        (pair_lists, 1, IDS, "rivals and wanted are of 2"),
-        (pair_lists, 2, -1, "n_classes"),
+        (pair_lists, 2, IDS, "rivals and wanted are of 2"),
+        (pair_lists, 3, -1, "n_classes"),
+        (pair_lists, 0, np.full(13, 13), "start of the examples' labels"),
+        (RestMachines, 1, np.array([0, 4, 99, 12]), "start of the labels' rows"),
+        (RestMachines, 2, np.full(12, 12, np.int32), "rows: found numbers from 12"),
+        (RestMachines, 3, np.ones(3, np.float32), "cost has 3 entries"),
+        (RestMachines, 3, np.zeros(12, np.float32), "cost: expected finite numbers above 0"),
+        ((RestMachines, "train"), 1, 4, "first is 0, last 4"),
+        ((RestMachines, "train"), 2, RestSpace(12, 5), "space: expected one for 12 rows, 6"),
+        ((RestMachines, "train"), 2, RestSpace.__new__(RestSpace), "space: expected one for 12"),
         (scatter, 0, np.full(12, 3, np.int32), "features, entry 0: found 3"),
         (scatter, 2, np.full(3, 11), "features, entry 3: found 0"),
         (scatter, 1, None, "values"),

@@ -317,7 +317,8 @@ def test_bounds_of_inexact_scans_hold(model, data):
     ranked = -np.sort(-true, axis=1)
     for epsilon in (0.0, 0.01, 0.3, 2.0):
         for k in (1, 3):
-            classes, scores, bounds = model.predict_topk(X, k, epsilon, return_bounds=True)
+            with pytest.warns(FutureWarning, match="predict_topk: epsilon and return_bounds are "):
+                classes, scores, bounds = model.predict_topk(X, k, epsilon, return_bounds=True)
             assert (bounds >= 0).all() and (bounds <= epsilon).all()
             chosen = np.take_along_axis(true, np.searchsorted(NAMES, classes), 1)
             np.testing.assert_allclose(scores, chosen, atol=1e-5)

@@ -31,13 +31,12 @@ def problem(rng, n=60, d=12, n_classes=6, **more):
     return ExtremeProblem(rows(rng, n, d), y, n_classes, **given)
 
 
-def solved(
-    X, y, begin, listed, cost, loss, bias=0.0, offset=None, dual=None, centres=None, passes=20_000
-):
+def solved(X, pairs, cost, loss, bias=0.0, offset=None, dual=None, centres=None, passes=20_000):
     """Weights (C, d), intercepts, figures and dual variables of all machines, to high accuracy."""
+    begin, listed, own = pairs
     dual = np.zeros(len(listed), np.float32) if dual is None else dual
     machines = Machines(
-        X, y, begin, listed, cost, offset, dual, centres, loss, bias, passes, 1e-9, 0
+        X, own, begin, listed, cost, offset, dual, centres, loss, bias, passes, 1e-9, 0
     )
     entries, n_classes = machines.entries(), len(begin) - 1
     space = Space(X.shape[1], int(entries.max()), int(np.diff(begin).max()))
@@ -51,7 +50,9 @@ def solved(
 
 def lists(rng, y, n_classes, k=3):
     rivals = rng.integers(-1, n_classes, (len(y), k)).astype(np.int32)
-    return rivals, *pair_lists(y, rivals, n_classes, np.ones(len(y), np.uint8))
+    return rivals, *pair_lists(
+        np.arange(len(y) + 1), y, rivals, n_classes, np.ones(len(y), np.uint8)
+    )
 
 
 def objective(X, sign, cost, offset, loss, bias, centre=0.0):
@@ -74,21 +75,26 @@ def test_lists_hold_each_pair_once_and_in_order():
     rng = np.random.default_rng(0)
     for _ in range(300):
         n, n_classes, k = rng.integers(1, 12), rng.integers(1, 6), rng.integers(0, 5)
-        y = rng.integers(0, n_classes, n).astype(np.int32)
+        start = np.concatenate([[0], np.cumsum(rng.integers(0, 3, n))])
+        labels = rng.integers(0, n_classes, start[-1]).astype(np.int32)
         rivals = rng.integers(-2, n_classes, (n, k)).astype(np.int32)
         wanted = rng.integers(0, 2, n).astype(np.uint8)
-        begin, listed = pair_lists(y, rivals, n_classes, wanted)
+        begin, listed, mine = pair_lists(start, labels, rivals, n_classes, wanted)
         for c in range(n_classes):
-            own = [i for i in range(n) if wanted[i] and (y[i] == c or c in rivals[i])]
+            of = [c in labels[start[i] : start[i + 1]] for i in range(n)]
+            own = [i for i in range(n) if wanted[i] and (of[i] or c in rivals[i])]
             assert listed[begin[c] : begin[c + 1]].tolist() == own
+            assert mine[begin[c] : begin[c + 1]].tolist() == [of[i] for i in own]
 
 
 def test_lists_refuse_classes_that_are_not_there():
-    y, wanted = np.array([0, 2], np.int32), np.ones(2, np.uint8)
-    with pytest.raises(ValueError, match="y has entries outside of 0"):
-        pair_lists(y, np.zeros((2, 1), np.int32), 2, wanted)
+    start, y, wanted = np.arange(3), np.array([0, 2], np.int32), np.ones(2, np.uint8)
+    with pytest.raises(ValueError, match="labels: found numbers from 0 to 2, expected 0 to 1"):
+        pair_lists(start, y, np.zeros((2, 1), np.int32), 2, wanted)
     with pytest.raises(ValueError, match="rivals has entries of 3 or more"):
-        pair_lists(y, np.full((2, 1), 3, np.int32), 3, wanted)
+        pair_lists(start, y, np.full((2, 1), 3, np.int32), 3, wanted)
+    with pytest.raises(ValueError, match="start of the examples' labels"):
+        pair_lists(np.array([0, 1, 3]), y, np.zeros((2, 1), np.int32), 3, wanted)
 
 
 @pytest.mark.parametrize("loss", ["squared-hinge", "logistic"])
@@ -97,7 +103,7 @@ def test_machines_reach_the_optimum_that_another_optimiser_has(loss):
     for trial in range(40):
         n, d, n_classes = int(rng.integers(2, 20)), int(rng.integers(1, 7)), 4
         X, y = rows(rng, n, d), rng.integers(0, n_classes, n).astype(np.int32)
-        _, begin, listed = lists(rng, y, n_classes)
+        _, begin, listed, mine = lists(rng, y, n_classes)
         cost = rng.choice([0.01, 1, 7, 30], len(listed)).astype(np.float32)
         bias = float(trial % 3)
         offset = rng.normal(size=len(listed)).astype(np.float32) if trial % 2 else None
@@ -107,7 +113,7 @@ def test_machines_reach_the_optimum_that_another_optimiser_has(loss):
             own = listed[begin[c] : begin[c + 1]]
             centres[c, ~np.asarray((X[own] != 0).sum(axis=0), bool).ravel()] = 0
         drawn = sparse.csr_matrix(centres) if trial % 4 > 1 else None
-        W, b, figures, _ = solved(X, y, begin, listed, cost, loss, bias, offset, None, drawn)
+        W, b, figures, _ = solved(X, (begin, listed, mine), cost, loss, bias, offset, None, drawn)
         for c in range(n_classes):
             own = slice(begin[c], begin[c + 1])
             if begin[c] == begin[c + 1]:
@@ -136,10 +142,10 @@ def test_machines_have_the_weights_of_liblinear(bias):
     rng = np.random.default_rng(2)
     for _ in range(10):
         X, y = rows(rng, 40, 8), rng.integers(0, 3, 40).astype(np.int32)
-        _, begin, listed = lists(rng, y, 3, k=2)
+        _, begin, listed, mine = lists(rng, y, 3, k=2)
         one = np.ones(len(listed), np.float32)
         for loss, C in (("squared-hinge", 1.0), ("logistic", 2.0)):
-            W, b, *_ = solved(X, y, begin, listed, one * np.float32(C), loss, bias)
+            W, b, *_ = solved(X, (begin, listed, mine), one * np.float32(C), loss, bias)
             for c in range(3):
                 own = listed[begin[c] : begin[c + 1]]
                 given = {"C": C, "tol": 1e-9, "max_iter": 100_000, "intercept_scaling": bias or 1}
@@ -156,17 +162,17 @@ def test_machines_have_the_weights_of_liblinear(bias):
 def test_the_gap_closes_and_a_start_from_the_end_is_the_end(loss):
     rng = np.random.default_rng(3)
     X, y = rows(rng, 200, 30), rng.integers(0, 5, 200).astype(np.int32)
-    _, begin, listed = lists(rng, y, 5, k=4)
+    _, begin, listed, mine = lists(rng, y, 5, k=4)
     cost = np.full(len(listed), 5, np.float32)
     gaps = []
     for passes in (1, 4, 20, 5000):
-        *_, figures, dual = solved(X, y, begin, listed, cost, loss, 1.0, passes=passes)
+        *_, figures, dual = solved(X, (begin, listed, mine), cost, loss, 1.0, passes=passes)
         gap = figures[:, 0] - figures[:, 1]
         assert (gap >= -1e-9 * figures[:, 0]).all()
         gaps.append(gap.sum())
     assert gaps == sorted(gaps, reverse=True)
     assert gaps[-1] < 1e-3 * figures[:, 0].sum() < gaps[0]
-    again = solved(X, y, begin, listed, cost, loss, 1.0, passes=1, dual=dual.copy())[2]
+    again = solved(X, (begin, listed, mine), cost, loss, 1.0, passes=1, dual=dual.copy())[2]
     np.testing.assert_allclose(again[:, :2], figures[:, :2], rtol=1e-5)
 
 
@@ -211,7 +217,7 @@ def test_weights_of_the_model_are_those_of_all_pairs_and_the_record_is_their_obj
         b = solved.weights.intercept
         total = 0.0
         # Rivals that share no feature with the example are left out.
-        centres = class_means(given.X, given.y, 6, given.shares, 0.03)
+        centres = class_means(given.X, given.own, 6, given.shares, 0.03)
         seen = (given.X @ centres.T).toarray() != 0
         for c in range(6):
             own = np.flatnonzero((given.y == c) | seen[:, c])
@@ -250,7 +256,7 @@ def test_class_means_have_length_one():
     X, y = rows(rng, 30, 8), rng.integers(0, 5, 30).astype(np.int32)
     y[y == 3] = 2
     share = rng.random(30)
-    means = class_means(X, y, 5, share, 0.0).toarray().T
+    means = class_means(X, (np.arange(len(y) + 1), y), 5, share, 0.0).toarray().T
     for c in range(5):
         total = share[y == c] @ X[y == c].toarray() if (y == c).any() else np.zeros(8)
         length = np.sqrt(total @ total)
@@ -269,7 +275,7 @@ def test_class_means_are_added_before_small_weights_are_left_out(prior, weighted
         settings = {"n_rivals": 3, "prior": prior}
         bare = OneVsSome(keep=0.0, means=0.0, **settings).fit(given)
         more = OneVsSome(keep=keep, means=1.5, **settings).fit(given)
-        means = class_means(given.X, given.y, 7, given.shares, 0.03).toarray().T
+        means = class_means(given.X, given.own, 7, given.shares, 0.03).toarray().T
         counts = np.zeros(7)
         np.add.at(counts, given.y, 60 * given.shares)
         expected = bare.weights.to_matrix().toarray() + 1.5 / np.sqrt(1 + 2 * counts) * means
@@ -284,14 +290,14 @@ def test_class_means_are_added_before_small_weights_are_left_out(prior, weighted
 def test_amounts_of_class_means_need_class_means_and_one_for_each_class():
     rng = np.random.default_rng(15)
     given = problem(rng)
-    _, begin, listed = lists(rng, given.y, 6)
+    _, begin, listed, mine = lists(rng, given.y, 6)
     one = np.ones(len(listed), np.float32)
     rest = (begin, listed, one, None, one.copy())
     end = ("squared-hinge", 0.0, 5, 0.1, 0, 1.0)
-    means = class_means(given.X, given.y, 6, given.shares, 0.0)
+    means = class_means(given.X, given.own, 6, given.shares, 0.0)
     for centres, later in ((None, np.ones(6, np.float32)), (means, np.ones(5, np.float32))):
         with pytest.raises(ValueError, match=f"later has {len(later)} entries, expected centres"):
-            Machines(given.X, given.y, *rest, centres, *end, later)
+            Machines(given.X, mine, *rest, centres, *end, later)
 
 
 def test_later_rounds_add_the_mistakes_of_the_model_and_classes_drawn_by_size():
@@ -352,7 +358,7 @@ def test_a_checkpoint_of_other_rows_is_refused(tmp_path):
 def test_an_interrupt_in_the_first_round_leaves_class_means(tmp_path):
     given = problem(np.random.default_rng(11), n=600, d=200, n_classes=60)
     cut = OneVsSome().fit(given, checkpoint=Stop(tmp_path / "run.checkpoint", 1))
-    means = class_means(given.X, given.y, 60, given.shares, 0.03)
+    means = class_means(given.X, given.own, 60, given.shares, 0.03)
     np.testing.assert_array_equal(cut.weights.to_matrix().toarray(), means.T.toarray())
 
 

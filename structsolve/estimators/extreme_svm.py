@@ -28,6 +28,7 @@ from .extreme.checks import (
     read_rows,
     refuse_unknown,
 )
+from .extreme.label_sets import form_of, read_label_sets
 from .extreme.prediction import NO_PROBABILITIES, ExtremePredictionMixin
 from .extreme.pruning import prune_to_error, prune_to_size
 from .extreme.training import (
@@ -37,7 +38,9 @@ from .extreme.training import (
     is_incremental,
     own_alpha,
     refuse_unread_rivals,
+    solver_of_label_sets,
     train,
+    warn_lengths,
     warn_unfinished,
 )
 
@@ -72,11 +75,13 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
         "graph", the name of a plugin's index, or a
         :class:`~structsolve.extreme.rivals.RivalIndex` object. "auto": the solver's preference.
     solver : str or ExtremeSolver, default="auto"
-        "choice", "one-vs-some", "softmax", "dual", "memoir" or an object with settings.
+        "choice", "one-vs-some", "one-vs-rest", "softmax", "dual", "memoir" or an object with
+        settings.
         "choice" trains with "one-vs-some" or "softmax", whichever errs less on a few held-out rows
         of the training set. "auto": "memoir" for ``penalty="l1"`` and :meth:`partial_fit`, else by
         surrogate: "choice" for "auto" ("one-vs-some" with rivals), "one-vs-some" for
         "squared-hinge" and "logistic", "softmax" for "crf", "dual" for others and for objects.
+        Rows of several labels: "one-vs-rest", beyond 2^34 non-zeros times labels "one-vs-some".
     alpha : float or "auto", default="auto"
         Regularisation constant. "auto": 1 over the number of examples (the sum of their weights),
         which is liblinear's C = 1; 0 for solver "softmax", whose few passes regularise.
@@ -132,17 +137,22 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
     =============  ========================================  ========  ===========  =======
     "choice"       "auto": that of the chosen solver         l2        no           no
     "one-vs-some"  "squared-hinge", "logistic"               l2        no           pairs
+    "one-vs-rest"  "squared-hinge"                           l2        no           yes
     "softmax"      "crf"                                     l2        no           no
     "dual"         "margin", "crf", "max-min", "sparsemap",  l2        no           yes
                    "squared-hinge"
     "memoir"       "margin"                                  l2, l1    yes          no
     =============  ========================================  ========  ===========  =======
 
-    The gap of "dual" covers all classes. The gap of "one-vs-some" covers only the pairs of rows and
-    classes that it keeps; it does not bound the gap over all pairs.
+    The gaps of "dual" and "one-vs-rest" cover all classes. The gap of "one-vs-some" covers only the
+    pairs of rows and classes that it keeps; it does not bound the gap over all pairs.
 
-    Scale rows to norms around 1, as :class:`~sklearn.preprocessing.Normalizer` does.  Rows without
-    features score the intercept.
+    "one-vs-some" and "one-vs-rest" take rows of several labels: :meth:`predict` then returns the
+    labels of positive scores in the form of y, and :meth:`score` the precision of the best label.
+
+    Scale rows to norms around 1, as :class:`~sklearn.preprocessing.Normalizer` does: all solvers
+    but "dual" have constants for such rows, and warn about others.  Rows without features score the
+    intercept.
 
     Examples
     --------
@@ -205,8 +215,11 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
         ----------
         X : array, data frame or sparse matrix of shape (n, n_features)
             Rows may be empty.
-        y : array of shape (n,)
-            Strings or integers, of at least two classes.
+        y : array of shape (n,), or labels of each row
+            Strings or integers, of at least two classes.  For several labels per row, or none:
+            indicators of shape (n, n_classes), an array or a sparse matrix, whose ``classes_`` are
+            column numbers; or a list of lists or sets of labels (lists of one length of 0 and 1
+            alone are indicators).
         sample_weight : array of shape (n,), optional
             Weight of each example in the mean.
 
@@ -222,10 +235,19 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
         """
         self._check_settings()
         rows = read_rows(X, None, self.max_memory)
-        labels = read_labels(y, rows.shape[0])
-        classes = read_classes(labels)
         weights = None if sample_weight is None else check_weights(sample_weight, rows.shape[0])
-        self._train(rows, encode(labels, classes), classes, weights)
+        form, sets = form_of(y), None
+        if form is None:
+            labels = read_labels(y, rows.shape[0])
+            classes = read_classes(labels)
+            numbers = encode(labels, classes)
+        else:
+            sets, classes = read_label_sets(y, form, rows.shape[0])
+            some = np.diff(sets.indptr) > 0
+            numbers = np.full(rows.shape[0], -1, np.int32)
+            numbers[some] = sets.indices[sets.indptr[:-1][some]]
+        self._train(rows, numbers, classes, weights, sets=sets)
+        self._label_form = form
         self._remember_names(X)
         return self
 
@@ -259,6 +281,10 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
         """
         self._check_settings()
         begun = self.__sklearn_is_fitted__()
+        if form_of(y) is not None:
+            raise ValueError(
+                "y: found rows of several labels, but partial_fit takes one class per row: use fit"
+            )
         if begun:
             self._check_names(X)
         rows = read_rows(X, self.n_features_in_ if begun else None, self.max_memory)
@@ -289,10 +315,15 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
         sample_weight: np.ndarray | None,
         incremental: bool = False,
         before: Any = None,
+        sets: sp.csr_matrix | None = None,
     ) -> None:
-        solver, surrogate = choose_solver(
-            self.solver, self.surrogate, self.penalty, incremental, not self._is_auto("rivals")
-        )
+        given, asked = (self.solver, self.surrogate, self.penalty), not self._is_auto("rivals")
+        if sets is None:
+            solver, surrogate = choose_solver(*given, incremental, asked)
+        else:
+            size = float(X.nnz) * len(classes)
+            solver, surrogate = solver_of_label_sets(*given, asked, size)
+        warn_lengths(solver, X)
         # Indexes store the weights: clone the user's index, which must not change.
         rivals = None
         if not self._is_auto("rivals"):
@@ -321,6 +352,7 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
             n_jobs=effective_jobs(self.n_jobs),
             seed=int(generator_of(self.random_state).integers(2**31)),
             start=None if before is None else before[0],
+            labels=sets,
         )
         settings = {
             "solver": [solver.name, repr(solver)],
@@ -384,6 +416,12 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        named = isinstance(self.solver, str) and self.solver in (
+            "auto",
+            "one-vs-rest",
+            "one-vs-some",
+        )
+        tags.classifier_tags.multi_label = named or bool(getattr(self.solver, "several", False))
         return tags
 
     # -- weights --------------------------------------------------------------------------------
@@ -459,11 +497,11 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
             if X is None or y is None:
                 raise ValueError("error= needs X and y, held-out examples to measure it on")
             rows = self._read(X)
-            numbers = encode(read_labels(y, rows.shape[0]), self.classes_)
             jobs = effective_jobs(self.n_jobs)
 
             def error_of(tried: Postings) -> float:
-                return float(np.mean(tried.top(rows, 1, n_jobs=jobs)[0][:, 0] != numbers))
+                best = tried.top(rows, 1, n_jobs=jobs)[0][:, 0]
+                return float(1 - np.mean(self._right(best, y)))
 
             weights = prune_to_error(files.as_type(self._weights, dtype), error_of, float(error))
         calibration = self._calibration

@@ -173,7 +173,8 @@ cdef class Machines:
     ----------
     X : csr_matrix of float32 of shape (n, n_features)
         ``indices`` int32, ``indptr`` int64.
-    y : ndarray of int32 of shape (n,)
+    own : ndarray of uint8 of shape (pairs,)
+        Whether the example of a pair is of the pair's class.
     begin : ndarray of int64 of shape (C + 1,)
         First pair of each class, and the total number of pairs.
     rows : ndarray of int32 of shape (pairs,)
@@ -208,7 +209,8 @@ cdef class Machines:
     """
 
     cdef const int64_t[::1] indptr, begin
-    cdef const int32_t[::1] indices, y, rows
+    cdef const int32_t[::1] indices, rows
+    cdef const unsigned char[::1] own
     cdef const float[::1] data, cost, offset
     cdef float[::1] dual
     cdef bint logistic, shifted, centred
@@ -221,25 +223,23 @@ cdef class Machines:
     cdef int64_t passes, n_features, n_classes
     cdef uint64_t seed
 
-    def __init__(self, X, y, begin, rows, cost, offset, dual, centres, loss, double bias, int64_t passes,
+    def __init__(self, X, own, begin, rows, cost, offset, dual, centres, loss, double bias, int64_t passes,
                  double accuracy, uint64_t seed, double prior=1.0, later=None):
         if loss not in LOSSES:
             raise ValueError(f"loss is {loss!r}, expected one of {list(LOSSES)}")
         n, d = X.shape
         arrays = checked_rows(X, d)
-        y, rows, cost = flat(y, np.int32, "y"), flat(rows, np.int32, "rows"), flat(cost, np.float32, "cost")
+        own, rows, cost = flat(own, np.uint8, "own"), flat(rows, np.int32, "rows"), flat(cost, np.float32, "cost")
         begin, dual = flat(begin, np.int64, "begin"), flat(dual, np.float32, "dual")
         shifted = offset is not None
         offset = flat(offset, np.float32, "offset") if shifted else cost
         pairs = len(rows)
-        if not len(cost) == len(dual) == len(offset) == pairs:
+        if not len(own) == len(cost) == len(dual) == len(offset) == pairs:
             raise ValueError(
-                f"rows, cost, dual and offset have {pairs}, {len(cost)}, {len(dual)} and "
-                f"{len(offset) if shifted else 'no'} entries, expected as many each"
+                f"rows, own, cost, dual and offset have {pairs}, {len(own)}, {len(cost)}, "
+                f"{len(dual)} and {len(offset) if shifted else 'no'} entries, expected as many each"
             )
         check_offsets(begin, pairs, 0, "begin of the classes' pairs")
-        if len(y) != n:
-            raise ValueError(f"y has {len(y)} entries, expected {n}, one per row of X")
         check_numbers(rows, n, "rows")
         if not (np.isfinite(cost) & (cost > 0)).all():
             raise ValueError("cost: expected finite numbers above 0")
@@ -257,7 +257,7 @@ cdef class Machines:
                 )
             self.later = later
         self.indptr, self.indices, self.data = arrays
-        self.y, self.begin, self.rows, self.cost, self.dual = y, begin, rows, cost, variables
+        self.own, self.begin, self.rows, self.cost, self.dual = own, begin, rows, cost, variables
         self.shifted, self.offset, self.centred = shifted, offset, centres is not None
         self.logistic = loss == "logistic"
         self.bias, self.accuracy, self.passes, self.seed = bias, accuracy, passes, seed
@@ -433,7 +433,7 @@ cdef class Machines:
             a[t] = self.dual[base + t]
             if a[t] > 0:
                 start = space.begin[t]
-                sign = 1 if self.y[self.rows[base + t]] == c else -1
+                sign = 1 if self.own[base + t] else -1
                 add_row(index + start, value + start, space.begin[t + 1] - start, sign * a[t], w)
                 b += sign * a[t] * self.bias
         if self.logistic:
@@ -452,7 +452,7 @@ cdef class Machines:
             cost = self.cost[base + t]
             z = product(index + start, value + start, space.begin[t + 1] - start, w)
             z += b * self.bias
-            sign = 1 if self.y[self.rows[base + t]] == c else -1
+            sign = 1 if self.own[base + t] else -1
             if self.shifted:
                 z += self.offset[base + t]
                 dual -= sign * a[t] * self.offset[base + t]
@@ -494,7 +494,7 @@ cdef class Machines:
             z += share * intercept[0]
             if self.shifted:
                 z += self.offset[base + t]
-            sign = 1 if self.y[self.rows[base + t]] == c else -1
+            sign = 1 if self.own[base + t] else -1
             if self.logistic:
                 figures[3] += cost * log_loss(sign * z)
             elif sign * z < 1:
@@ -525,7 +525,7 @@ cdef class Machines:
                 figures[2] += 1
                 start = space.begin[t]
                 size = space.begin[t + 1] - start
-                sign = 1 if self.y[self.rows[base + t]] == c else -1
+                sign = 1 if self.own[base + t] else -1
                 slack = 0.5 / self.cost[base + t]
                 gradient = product(index + start, value + start, size, w) + b * self.bias
                 if self.shifted:
@@ -578,7 +578,7 @@ cdef class Machines:
                 figures[2] += 1
                 start = space.begin[t]
                 size = space.begin[t + 1] - start
-                sign = 1 if self.y[self.rows[base + t]] == c else -1
+                sign = 1 if self.own[base + t] else -1
                 cost = self.cost[base + t]
                 margin = product(index + start, value + start, size, w) + b * self.bias
                 if self.shifted:
@@ -611,15 +611,19 @@ cdef class Machines:
         return b
 
 
-def pair_lists(const int32_t[::1] y not None, const int32_t[:, ::1] rivals not None,
-               Py_ssize_t n_classes, const unsigned char[::1] wanted not None):
+def pair_lists(const int64_t[::1] start not None, const int32_t[::1] labels not None,
+               const int32_t[:, ::1] rivals not None, Py_ssize_t n_classes,
+               const unsigned char[::1] wanted not None):
     """List for each class the examples that belong to it or have it as a rival.
 
     Parameters
     ----------
-    y : ndarray of int32 of shape (n,)
+    start : ndarray of int64 of shape (n + 1,)
+        First of the labels of each example, and the end.
+    labels : ndarray of int32
+        Classes of the examples.
     rivals : ndarray of int32 of shape (n, k)
-        Negative entries, an example's own class and duplicates are ignored.
+        Negative entries, an example's own classes and duplicates are ignored.
     n_classes : int
     wanted : ndarray of uint8 of shape (n,)
         Marks the examples to use.
@@ -629,32 +633,35 @@ def pair_lists(const int32_t[::1] y not None, const int32_t[:, ::1] rivals not N
     begin : ndarray of int64 of shape (n_classes + 1,)
     rows : ndarray of int32
         Ascending within each class.
+    own : ndarray of uint8
+        Whether the example is of the class.
 
     Raises
     ------
     ValueError
         If a class is n_classes or more, or lengths differ.
     """
-    cdef int64_t i, j, c, n = y.shape[0], k = rivals.shape[1]
+    cdef int64_t i, j, c, n = start.shape[0] - 1, k = rivals.shape[1]
     cdef bint counting
     if rivals.shape[0] != n or wanted.shape[0] != n or not 0 <= n_classes < 2**31:
         raise ValueError(
             f"rivals and wanted are of {rivals.shape[0]} and {wanted.shape[0]} examples, n_classes "
             f"is {n_classes}: expected {n} examples, and classes that 32 bits can number"
         )
+    check_offsets(np.asarray(start), labels.shape[0], 0, "start of the examples' labels")
     begin, last = np.zeros(n_classes + 1, np.int64), np.full(n_classes, -1, np.int64)
-    if n and (np.min(y) < 0 or np.max(y) >= n_classes):
-        raise ValueError(f"y has entries outside of 0 .. {n_classes - 1}")
+    check_numbers(labels, n_classes, "labels")
     if n and k and np.max(rivals) >= n_classes:
         raise ValueError(f"rivals has entries of {n_classes} or more")
     cdef int64_t[::1] begin_view = begin, last_view = last
     cdef int32_t[::1] rows_view = np.empty(0, np.int32)
+    cdef unsigned char[::1] own_view = np.empty(0, np.uint8)
     # Count first, then fill; `last` is the last example added to each class's list.
     for counting in (True, False):
         if not counting:
             np.cumsum(begin, out=begin)
-            rows = np.empty(begin[n_classes], np.int32)
-            rows_view = rows
+            rows, own = np.empty(begin[n_classes], np.int32), np.empty(begin[n_classes], np.uint8)
+            rows_view, own_view = rows, own
             last[:] = -1
             begin[1:] = begin[:n_classes]
             begin[0] = 0
@@ -662,15 +669,16 @@ def pair_lists(const int32_t[::1] y not None, const int32_t[:, ::1] rivals not N
             for i in range(n):
                 if not wanted[i]:
                     continue
-                for j in range(-1, k):
-                    c = y[i] if j < 0 else rivals[i, j]
+                for j in range(start[i] - start[i + 1], k):
+                    c = labels[start[i + 1] + j] if j < 0 else rivals[i, j]
                     if c < 0 or last_view[c] == i:
                         continue
                     last_view[c] = i
                     if not counting:
                         rows_view[begin_view[c + 1]] = <int32_t>i
+                        own_view[begin_view[c + 1]] = j < 0
                     begin_view[c + 1] += 1
-    return begin, rows
+    return begin, rows, own
 
 
 def scatter(const int32_t[::1] features not None, const int32_t[::1] values not None,

@@ -55,6 +55,8 @@ class ExtremeProblem:
         Seed of all randomness.
     start : Postings or None
         Weights to resume from, if the solver supports it (``partial_fit``).
+    labels : csr_matrix of shape (n, n_classes), optional
+        Indicators of several classes, or none, per row; ``y`` is then the first of each, or -1.
     """
 
     X: sparse.csr_matrix
@@ -71,6 +73,14 @@ class ExtremeProblem:
     n_jobs: int = 1
     seed: int = 0
     start: Postings | None = None
+    labels: sparse.csr_matrix | None = None
+
+    @property
+    def own(self) -> tuple[np.ndarray, np.ndarray]:
+        """The classes of each example: where they start (int64), and the classes (int32)."""
+        if self.labels is None:
+            return np.arange(len(self.y) + 1), self.y
+        return self.labels.indptr.astype(np.int64), self.labels.indices.astype(np.int32)
 
     @property
     def shares(self) -> np.ndarray:
@@ -104,10 +114,15 @@ class ExtremeResult:
 class ExtremeSolver(Params):
     """A solver for very many classes; subclasses have a ``name`` and :meth:`fit`.
 
+    ``unit_rows`` tells that its constants are for rows of length around 1, ``several`` that it
+    takes rows of several labels.
+
     Constructor arguments are stored unmodified and checked in :meth:`fit`.
     """
 
     name: str
+    unit_rows = False
+    several = False
 
     def fit(
         self,

@@ -50,6 +50,7 @@ class SelfChoice(ExtremeSolver):
     """
 
     name = "choice"
+    unit_rows = True
 
     def __init__(
         self,

@@ -7,14 +7,19 @@ from scipy import sparse
 
 
 def class_means(
-    X: sparse.csr_matrix, y: np.ndarray, n_classes: int, weight: np.ndarray, cut: float
+    X: sparse.csr_matrix,
+    own: tuple[np.ndarray, np.ndarray],
+    n_classes: int,
+    weight: np.ndarray,
+    cut: float,
 ) -> sparse.csr_matrix:
     """Return weighted class means of length one.
 
     Parameters
     ----------
     X : csr_matrix of shape (n, d)
-    y : ndarray of int32 of shape (n,)
+    own : ndarray of int64 of shape (n + 1,), ndarray of int32
+        Start of each row's classes, and the classes.
     n_classes : int
     weight : ndarray of shape (n,)
     cut : float
@@ -24,10 +29,9 @@ def class_means(
     -------
     csr_matrix of float32 of shape (n_classes, d)
     """
-    n = len(y)
-    members = sparse.csc_matrix(
-        (weight.astype(np.float32), y, np.arange(n + 1)), shape=(n_classes, n)
-    )
+    start, classes = own
+    shares = np.repeat(weight.astype(np.float32), np.diff(start))
+    members = sparse.csc_matrix((shares, classes, start), shape=(n_classes, len(weight)))
     means = (members.tocsr() @ X).tocsr()
     lengths = np.sqrt(np.asarray(means.multiply(means).sum(axis=1), dtype=np.float64)).ravel()
     lengths[lengths == 0] = 1

@@ -141,7 +141,7 @@ class DualRun:
     def begin(self) -> None:
         """Find the first rivals with class means as weights."""
         X, y, C = self.problem.X, self.problem.y, self.problem.n_classes
-        means = Postings.from_matrix(class_means(X, y, C, self.shares, PRUNE).T)
+        means = Postings.from_matrix(class_means(X, self.problem.own, C, self.shares, PRUNE).T)
         ids, scores, _, _ = means.top(X, self.k, exclude=y, n_jobs=self.problem.n_jobs)
         # Classes without a feature of the example are not its rivals.
         self.ascent.renew(ids, (scores != 0).astype(np.int8))

@@ -31,6 +31,7 @@ cdef class FeatureLists:
     cdef const int32_t* _order          # classes by intercept, best first; NULL: as numbered
     cdef object _order_kept
     cdef double _bias_size              # largest absolute value
+    cdef list _spaces                   # free spaces of best_class()
     # The list of a feature, not multiplied by the factor.
     cdef FeatureList list_of(self, Py_ssize_t f) noexcept nogil
     cdef int set_sizes(self, n_features, n_classes, intercept) except -1

@@ -5,6 +5,7 @@ from functools import partial
 import numpy as np
 import scipy.sparse as sp
 
+from cython cimport floating
 from libc.math cimport INFINITY, fabs, fmax, fmin
 from libc.string cimport memcpy, memset
 
@@ -21,6 +22,7 @@ cdef enum:
     SPARE = 16      # number of candidates besides the k best
     LOOK_UP = 16    # cost of looking up one weight, in weights read in sequence
     TRIES = 4       # maximum number of times that candidates are scored
+    ALONE = 1024    # maximum number of features of a row that is scored alone, in kept memory
 
 
 # Half of the distance from 1 to the next float32.
@@ -95,6 +97,7 @@ cdef class FeatureLists:
                 raise ValueError(f"{name} is {size!r}, expected an integer from 1 to 2**31 - 2")
         self.n_features, self.n_classes, self.factor = n_features, n_classes, 1
         self._bias, self._order, self.intercept, self._bias_size = NULL, NULL, None, 0
+        self._spaces = []
         if intercept is None:
             return 0
         intercept = flat(intercept, np.float32, "intercept")
@@ -353,6 +356,48 @@ cdef class FeatureLists:
             make = partial(Space, self, k, int(np.diff(rows[0]).max()), n)
             entries = sum(over_examples(work, rows[0] + np.arange(n + 1), n_jobs, make))
         return ids, scores, bounds, entries
+
+    def best_class(self, const int32_t[::1] columns not None, const floating[::1] values not None):
+        """Return the best class of one row, in memory kept for the next call.
+
+        Parameters
+        ----------
+        columns : ndarray of int32 of shape (m,)
+        values : ndarray of float32 or float64 of shape (m,)
+
+        Returns
+        -------
+        int
+            The class that :meth:`top` returns; -1 for what this method does not take: rows of no
+            features or more than 1024, columns that do not rise or do not exist, values that are
+            not finite as float32.
+        """
+        cdef float[ALONE] kept
+        cdef Py_ssize_t j, nnz = columns.shape[0]
+        cdef int64_t before = -1
+        cdef int32_t best = -1
+        cdef float score = 0
+        cdef double bound = 0
+        cdef Space space
+        if self._spaces is None or not 0 < nnz <= ALONE or values.shape[0] != nnz:
+            return -1
+        for j in range(nnz):
+            kept[j] = <float>values[j]
+            if columns[j] <= before or kept[j] - kept[j] != 0:
+                return -1
+            before = columns[j]
+        if before >= self.n_features:
+            return -1
+        try:
+            space = self._spaces.pop()      # another thread has another one
+        except IndexError:
+            space = Space(self, 1, ALONE, 1)
+        self.best_of(nnz, &columns[0], &kept[0], 1, -1, 0, space, space.strips, 0, &best, &score,
+                     &bound)
+        space.strips.run(self.n_classes, self._bias, space.score)
+        space.strips.give(1, &best, &score)
+        self._spaces.append(space)
+        return best
 
     def scores(self, X, classes):
         """Return the scores of chosen classes.

@@ -80,6 +80,7 @@ class Memoir(ExtremeSolver):
     """
 
     name = "memoir"
+    unit_rows = True
 
     def __init__(
         self,

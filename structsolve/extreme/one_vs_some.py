@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..solvers.checkpoint import check_state
 from ..utils.memory import refuse_too_large
 from ..utils.parallel import effective_jobs
 from ..utils.params import check_types
 from ._one_vs_some import LOSSES, Space
 from .base import ExtremeProblem, ExtremeResult, ExtremeSolver
-from .one_vs_some_run import TINY, Run
+from .one_vs_some_run import TINY, Run, run_rounds
 
 if TYPE_CHECKING:
     from ..solvers.checkpoint import Checkpoint
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 # Settings that may be 0.
 FREE = ("prior", "bias", "intercept", "keep", "means")
 # Bytes per pair, per rival of an example (number and score), and per kept weight.
-PAIR_BYTES, RIVAL_BYTES, WEIGHT_BYTES = 24, 8, 12
+PAIR_BYTES, RIVAL_BYTES, WEIGHT_BYTES = 25, 8, 12
 # Range of costs in float32: TINY to HUGE.
 HUGE = 1e38
 
@@ -91,6 +90,8 @@ class OneVsSome(ExtremeSolver):
     """
 
     name = "one-vs-some"
+    unit_rows = True
+    several = True
 
     def __init__(
         self,
@@ -135,35 +136,7 @@ class OneVsSome(ExtremeSolver):
         """
         self._check(problem)
         self.refuse_large(problem)
-        run = Run(self, problem)
-        held = None if checkpoint is None else checkpoint.read()
-        if checkpoint is not None and held is not None:
-            with checkpoint.blame():
-                check_state(held, run.state())
-                run.resume(*held)
-        reason = "max_iter"
-        try:
-            while len(run.history) < self.rounds:
-                run.find()
-                while run.more():
-                    run.block()
-                    if checkpoint is not None and run.more() and checkpoint.due():
-                        checkpoint.write(run.state)
-                record = run.close()
-                if checkpoint is not None:
-                    checkpoint.write(run.state)
-                if after is not None and after(record):
-                    reason = "callback"
-                    break
-        except KeyboardInterrupt:
-            reason = "interrupted"
-        if checkpoint is not None:
-            checkpoint.close()
-        last = run.history[-1] if run.history else None
-        if reason == "max_iter" and last:
-            solved = last["machines_gap"]
-            reason = "tol" if solved <= problem.tol * (last["dual"] + solved) else reason
-        return ExtremeResult(run.weights, run.history, reason, run.settings)
+        return run_rounds(Run(self, problem), self.rounds, after, checkpoint)
 
     def _check(self, problem: ExtremeProblem) -> None:
         """Raise ValueError if an argument is invalid or the problem is not supported."""
@@ -231,6 +204,6 @@ class OneVsSome(ExtremeSolver):
         examples, the mean over classes, but at most n rows in total.
         """
         n, d = problem.X.shape
-        pairs = int(min(n, (k + 1) * np.bincount(problem.y).max()))
+        pairs = int(min(n, (k + 1) * max(1, np.bincount(problem.own[1], minlength=1).max())))
         entries = int(np.sort(np.diff(problem.X.indptr))[n - pairs :].sum())
         return float(Space.size(d, entries, pairs))

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..solvers.checkpoint import check_state
 from ..utils.parallel import over_examples, ranges
 from ._one_vs_some import Machines, Space, pair_lists, scatter
-from .base import ExtremeProblem
+from .base import ExtremeProblem, ExtremeResult
 from .class_means import class_means
 from .postings import Postings
 from .rival_checks import ask_rivals, check_rivals
 from .rivals import RivalIndex
 
 if TYPE_CHECKING:
+    from ..solvers.checkpoint import Checkpoint
     from .one_vs_some import OneVsSome
 
 # Non-zeros of rows per unit of work: over_examples hands out 20,000 units at a time.
@@ -43,7 +46,9 @@ class Run:
     problem : ExtremeProblem
     """
 
-    def __init__(self, solver: OneVsSome, problem: ExtremeProblem):
+    solver: OneVsSome
+
+    def __init__(self, solver: Any, problem: ExtremeProblem):
         self.solver, self.problem = solver, problem
         self.begun, self.spent = time.perf_counter(), 0.0
         self.history: list[dict[str, Any]] = []
@@ -52,11 +57,17 @@ class Run:
         self.mean_epsilon: float | None = 0.0
         self.pieces: list[Any] = []
         self.trained = 0
-        self.machines: Machines | None = None
+        self.machines: Any = None
+        self.settings: dict[str, Any] = {}
+        self.weights = self._first()
+
+    def _first(self) -> Postings:
+        """Weights before the first round: class means."""
+        problem, solver = self.problem, self.solver
         loss = solver.loss if problem.surrogate == "auto" else problem.surrogate
-        self.settings: dict[str, Any] = {"surrogate": loss, "n_rivals": solver.n_rivals}
-        self.means = class_means(problem.X, problem.y, problem.n_classes, problem.shares, PRUNE)
-        self.weights = Postings.from_matrix(self.means.T.tocsr())
+        self.settings = {"surrogate": loss, "n_rivals": solver.n_rivals}
+        self.means = class_means(problem.X, problem.own, problem.n_classes, problem.shares, PRUNE)
+        return Postings.from_matrix(self.means.T.tocsr())
 
     def find(self) -> None:
         """Find the rivals of a round: with class means in the first, then with the model."""
@@ -110,15 +121,15 @@ class Run:
         shares, C = problem.shares, problem.n_classes
         # Skip examples whose cost underflows float32.
         part = shares / problem.alpha * min(solver.positive, solver.negative) >= TINY
-        begin, rows = pair_lists(problem.y, self.rivals, C, part.view(np.uint8))
+        start, classes = problem.own
+        begin, rows, own = pair_lists(start, classes, self.rivals, C, part.view(np.uint8))
         cost = (shares / problem.alpha).astype(np.float32)[rows]
-        own = problem.y[rows] == np.repeat(np.arange(C, dtype=np.int32), np.diff(begin))
         cost *= np.where(own, np.float32(solver.positive), np.float32(solver.negative))
-        counts = np.bincount(problem.y, shares, minlength=C) * len(problem.y)
+        counts = np.bincount(classes, np.repeat(shares, np.diff(start)), C) * len(problem.y)
         later = (solver.means / np.sqrt(1 + 2 * counts)).astype(np.float32)
         self.machines = Machines(
             problem.X,
-            problem.y,
+            own,
             begin,
             rows,
             cost,
@@ -175,13 +186,10 @@ class Run:
         dict
             The record of the round.
         """
-        problem, solver = self.problem, self.solver
+        problem = self.problem
         figures = np.vstack([piece[4] for piece in self.pieces]).sum(axis=0)
         solved, dual, visits, primal = figures.tolist()
-        intercept = None
-        if solver.intercept > 0 and solver.bias > 0:
-            intercept = np.concatenate([piece[3] for piece in self.pieces])
-            intercept *= np.float32(solver.intercept)
+        intercept = self._intercept()
         self.weights = assembled(self.pieces, problem.X.shape[1], intercept)
         record = {
             "pass": len(self.history) + 1,
@@ -198,6 +206,24 @@ class Run:
         self.history.append(record)
         self.trained, self.machines = 0, None
         return record
+
+    def _intercept(self) -> np.ndarray | None:
+        """Intercepts of the trained classes, if the model has any."""
+        if not (self.solver.intercept > 0 and self.solver.bias > 0):
+            return None
+        trained = np.concatenate([piece[3] for piece in self.pieces])
+        return trained * np.float32(self.solver.intercept)
+
+    def partial(self) -> Postings:
+        """Return the weights of a model that is interrupted now.
+
+        Returns
+        -------
+        Postings
+            Of the last round; class means in the first, whose scores are not comparable with those
+            of trained machines.
+        """
+        return self.weights
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return the content of a checkpoint.
@@ -244,6 +270,56 @@ class Run:
         self.weights = Postings(
             arrays["indptr"], arrays["classes"], arrays["values"], C, bias if len(bias) else None
         )
+
+
+def run_rounds(
+    run: Run,
+    rounds: int,
+    after: Callable[[dict[str, Any]], bool] | None,
+    checkpoint: Checkpoint | None,
+) -> ExtremeResult:
+    """Train rounds of machines, from a checkpoint if there is one.
+
+    Parameters
+    ----------
+    run : Run
+    rounds : int
+    after : callable, optional
+    checkpoint : Checkpoint, optional
+        As for :meth:`ExtremeSolver.fit`.
+
+    Returns
+    -------
+    ExtremeResult
+    """
+    held = None if checkpoint is None else checkpoint.read()
+    if checkpoint is not None and held is not None:
+        with checkpoint.blame():
+            check_state(held, run.state())
+            run.resume(*held)
+    reason, weights = "max_iter", None
+    try:
+        while len(run.history) < rounds:
+            run.find()
+            while run.more():
+                run.block()
+                if checkpoint is not None and run.more() and checkpoint.due():
+                    checkpoint.write(run.state)
+            record = run.close()
+            if checkpoint is not None:
+                checkpoint.write(run.state)
+            if after is not None and after(record):
+                reason = "callback"
+                break
+    except KeyboardInterrupt:
+        reason, weights = "interrupted", run.partial()
+    if checkpoint is not None:
+        checkpoint.close()
+    last = run.history[-1] if run.history else None
+    if reason == "max_iter" and last:
+        solved = last["machines_gap"]
+        reason = "tol" if solved <= run.problem.tol * (last["dual"] + solved) else reason
+    return ExtremeResult(weights or run.weights, run.history, reason, run.settings)
 
 
 def assembled(pieces: list[Any], n_features: int, intercept: np.ndarray | None) -> Postings:

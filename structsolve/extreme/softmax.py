@@ -79,6 +79,7 @@ class SampledSoftmax(ExtremeSolver):
     """
 
     name = "softmax"
+    unit_rows = True
 
     def __init__(
         self,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from structsolve.extreme import _dual, _lsh, _one_vs_some, _softmax
+from structsolve.extreme import _dual, _lsh, _one_vs_rest, _one_vs_some, _softmax
 from structsolve.extreme.feature_lists import Space as ScanSpace
 from structsolve.extreme.feature_rows import FeatureRows
 from structsolve.extreme.postings import Postings
@@ -38,13 +38,30 @@ def sound() -> dict[Any, list[Any]]:
     order, zeros, table = np.arange(N), np.zeros(N), WeightTable(D, C)
     codes = rng.integers(0, 2**60, (C, 2)).astype(np.uint64)
     softmax = [arrays, y, ones, np.zeros(C, np.float32), 1, 2, np.arange(D) < 2, 2, 0.2, 0]
-    machines = [X, y, begin, examples, ones, ones, 0 * ones, None, "logistic", 1.0, 5, 0.1, 0]
+    machines = [
+        X,
+        ones.astype(np.uint8),
+        begin,
+        examples,
+        ones,
+        ones,
+        0 * ones,
+        None,
+        "logistic",
+        1.0,
+        5,
+        0.1,
+        0,
+    ]
     dual, line = [table, *arrays, y, np.ones(N), "margin", 2], b"1,2 0:1 3:.25e1\n# no\n2 4:1\n"
     return {
+        _one_vs_rest.RestMachines: [X, begin, examples, ones, 0.5, 5, 0.1, 0],
+        (_one_vs_rest.RestMachines, "train"): [0, C, _one_vs_rest.RestSpace(N, D), 0.1],
+        _one_vs_rest.RestSpace: [N, D],
         _one_vs_some.Machines: machines,
         (_one_vs_some.Machines, "train"): [0, C, _one_vs_some.Space(D, 72, N), 72, 0.1],
         _one_vs_some.Space: [D, 72, N],
-        _one_vs_some.pair_lists: [y, ids, C, np.ones(N, np.uint8)],
+        _one_vs_some.pair_lists: [np.arange(N + 1), y, ids, C, np.ones(N, np.uint8)],
         _one_vs_some.scatter: [y, examples, np.arange(0, 12, 4), np.zeros(N, np.int32)],
         _softmax.SoftmaxWeights: softmax,
         (_softmax.SoftmaxWeights, "steps"): [order, 0, N, 1, (1.0, 0.5), 0.1, zeros, 0, 1],
@@ -64,9 +81,11 @@ def sound() -> dict[Any, list[Any]]:
         Postings: [*lists, C, np.zeros(C, np.float32)],
         (Postings, "top"): [X, 2, 0.1, y, 1],
         (Postings, "scores"): [X, ids],
+        (Postings, "best_class"): [X[0].indices, X[0].data],
         FeatureRows: [D, C, np.zeros(C, np.float32)],
         (FeatureRows, "top"): [X, 2, 0.1, y, 1],
         (FeatureRows, "scores"): [X, ids],
+        (FeatureRows, "best_class"): [X[0].indices, X[0].data],
         (FeatureRows, "add_rows"): [X, order, y, np.ones(N)],
         (FeatureRows, "soft_threshold"): [y, 0.1],
         _pairs.parse: [line, 0, D, C, False],
@@ -85,6 +104,8 @@ def objects() -> list[Any]:
         FeatureRows.from_postings(postings),
         table,
         dual,
+        _one_vs_rest.RestMachines(*given[_one_vs_rest.RestMachines]),
+        given[_one_vs_rest.RestMachines, "train"][2],
         _one_vs_some.Machines(*given[_one_vs_some.Machines]),
         given[_one_vs_some.Machines, "train"][2],
         _softmax.SoftmaxWeights(*given[_softmax.SoftmaxWeights]),

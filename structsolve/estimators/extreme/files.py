@@ -16,6 +16,7 @@ from ...utils import container
 from ...utils.params import check_types
 from ..codec import TRANSIENT, check_history, check_metadata, plain, revive
 from .calibration import Calibration
+from .label_sets import FORMS
 from .training import SOLVERS
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ def save(model: ExtremeSVM, path: str | os.PathLike[str], dtype: Any) -> None:
         "metadata": model.metadata_,
         "calibration": None,
         "uncalibrated": model._uncalibrated,
+        "label_form": model._label_form,
     }
     own = model._calibration
     if own is not None:
@@ -193,6 +195,9 @@ def load(estimator: type[ExtremeSVM], meta: dict[str, Any], arrays: dict[str, np
     model.settings_ = dict(meta["settings"])
     model._calibration = _calibration(meta["calibration"], len(classes))
     model._uncalibrated = str(meta["uncalibrated"])
+    model._label_form = meta.get("label_form")  # files of earlier versions have none
+    if model._label_form not in (None, *FORMS):
+        raise ValueError(f"its labels have the form {model._label_form!r}, expected {FORMS}")
     if "feature_names_in" in arrays:
         model.feature_names_in_ = arrays["feature_names_in"].astype(object)
         if model.feature_names_in_.shape != (model.n_features_in_,):

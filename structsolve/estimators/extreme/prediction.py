@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
@@ -23,6 +24,7 @@ from .checks import (
     refuse_unknown,
     some_rows,
 )
+from .label_sets import as_form, form_of, read_label_sets
 
 # Scores of all classes are computed for this many bytes of class numbers at a time.
 _BLOCK = 2**26
@@ -48,10 +50,11 @@ class ExtremePredictionMixin(CommonMixin):
     _weights: Postings
     _calibration: Calibration | None
     _uncalibrated: str
+    _label_form: str | None = None
 
     # -- prediction -----------------------------------------------------------------------------
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any) -> Any:
         """Return the best class of every example; of equal ones, the first in ``classes_``.
 
         Parameters
@@ -61,12 +64,51 @@ class ExtremePredictionMixin(CommonMixin):
         Returns
         -------
         ndarray of shape (n,)
+            For models of several labels per row: the labels of positive scores, in the form of
+            ``y`` in training.
         """
+        if self._label_form is not None:
+            return self._predict_sets(self._read(X))
+        alone = self._best_of_one(X)
+        if alone >= 0:
+            return self.classes_[alone : alone + 1].copy()
         best = self._top(self._read(X), 1)[0][:, 0]
         return self.classes_[best]
 
+    def _best_of_one(self, X: Any) -> int:
+        """The best class of one plain sparse row; -1 for anything that needs to be checked."""
+        kept = self.__dict__
+        if type(X) not in (sp.csr_matrix, sp.csr_array) or "feature_names_in_" in kept:
+            return -1
+        columns, values, weights = X.indices, X.data, kept.get("_weights")
+        if (
+            weights is None
+            or X.shape != (1, weights.n_features)
+            or columns.dtype != np.int32
+            or values.dtype not in (np.float32, np.float64)
+            or not (columns.ndim == values.ndim == 1 and len(X.indptr) == 2)
+            or not (columns.flags.c_contiguous and values.flags.c_contiguous)
+            or not X.indptr[0] == 0 <= X.indptr[1] == len(values) == len(columns)
+        ):
+            return -1
+        return weights.best_class(columns, values)
+
+    def _predict_sets(self, X: sp.csr_matrix) -> Any:
+        """Labels of positive scores, in the form of y."""
+        form, size, parts = self._label_form, len(self.classes_), []
+        assert form is not None
+        for first, last in self._blocks(X.shape[0], 8 * size):
+            numbers, scores, _ = self._top(some_rows(X, first, last), size)
+            row, place = np.nonzero(scores > 0)
+            ones = np.ones(len(row), np.float32)
+            shape = last - first, size
+            parts.append(sp.csr_matrix((ones, (row, numbers[row, place])), shape=shape))
+        labels = sp.vstack(parts, format="csr") if parts else sp.csr_matrix((0, size))
+        labels.sort_indices()
+        return as_form(labels, form, self.classes_)
+
     def predict_topk(
-        self, X: Any, k: int = 5, epsilon: float = 0.0, return_bounds: bool = False
+        self, X: Any, k: int = 5, epsilon: float | None = None, return_bounds: bool = False
     ) -> tuple[np.ndarray, ...]:
         """Return the k best classes of every example with their scores, best first.
 
@@ -75,12 +117,11 @@ class ExtremePredictionMixin(CommonMixin):
         X : as for :meth:`fit`
         k : int, default=5
             From 1 to the number of classes.
-        epsilon : float, default=0
-            By how much an omitted class may outscore the last returned one; a guaranteed bound that
-            lets scans end early. 0: exact.
+        epsilon : float, optional
+            Deprecated; the next minor version drops it.  Models of one-vs-some have so few weights
+            that no scan ends early.
         return_bounds : bool, default=False
-            Return for every example by how much any class may outscore the first one: at most
-            ``epsilon``.
+            Deprecated with ``epsilon``: bounds of exact scans are 0.
 
         Returns
         -------
@@ -98,7 +139,15 @@ class ExtremePredictionMixin(CommonMixin):
         """
         X = self._read(X)
         k = check_k(k, len(self.classes_))
-        numbers, scores, bounds = self._top(X, k, check_epsilon(epsilon))
+        if epsilon is not None or return_bounds:
+            warnings.warn(
+                "predict_topk: epsilon and return_bounds are deprecated and will be removed in the "
+                "next minor version; leave them out: scans are exact, and cost the same",
+                FutureWarning,
+                stacklevel=2,
+            )
+        width = 0.0 if epsilon is None else check_epsilon(epsilon)
+        numbers, scores, bounds = self._top(X, k, width)
         answer = self.classes_[numbers], scores
         return (*answer, bounds) if return_bounds else answer
 
@@ -114,8 +163,8 @@ class ExtremePredictionMixin(CommonMixin):
         Returns
         -------
         ndarray of float32 of shape (n, n_classes), or (n, m)
-            Of shape (n,) for a model of two classes if ``classes`` is None: the difference of their
-            scores.
+            Of shape (n,) for a model of two classes, one per row, if ``classes`` is None: the
+            difference of their scores.
 
         Raises
         ------
@@ -147,12 +196,15 @@ class ExtremePredictionMixin(CommonMixin):
             every = np.empty(sorted_scores.shape, np.float32)
             np.put_along_axis(every, numbers.astype(np.int64), sorted_scores, axis=1)
             own[:] = every if classes is None else every[:, chosen]
-        if classes is None and len(chosen) == 2:
+        if classes is None and len(chosen) == 2 and self._label_form is None:
             return scores[:, 1] - scores[:, 0]
         return scores
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy; classes unseen in training count as errors.
+
+        For models of several labels per row: the precision of the best label, the share of rows
+        that have it (:func:`~structsolve.evaluation.ranked_labels.precision_at_k` with k = 1).
 
         Parameters
         ----------
@@ -163,9 +215,22 @@ class ExtremePredictionMixin(CommonMixin):
         float
         """
         X = self._read(X)
-        numbers = encode(read_labels(y, X.shape[0]), self.classes_)
+        right = self._right(self._top(X, 1)[0][:, 0], y)
         weights = check_weights(sample_weight, X.shape[0])
-        return float(np.average(self._top(X, 1)[0][:, 0] == numbers, weights=weights))
+        return float(np.average(right, weights=weights))
+
+    def _right(self, best: np.ndarray, y: Any) -> np.ndarray:
+        """Whether a class of each row, by number, is among its classes."""
+        form = form_of(y)
+        if self._label_form is None:
+            return best == encode(read_labels(y, len(best)), self.classes_)
+        if form is None:
+            raise ValueError(
+                "y: found one class per row, but the model was trained on rows of several labels: "
+                "give indicators or lists of labels"
+            )
+        labels, _ = read_label_sets(y, form, len(best), self.classes_)
+        return np.asarray(labels[np.arange(len(best)), best]).ravel() > 0
 
     def _read(self, X: Any) -> sp.csr_matrix:
         self._require_fitted()
@@ -204,6 +269,11 @@ class ExtremePredictionMixin(CommonMixin):
             Itself.
         """
         X = self._read(X)
+        if self._label_form is not None:
+            raise ValueError(
+                "calibrate: the model was trained on rows of several labels, whose probabilities "
+                "do not sum to one; use decision_function(X)"
+            )
         if isinstance(kept, (int, np.integer)):
             kept = min(kept, len(self.classes_))
         kept = check_k(kept, len(self.classes_), "kept")

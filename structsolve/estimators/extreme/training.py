@@ -10,12 +10,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from ...extreme.base import ExtremeProblem, ExtremeResult, ExtremeSolver
 from ...extreme.choice import SelfChoice
 from ...extreme.dual import ExtremeDual
 from ...extreme.memoir import Memoir
+from ...extreme.one_vs_rest import OneVsRest
 from ...extreme.one_vs_some import OneVsSome
 from ...extreme.postings import Postings
 from ...extreme.softmax import SampledSoftmax
@@ -26,12 +28,20 @@ from ...utils.progress import Progress, stage
 
 logger = logging.getLogger("structsolve.solvers")
 
+# Rows are far from length 1 beyond FAR or 1 / FAR; up to this share of them goes without a warning.
+FAR, MOST_FAR = 3, 0.1
 #: The built-in solvers, by name.
 SOLVERS: dict[str, type[ExtremeSolver]] = {
-    made.name: made for made in (SelfChoice, OneVsSome, SampledSoftmax, ExtremeDual, Memoir)
+    made.name: made
+    for made in (SelfChoice, OneVsSome, OneVsRest, SampledSoftmax, ExtremeDual, Memoir)
 }
 # The surrogate that "auto" means, by solver; "margin" for others.
-_OWN_SURROGATE = {"choice": "auto", "one-vs-some": "squared-hinge", "softmax": "crf"}
+_OWN_SURROGATE = {
+    "choice": "auto",
+    "one-vs-some": "squared-hinge",
+    "one-vs-rest": "squared-hinge",
+    "softmax": "crf",
+}
 # The solver that "auto" means, by surrogate; "dual" for others.
 _OWN_SOLVER = {
     "auto": "choice",
@@ -39,6 +49,8 @@ _OWN_SOLVER = {
     "logistic": "one-vs-some",
     "crf": "softmax",
 }
+# Non-zeros times labels up to which "auto" trains rows of several labels with one-vs-rest.
+_ALL_ROWS = 2**34
 
 
 def choose_solver(
@@ -106,6 +118,45 @@ def choose_solver(
     if name == "auto":
         surrogate = getattr(made, "loss", None) or _OWN_SURROGATE.get(made.name, "margin")
     return made, surrogate
+
+
+def solver_of_label_sets(
+    solver: Any, surrogate: Any, penalty: str, rivals: bool, size: float
+) -> tuple[ExtremeSolver, Any]:
+    """Return the solver that runs on rows of several labels, and its surrogate.
+
+    Parameters
+    ----------
+    solver, surrogate, penalty, rivals : as for :func:`choose_solver`
+    size : float
+        Non-zeros of X times the number of labels.
+
+    Returns
+    -------
+    solver : ExtremeSolver
+    surrogate : str or object
+
+    Raises
+    ------
+    ValueError
+        For a solver that takes one class per row.
+
+    Examples
+    --------
+    >>> solver_of_label_sets("auto", "auto", "l2", False, 1e6)[0].name
+    'one-vs-rest'
+    """
+    plain = isinstance(surrogate, str) and surrogate in ("auto", "squared-hinge")
+    if isinstance(solver, str) and solver == "auto" and plain and penalty == "l2":
+        solver = "one-vs-some" if rivals or size > _ALL_ROWS else "one-vs-rest"
+    made, chosen = choose_solver(solver, surrogate, penalty, False, rivals)
+    if not made.several:
+        raise ValueError(
+            f"y: found rows of several labels, but solver {made.name!r} (solver={solver!r}, "
+            f"surrogate={surrogate!r}, penalty={penalty!r}) takes one class per row: use solver "
+            "'one-vs-rest' or 'one-vs-some'"
+        )
+    return made, chosen
 
 
 def own_alpha(solver: ExtremeSolver, total: float) -> float:
@@ -182,6 +233,11 @@ def refuse_unread_rivals(solver: ExtremeSolver, rivals: Any) -> None:
             f"rivals is {rivals!r}, which solver {solver.name!r} does not take: one of those it "
             "chooses from asks none; leave rivals at 'auto', or use solver 'one-vs-some'"
         )
+    if isinstance(solver, OneVsRest):
+        raise ValueError(
+            f"rivals is {rivals!r}, which solver {solver.name!r} does not take: it trains on all "
+            "rows; leave rivals at 'auto', or use solver 'one-vs-some'"
+        )
     if isinstance(solver, SampledSoftmax):
         raise ValueError(
             f"rivals is {rivals!r}, which solver {solver.name!r} does not take: it draws classes "
@@ -203,8 +259,8 @@ def fingerprint_of(problem: ExtremeProblem, settings: dict[str, Any]) -> str:
     str
     """
     digest = hashlib.sha256()
-    X = problem.X
-    for array in (X.data, X.indices, X.indptr, problem.y, problem.shares):
+    X, own = problem.X, () if problem.labels is None else problem.own
+    for array in (X.data, X.indices, X.indptr, problem.y, problem.shares, *own):
         digest.update(np.ascontiguousarray(array).data)
     sizes = {"classes": problem.n_classes, "features": X.shape[1], "alpha": problem.alpha}
     digest.update(json.dumps({**sizes, **settings}, sort_keys=True).encode())
@@ -280,6 +336,33 @@ def _check_result(solver: ExtremeSolver, problem: ExtremeProblem, result: Any) -
         raise ValueError(
             f"solver {solver.name!r} came to weights that are not finite; scale the features to "
             "values around 1, or use a larger alpha"
+        )
+
+
+def warn_lengths(solver: ExtremeSolver, X: sparse.csr_matrix) -> None:
+    """Warn if rows are too long or too short for the constants of the solver.
+
+    Parameters
+    ----------
+    solver : ExtremeSolver
+    X : csr_matrix of shape (n, n_features)
+        Rows without features do not count.
+    """
+    if not solver.unit_rows or not X.nnz:
+        return
+    starts = X.indptr[:-1][np.diff(X.indptr) > 0]
+    lengths = np.sqrt(np.add.reduceat(X.data.astype(np.float64) ** 2, starts))
+    lengths = lengths[lengths > 0]
+    far = np.abs(np.log(lengths)) > np.log(FAR)
+    if np.mean(far) > MOST_FAR:
+        low, median, high = np.quantile(lengths, [0.05, 0.5, 0.95])
+        warnings.warn(
+            f"X: {far.sum()} of {len(far)} rows are far from length 1 (median {median:.3g}, 90% "
+            f"from {low:.3g} to {high:.3g}), but the constants of solver {solver.name!r} are for "
+            "such rows; the error may be much larger than necessary: scale the rows in training "
+            "and prediction with sklearn.preprocessing.Normalizer",
+            UserWarning,
+            stacklevel=4,
         )
 
 

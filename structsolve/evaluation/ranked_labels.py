@@ -1,0 +1,127 @@
+"""Precision of the k best labels of each row, plain and weighted by propensity."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+__all__ = ["precision_at_k", "propensity_precision_at_k"]
+
+
+def precision_at_k(y_true: Any, ranked: Any, k: int = 5) -> float:
+    """Return the share of the k best labels that are true, the mean over rows.
+
+    Parameters
+    ----------
+    y_true : array or sparse matrix of shape (n, n_labels), or list of lists or sets
+        Indicators of the labels that are column numbers in ``ranked``, or the labels of each row.
+    ranked : array of shape (n, m)
+        Labels, best first, such as those of :meth:`ExtremeSVM.predict_topk`; m is at least k.
+    k : int, default=5
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        When there are other numbers of rows, or fewer than k ranked labels.
+
+    Examples
+    --------
+    >>> from structsolve.evaluation.ranked_labels import precision_at_k
+    >>> precision_at_k([{"a", "b"}, ["c"]], [["a", "c"], ["a", "c"]], k=2)
+    0.5
+    """
+    truth, ranked = _checked(y_true, ranked, k)
+    hits = [sum(label in own for label in best) for own, best in zip(truth, ranked, strict=True)]
+    return float(np.mean(hits)) / k
+
+
+def propensity_precision_at_k(
+    y_true: Any, ranked: Any, k: int = 5, *, y_train: Any, a: float = 0.55, b: float = 1.5
+) -> float:
+    """Return the precision at k with labels weighted by their inverse propensity.
+
+    Rare labels are often missing from the truth.  Jain, Prabhu and Varma (KDD 2016) weight label l
+    of ``N_l`` among N training rows by ``1 + (log N - 1) (b + 1)^a (N_l + b)^-a``.  As customary,
+    the result is divided by that of the best ranking.
+
+    Parameters
+    ----------
+    y_true, ranked, k : as for :func:`precision_at_k`
+    y_train : as ``y_true``, of the training rows
+    a, b : float, default=0.55, 1.5
+        Constants of the data set.
+
+    Returns
+    -------
+    float
+        From 0 to 1; 0 if no row has a label.
+
+    Raises
+    ------
+    ValueError
+        As for :func:`precision_at_k`; also when there are fewer than three training rows.
+
+    Examples
+    --------
+    >>> from structsolve.evaluation.ranked_labels import propensity_precision_at_k
+    >>> train = [["a"], ["a"], ["a"], ["a", "b"]]
+    >>> truth = [{"a", "b"}, {"a"}]
+    >>> first = propensity_precision_at_k(truth, [["a"], ["a"]], k=1, y_train=train)
+    >>> first < propensity_precision_at_k(truth, [["b"], ["a"]], k=1, y_train=train)
+    True
+    """
+    truth, ranked = _checked(y_true, ranked, k)
+    train = _label_sets(y_train)
+    if len(train) < 3:
+        raise ValueError(f"y_train: found {len(train)} rows, expected at least 3")
+    count: dict[Any, int] = {}
+    for own in train:
+        for label in own:
+            count[label] = count.get(label, 0) + 1
+    factor = (np.log(len(train)) - 1) * (b + 1) ** a
+
+    def weight(label: Any) -> float:
+        return 1 + factor * (count.get(label, 0) + b) ** -a
+
+    reached = most = 0.0
+    for own, best in zip(truth, ranked, strict=True):
+        reached += sum(weight(label) for label in best if label in own)
+        most += sum(sorted(map(weight, own), reverse=True)[:k])
+    return float(reached / most) if most else 0.0
+
+
+def _checked(y_true: Any, ranked: Any, k: Any) -> tuple[list[set[Any]], list[list[Any]]]:
+    truth = _label_sets(y_true)
+    best = np.asarray(ranked)
+    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
+        raise ValueError(f"k is {k!r}, expected an integer of at least 1")
+    if best.ndim != 2 or best.shape[1] < k:
+        raise ValueError(
+            f"ranked has shape {best.shape}, expected a row of {k} labels or more each"
+        )
+    if len(best) != len(truth) or not len(best):
+        raise ValueError(
+            f"ranked has {len(best)} rows and y_true {len(truth)}, expected as many, at least one"
+        )
+    return truth, best[:, :k].tolist()
+
+
+def _label_sets(y: Any) -> list[set[Any]]:
+    """The labels of each row; column numbers of indicators."""
+    if sparse.issparse(y) or getattr(y, "ndim", 1) == 2:
+        rows = sparse.csr_matrix(y)
+        rows.eliminate_zeros()
+        pairs = zip(rows.indptr[:-1], rows.indptr[1:], strict=True)
+        return [set(rows.indices[first:last].tolist()) for first, last in pairs]
+    wrong = next((i for i, own in enumerate(y) if isinstance(own, str) or not np.iterable(own)), -1)
+    if wrong >= 0:
+        raise ValueError(
+            f"example {wrong}: found {y[wrong]!r}, expected the labels of a row, a list or a set"
+        )
+    return [{v.item() if isinstance(v, np.generic) else v for v in own} for own in y]
