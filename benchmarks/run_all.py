@@ -52,6 +52,7 @@ SCRIPTS = {
     "cuts": [],
     "superpixels": [],
     "uai": [],
+    "exact": [],
     "trws": [],
     "energy_time": [],
     "named_features": [],
