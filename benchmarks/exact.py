@@ -2,8 +2,9 @@
 
 Both read the same files: the UAI sets, and generated networks with many zeros (diagnosis,
 colourings, crosswords).  Reading is not counted.  ``decode(oracle="exact")`` runs first, under the
-time limit.  toulbar2 runs with its defaults under the same limit.  If either is stopped, the values
-are those at equal time.  toulbar2's clock starts with its preprocessing; both are CPU seconds.
+time limit, and toulbar2 with its defaults under the same one.  If either is stopped, the values are
+those at equal time.  toulbar2's clock starts with its preprocessing.  Times and limits are CPU
+seconds.
 
     STRUCTSOLVE_DATA=... python benchmarks/exact.py
 """
@@ -16,12 +17,14 @@ import gzip
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from common import Clock, header, structsolve_or_none, table
+from common import header, structsolve_or_none, table
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 import hard_networks
@@ -51,11 +54,13 @@ def toulbar2(path: Path, seconds: int) -> tuple[np.ndarray | None, bool, float]:
 
     network = pytoulbar2.CFN(resolution=6)
     network.Read(str(path))
-    with Clock() as clock, contextlib.suppress(RuntimeError):
+    begun = time.process_time()
+    with contextlib.suppress(RuntimeError):
         network.Solve(timeLimit=seconds)
+    cpu = time.process_time() - begun
     solutions = network.GetSolutions()
     label = np.array(solutions[-1][1]) if solutions else None
-    return label, clock.cpu < seconds, clock.cpu
+    return label, cpu < 0.9 * seconds, cpu
 
 
 def row(name: str, path: Path, seconds: int, rounds: int) -> list[Any]:
@@ -69,22 +74,25 @@ def row(name: str, path: Path, seconds: int, rounds: int) -> list[Any]:
     scores = network.unary, network.ends, network.pair
     spent: list[list[float]] = []
     while not spent or (len(spent) < rounds and max(spent[-1]) < 1):
-        with Clock() as clock:
-            ours = decode(*scores, oracle="exact", time_limit=seconds)
+        begun = time.process_time()
+        ours = decode(*scores, oracle="exact", time_limit=seconds)
+        own = time.process_time() - begun
         theirs, proven, cpu = toulbar2(path, seconds)
-        spent.append([clock.cpu, cpu])
+        spent.append([own, cpu])
     own, peer = np.min(spent, axis=0).tolist()
     value = -np.inf
     if theirs is not None:
         value = GraphModel(*network[:4]).score(completed(network, theirs))
     if ours.status == "optimal":
-        assert value <= ours.value + 1e-6 * abs(ours.value), "toulbar2 has a better labeling"
+        # Both are -inf if the zeros allow no labeling.
+        least = max(ours.value, -1e300)
+        assert value <= least + 1e-6 * abs(least), "toulbar2 has a better labeling"
     return [
         name,
         f"{ours.value + network.constant:.4f}",
         f"{ours.bound + network.constant:.4f}",
         f"{value + network.constant:.4f}",
-        own,
+        own if ours.status == "optimal" else f"stopped at {seconds}",
         peer if proven else f"stopped at {seconds}",
         max(own, 1e-3) / max(peer, 1e-3),
     ]
@@ -99,6 +107,9 @@ def main() -> None:
     header("Exact decoding against toulbar2, seconds")
     if structsolve_or_none() is None:
         return
+    from structsolve.plugins.mrf import exact
+
+    exact.time = SimpleNamespace(monotonic=time.process_time)  # other processes do not count
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         text = Path(folder, "network.uai")  # toulbar2 checks the suffix, and reads no gzip

@@ -21,7 +21,7 @@ SLICE = 2.0**20
 # Partial labelings tried first, on graphs with so many cells; larger ones get a few iterations.
 FIRST, SMALL, ITERATIONS = 2000, 2**18, 10
 # Narrow graphs are eliminated after so many steps, and so many for each sum.
-SPENT, SHARE = 2.0**22, 0.125
+SPENT, SHARE = 2.0**22, 2.0**-8
 # Sums per second at least: whether elimination fits into a time limit.
 SUMS = 2.0**28
 # "auto" stops after so many steps, for each cell too, without a better labeling, and at the most.
