@@ -53,6 +53,7 @@ SCRIPTS = {
     "cuts": [],
     "superpixels": [],
     "uai": [],
+    "exact": [],
     "trws": [],
     "energy_time": [],
     "named_features": [],

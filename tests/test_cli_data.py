@@ -397,6 +397,12 @@ def test_decode_uai(capsys, tmp_path):
     assert told == f"value {np.log(0.27):.10g}, bound {np.log(0.27):.10g}, proven\n"
     assert out.read_text() == "0\n0\n"
     fails(capsys, "decode", tmp_path / "a.npz", "--evidence", evidence, match="is for UAI models")
+    limited = works(capsys, "decode", path, "--oracle", "exact", "--time-limit", 60, "--json")
+    assert json.loads(limited)["proven"]
+    fails(capsys, "decode", path, "--time-limit", 60, match="time_limit is 60.0, which is for")
+    costs = tmp_path / "costs.txt"
+    costs.write_text("1 2\n2 1\n")
+    fails(capsys, "decode", costs, "--time-limit", 60, match="--time-limit is for graphs")
 
 
 @needs_data

@@ -61,7 +61,9 @@ THRESHOLDS = {
 }
 # Tolerances, numbers of rounds and what guards memory: other answers are right on both sides.
 OTHERS = {
+    "_best_first": "SWEEPS LONGEST RARE MOST_STEPS",
     "_branch_and_bound": "ROUNDING ITERATIONS FEW_ITERATIONS FIRST_ITERATIONS",
+    "_cost_network": "ROUNDING ARCS EXISTS FEW CELLS",
     "_dual_relaxation": "PASSES SLOW LARGE SLACK ROUNDS SMALL_ROUNDS SMALL_TOL NOISE WHOLE",
     "_dual_relaxation_core": "LOOK ENOUGH LESS LONG NEVER",
     "_enumerated_cones": "ROUNDING",
@@ -73,9 +75,13 @@ OTHERS = {
     "_oracle": "PASSES",
     "_roof_duality": "DUST",
     "_small_roof_duality": "ROUNDING DUST ONE",
+    "_small_degrees": "SUMS",
+    "_soft_consistency": "SHARE SLOW FORBIDDEN AGAIN DONE",
     "_table_kinds": "SAME",
     "_trws": "STALLED PATIENCE TURNS SPARE",
+    "decode": "PROVEN SEARCHED",
     "decoders": "CUT_PAIRS RELAXED",
+    "exact": "SLICE FIRST SMALL ITERATIONS SPENT SHARE SUMS PATIENCE PATIENCE_EACH LONGEST",
     "programs": "NEAR",
 }
 # One table and one per edge, in theta's own order or not, of one example and of several.

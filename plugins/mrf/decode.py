@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from structsolve.examples.packed import Examples
 from structsolve.part_layout import PartLayout
+from structsolve.plugins.mrf import exact
 from structsolve.plugins.mrf._direct import WeightedModel, ascend
+from structsolve.plugins.mrf._model import GraphModel
 from structsolve.plugins.mrf._oracle import TRWSOracle
 from structsolve.plugins.mrf.binary_cut import cut_binary
 from structsolve.plugins.mrf.decoders import make_oracle
@@ -17,6 +20,11 @@ from structsolve.plugins.mrf.scores import GraphScores, graph_scores
 from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.calls import argmax
 from structsolve.utils.memory import refuse_too_large
+
+# Relative gap of a proof.
+PROVEN = 1e-12
+# Cells of tables up to which "auto" searches if something is forbidden.
+SEARCHED = 2**22
 
 
 class Decoding(NamedTuple):
@@ -33,12 +41,16 @@ class Decoding(NamedTuple):
         With ``return_reparametrization``: the amounts that an equivalent transformation moves
         from the table of each edge to its first and its second end, for each state there (0 beyond
         a node's states).  See :func:`~structsolve.plugins.mrf.reparametrization_bound`.
+    status : str
+        "optimal" if the label is proven to be the best, up to rounding; else "bounded", or what
+        stopped ``oracle="exact"``: "time limit" or "interrupted".
     """
 
     label: np.ndarray
     value: float
     bound: float
     phi: np.ndarray | None = None
+    status: str = "bounded"
 
 
 def decode(
@@ -51,6 +63,8 @@ def decode(
     *,
     weights: Any = None,
     return_reparametrization: bool = False,
+    time_limit: float | None = None,
+    progress: Callable[[float, float, float], None] | None = None,
 ) -> Decoding:
     """Find a labeling of a graph with a large score, and an upper bound of all scores.
 
@@ -77,6 +91,11 @@ def decode(
         the lowest known bound.  With another oracle or scores of -inf it can be less than the
         bound of ``phi``, which :func:`~structsolve.plugins.mrf.reparametrization_bound`
         computes.
+    time_limit : float, optional
+        Seconds after which "exact" stops, with the best labeling met and a bound.  Ctrl-C stops it
+        in the same way.  The last step can take a little longer.
+    progress : callable, optional
+        "exact" calls it with the best score, the bound and the seconds spent, when these improve.
 
     Returns
     -------
@@ -107,27 +126,85 @@ def decode(
     scores = graph_scores(unary, edges, pair, directed, weights)
     if not isinstance(max_iter, (int, np.integer)) or max_iter < 1:
         raise ValueError(f"max_iter is {max_iter!r}, expected an integer of at least 1")
+    _check_stops(oracle, time_limit, progress)
     _check_size(scores, return_reparametrization)
     labeling = cut_binary(scores) if oracle in ("auto", "exact", "mincut") else None
     if labeling is not None:
         label, value = labeling
         answer = Decoding(label, value, value)
-        return _transformed(answer, scores, int(max_iter)) if return_reparametrization else answer
-    blocks, chosen = _oracle_of(scores, oracle, int(max_iter))
+    else:
+        answer = _decode(
+            scores, oracle, int(max_iter), return_reparametrization, time_limit, progress
+        )
+    if return_reparametrization and answer.phi is None:
+        answer = _transformed(answer, scores, int(max_iter))
+    near = PROVEN * max(1.0, abs(answer.value))
+    if answer.bound <= answer.value + near or answer.bound == -np.inf:
+        answer = answer._replace(status="optimal")
+    return answer
+
+
+def _decode(
+    scores: GraphScores,
+    oracle: str,
+    max_iter: int,
+    transform: bool,
+    time_limit: float | None,
+    progress: Any,
+) -> Decoding:
+    """Run the decoder; with an equivalent transformation if TRW-S has one at hand."""
+    blocks, shape, layout = _graph_of(scores)
+    if oracle == "exact" and not shape.forest:
+        # Also what is cheap enough for an oracle: its calls cannot be stopped.
+        return _searched(exact.solve(_tables_of(scores), time_limit, progress))
+    chosen = make_oracle(shape, oracle, max_iter, layout)
     if isinstance(chosen, TRWSOracle):
+        # If something is forbidden, the transformation belongs to other scores.
+        once = transform and scores.finite() is scores
         expands = chosen.expands
         del chosen  # its arrays are as large as those of a model
-        # If something is forbidden, the transformation belongs to other scores.
-        once = return_reparametrization and scores.finite() is scores
-        answer = Decoding(*ascend(_model(scores), int(max_iter), expands, once))
-        if once:
-            return answer
+        answer = Decoding(*ascend(_model(scores), max_iter, expands, once))
     else:
         if scores.weights is not None:
             scores = scores._replace(pair=scores.tables(), weights=None)
-            blocks, chosen = _oracle_of(scores, oracle, int(max_iter))
+            blocks, shape, layout = _graph_of(scores)
+            chosen = make_oracle(shape, oracle, max_iter, layout)
         answer = Decoding(*argmax(chosen, 0, _theta(blocks, scores)))
-    return _transformed(answer, scores, int(max_iter)) if return_reparametrization else answer
+    return _better(answer, scores, shape, max_iter) if oracle == "auto" else answer
+
+
+def _better(answer: Decoding, scores: GraphScores, shape: Any, max_iter: int) -> Decoding:
+    """The best answer of all decoders that "auto" tries."""
+    if answer.value >= answer.bound:
+        return answer
+    if shape.binary:
+        label, value, bound, _ = ascend(_model(scores), max_iter, True, False)
+        bound = min(bound, answer.bound)
+        if value > answer.value:
+            answer = answer._replace(label=label, value=value)
+        answer = answer._replace(bound=max(bound, answer.value))
+    if scores.finite() is scores or shape.max_cells > SEARCHED or answer.value >= answer.bound:
+        return answer
+    return _searched(exact.improve(_tables_of(scores), *answer[:3]))
+
+
+def _searched(answer: exact.Answer) -> Decoding:
+    return Decoding(answer.label, answer.value, answer.bound, status=answer.status)
+
+
+def _tables_of(scores: GraphScores) -> GraphModel:
+    return GraphModel(scores.states, scores.ends, scores.unary, scores.tables())
+
+
+def _check_stops(oracle: str, time_limit: Any, progress: Any) -> None:
+    for name, given in (("time_limit", time_limit), ("progress", progress)):
+        if given is not None and oracle != "exact":
+            raise ValueError(f"{name} is {given!r}, which is for oracle='exact', not {oracle!r}")
+    number = isinstance(time_limit, (int, float, np.number)) and not isinstance(time_limit, bool)
+    if time_limit is not None and not (number and time_limit >= 0):
+        raise ValueError(f"time_limit is {time_limit!r}, expected seconds, at least 0")
+    if progress is not None and not callable(progress):
+        raise TypeError(f"progress is {progress!r}, expected a function of value, bound, seconds")
 
 
 def _transformed(answer: Decoding, scores: GraphScores, max_iter: int) -> Decoding:
@@ -153,8 +230,8 @@ def _check_size(scores: GraphScores, transform: bool) -> None:
     )
 
 
-def _oracle_of(scores: GraphScores, oracle: str, max_iter: int) -> tuple[WeightLayout, Any]:
-    """Return the blocks of part scores, and a decoder for them."""
+def _graph_of(scores: GraphScores) -> tuple[WeightLayout, Any, PartLayout]:
+    """Return the blocks of part scores, the graph, and the layout of its scores."""
     n, m, K = len(scores.states), len(scores.ends), int(scores.states.max())
     pair = Block("pair", "shared" if scores.shared else "edge", (K, K))
     blocks = WeightLayout([Block("node", "node", (K,)), pair], 1, 1)
@@ -162,8 +239,7 @@ def _oracle_of(scores: GraphScores, oracle: str, max_iter: int) -> tuple[WeightL
         np.array([0, n], dtype=np.int64), edge_offsets=np.array([0, m], dtype=np.int64)
     )
     layout = PartLayout(blocks, examples)
-    shape = common_graphs(layout, scores.ends, scores.states, one_graph=True)
-    return blocks, make_oracle(shape, oracle, max_iter, layout)
+    return blocks, common_graphs(layout, scores.ends, scores.states, one_graph=True), layout
 
 
 def _theta(blocks: WeightLayout, scores: GraphScores) -> np.ndarray:

@@ -186,6 +186,7 @@ class MRFStructure(Structure):
         weights: Any = None,
         oracle: str = "auto",
         max_iter: int = 100,
+        time_limit: float | None = None,
     ) -> tuple[Any, float, float]:
         """Find the best labels of one graph with scores, for the shell.
 
@@ -197,6 +198,7 @@ class MRFStructure(Structure):
         weights : array of shape (m,), optional
         oracle : str, default="auto"
         max_iter : int, default=100
+        time_limit : float, optional
             See :func:`~structsolve.plugins.mrf.decode`.
 
         Returns
@@ -206,7 +208,9 @@ class MRFStructure(Structure):
         """
         from structsolve.plugins.mrf.decode import decode  # compiled, and it imports this file
 
-        best = decode(unary, edges, pair, oracle=oracle, max_iter=max_iter, weights=weights)
+        best = decode(
+            unary, edges, pair, False, oracle, max_iter, weights=weights, time_limit=time_limit
+        )
         return best.label, float(best.value), float(best.bound)
 
     def check_params(self) -> None:

@@ -30,6 +30,9 @@ def add_commands(command: Any) -> None:
     sub.add_argument("--target", metavar="NAME", help="the array of costs in an archive")
     sub.add_argument("--oracle", default="auto", help="for graphs: exact, trws, lp, ilp, ...")
     sub.add_argument("--max-iter", type=int, default=100, help="iterations of message passing")
+    sub.add_argument(
+        "--time-limit", type=float, metavar="SECONDS", help="for exact: stop with the best so far"
+    )
     sub.add_argument("--maximize", action="store_true", help="costs are scores")
     sub.add_argument("--output", metavar="FILE", help="for the labels; default: standard output")
     sub.add_argument("--json", action="store_true", help="labels, value and bound as JSON")
@@ -83,13 +86,16 @@ def _solver(kind: str) -> Any:
     raise UsageError(f"no plugin has a structure that solves instances of kind {kind!r}")
 
 
+def _options(args: argparse.Namespace) -> dict[str, Any]:
+    options = {"oracle": args.oracle, "max_iter": args.max_iter}
+    return options if args.time_limit is None else {**options, "time_limit": args.time_limit}
+
+
 def _of_uai(args: argparse.Namespace) -> tuple[Any, float, float]:
     from structsolve.io.uai import read_uai  # heavy
 
     model = read_uai(args.data, args.evidence)
-    labels, value, bound = _solver("graph")(
-        model.unary, model.ends, model.pair, oracle=args.oracle, max_iter=args.max_iter
-    )
+    labels, value, bound = _solver("graph")(model.unary, model.ends, model.pair, **_options(args))
     return labels[: model.n_variables], value + model.constant, bound + model.constant
 
 
@@ -107,7 +113,7 @@ def _of_arrays(args: argparse.Namespace) -> tuple[Any, float, float]:
         # Neighbours that differ pay costs; neighbours that agree get scores.
         table = np.eye(states) if args.maximize else np.eye(states) - 1.0
         labels, value, bound = _solver("graph")(
-            unary, edges, table, weights=weights, oracle=args.oracle, max_iter=args.max_iter
+            unary, edges, table, weights=weights, **_options(args)
         )
         return labels, sign * value, sign * bound
     matrices = [name for name, array in arrays.items() if array.ndim == 2]
@@ -133,6 +139,8 @@ def _refuse_others(path: str, arrays: Any, known: tuple[str, ...], hint: str = "
 
 
 def _assigned(costs: Any, args: argparse.Namespace) -> tuple[Any, float, float]:
+    if args.time_limit is not None:
+        raise UsageError("--time-limit is for graphs; the best assignment is always proven")
     return _solver("assignment")(costs, maximize=args.maximize)
 
 

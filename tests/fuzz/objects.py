@@ -24,6 +24,7 @@ from structsolve.estimators.decode import Batches, Masks
 from structsolve.estimators.hierarchy.sparse_tree import SparseTree
 from structsolve.features._numbering import Numbering
 from structsolve.lp import ask_cones, ask_oracle
+from structsolve.plugins.mrf._best_first import ExactSearch
 from structsolve.plugins.mrf._model import GraphModel
 from structsolve.solvers.base import Start
 from structsolve.structure import calls
@@ -185,7 +186,8 @@ def _alone() -> list[Any]:
     unary, pair = [[0, 1], [0, 2]], [[[4, 0], [0, 0.5]]]
     tree = SparseTree(np.array([-1, 0, 0], dtype=np.int32), one, one, "hamming", 2)
     chain, rows = (space.layout for space, _ in (_spaces()[0], classes()))
+    model = GraphModel([2, 2], [[0, 1]], unary, pair)
     return [
-        CutNetwork(3, [[0, 1], [1, 2]]), GraphModel([2, 2], [[0, 1]], unary, pair), tree,
+        CutNetwork(3, [[0, 1], [1, 2]]), model, ExactSearch(model), tree,
         tree.sums, Numbering(), Masks(chain, {}), Masks(rows, {"node": np.zeros((6, 3))}),
     ]  # fmt: skip

@@ -1,0 +1,14 @@
+# Lower bounds of a network of costs.
+from structsolve.plugins.mrf._cost_network cimport Network
+
+
+# Messages over the whole network, to and fro; DONE if more are of little use.
+cdef enum:
+    FORBIDDEN = 0
+    AGAIN = 1
+    DONE = 2
+cdef int sweep(Network* net) noexcept nogil
+# Let propagate() look at all nodes.
+cdef void wake(Network* net) noexcept nogil
+# False if no labeling is better than `high`.
+cdef bint propagate(Network* net) noexcept nogil
