@@ -323,7 +323,7 @@ def test_a_mean_in_groups_is_the_same_in_threads():
 
 @pytest.mark.parametrize("penalize", [True, False])
 def test_the_gram_matrix_kept_is_that_of_constraints_and_cuts(penalize):
-    """This form solves programs above 100 columns: with a wrong sign, weights leave their bounds."""
+    """This form solves programs above 100 columns; with a wrong sign weights leave their bounds."""
     problem = wide_problem(n=6)
     problem.penalty = None
     if not penalize:

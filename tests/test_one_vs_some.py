@@ -1,4 +1,4 @@
-"""One machine per class on its own few rows: optima, lists of pairs, threads, what is refused."""
+"""One classifier per class on its own few rows: optima, lists of pairs, threads, errors."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from structsolve.solvers.checkpoint import Checkpoint
 
 
 def rows(rng, n, d, density=0.4):
-    """Sparse rows of rounded numbers: ties, repeated rows and empty ones are common."""
+    """Return sparse rows of rounded numbers: ties, repeated rows and empty ones are common."""
     X = sparse.random(n, d, density, format="csr", dtype=np.float32, random_state=rng)
     X.data = np.round(2 * X.data - 1, 1).astype(np.float32)
     X.eliminate_zeros()
@@ -34,7 +34,7 @@ def problem(rng, n=60, d=12, n_classes=6, **more):
 def solved(
     X, y, begin, listed, cost, loss, bias=0.0, offset=None, dual=None, centres=None, passes=20_000
 ):
-    """Weights (C, d), intercepts, figures and dual variables of all machines, to high accuracy."""
+    """Return weights (C, d), intercepts, figures and dual variables of all classes, accurately."""
     dual = np.zeros(len(listed), np.float32) if dual is None else dual
     machines = Machines(
         X, y, begin, listed, cost, offset, dual, centres, loss, bias, passes, 1e-9, 0
@@ -55,7 +55,7 @@ def lists(rng, y, n_classes, k=3):
 
 
 def objective(X, sign, cost, offset, loss, bias, centre=0.0):
-    """Value and gradient of a machine in (w - centre, b), by itself."""
+    """Return value and gradient of one classifier in (w - centre, b)."""
     offset = offset + X @ (np.zeros(X.shape[1]) + centre)
     dense = np.column_stack([X.toarray().astype(float), np.full(X.shape[0], bias)])
 
@@ -101,7 +101,7 @@ def test_machines_reach_the_optimum_that_another_optimiser_has(loss):
         cost = rng.choice([0.01, 1, 7, 30], len(listed)).astype(np.float32)
         bias = float(trial % 3)
         offset = rng.normal(size=len(listed)).astype(np.float32) if trial % 2 else None
-        # Where weights are drawn to; of features that no row of the class has, nothing is kept.
+        # The centres that weights are drawn to; features that no row of the class has are dropped.
         centres = rng.normal(size=(n_classes, d)).astype(np.float32) * (trial % 4 > 1)
         for c in range(n_classes):
             own = listed[begin[c] : begin[c + 1]]
@@ -210,7 +210,7 @@ def test_weights_of_the_model_are_those_of_all_pairs_and_the_record_is_their_obj
         assert set(RECORD) <= set(record)
         b = solved.weights.intercept
         total = 0.0
-        # Rivals that share no feature with the example are left out.
+        # Rivals that share no feature with the example are omitted.
         centres = class_means(given.X, given.y, 6, given.shares, 0.03)
         seen = (given.X @ centres.T).toarray() != 0
         for c in range(6):
@@ -305,7 +305,7 @@ def test_later_rounds_add_the_mistakes_of_the_model_and_classes_drawn_by_size():
 
 
 class Stop:
-    """Ctrl-C at some time: a checkpoint that is always due, and interrupts after some writes."""
+    """Ctrl-C at some time: a checkpoint is always due, and an interrupt follows some writes."""
 
     def __init__(self, path, writes):
         self.file, self.writes = Checkpoint(path, "same"), writes
