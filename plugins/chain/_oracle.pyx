@@ -18,7 +18,7 @@ from structsolve.plugins.chain._shape cimport (
 cdef inline Py_ssize_t _first_reaching(Py_ssize_t K, Py_ssize_t step, const double* before,
                              const double* pairs, const double* extra, double own,
                              double target) noexcept nogil:
-    # First state s from which `target` is reached; 0 where there is none (the target is NaN).
+    # First state s from which `target` is reached; 0 if there is none (the target is NaN).
     cdef Py_ssize_t s = 0
     cdef const double* p = pairs
     if extra != NULL:

@@ -71,7 +71,7 @@ cdef inline double _pivot(Semiring kind, Py_ssize_t rest, const double* row, dou
 cdef bint _eliminate(Semiring kind, Level* level, bint single, double* log_value) noexcept nogil:
     """Eliminate the words outside of the child, so that those left stay neighbours.
 
-    Returns False where a pivot is zero.  Without `log_value` their logs are not summed.
+    Returns False if a pivot is zero.  Without `log_value` their logs are not summed.
     """
     cdef Py_ssize_t stride = level.high - level.low, k, i, j, first, last
     cdef Py_ssize_t gone = 0, count = stride - (level.child_high - level.child_low)
@@ -277,7 +277,7 @@ cdef bint _finish(const Task* task, Py_ssize_t n, Py_ssize_t m, const Level* lev
 
 cdef bint _all_columns(Py_ssize_t n, const double* table, bint single, bint try_weights,
                        double* marginals, double* value, char* work) noexcept nogil:
-    """Returns False where a pivot or the chance to reach the root is zero."""
+    """Returns False if a pivot or the chance to reach the root is zero."""
     cdef Level* levels = <Level*>work
     cdef Level* level
     cdef Task task = prepare(n, table, single, try_weights, work)

@@ -26,7 +26,7 @@ cdef struct State:
     long long* place            # 2 k: at kink k; 2 k + 1: between k and k + 1 (of all kinks)
 
 
-# Descends from s.y; returns the number of cycles, -1 where `most` were not enough.
+# Descends from s.y; returns the number of cycles, -1 if `most` were not enough.
 cdef Py_ssize_t descend(Costs* c, State* s, const Room* r, double least,
                         Py_ssize_t most) noexcept nogil
 # Cost less that of the lowest kinks.  Call after descend(), which computes the levels.

@@ -83,9 +83,9 @@ def least_absolute(ends, Py_ssize_t n_nodes, const long long[::1] first not None
     flows : ndarray of shape (t, m)
     excess : ndarray of shape (t,)
         Upper bound on the cost above the optimum; 0 (up to rounding) where no weight is
-        negative, infinite where ``most`` cycles were not enough for a bound.
+        negative, infinite if ``most`` cycles were not enough for a bound.
     cycles : ndarray of int64 of shape (t,)
-        -1 where ``most`` were not enough.
+        -1 if ``most`` were not enough.
     """
     cdef Py_ssize_t t_rows = weights.shape[0], m = first.shape[0] - 1, n = weights.shape[1]
     cdef Py_ssize_t total = kinks.shape[0], n_items = item.shape[0]

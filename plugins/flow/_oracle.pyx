@@ -151,7 +151,7 @@ cdef class FlowSolver:
 
     cdef bint cheapest_flow(self, const double* theta, const int* low, const int* high, int* label,
                             char* work) noexcept nogil:
-        # Solve over flows between `low` (NULL: 0) and `high`; False where there is none.
+        # Solve over flows between `low` (NULL: 0) and `high`; False if there is none.
         cdef double* dist = <double*>work
         cdef double* potential = dist + self.n
         cdef Entry* heap = <Entry*>(potential + self.n)
@@ -341,7 +341,7 @@ cdef class FlowKBest(KBest):
 
     cdef bint best_of(self, const double* theta, const Candidate* item, const int* before,
                       const Bounds* bounds, int* low, int* label, char* work) noexcept nogil:
-        # label <- the best flow of a set; False where it is empty.
+        # label <- the best flow of a set; False if it is empty.
         cdef Py_ssize_t a, m = self.solver.m, v = item.v
         cdef int* high = low + m
         for a in range(v):

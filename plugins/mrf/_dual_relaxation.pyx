@@ -33,7 +33,7 @@ cdef int ROUNDS = 4, STEPS = 200
 cdef Py_ssize_t SMALL = 4096
 cdef int SMALL_ROUNDS = 6, SMALL_STEPS = 1500
 cdef double SMALL_TOL = 1e-9
-# Most parts of edges for the primal-dual method.
+# Maximum number of parts of edges for the primal-dual method.
 cdef Py_ssize_t CELLS = 1 << 14
 # Rounding error of bounds, relative to their summands.
 cdef double NOISE = 1e-14

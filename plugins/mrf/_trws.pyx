@@ -420,7 +420,7 @@ def tree_reweighted(GraphModel model not None, int max_iter=1000, double tol=0.0
         Any number of states; nodes are visited in the given order, and if something is
         forbidden also in other orders, once the bound no longer moves.
     max_iter : int, default=1000
-        Most iterations, each a pass over the nodes and a pass back; at least one.
+        Maximum number of iterations, each a pass over the nodes and a pass back; at least one.
     tol : float, default=0.0
         Stop once the bound exceeds the labeling's score by at most this.
 
