@@ -5,12 +5,12 @@ sum over all trees is the determinant of its Laplacian.  The probability of head
 proportion to the weight of the arc times the chance, from h, to reach the root before m (Wilson).
 Both result from eliminating one word at a time: arcs into a word are redirected to its heads.
 Pivots are sums of the weights that leave a word (Grassmann, Taksar and Heyman), so no digits are
-lost whatever the scores, not even in logs of weights, which serve where weights would underflow.
+lost for any scores, not even in logs of weights, which are used if weights would underflow.
 
 The marginals of word m need all others eliminated.  Halving the words recursively, each half
 after the elimination of the other, shares the work: O(n^3) for all words together.
 
-One child of the root: arcs from it weigh less by a factor beyond all bounds.  Then exits to the
+For one child of the root, arcs from it weigh less by an infinitely large factor.  Then exits to the
 root do not count in a pivot, until only one word is left.
 """
 

@@ -70,7 +70,7 @@ cdef class FlowSolver:
     """
 
     cdef Py_ssize_t n, m, work_bytes
-    cdef readonly Py_ssize_t n_states   # one more than the most that an arc can carry
+    cdef readonly Py_ssize_t n_states   # one more than the maximum flow of an arc
     cdef const int* ends
     cdef const int* first           # (n + 1,) where the residual arcs of each node start
     cdef const int* residual        # (2 m,) 2 a: along arc a; 2 a + 1: against it
@@ -364,7 +364,7 @@ cdef class FlowParts(Parts):
     Parameters
     ----------
     most : int
-        Most flow on any arc.
+        Maximum flow on any arc.
     layout : PartLayout
         Layout of a flow space.
     """
@@ -397,7 +397,7 @@ cdef class FlowParts(Parts):
 
 @cython.final
 cdef class ArcLoss(Loss):
-    """Number of arcs with a wrong flow, where arcs carry at most 1; or its mean over the arcs.
+    """Number of arcs with a wrong flow, for capacities of at most 1; or its mean over the arcs.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Best labelings of narrow graphs, exactly, by eliminating nodes one by one.
 
-A node is maximised out (Bertele, Brioschi 1972): a table has the best score of it, and of all
-earlier nodes, for each labeling of its neighbours, which then become neighbours of each other.
+A node is maximised out (Bertele, Brioschi 1972): a table holds the best score of the node and of
+all earlier nodes for each labeling of its neighbours, which then become neighbours of each other.
 """
 
 import numpy as np

@@ -27,7 +27,7 @@ cdef int PATIENCE = 10
 cdef int TURNS = 5
 # Spare doubles after the messages, for callers that store others there, at a cache line's start.
 cdef int SPARE = 8
-# Up to so many states, general messages are faster than linear and quadratic ones.
+# Up to this number of states, general messages are faster than linear and quadratic ones.
 cdef int FEW_STATES = 16
 
 

@@ -129,7 +129,7 @@ cdef void sinkhorn(Search* s, double target) noexcept nogil:
 # -- Newton's method ------------------------------------------------------------------------------
 
 cdef bint newton_step(Search* s, double* phi, double* ridge) noexcept nogil:
-    """One step on the prices; False if rounding leaves nothing to gain."""
+    """Take one step on the prices; return False if rounding leaves nothing to gain."""
     cdef Py_ssize_t r, c, n_free = 0
     cdef int attempt
     cdef int* free = s.free
