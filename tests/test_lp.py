@@ -420,11 +420,11 @@ def test_declared_polytopes_pass():
 @pytest.mark.parametrize(
     "kind, message",
     [
-        (Silent, "says in a note"),
+        (Silent, "has a note"),
         (OneKey, "key breaks a promise: it is shared only by equal polytopes"),
         (Decoded, "decode breaks a promise|decode\\(\\) tells which"),
         (Cut, "contains every label"),
-        (Fractional, "is exact: its vertices are labels|no integral points but labels"),
+        (Fractional, "is exact: its vertices are labels|no integral points except labels"),
     ],
 )
 def test_wrong_polytopes_are_caught(kind, message):

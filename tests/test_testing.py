@@ -136,7 +136,7 @@ class TestTraining:
         class NoCosts(PyChainStructure):
             space_class = type("NoCosts", (OwnLoss,), {"loss_costs": property()})
 
-        with pytest.raises(BrokenPromise, match="Problem .* put together with loss 'own'.*decompo"):
+        with pytest.raises(BrokenPromise, match="Problem .* can be built with loss 'own'.*decompo"):
             check_structure(NoCosts(), loss="own", n_cases=1, solvers=("bcfw",))
 
 

@@ -704,7 +704,7 @@ def silent(self, path):
 reader(r"fit gives a label for each example", fit=lambda self, path: ([[1.0], [2.0]], ["a"]))
 reader(r"fit gives a label for each example", fit=lambda self, path: ([[1.0], [2.0]], None))
 reader(r"stores all that it learned in its parameters", fit=keeps_elsewhere, read=forgets)
-reader(r"read gives the same result as fit|leaves parameters as they are", read=learns)
+reader(r"read gives the same result as fit|does not change parameters", read=learns)
 reader(r"raises a ValueError for a file that is (cut|noise)|names the file", read=bare)
 reader(r"names the file that it cannot read", read=nameless)
 reader(r"raises if there is no file", read=silent)
