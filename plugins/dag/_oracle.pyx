@@ -21,7 +21,7 @@ from structsolve.plugins.dag._shape cimport HierarchyShape
 
 cdef extern from *:
     """
-    /* The number where on is 1, and 0 if on is 0, also for infinite numbers.  No branch: which
+    /* The number if on is 1, and 0 if on is 0, also for infinite numbers.  No branch: which
        nodes are on cannot be predicted. */
     static inline double kept(double number, int on) {
         union { double number; unsigned long long bits; } both;
