@@ -66,6 +66,7 @@ SCRIPTS = {
     "max_min_oracle": [],
     "closure": [],
     "hierarchical_svm": [],
+    "hierarchical_sets": [],
     "ecrm_hierarchies": [],
     "flows": [],
     "large_hierarchy": [],

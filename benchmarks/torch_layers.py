@@ -1,7 +1,9 @@
 """Losses of structures as PyTorch layers, forward and backward: pytorch-crf and torch-struct.
 
-Chains: a conditional random field, the margin and decoding, on a batch of 32 sentences of 50 words
-and 26 tags; torch-struct has chains too, on tables of pairs of tags.  Dependency trees: the
+Chains: a conditional random field, the margin and decoding, on batches of 32 sentences of up to 50
+words and 26 tags, with new lengths at every call, as in training; the same with the same lengths
+at every call; a short sentence, decoded by the structure's name.  torch-struct has chains too, on
+tables of pairs of tags; it is timed on sentences of one length.  Dependency trees: the
 negative log-likelihood of 32 sentences of 20 words, projective and not, against the partition
 function of torch-struct.  Wall times are medians over rounds in which all take turns, each for a
 few successive calls, as in training; losses and gradients are compared.
@@ -13,6 +15,8 @@ few successive calls, as in training; losses and gradients are compared.
 from __future__ import annotations
 
 import argparse
+import functools
+import itertools
 import statistics
 import time
 import warnings
@@ -55,12 +59,25 @@ class Chains:
         self.crf = CRF(states, batch_first=True)
         self.emissions = torch.randn(n, length, states, requires_grad=True)
         self.tags = torch.randint(0, states, (n, length))
+        drawn = torch.randint(1, length + 1, (500, n))
+        drawn[:, 0] = length  # pytorch-crf and torch-struct need one sentence of full length
+        self.fresh = itertools.cycle(drawn)
+        self.next = lambda: next(self.fresh)
         self.scores = {
             "node": self.emissions,
             "transition": self.crf.transitions,
             "start": self.crf.start_transitions,
             "end": self.crf.end_transitions,
         }
+
+    def mask(self) -> Any:
+        """The mask of the next lengths."""
+        return self.torch.arange(self.tags.shape[1]) < self.next()[:, None]
+
+    def hold(self) -> None:
+        """Take the same lengths at every call from now on."""
+        lengths = next(self.fresh)
+        self.next = lambda: lengths
 
     def learn(self, loss: Callable[[], Any]) -> Any:
         """Loss and gradients of all scores."""
@@ -71,11 +88,12 @@ class Chains:
         return [value.detach(), *(tensor.grad for tensor in self.scores.values())]
 
     def peer(self) -> Any:
-        return self.learn(lambda: -self.crf(self.emissions, self.tags, reduction="mean"))
+        mask = self.mask()
+        return self.learn(lambda: -self.crf(self.emissions, self.tags, mask, reduction="mean"))
 
     def peer_decode(self) -> Any:
         with self.torch.no_grad():
-            return self.torch.tensor(self.crf.decode(self.emissions))
+            return self.crf.decode(self.emissions, self.mask())
 
     def torch_struct(self) -> Any:
         from torch_struct import LinearChainCRF
@@ -96,36 +114,66 @@ class Chains:
         return self.learn(loss)
 
 
-def chains(args: argparse.Namespace, torch: Any) -> list[list[str]]:
-    """Rows on chains."""
+def chain_calls(batch: Chains, args: argparse.Namespace) -> dict[str, Callable[[], Any]]:
+    """Calls on chains, ours by name and threads."""
     from structsolve.torch import StructuredLoss, decode
 
-    batch = Chains(torch, args.batch, args.length, args.states)
-    layers = {
-        (name, n): StructuredLoss("chain", name, n_jobs=n)
-        for name in ("crf", "margin")
-        for n in args.threads
-    }
+    def learn(layer: Any) -> Any:
+        return batch.learn(lambda: layer(batch.scores, batch.tags, batch.next()))
+
+    def best(structure: Any, n: int) -> Any:
+        with batch.torch.no_grad():
+            return decode(structure, batch.scores, batch.next(), n_jobs=n)
+
     calls: dict[str, Callable[[], Any]] = {}
-    for (name, n), layer in layers.items():
-        calls[f"{name} {n}"] = lambda layer=layer: batch.learn(
-            lambda: layer(batch.scores, batch.tags)
-        )
     for n in args.threads:
-        calls[f"decode {n}"] = lambda n=n: decode(layers["crf", n], batch.scores)
-    calls |= {"pytorch-crf": batch.peer, "its decode": batch.peer_decode}
-    if not args.quick:
-        calls["torch-struct"] = batch.torch_struct
+        for name in ("crf", "margin"):
+            layer = StructuredLoss("chain", name, n_jobs=n)
+            calls[f"{name} {n}"] = functools.partial(learn, layer)
+        calls[f"layer {n}"] = functools.partial(best, layer, n)
+        calls[f"decode {n}"] = functools.partial(best, "chain", n)
+    return calls | {"pytorch-crf": batch.peer, "its decode": batch.peer_decode}
+
+
+def same_labels(ours: Any, theirs: Any) -> str:
+    """Share of labels that differ."""
+    rows = [(row[row >= 0].tolist(), own) for row, own in zip(ours, theirs)]
+    differ = sum(a != b for row, own in rows for a, b in zip(row, own, strict=True))
+    return f"{differ / sum(len(own) for _, own in rows):.0e}"
+
+
+def chains(args: argparse.Namespace, torch: Any) -> list[list[str]]:
+    """Rows on chains."""
+    batch = Chains(torch, args.batch, args.length, args.states)
+    calls, one = chain_calls(batch, args), args.threads[0]
     took = medians(calls, args.rounds)
-    one = args.threads[0]
-    same = batch.learn(lambda: layers["crf", one](batch.scores, batch.tags))
-    mine = decode(layers["crf", one], batch.scores)
-    decoded = f"{(mine != batch.peer_decode()).float().mean():.0e}"
-    rows = [_row("CRF", "crf", args, took, "pytorch-crf", far(same, batch.peer()))]
+    batch.hold()
+    same = far(calls[f"crf {one}"](), batch.peer())
+    decoded = same_labels(calls[f"decode {one}"](), batch.peer_decode())
+    rows = [
+        _row("CRF", "crf", args, took, "pytorch-crf", same),
+        _row("margin", "margin", args, took, "pytorch-crf", ""),
+        _row("decoding, by layer", "layer", args, took, "its decode", decoded),
+        _row("decoding, by name", "decode", args, took, "its decode", decoded),
+    ]
+    took = medians(calls, args.rounds)
+    rows.append(_row("CRF, the same lengths", "crf", args, took, "pytorch-crf", same))
+    rows.append(_row("decoding, the same lengths", "layer", args, took, "its decode", decoded))
     if not args.quick:
-        rows.append(_row("CRF", "crf", args, took, "torch-struct", far(same, batch.torch_struct())))
-    rows.append(_row("margin", "margin", args, took, "pytorch-crf", ""))
-    rows.append(_row("decoding", "decode", args, took, "its decode", decoded))
+        full = torch.full((args.batch,), args.length)
+        batch.next = lambda: full
+        calls["torch-struct"] = batch.torch_struct
+        took = medians(calls, args.rounds)
+        same = far(calls[f"crf {one}"](), batch.torch_struct())
+        rows.append(_row("CRF, full lengths", "crf", args, took, "torch-struct", same))
+    short = Chains(torch, 1, 6, 9)
+    calls = chain_calls(short, args)
+    took = medians(calls, args.rounds)
+    decoded = same_labels(calls[f"decode {one}"](), short.peer_decode())
+    rows.append(_row("one sentence of 6 words, CRF", "crf", args, took, "pytorch-crf", ""))
+    rows.append(
+        _row("one sentence of 6 words, by name", "decode", args, took, "its decode", decoded)
+    )
     return rows
 
 
@@ -220,10 +268,10 @@ def main() -> None:
     torch.manual_seed(0)
     torch.set_num_threads(1)
     print(
-        f"{args.batch} examples; chains of {args.length} nodes and {args.states} states, sentences "
-        f"of {args.words} words; float32, torch {torch.__version__} on one thread, forward and "
-        "backward but for decoding; the difference is the largest of losses and gradients, the "
-        "share of other labels for decoding\n"
+        f"{args.batch} examples; chains of up to {args.length} nodes and {args.states} states, "
+        f"sentences of {args.words} words; float32, torch {torch.__version__} on one thread, "
+        "forward and backward but for decoding; the difference is the largest of losses and "
+        "gradients, the share of other labels for decoding\n"
     )
     threads = [f"ours, {n} thread{'s' * (n > 1)}, ms" for n in args.threads]
     columns = ["", *threads, "peer", "its ms", "peer / ours", "difference"]

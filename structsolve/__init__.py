@@ -30,6 +30,7 @@ _HOMES = {
     "NodeTransformer": "features.node_transformer",
     "CostMatrix": "structure.losses",
     "ClassWeights": "structure.losses",
+    "AnyOf": "estimators.latent.candidates",
     "WeightedLabels": "structure.weighted_labels",
     "TaskLoss": "structure.task_loss",
     "FunctionStructure": "structure.functions",
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from .cli.demo import make_strips
     from .estimators.extreme_svm import ExtremeSVM
     from .estimators.hierarchical_svm import HierarchicalSVM
+    from .estimators.latent.candidates import AnyOf
     from .estimators.latent_svm import LatentSVM
     from .estimators.load import load
     from .estimators.risk import ConditionalRiskMinimizer

@@ -21,7 +21,7 @@ from reference.programs import best_vertex
 
 from structsolve.lp import ask_polytopes
 from structsolve.plugins.dag import DagSpace, DagStructure, Hierarchy
-from structsolve.structure import calls
+from structsolve.structure import calls, projection_calls
 from structsolve.structure.ask import ask_parts, ask_projection, make_layout
 from structsolve.testing import check_structure
 from structsolve.testing._case import Room
@@ -251,6 +251,61 @@ def test_conformance_at_length(hierarchy, options):
     hierarchy = nx.DiGraph(hierarchy)
     loss = "leaf" if "labels" in options else "hamming"
     check_structure(DagStructure(hierarchy, **options), loss=loss, random_state=7, n_cases=2)
+
+
+# -- nearest points -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind, roots, forest", OPTIONS[:4])
+def test_nearest_points_by_enumeration(kind, roots, forest):
+    """mu is in the hull, and no label is further along theta - mu: then it is the nearest point."""
+    rng = np.random.default_rng(23 + 2 * forest)
+    partial = 0
+    for _ in range(60):
+        M = int(rng.integers(1, 9))
+        edges = random_edges(rng, M, forest, 1.5)
+        space, examples = dag_setting(as_dict(M, edges), labels=kind, roots=roots)
+        projection = ask_projection(space, "euclidean")(make_layout(space, examples))
+        assert type(projection).__name__ == "NearestSets" and projection.exact
+        labels = all_labels(M, edges, kind, roots == "on")
+        for _ in range(4):
+            theta = scores(rng, space.layout.node_size, M)
+            theta[:M] = theta[:M] * rng.choice([0.3, 1.0]) + rng.choice([0.0, 0.5])
+            possible = np.isfinite(values_of(labels, theta))
+            if not possible.any():
+                continue
+            mu, value, bound = calls.project(projection, 0, theta, room=Room(0x55))
+            assert not mu[M:].any() and mu.min() >= 0 and mu.max() <= 1
+            assert all(mu[c] <= mu[p] for p, c in edges.tolist())
+            assert not mu[:M][np.isinf(theta[:M])].any()
+            finite = np.where(np.isinf(theta[:M]), 0, theta[:M])
+            ahead = finite - mu[:M]
+            scale = 1 + np.abs(finite).max()
+            assert (labels[possible] @ ahead).max() - mu[:M] @ ahead <= 1e-9 * scale
+            assert value == bound == pytest.approx(mu[:M] @ (finite - mu[:M] / 2), abs=1e-9 * scale)
+            partial += bool(((mu > 0) & (mu < 1)).any())
+    assert partial > 40
+
+
+@pytest.mark.parametrize("M, forest", [(40, True), (400, True), (40, False), (400, False)])
+def test_nearest_points_of_large_hierarchies(M, forest):
+    """The oracle itself finds no better label along theta - mu; so for a gain of mu."""
+    rng = np.random.default_rng(M)
+    for _ in range(4):
+        edges = random_edges(rng, M, forest, 3.0)
+        space, examples = dag_setting(as_dict(M, edges))
+        layout = make_layout(space, examples)
+        projection = ask_projection(space, "euclidean")(layout)
+        oracle = oracle_of(space, examples)
+        theta = np.zeros(space.layout.node_size)
+        theta[:M] = rng.normal(0.4, 0.5, M)
+        mu = calls.project(projection, 0, theta)[0]
+        assert calls.argmax(oracle, 0, theta - mu)[1] <= mu @ (theta - mu) + 1e-9
+        direction = np.zeros_like(theta)
+        direction[:M] = rng.normal(size=M)
+        moved = projection_calls.derivative(projection, 0, theta, direction)
+        ends = [calls.project(projection, 0, theta + t * direction)[0] for t in (-1e-7, 1e-7)]
+        np.testing.assert_allclose(moved, (ends[1] - ends[0]) / 2e-7, atol=1e-5)
 
 
 # -- distributions --------------------------------------------------------------------------------

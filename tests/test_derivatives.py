@@ -175,6 +175,7 @@ OTHERS = [
     ("euclidean", "multiclass", 1e-6),
     ("euclidean", OrdinalStructure(thresholds=True), 1e-6),
     ("euclidean", MultilabelStructure(edges=[]), 1e-6),
+    ("euclidean", DagStructure(TREE), 1e-6),
 ]
 OVER_ORACLES = [
     "chain",

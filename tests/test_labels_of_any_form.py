@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from test_cli_plugins import shell
 
 import structsolve
-from structsolve import LatentSVM, Named, StructuredSVM, get_scorer
+from structsolve import AnyOf, LatentSVM, Named, StructuredSVM, get_scorer
 from structsolve.io.npz import read_npz, write_npz
 from structsolve.plugins.chain import ChainSpace, ChainStructure
 from structsolve.utils.values import equal, from_text, to_text
@@ -159,8 +159,14 @@ def test_latent_states_below_spans(segments, registered):
     model = LatentSVM("spans", n_hidden=2, alpha=0.01, max_rounds=5).fit(X, merged)
     assert model.predict(X) == merged
     assert len(model.state_classes_) == 4
-    with pytest.raises(ValueError, match="'segments': LatentSVM needs labels that give every node"):
-        LatentSVM("segments").fit(X, Y)
+    # External structures whose nodes have no classes: whole labels, or candidates for them.
+    whole = [
+        AnyOf([y, Y[0]]) if map(len, (X[i], X[0])) and len(X[i]) == len(X[0]) else y
+        for i, y in enumerate(Y)
+    ]
+    for labels in (Y, whole):
+        model = LatentSVM("segments", alpha=0.01).fit(X, labels)
+        assert model.predict(X) == Y and model.hidden_ == Y
     # Sets of classes are still sets, and wrong labels are reported as before.
     words = [["a", ("a", "b"), "b"]] * 4
     LatentSVM("chain", max_rounds=2).fit([np.eye(3)[:, :2]] * 4, words)

@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from test_latent import BruteForce, sampled, xor_chains
 
-from structsolve import CostMatrix, FunctionStructure, LatentSVM, StructuredSVM, TaskLoss
+from structsolve import CostMatrix, LatentSVM, StructuredSVM, TaskLoss
 from structsolve.estimators.latent.sets import split
 from structsolve.estimators.latent.states import check_n_hidden, of_classes, owners
 from structsolve.plugins.grid import GridStructure
@@ -389,16 +389,15 @@ def test_wrong_states_to_begin_with_are_refused():
     assert LatentSVM("chain", n_hidden=2).fit(X3, Y3, hidden=[[0, 2, 1], [3, 1]]).history_
 
 
-def test_structures_without_classes_of_nodes_are_refused():
-    refused("structure 'multilabel'", LatentSVM("multilabel").fit, np.eye(2), np.eye(2, dtype=int))
+def test_structures_without_classes_of_nodes_have_no_hidden_states():
+    message = "n_hidden is 2, expected 1 for whole labels"
+    refused(message, LatentSVM("multilabel", n_hidden=2).fit, np.eye(2), np.eye(2, dtype=int))
     thresholds = OrdinalStructure(thresholds=True)
-    refused("structure 'ordinal'", LatentSVM(thresholds).fit, np.eye(2), [0, 1])
-    functions = FunctionStructure(
-        features=lambda x, y: np.array([float(y)]),
-        oracle=lambda x, w, *rest: 0,
-        loss=lambda a, b: 0,
-    )
-    refused("structure 'functions'", LatentSVM(functions).fit, [1, 2], [0, 1])
+    refused("structure: 'ordinal'", LatentSVM(thresholds, n_hidden=2).fit, np.eye(2), [0, 1])
+    refused("AnyOf", LatentSVM("dependency").fit, [np.zeros((3, 2, 1))], [[[0, 2], 0]])
+
+
+def test_number_of_states_that_a_structure_fixes():
     states = MRFStructure(edges=[[0, 1]], n_states=2)
     X, Y = [np.eye(2)] * 2, [[0, 1], [1, 0]]
     refused("n_hidden: structure 'mrf' has n_states=2", LatentSVM(states, n_hidden=2).fit, X, Y)

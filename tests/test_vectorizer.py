@@ -1,5 +1,7 @@
 # SequenceVectorizer and the chunking features.
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from checks import refused
@@ -138,6 +140,40 @@ def test_many_features_and_equal_names():
     expected = (reference := DictVectorizer(sort=False)).fit_transform(flat[:18])
     order = [unsorted.vectorizer_.vocabulary_[name] for name in reference.feature_names_]
     assert abs(rows[:, order] - expected).max() == 0
+
+
+@pytest.mark.parametrize("size", [0, 1, 5, 31, 32, 33, 64, 65, 100])
+def test_dicts_of_every_kind_of_value_beyond_the_steps_of_reading(size):
+    rng = np.random.default_rng(size)
+    kinds = [True, 1, -3, 2**62, 2**70, 1.5, "text", np.float32(2), Fraction(1, 2), ["u", "v"]]
+    for _ in range(30):
+        X = [
+            [{f"f{k}": kinds[rng.integers(len(kinds))] for k in rng.permutation(size)}]
+            for _ in range(4)
+        ]
+        flat = [
+            {**d, **{k: float(v) for k, v in d.items() if isinstance(v, Fraction)}}
+            for d in (s[0] for s in X)
+        ]
+        expected = (reference := DictVectorizer()).fit_transform(flat).toarray()
+        ours = SequenceVectorizer()
+        np.testing.assert_array_equal(stack(ours.fit_transform(X)), expected)
+        assert ours.get_feature_names_out().tolist() == reference.get_feature_names_out().tolist()
+
+
+def test_a_dict_that_its_own_values_change():
+    class Clears(Fraction):
+        def __float__(self):
+            item.clear()
+            return 2.0
+
+    item = {"a": 1.0, "b": Clears(1), "c": "text", **{f"d{k}": k for k in range(40)}}
+    refused(
+        r"X\[0\]\[0\]: the dict changed", SequenceVectorizer().fit, [[item]], error=RuntimeError
+    )
+    item = {"a": 1.0, "b": Clears(1), "c": "text"}
+    rows = SequenceVectorizer().fit_transform([[item]])
+    assert rows[0].toarray().tolist() == [[1.0, 2.0, 1.0]]
 
 
 def test_no_features_at_all():

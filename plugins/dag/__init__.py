@@ -67,8 +67,14 @@ def structsolve_power(space, power):
 
 @hookimpl(trylast=True)
 def structsolve_projection(space, regularizer):
+    if not isinstance(space, DagSpace):
+        return None
+    if regularizer == "euclidean" and not (space.single or space.shape.union):
+        from structsolve.plugins.dag._nearest_set import NearestSets
+
+        return partial(NearestSets, space.make_oracle(), space.shape)
     # Counting the closed sets of a graph is #P-hard: it has no entropy projection.
-    if isinstance(space, DagSpace) and regularizer == "entropy":
+    if regularizer == "entropy":
         from structsolve.plugins.dag._projections import ForestSumProduct, LeafSoftmax
 
         if space.single:

@@ -29,17 +29,31 @@ cdef class Room:
     work_bytes : int
         Scratch memory of the operator.
     entries : int, default=0
+    smaller : Room, optional
+        The new one is as large, too, so that batches in turn do not replace it.
     """
 
     cdef double[::1] theta, dense, value
     cdef int[::1] index
     cdef char[::1] work
 
-    def __init__(self, PartLayout layout not None, Py_ssize_t work_bytes, Py_ssize_t entries=0):
-        self.theta = aligned_zeros(layout.max_theta + 8)
-        self.dense = aligned_zeros(layout.max_theta + 8)
-        self.value, self.index = aligned_zeros(entries + 1), np.zeros(entries + 1, np.int32)
-        self.work = aligned_zeros(work_bytes // 8 + 16).view(np.int8)
+    def __init__(self, PartLayout layout not None, Py_ssize_t work_bytes, Py_ssize_t entries=0,
+                 Room smaller=None):
+        cdef Py_ssize_t size = layout.max_theta + 8, words = work_bytes // 8 + 16
+        entries += 1
+        if smaller is not None:
+            size = max(size, smaller.theta.shape[0])
+            words = max(words, smaller.work.shape[0] // 8)
+            entries = max(entries, smaller.index.shape[0])
+        self.theta, self.dense = aligned_zeros(size), aligned_zeros(size)
+        self.value, self.index = aligned_zeros(entries), np.zeros(entries, np.int32)
+        self.work = aligned_zeros(words).view(np.int8)
+
+    cpdef bint holds(self, PartLayout layout, Py_ssize_t work_bytes, Py_ssize_t entries):
+        """Whether it is large enough; as of ``__init__``."""
+        return (self.theta.shape[0] >= layout.max_theta + 8
+                and self.work.shape[0] >= work_bytes // 8 * 8 + 128
+                and self.index.shape[0] > entries)
 
 
 def check_labels(PartLayout layout not None, const int[::1] labels not None, Py_ssize_t n_states):
@@ -164,7 +178,7 @@ cdef class _Gradients:
         return 0
 
 
-cdef int _over_ranges(_Gradients shared, const int64_t[::1] bounds, n_jobs, dict rooms,
+cdef int _over_ranges(_Gradients shared, const int64_t[::1] bounds, n_jobs, list rooms,
                       Py_ssize_t work_bytes, Py_ssize_t entries) except -1:
     """Run a pass.  Each range of examples has its own sum, so threads do not change the result."""
     cdef PartLayout layout = shared.scores.layout
@@ -198,7 +212,7 @@ cdef int _over_ranges(_Gradients shared, const int64_t[::1] bounds, n_jobs, dict
 def gradients(Sheet scores not None, Sheet out not None, Surrogate surrogate not None,
               const int[::1] labels not None, const double[::1] weights,
               double[::1] values not None,
-              const int64_t[::1] bounds not None, n_jobs, dict rooms):
+              const int64_t[::1] bounds not None, n_jobs, list rooms):
     """Compute values of a surrogate, and its gradients with respect to the scores.
 
     Parameters
@@ -215,8 +229,8 @@ def gradients(Sheet scores not None, Sheet out not None, Surrogate surrogate not
     bounds : ndarray of int64 of shape (ranges + 1,)
         First example of each range with its own sum of shared gradients, and the end.
     n_jobs : int or None
-    rooms : dict
-        Free memory by size; the call may add more.
+    rooms : list
+        Free memory; the call may add more.
 
     Raises
     ------
@@ -242,7 +256,7 @@ def gradients(Sheet scores not None, Sheet out not None, Surrogate surrogate not
 
 def derivatives(Sheet scores not None, Sheet directions not None, Sheet out not None,
                 Projection projection not None, const double[::1] weights,
-                const int64_t[::1] bounds not None, n_jobs, dict rooms):
+                const int64_t[::1] bounds not None, n_jobs, list rooms):
     """Multiply the Jacobian of a projection, which is symmetric, by a direction for each example.
 
     Parameters
@@ -264,7 +278,7 @@ def derivatives(Sheet scores not None, Sheet directions not None, Sheet out not 
                  scores.layout.max_theta + 8)
 
 
-def in_rooms(piece, offsets, n_jobs, dict rooms, PartLayout layout not None, Py_ssize_t work_bytes,
+def in_rooms(piece, offsets, n_jobs, list rooms, PartLayout layout not None, Py_ssize_t work_bytes,
              Py_ssize_t entries=0):
     """Run a piece of work over examples, in cached memory.
 
@@ -272,30 +286,32 @@ def in_rooms(piece, offsets, n_jobs, dict rooms, PartLayout layout not None, Py_
     ----------
     piece, offsets, n_jobs
         See :func:`structsolve.utils.parallel.over_examples`.
-    rooms : dict
-        Lists of free memory by size; the call borrows some.
+    rooms : list
+        Free memory; the call may add more.
     layout, work_bytes, entries
         See :class:`Room`.
     """
-    cdef list free = rooms.setdefault((work_bytes, entries), []), used = []
+    cdef list used = []
     cdef Py_ssize_t size = 16 * layout.max_theta + work_bytes + 12 * entries
 
     def take():
         try:
-            room = free.pop()
+            room = rooms.pop()
         except IndexError:  # another thread may have taken the last one
-            room = Room(layout, work_bytes, entries)
+            room = None
+        if room is None or not room.holds(layout, work_bytes, entries):
+            room = Room(layout, work_bytes, entries, room)
         used.append(room)
         return room
 
     over_examples(piece, offsets, n_jobs, take)
     if size <= KEPT_BYTES:
-        free.extend(used)
+        rooms.extend(used)
 
 
 def labels_of(Sheet scores not None, Oracle oracle not None, int[::1] labels not None,
               double[::1] values not None,
-              double[::1] bounds not None, n_jobs, dict rooms):
+              double[::1] bounds not None, n_jobs, list rooms):
     """Compute the best label of every example, its score, and an upper bound of all scores.
 
     Parameters
@@ -324,7 +340,7 @@ def labels_of(Sheet scores not None, Oracle oracle not None, int[::1] labels not
 
 
 def marginals_of(Sheet scores not None, Sheet out not None, Projection projection not None,
-                 double[::1] values not None, n_jobs, dict rooms):
+                 double[::1] values not None, n_jobs, list rooms):
     """Compute the maximiser of a projection for every example, and an upper bound of its value.
 
     Parameters
@@ -356,7 +372,7 @@ def marginals_of(Sheet scores not None, Sheet out not None, Projection projectio
     out.store(out.shared)
 
 
-def best_of(Sheet scores not None, KBest kbest not None, Py_ssize_t k, n_jobs, dict rooms):
+def best_of(Sheet scores not None, KBest kbest not None, Py_ssize_t k, n_jobs, list rooms):
     """Return the k best labels of every example, best first, and their scores.
 
     Parameters
@@ -394,7 +410,7 @@ def best_of(Sheet scores not None, KBest kbest not None, Py_ssize_t k, n_jobs, d
 
 
 def drawn(Sheet scores not None, Projection projection not None, Py_ssize_t n, seed, n_jobs,
-          dict rooms):
+          list rooms):
     """Draw labels of every example from ``p(y) ~ exp <theta, mu(y)>``.
 
     Every example has its own random numbers, which do not depend on threads.

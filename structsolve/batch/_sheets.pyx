@@ -73,6 +73,82 @@ def places_of(PartLayout layout not None, blocks):
     ]
 
 
+def padded_rows(const int[::1] flat not None, const int64_t[::1] offsets not None,
+                Py_ssize_t longest, int64_t padding):
+    """Labels one after the other as rows of one length.
+
+    Parameters
+    ----------
+    flat : ndarray of int32
+    offsets : ndarray of int64 of shape (n + 1,)
+        First label of each example, and the end.
+    longest : int
+        At least the length of any.
+    padding : int
+        Behind the labels of an example.
+
+    Returns
+    -------
+    ndarray of int64 of shape (n, longest)
+    """
+    cdef Py_ssize_t i, v, n = offsets.shape[0] - 1, size
+    cdef cnp.ndarray[int64_t, ndim=2] rows = np.empty((n, longest), np.int64)
+    for i in range(n):
+        size = offsets[i + 1] - offsets[i]
+        for v in range(size):
+            rows[i, v] = flat[offsets[i] + v]
+        for v in range(size, longest):
+            rows[i, v] = padding
+    return rows
+
+
+def flat_rows(const int64_t[:, :] rows not None, const int64_t[::1] offsets not None):
+    """Labels one after the other, from rows of one length; see :func:`padded_rows`.
+
+    Parameters
+    ----------
+    rows : ndarray of int64 of shape (n, longest)
+    offsets : ndarray of int64 of shape (n + 1,)
+
+    Returns
+    -------
+    ndarray of int64
+    """
+    cdef Py_ssize_t i, v, n = offsets.shape[0] - 1
+    cdef int64_t[::1] flat = np.empty(offsets[n], np.int64)
+    for i in range(n):
+        for v in range(offsets[i + 1] - offsets[i]):
+            flat[offsets[i] + v] = rows[i, v]
+    return flat.base
+
+
+def first_of_ranges(const int64_t[::1] offsets not None, const double[::1] shares not None):
+    """First example of each range of about equal numbers of nodes, and the end.
+
+    Parameters
+    ----------
+    offsets : ndarray of int64 of shape (n + 1,)
+    shares : ndarray of float64
+        Share of all nodes before each range but the first, rising.
+
+    Returns
+    -------
+    ndarray of int64
+    """
+    cdef Py_ssize_t i = 0, k, many = 1, n = offsets.shape[0] - 1
+    cdef int64_t[::1] first = np.zeros(shares.shape[0] + 2, np.int64)
+    for k in range(shares.shape[0] if n > 1 else 0):
+        while offsets[i] < offsets[n] * shares[k]:
+            i += 1
+        if first[many - 1] < i < n:
+            first[many] = i
+            many += 1
+    if n:
+        first[many] = n
+        many += 1
+    return first.base[:many]
+
+
 cdef int _refuse(Sheet sheet, Py_ssize_t i, const double* theta) except -1 with gil:
     # Find the score that is not a number.
     cdef Py_ssize_t start = sheet.layout.shared_size, middle = sheet.layout.edge_start(i), k

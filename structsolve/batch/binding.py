@@ -7,6 +7,7 @@ import reprlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,9 @@ from ..projections.choose import ask_euclidean
 from ..structure.ask import ask_parts, ask_power, ask_projection, make_layout
 from ..surrogates.base import Surrogate
 from ..surrogates.task import Asked, Task
-from ..utils.parallel import ranges
+from ..utils.parallel import shares
 from ._loops import check_labels
-from ._sheets import places_of
+from ._sheets import first_of_ranges, places_of
 
 # Batches whose operators are kept, per space.
 KEPT = 8
@@ -44,13 +45,16 @@ class Binding:
     def __init__(self, space: Any, examples: Examples, kept: Kept):
         self.space, self.examples, self._kept = space, examples, kept
         self.layout = make_layout(space, examples)
-        self.places = places_of(self.layout, space.layout.blocks)
-        parts = ranges(examples.offsets, SUMS, taper=True)
-        self.bounds = np.array([a for a, _ in parts] + [examples.n], dtype=np.int64)
+        self.places = kept.once("places", lambda: places_of(self.layout, space.layout.blocks))
+        self.version = kept.version
         self._bound: dict[Any, Any] = {}
         self._lock = threading.Lock()
-        # Free memory of threads, by size.
-        self.rooms: dict[Any, list[Any]] = {}
+        self.rooms = kept.rooms
+
+    @cached_property
+    def bounds(self) -> np.ndarray:
+        """First example of each range whose gradients of shared blocks have a sum, and the end."""
+        return first_of_ranges(self.examples.offsets, shares(SUMS, taper=True))
 
     def oracle(self, oracle: Any = None) -> Oracle:
         """Return the oracle for prediction.
@@ -230,6 +234,8 @@ class Kept:
         self.lock = threading.Lock()
         self.bindings: OrderedDict[Any, Binding] = OrderedDict()
         self.asked: dict[Any, Any] = {}
+        # Free memory of threads, for all batches: those of new sizes need no other.
+        self.rooms: list[Any] = []
         self.version = registry.default().version
 
     def __reduce__(self) -> Any:
@@ -287,6 +293,14 @@ def binding_of(space: Any, examples: Examples) -> Binding:
             "graphs, as pack_sizes() of the space gives them"
         )
     kept: Kept = vars(space).get("_batches") or vars(space).setdefault("_batches", Kept())
+    fixed = vars(examples).get("_binding")
+    if fixed is not None:
+        binding = fixed.get(space)
+        if binding is None or binding.version != registry.default().version:
+            with kept.lock:
+                kept.refresh()
+            binding = fixed[space] = Binding(space, _sizes_alone(examples, copied=False), kept)
+        return binding
     key = (
         fingerprint(examples.offsets),
         fingerprint(examples.edge_offsets),
@@ -307,8 +321,39 @@ def binding_of(space: Any, examples: Examples) -> Binding:
     return binding
 
 
-def _sizes_alone(examples: Examples) -> Examples:
+def fix(examples: Examples) -> Examples:
+    """Return examples whose arrays will never change: their bindings are kept with them.
+
+    Parameters
+    ----------
+    examples : Examples
+        That no user has, without a topology.
+
+    Returns
+    -------
+    Examples
+        The same ones.
+    """
+    vars(examples)["_binding"] = _Fixed()
+    return examples
+
+
+class _Fixed(dict[Any, Binding]):
+    """The bindings of examples by space; copies and pickles are empty."""
+
+    def __reduce__(self) -> Any:
+        return _Fixed, ()
+
+
+def _sizes_alone(examples: Examples, copied: bool = True) -> Examples:
     """Return examples without features and labels, with private arrays."""
+    if not copied:
+        return Examples(
+            examples.offsets,
+            label_offsets=examples.label_offsets,
+            edge_offsets=examples.edge_offsets,
+            topology=examples.topology,
+        )
     own = Examples(
         np.array(examples.offsets),
         edge_offsets=None if examples.edge_offsets is None else np.array(examples.edge_offsets),

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import warnings
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from .. import registry
 from ..examples.packed import Examples
+from .binding import fix
 from .places import Places, Tables
 from .scores import Scores
 from .spaces import score_space
@@ -132,7 +136,7 @@ class Batches:
     def __init__(self, structure: Any, classes: Any = None):
         self.structure, self.classes = structure, classes
         self._kinds: dict[Any, _Kind] = {}
-        self._has_none = self._warned = False
+        self._has_none = self.warned = False
 
     def read(
         self, shapes: dict[str, tuple[int, ...]], lengths: Any, examples: Any, **graphs: Any
@@ -171,8 +175,8 @@ class Batches:
         node = by_name.get(layout.node.name)
         if node is None:
             raise ValueError(f"scores: found {list(shapes)}, expected a block {layout.node.name!r}")
-        if not self._warned and kind.joining and not kind.joining.keys() & by_name.keys():
-            self._warned = True
+        if not self.warned and kind.joining and not kind.joining.keys() & by_name.keys():
+            self.warned = True
             self._warn_of(kind.joining)
         edge = by_name.get(layout.edge.name) if layout.edge is not None else None
         places = kind.places(node, edge, lengths, examples, graphs)
@@ -361,12 +365,16 @@ class _Kind:
             )
         else:
             examples, table_sizes = self._examples(lead, sizes, graphs)
+            if not graphs:
+                fix(examples)
         return Places(space, examples, lead, packed, edge_lead, self.tables, table_sizes)
 
     def _examples(self, lead: tuple[int, ...], sizes: Any, graphs: dict[str, Any]) -> Any:
         """Return examples of sizes, and the sizes if they determine an example."""
         if sizes is not None:
-            each = [tuple(s) if np.ndim(s) else s for s in sizes.tolist()]
+            if sizes.ndim == 1 and len(lead) < 3:  # no table
+                return self.space.pack_sizes(sizes, **graphs), None
+            each = sizes.tolist() if sizes.ndim == 1 else [*map(tuple, sizes.tolist())]
             return self.space.pack_sizes(each, **graphs), None if graphs else each
         # As large as there is room: a table has a size for each axis, or one for all.
         options: list[Any] = [lead[1]] if len(lead) == 2 else [lead[1:], lead[-1]]
@@ -388,6 +396,33 @@ def _sizes(lengths: Any) -> np.ndarray:
             "(lengths = mask.sum(1) of a mask)"
         )
     return sizes.astype(np.int64)
+
+
+def kept(kind: Callable[..., Any], structure: Any, classes: Any, n_jobs: Any) -> Any:
+    """Return a layer of a structure; those of names are kept, for calls that name it every time.
+
+    Parameters
+    ----------
+    kind : type
+        Called with the others.
+    structure : str or Structure
+    classes : int or sequence, optional
+    n_jobs : int, optional
+
+    Returns
+    -------
+    object
+    """
+    if not isinstance(structure, str) or not isinstance(classes, (int, type(None))):
+        return kind(structure, classes, n_jobs)
+    layer = _named(kind, structure, classes, n_jobs, registry.default().version)
+    layer._batches.warned = False  # each call that names a structure warns, as each new layer does
+    return layer
+
+
+@lru_cache(maxsize=32, typed=True)
+def _named(kind: Callable[..., Any], structure: str, classes: Any, n_jobs: Any, _: Any) -> Any:
+    return kind(structure, classes, n_jobs)
 
 
 def check_reduction(reduction: Any) -> None:

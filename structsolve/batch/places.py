@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from math import prod
 from typing import Any
 
 import numpy as np
+
+from ._sheets import flat_rows, padded_rows
 
 #: Value of decoded labels beyond the end of an example.
 PADDING = -1
@@ -61,14 +64,14 @@ class Places:
         self.first: np.ndarray | None = None
         self.index: np.ndarray | None = None
         self.edge_first: np.ndarray | None = None
-        self.label_index: np.ndarray | None = None
-        sizes = np.diff(examples.label_offsets)
+        # Set where the labels are not those of the nodes.
+        self._label_index: np.ndarray | None = None
+        sizes = _steps(examples.label_offsets)
         n, rows = examples.n, int(examples.offsets[-1])
         if packed or len(lead) == 1:
             _expect("scores", lead[0], rows, "rows, as lengths say" if packed else "examples")
-            one = sizes.size and (sizes == sizes[0]).all()
             self.label_shape: tuple[int, ...] = (int(sizes.sum()),)
-            if not packed and one:
+            if not packed and sizes.size and (sizes == sizes[0]).all():
                 self.label_shape = (n,) if sizes[0] == 1 else (n, int(sizes[0]))
         else:
             _expect("scores", lead[0], n, "examples, as there are lengths")
@@ -80,16 +83,20 @@ class Places:
         """Find the places in padded arrays."""
         n, room = self.examples.n, self.lead[1:]
         if len(room) == 1:
-            longest = np.diff(self.examples.offsets)
-            if (longest > room[0]).any():
+            both = self.examples.label_offsets is self.examples.offsets
+            longest = sizes if both else _steps(self.examples.offsets)
+            if longest.max() > room[0]:
                 i = int(np.argmax(longest > room[0]))
                 raise ValueError(
                     f"example {i}: its length is {longest[i]}, expected at most {room[0]}, as "
                     "scores have"
                 )
-            if (longest < room[0]).any():
+            if longest.min() < room[0]:
                 self.first = room[0] * np.arange(n, dtype=np.int64)
-            like_nodes = np.array_equal(sizes, longest)
+            if both or np.array_equal(sizes, longest):
+                self.label_shape = self.lead
+                return
+            like_nodes = False
             # Labels of one size, such as the two ends of a span, are not padded.
             columns = int(sizes[0]) if (sizes == sizes[0]).all() else max(room[0], int(sizes.max()))
         else:
@@ -103,10 +110,18 @@ class Places:
             columns = room[int(np.argmax((shapes == sizes[:, None]).all(axis=0)))]
         self.label_shape = self.lead if like_nodes else (n, columns)
         if like_nodes and self.index is not None:
-            self.label_index = self.index
+            self._label_index = self.index
         elif (sizes != prod(self.label_shape[1:])).any():
             inside = np.arange(prod(self.label_shape[1:])) < sizes[:, None]
-            self.label_index = np.flatnonzero(inside)
+            self._label_index = np.flatnonzero(inside)
+
+    @cached_property
+    def label_index(self) -> np.ndarray | None:
+        """The place of each label in padded ones; None: there is no gap."""
+        if self._label_index is None and self.first is not None and self.label_shape == self.lead:
+            sizes = _steps(self.examples.offsets)
+            return np.flatnonzero(np.arange(self.lead[1]) < sizes[:, None])
+        return self._label_index
 
     def _edges(self, lead: tuple[int, ...]) -> None:
         """Find the places of edges."""
@@ -200,7 +215,7 @@ class Places:
         if kind == "edge":
             first, lead, offsets = self.edge_first, self.edge_lead, self.examples.edge_offsets
         if first is not None:
-            return np.arange(lead[1]) < np.diff(offsets)[:, None]
+            return np.arange(lead[1]) < _steps(offsets)[:, None]
         if kind == "edge" or self.index is None:
             return None
         return self.pad(np.ones(len(self.index), bool), lead)
@@ -223,6 +238,8 @@ class Places:
         """
         total = int(self.examples.label_offsets[-1])
         if given.shape == self.label_shape:
+            if self.first is not None and given.dtype == np.int64 and given.shape == self.lead:
+                return flat_rows(given, self.examples.label_offsets)
             flat = given.reshape(-1)
             return flat if self.label_index is None else flat[self.label_index]
         if given.shape == (total,):  # packed
@@ -248,6 +265,8 @@ class Places:
         ndarray of int64
         """
         more = flat.shape[:-1]
+        if not more and self.first is not None and self.label_shape == self.lead:
+            return padded_rows(flat, self.examples.label_offsets, self.lead[1], PADDING)
         if self.label_index is None:
             return flat.astype(np.int64).reshape(*more, *self.label_shape)
         padded = np.full((*more, prod(self.label_shape)), PADDING, np.int64)
@@ -351,6 +370,12 @@ class Tables:
             places = np.array(np.nonzero(first))
             cells.append((shape, places[:, np.argsort(first[tuple(places)])]))
         return cells
+
+
+def _steps(offsets: np.ndarray) -> np.ndarray:
+    """Return the size of each example; a fraction of the time of ``np.diff``."""
+    sizes: np.ndarray = offsets[1:] - offsets[:-1]
+    return sizes
 
 
 def _expect(what: str, given: int, expected: int, of: str) -> None:

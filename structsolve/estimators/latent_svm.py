@@ -25,11 +25,17 @@ from ..structure.ask import ask_loss, learn_space, make_layout
 from ..structure.base import Space
 from .common import mean_score
 from .fitting import TrainingData, description_of, fingerprint_of_examples, packed_validation
+from .latent.candidates import (
+    CandidateCompleter,
+    Candidates,
+    holds_candidates,
+    read_candidates,
+)
 from .latent.initial import STARTS, first_states
 from .latent.losses import SetLoss
 from .latent.rounds import Completer, Descent, Rounds
 from .latent.sets import Given, Sets, sets_of, split
-from .latent.states import check_n_hidden, check_space, of_classes, owners, with_classes
+from .latent.states import check_n_hidden, has_states, of_classes, owners, with_classes
 from .structured_svm import StructuredSVM
 
 
@@ -46,12 +52,15 @@ class LatentData(TrainingData):
         Loss of states.
     first : ndarray of int32, optional
         Initial states.
+    candidates : Candidates, optional
+        The whole labels that each example allows, in place of ``sets`` and ``n_hidden``.
     """
 
     sets: Sets | None = None
     n_hidden: np.ndarray | None = None
     loss: Any = None
     first: np.ndarray | None = None
+    candidates: Candidates | None = None
 
 
 class LatentSVM(StructuredSVM):
@@ -67,13 +76,15 @@ class LatentSVM(StructuredSVM):
     Parameters
     ----------
     structure : str or Structure, default="chain"
-        One whose labels give nodes classes ("chain", "tree", "mrf", "grid", "multiclass", ...).
+        Hidden states and sets of classes need one whose labels give nodes classes ("chain", "tree",
+        "mrf", "grid", "multiclass", ...); :class:`AnyOf` works for all.
     n_hidden : int, dict or sequence of int, default=1
         Number of hidden states: of every class, by class, or in the order of ``classes_``. 1: no
         hidden states, for partial labels.
     init : {"kmeans", "random"}, default="kmeans"
         Initial states: clusters of the node features of each class, or uniformly random. Nodes that
-        allow several classes start with the one of the nearest mean features ("kmeans").
+        allow several classes start with the one of the nearest mean features ("kmeans"). Whole
+        labels start with the first candidate, or a random one.
     n_init : int, default=1
         Number of starts; the one of least objective is kept.
     max_rounds : int, default=50
@@ -121,7 +132,7 @@ class LatentSVM(StructuredSVM):
         The class of each state, in the order of ``coef_``: each class once per state.
     hidden_ : array, or list of arrays
         The states that complete the training labels, in the form of :meth:`predict_hidden`, without
-        void nodes. Not in files.
+        void nodes; for whole labels (:class:`AnyOf`), those that were taken. Not in files.
     objectives_ : list of float
         The final objective of each start.
     history_ : list of dict
@@ -228,7 +239,8 @@ class LatentSVM(StructuredSVM):
         X : in the form of the structure
         y : in the form of the structure
             Classes; the entry of a node may also be a list, set or array of the classes that are
-            allowed, or None for all.
+            allowed, or None for all. An entry of y may be :class:`AnyOf`: candidates for the whole
+            label of an example.
         sample_weight : array of shape (n,), optional
             Weight of each example in the mean.
         validation : tuple (X, y), optional
@@ -246,6 +258,8 @@ class LatentSVM(StructuredSVM):
         rng = self._generator()
         data = self._read(X, y, sample_weight, validation, rng)
         if hidden is not None:
+            if data.sets is None:
+                raise ValueError("hidden: y has whole labels, which have no hidden states")
             data.first = _given_states(hidden, data)
         return self._train(data, rng)
 
@@ -304,18 +318,27 @@ class LatentSVM(StructuredSVM):
         self, X: Any, y: Any, sample_weight: Any, validation: Any, rng: np.random.Generator
     ) -> LatentData:
         structure = self._structure_for(y)
+        y = y.to_numpy() if hasattr(y, "iloc") else y
+        if holds_candidates(y):
+            return self._read_whole(structure, X, y, sample_weight, validation)
         axes = 0 if structure.single_node else structure.label_axes
         plain: Any = None
         try:
             given, plain, examples = self._learn_sets(structure, X, y, axes, sample_weight)
-        except Exception:
+        except Exception as error:
             # Labels of other forms, such as spans, may look like sets of classes.
             given = Given(y, set(), {}, [], axes)
             with contextlib.suppress(Exception):
                 plain, examples = self._learn(structure, X, given, sample_weight)
+            if plain is None and str(error).startswith("classes"):
+                raise ValueError(
+                    f"{error}: y takes no sets of classes; where several labels are possible, give "
+                    "AnyOf([label, label])"
+                ) from error
             if plain is None:
                 raise
-        check_space(plain)
+        if not has_states(plain):
+            return self._read_whole(structure, X, y, sample_weight, validation)
         n_hidden = check_n_hidden(self.n_hidden, plain.classes_)
         owner = np.repeat(np.arange(len(n_hidden)), n_hidden)
         space = with_classes(plain, plain.classes_[owner])
@@ -326,6 +349,25 @@ class LatentSVM(StructuredSVM):
         examples = replace(examples, labels=first[examples.labels].astype(np.int32))
         held_out = packed_validation(space, validation)
         return LatentData(space, examples, X, given_dense(X), held_out, sets, n_hidden, loss)
+
+    def _read_whole(
+        self, structure: Any, X: Any, y: Any, sample_weight: Any, validation: Any
+    ) -> LatentData:
+        """Return the data where whole labels, or candidates for them, are known."""
+        if not (isinstance(self.n_hidden, numbers.Integral) and self.n_hidden == 1):
+            raise ValueError(
+                f"n_hidden is {self.n_hidden!r}, expected 1 for whole labels (AnyOf) and for "
+                f"structures whose nodes have no classes; structure: {structure.name!r}"
+            )
+        intercept, candidates = bool(self.fit_intercept), None
+        if holds_candidates(y):
+            space, examples, candidates = read_candidates(structure, X, y, intercept, sample_weight)
+        else:
+            space, examples = learn_space(structure, X, y, None, intercept, sample_weight)
+        held_out = packed_validation(space, validation)
+        return LatentData(
+            space, examples, X, given_dense(X), held_out, loss=self.loss, candidates=candidates
+        )
 
     def _learn_sets(
         self, structure: Any, X: Any, y: Any, axes: int, sample_weight: Any
@@ -343,22 +385,12 @@ class LatentSVM(StructuredSVM):
 
     def _train(self, data: Any, rng: np.random.Generator) -> LatentSVM:
         solver, w = self._solver(), self._warm_weights(data.space)
-        sets, n_hidden = data.sets, data.n_hidden
-        problem = Problem(
-            data.space,
-            data.examples,
-            data.loss,
-            self.surrogate,
-            self.penalize_intercept,
-            gram=getattr(solver, "uses_gram", True),
-            dense=data.dense,
-            oracle=self._training_oracle(),
-        )
+        gram = getattr(solver, "uses_gram", True)
+        problem = self._latent_problem(data, data.examples, gram)
         self._choose_alpha(problem)
-        states = sets.lifted(np.repeat(np.arange(len(n_hidden)), n_hidden))
         jobs = self.n_jobs or 1
-        latent = len(states.latent()) > 0
-        completer = Completer(problem, states, jobs) if latent else None
+        completer = self._completer(data, problem, jobs)
+        latent = completer is not None
         fingerprint, file = "", None
         if self.checkpoint is not None:
             fingerprint = self._fingerprint(data, problem, solver)
@@ -375,9 +407,15 @@ class LatentSVM(StructuredSVM):
             return replace(outcome, w=run.weights())
 
         def first(seed: int) -> np.ndarray:
-            if data.first is not None or not latent:
-                return data.examples.labels.copy() if data.first is None else data.first
-            return first_states(self.init, data.examples, sets, n_hidden, seed)
+            if data.first is not None:
+                return data.first
+            if isinstance(completer, CandidateCompleter):
+                given = seed == seeds[0] and self.init != "random"
+                labels = data.examples.labels.copy()
+                return labels if given else completer.at_random(labels, seed)
+            if not latent:
+                return data.examples.labels.copy()
+            return first_states(self.init, data.examples, data.sets, data.n_hidden, seed)
 
         one = not latent or data.first is not None or w is not None
         seeds = rng.integers(2**31, size=1 if one else int(self.n_init)).tolist() if latent else [0]
@@ -398,20 +436,45 @@ class LatentSVM(StructuredSVM):
         self.objectives_ = rounds.objectives
         outcome = Outcome(best.w, best.history, best.reason)
         self._finish(data.space, outcome, problem.model(best.w), warn=False)
-        self.hidden_ = _unpacked(data.space, best.labels, data.examples)
+        self.hidden_ = _unpacked(data, best.labels)
         self._remember_names(data.X)
         self._warn(best)
         return self
 
+    def _latent_problem(self, data: LatentData, examples: Examples, gram: bool) -> Problem:
+        return Problem(
+            data.space,
+            examples,
+            data.loss,
+            self.surrogate,
+            self.penalize_intercept,
+            gram=gram,
+            dense=data.dense,
+            oracle=self._training_oracle(),
+        )
+
+    def _completer(self, data: LatentData, problem: Problem, jobs: int) -> Any:
+        """Return what completes labels; None if all are complete."""
+        if data.candidates is not None:
+            rivals = self._latent_problem(data, data.candidates.rivals, gram=False)
+            return CandidateCompleter(problem, rivals, data.candidates, jobs)
+        if data.sets is None or data.n_hidden is None:
+            return None
+        states = data.sets.lifted(np.repeat(np.arange(len(data.n_hidden)), data.n_hidden))
+        return Completer(problem, states, jobs) if len(states.latent()) else None
+
     def _fingerprint(self, data: LatentData, problem: Problem, solver: Any) -> str:
-        assert data.sets is not None and data.n_hidden is not None
         settings = self._settings(solver) | {
             "structure": description_of(data.space.structure),
-            "classes": repr(data.space.classes_),
+            "classes": repr(getattr(data.space, "classes_", None)),
             "init": [self.init, int(self.n_init)],
             "alpha": [self.alpha_, float(self.tol)],
         }
-        more = [problem.weights, data.sets.rows, data.sets.table, data.n_hidden]
+        more = [problem.weights]
+        if data.sets is not None and data.n_hidden is not None:
+            more += [data.sets.rows, data.sets.table, data.n_hidden]
+        if data.candidates is not None:
+            more += [data.candidates.owner, *data.candidates.labels]
         if data.first is not None:
             more.append(data.first)
         return fingerprint_of_examples(data.examples, settings, more)
@@ -439,18 +502,21 @@ class LatentSVM(StructuredSVM):
 
     def _become_fitted(self, space: Any, model: Any) -> None:
         super()._become_fitted(space, model)
-        self.classes_ = of_classes(space).classes_
+        if has_states(space):
+            self.classes_ = of_classes(space).classes_
 
     # -- parts of prediction --------------------------------------------------------------------
 
     def _state_names(self) -> np.ndarray:
-        if len(self.classes_) == len(self.state_classes_):
+        if not has_states(self.space_) or len(self.classes_) == len(self.state_classes_):
             return self.classes_
         counts = self.n_hidden_
         numbers = np.concatenate([np.arange(n) for n in counts])
         return np.array([f"{c}/{h}" for c, h in zip(self.state_classes_.tolist(), numbers)])
 
     def _mask(self, space: Any, examples: Examples, allowed: Any, forbidden: Any) -> dict[str, Any]:
+        if not has_states(space):
+            return super()._mask(space, examples, allowed, forbidden)
         masks = of_classes(space).mask(examples, allowed, forbidden)
         owner, blocks = owners(space), {block.name: block for block in space.layout.blocks}
         for name, mask in masks.items():
@@ -463,10 +529,14 @@ class LatentSVM(StructuredSVM):
         return masks
 
     def _by_class(self, rows: np.ndarray, combine: np.ufunc) -> np.ndarray:
+        if not has_states(self.space_):
+            return rows
         first = np.cumsum(self.n_hidden_) - self.n_hidden_
         return np.asarray(combine.reduceat(rows, first, axis=1))
 
     def _score(self, model: Any, space: Any, examples: Examples, dense: bool) -> float:
+        if not has_states(space):
+            return super()._score(model, space, examples, dense)
         labels = self._best_labels(model, space, examples, dense)
         plain, owner = of_classes(space), owners(space).astype(np.int32)
         # Labels unseen in training get one more number.
@@ -476,17 +546,21 @@ class LatentSVM(StructuredSVM):
 
 
 def _numbers_of(space: Space) -> Any:
-    """Return the space with numbers as names of its states."""
+    """Return the space with numbers as names of its states, if it has states."""
+    if not has_states(space):
+        return space
     numbers = copy.copy(space)
     numbers.classes_ = np.arange(len(space.classes_))
     return numbers
 
 
-def _unpacked(space: Space, states: np.ndarray, examples: Examples) -> Any:
-    shapes = examples.topology.get("shapes")
-    if shapes is not None and len(states) != sum(height * width for height, width in shapes):
-        return pieces(states, examples.offsets)  # void pixels were left out: these have no shape
-    return _numbers_of(space).unpack(states, examples)
+def _unpacked(data: LatentData, labels: np.ndarray) -> Any:
+    shapes = data.examples.topology.get("shapes")
+    if shapes is not None and len(labels) != sum(height * width for height, width in shapes):
+        return pieces(labels, data.examples.offsets)  # void pixels were left out: no shape
+    return (data.space if data.sets is None else _numbers_of(data.space)).unpack(
+        labels, data.examples
+    )
 
 
 def _given_states(hidden: Any, data: LatentData) -> np.ndarray:

@@ -25,6 +25,9 @@ cdef extern from "Python.h":
     int PyUnicode_KIND(object)
     void* PyUnicode_DATA(object)
     PyObject* PyDict_GetItemWithError(object, object) except? NULL
+    int PyDict_Next(object, Py_ssize_t*, PyObject**, PyObject**)
+    int PyLong_CheckExact(object)
+    long long PyLong_AsLongLongAndOverflow(object, int*) except? -1
 
 cdef extern from "structsolve/simd/prefetch.h" nogil:
     void SS_PREFETCH(const void* address)
@@ -210,32 +213,34 @@ cdef class Numbering:
                 self.values[k] = 1
         return 0
 
-    def add_item(self, item, Py_ssize_t i, Py_ssize_t t):
-        """Add the features of an item.
+    def add_items(self, items, Py_ssize_t i, list ends not None, Py_ssize_t t=0):
+        """Add the features of all items of a sequence.
 
         Parameters
         ----------
-        item : dict, or iterable of str or of pairs
-        i, t : int
-            Sequence and position, for messages.
-
-        Returns
-        -------
-        int
-            Number of features.
+        items : iterable of dicts, or of iterables of str or of pairs
+        i : int
+            Number of the sequence, for messages.
+        ends : list of int
+            The number of features after each item is appended.
+        t : int, default=0
+            Position of the first item, for messages.
         """
-        cdef Py_ssize_t before = self.n
-        if type(item) is list:
-            self._add_list(item, i, t)
-        elif isinstance(item, Mapping):
-            self._add_dict(item if type(item) is dict else dict(item), i, t)
-        elif isinstance(item, str) or not isinstance(item, Iterable):
-            raise TypeError(
-                f"X[{i}][{t}]: found {show(item)}; expected a dict or a list of strings"
-            )
-        else:
-            self._add_list(list(item), i, t)
-        return self.n - before
+        for item in items:
+            if type(item) is list:
+                self._add_list(item, i, t)
+            elif type(item) is dict:
+                self._add_dict(item, i, t)
+            elif isinstance(item, Mapping):
+                self._add_dict(dict(item), i, t)
+            elif isinstance(item, str) or not isinstance(item, Iterable):
+                raise TypeError(
+                    f"X[{i}][{t}]: found {show(item)}; expected a dict or a list of strings"
+                )
+            else:
+                self._add_list(list(item), i, t)
+            ends.append(self.n)
+            t += 1
 
     cdef int _add_list(self, list item, Py_ssize_t i, Py_ssize_t t) except -1:
         cdef Py_ssize_t k, first = 0, last, n = len(item)
@@ -261,37 +266,55 @@ cdef class Numbering:
         return 0
 
     cdef int _add_dict(self, dict item, Py_ssize_t i, Py_ssize_t t) except -1:
-        # Compute hashes first, as for lists.  Other values than strings, floats and bools keep
-        # their order.
+        # Values first, hashes next, look-ups last: memory is prefetched for the next step.
         cdef PyObject* names[32]
+        cdef PyObject* given[32]
+        cdef PyObject* name
+        cdef PyObject* value
+        cdef Py_ssize_t place = 0, n = 0, size = len(item)
+        while PyDict_Next(item, &place, &name, &value):
+            names[n], given[n] = name, value
+            SS_PREFETCH(value)
+            n += 1
+            if n == AHEAD:
+                self._add_pairs(n, names, given, i, t)
+                n = 0
+                if len(item) != size:  # by a value's own code
+                    raise RuntimeError(f"X[{i}][{t}]: the dict changed while it was read")
+        return self._add_pairs(n, names, given, i, t)
+
+    cdef int _add_pairs(self, Py_ssize_t n, PyObject** names, PyObject** given, Py_ssize_t i,
+                        Py_ssize_t t) except -1:
         cdef PyObject* texts[32]        # NULL: a number
         cdef Py_hash_t hashes[32]
         cdef double values[32]
         cdef Py_ssize_t k = 0
-        for name, value in item.items():
-            if PyUnicode_CheckExact(name):
-                hashes[k] = PyObject_Hash(name)
-                names[k], texts[k], values[k] = <PyObject*>name, NULL, 1
-                if PyUnicode_CheckExact(value):
-                    texts[k] = <PyObject*>value
-                    hashes[k] = _mixed(hashes[k], PyObject_Hash(value))
-                elif value is True or value is False:
-                    values[k] = value is True
-                elif PyFloat_CheckExact(value):
-                    values[k] = PyFloat_AS_DOUBLE(value)
-                else:
-                    names[k] = NULL
-                if names[k] != NULL:
-                    SS_PREFETCH(&self.slots[hashes[k] & self.mask])
-                    k += 1
-                    if k == AHEAD:
-                        self._add_known(k, names, texts, hashes, values)
-                        k = 0
-                    continue
-            self._add_known(k, names, texts, hashes, values)
-            k = 0
-            self._add_pair(name, value, None, i, t)
+        cdef int beyond
+        while k < n:
+            name, value = <object>names[k], <object>given[k]
+            if not PyUnicode_CheckExact(name):
+                break
+            hashes[k], texts[k], values[k] = PyObject_Hash(name), NULL, 1
+            if PyUnicode_CheckExact(value):
+                texts[k] = given[k]
+                hashes[k] = _mixed(hashes[k], PyObject_Hash(value))
+            elif value is True or value is False:
+                values[k] = value is True
+            elif PyFloat_CheckExact(value):
+                values[k] = PyFloat_AS_DOUBLE(value)
+            elif PyLong_CheckExact(value):
+                values[k] = <double>PyLong_AsLongLongAndOverflow(value, &beyond)
+                if beyond:
+                    break
+            else:
+                break
+            SS_PREFETCH(&self.slots[hashes[k] & self.mask])
+            k += 1
+        # Code of others, such as __float__, may drop what the dict holds.
+        others = [(<object>names[j], <object>given[j]) for j in range(k, n)] if k < n else ()
         self._add_known(k, names, texts, hashes, values)
+        for name, value in others:
+            self._add_pair(name, value, None, i, t)
         return 0
 
     cdef int _add_known(self, Py_ssize_t n, PyObject** names, PyObject** texts, Py_hash_t* hashes,

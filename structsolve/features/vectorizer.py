@@ -269,8 +269,7 @@ class _Tokens:
         ends = [0]
         self.offsets = [0]
         for i, sequence in enumerate(_sequences(X)):
-            for t, item in enumerate(sequence):
-                ends.append(ends[-1] + numbering.add_item(item, i, t))
+            numbering.add_items(sequence, i, ends)
             if len(ends) - 1 == self.offsets[-1] and not empty:
                 raise _no_items(i)
             self.offsets.append(len(ends) - 1)
@@ -367,7 +366,7 @@ def _whole(X: Iterable[Iterable[Any]], empty: bool) -> tuple[list[dict[str, Any]
                 items.append(dict(item))
                 continue
             item = item if isinstance(item, list | str) else list(item)
-            checked.add_item(item, i, t)
+            checked.add_items([item], i, [], t)
             counted: dict[str, Any] = {}
             for feature in item:
                 name, value = (feature, 1) if isinstance(feature, str) else feature

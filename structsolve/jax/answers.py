@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 from ..batch import marginals
 from ..batch.answers import best_labels
+from ..batch.padded import kept
 from ..batch.products import jacobian_product
 from .host import Function, Given, call
 from .linear import Linear
@@ -61,9 +62,9 @@ def decode(
     >>> decode("chain", {"node": scores, "transition": -3 * jnp.eye(2)}, jnp.array([2])).tolist()
     [[1, 0, -1]]
     """
-    function = (
-        structure if isinstance(structure, Function) else Function(structure, classes, n_jobs)
-    )
+    function = structure
+    if not isinstance(function, Function):
+        function = kept(Function, structure, classes, n_jobs)
     given = function.given(scores, lengths, examples, graphs)
 
     def host(lengths: Any, *arrays: Any) -> Any:

@@ -8,7 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ..operators import Projection
+from ..structure.ask import ask
 from ._bcfw import BlockLoop
+from ._hull import HullLoop
 from ._simplex import SimplexLoop
 from ._team import Team
 from .base import (
@@ -46,8 +49,10 @@ class BCFW(Solver):
     ----------
     steps : {"auto", "pairwise", "frank-wolfe", "exact"}
         "pairwise": move weight from the worst cut to the best; "frank-wolfe": from all cuts.
-        "exact" maximises the dual over the whole variable of an example, which is a projection onto
-        the simplex if labels share no parts (``multiclass``). "auto": "exact" if possible, else
+        "exact" maximises the dual over the whole variable of an example, which is a projection:
+        onto the simplex if labels share no parts (``multiclass``), else onto the hull of the labels
+        (``dag`` with closed sets, ``multilabel`` without pairs; one row of features per example,
+        a margin with a loss that decomposes, ``batch=1``). "auto": "exact" if possible, else
         "pairwise"; estimators then train the smooth ``crf`` with :class:`GBCFW`, as ``solver_``
         shows.
     oracle_calls : int, default=1
@@ -197,23 +202,65 @@ def simplex_duals(problem: Problem) -> bool:
     )
 
 
-def _exact_steps(steps: str, problem: Problem, constrained: bool) -> bool:
-    """Return whether a run takes exact steps; refuse them where they do not exist."""
-    can = simplex_duals(problem)
-    if steps == "exact" and constrained:
+def hull_projection(problem: Problem) -> Any:
+    """Return the projection that makes an exact step where labels share parts.
+
+    Parameters
+    ----------
+    problem : Problem
+
+    Returns
+    -------
+    Projection or None
+        None if dual variables are more than points of the hull of labels over one row of features,
+        or if the structure has no exact Euclidean projection onto that hull.
+    """
+    potentials = problem.potentials
+    if (
+        not getattr(problem.surrogate, "over_hull", False)
+        or not potentials.has_weights
+        or potentials.max_nodes > 1
+        or potentials.shared_size
+        or potentials.edge_size
+        or potentials.node_scale is not None
+    ):
+        return None
+    bind = ask("structsolve_projection", Projection, problem.space, regularizer="euclidean")
+    projection = None if bind is None else bind(problem.task.layout)
+    return projection if projection is not None and projection.exact else None
+
+
+def _exact_loop(solver: BCFW, problem: Problem, alpha: float, constrained: bool) -> Any:
+    """Return the loop of a run that takes exact steps, or None; refuse them where none exist."""
+    arguments = (
+        problem.potentials,
+        problem.surrogate,
+        problem.labels,
+        problem.weights,
+        alpha,
+    )
+    if solver.steps == "exact" and constrained:
         raise ValueError(
             "BCFW: steps is 'exact', which constraints exclude: w is projected after a "
             "step; use steps='pairwise'"
         )
-    can = can and not constrained
-    if steps == "exact" and not can:
+    if solver.steps not in ("auto", "exact") or constrained:
+        return None
+    if simplex_duals(problem):
+        return SimplexLoop(*arguments, solver.max_cuts)
+    # Threads visit a batch with pairwise steps only.
+    projection = None if solver.batch > 1 else hull_projection(problem)
+    if projection is not None:
+        return HullLoop(*arguments, projection, problem.loss, problem.parts)
+    if solver.steps == "exact":
         raise ValueError(
-            "BCFW: steps='exact' needs a structure whose labels share no parts, such as "
-            "'multiclass', none of them scaled, and a loss that decomposes; "
+            "BCFW: steps='exact' needs one row of features per example, a structure such as "
+            "'multiclass' whose labels share no parts or that has an exact Euclidean projection, "
+            "no scaled parts, batch=1 and a loss that decomposes; "
             f"{problem.space.structure.name!r} with {type(problem.loss).__name__} has none; use "
             "steps='pairwise'"
         )
-    return can and steps in ("auto", "exact")
+    return None
 
 
 class BCFWRun(Run):
@@ -225,22 +272,31 @@ class BCFWRun(Run):
     start : Start
     """
 
+    solver: Any
+
     def __init__(self, solver: BCFW, start: Start):
+        self.solver, self.given = solver, start
         problem = start.problem
         rows = assemble(solver.constraints, problem.space.layout, problem.examples)
         feasible = rows.polyhedron()
-        self.exact = _exact_steps(solver.steps, problem, feasible is not None)
-        loop = (SimplexLoop if self.exact else BlockLoop)(
+        loop = _exact_loop(solver, problem, start.alpha, feasible is not None)
+        self.exact = loop is not None
+        if loop is None:
+            loop = self._cut_loop()
+        if feasible is not None:
+            loop.constrain(feasible)
+        self._begin(solver, start, loop)
+
+    def _cut_loop(self) -> BlockLoop:
+        problem = self.given.problem
+        return BlockLoop(
             problem.potentials,
             problem.surrogate,
             problem.labels,
             problem.weights,
-            start.alpha,
-            solver.max_cuts,
+            self.given.alpha,
+            self.solver.max_cuts,
         )
-        if feasible is not None:
-            loop.constrain(feasible)
-        self._begin(solver, start, loop)
 
     def _begin(self, solver: Any, start: Start, loop: Any) -> None:
         self.solver, self.given, self.loop = solver, start, loop
@@ -367,7 +423,8 @@ class BCFWRun(Run):
         # If w is small beside the data, the average takes cheap and exact passes as a whole; also
         # passes in batches, whose threads would wait for it.
         averaging = solver.averaging and not self.focused
-        small = self.given.problem.dim <= 16 * len(order)
+        width = self.given.problem.potentials.node_size if isinstance(loop, HullLoop) else 1
+        small = self.given.problem.dim <= 16 * len(order) * width
         whole = averaging and small and (self.exact or calls == 0 or solver.batch > 1)
         before = loop.w.copy() if whole else None
         total, spent = 0.0, 0
@@ -456,6 +513,10 @@ class BCFWRun(Run):
     def restore(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         """Continue from a checkpoint."""
         best_w = checked_weights(self, arrays, ["best_w"])[0]
+        if "cuts_key" in arrays and isinstance(self.loop, HullLoop):
+            # A checkpoint of pairwise steps goes on with them.
+            self.exact, self.loop = False, self._cut_loop()
+            self.team = Team(self.loop, 1)
         set_rng_state(self.given.rng, meta["rng"])
         self.passes, self.window_start = meta["passes"], meta["window_start"]
         self.best_primal, self.best_dual = meta["best_primal"], meta["best_dual"]

@@ -58,6 +58,11 @@ cdef class MarginRescaling(OneLabel):
         self.label_bytes = 4 * (layout.max_label + 16) * self.pairs + 64
         self.work_bytes = self.theta_bytes + self.label_bytes + scratch + 192
 
+    @property
+    def over_hull(self):
+        """Whether H_i is the largest ``<theta + c, mu - mu(truth)>`` of the hull of the labels."""
+        return self.loss.decomposes and self.augmented is None and self.oracle.exact
+
     cdef int cut(self, Py_ssize_t i, const double* theta, const int* truth, Cut* cut,
                  char* work) except -1 nogil:
         cdef double* augmented = <double*>align(work)

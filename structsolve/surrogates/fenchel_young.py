@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from ..projections.choose import euclidean_projection, max_min_projection
-from ..structure.ask import ask_projection
 from ..utils.params import Params
 from ._fenchel_young import FenchelYoung
 
@@ -92,7 +91,7 @@ class CRF(Projected):
 
     def _projection(self, task: Any) -> Any:
         try:
-            projection = ask_projection(task.space, "entropy")(task.layout)
+            projection = task.projection("entropy")
         except ValueError as error:
             raise ValueError(
                 f"surrogate 'crf' needs exact marginals: {error}; use surrogate='sparsemap', "

@@ -10,7 +10,7 @@ from ..examples.packed import Examples
 from ..lp.ask import ask_cones, ask_oracle, ask_program_power
 from ..operators import Loss, Oracle, Parts
 from ..part_layout import PartLayout
-from ..structure.ask import Bind, ask_loss, ask_parts, ask_power, make_layout
+from ..structure.ask import Bind, ask_loss, ask_parts, ask_power, ask_projection, make_layout
 from ..structure.base import Space
 
 
@@ -34,6 +34,29 @@ class Asked:
         self.oracle, self.parts = ask_oracle(space, oracle), ask_parts(space)
         self.loss = ask_loss(space, loss)
         self._powers: dict[str, Bind | None] = {}
+        self._projections: dict[str, Bind] = {}
+
+    def projection(self, name: str) -> Bind:
+        """Return a factory for a projection.
+
+        Parameters
+        ----------
+        name : str
+            Of its regularizer, such as "entropy".
+
+        Returns
+        -------
+        callable
+            From a PartLayout to the Projection.
+
+        Raises
+        ------
+        ValueError
+            Where no plugin gives one.
+        """
+        if name not in self._projections:
+            self._projections[name] = ask_projection(self.space, name)
+        return self._projections[name]
 
     def power(self, name: str) -> Bind | None:
         """Return a factory for a power.
@@ -129,6 +152,25 @@ class Task:
                 f"example {i}: the true label holds {labels[beyond[0]]}, expected states 0 to "
                 f"{n_states - 1}; pack training data with unseen='error'"
             )
+
+    def projection(self, name: str) -> Any:
+        """Return a projection, bound to the examples.
+
+        Parameters
+        ----------
+        name : str
+            Of its regularizer, such as "entropy".
+
+        Returns
+        -------
+        structsolve.operators.Projection
+
+        Raises
+        ------
+        ValueError
+            Where these examples have none.
+        """
+        return self._asked.projection(name)(self.layout)
 
     def power(self, name: str) -> Any:
         """Return the operator of a power, bound to the examples; None if there is none.

@@ -8,6 +8,7 @@ import torch
 
 from ..batch import samples
 from ..batch.answers import best_labels
+from ..batch.padded import kept
 from ..batch.places import PADDING
 from .layer import Layer
 from .masks import as_mask
@@ -63,7 +64,9 @@ def decode(
     >>> decode("chain", {"node": scores, "transition": -3 * torch.eye(2)}, lengths=[2]).tolist()
     [[1, 0, -1]]
     """
-    layer = structure if isinstance(structure, Layer) else Layer(structure, classes, n_jobs)
+    layer = structure
+    if not isinstance(layer, Layer):
+        layer = kept(Layer, structure, classes, n_jobs)
     keep = None
     if mask is not None and lengths is None:
         keep = as_mask(mask)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections import deque
 from collections.abc import Callable
@@ -77,10 +78,25 @@ def ranges(offsets: np.ndarray, pieces: int, taper: bool = False) -> list[tuple[
     n = len(offsets) - 1
     if n < 2 or pieces < 2:
         return [(0, n)] if n else []
-    share = np.linspace(0, 1, pieces + 1)[1:-1]
-    targets = offsets[-1] * (1 - (1 - share) ** 1.5 if taper else share)
-    cuts = sorted({0, n, *np.searchsorted(offsets, targets).tolist()})
+    cuts = sorted({0, n, *offsets.searchsorted(offsets[-1] * shares(pieces, taper)).tolist()})
     return list(zip(cuts[:-1], cuts[1:]))
+
+
+@functools.lru_cache(maxsize=64)  # each new batch of a network is split in the same way
+def shares(pieces: int, taper: bool = False) -> np.ndarray:
+    """Return the share of all nodes before each range but the first.
+
+    Parameters
+    ----------
+    pieces, taper
+        As of :func:`ranges`.
+
+    Returns
+    -------
+    ndarray of float64 of shape (pieces - 1,)
+    """
+    share = np.linspace(0, 1, pieces + 1)[1:-1]
+    return np.asarray(1 - (1 - share) ** 1.5 if taper else share)
 
 
 def native_calls(offsets: np.ndarray, first: int, last: int) -> list[tuple[int, int]]:

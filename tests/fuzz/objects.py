@@ -139,7 +139,8 @@ def _problems() -> list[Any]:
     given += [
         (_spaces()[0], {"surrogate": MaxMin(geometry=name)}) for name in ("entropy", "euclidean")
     ]
-    return problems + [Problem(*pair, **settings) for pair, settings in given]
+    sets = next(pair for pair in _spaces() if pair[0].structure.name == "dag")
+    return problems + [Problem(*pair, **settings) for pair, settings in [*given, (sets, {})]]
 
 
 def classes() -> tuple[Any, Any]:

@@ -20,6 +20,7 @@ from ...solvers.checkpoint import Checkpoint, Content, check_records
 from ...solvers.driver import Outcome
 from ...solvers.problem import Problem
 from ..decode import decode, decode_in_batches
+from .candidates import CandidateCompleter
 from .carry import shifted_duals
 from .sets import Sets
 
@@ -71,6 +72,9 @@ class Completer:
         The states that each node allows.
     n_jobs : int
     """
+
+    # The loss is the same for all completions: dual variables fit another one.
+    carries = True
 
     def __init__(self, problem: Problem, sets: Sets, n_jobs: int):
         self.problem, self.sets, self.n_jobs = problem, sets, n_jobs
@@ -138,7 +142,7 @@ class Rounds:
     ----------
     problem : Problem
         Its labels are changed in place.
-    completer : Completer, optional
+    completer : Completer or CandidateCompleter, optional
         None: all labels are complete, and there is one round.
     begin : callable
         Called with weights to start from (or None) and a tolerance; returns a run.
@@ -168,7 +172,7 @@ class Rounds:
     def __init__(
         self,
         problem: Problem,
-        completer: Completer | None,
+        completer: Completer | CandidateCompleter | None,
         begin: Callable[[np.ndarray | None, float], Any],
         drive: Callable[[Any, float], Outcome],
         alpha: float,
@@ -280,7 +284,7 @@ class Rounds:
             previous.given.tol = present.inner
             return
         duals = None
-        if previous is not None:
+        if previous is not None and self.completer is not None and self.completer.carries:
             duals = shifted_duals(previous, problem, self._run_labels, present.labels)
         self.run = self.begin(present.w if present.w.any() else None, present.inner)
         if duals is not None:

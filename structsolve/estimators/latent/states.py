@@ -66,29 +66,23 @@ def check_n_hidden(n_hidden: Any, classes: np.ndarray) -> np.ndarray:
     return np.array(numbers, dtype=np.int64)
 
 
-def check_space(space: Space) -> None:
-    """Refuse a space whose labels are not classes of nodes.
+def has_states(space: Space) -> bool:
+    """Return whether labels give every node a class with a score of its own.
 
     Parameters
     ----------
     space : Space
 
-    Raises
-    ------
-    ValueError
-        The message names its structure.
+    Returns
+    -------
+    bool
     """
     node = space.layout.node
-    if (
-        not isinstance(space, NodeSpace)
-        or node is None
-        or tuple(node.shape) != (len(space.classes_),)
-    ):
-        raise ValueError(
-            f"structure {space.structure.name!r}: LatentSVM needs labels that give every node a "
-            "class with a score of its own, such as those of 'chain', 'tree', 'mrf', 'grid' and "
-            "'multiclass'"
-        )
+    return (
+        isinstance(space, NodeSpace)
+        and node is not None
+        and tuple(node.shape) == (len(space.classes_),)
+    )
 
 
 def with_classes(space: Space, classes: np.ndarray) -> Space:

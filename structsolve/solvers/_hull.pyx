@@ -1,0 +1,315 @@
+"""Block-coordinate ascent with exact block steps, over the hull of an example's labels.
+
+An example has one row of features x, its scores are those of a row of nodes, and the loss is
+linear in the parts.  Its dual variable is then a point mu of the hull of the labels, the block
+problem of the dual has the curvature |x|^2 in every part, and its solution is the point of the hull
+nearest to ``mu + scores / curvature``: a Euclidean projection.  Without a hierarchy, these are the
+steps of one binary machine per label (Hsieh et al. 2008).
+"""
+
+import numpy as np
+
+from libc.stdlib cimport free, realloc
+from libc.stdint cimport int64_t
+from libc.string cimport memcpy, memset
+from ..operators cimport Loss, Parts, Projection
+from ..potentials.linear cimport LinearPotentials
+from ..surrogates.base cimport Cut, Surrogate
+from ._loop cimport DualLoop
+
+from ..utils.arrays import aligned_zeros, check_counts, check_finite, check_numbers
+
+
+cdef struct Change:
+    double value        # of mu less the truth in one part
+    int index
+
+cdef struct Block:
+    Change* changes
+    Py_ssize_t count, capacity
+    double base, norm, share        # loss of the truth; <x, x>; u_i / alpha
+
+
+# As in SimplexLoop: over-relaxed steps converge faster, and up to 2 the dual never falls.
+cdef double FULL_STEP = 1.2
+cdef double CHEAP_STEP = 1.7
+
+
+cdef class HullLoop(DualLoop):
+    """State and inner loop of BCFW with exact steps over the hull of labels.
+
+    Parameters
+    ----------
+    potentials, surrogate, labels, weights, alpha
+        See DualLoop; one node per example, and no shared or edge blocks.
+    projection : Projection
+        "euclidean", exact, of the same examples.
+    loss : Loss
+        It decomposes, and the surrogate is margin rescaling by it.
+    parts : Parts
+    """
+
+    cdef Projection projection
+    cdef Loss loss
+    cdef Parts parts
+    cdef Block* blocks
+    cdef Py_ssize_t n
+    # Scores and costs, all of one example; the dual variable before and after a step.
+    cdef double[::1] theta, costs, point, ahead, goal, work
+    # Entries of sparse vectors: of a dual variable, of a cut.
+    cdef double[::1] coefs, cut_value
+    cdef int[::1] places, cut_index
+
+    def __cinit__(self, LinearPotentials potentials not None, *arguments, **named):
+        self.n = potentials.n
+        self.blocks = <Block*>realloc(NULL, (self.n + 1) * sizeof(Block))
+        if self.blocks == NULL:
+            raise MemoryError(f"no memory for the dual variables of {self.n} examples")
+        memset(self.blocks, 0, (self.n + 1) * sizeof(Block))
+
+    def __dealloc__(self):
+        cdef Py_ssize_t i
+        if self.blocks != NULL:
+            for i in range(self.n):
+                free(self.blocks[i].changes)
+            free(self.blocks)
+
+    def __init__(self, LinearPotentials potentials not None, Surrogate surrogate not None, labels,
+                 weights, double alpha, Projection projection not None, Loss loss not None,
+                 Parts parts not None):
+        super().__init__(potentials, surrogate, labels, weights, alpha)
+        self.projection, self.loss, self.parts = projection, loss, parts
+        size = potentials.max_theta + max(parts.max_entries, surrogate.max_entries) + 8
+        self.theta, self.costs = aligned_zeros(size), aligned_zeros(size)
+        self.point, self.goal = aligned_zeros(size), aligned_zeros(size)
+        self.ahead, self.coefs = aligned_zeros(size), aligned_zeros(size)
+        self.cut_value = aligned_zeros(size)
+        self.places, self.cut_index = np.zeros(size, np.int32), np.zeros(size, np.int32)
+        self.work = aligned_zeros(max(projection.work_bytes, surrogate.work_bytes) // 8 + 16)
+        self._measure()
+        self.resynchronise()
+
+    def _measure(self):
+        cdef double[::1] dense = np.zeros(max(self.potentials.nodes.n_cols, 1))
+        cdef Py_ssize_t i, k, m
+        with nogil:
+            for i in range(self.n):
+                if self.potentials.offsets[i] < self.potentials.offsets[i + 1]:
+                    self.potentials.nodes.gram_row(
+                        self.potentials.offsets[i], self.potentials.offsets[i],
+                        self.potentials.offsets[i] + 1, &dense[0], &self.blocks[i].norm)
+                self.blocks[i].base = self._costs(i)
+                m = self.parts.encode(i, self.truth(i), &self.places[0], &self.coefs[0])
+                for k in range(m):
+                    self.blocks[i].base += self.coefs[k] * self.costs[self.places[k]]
+
+    @property
+    def nbytes(self):
+        """Bytes of the dual variables, spare capacity included."""
+        cdef Py_ssize_t i, total = self.n * sizeof(Block)
+        for i in range(self.n):
+            total += self.blocks[i].capacity * sizeof(Change)
+        return total
+
+    @property
+    def count(self):
+        """Number of parts in which a dual variable is not the truth."""
+        cdef Py_ssize_t i, total = 0
+        for i in range(self.n):
+            total += self.blocks[i].count
+        return total
+
+    def run(self, const int64_t[::1] order not None, bint full, double min_gain=0.0):
+        """Visit the examples of ``order``; return the sum of gaps met and the oracle calls.
+
+        Parameters
+        ----------
+        order : ndarray of int64
+            Examples to visit.
+        full : bool
+            Ask the oracle for the gap.
+        min_gain : float
+            Smallest gap that is worth a step.
+        """
+        cdef Py_ssize_t k, size = order.shape[0]
+        cdef long calls = 0
+        cdef double total = 0
+        check_numbers(order, self.potentials.n, "order")
+        with nogil:
+            for k in range(size):
+                calls += self.visit(order[k], full, min_gain)
+                if full:
+                    total += self.weights[order[k]] * self.gaps_view[order[k]]
+        return total, calls
+
+    def resynchronise(self):
+        """Recompute w, and the sum of b, from the dual variables: rounding does not add up."""
+        cdef Py_ssize_t i, k
+        cdef double b
+        cdef Block* block
+        self.w[:] = 0
+        self.b_total = 0
+        with nogil:
+            for i in range(self.n):
+                block = &self.blocks[i]
+                block.share = self.weights[i] / self.alpha
+                b = block.base
+                if block.count:
+                    self._costs(i)
+                for k in range(block.count):
+                    self.places[k] = block.changes[k].index
+                    self.coefs[k] = block.changes[k].value
+                    b += self.coefs[k] * self.costs[self.places[k]]
+                self.b_total += self.weights[i] * b
+                self.potentials.add(i, block.count, &self.places[0], &self.coefs[0], -block.share,
+                                    &self.w_view[0])
+
+    cdef double _costs(self, Py_ssize_t i) except? -1 nogil:
+        """costs <- those of the parts; return the constant."""
+        memset(&self.costs[0], 0, self.potentials.theta_size(i) * sizeof(double))
+        return self.loss.augment(i, self.truth(i), 1.0, &self.costs[0])
+
+    cdef long visit(self, Py_ssize_t i, bint full, double min_gain) except -1 nogil:
+        """Move one example's dual variable; return the oracle calls."""
+        cdef Block* block = &self.blocks[i]
+        cdef Py_ssize_t k, size = self.potentials.theta_size(i)
+        cdef double* theta = &self.theta[0]
+        cdef double* point = &self.point[0]
+        cdef double* goal = &self.goal[0]
+        cdef double slope = 0, gain = 0, value, bound, step
+        cdef double curvature = block.share * block.norm
+        cdef char* work = <char*>&self.work[0]
+        cdef Cut cut
+        cut.nnz = cut.calls = 0
+        cut.index, cut.value = &self.cut_index[0], &self.cut_value[0]
+        self.moved_view[i] = 0
+        self.potentials.score(i, &self.w_view[0], 1.0, theta)
+        if full:
+            self.surrogate.cut(i, theta, self.truth(i), &cut, work)
+        self._costs(i)
+        for k in range(size):
+            theta[k] += self.costs[k]
+        for k in range(block.count):
+            slope += theta[block.changes[k].index] * block.changes[k].value
+        if full:
+            self.gaps_view[i] = cut.bound - block.base - slope
+        if block.share == 0 or (full and self.gaps_view[i] <= min_gain) or (
+                curvature <= 0 and not full):
+            return cut.calls
+        self._truth(i, point)
+        if curvature > 0:
+            for k in range(block.count):
+                point[block.changes[k].index] += block.changes[k].value
+            step = (FULL_STEP if full else CHEAP_STEP) / curvature
+            for k in range(size):
+                self.ahead[k] = point[k] + step * theta[k]
+            self.projection.project(i, &self.ahead[0], goal, &value, &bound, work)
+            for k in range(size):
+                gain += theta[k] * (goal[k] - point[k])
+            if gain > min_gain or full:
+                self._move(i, size)
+            return cut.calls
+        # No features: the dual is linear, and the oracle's label takes all.
+        memcpy(goal, point, size * sizeof(double))
+        for k in range(cut.nnz):
+            goal[cut.index[k]] -= cut.value[k]
+        for k in range(block.count):
+            point[block.changes[k].index] += block.changes[k].value
+        self._move(i, size)
+        return cut.calls
+
+    cdef int _truth(self, Py_ssize_t i, double* point) except -1 nogil:
+        """point <- the parts of the true label."""
+        cdef Py_ssize_t k, m
+        memset(point, 0, self.potentials.theta_size(i) * sizeof(double))
+        m = self.parts.encode(i, self.truth(i), &self.places[0], &self.coefs[0])
+        for k in range(m):
+            point[self.places[k]] += self.coefs[k]
+        return 0
+
+    cdef int _move(self, Py_ssize_t i, Py_ssize_t size) except -1 nogil:
+        """Move the dual variable of an example from `point` to `goal`."""
+        cdef Block* block = &self.blocks[i]
+        cdef Py_ssize_t k, m = 0
+        cdef double change, b_change = 0
+        for k in range(size):
+            change = self.goal[k] - self.point[k]
+            if change != 0:
+                self.places[m], self.coefs[m] = <int>k, change
+                b_change += change * self.costs[k]
+                m += 1
+        if m == 0:
+            return 0
+        self.moved_view[i] = 1
+        self.b_total += self.weights[i] * b_change
+        self.potentials.add(i, m, &self.places[0], &self.coefs[0], -block.share, &self.w_view[0])
+        self._truth(i, &self.point[0])
+        m = 0
+        for k in range(size):
+            if self.goal[k] != self.point[k]:
+                self.places[m], self.coefs[m] = <int>k, self.goal[k] - self.point[k]
+                m += 1
+        return self._keep(i, m)
+
+    cdef int _keep(self, Py_ssize_t i, Py_ssize_t m) except -1 nogil:
+        """Store the first m places and coefs as the dual variable less the truth."""
+        cdef Block* block = &self.blocks[i]
+        cdef Py_ssize_t k
+        cdef Change* memory
+        if m > block.capacity:
+            memory = <Change*>realloc(block.changes, m * sizeof(Change))
+            if memory == NULL:
+                with gil:
+                    raise MemoryError(f"no memory for the dual variable of example {i}")
+            block.changes, block.capacity = memory, m
+        for k in range(m):
+            block.changes[k].index, block.changes[k].value = self.places[k], self.coefs[k]
+        block.count = m
+        return 0
+
+    def to_arrays(self):
+        """Return the dual variables as arrays, for checkpoints."""
+        cdef Py_ssize_t i, k, c = 0
+        total = self.count
+        counts = np.empty(self.n, dtype=np.int64)
+        value, part = np.empty(total), np.empty(total, np.int32)
+        cdef int64_t[::1] counts_view = counts
+        cdef double[::1] value_view = value
+        cdef int[::1] part_view = part
+        for i in range(self.n):
+            counts_view[i] = self.blocks[i].count
+            for k in range(self.blocks[i].count):
+                value_view[c], part_view[c] = (
+                    self.blocks[i].changes[k].value, self.blocks[i].changes[k].index)
+                c += 1
+        return {"counts": counts, "value": value, "part": part}
+
+    def restore(self, counters, arrays, w, average, gaps):
+        """Continue from a checkpoint."""
+        cdef Py_ssize_t i, k, c = 0
+        counts = arrays.get("counts", np.zeros(0, dtype=np.int64))
+        self.check_sizes(counts.shape[0], w)
+        if "part" not in arrays:
+            raise ValueError("the checkpoint was made with other steps")
+        parts, values = arrays["part"], arrays["value"]
+        check_counts(counts, len(parts), "counts of parts")
+        sizes = np.array([self.potentials.theta_size(i) for i in range(self.n)], dtype=np.int64)
+        if len(values) != len(parts) or (counts > sizes).any():
+            raise ValueError("the checkpoint has dual variables of another problem")
+        owners = np.repeat(np.arange(self.n), counts)
+        check_numbers(parts, self.potentials.max_theta, "parts of dual variables")
+        if (parts >= sizes[owners]).any():
+            raise ValueError("the checkpoint has dual variables of another problem")
+        places = owners * self.potentials.max_theta + parts
+        if np.unique(places).size != places.size:
+            raise ValueError("parts of dual variables: found one twice for an example")
+        check_finite({"dual variables": values})
+        cdef const int64_t[::1] counts_view = counts
+        cdef const double[::1] value = values
+        cdef const int[::1] part = parts
+        for i in range(self.n):
+            for k in range(counts_view[i]):
+                self.places[k], self.coefs[k] = part[c], value[c]
+                c += 1
+            self._keep(i, counts_view[i])
+        self.continue_from(counters, w, average, gaps)
