@@ -15,7 +15,7 @@ cdef class PartLayout:
     cdef readonly dict starts, shapes
     cdef readonly object examples               # packed; labels and features may be None
     cdef const int64_t* offsets                 # nodes of example i: offsets[i] .. offsets[i + 1]
-    cdef const int64_t* edge_offsets            # NULL where there are no edge rows
+    cdef const int64_t* edge_offsets            # NULL if there are no edge rows
     cdef const int64_t* label_offsets
     cdef object owners
     cdef dict shared_objects

@@ -121,7 +121,7 @@ def subset_labels(x):
 
 
 class SubsetStructure(FunctionStructure):
-    """Return a structure that chooses at most two of a few rows, as three functions."""
+    """A structure that chooses at most two of a few rows, as three functions."""
 
     def __init__(self, features=subset_features, oracle=subset_oracle, loss=subset_loss):
         super().__init__(features, oracle, loss)

@@ -63,7 +63,7 @@ STRUCTURES = {f.__name__: f for f in (multiclass, chain, python_chain, graph, se
 
 
 class Case:
-    """Return a problem, its surrogate's psi, and all labels of its examples."""
+    """A problem, its surrogate's psi, and all labels of its examples."""
 
     def __init__(self, make, name, seed=0, loss="hamming", **settings):
         structure, X, Y = make(np.random.default_rng(seed))

@@ -25,7 +25,7 @@ def counts_of(space, layout):
 
 
 class Case(ChainCase):
-    """Return chains with others before and after them, and costs of their states."""
+    """Chains with others before and after them, and costs of their states."""
 
     def __init__(self, *given, **named):
         super().__init__(*given, **named, before=(1,))

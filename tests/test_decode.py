@@ -17,7 +17,7 @@ ORACLES = ("auto", "exact", "trws", "lp")
 
 
 def random_graph(rng, kind="normal"):
-    """Scores of a small graph, a table per edge, and all labelings' scores."""
+    """Scores of a small graph with a table per edge, and all labelings' scores."""
     n, K = int(rng.integers(1, 6)), int(rng.integers(1, 4))
     edges = [e for e in itertools.combinations(range(n), 2) if rng.random() < 0.7]
     shapes = (n, K), (len(edges), K, K)
@@ -73,7 +73,7 @@ def test_transformations_keep_scores_and_certify(kind):
             value = scores_of(unary, edges, pair, answer.label[None])[0]
             assert value == pytest.approx(scores.max(), abs=1e-3)
             assert answer.consistent
-        # Where a labeling meets the bound, its states and pairs are all maximal.
+        # If a labeling meets the bound, its states and pairs are all maximal.
         if bound <= scores.max() + 1e-9:
             assert answer.consistent
             assert answer.kept[np.arange(len(unary)), labels[scores.argmax()]].all()
@@ -81,12 +81,12 @@ def test_transformations_keep_scores_and_certify(kind):
 
 
 def test_arc_consistency_by_hand():
-    # A frustrated triangle: all states and pairs are maximal, and no labeling is.
+    # A frustrated triangle: all states and pairs are maximal, but no labeling is.
     unary, edges = np.zeros((3, 2)), [[0, 1], [1, 2], [0, 2]]
     differ = 1 - np.eye(2)
     answer = arc_consistent(unary, edges, differ, np.zeros((3, 2, 2)))
     assert answer.consistent and answer.kept.all() and answer.label is None
-    # State 1 of node 0 has no maximal pair; what is left leads to nothing for node 2.
+    # State 1 of node 0 has no maximal pair; the rest leaves nothing for node 2.
     pair = np.array([[[0, 0], [-1, -1]], [[-1, 0], [-1, -1]]])
     unary = np.array([[0, 0], [0, -5], [0, -5.0]])
     answer = arc_consistent(unary, edges[:2], pair, np.zeros((2, 2, 2)))
@@ -134,7 +134,7 @@ def test_weights_are_factors_of_the_table(oracle):
         assert bound == pytest.approx(reparametrization_bound(unary, edges, pair, best.phi))
         if oracle == "exact":
             assert best.value == pytest.approx(scores.max())
-    # Nodes of different sizes take parts of the table.
+    # Nodes of different sizes use parts of the table.
     shared = decode([[0, 1], [0, 0, 2]], [[1, 0]], np.arange(9).reshape(3, 3), True, weights=[2])
     assert shared.label.tolist() == [1, 2] and shared.value == 17
 

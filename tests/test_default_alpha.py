@@ -1,4 +1,4 @@
-"""alpha="auto": what it is, what it does not depend on, and that numbers mean what they meant."""
+"""alpha="auto": its value, its invariances, and that explicit numbers keep their meaning."""
 
 import logging
 import warnings
@@ -53,13 +53,13 @@ def test_it_is_the_formula():
 
 
 def test_what_features_tell_decides_how_strong_it_is():
-    # The same spread of features, with less and less of the labels in it.
+    # The same spread of features, with less and less label information in it.
     X, y = rows(90)
     noise = np.random.default_rng(1).normal(size=X.shape)
     for share in (1.0, 0.5, 0.2, 0.0):
         mixed = share * X + (1 - share) * noise
         assert SVM("multiclass").fit(mixed, y).alpha_ == pytest.approx(by_hand(mixed, y))
-    # So few examples tell nothing of it.
+    # Too few examples show nothing of it.
     few = SVM("multiclass").fit(noise[:9], y[:9]).alpha_
     assert few == pytest.approx(by_hand(noise[:9], y[:9], doubt=1))
 
@@ -121,7 +121,7 @@ def test_classes_that_cancel_get_what_chance_would_leave():
     X = np.array([[1.0, 1], [-1, -1], [1, -1], [-1, 1]] * 25)
     y = np.array([0, 0, 1, 1] * 25)
     model = SVM("multiclass", fit_intercept=False).fit(X, y)
-    # Every example's own subgradient has a square of 4, R is 1, n is 100, and s is 1.
+    # Every example's own subgradient has the square 4, R is 1, n is 100, and s is 1.
     assert model.alpha_ == pytest.approx(30 * 4 / 100**2)
     assert SVM("multiclass", fit_intercept=False).fit(0 * X, y).alpha_ == UNKNOWN
 
@@ -230,7 +230,7 @@ def test_shards_together_give_what_one_problem_gives():
 
 
 def test_labels_that_are_rare_do_not_raise_it():
-    # Intercepts tell how often labels occur; what features tell decides.
+    # Intercepts describe how often labels occur; the information of features decides.
     X, y = rows(100)
     rare = np.concatenate([np.full(90, 0), y[90:]])
     with_it, without = SVM("multiclass"), SVM("multiclass", fit_intercept=False)
@@ -319,7 +319,7 @@ def test_many_rows_are_chosen_from():
 
 
 def test_label_sets_are_not_left_empty():
-    # With one label in twenty, predicting none has the least Hamming loss at strong penalties.
+    # With one label in twenty, predicting none has the smallest Hamming loss at strong penalties.
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 10))
     Y = (X @ rng.normal(size=(10, 20)) > 5.5).astype(int)

@@ -24,7 +24,7 @@ TREES = {(n, *kind): all_trees(n, *kind) for n in range(1, 5) for kind in KINDS}
 
 
 def operators(n, projective, single):
-    """Return oracle, projection and k best of a sentence of n words, all arcs candidates."""
+    """Return oracle, projection and k best for a sentence of n words with all arcs."""
     structure = DependencyStructure(projective, single)
     space, examples = structure.make_space(Arcs(np.zeros((n * n, 1)), n), None)
     layout = make_layout(space, examples)
@@ -33,7 +33,7 @@ def operators(n, projective, single):
 
 
 def in_order(table):
-    """Scores in theta's order, of a table [word, head]."""
+    """Return scores in theta's order, from a table [word, head]."""
     n = len(table)
     return np.ascontiguousarray(table[~np.eye(n + 1, dtype=bool)[1:]])
 
@@ -176,7 +176,7 @@ def test_other_scores_are_refused(projective, single):
 
 
 def best_by_networkx(table, single):
-    """Value of the maximum spanning arborescence from the root."""
+    """Return the value of the maximum spanning arborescence from the root."""
     n = len(table)
     best = -np.inf
     for roots in [[m] for m in range(n)] if single else [range(n)]:
@@ -209,7 +209,7 @@ def test_networkx_finds_trees_of_the_same_value(single):
 
 
 def test_deeply_nested_cycles():
-    # Each word wants its neighbour, the pairs of words the next pair, and so on.
+    # Each word prefers its neighbour, pairs of words the next pair, and so on.
     n = 256
     table = np.array(
         [
@@ -255,7 +255,7 @@ def test_marginals_are_those_of_the_enumeration(projective, single, kind):
 
 
 def log_sum_of_trees(weights, single):
-    """The log-determinant of the Laplacian of the matrix-tree theorem."""
+    """Return the log-determinant of the Laplacian of the matrix-tree theorem."""
     laplacian = np.diag(weights[:, 1:].sum(axis=1)) - weights[:, 1:]
     if single:
         laplacian[:, 0] = weights[:, 0]
@@ -276,7 +276,7 @@ def test_matrix_tree_theorem(single, n):
     table_of_marginals = tables(marginals, n)
     assert table_of_marginals.sum(axis=1) == pytest.approx(np.ones(n))
     assert not single or table_of_marginals[:, 0].sum() == pytest.approx(1)
-    # Scores of words may be shifted, and the largest range of scores changes the way of computing.
+    # Scores of a word may be shifted; the largest range of scores determines the method.
     table[0] += 5
     table[1, 5] = -2000
     again, shifted, _ = calls.project(operators(n, False, single)[1], 0, in_order(table))
@@ -305,7 +305,7 @@ def test_marginals_are_the_gradient_of_the_value(projective, single, spread):
 @pytest.mark.slow
 @pytest.mark.parametrize("single", [False, True])
 def test_long_sentences_use_logs(single):
-    # Beyond 220 words charts hold logs; one word more must not matter.
+    # Beyond 220 words charts hold logs; one more word must not matter.
     rng = np.random.default_rng(5)
     n = 219
     table = rng.normal(size=(n, n + 1))
@@ -356,7 +356,7 @@ def test_samples_have_the_marginals(projective, single, spread):
 
 
 def sentences(n=30, seed=0, size=7, projective=False, single=True):
-    """Features of arcs whose first tells the truth, but for noise."""
+    """Return features of arcs; the first is the truth with noise."""
     rng = np.random.default_rng(seed)
     X, Y = [], []
     for _ in range(n):

@@ -1,4 +1,4 @@
-"""Derivatives of projections, on small random cases: covariances by enumeration, differences."""
+"""Derivatives of projections on small random cases: covariances by enumeration, differences."""
 
 import itertools
 
@@ -62,7 +62,7 @@ def towards(case, i, rng):
 
 
 def covariance(case, i, total, direction):
-    """Of the parts with the direction, under the distribution exp total."""
+    """Return the covariance of the parts with the direction, for probabilities exp total."""
     p = np.exp(total - total.max())
     p /= p.sum()
     along = case.mu[i] @ direction
@@ -96,7 +96,7 @@ GIBBS = [
 
 
 def named(value):
-    """An id for a parameter: the same in every process, where repr of a graph is not."""
+    """Return an id for a parameter that is the same in every process, unlike repr of a graph."""
     return getattr(value, "name", None) or str(value)
 
 
@@ -129,7 +129,7 @@ def test_entropies_against_enumeration(structure):
     ids=repr,
 )
 def test_scores_of_any_size(structure):
-    """Marginals that underflow, in the scaled form, with logarithms, and between both."""
+    """Marginals that underflow: in the scaled form, with logarithms, and in between."""
     rng = np.random.default_rng(1)
     for seed in range(4):
         case = instance(structure, seed)
@@ -145,7 +145,7 @@ def test_scores_of_any_size(structure):
 
 def test_long_chains_against_differences():
     rng = np.random.default_rng(2)
-    # Eight states fill their rows, with no padding behind.
+    # Eight states fill their rows, without padding.
     for k, length in ((2, 300), (5, 90), (8, 60), (26, 40)):
         X = [np.zeros((n, 1)) for n in (length, 1)]
         Y = [np.zeros(len(x), int) for x in X]
@@ -193,7 +193,7 @@ OVER_ORACLES = [
 
 
 def compare(case, projection, i, theta, direction, step, off):
-    """Whether differences tell a derivative; refuse another."""
+    """Return whether differences determine a derivative; refuse another."""
     here, ahead, behind = (
         calls.project(projection, i, theta + x * direction)[0] for x in (0, step, -step)
     )
@@ -239,7 +239,7 @@ def test_active_sets_against_differences(structure):
 
 
 def test_active_sets_where_few_labels_say_little():
-    """In the middle of a square two labels may carry all weight: both sides move all the same."""
+    """In the middle of a square two labels may have all weight; both sides still change."""
     case = instance(MultilabelStructure(edges=[]), 0, 4)
     own = projection_of(case, "euclidean")
     over_oracle = ActiveSet(case.oracle, case.parts)

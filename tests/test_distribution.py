@@ -1,4 +1,4 @@
-"""Marginals by any projection, probabilities, samples: what a fitted model says of its labels."""
+"""Marginals by any projection, probabilities and samples of fitted models."""
 
 import numpy as np
 import pytest
@@ -52,7 +52,7 @@ def test_samples_do_not_depend_on_jobs_and_follow_the_seed():
     same(first, other)
     again = model.sample(X, 5, random_state=4)
     assert any((x != y).any() for a, b in zip(first, again) for x, y in zip(a, b))
-    # The model's own seed by default.
+    # By default, the model's own seed.
     assert all((x == y).all() for x, y in zip(model.sample(X)[0], model.sample(X)[0]))
     for seed in (np.random.RandomState(0), np.random.default_rng(0)):
         assert len(model.sample(X, 2, random_state=seed)) == 2
@@ -96,7 +96,7 @@ def test_probabilities_are_logistic_regression():
     ours = StructuredSVM("multiclass", surrogate="crf", alpha=alpha, tol=1e-8, max_iter=1000)
     ours.fit(np.hstack([X, np.ones((60, 1))]), y)
     theirs = LogisticRegression(C=1 / (alpha * 60), tol=1e-10, max_iter=10000, fit_intercept=False)
-    # Our own constant feature is one more column, penalised like all.
+    # Our constant feature is one more column, penalised like all.
     wide = np.hstack([X, np.ones((60, 2))])
     theirs.fit(wide, y)
     np.testing.assert_allclose(

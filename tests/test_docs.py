@@ -1,4 +1,4 @@
-"""The documentation: every page's code runs, every hook, option and public name is in it."""
+"""The documentation: all code runs, and every hook, option and public name is documented."""
 
 import doctest
 import importlib
@@ -54,7 +54,7 @@ def test_files_that_are_cited_are_in_the_repository():
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """An empty folder to write to, from which docs/examples can be imported."""
+    """An empty working folder from which docs/examples can be imported."""
     monkeypatch.chdir(tmp_path)
     for package in (RING / "ring_native", RING.parent / "segments", RING.parent / "grid_paths"):
         monkeypatch.syspath_prepend(str(package))
@@ -120,7 +120,7 @@ def test_compiled_example_passes_the_check(tmp_path):
         "assert next(p for p in list_plugins() if p['name'] == 'ring')['gives_parts']\n"
         "check_structure('ring')\n"
     )
-    # Compiling takes longest, and nothing here is about speed.
+    # Compilation takes longest, and nothing here is about speed.
     flags = "" if os.name == "nt" else "-O0"
     environment = os.environ | {"PYTHONPATH": str(tmp_path / "site"), "CFLAGS": flags}
     for command in (install, [sys.executable, "-c", program]):
@@ -172,7 +172,7 @@ def test_every_option_of_the_shell_is_described():
 
 
 def documented():
-    """Names with an entry in the reference, fully qualified."""
+    """Return the fully qualified names with an entry in the reference."""
     names = []
     for page in [DOCS / "api.rst", *sorted((DOCS / "api").glob("*.rst"))]:
         module = "structsolve"
@@ -194,7 +194,7 @@ def resolve(name):
 
 
 def public_modules():
-    """Every module that users may import from: none of `utils`, none with an underscore."""
+    """Return every module that users may import from: none of `utils`, none with an underscore."""
     yield structsolve
     for package in (structsolve, structsolve.plugins):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
@@ -205,7 +205,7 @@ def public_modules():
 
 
 def named_on(page):
-    """Names that a page imports from structsolve, or writes in full."""
+    """Return names that a page imports from structsolve, or writes in full."""
     text = page.read_text(encoding="utf-8").replace("\n... ", "\n")
     for module, names in re.findall(r"from (structsolve[\w.]*) import (\([^)]*\)|.*)", text):
         for name in re.findall(r"\w+", re.sub("#.*| as .*", "", names)):
@@ -216,7 +216,7 @@ def named_on(page):
 
 
 def public_names():
-    """What users may use, by the rules that a name can be public by."""
+    """Return all public names, by the rules that make a name public."""
     for module in public_modules():
         home = module.__name__
         yield from (f"{home}.{name}" for name in getattr(module, "__all__", ()))
@@ -247,8 +247,8 @@ def test_every_public_name_is_in_the_reference():
     assert missing == []
 
 
-# Errors of numpydoc.validate that are asked for: a summary in one line, and parameters that are
-# those of the signature, in its order, each with a type.
+# Errors of numpydoc.validate to check: a one-line summary, and parameters that match the
+# signature in its order, each with a type.
 WANTED = {"GL08", "SS01", "PR01", "PR02", "PR03", "PR04", "PR05"}
 
 
@@ -267,7 +267,7 @@ def test_docstrings_are_complete(name):
 
 
 def problems(validate, thing, name):
-    """What numpydoc finds, of what is wanted; a docstring without parameters may be one line."""
+    """Return numpydoc's relevant errors; a docstring without parameters may be one line."""
     home = f"{thing.__module__}.{thing.__qualname__}"
     exempt = set()
     if not inspect.isclass(thing):

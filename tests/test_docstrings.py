@@ -25,7 +25,7 @@ COMPILED_METHOD = re.compile(
 
 
 def sources(suffix):
-    """Paths of the public modules."""
+    """Return the paths of the public modules."""
     for folder in FOLDERS:
         for path in sorted(folder.rglob(f"*{suffix}")):
             words = path.relative_to(ROOT).with_suffix("").parts
@@ -34,7 +34,7 @@ def sources(suffix):
 
 
 def classes(tree):
-    """The classes of a module, those inside of others too, without a look at expressions."""
+    """Return the classes of a module, with nested ones, without visiting expressions."""
     for node in tree.body:
         if isinstance(node, ast.ClassDef):
             yield node
@@ -44,7 +44,7 @@ def classes(tree):
 
 @cache  # not at import: every process imports this, few read all sources
 def documented_methods():
-    """By the name of each class of ours: its bases, and the methods that it documents itself."""
+    """Return by class name: its bases, and the methods that it documents itself."""
     known = {}
 
     def add(name, bases, methods):
@@ -70,7 +70,7 @@ def is_function(node):
 
 
 def inherited(known, bases, method):
-    """Whether one of these classes, or what they derive from, documents a method."""
+    """Return whether one of these classes, or a base class, documents a method."""
     return any(
         method in known[base][1] or inherited(known, known[base][0], method)
         for base in bases
@@ -79,7 +79,7 @@ def inherited(known, bases, method):
 
 
 def own_statements(function):
-    """What a function consists of, without the functions inside it."""
+    """Return the nodes of a function, without those of inner functions."""
     for node in ast.iter_child_nodes(function):
         if not isinstance(node, (*FUNCTIONS, ast.Lambda, ast.ClassDef)):
             yield node
@@ -87,7 +87,7 @@ def own_statements(function):
 
 
 def missing_in(function, decorators):
-    """What the docstring of a function lacks."""
+    """Return what is missing in the docstring of a function."""
     text = ast.get_docstring(function)
     if not text:
         return ["a docstring"]
@@ -111,7 +111,7 @@ def missing_in(function, decorators):
 
 
 def faults(tree, known):
-    """Line, name and lack of every public function, class and method of a module."""
+    """Return line, name and fault of every public function, class and method of a module."""
 
     def visit(node, prefix, bases):
         for child in node.body:

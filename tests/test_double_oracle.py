@@ -20,7 +20,7 @@ from structsolve.surrogates import MaxMin
 
 
 def game_value(payoff):
-    """Value of a matrix game by HiGHS."""
+    """Return the value of a matrix game, by HiGHS."""
     q, m = payoff.shape
     answer = linprog(
         np.r_[np.zeros(m), -1],
@@ -38,7 +38,7 @@ def game_value(payoff):
 def test_matrix_games(shape, levels):
     rng = np.random.default_rng(shape[0])
     for _ in range(20):
-        # With few levels there are ties, and bases that are degenerate.
+        # With few levels there are ties and degenerate bases.
         payoff = 1 + (rng.integers(0, levels, shape) if levels else rng.random(shape)).astype(float)
         columns, rows = play(payoff)
         for x in (columns, rows):
@@ -72,7 +72,7 @@ def test_certificates_hold_and_close(name, most, warm):
             mu, low, high = calls.project(projection, i, theta)
             slack = 1e-7 * (1 + abs(value))
             assert low - slack <= value <= high + slack
-            # The value is that of mu, which is in the polytope.
+            # The value is that of mu, which lies in the polytope.
             if mu.min() >= 0:  # thresholds are no marginals
                 term = projection_calls.term(projection, i, mu)
                 assert term + theta @ mu == pytest.approx(low, abs=slack)
@@ -88,7 +88,7 @@ COSTS = CostMatrix([[0, 2, 1], [3, 0, 1], [1, 1, 0]])
 @pytest.mark.parametrize("loss", ["hamming", COSTS])
 @pytest.mark.parametrize("edges", [[[0, 1]], np.zeros((0, 2), int)], ids=["pair", "no edge"])
 def test_nodes_with_numbers_of_states_of_their_own(edges, loss, geometry, closed_form):
-    """Neither side may play a state that a node has not."""
+    """Neither side may play a state that a node does not have."""
     rng = np.random.default_rng(5)
     X, Y = list(rng.normal(size=(3, 2, 2))), [[0, 2], [1, 1], [1, 0]]
     structure = MRFStructure(edges=edges, n_states=[2, 3], tables="per-edge")
@@ -126,7 +126,7 @@ def test_spaces_that_list_fewer_labels_have_no_free_nodes():
 
 
 def test_labels_are_kept_within_limits():
-    """Long chains with scores that change at random: places run out, and nothing else happens."""
+    """Long chains with randomly changing scores: places run out, and nothing else happens."""
     rng = np.random.default_rng(0)
     X = [rng.normal(size=(30, 4)) for _ in range(2)]
     Y = [rng.integers(0, 5, 30) for _ in X]
@@ -144,7 +144,7 @@ def test_labels_are_kept_within_limits():
 
 @pytest.mark.parametrize("warm", [True, False])
 def test_full_tables_do_not_end_an_answer(warm):
-    """Labels of earlier scores take up all places, and have no part in answers to later ones."""
+    """Labels of earlier scores fill all places, and must not take part in later answers."""
     rng = np.random.default_rng(1)
     X, Y = [rng.normal(size=(9, 4))], [rng.integers(0, 3, 9)]
     space, examples = get_structure("chain").make_space(X, Y)
@@ -165,7 +165,7 @@ def test_scores_that_are_no_numbers():
             calls.project(projection, 2, theta)
         except ValueError:
             continue
-    # And afterwards all is well again.
+    # Afterwards everything works again.
     theta = np.zeros(case.size(2))
     _, low, high = calls.project(projection, 2, theta)
     assert low <= case.value(2, theta) + 1e-9 and high >= case.value(2, theta) - 1e-9

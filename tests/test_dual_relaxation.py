@@ -23,14 +23,14 @@ FAMILIES = ["triangle", "complete", "ring", "random", "tree", "apart"]
 
 
 class Refuses:
-    """A linear program that nobody should need."""
+    """A linear program that must not be called."""
 
     def relax(self, *given):
         raise AssertionError("the dual method left this open")
 
 
 def alone(graph, tol=1e-3):
-    """The native relaxation with no linear program to finish it."""
+    """Return the native relaxation without a linear program to finish it."""
     layout = graph.oracle.layout
     shape = graph.space.graphs(layout)
     finish = _relaxation.LinearRelaxation(Refuses(), shape, layout)
@@ -38,7 +38,7 @@ def alone(graph, tol=1e-3):
 
 
 def family(rng, name):
-    """States and edges; some nodes have fewer states than others."""
+    """Return states and edges; some nodes have fewer states than others."""
     k = int(rng.integers(2, 5))
     if name == "triangle":
         return [k] * 3, [(0, 1), (2, 1), (0, 2)]
@@ -102,14 +102,14 @@ def test_the_point_and_the_bound_hold_the_linear_program(seed, name):
         used = mu != 0
         np.testing.assert_allclose(value, mu[used] @ theta[used], rtol=0, atol=1e-10 * size)
         assert label is None or (mu == graph.matrix[graph.rows(label)]).all()
-        # The cut: no scores are worth less than what this point makes of them.
+        # The cut: for all scores, the value is at least that of this point.
         other = fill(rng, graph, "normal")
         assert graph.local_polytope(other) >= other @ mu - 1e-6 * size
 
 
 @random_cases(60, kind=["normal", "repulsive"], name=["triangle", "ring"])
 def test_frustrated_cycles_need_no_linear_program(seed, kind, name):
-    """Two states too, which are otherwise those of roof duality; plain dual ascent sticks here."""
+    """Two states, usually left to roof duality; plain dual ascent gets stuck here."""
     rng = np.random.default_rng(seed)
     graph = Graph(*family(rng, name), "trws")
     theta = fill(rng, graph, kind)
@@ -122,13 +122,13 @@ def test_frustrated_cycles_need_no_linear_program(seed, kind, name):
 
 
 def test_points_of_labelings_are_told():
-    """Here the best point is that of a labeling but for rounding."""
+    """Here the best point is that of a labeling, up to rounding."""
     structure = MRFStructure(tables="features")
     check_structure(structure, n_cases=1, size=4, random_state=674578074, solvers=())
 
 
 def test_many_points_are_fractional():
-    """Neither all nor none: the cases above hold both kinds."""
+    """Neither all nor none: the cases above include both kinds."""
     fractional = []
     for seed, name in itertools.product(range(10), FAMILIES):
         rng = np.random.default_rng(seed)
@@ -143,7 +143,7 @@ def test_many_points_are_fractional():
 
 
 def picture(shape, n_states, n=1, directed=True):
-    """Operators of grids that have more parts than are solved to the end, and views of theta."""
+    """Return operators of grids with too many parts to be solved to the end, and views of theta."""
     edges, nodes = np.asarray(grid_edges(*shape)), shape[0] * shape[1]
     structure = MRFStructure(edges, n_states=n_states, directed=directed, oracle="trws")
     truths = [np.arange(nodes) % n_states] * n
@@ -167,7 +167,7 @@ def scores_of_picture(rng, layout, views, kind):
 
 
 def on_average_in_polytope(marginals, shape):
-    """Pairs are added up over all edges; so are the nodes at either end."""
+    """Pairs are added up over all edges; nodes at either end, too."""
     first, second = np.asarray(grid_edges(*shape)).T
     node, pair = marginals["node"], marginals["pair"]
     assert min(node.min(), pair.min()) >= 0
@@ -200,7 +200,7 @@ def test_pictures_close_to_the_linear_program(kind):
 
 
 def dense(states):
-    """Operators of a complete graph with a table for every edge, views of theta, edges."""
+    """Return operators of a complete graph with a table for every edge, views of theta, edges."""
     edges = np.array(list(itertools.combinations(range(len(states)), 2)))
     structure = MRFStructure(
         edges, tables="features", directed=True, n_states=tuple(states), oracle="trws"
@@ -217,7 +217,7 @@ def dense(states):
 
 @pytest.mark.parametrize("scale", [1e-200, 1.0, 1e25, 1e150])
 def test_passes_in_single_precision_leave_the_bound_a_bound(scale):
-    """Frustrated graphs, nodes of 10 to 17 states; some scores fit no float."""
+    """Frustrated graphs with nodes of 10 to 17 states; some scores do not fit float32."""
     rng = np.random.default_rng(5)
     states = rng.permutation(np.arange(10, 18))
     graphs, layout, views, edges = dense(states)
@@ -257,7 +257,7 @@ def test_shared_tables_in_single_precision(directed, n_states):
 
 
 def test_answers_depend_on_the_scores_alone():
-    """Not on earlier calls, so that a fit that is resumed goes on as it would have."""
+    """Answers do not depend on earlier calls, so a resumed fit continues exactly."""
     rng = np.random.default_rng(1)
     graphs, layout, views = picture((12, 12), 5, n=2)
     own = make_power(graphs, "trws", "relaxation", layout)
@@ -311,7 +311,7 @@ def test_answers_that_end_early_lie_in_the_polytope():
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_fit_that_is_resumed_allows_what_it_would_have(tmp_path):
-    """Gaps that are allowed follow from the records, which a checkpoint keeps."""
+    """Allowed gaps follow from the records, which a checkpoint keeps."""
     rng = np.random.default_rng(4)
     edges = grid_edges(12, 12)
     Y = [rng.integers(0, 5, 144) for _ in range(3)]

@@ -1,4 +1,4 @@
-"""Chains without nodes, where they are allowed by name: all operators, estimators, files, data."""
+"""Chains without nodes, where allowed by name: all operators, estimators, files, data."""
 
 import numpy as np
 import pytest

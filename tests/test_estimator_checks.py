@@ -1,4 +1,4 @@
-"""scikit-learn's checks of every estimator; all of them pickle and deep-copy, fitted or not."""
+"""scikit-learn's checks of every estimator; pickles and deep copies, fitted or not."""
 
 import copy
 import pickle
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 
 
 class OverClasses(HierarchicalSVM):
-    """Its hierarchy is that of two groups over the classes of y, which the checks choose."""
+    """Its hierarchy has two groups of the classes of y, which the checks choose."""
 
     @property
     def structure(self):
@@ -86,7 +86,7 @@ def expected(estimator):
     return WEIGHTS if isinstance(estimator, HierarchicalSVM) else {}
 
 
-# The checks of scikit-learn 1.6 take the first entry of y for the lower class: columns of 1 and 2.
+# The checks of scikit-learn 1.6 use the first entry of y as lower class: columns of 1 and 2.
 INDICATORS = parse_version(sklearn.__version__) >= parse_version("1.7")
 
 

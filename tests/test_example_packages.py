@@ -1,4 +1,4 @@
-"""The packages of docs/examples in plain Python: installed as users do, checked, trained, saved."""
+"""The packages of docs/examples in plain Python: installed as by users, checked, trained, saved."""
 
 import importlib.util
 import os
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(not EXAMPLES.exists(), reason="installed without
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """A function that runs a program where both packages are installed."""
+    """Return a function that runs a program where both packages are installed."""
     # Not imported: setuptools wants to come before distutils.
     if importlib.util.find_spec("setuptools") is None:
         pytest.skip("setuptools is not installed")
@@ -43,7 +43,7 @@ def test_they_are_short(package):
         len(path.read_text(encoding="utf-8").splitlines())
         for path in (EXAMPLES / package).glob("*.py")
     ]
-    # Four things in one package, one each in the others.
+    # Four things in one package; the other packages have one each.
     assert 0 < sum(lines) <= (140 if package == "parts" else 120)
 
 
@@ -119,12 +119,12 @@ def test_parts(run):
 
 
 def test_golden(tmp_path):
-    """The compiled search: built, held against enumeration, trained with."""
+    """The compiled search: built, compared with enumeration, used in training."""
     if not all(map(importlib.util.find_spec, ("setuptools", "Cython"))):
         pytest.skip("setuptools or Cython is not installed")
     folder = tmp_path / "golden"
     shutil.copytree(EXAMPLES / "golden", folder, ignore=shutil.ignore_patterns("*.so", "*.cpp"))
-    # Compiling takes longest, and nothing here is about speed.
+    # Compilation takes longest, and nothing here is about speed.
     environment = {**os.environ, "CFLAGS": "" if os.name == "nt" else "-O0"}
     command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Alpha-expansion against enumeration: of all moves to a state, and of all labelings."""
+"""Alpha-expansion against enumeration of all moves to a state, and of all labelings."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from structsolve.plugins.mrf._model import GraphModel
 
 
 def start(rng, model):
-    """A random labeling, mostly one that is allowed where there are some."""
+    """Return a random labeling, mostly an allowed one if there is any."""
     for _ in range(50):
         label = rng.integers(0, model.states)
         if model.score(label) > NONE:
@@ -21,14 +21,14 @@ def start(rng, model):
 
 
 def best_move(model, label, state):
-    """The highest score of the labelings in which nodes keep theirs or take this state."""
+    """Return the highest score of labelings in which nodes keep their state or take this one."""
     n = len(label)
     moves = np.indices((2,) * n).reshape(n, -1).T.astype(bool) & (state < model.states)
     return scores_of(model, np.where(moves, state, label)).max()
 
 
 def metric(rng, states, kind):
-    """A table of every edge with super-modular moves: a metric, less something."""
+    """Return a table for every edge with super-modular moves: a metric, minus something."""
     K = max(states)
     i = np.arange(K)
     far = np.abs(i[:, None] - i)
@@ -83,7 +83,7 @@ def test_two_states_are_solved(seed, kind):
         shape = drawn.states[[u, v]]
         table = scores(rng, "ties" if kind == "forbidden" else kind, shape)
         if shape.min() == 2:
-            # Equal states gain what is missing; only pairs of different ones may be forbidden.
+            # Equal states get the missing amount; only pairs of different ones may be forbidden.
             table[1, 1] += max(0, table[0, 1] + table[1, 0] - table[0, 0] - table[1, 1])
             if kind == "forbidden":
                 table[[0, 1], [1, 0]] += np.where(rng.random(2) < 0.3, NONE, 0)
@@ -128,7 +128,7 @@ def test_oracle_bounds_all_scores(seed, kind):
 
 
 def test_pictures_gain_by_moves():
-    """Noise under strong smoothing, where changes of a few nodes are of no use."""
+    """Noise under strong smoothing, where changes of a few nodes do not help."""
     rng = np.random.default_rng(0)
     edges, unary, potts = grid_edges(40, 40), rng.normal(size=(1600, 5)), np.eye(5) - 1
     plain = decode(unary, edges, potts, oracle="trws")

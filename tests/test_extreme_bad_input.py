@@ -1,4 +1,4 @@
-"""ExtremeSVM refuses what it cannot take: by argument and example, with what to do."""
+"""ExtremeSVM refuses invalid input: argument, example and advice."""
 
 import numpy as np
 import pytest
@@ -322,7 +322,7 @@ def test_solvers_without_partial_fit_say_so(data):
 
 
 class Liar(RivalIndex):
-    """Gives the last class that is none of the example's own, and calls it the best."""
+    """Returns the last class other than the example's own, and claims that it is the best."""
 
     name = "liar"
 
@@ -333,7 +333,7 @@ class Liar(RivalIndex):
 
 
 class Honest(Liar):
-    """The same answers, with bounds that say that nothing is known."""
+    """The same answers, with bounds that claim nothing."""
 
     name = "honest"
 
@@ -362,5 +362,5 @@ def test_rivals_that_no_one_would_read(data):
 
 @pytest.mark.parametrize("name", ["max_iter", "tol", "alpha"])
 def test_numbers_beyond_all_machine_numbers_are_refused_by_name(name, data):
-    """Found by the harness of `fuzz`: an OverflowError, and a TypeError of NumPy's."""
+    """Found by the fuzzer: an OverflowError, and a TypeError from NumPy."""
     refused(f"{name} is 1000", ExtremeSVM(**{name: 10**400}).fit, *data)

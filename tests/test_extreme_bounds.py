@@ -18,12 +18,12 @@ from structsolve.extreme.memoir import Memoir
 from structsolve.extreme.rivals import CertifiedRivals, ExactRivals, RandomRivals, RivalIndex
 
 SURROGATES = ("margin", "squared-hinge", "crf", "max-min", "sparsemap")
-# Weights are float32, and so are the dual variables; both are added up in another order here.
+# Weights and dual variables are float32; both are added up in another order here.
 ROUNDING = 2e-6
 
 
 def values(name, scores, y):
-    """H of rows, of which y are the true columns, by all sets of columns."""
+    """Return H of rows with true columns y, by all sets of columns."""
     rows = np.arange(len(y))
     z = scores - scores[rows, y][:, None]
     if name in ("margin", "squared-hinge"):
@@ -43,7 +43,7 @@ def values(name, scores, y):
 
 
 def dual_term(name, m):
-    """G of shares of the true class and of rivals, which sum to one."""
+    """Return G of shares of the true class and rivals, which sum to one."""
     held = m[1:].sum()
     return {
         "margin": held,
@@ -55,7 +55,7 @@ def dual_term(name, m):
 
 
 def dual_value(problem, starts, rivals, variables):
-    """The dual at given variables, every number of it in double precision."""
+    """Return the dual at given variables, entirely in double precision."""
     X, total = problem.X.toarray().astype(float), 0.0
     W = np.zeros((X.shape[1], problem.n_classes))
     for i, c in enumerate(problem.shares / problem.alpha):
@@ -73,7 +73,7 @@ def dual_value(problem, starts, rivals, variables):
 
 
 class Vague(RivalIndex):
-    """Begins with the second best class, and says by how much it is behind."""
+    """Starts with the second best class, and reports how far it is behind."""
 
     name = "vague"
 
@@ -155,7 +155,7 @@ def test_the_dual_is_below_and_the_primal_above_in_every_pass(name):
             objective = penalty(problem, W) + problem.shares @ H
             slack = ROUNDING * (1 + abs(objective))
             assert record["dual"] == pytest.approx(dual_value(problem, *arrays), abs=slack)
-            # Each example for itself, not in the mean alone.
+            # Check each example, not only the mean.
             some = problem.shares > 0
             assert (known <= H + ROUNDING * (1 + H))[some].all()
             assert (upper + ROUNDING * (1 + H) >= H)[some].all()
@@ -175,7 +175,7 @@ def test_the_dual_is_below_and_the_primal_above_in_every_pass(name):
 
 @pytest.mark.parametrize("name", ["crf", "max-min", "sparsemap"])
 def test_the_gap_closes_where_an_example_keeps_all_classes(name):
-    """Though fewer are looked for in a scan: of these surrogates all may have a part in H."""
+    """A scan searches for fewer, but for these surrogates all classes may contribute to H."""
     rng = np.random.default_rng(0)
     n, C = 60, 20
     X = sparse.csr_matrix((rng.normal(size=(n, 8)) * (rng.random((n, 8)) < 0.5)).astype(np.float32))
@@ -206,7 +206,7 @@ def test_an_example_without_weight_does_not_spoil_the_certificate(recwarn):
 
 @pytest.mark.parametrize("name", SURROGATES)
 def test_memoirs_primal_is_a_bound_with_any_index(name):
-    """That of the class and its k best rivals; of the hinges, of all classes."""
+    """H of the class and its k best rivals; for hinges, of all classes."""
     rng = np.random.default_rng(SURROGATES.index(name))
     for _ in range(20):
         settings = {"alpha": 10.0 ** rng.uniform(-2, 0.3), "max_iter": int(rng.choice([1, 4]))}

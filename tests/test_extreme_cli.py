@@ -16,7 +16,7 @@ from structsolve.io.extreme import read_extreme
 
 
 def fails(capsys, *argv, match):
-    """Run, and expect one line on stderr that matches, and exit status 2."""
+    """Run, and expect one matching line on stderr and exit status 2."""
     status = main([str(arg) for arg in argv])
     lines = capsys.readouterr().err.splitlines()
     assert status == 2 and len(lines) == 1, lines
@@ -31,7 +31,7 @@ def works(capsys, *argv):
 
 
 def write_rows(path, n, seed, header=True, labels=12):
-    """Rows of two words of their class, which counts in tens, and one of anybody's."""
+    """Return rows of two words of their class, numbered in tens, and one common word."""
     rng = np.random.default_rng(seed)
     first = int(not header)
     lines = [f"{n} {2 * labels + 5} {10 * labels}"] if header else []
@@ -66,7 +66,7 @@ def test_files_called_as_commands(files, tmp_path, monkeypatch, capsys):
     (tmp_path / "extreme").write_text("a\tX\nb\tY\n\nb\tY\na\tX\n")
     works(capsys, "fit", "extreme", "--model", "fit", "--format", "conll")  # chains, of that file
     assert works(capsys, "predict", "fit", "extreme").split() == ["X", "Y", "Y", "X"]
-    # Where data follow, it is the command of two words, whatever files there are.
+    # If data follow, it is the command of two words, whatever files exist.
     works(capsys, "fit", "extreme", files.train, "--model", "m.ss")
     assert type(structsolve.load("m.ss")).__name__ == "ExtremeSVM"
     (tmp_path / "extreme").unlink()
@@ -147,7 +147,7 @@ def test_a_model_reads_columns_as_its_training_file_had_them(files, tmp_path, ca
     works(capsys, "fit", "extreme", train, "--model", model)
     expected = works(capsys, "predict", files.model, files.test)
     assert works(capsys, "predict", model, test) == expected
-    # A file with a header says of itself that it counts from 0, one without is like training.
+    # A file with a header declares that it counts from 0; others count like the training file.
     assert works(capsys, "predict", model, files.test) == expected
     if header:
         test.write_text(test.read_text().split("\n", 1)[1])

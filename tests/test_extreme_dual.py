@@ -1,4 +1,4 @@
-"""Dual ascent over cached rivals: the certificate, against optima found by other means."""
+"""Dual ascent over cached rivals: the certificate against optima found by other means."""
 
 from dataclasses import replace
 
@@ -20,7 +20,7 @@ ROUNDING = 2e-6
 
 
 def rows(X):
-    """CSR as the extreme layer has it."""
+    """Return CSR in the form of the extreme layer."""
     X = sparse.csr_matrix(np.asarray(X, dtype=np.float32))
     X.indptr, X.indices = X.indptr.astype(np.int64), X.indices.astype(np.int32)
     return X
@@ -45,7 +45,7 @@ def random_problem(rng, surrogate, **settings):
 
 
 def optimum(problem):
-    """Bounds of the optimum by the package's own solver on dense scores."""
+    """Bounds of the optimum by the package's own solver, on dense scores."""
     model = StructuredSVM(
         "multiclass",
         surrogate=problem.surrogate,
@@ -74,7 +74,7 @@ def test_bounds_hold_and_close(surrogate):
     for _ in range(40):
         problem = random_problem(rng, surrogate)
         low, high = optimum(problem)
-        # All classes fit into the caches: even the softmax closes its gap.
+        # All classes fit into the caches, so even the softmax closes its gap.
         result = ExtremeDual(epsilon=0.0, inner=10).fit(problem)
         check_records(result.history, low, high)
         assert result.stop_reason == "tol"
@@ -110,7 +110,7 @@ def test_squared_hinge_against_a_cone_solver():
 
 
 def words(n=120, n_classes=12, seed=3, surrogate="margin", **settings):
-    """Rows of unit length with a few of 40 features, some of them their class's own."""
+    """Return rows of unit length with a few of 40 features, some of them of the row's class."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, n_classes, n).astype(np.int32)
     X = rng.random((n, 40)) * (rng.random((n, 40)) < 0.2)
@@ -120,7 +120,7 @@ def words(n=120, n_classes=12, seed=3, surrogate="margin", **settings):
 
 
 def same(one, other):
-    """Whether two results are the same, bit for bit, but for the time that they took."""
+    """Return whether two results are bit-identical, except for their times."""
 
     def told(result):
         return [{k: v for k, v in r.items() if k != "seconds"} for r in result.history]
@@ -225,7 +225,7 @@ def test_indexes_of_rivals():
     assert ExtremeDual().fit(given).history[-1]["mean_epsilon"] < 1e-6
     given = words(rivals=CertifiedRivals(0.3), max_iter=5)
     assert ExtremeDual().fit(given).settings["epsilon"] == 0.3
-    # Nothing is known of what random rivals miss: no primal bound, but still a dual.
+    # Nothing is known about rivals that random ones miss: a dual, but no primal bound.
     result = ExtremeDual().fit(words(rivals=RandomRivals(2), max_iter=5))
     for record in result.history:
         assert record["primal"] is record["gap"] is record["mean_epsilon"] is None
@@ -233,7 +233,7 @@ def test_indexes_of_rivals():
 
 
 class Scan(RivalIndex):
-    """The best rivals by their scores, with a bound of one's own."""
+    """The best rivals by their scores, with a given bound."""
 
     name = "scan"
 
@@ -303,7 +303,7 @@ def test_bad_arguments_are_refused_by_name(solver, settings, message):
 
 
 def test_an_example_may_have_more_rivals_than_a_scan_finds():
-    """Each class is as much a rival as any other: all have a dual variable at the optimum."""
+    """Each class is a rival like any other: all have a dual variable at the optimum."""
     n = 50
     X = rows(np.hstack([np.eye(n), np.ones((n, 1))]))
     problem = ExtremeProblem(X, np.arange(n, dtype=np.int32), n, 1 / n, max_iter=30, tol=1e-3)

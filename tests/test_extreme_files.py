@@ -1,4 +1,4 @@
-"""Files of ExtremeSVM: what they hold, how small they are, what is mapped, what is refused."""
+"""Files of ExtremeSVM: content, size, memory maps, and errors."""
 
 import copy
 import os
@@ -106,7 +106,7 @@ def test_half_precision_takes_two_bytes_less_a_weight(model, data, tmp_path):
     weights.data = weights.data.astype(np.float16).astype(np.float32)
     same(again.coef_.toarray(), weights.toarray())
     assert abs(again.score(X, y) - model.score(X, y)) < 0.002
-    # What is loaded stays half as large.
+    # Loaded weights stay half as large.
     again.save(tmp_path / "again")
     assert (tmp_path / "again").stat().st_size == half.stat().st_size
     mapped = structsolve.load(half, mmap=True)
@@ -278,7 +278,7 @@ def test_pruning_by_an_error_never_exceeds_it():
         tried = {}
 
         def error_of(postings, tried=tried):
-            # Any error at all, of how many weights there are.
+            # Any pruning error, for any number of weights.
             return tried.setdefault(postings.nnz, float(rng.random()))
 
         allowed = float(rng.random())

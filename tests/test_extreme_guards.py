@@ -1,4 +1,4 @@
-"""Compiled code of very many classes refuses what it would read or write outside of its arrays."""
+"""Compiled code for very many classes refuses accesses outside of its arrays."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""ExtremeSVM killed by SIGKILL, between passes and amid a write: the bits of an unbroken run."""
+"""ExtremeSVM killed by SIGKILL, between passes and during a write: same bits as without."""
 
 import os
 import subprocess
@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-# Each run is a child of one process that has everything imported; it kills itself.
+# Each run is a child of one process that has imported everything; it kills itself.
 SCRIPT = """
 import os, signal, sys, warnings
 warnings.simplefilter("ignore")

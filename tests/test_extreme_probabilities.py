@@ -94,7 +94,7 @@ def test_any_scores_give_probabilities_in_their_order(n_classes, kept, seed, kin
     assert (shares >= 0).all() and (rest >= 0).all()
     np.testing.assert_allclose(shares.sum(1) + rest, 1)
     assert (shares[:, :-1] >= shares[:, 1:]).all()
-    # A class that is not kept is no likelier than the last one that is.
+    # A class that is not kept is not more probable than the last kept one.
     assert (rest <= shares[:, -1] * (n_classes - kept) * (1 + 1e-9)).all()
 
 

@@ -48,7 +48,7 @@ def test_rivals_that_a_solver_asks(solver):
 
 
 class Liar(ExactRivals):
-    """Says of the worst rivals that they are the best."""
+    """Claims that the worst rivals are the best."""
 
     name = "liar"
 
@@ -95,7 +95,7 @@ def test_weights_of_examples_out_of_range(data, solver):
 
 @pytest.mark.parametrize("solver", ["one-vs-some", "dual", "memoir"])
 def test_alpha_beyond_float32(data, solver):
-    """Some came to weights of zero in silence, or to NaN "for feature 0"."""
+    """Some silently led to weights of zero, or to NaN "for feature 0"."""
     message = "alpha is 1e-300: an example has a share|the first step is .* larger alpha"
     refused(message, ExtremeSVM(solver=solver, alpha=1e-300).fit, *data)
     heavy = np.ones(len(data[1]))
@@ -138,7 +138,7 @@ def test_sources_of_randomness(data, solver):
 
 
 class Interrupted(SampledSoftmax):
-    """Trains as ever, and says that Ctrl-C ended it."""
+    """Trains normally, and reports that Ctrl-C stopped it."""
 
     def fit(self, problem, after=None, checkpoint=None):
         result = super().fit(problem)
@@ -147,7 +147,7 @@ class Interrupted(SampledSoftmax):
 
 
 def test_an_interrupted_trial_is_no_choice(data):
-    """It was taken for a trial like any, and training on all rows began."""
+    """It was once treated like any trial, and training on all rows began."""
     with pytest.raises(KeyboardInterrupt):
         ExtremeSVM(solver=SelfChoice(softmax=Interrupted())).fit(*data)
 

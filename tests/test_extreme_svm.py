@@ -1,4 +1,4 @@
-"""ExtremeSVM as users call it: fit, predict, scikit-learn conventions, outsiders' solvers."""
+"""ExtremeSVM as users call it: fit, predict, scikit-learn conventions, external solvers."""
 
 import copy
 import pickle
@@ -154,7 +154,7 @@ def test_partial_fit_goes_on_from_the_weights(data):
     model.partial_fit(X[60:], y[60:])
     assert model.n_iter_ == 2 and [record["pass"] for record in model.history_] == [1, 2]
     assert np.abs(model.coef_.toarray() - first).max() > 0.01
-    # A whole set at once is a pass of fit().
+    # One call with all rows is a pass of fit().
     whole = plain(alpha=0.01, max_iter=1).fit(X, y)
     same(plain(alpha=0.01).partial_fit(X, y).coef_.toarray(), whole.coef_.toarray())
     whole.partial_fit(X, y)
@@ -433,7 +433,7 @@ def test_batches_go_on_with_falling_steps(data):
         steps.append(settings["eta0"] / (1 + settings["eta_step"]))
         scores.append(model.score(X, y))
     assert model.solver_.name == "memoir" and model.n_iter_ == 60
-    # 1 / (alpha (1 + t)), a step in each call.
+    # 1 / (alpha (1 + t)), one step per call.
     np.testing.assert_allclose(steps, 1 / (1e-3 * (2 + np.arange(60))))
     assert scores[-1] > 0.85
 

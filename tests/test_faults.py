@@ -1,4 +1,4 @@
-"""Faults that .ci/faults plants fit the code as it is: each has its place, and changes it."""
+"""The faults of .ci/faults fit the current code: each has its place, and changes it."""
 
 import json
 

@@ -76,7 +76,7 @@ def test_weights_that_cancel_are_not_frozen():
 
 
 def test_memory_stays_below_twelve_bytes_a_weight():
-    """While a text-like model grows, is cut, and grows again: of 20 weights a feature or more."""
+    """A text-like model grows, is cut, and grows again, with at least 20 weights per feature."""
     rng = np.random.default_rng(3)
     d, C = 300, 400
     share = 1 / (1 + np.arange(d) / 30)

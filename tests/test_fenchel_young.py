@@ -146,11 +146,11 @@ class Case:
         return self.problem.surrogate.layout.sizes(i)[0]
 
     def truth(self, i):
-        """The true label, as operators take it."""
+        """Return the true label in the form of operators."""
         return self.problem.examples.label(i)
 
     def value(self, i, theta):
-        """H_i by enumeration."""
+        """Return H_i by enumeration."""
         scores = (self.mu[i] - self.mu[i][self.truths[i]]) @ theta
         if self.kind == "crf":
             return reference.crf_value(scores)
@@ -160,14 +160,14 @@ class Case:
         return reference.sparsemap_value(scores, self.nodes[i]) + truth @ truth / 2
 
     def thetas(self, i, rng):
-        """Scores as weights give them, at several scales."""
+        """Return scores from weights, at several scales."""
         for scale in (0.0, 0.3, 1.0, 5.0):
             w = scale * rng.normal(size=self.problem.dim) * self.free
             yield score(self.problem.potentials, i, w)
 
     @property
     def free(self):
-        """1 where there is a weight, 0 in padding."""
+        """Return 1 where there is a weight, 0 in padding."""
         layout = self.problem.space.layout
         w = np.zeros(layout.dim)
         for block in layout.blocks:
@@ -175,7 +175,7 @@ class Case:
         return w
 
     def features(self):
-        """``Phi_i' mu(y)`` of all labels."""
+        """Return ``Phi_i' mu(y)`` of all labels."""
         columns = np.flatnonzero(self.free)
         features = []
         for i in range(self.problem.n):
@@ -193,7 +193,7 @@ class Case:
 
 @functools.cache
 def solved(kind, name):
-    """(case, its optimum at alpha = 0.1): the same for all solvers."""
+    """Return (case, its optimum at alpha = 0.1): the same for all solvers."""
     case = Case(kind, name)
     return case, case.optimum(0.1)
 
@@ -210,7 +210,7 @@ def test_values_and_cuts(kind, name):
         values = [case.value(i, theta) for theta in thetas]
         for theta, value in zip(thetas, values):
             cut = surrogate_calls.cut(surrogate, i, theta, case.truth(i))
-            # Mirror prox converges as 1/T; its bounds hold at any time.
+            # Mirror prox converges like 1/T; its bounds always hold.
             slack = 1e-6 * (1 + abs(value))
             error = slack if kind != "max-min" or surrogate.exact else 1000 * slack
             assert value - slack <= cut.bound <= value + error
@@ -227,7 +227,7 @@ def test_values_and_cuts(kind, name):
      ("sparsemap", "thresholds"), ("max-min", "loose_chain")],
 )  # fmt: skip
 def test_cuts_of_any_truth(kind, name):
-    """Whatever label is called true: values, and offsets that are its own."""
+    """For any label as the truth: values, and its own offsets."""
     rng = np.random.default_rng(3)
     case = Case(kind, name)
     for i in range(3):
@@ -366,7 +366,7 @@ def test_the_average_is_that_of_the_iterates():
 
 
 def test_steps_of_mirror_prox_over_an_inexact_projection_stay_long():
-    """What the projection misses is no sign of a step that was too long."""
+    """An inexact projection is no sign that a step was too long."""
     surrogate = MaxMin(geometry="euclidean", max_iter=200, tol=0)
     case = Case("max-min", "ranks_hamming", surrogate=surrogate)
     rng = np.random.default_rng(1)

@@ -28,7 +28,7 @@ def test_bounds_hold_and_agree_with_double_precision(seed, kind):
             assert value == -np.inf
             continue
         assert value == model.score(label) and value <= best + 1e-14 * unit
-        # Single precision stops earlier; where double precision is sure, so is this.
+        # Single precision stops earlier; if double precision has converged, so has it.
         _, sure, expected, _ = tree_reweighted(model)
         assert bound == pytest.approx(expected, abs=1e-6 * unit)
         if sure >= expected - 1e-12 * unit:
@@ -40,7 +40,7 @@ def test_bounds_hold_and_agree_with_double_precision(seed, kind):
 @pytest.mark.parametrize("kind", ["normal", "ties", "zeros", "frustrated"])
 @pytest.mark.parametrize("most", [8, 12, 16, 17, 33])
 def test_messages_of_both_precisions_in_one_place(most, kind):
-    # Those of floats lie among those of doubles where they fit: many states, or as many everywhere.
+    # Float messages lie among the double ones if they fit: many states, or equally many everywhere.
     rng = np.random.default_rng(most)
     for _ in range(12):
         model = random_model(rng, 9, most, kind)
@@ -54,7 +54,7 @@ def test_messages_of_both_precisions_in_one_place(most, kind):
 
 
 def distances(K, kind, rng):
-    """A table of that kind, what it is recognised as, and its parameters."""
+    """Return a table of that kind, its expected kind, and its parameters."""
     d = abs(np.subtract.outer(np.arange(K), np.arange(K))) * 1.0
     same, slope = rng.integers(-3, 4), rng.integers(1, 4)
     cut = {"linear": slope * int(rng.integers(2, K)), "potts": slope}
@@ -145,7 +145,7 @@ def test_equivalent_transformations(kind):
 
 
 def test_news_of_forbidden_pairs_does_not_go_astray():
-    # Turning to another order once read messages at the wrong end of edges, and took all for
+    # A change to another order once read messages at the wrong end of edges, and found everything
     # impossible.
     for seed in (93, 124, 182, 347):
         model = random_model(np.random.default_rng(seed), 6, 4, "forbidden")

@@ -42,7 +42,7 @@ def wide_network():
 
 
 def random_network(rng, n=5, whole=True, widest=3):
-    """A random network that some random flow meets; with cycles."""
+    """Return a random network with a feasible random flow; with cycles."""
     while True:
         graph = nx.gnp_random_graph(n, 0.5, seed=int(rng.integers(2**31)), directed=True)
         if graph.number_of_edges() >= 3:
@@ -160,12 +160,12 @@ def test_trains_and_saves(tmp_path):
 
 
 def random_flows(rng, network, n, tied=False):
-    """Random mixtures of random vertices; tied: means of two, in which many flows are the same."""
+    """Return random mixtures of random vertices; tied: means of two, many of them equal."""
     return mixtures(rng, network, random_vertices(rng, network), n, tied)
 
 
 def random_vertices(rng, network):
-    """Four, of random linear programs."""
+    """Return four solutions of random linear programs."""
     bounds = np.column_stack([np.zeros(network.m), network.upper])
     N = network.incidence()
     return np.array(
@@ -177,7 +177,7 @@ def random_vertices(rng, network):
 
 
 def mixtures(rng, network, vertices, n, tied=False):
-    """n random flows between these vertices."""
+    """Return n random flows between these vertices."""
     if tied:
         pairs = rng.integers(0, 4, (n, 2))
         return network.check_flows(np.round(vertices[pairs].sum(axis=1)) / 2, n)
@@ -185,7 +185,7 @@ def mixtures(rng, network, vertices, n, tied=False):
 
 
 def least_by_program(network, flows, weights):
-    """``min sum_i w_i |y - y_i|`` over flows for weights >= 0, by HiGHS."""
+    """Return ``min sum_i w_i |y - y_i|`` over flows for weights >= 0, by HiGHS."""
     n, m = flows.shape
     N = network.incidence().toarray()
     cost = np.concatenate([np.zeros(m), np.repeat(weights, m)])
@@ -215,7 +215,7 @@ def test_absolute_loss_against_linear_programs():
 
 
 def test_absolute_loss_with_negative_weights():
-    """Above the bound, no worse than any grid flow of a one-parameter network, locally optimal."""
+    """Check the bound, local optimality, and grid flows of a one-parameter network."""
     rng = np.random.default_rng(4)
     missed = 0
     for number in range(100):
@@ -238,14 +238,14 @@ def test_absolute_loss_with_negative_weights():
 
 
 def one_sided(y, flows, weights, unit):
-    """Derivatives of the weighted absolute loss by more and by less of each arc's flow."""
+    """Return derivatives of the weighted absolute loss for more and for less of each arc's flow."""
     side = np.where(np.abs(y - flows) <= 1e-14 * unit, 0, np.sign(y - flows))
     ties = weights @ (side == 0)
     return weights @ side + ties, ties - weights @ side
 
 
 def least_cycle(network, y, up, down):
-    """The least derivative along a simple cycle of the residual network."""
+    """Return the least derivative along a simple cycle of the residual network."""
     ways = {v: [] for v in range(network.n)}
     for a, (u, v) in enumerate(network.ends.tolist()):
         if y[a] < network.upper[a]:
@@ -287,7 +287,7 @@ def test_absolute_loss_is_locally_optimal():
 
 
 def test_kinks_close_together():
-    """Flows of nearly 0 on many arcs: cycle by cycle, steps would go from kink to kink for ever."""
+    """Flows of nearly 0 on many arcs: cycles alone would step from kink to kink forever."""
     graph = nx.DiGraph(["sa", "sb", "sc", "ab", "ad", "bd", "be", "cb", "ce", "dt", "ed", "et"])
     graph.nodes["s"]["demand"], graph.nodes["t"]["demand"] = -1.0, 1.0
     ways = [
@@ -334,7 +334,7 @@ def test_squared_loss_against_cvxpy():
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from(["absolute", "squared"]))
 def test_any_network_and_weights(seed, loss):
-    """Degenerate values: equal flows, zero weights, no room; threads change nothing."""
+    """Degenerate values: equal flows, zero weights, no slack; threads change nothing."""
     rng = np.random.default_rng(seed)
     network = Network.of_graph(random_network(rng, int(rng.integers(3, 6)), widest=1))
     flows = random_flows(rng, network, 6)[rng.integers(0, 6 if seed % 2 else 2, 6)]

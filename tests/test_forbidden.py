@@ -1,4 +1,4 @@
-"""Neighbours that chains must not have: schemes of tags, all operators, training, prediction."""
+"""Forbidden neighbours in chains: tag schemes, all operators, training, prediction."""
 
 import functools
 import itertools
@@ -42,7 +42,7 @@ def test_other_letters_are_the_same_marks():
 
 
 class Constrained(Case):
-    """A chain case in which some pairs, first and last states are forbidden."""
+    """A chain case with some forbidden pairs, first and last states."""
 
     def __init__(self, length, k, pairs, **variant):
         self.pairs = pairs
@@ -96,7 +96,7 @@ TAGS = ["O", "B-X", "I-X", "B-Y", "I-Y"]
 
 
 def tagged(n=60, seed=0):
-    """Chains that keep to BIO, with features that do not tell where spans begin."""
+    """Return chains that respect BIO, with features that do not show where spans begin."""
     rng = np.random.default_rng(seed)
     wrong, X, Y = set(forbidden_pairs(TAGS, "BIO")), [], []
     while len(Y) < n:
@@ -125,7 +125,7 @@ def test_training_knows_the_allowed_labels_alone(surrogate):
     assert keeps_to_it(bound.predict(X_test))
     for answers in bound.predict_kbest(X_test, 4):
         assert keeps_to_it([label for label, _ in answers])
-    # Over fewer labels the surrogate is smaller: certified bounds do not cross.
+    # With fewer labels the surrogate is smaller: certified bounds do not cross.
     assert bound.history_[-1]["dual"] < plain.history_[-1]["primal"]
 
 
@@ -187,10 +187,10 @@ def test_what_is_refused():
         refused(message, plain.predict, X, None, wrong)
     flat = ChainStructure(transitions=False, forbidden="BIO")
     refused("need a chain with transitions=True", StructuredSVM(flat).fit, X, Y)
-    # What y lacks cannot occur.
+    # Labels missing in y cannot occur.
     some = StructuredSVM(ChainStructure(forbidden=[("O", "I-Z"), ("O", "I-X")]), max_iter=1, tol=9)
     some.fit(X, Y)
-    # Nothing is left: a chain of one node must be neither first nor last.
+    # Nothing is left: the node of a chain of length one must be neither first nor last.
     never = [(None, tag) for tag in TAGS]
     refused("example 0: the constraints leave no label", some.predict, X, None, never)
     none = StructuredSVM(ChainStructure(forbidden=[("O", None)]), max_iter=1, tol=9)

@@ -1,4 +1,4 @@
-"""FunctionStructure: three callables train, predict, and complain by the example's index."""
+"""FunctionStructure: three callables train, predict, and report errors by example."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def make(**changes):
 
 @pytest.fixture(scope="module")
 def plain(data):
-    """The model that others are compared with."""
+    """Return the reference model."""
     X, Y = data
     return StructuredSVM(make(), alpha=0.05, tol=1e-8).fit(X, Y)
 
@@ -159,7 +159,7 @@ def test_not_saved_but_says_how(data, tmp_path):
 
 
 def fails_at(index, X, function, answer):
-    """``function``, but ``answer`` (called, if callable) for the example ``X[index]``."""
+    """Return ``function``, but with ``answer`` (called, if callable) for ``X[index]``."""
 
     def changed(*arguments):
         if any(a is X[index] for a in arguments):

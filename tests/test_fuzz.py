@@ -1,4 +1,4 @@
-"""A few thousand cases of the harness in `fuzz`; ``.ci/fuzz`` makes a million."""
+"""A few thousand cases of the fuzzer; ``.ci/fuzz`` runs a million."""
 
 import inspect
 import os
@@ -25,11 +25,11 @@ KEPT = {"models": [range(3280, 3281)]}
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="cases run in processes that fork")
 def test_no_input_crashes():
-    """In one process for all, whose children are the batches."""
+    """One process for all, whose children are the batches."""
     script = "from fuzz.worker import report; import sys; sys.exit(report(eval(sys.argv[1])))"
     work = [(target, range(count)) for target, count in CASES.items()]
     work += [(target, cases) for target, kept in KEPT.items() for cases in kept]
-    # The other ones: tests/test_certificates.py, test_torch_fuzz.py and test_dask.py.
+    # The others: tests/test_certificates.py, test_torch_fuzz.py and test_dask.py.
     assert set(CASES) == set(TARGETS) - {"certificates", "liars", "torch", "jax", "dask"}
     process = subprocess.run(
         [sys.executable, "-c", script, repr(work)],
@@ -39,13 +39,13 @@ def test_no_input_crashes():
         env={**os.environ, "PYTHONPATH": str(HERE), "OMP_NUM_THREADS": "1"},
     )
     assert process.returncode == 0, process.stdout + process.stderr[-2000:]
-    # Sound arguments are among them, or nothing but the first check would be tried.
+    # Valid arguments are among them, or only the first check would be tested.
     for target, count, refused in re.findall(r"^(\w+) (\d+) (\d+)$", process.stdout, re.M):
         assert int(count) == 1 or int(refused) < int(count), target
 
 
 def test_every_compiled_callable_is_in_the_harness():
-    """Whoever brings a native brings it here: `fuzz.objects` says how a class gets its objects."""
+    """Each new native class must be added here: `fuzz.objects` says how to make its objects."""
     reached, missing, unmade = {label for label, *_ in natives._targets()}, [], set()
     for module in seeds.compiled():
         for name, value in vars(module).items():
@@ -77,7 +77,7 @@ UNMADE = {
 
 
 def test_cases_do_not_depend_on_those_before_them():
-    """Damage puts values into a file; the next damage must not change these (models, 120446)."""
+    """Damage puts values into a file; the next damage must not change them (models, 120446)."""
     before = repr(files._VALUES)
     rng = np.random.default_rng(0)
     for _ in range(100):
@@ -88,7 +88,7 @@ def test_cases_do_not_depend_on_those_before_them():
 
 
 def test_typed_arguments_of_compiled_callables_are_never_none():
-    """Cython takes None for any class or memoryview, and reads at address 0."""
+    """Cython accepts None for any class or memoryview, and would read at address 0."""
     paths = [*ROOT.glob("structsolve/**/*.pyx"), *ROOT.glob("plugins/**/*.pyx")]
     headers = [*ROOT.glob("structsolve/**/*.pxd"), *ROOT.glob("plugins/**/*.pxd")]
     kinds = set()

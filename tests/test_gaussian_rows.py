@@ -13,7 +13,7 @@ from structsolve.potentials.mercer_features import MercerRows, split_block
 
 
 def matrix_of(X, kernel):
-    """The matrix that steps see: the scores which a dual variable of 1 gives to all nodes."""
+    """Return the matrix that steps see: the scores from a dual variable of 1 at each node."""
     n = len(X)
     rows, M = MercerRows(X, kernel, np.arange(n + 1), 1), np.empty((n, n))
     for i in range(n):

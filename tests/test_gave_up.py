@@ -1,4 +1,4 @@
-"""A solver that gives up on one program, or talks: fits are kept, standard output is ours alone."""
+"""Solvers that give up on a program, or print: fits are kept, standard output stays clean."""
 
 import logging
 import subprocess
@@ -17,7 +17,7 @@ X, Y = chains(12)
 
 
 class Moody(Backend):
-    """HiGHS, which gives up on some of its programs; numbers count all that were asked."""
+    """HiGHS that gives up on some of its programs; numbers count all calls."""
 
     name = "moody"
 

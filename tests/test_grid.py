@@ -34,7 +34,7 @@ SETTINGS = [
 
 @pytest.mark.parametrize("params", [SETTINGS[0], SETTINGS[3], SETTINGS[4]], ids=str)
 def test_conformance(params):
-    # Training is that of graphs, with which test_equals_a_graph_with_edges_of_its_own compares.
+    # Training equals that of graphs; test_equals_a_graph_with_edges_of_its_own compares them.
     check_structure(GridStructure(**params, oracle="exact"), n_cases=1, solvers=("bcfw",))
 
 
@@ -44,7 +44,7 @@ def test_conformance_of_inexact_oracles(oracle):
 
 
 def pictures(n=6, seed=0, shapes=((3, 4), (2, 3), (4, 1)), n_classes=2, n_features=2):
-    """Pictures whose rows tend to agree, seen through noise."""
+    """Return noisy pictures whose rows tend to agree."""
     rng = np.random.default_rng(seed)
     X, Y = [], []
     for k in range(n):
@@ -60,7 +60,7 @@ def pictures(n=6, seed=0, shapes=((3, 4), (2, 3), (4, 1)), n_classes=2, n_featur
 
 
 def written_edges(height, width, neighbours):
-    """All pairs of cells that touch, sorted, by looking at all of them."""
+    """Return all pairs of touching cells, sorted, by looking at all of them."""
     cells = [(r, c) for r in range(height) for c in range(width)]
     return sorted(
         (a * width + b, r * width + c)

@@ -1,4 +1,4 @@
-"""HierarchicalSVM against general convex solvers; what its weights are good for; files."""
+"""HierarchicalSVM against general convex solvers; use of its weights; files."""
 
 import cvxpy as cp
 import networkx as nx
@@ -36,7 +36,7 @@ def leaf_data(graph, n=24, n_features=3, seed=0):
 
 
 def written_out(graph, X, y, alpha, loss):
-    """The single-leaf problem as difference vectors (in U) and losses; rows nodes x features."""
+    """Return the single-leaf problem as difference vectors (in U) and losses."""
     hierarchy = Hierarchy(graph)
     paths = brute_paths(hierarchy)
     names = hierarchy.nodes[hierarchy.leaves]
@@ -77,7 +77,7 @@ def test_single_leaves_reach_the_optimum(kind, normalization):
 
 
 def joint_optimum(graph, written, alpha, n_rows):
-    """The Shared SVM by one convex program over U and the weights."""
+    """Solve the Shared SVM by one convex program over U and the weights."""
     hierarchy = Hierarchy(graph)
     M = len(hierarchy)
     U, a, cost = cp.Variable((M, n_rows)), cp.Variable(M, nonneg=True), cp.Variable(M)
@@ -118,7 +118,7 @@ def test_learned_weights_reach_the_joint_optimum(kind, seed):
 
 
 def test_learned_weights_of_data_that_need_one_node_only():
-    """Two leaves apart, the rest of the tree empty: its weights vanish, nothing else does."""
+    """Two leaves have data, the rest of the tree none: its weights vanish, nothing else does."""
     rng = np.random.default_rng(0)
     X = np.c_[rng.normal(size=40), np.zeros(40)]
     y = np.where(X[:, 0] > 0, "a", "e")
@@ -152,7 +152,7 @@ def test_other_solvers_learn_weights_too(solver):
 
 
 def copied(n):
-    """Leaf a beside a tree of c and d, whose root b is there n times, one below the other."""
+    """Return leaf a beside a tree of c and d, whose root b is repeated n times in a row."""
     names = ["b", *(f"b{k}" for k in range(1, n))]
     graph = nx.DiGraph([*zip(names, names[1:]), (names[-1], "c"), (names[-1], "d")])
     graph.add_node("a")

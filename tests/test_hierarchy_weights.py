@@ -63,7 +63,7 @@ def test_rho_on_trees_is_the_convex_program(rho, seed):
 @settings(max_examples=200, deadline=None)
 @given(st.integers(0, 2**32), st.integers(1, 40), st.floats(1e-6, 20))
 def test_rho_on_trees_is_stationary_in_log_space(seed, n, e):
-    """alpha^(rho-1) of a node is the sum over its children, whatever underflows."""
+    """alpha^(rho-1) of a node is the sum over its children, even with underflow."""
     tree = random_tree(np.random.default_rng(seed), n)
     weights = node_weights(tree, f"rho:{1 + e!r}")
     assert np.isfinite(weights.log).all() and weights.log.max() <= 1e-12
@@ -128,7 +128,7 @@ def test_shared_weights_are_the_convex_program(seed, n, zeros):
     alpha = shared_weights(tree, squares)
     paths = brute_paths(tree)
     assert (alpha >= 0).all() and (paths @ alpha <= 1 + 1e-12).all()
-    # The dual proves it: sum of squares / alpha >= (sum sqrt(squares g))^2-type bounds by paths.
+    # The dual proves it: bounds of the kind sum of squares / alpha >= (sum sqrt(squares g))^2.
     lam = cp.Variable(len(paths), nonneg=True)
     gain = 2 * cp.sum(cp.multiply(np.sqrt(squares), cp.sqrt(paths.T @ lam))) - cp.sum(lam)
     dual = cp.Problem(cp.Maximize(gain)).solve(solver=cp.CLARABEL)
@@ -211,7 +211,7 @@ def test_order_of_the_norms(seed):
     assert np.linalg.norm(U, axis=1).max() <= free * slack
     assert free <= along * slack and along <= np.linalg.norm(U) * slack
     assert np.linalg.norm(U, "nuc") <= np.sqrt(len(U)) * free * slack
-    # Along a hierarchy it is as well min tr U' K^-1 U over K = sum alpha_n z_n z_n'.
+    # Along a hierarchy it also equals min tr U' K^-1 U over K = sum alpha_n z_n z_n'.
     paths, alpha = brute_paths(tree), cp.Variable(len(tree), nonneg=True)
     K = sum(alpha[n] * np.outer(z, z) for n, z in enumerate(paths.T))
     unit = U / np.abs(U).max()
@@ -241,7 +241,7 @@ def test_bad_arguments_are_refused():
     refused("node 'b' is -1.0", shared_weights, tree, [1.0, 2.0, -1.0])
     refused("expected 2, one per leaf", shared_norm, np.ones((3, 2)), tree)
     refused("finite", shared_norm, [[np.nan]])
-    # Equal sums over all paths force node 1 to weigh nothing: allowed, and its logarithm says so.
+    # Equal sums over all paths force the weight of node 1 to 0: allowed, and its logarithm is -inf.
     dag = numbered(3, [[0, 2], [1, 2], [0, 1]])
     assert node_weights(dag, "rho:2", slack=1).values.sum() == pytest.approx(1, abs=1e-6)
     assert NodeWeights.of([0.0, 1.0]).sqrt.tolist() == [0.0, 1.0]
@@ -257,8 +257,8 @@ def test_learned_weights_of_vectors_that_all_but_vanish():
 
 
 def test_leaves_that_need_no_multiplier_hold_no_step_back(monkeypatch):
-    # Most vectors vanish: multipliers of most leaves tend to 0.  Steps to the optimum itself
-    # stopped short of each of them, 200 times without an end.
+    # Most vectors vanish: multipliers of most leaves tend to 0.  Steps to the optimum itself once
+    # stopped before each of them, 200 times without an end.
     rng = np.random.default_rng(0)
     n = 150
     edges = [(int(rng.integers(v)), v) for v in range(1, n)]

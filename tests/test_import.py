@@ -1,4 +1,4 @@
-"""Importing structsolve is cheap: heavy packages are loaded where they are used."""
+"""Importing structsolve is fast: heavy packages are loaded on first use."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""Interior-point steps: Newton systems by brute force, optima of other solvers, certificates."""
+"""Interior-point steps: Newton systems by brute force, other solvers' optima, certificates."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ THRESHOLDS = OrdinalStructure(thresholds=True)
 
 
 def rows(seed, n=30, K=4, d=3):
-    """Features with ties, and classes without gaps."""
+    """Return features with ties, and classes without gaps."""
     rng = np.random.default_rng(seed)
     X = rng.integers(-2, 3, (n, d)) + (seed % 2) * rng.normal(size=(n, d))
     return X, np.append(np.arange(K), rng.integers(0, K, n - K))
@@ -71,7 +71,7 @@ def test_scores_sums_and_systems_by_brute_force(structure):
         away = psi - (np.einsum("ik,ikt->it", D, psi) / D.sum(axis=1)[:, None])[:, None]
         system = np.einsum("i,ik,iks,ikt->st", u, D, away, away)
         np.testing.assert_allclose(classes.matrix(D), system, atol=1e-12)
-        # One class of each row outweighs all others: what they leave is not lost.
+        # One class of each row outweighs all others; the others' small terms are not lost.
         D[np.arange(n), rng.integers(0, K, n)] += 1e12
         H = classes.matrix(D)
         spread = np.linalg.eigvalsh(H)
@@ -194,7 +194,7 @@ def test_paths_over_alpha_and_warm_starts():
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_it_tells_when_rounding_has_the_upper_hand():
-    """Beyond the last digit passes keep what was reached, and say why no further one helps."""
+    """At the limit of precision passes keep the result, and say why no further one helps."""
     X, y = rows(5, n=40)
     problem = put_together(THRESHOLDS, X, y, "absolute")
     run = InteriorPoint().start(Start(problem, 1e-3, np.random.default_rng(0), tol=-1.0))
@@ -207,7 +207,7 @@ def test_it_tells_when_rounding_has_the_upper_hand():
 
 
 def test_steps_that_would_go_round_end():
-    """Mehrotra's steps alone went round four points, at a gap of .021."""
+    """Mehrotra's steps alone cycled through four points, at a gap of .021."""
     X = [[-2.99866803, -1.42592751], [-6.31969043, -3.60255735]]
     X += [[5.33084793, 1.52384583], [-3.73469187, -4.52676063]]
     model = StructuredSVM(
@@ -233,7 +233,7 @@ def test_no_random_fit_stands_still():
 
 @pytest.mark.parametrize("structure", ["multiclass", "ordinal", THRESHOLDS])
 def test_newton_steps_of_random_fields(structure):
-    """Optima are those of L-BFGS, whatever the mean and the scales of the features."""
+    """Optima equal those of L-BFGS, for any mean and scale of the features."""
     for seed in range(6):
         X, y = rows(seed, K=2 + seed % 4)
         alpha = 10.0 ** -(seed % 4)
@@ -253,7 +253,7 @@ def test_newton_steps_of_random_fields(structure):
 
 @needs_data
 def test_random_fields_on_thresholds_of_real_rows():
-    """Frank-Wolfe steps ended at max_iter, with gaps of 5.6 to 8 % and more."""
+    """Frank-Wolfe steps reached max_iter with gaps of 5.6 to 8 % and more."""
     with np.load(data_file("ord-machine", "data.npz")) as file:
         X, y = file["X"].astype(float), np.unique(file["y"], return_inverse=True)[1]
     for given in (X, (X - X.mean(axis=0)) / X.std(axis=0)):
@@ -266,7 +266,7 @@ def test_random_fields_on_thresholds_of_real_rows():
 @pytest.mark.parametrize("surrogate", ["margin", "crf"])
 @pytest.mark.parametrize("seed", range(6))
 def test_weights_that_are_orders_of_magnitude_apart(seed, surrogate):
-    """The central path follows them: steps stay long."""
+    """The central path follows them, so steps stay long."""
     rng = np.random.default_rng(seed)
     X, y = rng.normal(size=(60, 5)), np.arange(60) % 6
     weights = 10.0 ** rng.uniform(-6, 4, 60)

@@ -401,7 +401,7 @@ def test_iris_archive():
 
 @pytest.mark.parametrize("name", ["a.txt", "a.crf", "a.svm", "a.conllu", "a.json"])
 def test_a_line_without_end_is_refused(tmp_path, name, monkeypatch):
-    """A small gzip file may hold one, and would fill the memory."""
+    """A small gzip file may contain one, and would fill the memory."""
     monkeypatch.setattr(_text, "LINE_LIMIT", 10_000)
     path = put(tmp_path, f"{name}.gz", gzip.compress(b"1 1:1 " * 2_000_000))
     if name == "a.json":
@@ -440,7 +440,7 @@ def test_npz_arrays_that_declare_more_than_they_hold(tmp_path, shape):
 
 
 class TestUnreadArrays:
-    """What is not read is refused: an answer without it would be another problem's."""
+    """Unsupported input is refused, because an answer without it would be another problem's."""
 
     @pytest.mark.parametrize("name", ["pair", "sample_weight", "edgess"])
     def test_read_npz(self, tmp_path, name):

@@ -1,4 +1,4 @@
-"""Losses, labels and marginals of JAX arrays, beside those of torch, held to all labels there."""
+"""Losses, labels and marginals of JAX arrays, compared with torch, whose tests enumerate labels."""
 
 import subprocess
 import sys
@@ -30,7 +30,7 @@ def arrays(case):
 
 
 def given(case):
-    """The example's sizes as an array, and graphs as they are."""
+    """Return the example's sizes as an array; graphs are unchanged."""
     more = dict(case.given)
     lengths = more.pop("lengths", None)
     return (None if lengths is None else jnp.asarray(np.asarray(lengths))), more

@@ -1,4 +1,4 @@
-"""Kits beside check_structure: what ships passes, what is wrong is met with words that help."""
+"""Kits besides check_structure: what ships passes, and faults get helpful messages."""
 
 import numpy as np
 import pytest
@@ -43,7 +43,7 @@ def test_surrogates_of_other_structures_and_losses_pass():
     check_surrogate(Margin(), PyChainStructure(), n_cases=1, size=2)
 
 
-# Pair steps are for kernel models, of which the kit has none: tests/test_smo.py.
+# Pair steps are for kernel models, which the kit does not have: tests/test_smo.py.
 @pytest.mark.parametrize("solver", sorted({*registry.default().names("solvers")} - {"smo"}))
 def test_solvers_pass(solver):
     check_solver(
@@ -81,7 +81,7 @@ def test_readers_pass(tmp_path):
 
 
 class Pairs(Reader):
-    """A number and a label on each line; the lines tell where reading stands."""
+    """A number and a label on each line; the lines report the position of reading."""
 
     def read(self, path):
         X, y = [], []
@@ -92,7 +92,7 @@ class Pairs(Reader):
 
 
 class LatePairs(Pairs):
-    """Converts numbers when the lines are read, so that no error has a line."""
+    """Converts numbers when lines are read, so errors have no line."""
 
     def read(self, path):
         lines = list(self.lines(path))
@@ -126,7 +126,7 @@ def test_losses_pass(loss):
     check_loss(loss, "chain", n_cases=1)
 
 
-# Every third; tests/kit_faults.py has them all.
+# Every third; tests/kit_faults.py has all.
 @pytest.mark.parametrize("kit, make, args, options, message", [
     pytest.param(kit, make, args, options, message, id=name)
     for kit, name, make, args, options, message in KITS[::3]

@@ -1,4 +1,4 @@
-"""Labels of structures of others, as spans, tuples and trees: in files, the shell, scores."""
+"""Labels of external structures, such as spans, tuples and trees: in files, the shell, scores."""
 
 import json
 import sys
@@ -55,7 +55,7 @@ def test_labels_come_back_from_files_as_they_were(tmp_path):
             write_npz(path, X, Y)
             again, labels = read_npz(path)
             assert labels == Y and len(again) == 4
-    # Paths of cells on pictures are no label pictures.
+    # Paths of cells on pictures are not label pictures.
     pictures = [np.zeros((3, 2, 1)), np.zeros((2, 2, 1))]
     for Y in (
         [[(0, 0), (1, 0)], [(0, 0)]],
@@ -159,7 +159,7 @@ def test_latent_states_below_spans(segments, registered):
     model = LatentSVM("spans", n_hidden=2, alpha=0.01, max_rounds=5).fit(X, merged)
     assert model.predict(X) == merged
     assert len(model.state_classes_) == 4
-    # Structures of others whose nodes have no classes: whole labels, or candidates for them.
+    # External structures whose nodes have no classes: whole labels, or candidates for them.
     whole = [
         AnyOf([y, Y[0]]) if map(len, (X[i], X[0])) and len(X[i]) == len(X[0]) else y
         for i, y in enumerate(Y)
@@ -167,7 +167,7 @@ def test_latent_states_below_spans(segments, registered):
     for labels in (Y, whole):
         model = LatentSVM("segments", alpha=0.01).fit(X, labels)
         assert model.predict(X) == Y and model.hidden_ == Y
-    # Sets of classes are still sets, and wrong labels are told as before.
+    # Sets of classes are still sets, and wrong labels are reported as before.
     words = [["a", ("a", "b"), "b"]] * 4
     LatentSVM("chain", max_rounds=2).fit([np.eye(3)[:, :2]] * 4, words)
     refused("example 0", LatentSVM("chain").fit, [np.eye(2)], [["a", ("a", "b"), "b"]])

@@ -1,4 +1,4 @@
-"""The last record of a fit is that of the weights that it returns, whatever ended it."""
+"""The last record of a fit belongs to the returned weights, however training ended."""
 
 import numpy as np
 import pytest
@@ -41,7 +41,7 @@ ENDS = {
 
 
 def recomputed(model, X, y, alpha=0.01):
-    """The objective at the weights of a model, from its examples alone."""
+    """Return the objective at the weights of a model, computed from its examples only."""
     space, examples = structsolve.get_structure(model.structure).make_space(X, y)
     problem = Problem(space, examples, model.loss, model.surrogate)
     return problem.primal(model.flat_weights(), alpha)[0]
@@ -68,7 +68,7 @@ def test_primal_and_weights_belong_together(solver, surrogate, end):
 
 
 def by_formulas(model):
-    """The objective of rows of one class, by the formulas alone."""
+    """Return the objective of rows of one class, computed by the formulas only."""
     scores, w = model.decision_function(ROWS), model.flat_weights()
     away = scores - scores[np.arange(30), CLASSES][:, None]
     loss = 1 - np.eye(3)[CLASSES]
@@ -149,7 +149,7 @@ def test_whose_dual_it_is():
 
 
 def test_large_raw_features_get_advice():
-    """Of one scale, too, as pixels are."""
+    """With a single scale, too, like pixels."""
     y = np.arange(30) % 3
     settings = {"max_iter": 3, "tol": 1e-9, "alpha": 1e-6}
     for X, told in ((100 * ROWS, "columns of X are large"), (ROWS, "")):

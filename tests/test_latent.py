@@ -60,7 +60,7 @@ def axes_of(name):
 
 
 class BruteForce:
-    """The objective and its terms by enumeration of all labels, from the definition."""
+    """Return the objective and its terms by enumeration of all labels, from the definition."""
 
     def __init__(self, model, X, Y, n_hidden, cost, weights, normalized=False):
         space = model.space_
@@ -135,7 +135,7 @@ def test_objective_and_completions_are_those_of_brute_force(seed, name, n_hidden
         assert model.history_[-1]["primal"] == pytest.approx(exact.objective(w, 0.05), rel=1e-9)
     for record in model.rounds_:
         assert record["certified"] and record["dual"] <= record["primal"] * (1 + 1e-9)
-    # The training labels are completed by the best of the allowed ones.
+    # The training labels are completed by the best allowed ones.
     hidden = [[h] for h in model.hidden_] if model.space_.structure.single_node else model.hidden_
     for i, states in enumerate(hidden):
         row = np.flatnonzero((exact.labels[i] == np.asarray(states)).all(axis=1))[0]
@@ -214,7 +214,7 @@ def test_shifted_duals_are_feasible_for_other_completions(seed, name):
     )
     best = run_of(60)
     assert other.dual <= best.certify()["primal"] + 1e-9
-    # Every cut lies below the surrogate of the new labels, anywhere.
+    # Every cut lies below the surrogate of the new labels, everywhere.
     for w in rng.normal(size=(3, problem.dim)) if name in STRUCTURES[:3] else ():
         known, bounds = other.loop.known_values(w), problem.bounds(w)[0]
         assert (known <= bounds + 1e-9).all()
@@ -226,7 +226,7 @@ ANY = np.arange(3)
 
 
 def everything(labels):
-    """Sets that allow every class everywhere: the loss is 0, so that any label may be true."""
+    """Sets that allow every class everywhere: the loss is 0, so any label may be true."""
     return Sets(np.zeros(len(labels), np.int32), np.ones((1, 3), dtype=bool))
 
 
@@ -341,12 +341,12 @@ def test_void_and_weighted_nodes_of_graphs_go_with_sets():
     given = split([[0, None, [0, 1]]], 1, void.void)
     assert list(given.nodes) == [2] and given.full == [[0, None, 0]]
     assert LatentSVM(void, alpha=0.1).fit(X[:1], [[0, None, [0, 1], 1, 1]]).hidden_[0].size == 4
-    # Labels in sets alone are classes, void ones are none, and stand for no other.
+    # Labels in sets are classes, void ones are not, and replace no other.
     few = LatentSVM(MRFStructure(void=9), alpha=0.1).fit(X[:1], [[9, 1, None, [0, 2], 9]])
     assert few.classes_.tolist() == [0, 1, 2] and few.hidden_[0].size == 3
     few = LatentSVM(MRFStructure(void=[9]), alpha=0.1).fit(X[:1], [[9, None, 1, 0, 1]])
     assert few.classes_.tolist() == [0, 1] and few.hidden_[0].size == 4
-    # An error counts as often as the weight of its node, within sets as well.
+    # An error counts with the weight of its node, within sets as well.
     weighted = [WeightedLabels([0, 1, 2, 1, 0], [1, 0, 2, 3, 1]), [0, 1, 2, [1, 2], None]]
     plain, examples = learn_space(get_structure("mrf"), X[:2], split(weighted).full)
     sets = sets_of(split(weighted), X[:2], plain, examples)
@@ -361,7 +361,7 @@ def test_void_and_weighted_nodes_of_graphs_go_with_sets():
 
 
 class EndsOnly(TaskLoss):
-    """Errors at the ends, with a constant: it has no matrix of costs."""
+    """Errors at the ends, plus a constant: the loss has no matrix of costs."""
 
     def loss(self, space, examples, i, truth, label):
         return float(sum(truth[[0, -1]] != label[[0, -1]]))

@@ -1,4 +1,4 @@
-"""LatentSVM by BCFW where cuts are as long as the weights: what goes from round to round."""
+"""LatentSVM by BCFW with cuts as long as the weights: what is carried from round to round."""
 
 import itertools
 
@@ -44,7 +44,7 @@ TWO = np.array([[True, False], [False, True], [True, True]])
 
 
 def noisy(kind, rng, n=4):
-    """Grids (of a tree, its nodes) with two classes and a feature; both classes in the first."""
+    """Return grids (or a tree's nodes) with two classes and a feature; the first has both."""
     structure, (height, width) = KINDS[kind][0], (2, 3) if kind in SMALL else (5, 4)
     size = height * width
     flat = [rng.integers(0, 2, size) for _ in range(n)]
@@ -61,7 +61,7 @@ def noisy(kind, rng, n=4):
 
 
 def enumerated(problem, truths):
-    """The constant and the direction of the cut of every label of each example."""
+    """Return the constant and the direction of the cut of every label of each example."""
     offsets, cuts = problem.examples.label_offsets, []
     for i in range(problem.n):
         truth, rows = truths[offsets[i] : offsets[i + 1]], []
@@ -82,7 +82,7 @@ def test_short_cuts_are_those_of_other_completions(seed, kind):
     X, Y = noisy(kind, rng)
     space, examples = learn_space(structure, X, Y)
     before = examples.labels.copy()
-    # One class, the other, or any of both may be true of a node.
+    # A node's true class may be one, the other, or any of both.
     rows = np.where(rng.random(len(before)) < 0.6, 2, before).astype(np.int32)
     loss = SetLoss(space, examples, "hamming", Sets(rows, TWO), np.arange(2))
     problem = Problem(space, examples, loss, surrogate, gram=False)

@@ -1,4 +1,4 @@
-"""LatentSVM as users call it: conventions, predictions, files, checkpoints, what is refused."""
+"""LatentSVM as users call it: conventions, predictions, files, checkpoints, errors."""
 
 import copy
 import itertools

@@ -23,7 +23,7 @@ STATEMENT = re.compile(
     re.M,
 )
 
-# What may be imported where it is used: it takes long to import, or need not be installed.
+# Modules that may be imported on use: slow to import, or optional.
 HEAVY = {
     "arff",
     "PIL",
@@ -41,19 +41,19 @@ HEAVY = {
     "sklearn",
     "tqdm",
 }
-# What the first lines of a file may say of all its imports of ours.
+# What the first lines of a file may say about all its imports from structsolve.
 FOR_ALL = "are imported where"
 
 
 def read(path):
-    """Source without docstrings, comments and what only type checkers see."""
+    """Return source without docstrings, comments and type-checking blocks."""
     text = re.sub(r'"""[\s\S]*?"""', "", path.read_text(encoding="utf-8"))
     text = re.sub(r"(?m)^if TYPE_CHECKING:\n(?:[ \t]+.*\n|\n)*", "", text)
     return re.sub(r"(?m)#.*$", "", text)
 
 
 def modules():
-    """Every module's files by its dotted name."""
+    """Return every module's files by its dotted name."""
     files = {}
     for package, folder in FOLDERS.items():
         for path in sorted(folder.rglob("*.p*")):
@@ -67,7 +67,7 @@ FILES = modules()
 
 
 def imports(module):
-    """What a module imports of ours: (module, name, is it inside of a function)."""
+    """Return a module's imports from structsolve: (module, name, whether inside a function)."""
     for path in FILES[module]:
         package = module if path.stem == "__init__" else module.rpartition(".")[0]
         for match in STATEMENT.finditer(read(path)):
@@ -101,7 +101,7 @@ def edges():
 
 
 def circles(graph):
-    """Strongly connected components of more than one node (Tarjan)."""
+    """Return strongly connected components of more than one node (Tarjan)."""
     number, low, stack, rounds = {}, {}, [], []
 
     def visit(node):
@@ -195,12 +195,12 @@ def test_plugins_take_public_modules_of_each_other_alone():
 
 
 def is_hook(node):
-    """Implementations of hooks import what they hand out: plugins are loaded at every start."""
+    """Implementations of hooks import what they return: plugins are loaded at every start."""
     return any("hookimpl" in ast.unparse(decorator) for decorator in node.decorator_list)
 
 
 def late_imports(path):
-    """Line and package of the imports inside functions; "" where the package is ours."""
+    """Return line and package of the imports inside functions; "" if the package is ours."""
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".py":
         functions = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -219,7 +219,7 @@ def late_imports(path):
 
 
 def without_reason(path):
-    """Lines of imports inside functions that are neither of ours nor heavy, or say no reason."""
+    """Return lines of imports inside functions that are neither ours nor heavy, or unexplained."""
     lines = path.read_text(encoding="utf-8").splitlines()
     first = " ".join(" ".join(lines[:12]).split())
     for number, module in sorted(set(late_imports(path))):
@@ -269,7 +269,7 @@ def run():
 
 
 EMPTY_NAME = re.compile(r"\b_*(?:found|at)_*\b")
-# Where one may be stored: the word stands in prose and in numpy's names too.
+# Where one may be stored: the word occurs in prose and in numpy's names, too.
 STORED = re.compile(EMPTY_NAME.pattern + r"\s*(?:(?:[-+*/|&]|//)?=(?!=)|[],:)]| in\b)")
 # A declaration or a parameter; a target of an assignment; one of a loop.
 COMPILED_NAME = re.compile(
@@ -281,7 +281,7 @@ COMPILED_NAME = re.compile(
 
 
 def empty_names(path):
-    """Lines of a file that call a variable ``found`` or ``at``."""
+    """Return lines of a file with a variable called ``found`` or ``at``."""
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".py":
         if not STORED.search(text):
@@ -297,7 +297,7 @@ def empty_names(path):
             if EMPTY_NAME.fullmatch(name):
                 yield node.lineno
         return
-    # Docstrings and comments go, their lines stay.
+    # Remove docstrings and comments, but keep their lines.
     text = re.sub(r'"""[\s\S]*?"""', lambda match: "\n" * match[0].count("\n"), text)
     for number, line in enumerate(text.split("\n"), 1):
         line = line.split("#")[0]
@@ -335,7 +335,7 @@ cdef int run(Plan* at, int n)
 
 
 def counted_from_the_end(text):
-    """Indices like x[-1] and x[:-2], in code where none wraps around: they read anything."""
+    """Indices like x[-1] and x[:-2] in code without wraparound: they read invalid memory."""
     wraps = re.search(r"(?m)^# cython:.*wraparound=True", text)
     code = re.sub(r'"""[\s\S]*?"""|#.*', "", text)
     return [] if wraps else re.findall(r"[\w)\]]+\[(?:[^]\[]*:)?-\d+\]", code)

@@ -1,4 +1,4 @@
-"""LBFGS: optima of other programs, certificates, sparse weights, and what every solver keeps to."""
+"""LBFGS: optima of other programs, certificates, sparse weights, and rules for every solver."""
 
 import itertools
 
@@ -68,7 +68,7 @@ def test_the_optimum_of_logistic_regression(ratio, alpha):
 
 
 def over_all_labels(problem, X, Y, alpha, ratio):
-    """The objective of a chain of two classes, over all its labels, as a smooth function."""
+    """Return the objective of a chain of two classes, over all labels, as a smooth function."""
     space, dim = problem.space, problem.dim
     layout = space.layout
 
@@ -123,7 +123,7 @@ def test_certificates(ratio):
         primals = [record["primal"] for record in model.history_]
         assert model.stop_reason_ == "converged" or (ratio == 1 and model.stop_reason_ == "settled")
         assert (np.diff(primals) <= 0).all()
-        # No dual of any pass lies above what any pass reached.
+        # No dual of any pass exceeds the primal of any pass.
         assert max(record["dual"] for record in model.history_) <= min(primals) * (1 + 1e-9)
 
 
@@ -163,7 +163,7 @@ def test_threads_weights_and_checkpoints(tmp_path):
     plain = chain(0.5, alpha=0.01, tol=1e-9).fit(X, Y)
     threads = chain(0.5, alpha=0.01, tol=1e-9, n_jobs=3).fit(X, Y)
     assert np.array_equal(plain.flat_weights(), threads.flat_weights())
-    # Two of an example are an example of weight two.
+    # Two copies of an example equal an example of weight two.
     weights = np.ones(len(X))
     weights[1] = 2
     once = chain(0.5, alpha=0.01, tol=1e-9).fit(X, Y, sample_weight=weights)

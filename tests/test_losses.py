@@ -1,4 +1,4 @@
-"""Losses over nodes: their value, how they enter the scores, and what they refuse."""
+"""Losses over nodes: their values, how they enter the scores, and their errors."""
 
 import numpy as np
 import pytest
@@ -119,7 +119,7 @@ def test_margin_rescaling_finds_the_most_violated_label(loss, scale):
 
 
 def test_equal_labels_of_all_examples_have_equal_keys():
-    """Caches tell labels apart by them: a key is made of the label and of nothing else."""
+    """Caches distinguish labels by keys, which depend on the label only."""
     rng = np.random.default_rng(1)
     space, layout = chains([[1, 0, 2]] * 5)
     task, truth = Task(space, layout.examples), as_label([1, 0, 2])

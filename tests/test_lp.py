@@ -68,7 +68,7 @@ def packed(name, params, seed=0, n=5, size=3):
 
 
 def vectors(space, layout, i):
-    """Return mu of every label, densely, and which entries of theta any label uses."""
+    """Return mu of every label, dense, and which entries of theta any label uses."""
     parts, labels = ask_parts(space)(layout), space.enumerate_labels(layout.examples, i)
     mu = np.zeros((len(labels), layout.sizes(i)[0]))
     for row, label in zip(mu, labels):
@@ -262,7 +262,7 @@ def test_products_are_products():
 
 
 class Slow(Backend):
-    """A backend from outside: every vertex it is given, by enumeration of 0-1 points."""
+    """An external backend: tries every vertex, by enumeration of 0-1 points."""
 
     name = "slow"
     calls = 0
@@ -355,7 +355,7 @@ def test_threads_share_a_decoder():
 
 
 class FreePolytopes(ChainPolytopes):
-    """Of a Python chain without transitions: one simplex per node."""
+    """The polytope of a Python chain without transitions: one simplex per node."""
 
     def __init__(self, layout, examples):
         super().__init__(layout, examples.offsets)
@@ -402,7 +402,7 @@ class Cut(FreePolytopes):
 
 
 class Fractional(FreePolytopes):
-    """Without the rows of the first node: all its states at once."""
+    """Without the rows of the first node: all its states may be on at once."""
 
     def build(self, i):
         from dataclasses import replace
@@ -420,11 +420,11 @@ def test_declared_polytopes_pass():
 @pytest.mark.parametrize(
     "kind, message",
     [
-        (Silent, "says in a note"),
+        (Silent, "has a note"),
         (OneKey, "key breaks a promise: it is shared only by equal polytopes"),
         (Decoded, "decode breaks a promise|decode\\(\\) tells which"),
         (Cut, "contains every label"),
-        (Fractional, "is exact: its vertices are labels|no integral points but labels"),
+        (Fractional, "is exact: its vertices are labels|no integral points except labels"),
     ],
 )
 def test_wrong_polytopes_are_caught(kind, message):

@@ -14,7 +14,7 @@ from structsolve.structure.ask import make_layout
 
 
 def drawn(space, examples, i, mu, rng):
-    """Two constraints on random parts that some labels satisfy and others do not."""
+    """Return two constraints on random parts that some labels satisfy and others do not."""
     layout, made = space.layout, []
     nodes = int(examples.offsets[i + 1] - examples.offsets[i])
     edges = 0
@@ -91,7 +91,7 @@ def test_training_and_prediction_are_constrained(tmp_path):
             for oracle in ("lp", Highs(constraints=one_or_two))
         ]
         last = [model.history_[-1] for model in models]
-        # Fewer labels to be told from the truth.
+        # Fewer labels compete with the truth.
         assert last[1]["dual"] <= last[0]["primal"]
         assert models[1].stop_reason_ == "converged"
         far = 5 * rng.normal(size=(8, 3))

@@ -1,4 +1,4 @@
-"""Solvers that need a licence, by one that answers for them and records its calls; statuses."""
+"""Solvers that need a licence, replaced by a stub that records its calls; statuses."""
 
 import json
 import sys
@@ -21,7 +21,7 @@ from structsolve.structure.ask import make_layout
 
 
 class Recorder:
-    """Answers by HiGHS under the name of another solver, and tells what it was asked."""
+    """Answers by HiGHS under the name of another solver, and records its questions."""
 
     def __init__(self, monkeypatch, *names):
         self.calls, self.outcome, self.largest = [], None, 0

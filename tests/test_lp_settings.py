@@ -1,4 +1,4 @@
-"""Solvers of linear programs: their settings, limits, statuses, and what n_jobs must not change."""
+"""Solvers of linear programs: settings, limits, statuses, and independence of n_jobs."""
 
 import json
 
@@ -331,7 +331,7 @@ class Fails(Program):
 
 
 class Own(Backend):
-    """From outside: ends before it has found anything, or fails."""
+    """An external backend: ends before it has a point, or fails."""
 
     name, accurate = "own", False
 
@@ -349,7 +349,7 @@ def test_backends_from_outside_may_end_early_or_fail(registered):
     model = StructuredSVM("multiclass", oracle="own", max_iter=2).fit(X, y)
     assert model.history_[-1]["gap"] > 0
     assert model.history_[-1]["dual"] <= 1
-    # No limit was asked for: HiGHS does what it could not.
+    # No limit was requested: HiGHS failed.
     model = StructuredSVM("multiclass", oracle=Own(ends_early=False), max_iter=50).fit(X, y)
     assert model.stop_reason_ == "converged" and model.history_[-1]["certified"]
     model = StructuredSVM("multiclass", oracle=Own("out of paper"))

@@ -1,4 +1,4 @@
-"""Arrays of container files that are mapped into memory: aligned, equal, as well checked."""
+"""Arrays of container files mapped into memory: aligned, equal, and checked like others."""
 
 import os
 import pickle

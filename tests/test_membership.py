@@ -1,4 +1,4 @@
-"""True labels that are none are refused before training: contains(), and rows of polytopes."""
+"""Invalid true labels are refused before training: contains(), and rows of polytopes."""
 
 import numpy as np
 import pytest
@@ -112,7 +112,7 @@ def test_refused_by_example(space_class, oracle):
     Y[4] = np.array([0, 1, 1, 0])
     model = StructuredSVM(structure(space_class), alpha=0.1, oracle=oracle).fit(X, Y)
     assert all(label.sum() <= MOST for label in model.predict(X))
-    # Scoring takes what test data hold: such a label is an error of the prediction.
+    # Scoring accepts test labels of any kind: an invalid one is an error of the prediction.
     assert model.score(X[4:5], [np.ones(4, int)]) <= 0.5
 
 

@@ -1,4 +1,4 @@
-"""MEMOIR's algorithms against plain Python, its bounds, and how a run ends and goes on."""
+"""MEMOIR's algorithms against plain Python, its bounds, and how a run stops and resumes."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from structsolve.solvers.checkpoint import Checkpoint
 
 
 def problem(seed=0, n=30, d=12, classes=5, alpha=0.05, **more):
-    """Rows of length one; every class has one at least, some rows are empty."""
+    """Return rows of unit length; every class has at least one, some rows are empty."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.4)
     X /= np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-12)
@@ -26,13 +26,13 @@ def problem(seed=0, n=30, d=12, classes=5, alpha=0.05, **more):
 
 
 def batches(given, size, count):
-    """What the solver draws from its seed."""
+    """Return the solver's random draws for its seed."""
     draws = (np.random.default_rng([given.seed, t, 0]) for t in range(1, count + 1))
     return [rng.integers(0, len(given.y), size) for rng in draws]
 
 
 class Told(RivalIndex):
-    """Passes answers on, and keeps them."""
+    """Passes answers on, and records them."""
 
     name = "told"
 
@@ -53,7 +53,7 @@ class Told(RivalIndex):
 
 
 class Second(RivalIndex):
-    """Gives the second best rival where it is near the best one, and says how near."""
+    """Returns the second best rival if it is close to the best one, and reports how close."""
 
     name = "second"
 
@@ -117,7 +117,7 @@ def test_the_mean_of_iterates(seed):
 
 @pytest.mark.parametrize("penalty", ["l2", "l1"])
 def test_the_primal_is_a_bound(penalty):
-    """Of all rows it is the objective itself, or above it by no more than rivals may miss."""
+    """Over all rows it is the objective itself, or above it by at most what rivals may miss."""
     for seed in range(8):
         for index in (ExactRivals(), Second(), RandomRivals(2)):
             given = problem(seed, penalty=penalty, rivals=index)
@@ -176,7 +176,7 @@ SURROGATES += ["generalized:1,.5", "beta:.5", "log"]
 
 
 def by_hand(name, scores):
-    """Some surrogates of one row of finite scores, the first of the true class."""
+    """Return surrogates of one row of finite scores; the first score is the true class's."""
     margins = 1 + scores[1:] - scores[0]
     if name in ("margin", "lp"):
         return max(0, margins.max())
@@ -206,7 +206,7 @@ def test_surrogates_on_rivals(name):
         expected = by_hand(name, scores[row])
         if expected is not None:
             assert values[row] == pytest.approx(expected, abs=1e-5)
-    # Minus a subgradient: no line from it is above the surrogate.
+    # Minus a subgradient: no line from it lies above the surrogate.
     for _ in range(5):
         other = scores + rng.normal(size=scores.shape) * 0.3
         there, _ = surrogate.evaluate(other)
@@ -218,7 +218,7 @@ def test_surrogates_on_rivals(name):
     np.testing.assert_array_equal(fewer[::2], alone)
     np.testing.assert_array_equal(fewer_steps[::2, :3], alone_steps)
     assert not fewer_steps[::2, 3:].any()
-    # What rivals may have missed is added to their scores: that adds no more to a value.
+    # The possible error of rivals is added to their scores; the value grows by no more than that.
     raised = scores[1::2] + [0, 0.25, 0.25, 0.25, 0.25]
     more = surrogate.evaluate(raised)[0]
     assert (more >= fewer[1::2] - 1e-9).all()

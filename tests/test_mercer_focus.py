@@ -1,4 +1,4 @@
-"""Steps of kernel models that look at some nodes alone: scores and norms against the definition."""
+"""Steps of kernel models restricted to some nodes: scores and norms against the definition."""
 
 import numpy as np
 import pytest
@@ -90,7 +90,7 @@ def test_greedy_steps_maximise_the_dual_of_the_chosen(n, K, seed):
     assert np.allclose(weights[others], before[others])
     assert after >= dual - 1e-12
     assert steps < 20000
-    # No label of a chosen example that has weight scores less than another: the optimum.
+    # No label with weight of a chosen example scores less than another: the optimum.
     top = scores + b
     worst = np.where(weights > 1e-5, top, np.inf).min(axis=1)
     assert (top.max(axis=1) - worst)[chosen].max() < 5e-3

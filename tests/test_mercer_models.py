@@ -110,7 +110,7 @@ def test_explicit_features_of_a_kernel_give_its_model(kind):
 
 
 def crammer_singer(K, y, alpha):
-    """Optimum of the dual, and the scores there, by cvxpy."""
+    """Return the optimum of the dual, and the scores there, by cvxpy."""
     import cvxpy as cp
 
     n, k = len(y), y.max() + 1
@@ -148,7 +148,7 @@ def test_two_classes_are_sklearns_svc():
     alpha = 0.02
     ours = StructuredSVM("multiclass", kernel="precomputed", fit_intercept=False,
                          alpha=alpha, tol=1e-9, max_iter=5000).fit(K, y)  # fmt: skip
-    # SVC's bias is free: with a large constant in the kernel ours is as good as free, too.
+    # SVC's bias is free: with a large constant in the kernel ours is practically free, too.
     big = StructuredSVM("multiclass", kernel="precomputed", fit_intercept=False,
                         alpha=alpha, tol=1e-9, max_iter=20000).fit(K + 1e3, y)  # fmt: skip
     # f = f1 - f0 with w0 = -w1: alpha/2 ||w||^2 is alpha/4 ||f||^2.
@@ -158,7 +158,7 @@ def test_two_classes_are_sklearns_svc():
 
 
 def naive(space, examples, K, w_duals, rest, alpha):
-    """Objective from the duals, by enumeration of all labels."""
+    """Return the objective from the duals, by enumeration of all labels."""
     total = 0.0
     scores_ = K @ w_duals
     for i in range(examples.n):
@@ -205,7 +205,7 @@ def test_small_and_degenerate_cases(seed, n, k, ties):
     model = StructuredSVM("multiclass", kernel="linear", **options).fit(X, y)
     ours, theirs = model.history_[-1], plain.history_[-1]
     scale = max(theirs["primal"], 1e-9)
-    # One problem: the dual of either is below the primal of the other.
+    # The same problem: the dual of each is below the primal of the other.
     assert ours["dual"] <= theirs["primal"] + 1e-9 * scale
     assert theirs["dual"] <= ours["primal"] + 1e-9 * scale
     if model.stop_reason_ == plain.stop_reason_ == "converged":
@@ -446,12 +446,12 @@ def test_matrices_that_are_no_kernels():
 
 
 def test_curvature_below_zero_met_in_training():
-    """What the checks cannot see is met by training."""
+    """Training detects what the checks cannot see."""
     X, y = classes(900)
 
     def turns(A, B):
         values = rbf_kernel(A, B)
-        # Indefinite among the nodes that the check leaves out.
+        # Indefinite among the nodes that the check skips.
         return values if len(A) == len(B) else values - 2.0 * (A @ B.T)
 
     refused("not positive semi-definite", fit, X, y, kernel=turns, alpha=1e-3)
@@ -459,7 +459,7 @@ def test_curvature_below_zero_met_in_training():
 
 @pytest.mark.parametrize("seed", [13, 93, 166])
 def test_scores_that_cancel_are_no_curvature(seed):
-    """All pairs of a matching are alike: w is 0, and what is left of it is rounding."""
+    """All pairs of a matching are alike: w is 0, up to rounding."""
     rng = np.random.default_rng(seed)
     n, rows, scale = int(rng.integers(1, 6)), int(rng.integers(1, 4)), 10.0 ** rng.integers(0, 6)
     X = [np.broadcast_to(scale * rng.normal(size=2), (rows, rows, 2)).copy() for _ in range(n)]
@@ -491,7 +491,7 @@ def test_kernels_that_fail_in_the_middle_of_training():
             raise KeyboardInterrupt
         return rbf_kernel(A, B)
 
-    # A given alpha: "auto" asks for kernel values before training.
+    # With a given alpha, because "auto" asks for kernel values before training.
     refused("gave inf for example .* with example 7, node 0", fit, X, y, kernel=late, alpha=1e-3)
     with pytest.raises(RuntimeError, match="no more"):
         fit(X, y, kernel=fails, alpha=1e-3)

@@ -1,4 +1,4 @@
-"""What a message names as known, expected or advised is so."""
+"""Everything that a message calls known, expected or advised is so."""
 
 import re
 
@@ -40,7 +40,7 @@ STRUCTURES = {
 
 
 class Strange(Params):
-    """A loss that nobody knows."""
+    """A loss that does not exist."""
 
 
 def cases():
@@ -83,7 +83,7 @@ def test_unknown_losses(bound):
 
 
 def fails(space, examples, surrogate, loss):
-    """What binding says, or None."""
+    """Return the error of binding, or None."""
     try:
         registry.default().make("surrogates", surrogate).bind(Task(space, examples, loss))
     except ValueError as error:
@@ -142,7 +142,7 @@ def test_another_class_of_the_same_name():
 
 
 def test_names_that_differ_are_told_at_once():
-    """Not when the model is to be saved, after training."""
+    """Not only when the model is saved, after training."""
 
     def structsolve_structures():
         return [Named("a", lambda: PyChainStructure())]
@@ -157,7 +157,7 @@ def test_names_that_differ_are_told_at_once():
 
 
 def test_advice_on_powers_can_be_taken(bound):
-    """Methods that a message names answer, and so does the oracle that it advises."""
+    """Methods named in a message work, and so does the oracle that it advises."""
     structure = bound[0].structure
     if hasattr(bound[0], "loss"):  # without a polytope, or a loss to train with
         return

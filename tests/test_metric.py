@@ -1,4 +1,4 @@
-"""Metrics of consensus ADMM: what turned features score, and where they are chosen."""
+"""Metrics of consensus ADMM: scores of transformed features, and where they are chosen."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from structsolve.solvers.metric import DENSER, FLOOR, SpectralMetric, moments
 
 
 def rows_of(n, d, seed=0, kind="normal"):
-    """Rows of features, some directions of which vary much more than others."""
+    """Return rows of features, some directions of which vary much more than others."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d)) * np.geomspace(3, 0.2, d) @ np.linalg.qr(rng.normal(size=(d, d)))[0]
     if kind == "sparse":
@@ -24,7 +24,7 @@ def rows_of(n, d, seed=0, kind="normal"):
 
 
 def problem_of(X, seed=0, weights=None, sizes=None, **more):
-    """Chains of the rows, of random lengths, with random labels."""
+    """Return chains of the rows, of random lengths, with random labels."""
     rng = np.random.default_rng(seed)
     n = X.shape[0]
     cuts = np.unique(rng.integers(0, n, n // 3)) if sizes is None else np.cumsum(sizes)[:-1]
@@ -151,7 +151,7 @@ def test_auto_takes_it_where_alpha_is_small_and_rows_are_not_sparse():
 
 
 def test_fewer_rounds_where_features_vary_differently():
-    """At one penalty, a certificate each round, to the same tolerance."""
+    """At a fixed penalty, with a certificate each round, to the same tolerance."""
     problem = narrow()
     rounds = {}
     for metric in ("identity", "spectral"):

@@ -1,4 +1,4 @@
-"""Metrics against a word-for-word conlleval, scikit-learn, and hand-made cases."""
+"""Metrics against a literal conlleval, scikit-learn, and manual cases."""
 
 import gzip
 import json
@@ -81,7 +81,7 @@ def split(tag):
 
 
 def conlleval(truth, guess):
-    """Counts (correct, predicted, true) by type; walks both sides at once as the script does."""
+    """Return counts (correct, predicted, true) by type; walks both sides at once, as conlleval."""
     count = {}
     inside, last_true, last_guess = None, ("O", ""), ("O", "")
     rows = [
@@ -151,7 +151,7 @@ def test_spans_are_conllevals(pairs):
 
 @st.composite
 def chunked(draw):
-    """A length and chunks that fit into it."""
+    """Draw a length and chunks that fit into it."""
     length, chunks, start = draw(st.integers(1, 9)), [], 0
     while start < length:
         size = draw(st.integers(1, length - start))
@@ -189,12 +189,12 @@ def test_schemes_by_hand(scheme, tags):
     assert spans(tags.split()) == chunks
 
 
-# Spans of type k as patterns over the tags of a sequence, a blank behind each: another way to read.
+# Spans of type k as patterns over the tags of a sequence, each with a blank: an independent way.
 PATTERNS = {"IOB2": "B-k (I-k )*", "IOE2": "(I-k )*E-k ", "IOBES": "S-k |B-k (I-k )*E-k "}
 
 
 def matched(tags, scheme):
-    """Spans of a strict reading, by regular expressions."""
+    """Return the spans of a strict reading, by regular expressions."""
     text = "".join(f"{tag} " for tag in tags)
     return {
         (text[: match.start()].count(" "), text[: match.end()].count(" "), kind)
@@ -206,7 +206,7 @@ def matched(tags, scheme):
 @settings(deadline=None)
 @given(st.data(), st.sampled_from(sorted(PATTERNS)), chunked())
 def test_strict_schemes_are_patterns(data, scheme, case):
-    """Predictions may be broken in any way, with the marks that the scheme has."""
+    """Predictions may be broken in any way, with the marks of the scheme."""
     length, chunks = case
     truth = tags_from_spans([(a, b, kind or "A") for a, b, kind in chunks], length, scheme)
     marks = set("".join(PATTERNS[scheme].replace("k", "").split())) & set("BIES")
@@ -226,7 +226,7 @@ def test_strict_scheme():
     assert (strict["predicted"], strict["correct"]) == (2, 2)
     with pytest.raises(ValueError, match=r"y_true\[1\]\[0\] is 'I-A', which IOB2 does not allow"):
         span_f1([truth[0], guess[1]], truth, "IOB2")
-    # A border between sequences is no border between chunks.
+    # A boundary between sequences is not a boundary between chunks.
     assert span_f1([["I-A"], ["I-A"]], [["I-A"], ["B-A"]], "IOB1")["predicted"] == 1
 
 
@@ -310,7 +310,7 @@ def test_labels_choose_the_classes():
 
 
 def test_what_is_accepted():
-    # Empty sequences, arrays of objects, floats that are whole, read-only rows of an array.
+    # Empty sequences, arrays of objects, integral floats, read-only rows of an array.
     assert hamming_loss([[], ["a"]], [np.array([], dtype=float), np.array(["b"], object)]) == 1
     assert sequence_error([[], [1]], [(), (2,)]) == 0.5
     rows = np.arange(6).reshape(2, 3)
@@ -419,7 +419,7 @@ def test_scorers_pickle_and_refuse_unknown_names():
     )
     refused("'f1', 'precision'", make_span_scorer, "f2")
     refused("choose one of conll", make_span_scorer, scheme="BIO")
-    # One class a row.
+    # One class per row.
     rows, y = np.array([[1.0], [2.0], [-1.0]]), ["a", "a", "b"]
     classes = StructuredSVM("multiclass", alpha=0.01).fit(rows, y)
     assert classes.score(rows, y, metric="macro-f1") == 1

@@ -1,4 +1,4 @@
-"""docs/migrate.rst: what it names is there, and what it says is not there is not."""
+"""docs/migrate.rst: names on the right exist, and what is said to be missing is missing."""
 
 import ast
 import inspect
@@ -19,7 +19,7 @@ PAGE = ROOT / "docs" / "migrate.rst"
 
 pytestmark = pytest.mark.skipif(not PAGE.exists(), reason="installed without the checkout")
 
-# Rows that say "none", and the names by which the thing would be known, were it there.
+# Rows that say "none", and the names that the thing would have if it existed.
 ABSENT = {
     '``sample_method="seq"``': ["seq", "sequential", "cyclic"],
     "``switch_to``": ["switch_to"],
@@ -35,16 +35,16 @@ ABSENT = {
     "``min_freq`` (``feature.minfreq``)": ["min_freq", "min_count", "min_df"],
     "``-p 2``": ["squared-hinge", "slack_norm"],
 }
-# Names that stand on the right and are no names of ours: data, constants, other libraries.
+# Names on the right that are not ours: data, constants, other libraries.
 ELSEWHERE = {"C", "n", "c1", "c2", "w", "X", "X_dev", "Y", "Y_dev", "x", "y", "row", "block"}
 ELSEWHERE |= {"y_true", "y_pred", "structsolve", "logging", "VarianceThreshold", "history_"}
-# Strings that are neither in the registry nor names of blocks or of what a record holds.
+# Strings that are neither in the registry nor names of blocks or of record entries.
 STRINGS = {"permutation", "uniform", "n", "features", "rbf", "poly", "sigmoid", "precomputed"}
 STRINGS |= {"weighted", "f1", "h0", "h1", "structsolve.solvers", "validation_score"}
 
 
 def public_classes():
-    """Estimators, transformers, and what a name of the registry stands for."""
+    """Return estimators, transformers, and the objects behind the registry's names."""
     for home in (structsolve, solvers, surrogates):
         yield from (getattr(home, name) for name in home.__all__)
     known = registry.default()
@@ -77,7 +77,7 @@ SETTINGS = {name for thing in CLASSES.values() for name in parameters(thing)}
 
 
 def rows():
-    """The rows (left, right) of the page's tables, but for that of the constants."""
+    """Return the rows (left, right) of the page's tables, except that of the constants."""
     text = PAGE.read_text(encoding="utf-8")
     table = re.compile(r"^(=+  =+)\n(.*)\n\1\n((?:.+\n)*?)\1$", re.MULTILINE)
     for border, head, body in table.findall(text):
@@ -96,7 +96,7 @@ def model():
 
 
 def missing(code, model):
-    """What an expression or assignment of the page names that is not there."""
+    """Return the names of an expression or assignment of the page that do not exist."""
     tree = ast.parse(re.sub(r"=(?=[,)]|$)", "=0", code))  # the page writes f(name=)
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):

@@ -1,4 +1,4 @@
-"""Labelings by one minimum cut: against enumeration, in training, and what it refuses."""
+"""Labelings by one minimum cut: against enumeration, in training, and errors."""
 
 import itertools
 import warnings
@@ -19,7 +19,7 @@ TABLES = ("shared", "directed", "per-edge", "features", "directed features")
 
 
 def super_modular(rng, shape, kind, symmetric):
-    """A table of scores whose second differences are at least 0."""
+    """Return a table of scores whose second differences are at least 0."""
     draw = rng.integers(0, 3, shape) if kind != "floats" else rng.exponential(size=shape)
     draw = draw * (rng.random(shape) < 0.6)
     draw[0], draw[:, 0] = rng.integers(-2, 3, shape[1]), rng.integers(-2, 3, shape[0])
@@ -30,7 +30,7 @@ def super_modular(rng, shape, kind, symmetric):
 
 
 def random_space(rng, tables, states, kind):
-    """A space of one random graph, its layout, and random super-modular scores of it."""
+    """Return a space of one random graph, its layout, and random super-modular scores of it."""
     n = int(rng.integers(1, 6))
     every = np.array(list(itertools.combinations(range(n), 2))).reshape(-1, 2)
     edges = every[rng.random(len(every)) < rng.choice([0.3, 0.7])]
@@ -66,7 +66,7 @@ def random_space(rng, tables, states, kind):
 
 
 def by_enumeration(space, layout, theta):
-    """The scores of all labelings."""
+    """Return the scores of all labelings."""
     states, ends, unary, pair = space.graphs(layout).model(0, theta)
     first = np.concatenate([[0], np.cumsum(states)])
     scores = {}
@@ -103,7 +103,7 @@ def test_the_cut_is_the_best_labeling(tables, states, kind, seed):
 
 @random_cases(60, tables=("shared", "per-edge"), kind=("integers", "floats", "forbidden"))
 def test_flows_of_before_change_no_answer(tables, kind, seed):
-    """Twenty scores of one example, asked for one after the other by the same oracle."""
+    """Twenty scores of one example, in turn from the same oracle."""
     rng = np.random.default_rng(seed)
     space, layout, theta = random_space(rng, tables, 2, kind)
     training = make_layout(space, layout.examples, training=True)
@@ -151,7 +151,7 @@ def test_second_differences_that_rounding_leaves_count_as_zero_and_stay_in_the_b
 
 @pytest.mark.parametrize("states", [2, 3])
 def test_what_is_left_of_larger_weights_counts_as_zero(states):
-    """A projection leaves 0 up to rounding of what the weights were before."""
+    """A projection leaves 0 up to the rounding of the weights before."""
     table = np.zeros((states, states))
     table[0, 1] = table[1, 0] = 3e-17
     unary = np.zeros((2, states))
@@ -219,7 +219,7 @@ def test_networks_that_are_too_large_are_told_before_they_are_made():
 
 
 def pictures(states, directed, tables="shared", n=6, size=4, seed=0, **more):
-    """A problem with small noisy pictures, whose tables want to be anything."""
+    """Return a problem with small noisy pictures, whose tables would not be super-modular."""
     rng = np.random.default_rng(seed)
     edges = grid_edges(size, size)
     board = np.indices((size, size)).sum(axis=0).ravel() % states
@@ -238,7 +238,7 @@ def pictures(states, directed, tables="shared", n=6, size=4, seed=0, **more):
     [("shared", False), ("shared", True), ("per-edge", True), ("features", False)],
 )
 def test_every_iterate_can_be_cut(solver, states, tables, directed):
-    """The oracle refuses weights that are not super-modular: none is asked for."""
+    """The oracle refuses weights that are not super-modular, but is never asked for any."""
     structure, X, Y = pictures(states, directed, tables)
     constraint = SuperModular("pair")
     model = StructuredSVM(
@@ -285,7 +285,7 @@ def test_solvers_agree_on_the_optimum(states):
 
 
 def enumerated_optimum(structure, X, Y, alpha):
-    """min alpha/2 |w|^2 + mean hinge under the rows, every labeling being written out."""
+    """Minimise alpha/2 |w|^2 + mean hinge under the rows, with every labeling explicit."""
     import cvxpy as cp
 
     states, edges = len(set(np.concatenate(Y))), structure.edges
@@ -387,7 +387,7 @@ def test_label_sets_by_cuts():
 
 
 def test_pairs_forbidden_to_nodes_of_one_state():
-    # Such edges have no second differences; what they forbid must not be lost.
+    # Such edges have no second differences, but their forbidden pairs must be kept.
     unary = [[0.0], [0.0, 0.0, 0.0, 5.0], [0.17, 0.34, 0.2]]
     pair = [[[0.0], [0.0], [-np.inf], [0.0]]]
     with pytest.raises(ValueError, match="edge 0 between nodes 1 and 0: scores of -inf forbid"):

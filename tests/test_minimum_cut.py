@@ -1,4 +1,4 @@
-"""Minimum cuts against all cuts, networkx and scipy; then cuts that start from flows of others."""
+"""Minimum cuts against all cuts, networkx and scipy; then cuts with warm starts."""
 
 import networkx as nx
 import numpy as np
@@ -32,7 +32,7 @@ def random_network(rng, kind, size=(None, None)):
 
 
 def cut_values(n, arcs, capacities, source, sink):
-    """Value of every cut, and the sets that hold the nodes on the source's side."""
+    """Return the value of every cut, and the sets of nodes on the source's side."""
     both = (
         capacities
         if capacities.ndim == 2
@@ -92,12 +92,12 @@ def grid(height, width):
 
 
 def by_scipy(n, arcs, both, source, sink):
-    """Value of a maximum flow; all numbers are whole."""
+    """Return the value of a maximum flow; all numbers are integers."""
     nodes = np.arange(n)
     rows = np.concatenate([arcs[:, 0], arcs[:, 1], np.full(n, n), nodes])
     columns = np.concatenate([arcs[:, 1], arcs[:, 0], nodes, np.full(n, n + 1)])
     values = np.concatenate([both[:, 0], both[:, 1], source, sink]).astype(np.int32)
-    # SciPy before 1.15 takes indices of 32 bits only.
+    # SciPy before 1.15 accepts 32-bit indices only.
     places = rows.astype(np.int32), columns.astype(np.int32)
     matrix = coo_array((values, places), shape=(n + 2, n + 2)).tocsr()
     return maximum_flow(matrix, n, n + 1).flow_value
@@ -115,7 +115,7 @@ def test_grids_against_scipy(side, noise):
 
 
 def changed(rng, network, kind):
-    """The same nodes and arcs with some of the other numbers new."""
+    """The same nodes and arcs, some numbers changed."""
     n, arcs, *numbers = network
     fresh = random_network(rng, kind, (n, len(arcs)))[2:]
     if numbers[0].shape != fresh[0].shape:
@@ -148,7 +148,7 @@ def test_cuts_from_earlier_flows_are_those_from_none(seed, kind):
 
 @random_cases(60, noise=[1, 20])
 def test_grids_that_drift(seed, noise):
-    """Long paths, where trees are cut and grown again; as an independent program has it."""
+    """Long paths, where trees are cut and grown again; compared with an independent program."""
     rng = np.random.default_rng(seed)
     height, width = rng.integers(2, 20, 2)
     arcs = grid(height, width)

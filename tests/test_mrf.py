@@ -52,7 +52,7 @@ def test_conformance_of_inexact_oracles(oracle):
         variants.append({"directed": True})
     check_structure(MRFStructure(**variants[-1], oracle=oracle), solvers=(), n_cases=1)
     for params in variants:
-        # The last one's first case has been through the whole kit.
+        # The first case of the last one has passed the whole kit.
         first = int(params is variants[-1])
         check_oracle(MRFStructure(**params, oracle=oracle), range(first, n_cases))
 
@@ -62,7 +62,7 @@ def test_conformance_of_losses(loss):
     class Three(MRFStructure):
         def sample(self, random_state, n=4, size=3):
             X, Y = super().sample(random_state, n, size)
-            # All classes occur, whatever the seed.
+            # All classes occur with any seed.
             X.append((np.zeros((3, 2)), [[0, 1]]))
             return X, [*Y, np.arange(3)]
 
@@ -74,7 +74,7 @@ def test_conformance_of_losses(loss):
 
 
 def noisy_grids(n=12, height=3, width=3, seed=0, n_classes=2):
-    """Grids whose neighbours tend to agree, seen through noise."""
+    """Return noisy grids whose neighbours tend to agree."""
     rng = np.random.default_rng(seed)
     edges = grid_edges(height, width)
     X, Y = [], []
@@ -88,7 +88,7 @@ def noisy_grids(n=12, height=3, width=3, seed=0, n_classes=2):
 
 
 def score(model, x, edges, y, edge_features=None):
-    """Score of a labeling, from nothing but the named weights."""
+    """Return the score of a labeling from the named weights only."""
     w, b, pair = model.coef_["node"], model.coef_["intercept"], model.coef_["pair"]
     nodes = x @ w + b
     total = sum(nodes[v, s] for v, s in enumerate(y))
@@ -211,7 +211,7 @@ def test_constraints_at_prediction():
 
 
 def written(structure, X, Y, model):
-    """The margin problem in full: differences of features and losses of every labeling."""
+    """Solve the full margin problem: differences of features and losses of every labeling."""
     space = model.space_
     examples = space.pack(X, Y)
     problem = []
@@ -282,7 +282,7 @@ def test_auto_is_exact_where_that_is_cheap():
     ring = [(v, (v + 1) % 30) for v in range(30)]
     assert oracle(30, ring[:-1], 5).exact
     assert oracle(3, TRIANGLE, 5).exact
-    # A narrow graph is eliminated, however many labelings it has; a complete one is not.
+    # A narrow graph is eliminated, with any number of labelings; a complete one is not.
     assert oracle(30, ring, 2).exact and oracle(30, ring, 3).exact
     complete = np.transpose(np.triu_indices(30, 1))
     assert not oracle(30, complete, 2).exact and not oracle(30, complete, 3).exact
@@ -293,7 +293,7 @@ def test_auto_is_exact_where_that_is_cheap():
 @settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_topologies_of_many_examples(data):
-    """Each example is decoded on its own graph, whatever stands before and behind it."""
+    """Each example is decoded on its own graph, regardless of those before and after it."""
     X, Y = [], []
     for _ in range(data.draw(st.integers(1, 4))):
         V = data.draw(st.integers(1, 4))

@@ -47,7 +47,7 @@ from structsolve.plugins.mrf.scores import graph_scores
 
 
 def complete(rng, n, strength=1.0, field=1.0):
-    """A two-state model of all pairs, with random tables."""
+    """Return a two-state model of all pairs, with random tables."""
     ends = np.transpose(np.triu_indices(n, 1))
     m = len(ends)
     return GraphModel(
@@ -64,7 +64,7 @@ def test_roof_duality_is_the_relaxation(seed, kind):
         assert value == expected
         return
     close = 1e-9 * size(model)
-    # HiGHS is right to 1e-7 only; the other side is that the point is feasible by its form.
+    # HiGHS is accurate to 1e-7 only; the other side is that the point is feasible by its form.
     assert value >= expected - 1e-6 * size(model)
     assert half_integral_score(model, state, pairing) == pytest.approx(value, abs=close)
     assert value <= expected + 1e-6 * size(model)
@@ -75,7 +75,7 @@ def test_roof_duality_is_the_relaxation(seed, kind):
     agree = ((labels == state) | (state == 2)).all(axis=1)
     if scores.max() > NONE:
         assert scores[agree].max() >= scores.max() - close
-    # No optimum that tells more nodes their state, where rounding does not blur what is one.
+    # No optimum determines more nodes, unless rounding blurs it.
     if kind != "mixed":
         assert (state == 2).sum() == fewest_halves(model, value, close)
 
@@ -94,7 +94,7 @@ def test_roof_duality_of_complete_graphs(n, strength):
 
 @pytest.mark.parametrize("seed", [38, 205, 364, 471, 488, 581])
 def test_roof_duality_where_edges_differ_by_far(seed):
-    """Rounding of a large flow is more than a small edge carries, and opens no way to the sink."""
+    """Rounding of a large flow exceeds a small edge's capacity, and opens no path to the sink."""
     rng = np.random.default_rng(seed)
     n = 34
     ends = np.transpose(np.triu_indices(n, 1))
@@ -198,7 +198,7 @@ def test_local_search(seed, kind, most):
 
 
 def test_local_search_leaves_no_better_pair_in_dense_graphs():
-    """Where the forests that are tried hold few of the pairs."""
+    """Where the tried forests contain few of the pairs."""
     rng, states, n = np.random.default_rng(0), 4, 24
     ends = np.transpose(np.triu_indices(n, 1))
     for _ in range(8):
@@ -241,7 +241,7 @@ def test_branch_and_bound(seed, kind, most):
 
 
 def test_a_search_that_gives_up_keeps_what_the_first_one_met():
-    """From 10001 partial labelings on there are two searches; the second has met less here."""
+    """From 10001 partial labelings there are two searches; the second has found less here."""
     more = 0
     for seed in range(6):
         rng = np.random.default_rng(seed)
@@ -298,7 +298,7 @@ def test_elimination_of_many_states_and_of_stars(states):
 
 
 def test_long_narrow_graphs_reuse_memory():
-    # A ladder of 2000 rungs: all orders but the fill's; and a torus, whose tables wait long.
+    # A ladder of 2000 rungs: all orders except the fill's; and a torus, whose tables wait long.
     rng = np.random.default_rng(3)
     ladder = nx.convert_node_labels_to_integers(nx.ladder_graph(1500))
     ends = np.array(ladder.edges)
@@ -365,7 +365,7 @@ def test_branch_and_bound_of_complete_graphs(n):
     twin=[False, True],
 )
 def test_constrained_argmax(seed, kind, most, alpha, beta, twin):
-    """Whole numbers in g and halves in h put labelings right onto both bounds."""
+    """Integers in g and halves in h put labelings exactly on both bounds."""
     rng = np.random.default_rng(seed)
     first = random_model(rng, 8 if most < 3 else 5, most, kind)
     pair = rng.integers(0, 2, len(first.pair)) * float(rng.integers(0, 2))
@@ -384,7 +384,7 @@ def test_constrained_argmax(seed, kind, most, alpha, beta, twin):
 
 
 def test_huge_scores_do_no_harm():
-    """Sums that overflow end in some answer."""
+    """Sums that overflow still give an answer."""
     table = np.array([[1e308, -1e308], [-1e308, 1e308]])
     for signs in itertools.product([1, -1], repeat=3):
         pair = [table * sign for sign in signs]

@@ -1,4 +1,4 @@
-"""Every decoder of graphs against enumeration, wherever tables lie; two-state graphs in public."""
+"""Every decoder of graphs against enumeration, for every layout; two-state graphs in public."""
 
 import os
 import runpy
@@ -105,12 +105,12 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 
 
 def fitted(structure, X, Y):
-    """A model whose weights are those of a few passes over noise."""
+    """Return a model with the weights after a few passes over noise."""
     return StructuredSVM(structure, alpha=1e-3, max_iter=3, tol=1e-9).fit(X, Y)
 
 
 def table_scores(model, x, edges, features=None):
-    """Scores of all labelings, from the named weights alone."""
+    """Return scores of all labelings, from the named weights only."""
     coef, structure = model.coef_, model.space_.structure
     pair = coef["pair"]
     if structure.tables != "per-edge" and not structure.directed:
@@ -123,7 +123,7 @@ def table_scores(model, x, edges, features=None):
 
 
 def check_public(model, X, graphs, features=None):
-    """Labels, the k best and the best for each state, as the enumeration has them."""
+    """Check labels, the k best and the best for each state against the enumeration."""
     ranked, margins = model.predict_kbest(X, 5), model.decision_function(X)
     for i, y in enumerate(model.predict(X)):
         x = X[i][0] if isinstance(X[i], tuple) else X[i]

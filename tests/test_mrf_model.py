@@ -1,4 +1,4 @@
-"""The model of a graph: what it holds, and what it and the decoders refuse."""
+"""The model of a graph: its content, and its and the decoders' errors."""
 
 import numpy as np
 import pytest
@@ -72,7 +72,7 @@ def test_graphs_keep_the_scores_of_a_shared_table_once(directed):
         _, ends, _, pair = shape.model(i, theta)
         np.testing.assert_array_equal(ends, edges)
         np.testing.assert_array_equal(pair.reshape(-1, 3, 3), [table] * len(edges))
-    # Nodes that have fewer states than the table need parts of it.
+    # Nodes with fewer states than the table has use parts of it.
     states = MRFStructure(edges=[[0, 1]], n_states=[2, 3], directed=directed)
     space, _ = states.make_space(np.zeros((1, 2, 1)), [[0, 2]])
     parts = space.graphs(make_layout(space, space.pack(np.zeros((1, 2, 1)))))

@@ -124,7 +124,7 @@ def test_kbest_of_long_paths():
 
 
 def test_kbest_is_for_narrow_graphs_and_few_labelings():
-    """3^14 labelings of paths and cycles; a complete graph of 2^24 has none, and says so."""
+    """3^14 labelings of paths and cycles; a complete graph of 2^24 is refused with the reason."""
     x, y = np.zeros((14, 1)), np.arange(14) % 3
     path = np.column_stack([np.arange(13), np.arange(1, 14)])
     model = StructuredSVM(MRFStructure(edges=path), max_iter=1, tol=2).fit([x], [y])
@@ -142,7 +142,7 @@ def test_kbest_is_for_narrow_graphs_and_few_labelings():
 
 
 def test_narrow_graphs_are_eliminated():
-    """Elimination, at once or after a short search, where branch and bound would take long."""
+    """Elimination, at once or after a short search, where branch and bound would be slow."""
     rng = np.random.default_rng(5)
     edges = grid_edges(10, 10)
     unary, pair = np.zeros((100, 2)), rng.normal(size=(len(edges), 2, 2))
@@ -150,7 +150,7 @@ def test_narrow_graphs_are_eliminated():
     assert best.value == best.bound
     model = GraphModel([2] * 100, edges, unary.ravel(), pair.ravel())
     assert best.value == pytest.approx(eliminate(model)[1], rel=1e-13)
-    # Narrow enough that the default is exact too: 3^60 labelings.
+    # Narrow enough for the default to be exact, too: 3^60 labelings.
     edges = grid_edges(3, 20)
     unary, pair = rng.normal(size=(60, 3)), 3 * rng.normal(size=(len(edges), 3, 3))
     best = decode(unary, edges, pair)
@@ -233,7 +233,7 @@ def test_two_states_three_ways():
 
 
 def cones(rng, h, g):
-    """Sides through labels; integers over powers of two, so that nothing rounds."""
+    """Sides through labels; integers over powers of two, so nothing is rounded."""
     slopes = [0.0, 0.5, 1.0, *(b / a for a, b in zip(h, g) if a in (1, 2, 4))]
     beta, alpha = sorted(rng.choice(slopes, 2).tolist())
     if rng.random() < 0.3 or alpha == beta:
@@ -316,7 +316,7 @@ def test_constrained_programs(oracle):
 @settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_any_theta(data):
-    """Decoders agree with enumeration on scores that hypothesis makes up."""
+    """Decoders agree with enumeration on scores drawn by hypothesis."""
     n = data.draw(st.integers(1, 4))
     states = data.draw(st.lists(st.integers(1, 3), min_size=n, max_size=n))
     pairs = [(u, v) for u in range(n) for v in range(u)]

@@ -1,4 +1,4 @@
-"""Multiclass: its operators against NumPy, and what it takes as X and y."""
+"""Multiclass: its operators against NumPy, and its forms of X and y."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Label sets: indicator matrices in and out, which pairs have weights, losses, training."""
+"""Label sets: indicator matrices in and out, pairs with weights, losses, training."""
 
 import itertools
 
@@ -25,7 +25,7 @@ from structsolve.testing import check_structure
 
 
 def label_sets(n=40, n_features=4, n_labels=4, seed=0):
-    """Labels that hang together: the last is on exactly where the first two are."""
+    """Dependent labels: the last is on exactly if the first two are."""
     rng = np.random.default_rng(seed)
     W = rng.normal(size=(n_features, n_labels))
     X = rng.normal(size=(n, n_features))
@@ -63,7 +63,7 @@ def test_score_of_a_set_is_that_of_its_labels_and_pairs():
         scores += table[sets[:, u], sets[:, v]]
     assert model.predict(X).tolist() == sets[scores.argmax(axis=1)].tolist()
     assert model.classes_.tolist() == [0, 1, 2, 3]
-    # What a label adds, the others at their best.
+    # The gain of a label with the best other labels.
     decisions = model.decision_function(X)
     on = np.stack([scores[:, sets[:, v] == 1].max(axis=1) for v in range(4)], axis=1)
     off = np.stack([scores[:, sets[:, v] == 0].max(axis=1) for v in range(4)], axis=1)
@@ -85,7 +85,7 @@ def features(x, y, edges):
 
 
 def written(X, Y, edges):
-    """The margin problem in full, for the reference."""
+    """Solve the full margin problem, for the reference."""
     sets = np.indices((2,) * Y.shape[1]).reshape(Y.shape[1], -1).T
     return [
         (

@@ -1,4 +1,4 @@
-"""Labels of sets that are decided at prediction: forced on, kept off, against all sets."""
+"""Label sets with labels fixed at prediction: forced on or off, against all sets."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The k best assignments and max-marginals against enumeration, and what rests on them."""
+"""The k best assignments and max-marginals against enumeration, and what uses them."""
 
 from itertools import permutations
 
@@ -38,7 +38,7 @@ def every(rows, cols):
 
 
 def check(scores, k, ranking=False, before=0):
-    """The k best values on distinct labels, and the best value with each pair."""
+    """Check the k best values on distinct labels, and the best value with each pair."""
     rows, cols = scores.shape
     layout, i, theta = table(scores, ranking, before)
     labels = every(rows, cols)
@@ -77,7 +77,7 @@ def test_against_enumeration(kind):
 
 
 def test_many_columns():
-    # Beyond the solver for small problems; a few rows among many columns that nobody takes.
+    # Beyond the solver for small problems; a few rows among many unused columns.
     rng = np.random.default_rng(0)
     for kind in ("normal", "ties", "few"):
         check(scores_of(rng, kind, 2, 70), 200)
@@ -96,7 +96,7 @@ def test_forbidden_pairs():
 
 
 def test_large_problems_agree_with_one_that_bars_the_best():
-    # The second best differs from the best in some row: bar each of its pairs in turn.
+    # The second best differs from the best in some row: forbid each of its pairs in turn.
     rng = np.random.default_rng(2)
     for rows, cols in ((40, 40), (30, 45), (70, 80)):
         scores = rng.integers(0, 50, (rows, cols)).astype(float)
@@ -124,7 +124,7 @@ def test_models_list_the_k_best_and_score_each_pair(data):
         assert answers[0][0].tolist() == best.tolist()
         assert len(answers) == min(3, len(every(rows, cols)))
         for label, value in answers:
-            # The best with any of its pairs scores no less.
+            # The best with any of its pairs scores at least as much.
             assert (given[np.arange(rows), label] >= value - 1e-9).all()
         assert given.max() == pytest.approx(answers[0][1])
 

@@ -1,4 +1,4 @@
-"""Calls of compiled code that crashed once: each is refused, by name."""
+"""Calls of compiled code that once crashed: each is refused, by name."""
 
 import numpy as np
 import pytest
@@ -56,14 +56,14 @@ HALF = Polyhedron(sp.csr_matrix([[1.0, 0.0]]), np.zeros(1), np.zeros(1, bool))
 
 
 def sums(counts, nodes):
-    """Arrays as SparseTree.to_arrays gives them."""
+    """Return arrays in the form of SparseTree.to_arrays."""
     one = np.ones(len(nodes), np.float32)
     node = np.array(nodes, np.uint16)
     return {"counts": longs(*counts), "node": node, "sum": one, "moment": one}
 
 
 class Parts:
-    """What a chain's model is made of; the runs of a few solvers."""
+    """Return the objects of a chain's model, and runs of a few solvers."""
 
     def __init__(self):
         X, Y = chains(6)
@@ -235,7 +235,7 @@ def test_loops_refuse_examples_that_do_not_exist(made, order):
 
 @pytest.mark.parametrize("oracle", ["lp", "exact"])
 def test_programs_refuse_scores_that_are_not_numbers(oracle):
-    """HiGHS goes on with NaN for ever."""
+    """HiGHS continues with NaN forever."""
     structure = structsolve.get_structure("mrf", oracle=oracle)
     X, Y = structure.sample(0)
     space, examples = structure.make_space(X, Y)
@@ -251,7 +251,7 @@ def test_programs_refuse_scores_that_are_not_numbers(oracle):
 
 
 def test_weights_too_many_for_their_file(made):
-    """Sizes are compared before memory is asked for."""
+    """Sizes are compared before memory is allocated."""
     kind = type(made.problem.model(made.w))
     space = structsolve.get_structure("chain").space_from_state(
         {"n_features": 2**30, "n_edge_features": None, "intercept": True},

@@ -1,4 +1,4 @@
-"""Parameters of what a name stands for: ``structure__start_end`` where structure is "chain"."""
+"""Parameters of an object given by name: ``structure__start_end`` if structure is "chain"."""
 
 import pytest
 from checks import refused
@@ -39,7 +39,7 @@ def test_arguments_are_kept_until_they_are_set():
     assert twin.get_params()["structure__start_end"] is False
     again = clone(twin)
     assert again.structure is not twin.structure and again.structure.start_end is False
-    # The outer one may change with the inner one, whatever their order is.
+    # The outer one may change with the inner one, in any order.
     other = clone(model).set_params(structure__oracle="trws", structure="mrf")
     assert (other.structure.name, other.structure.oracle) == ("mrf", "trws")
 

@@ -31,7 +31,7 @@ def labels(graph):
 
 
 def best(model, graph, tables, directed):
-    """The largest score of a labeling, by enumeration of scores that are written down here."""
+    """Return the largest score of a labeling, by enumeration with explicit scores."""
     names, number = list(graph.nodes), {v: i for i, v in enumerate(graph.nodes)}
     x = np.array([[*graph.nodes[v]["x"], graph.nodes[v]["z"], 1.0] for v in names])
     unary = x @ np.vstack([model.coef_["node"], model.coef_["intercept"]])
@@ -141,7 +141,7 @@ def test_the_first_axis_is_the_source():
     model = StructuredSVM(MRFStructure(directed=True), alpha=0.01).fit(graphs, graphs)
     assert model.score(graphs, graphs) == 1
     assert np.unravel_index(model.coef_["pair"].argmax(), (2, 2)) == (0, 1)
-    # Without a direction nothing tells the ends apart.
+    # Without a direction nothing distinguishes the ends.
     assert StructuredSVM(MRFStructure(), alpha=0.01).fit(graphs, graphs).score(graphs, graphs) < 1
 
 

@@ -67,7 +67,7 @@ def train(problem, alpha, solver="bcfw", tol=1e-7, passes=2000):
 
 
 def single_nodes(scale, kernel=None, seed=0):
-    """A problem with one node per example, and the same written out for the reference."""
+    """Return a problem with one node per example, and its explicit form for the reference."""
     rng = np.random.default_rng(seed)
     X, y = rng.normal(size=(12, 2)), np.r_[np.arange(4), rng.integers(0, 4, 8)]
     problem = Problem(

@@ -1,4 +1,4 @@
-"""NodeTransformer: transformers of rows on lists of sequences, against stacking by hand."""
+"""NodeTransformer: row transformers on lists of sequences, against manual stacking."""
 
 import numpy as np
 import pytest

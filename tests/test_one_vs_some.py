@@ -1,4 +1,4 @@
-"""One machine per class on its own few rows: optima, lists of pairs, threads, what is refused."""
+"""One classifier per class on its own few rows: optima, lists of pairs, threads, errors."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from structsolve.solvers.checkpoint import Checkpoint
 
 
 def rows(rng, n, d, density=0.4):
-    """Sparse rows of rounded numbers: ties, repeated rows and empty ones are common."""
+    """Return sparse rows of rounded numbers: ties, repeated rows and empty ones are common."""
     X = sparse.random(n, d, density, format="csr", dtype=np.float32, random_state=rng)
     X.data = np.round(2 * X.data - 1, 1).astype(np.float32)
     X.eliminate_zeros()
@@ -56,7 +56,7 @@ def lists(rng, y, n_classes, k=3):
 
 
 def objective(X, sign, cost, offset, loss, bias, centre=0.0):
-    """Value and gradient of a machine in (w - centre, b), by itself."""
+    """Return value and gradient of one classifier in (w - centre, b)."""
     offset = offset + X @ (np.zeros(X.shape[1]) + centre)
     dense = np.column_stack([X.toarray().astype(float), np.full(X.shape[0], bias)])
 
@@ -107,7 +107,7 @@ def test_machines_reach_the_optimum_that_another_optimiser_has(loss):
         cost = rng.choice([0.01, 1, 7, 30], len(listed)).astype(np.float32)
         bias = float(trial % 3)
         offset = rng.normal(size=len(listed)).astype(np.float32) if trial % 2 else None
-        # Where weights are drawn to; of features that no row of the class has, nothing is kept.
+        # The centres that weights are drawn to; features that no row of the class has are dropped.
         centres = rng.normal(size=(n_classes, d)).astype(np.float32) * (trial % 4 > 1)
         for c in range(n_classes):
             own = listed[begin[c] : begin[c + 1]]
@@ -311,7 +311,7 @@ def test_later_rounds_add_the_mistakes_of_the_model_and_classes_drawn_by_size():
 
 
 class Stop:
-    """Ctrl-C at some time: a checkpoint that is always due, and interrupts after some writes."""
+    """Ctrl-C at some time: a checkpoint is always due, and an interrupt follows some writes."""
 
     def __init__(self, path, writes):
         self.file, self.writes = Checkpoint(path, "same"), writes

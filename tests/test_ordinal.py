@@ -85,7 +85,7 @@ def test_operators_on_thresholds(kind):
 
 
 def test_probabilities_that_are_tiny_stay_apart():
-    """States hold them one by one: differences of what thresholds pool would be 0."""
+    """States hold probabilities one by one: differences of pooled thresholds would be 0."""
     space, layout = with_thresholds(4)
     soft = space.make_projection("entropy")(layout)
     theta = np.zeros(9)

@@ -1,4 +1,4 @@
-"""Numbers too large to compute with are refused; runs that fail keep the best weights."""
+"""Numbers that overflow are refused; failed runs keep the best weights."""
 
 import pickle
 
@@ -114,7 +114,7 @@ def test_programs_that_fail_leave_the_best_weights(monkeypatch, slack, after):
 
 @pytest.mark.filterwarnings("error:overflow:RuntimeWarning", "error:invalid:RuntimeWarning")
 def test_streams_that_overflow_are_told():
-    """A batch has no w = 0 to step back to."""
+    """A batch has no w = 0 to return to."""
     X, y = np.array([[1e99], [-2e99], [3e99]]), [0, 1, 2]
     model = StructuredSVM("multiclass", solver="sgd", alpha=1e-300)
     refused("steps led to an objective that is not finite; scale", model.partial_fit, X, y)

@@ -1,4 +1,4 @@
-"""The sdist and the wheel: what is in them, and that the one builds the other.  Slow: compiles."""
+"""The sdist and the wheel: their content, and that the sdist builds the wheel.  Slow: compiles."""
 
 import hashlib
 import json
@@ -26,7 +26,7 @@ def run(*command, cwd, **environment):
     done = subprocess.run(
         command,
         cwd=cwd,
-        # What is in the files is tested here, not how fast it runs.
+        # This tests the content of the files, not their speed.
         env=os.environ | {"STRUCTSOLVE_OPTIMIZE": "-O0"} | environment,
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -37,7 +37,7 @@ def run(*command, cwd, **environment):
 
 
 def tracked():
-    """Files of the checkout as git knows them, new ones included."""
+    """Return the files of the checkout known to git, with new ones."""
     try:
         listed = run(
             "git", "ls-files", "--cached", "--others", "--exclude-standard", cwd=ROOT
@@ -49,7 +49,7 @@ def tracked():
 
 @pytest.fixture(scope="module")
 def sdist(tmp_path_factory):
-    """Path of the sdist, made from a copy of the checkout without anything built."""
+    """Return the path of the sdist, made from a copy of the checkout without anything built."""
     pytest.importorskip("build")
     pytest.importorskip("numpy", "2.0", reason="wheels are built against NumPy 2")
     source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("sdist")

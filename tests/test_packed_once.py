@@ -1,4 +1,4 @@
-"""Training reads X and y once: nothing is stacked that make_space() has stacked already."""
+"""Training reads X and y once: nothing that make_space() has stacked is stacked again."""
 
 import networkx as nx
 import numpy as np
@@ -57,14 +57,14 @@ class Counted:
 
 
 def counted(values, reads):
-    """The same data in counted arrays: one, or lists and tuples of them."""
+    """Return the same data in counted arrays: one, or lists and tuples of them."""
     if isinstance(values, (list, tuple)):
         return type(values)(counted(value, reads) for value in values)
     return Counted(values, reads)
 
 
 def reads_of(call, X, y):
-    """How often ``call(X, y)`` reads the arrays of X, and those of y."""
+    """Return how often ``call(X, y)`` reads the arrays of X, and those of y."""
     reads_of_x, reads_of_y = [], []
     # A matrix of labels is compared with numbers, which a Counted cannot be.
     matrix = getattr(y, "ndim", 0) == 2

@@ -1,4 +1,4 @@
-"""How examples are shared out among threads."""
+"""How examples are divided among threads."""
 
 import multiprocessing
 import os
@@ -74,7 +74,7 @@ def test_calls_within_calls_and_in_child_processes():
     parts = parallel.over_examples(work, np.arange(301), 200, lambda: None)
     assert {*parts} == {*whole}
     if hasattr(os, "fork"):
-        # The child has none of the threads that its parent keeps.
+        # The child has none of the threads of its parent.
         with multiprocessing.get_context("fork").Pool(1) as pool:
             assert pool.apply_async(_sum_in_threads).get(timeout=600) == whole[0]
 

@@ -22,7 +22,7 @@ FILE = Path(__file__).with_name("passes_needed.json")
 ALPHA, TOL, MOST = 0.05, 1e-3, 600
 # These fall like 1 / t: a tenth of the accuracy takes a tenth of the passes.
 SLOW = ("bcfw-frank-wolfe", "bcfw-original", "gbcfw-harmonic", "sgd-uniform", "sgd-last")
-# The primal of stochastic subgradients is to come so near to its least value.
+# The primal of stochastic subgradients must come this close to its minimum.
 NEAR = 0.005
 SOLVERS = {
     "bcfw": BCFW(certify_every=1),
@@ -62,7 +62,7 @@ SURROGATES = (
     "crf",
     "sparsemap",
 )
-# Solvers that are no variants of another run on all surrogates; the variants on some.
+# Solvers that are not variants of others run on all surrogates; variants on some.
 VARIED = ("margin", "slack relaxed", "crf", "max-min")
 CASES = [
     (structure, surrogate, solver)
@@ -88,7 +88,7 @@ def make_problem(structure, surrogate):
 
 
 def needed(structure, surrogate, solver, most_passes, least=None):
-    """Passes, oracle calls, and the primal when the goal is met or ``most_passes`` are over."""
+    """Return passes, oracle calls, and the primal when the goal is met or after ``most_passes``."""
     problem = make_problem(structure, surrogate)
     more = 10 if solver in SLOW else 1
     run = begin(SOLVERS[solver], problem, ALPHA, tol=TOL)
@@ -97,7 +97,7 @@ def needed(structure, surrogate, solver, most_passes, least=None):
         record = run.step()
         passes, calls = passes + 1, calls + record["oracle_calls"]
         assert record["certified"]
-        # Its dual comes near more slowly than its primal, which is what counts there.
+        # Its dual converges more slowly than its primal, which counts there.
         gap = None if isinstance(SOLVERS[solver], SGD) else relative_gap(record)
         met = (
             gap <= more * TOL if gap is not None else record["primal"] <= least * (1 + more * NEAR)
@@ -108,7 +108,7 @@ def needed(structure, surrogate, solver, most_passes, least=None):
 
 
 def least_value(structure, surrogate):
-    """A lower bound of the optimum; of what can be reached, where the surrogate is not convex."""
+    """Return a lower bound of the optimum, or, without convexity, of the reachable value."""
     if surrogate.startswith("micro-f1"):
         run = begin(SOLVERS["sgd"], make_problem(structure, surrogate), ALPHA)
         return min(run.step()["primal"] for _ in range(MOST))

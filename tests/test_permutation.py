@@ -1,4 +1,4 @@
-"""Rankings and matchings: forms of the data, losses, training, saving, what is refused."""
+"""Rankings and matchings: forms of data, losses, training, saving, errors."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ from structsolve.testing import check_structure
 
 
 def rankings(n=60, n_features=4, K=4, seed=0):
-    """Ranks that follow linear scores of the labels."""
+    """Return ranks that follow linear scores of the labels."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, n_features))
     order = np.argsort(-(X @ rng.normal(size=(n_features, K))), axis=1)
@@ -29,7 +29,7 @@ def rankings(n=60, n_features=4, K=4, seed=0):
 
 
 def matchings(n=40, n_features=3, seed=0, noise=0.1):
-    """Features of pairs whose first tells the truth, but for noise."""
+    """Return features of pairs; the first is the truth with noise."""
     rng = np.random.default_rng(seed)
     X, Y = [], []
     for _ in range(n):
@@ -42,7 +42,7 @@ def matchings(n=40, n_features=3, seed=0, noise=0.1):
 
 @pytest.mark.parametrize("kind", ["auto", "ranking", "matching"])
 def test_conformance(kind):
-    # "auto" tells from the data that they are rankings.
+    # "auto" recognises rankings from the data.
     check_structure(PermutationStructure(kind), n_cases=1 if kind == "auto" else 3)
 
 

@@ -11,7 +11,7 @@ from structsolve.surrogates import CutSurrogate, Slack
 
 
 class WeighedHamming(TaskLoss):
-    """Errors, each of which counts so much."""
+    """The number of errors times a factor."""
 
     def __init__(self, weight=1.0):
         self.weight = weight
@@ -27,7 +27,7 @@ class WeighedHamming(TaskLoss):
 
 
 class Squared(TaskLoss):
-    """The squared number of errors: no sum over parts."""
+    """The squared number of errors, which is not a sum over parts."""
 
     averaged = takes_unseen = True
 
@@ -36,7 +36,7 @@ class Squared(TaskLoss):
 
 
 class PlainMargin(CutSurrogate):
-    """Margin rescaling, the loss times a factor."""
+    """Margin rescaling with the loss times a factor."""
 
     name = "plain-margin"
 

@@ -1,4 +1,4 @@
-"""Outside packages, installed into a fresh environment: they train, replace, and are checked."""
+"""External packages in a fresh environment: they train, replace operators, and are checked."""
 
 import importlib.machinery
 import importlib.util
@@ -28,7 +28,7 @@ EXAMPLES = Path(__file__).parent.parent / "docs" / "examples"
 
 
 class Environment:
-    """A virtual environment that sees the packages of this one, structsolve among them."""
+    """A virtual environment that sees the packages of this one, with structsolve."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -65,7 +65,7 @@ class Environment:
             + ["--no-build-isolation", "--disable-pip-version-check", *map(str, sources)],
             capture_output=True,
             text=True,
-            # Compiling takes longest, and nothing here is about speed.
+            # Compilation takes longest, and nothing here is about speed.
             env={**os.environ, "PYTHONPATH": "", "CFLAGS": "" if os.name == "nt" else "-O0"},
         )
         assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
@@ -82,7 +82,7 @@ if not (Path(structsolve.get_include()) / "structsolve" / "operators.pxd").exist
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory):
-    """An environment with structsolve alone."""
+    """An environment with structsolve only."""
     environment = Environment(tmp_path_factory.mktemp("plain"))
     with environment.programs:
         assert "structsolve" in environment.run("import structsolve; print(structsolve.__file__)")
@@ -114,7 +114,7 @@ def write_former(folder):
 
 @pytest.fixture(scope="module")
 def full(tmp_path_factory):
-    """An environment with all five packages; two were compiled against a former minor."""
+    """An environment with all five packages; two were compiled against an earlier minor."""
     environment = Environment(tmp_path_factory.mktemp("full"))
     folder = tmp_path_factory.mktemp("former")
     environment.former = write_former(folder)
@@ -252,7 +252,7 @@ FAULTS = {
 
 @pytest.fixture(scope="module")
 def complaints(full):
-    """What the kit says to each fault."""
+    """Check the kit's message for each fault."""
     out = full.run(
         "import json\n"
         "from structsolve.testing import BrokenPromise, check_structure\n"
@@ -289,7 +289,7 @@ def test_an_exception_inside_a_native_oracle(full):
 
 
 def test_a_stale_plugin_is_refused(tmp_path):
-    """Compiled against another number of the C interface, it is named with the remedy."""
+    """If compiled against another number of the C interface, the error names it and the remedy."""
     environment = Environment(tmp_path / "env")
     write_former(tmp_path)
     number = tmp_path / "structsolve" / "abi_number.pxd"

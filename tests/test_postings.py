@@ -30,7 +30,7 @@ def weights_of(rng, d, C, density=0.3, integers=False, intercept=False):
 
 
 def sums(weights, X):
-    """Scores of all classes, added up in float32 in the order of the features."""
+    """Return scores of all classes, added up in float32 in the order of the features."""
     W, dense = weights.to_matrix().toarray(), X.toarray()
     S = np.zeros((X.shape[0], weights.n_classes), np.float32)
     if weights.intercept is not None:
@@ -41,7 +41,7 @@ def sums(weights, X):
 
 
 def best(S, k, exclude=None):
-    """The k best columns of each row, lowest first among equals, and their values."""
+    """Return the k best columns of each row, lowest first on ties, and their values."""
     S = S.copy()
     if exclude is not None:
         out = np.flatnonzero(exclude >= 0)
@@ -56,7 +56,7 @@ def best(S, k, exclude=None):
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
 @pytest.mark.parametrize("integers", [False, True])
 def test_top_is_that_of_all_scores(integers, dtype):
-    # Few postings beside many classes take a path of their own.
+    # Few postings compared to the classes use a separate method.
     rng = np.random.default_rng(0)
     for case in range(300):
         n, d, C = rng.integers(1, 6), rng.integers(1, 12), rng.choice([1, 2, 7, 63, 64, 65, 400])
@@ -80,14 +80,14 @@ def test_top_is_that_of_all_scores(integers, dtype):
 
 @pytest.mark.parametrize("integers", [False, True])
 def test_scans_that_end_early_keep_to_their_bounds(integers):
-    """10,000 rows, of which some are empty; classes that are equal, and rows that exclude one."""
+    """Return 10,000 rows, some empty; equal classes, and rows that exclude one."""
     rng = np.random.default_rng(integers)
     read = whole = loose = 0
     for case in range(100):
         n, d, C, k = 50, 24, int(rng.integers(300, 500)), int(rng.choice([1, 3]))
         shape = np.where(rng.random(d) < 0.5, 0.95, 0.01 if case % 4 == 3 else 0.8)
         W = sp.vstack([weights_of(rng, 1, C, p, integers).to_matrix() for p in shape])
-        # Few features decide, as in text, so that the others need not be read.
+        # Few features decide, as in text, so the others need not be read.
         W = sp.diags(rng.choice([1, 8], d, p=[0.7, 0.3]).astype(np.float32)) @ W
         W = W.tocsc()[:, rng.integers(0, C, C)]  # some classes several times
         b = rng.integers(-1, 2, C).astype(np.float32) if case % 2 else None
@@ -101,7 +101,7 @@ def test_scans_that_end_early_keep_to_their_bounds(integers):
         S += 0 if b is None else b
         out = np.flatnonzero(exclude >= 0)
         S[out, exclude[out]] = -np.inf
-        # Sums of integers are exact; others to the rounding of some 24 products.
+        # Sums of integers are exact; others up to the rounding of some 24 products.
         slack = 0 if integers else 1e-4
         own = np.take_along_axis(S, ids, 1)
         np.testing.assert_allclose(scores, own, rtol=0, atol=slack)

@@ -1,4 +1,4 @@
-"""Feature rows and linear potentials against the same matrices written out in full."""
+"""Feature rows and linear potentials against the same matrices in dense form."""
 
 import itertools
 
@@ -22,7 +22,7 @@ LENGTHS = [3, 1, 4, 2]
 
 
 def features(storage, rows, columns, rng):
-    """A matrix as stored, and the same dense in float64."""
+    """Return a matrix in a storage format, and the same dense in float64."""
     X = rng.integers(-4, 5, (rows, columns)) / 4.0  # exact in float32
     if storage.startswith("csr"):
         X *= rng.random(X.shape) < 0.5
@@ -35,7 +35,7 @@ def features(storage, rows, columns, rng):
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_only_ones_are_taken_for_ones(dtype):
-    """Sparse features that are all 1 are kept without their values; others only look like it."""
+    """Sparse features that are all 1 are stored without values; others only look like it."""
     for places in itertools.permutations(range(9), 2):
         for pair in ((2, 2), (0, 2), (2, 0)):
             values = np.ones(9, dtype=dtype)
@@ -103,7 +103,7 @@ def test_broken_csr_matrices_are_refused():
 
 
 class Written:
-    """Potentials of random examples, and every Phi_i as a dense matrix."""
+    """Return potentials of random examples, and every Phi_i as a dense matrix."""
 
     def __init__(self, storage, k, edges, intercept, gram_budget, seed=0):
         rng = np.random.default_rng(seed)
@@ -145,7 +145,7 @@ class Written:
         return row + block.shape[0]
 
     def sparse(self, i):
-        """A sparse p with a repeated index, and the same dense."""
+        """Return a sparse p with a repeated index, and the same dense."""
         size = len(self.phi[i])
         index = self.rng.integers(size, size=9).astype(np.int32)
         index[-1] = index[0]

@@ -1,4 +1,4 @@
-"""Which structure has which powers, as docs/predicting.rst has it, and what a missing one says."""
+"""The powers of each structure, as listed in docs/predicting.rst, and errors for missing ones."""
 
 import numpy as np
 import pytest
@@ -45,7 +45,7 @@ def test_powers(name, params, powers):
     binds = {power: ask_power(space, power) for power in BOTH}
     given = {power for power, bind in binds.items() if bind and bind(layout) is not None}
     assert given == powers
-    # The 0-1 loss needs the k best alone, where it does not decompose.
+    # The 0-1 loss needs only the k best if it does not decompose.
     task = Task(space, examples, "zero-one")
     if "kbest" in powers:
         assert Slack(search="exact").bind(task).exact

@@ -1,4 +1,4 @@
-"""Built-ins have no privileges: copies of them from outside are trained, saved and run alike."""
+"""Built-ins have no privileges: external copies of them are trained, saved and run alike."""
 
 import ast
 import json
@@ -38,8 +38,8 @@ def network():
     return graph
 
 
-# Every structure that comes with the package, with parameters to make it of.  "functions" is left
-# out: it consists of three callables of the user.
+# Every shipped structure, with its parameters.  "functions" is left out, because it consists of
+# three callables of the user.
 CASES = {
     "chain": [{}, {"start_end": False}],
     "tree": [{}],
@@ -74,7 +74,7 @@ def copy_of(name):
 
 @pytest.fixture(autouse=True, scope="module")
 def copies():
-    """All copies, registered as a plugin from outside."""
+    """Return all copies, registered as an external plugin."""
     named = [Named(f"outside-{name}", copy_of(name), "a copy") for name in CASES]
     module = plugin_of("plugin_from_outside", structsolve_structures=lambda: named)
     registry.default().register(module, "copies")
@@ -107,17 +107,17 @@ def test_the_core_names_structures_only_as_defaults():
         "cli/commands.py": {"chain", "multiclass"},
         "cli/demo.py": {"chain", "multiclass"},
         "cli/bench.py": {"chain"},
-        # What others call them.
+        # Names in other libraries.
         "utils/suggest.py": {"chain", "dag", "grid", "mrf", "permutation"},
-        # A class among its rivals: what surrogates for several classes are evaluated on.
+        # A class among its rivals: input of surrogates for several classes.
         "extreme/k_rivals.py": {"multiclass"},
-        # The module of pytorch-crf, which is one of chains.
+        # The module of pytorch-crf, which is for chains.
         "torch/output_layer.py": {"chain"},
         # Orders of examples.
         "solvers/bcfw.py": {"permutation"},
         "solvers/gbcfw.py": {"permutation"},
         "solvers/sgd.py": {"permutation"},
-        # What the kits try things on where their author names nothing.
+        # Objects used by the kits if their author names none.
         "testing/_backends.py": {"chain", "tree"},
         "testing/_hosts.py": {"chain"},
         "testing/_searches.py": {"chain"},
@@ -147,7 +147,7 @@ def pair(name, params):
 
 
 def outcome(ask):
-    """What a call gives, or its error, in which the copy has the name of the original."""
+    """Return the result of a call, or its error with the original's name for the copy's."""
     try:
         return ask()
     except (ValueError, TypeError, RuntimeError, AttributeError) as error:
@@ -274,7 +274,7 @@ def test_a_hierarchy_needs_a_structure_that_takes_one():
 
 
 def shell_data(folder, name):
-    """Write a file of examples, and what such a structure is made of; return options for it."""
+    """Write a file of examples and the structure's description; return options for it."""
     X, number = classes(30, n_classes=4)
     (folder / "animals.txt").write_text(ANIMALS)
     (folder / "network.json").write_text(json.dumps(NETWORK))
@@ -388,7 +388,7 @@ def test_continuous_flows_of_a_copy(capsys, tmp_path, loss):
 
 
 class Times(Params):
-    """Errors, so many times."""
+    """The number of errors times a factor."""
 
     def __init__(self, factor=2.0):
         self.factor = factor

@@ -1,4 +1,4 @@
-"""structsolve.utils.progress: who sees what, at which verbosity, on a terminal and without one."""
+"""structsolve.utils.progress: output by verbosity, on a terminal and elsewhere."""
 
 import io
 import logging
@@ -33,7 +33,7 @@ class Terminal(io.StringIO):
 
 
 def run(monkeypatch, stream, verbose, passes=3, handlers=(), **options):
-    """What appears on stderr, without pytest's log handlers, which would count as a console."""
+    """Return the output on stderr without pytest's log handlers, which would count as a console."""
     monkeypatch.setattr(sys, "stderr", stream)
     root = logging.getLogger()
     before, root.handlers = root.handlers, list(handlers)
@@ -55,7 +55,7 @@ def console(stream, level=logging.INFO, kind=logging.StreamHandler):
 
 @pytest.fixture
 def info(monkeypatch):
-    """As after ``logging.basicConfig(level=logging.INFO)``, without its handler."""
+    """Like after ``logging.basicConfig(level=logging.INFO)``, without its handler."""
     monkeypatch.setattr(logging.getLogger(), "level", logging.INFO)
     logging.getLogger("structsolve.solvers").manager._clear_cache()
     yield
@@ -124,7 +124,7 @@ def test_log_lines_do_not_break_the_bar(monkeypatch, info):
     text = run(monkeypatch, stream, 1, handlers=[console(stream)])
     lines = re.findall(r"LOG .*", text)
     assert len(lines) == 3 and lines[0] == f"LOG {LINE}"
-    # Each starts on a line that was wiped, and the bar is drawn again after it.
+    # Each starts on a cleared line, and the bar is drawn again after it.
     assert all(before.endswith("\r") for before in text.split("LOG ")[:-1])
     assert all("bcfw:" in after.split("\n", 1)[1] for after in text.split("LOG ")[1:])
 
@@ -163,7 +163,7 @@ def test_verbose_shows_lines_that_logging_would_not(monkeypatch, info, tmp_path,
 def test_handler_of_the_library_logger(monkeypatch, info):
     stream, solvers = io.StringIO(), logging.getLogger("structsolve.solvers")
     monkeypatch.setattr(solvers, "propagate", False)
-    # The root's handler is out of reach.
+    # The root's handler cannot be reached.
     assert LINE in run(monkeypatch, io.StringIO(), 2, handlers=[console(io.StringIO())])
     monkeypatch.setattr(solvers, "handlers", [logging.StreamHandler(stream)])
     assert run(monkeypatch, io.StringIO(), 2) == "" and LINE in stream.getvalue()
@@ -244,7 +244,7 @@ def test_on_a_real_terminal():
             text += piece
     os.close(leader)
     assert process.returncode == 0
-    # This one does not tell its width, as is usual in containers.
+    # This terminal does not report its width, as is usual in containers.
     assert text.count(b"\rINFO:structsolve.solvers:bcfw pass") == 3
     assert b"bcfw: 100%" in text and b"gap 0.5 (25 %)" in text
 

@@ -1,4 +1,4 @@
-"""What projections give beside marginals, on thousands of small cases; losses' matrices."""
+"""Everything that projections give besides marginals, on thousands of cases; loss matrices."""
 
 import numpy as np
 import pytest
@@ -79,7 +79,7 @@ def test_sparsemax_meets_its_optimality_conditions(kind):
             p, s = mu[:k], theta[:k]
             assert not mu[k:].any() and p.min() >= 0 and p.sum() == pytest.approx(1, abs=1e-14)
             assert not p[np.isneginf(s)].any()
-            # p = max(s - tau, 0): what has a part has s - p = tau, what has none has s <= tau.
+            # p = max(s - tau, 0): parts with weight have s - p = tau, others have s <= tau.
             tau = (s - p)[p > 0].max()
             scale = 1e-12 * (1 + np.abs(s[p > 0]).max())
             np.testing.assert_allclose((s - p)[p > 0], tau, rtol=0, atol=scale)
@@ -116,7 +116,7 @@ def test_samples_of_classes():
 
 
 def possible(case, kind, rng):
-    """Scores that leave a label."""
+    """Return scores that allow at least one label."""
     theta = case.theta(kind, rng)
     while not case.scores(theta).max() > -np.inf:
         theta = case.theta(kind if rng.random() < 0.8 else "normal", rng)
@@ -145,7 +145,7 @@ def test_states_of_chains(variant, kind):
         weights = np.exp(scores - scores.max())
         np.testing.assert_allclose(state, weights / weights.sum() @ states, atol=1e-9)
         assert np.isfinite(state).all()
-        # Exactness: the entropy of the state and its score make up the log-partition.
+        # Exactness: the entropy of the state plus its score is the log-partition.
         finite = np.where(np.isinf(theta), 0, theta)
         total = projection_calls.term(P, 0, state) + mu @ finite
         assert total == pytest.approx(value, rel=1e-10, abs=1e-9)

@@ -1,4 +1,4 @@
-"""The psi of bi-criteria surrogates: values, slopes, properties; what check_psi refuses."""
+"""The psi of bi-criteria surrogates: values, slopes, properties; errors of check_psi."""
 
 import copy
 import pickle
@@ -35,7 +35,7 @@ PAIRS = {
 CHECKED = [name for name in PAIRS if name != "micro-f1"]
 every = pytest.mark.parametrize("name", PAIRS)
 
-# From the smallest that matter to the largest; g = 0 has separate tests.
+# From the smallest relevant values to the largest; g = 0 has separate tests.
 margins = st.one_of(
     st.floats(-50, 50), st.sampled_from([0.0, -1e4, 1e4, 1e-9, -1e-9, -745.0, 710.0])
 )
@@ -43,7 +43,7 @@ losses = st.one_of(st.floats(1e-6, 50), st.sampled_from([1.0, 1e-4, 1e4, 3.0]))
 
 
 class Given:
-    """A psi of two functions, its slopes by differences where none are given."""
+    """A psi of two functions; slopes are differences unless given."""
 
     def __init__(self, value, slopes=None, affine=False, convex=False):
         self.value, self.affine, self.convex = value, affine, convex
@@ -81,7 +81,7 @@ def test_values_and_slopes(name, h, g):
 @every
 @pytest.mark.parametrize("h", [-1e4, -2.0, 0.0, 1e-9, 3.0, 1e4])
 def test_labels_without_loss(name, h):
-    """g = 0: values as the reference has them, and slopes that are no NaN."""
+    """g = 0: values as in the reference, and slopes that are not NaN."""
     ours, theirs = PAIRS[name]
     assert ours(h, 0.0) == pytest.approx(float(theirs.value(h, 0.0)), abs=1e-15)
     assert not np.isnan(ours.slopes(h, 0.0)).any()
@@ -146,7 +146,7 @@ def test_the_pairs_refused_are_not_quasi_concave_or_fall(alpha, beta, message):
 
 
 def as_user(psi):
-    """A reference psi as a user would write it."""
+    """A reference psi in the form a user would write."""
 
     def slopes(h, g):
         with np.errstate(all="ignore"):
@@ -259,7 +259,7 @@ def test_the_base_class_says_what_is_missing():
 
 
 def test_a_ratio_of_negative_losses_is_no_psi_of_losses():
-    """It is 0 wherever g >= 0: an objective without data."""
+    """It is 0 for all g >= 0: an objective without data."""
     with pytest.raises(ValueError, match="micro-f1"):
         structsolve.StructuredSVM("multiclass", surrogate=BiCriteria(RatioPsi())).fit(
             [[0.0], [1.0]], [0, 1]
@@ -270,7 +270,7 @@ def test_a_ratio_of_negative_losses_is_no_psi_of_losses():
 
 
 class Fails:
-    """Slack rescaling; from a call on it does something else.  What check_psi sees is good."""
+    """Slack rescaling that changes after some calls.  check_psi sees only the valid part."""
 
     affine = True
 
@@ -310,7 +310,7 @@ def test_a_psi_that_fails_in_a_search(structure, method, what, n_jobs):
 
 
 class FailsWhereLossesAre(Fails):
-    """As it is told, but right at g = 0."""
+    """As given, but correct at g = 0."""
 
     def partials(self, h, g):
         return super().partials(h, g) if g else (g, h + 1)
@@ -329,7 +329,7 @@ def test_numbers_that_are_none_are_named_with_their_point(answer):
 
 @pytest.mark.parametrize("length, refuses", [(5, False), (40, True)])
 def test_psi_is_checked_up_to_the_largest_loss_of_the_data(length, refuses):
-    """A psi that falls beyond g = 30 is of use where no label is so wrong."""
+    """A psi that falls beyond g = 30 works if no label is so wrong."""
 
     class Falls:
         affine = True

@@ -1,4 +1,4 @@
-"""A chain in plain Python is the native chain, slower; what it raises names the example."""
+"""A chain in plain Python equals the native chain, but is slower; its errors name the example."""
 
 from collections import Counter
 
@@ -73,7 +73,7 @@ def test_operators_are_named_in_errors(setting):
 
 
 def bend(method, answer):
-    """Give ``answer`` for example 3, the truth's otherwise."""
+    """Return ``answer`` for example 3, otherwise the truth's."""
     right = getattr(PyChainSpace, method)
 
     def bent(self, examples, i, *arguments):
@@ -160,7 +160,7 @@ def test_scores_may_be_kept():
 
 
 def in_any_order(array):
-    """A block as a pair whose indices fall, each twice."""
+    """Return a block as a pair with descending indices, each twice."""
     index = np.flatnonzero(array)[::-1]
     return np.repeat(index, 2).tolist(), np.repeat(array.ravel()[index] / 2, 2)
 
@@ -195,7 +195,7 @@ def test_forms_of_parts(plain, form):
     assert model.history_[-1]["primal"] == plain.history_[-1]["primal"]
 
 
-# Rising but for one place: the first, one in between, the last.
+# Ascending except at one place: the first, one in between, the last.
 @pytest.mark.parametrize("index", [[2, 0, 2], [0, 2, 1, 2], [0, 1, 2, 0]])
 def test_parts_are_sorted_and_summed(index):
     def parts(self, examples, i, label):
@@ -223,7 +223,7 @@ def test_forms_of_labels(plain, form):
 
 
 class TestAskedOnce:
-    """A cut asks for one label and its parts; truths and their costs are asked for once."""
+    """A cut needs one label and its parts; truths and their costs are computed once."""
 
     @pytest.mark.parametrize("most, times", [(1 << 20, 1), (0, 9)])
     def test_calls(self, monkeypatch, most, times):
@@ -255,14 +255,14 @@ class TestAskedOnce:
         for _ in range(9):
             for i in range(2):
                 cut(problem.surrogate, i, theta, truths[i])
-        # Nine cuts of two examples; a label that is seen again at once is not asked for again.
+        # Nine cuts of two examples; a label that is repeated at once is not requested again.
         assert calls["argmax"] == calls["loss"] == 18
         assert calls["truth"] == calls["loss_costs"] == 2 * times
         assert calls["parts"] <= 18
 
 
 class TestOwnValue:
-    """``argmax`` may tell what its label scores."""
+    """``argmax`` may return the score of its label."""
 
     @staticmethod
     def structure(wrong=0.0, calls=None):
@@ -358,7 +358,7 @@ class TestOwnLoss:
 
 
 class TestAugmentedOracles:
-    """``argmax_augmented`` knows the space's own loss, and is used with that one alone."""
+    """``argmax_augmented`` includes the space's own loss, and is used with this loss only."""
 
     @staticmethod
     def squared(space, examples, i, truth, label):
@@ -386,7 +386,7 @@ class TestAugmentedOracles:
     @pytest.mark.parametrize("loss", ["hamming", "zero-one", CostMatrix(1 - np.eye(3))], ids=str)
     def test_other_losses_go_the_ordinary_way(self, surrogate, loss):
         X, Y = PyChainStructure().sample(1, n=6, size=3)
-        # The same calls give the same weights: some passes show it as well as the optimum does.
+        # The same calls give the same weights: some passes show this as well as the optimum does.
         settings = {"loss": loss, "surrogate": surrogate, "alpha": 0.1, "tol": 1e-6, "max_iter": 12}
         ours = StructuredSVM(self.structure(), **settings).fit(X, Y)
         theirs = StructuredSVM(PyChainStructure(), **settings).fit(X, Y)

@@ -89,7 +89,7 @@ def scaled(model):
     scale=st.sampled_from([1e-2, 1.0, 1e2]),
 )
 def test_both_forms(seed, m, dim, groups, rows, equal, free, sparse, scale):
-    """A form may give up on features of extreme size; what it calls solved is solved."""
+    """A form may give up on features of extreme size; programs it calls solved are solved."""
     free, rows = min(free, dim - 1), min(rows, dim)
     model = make_model(seed, m, dim, groups, rows, min(equal, rows), free, sparse, scale)
     value = scaled(model)
@@ -120,7 +120,7 @@ def test_both_forms(seed, m, dim, groups, rows, equal, free, sparse, scale):
     noise=st.sampled_from([0, 1e-6, 1e-2, 1.0, 100.0]),
 )
 def test_any_multipliers_prove_a_bound(seed, groups, rows, noise):
-    """However wrong the answer of a solver, what certify() makes of it holds."""
+    """certify() gives a valid bound for any answer of a solver, even a wrong one."""
     model = make_model(seed, 8, 4, groups, rows, min(1, rows), free=1)
     value = scaled(model)
     x, w_free, *_ = qp_forms.primal_form(model)
@@ -147,7 +147,7 @@ def test_a_gram_matrix_that_the_caller_keeps():
 
 
 def test_the_box_is_noticed():
-    """One cut that a free weight satisfies for nothing: it runs to the box."""
+    """One cut that a free weight satisfies at no cost: the weight runs to the box."""
     model = make_model(0, m=1, dim=3, free=1)
     model.b[:] = 1e6
     answer = qp.solve(model)
@@ -183,7 +183,7 @@ def test_other_solvers_stand_in(monkeypatch, rows, equal, free):
 
 
 def test_a_poor_answer_is_taken_only_if_it_is_good(monkeypatch):
-    """Not the status decides but the gap."""
+    """The gap decides, not the status."""
     model = make_model(5)
     x, w_free, *_ = qp_forms.primal_form(model)
     monkeypatch.setattr(qp, "cvxpy_answers", lambda model: iter(()))

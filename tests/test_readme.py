@@ -1,4 +1,4 @@
-"""The README: its two commands, and every snippet run as it stands."""
+"""The README: its two commands and every snippet run unchanged."""
 
 import re
 import subprocess

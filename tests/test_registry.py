@@ -1,4 +1,4 @@
-"""The plugin manager: a broken plugin is named, with its distribution, and the others stay."""
+"""The plugin manager: a broken plugin is named with its distribution, and the others stay."""
 
 import logging
 import re
@@ -105,7 +105,7 @@ def test_broken_plugins_are_named_and_the_others_stay(install, case, caplog):
     assert "\n" not in bent.error
     assert f"{bent.label} was not loaded: {bent.error}" in caplog.text
     assert bent.declares == {}
-    # Not even the hooks before the wrong one are left behind.
+    # Not even the hooks before the wrong one stay registered.
     module = sys.modules.get("outside_bent")
     assert module is None or not loaded.manager.is_registered(module)
     assert {"chain", "multiclass", "sound"} <= set(loaded.names("structures"))
@@ -171,7 +171,7 @@ def test_a_stale_binary_is_refused_before_it_is_imported(install, tmp_path):
 
 
 def test_outside_plugins_are_asked_first(install):
-    # A name that sorts, and is found, before ours.
+    # A name that sorts, and is loaded, before ours.
     install(
         "aaa",
         "from structsolve import hookimpl\n"
@@ -269,7 +269,7 @@ def test_wrong_return_types(registered, packed, ask, hook, answer, expected):
 
 
 class Mine:
-    """What a plugin of this test returns; the test module is the plugin."""
+    """The return value of a plugin of this test; the test module is the plugin."""
 
 
 def test_the_plugin_that_returned_it_is_named(registered, packed, monkeypatch):

@@ -1,4 +1,4 @@
-"""Whose a name is: distributions in front of it, plugins switched off, missing, or of a script."""
+"""Owners of names: prefixed distributions; plugins that are disabled, missing, or from a script."""
 
 import logging
 import pickle
@@ -33,7 +33,7 @@ X, Y = [np.eye(2), np.eye(2)[::-1]], [["a", "b"], ["b", "a"]]
 
 @pytest.fixture
 def reload(monkeypatch):
-    """Put a registry of what is installed now in the place of the default one."""
+    """Replace the default registry by one of what is installed now."""
 
     def load(off=()):
         loaded = Registry()
@@ -83,7 +83,7 @@ def test_models_name_their_distribution(both, reload, tmp_path, monkeypatch):
         structsolve.load,
         path,
     )
-    # What a script registers under the name stands in for it.
+    # What a script registers under the name replaces it.
     reload(off=["one", "two"])
     refused("comes from the distribution structsolve-two 2.0", structsolve.load, path)
     mine = [Named("same", PyChainStructure, "of a script")]

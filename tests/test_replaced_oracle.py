@@ -1,4 +1,4 @@
-"""A plugin that replaces the oracle of chains alone: all their other operators stay."""
+"""A plugin that replaces only the oracle of chains: all their other operators stay."""
 
 from functools import partial
 
@@ -51,7 +51,7 @@ SETTINGS = {
 
 
 def trained():
-    """Of each of the settings: the primal, and what the model says of X."""
+    """For each of the settings: the primal, and predictions for X."""
     told = {}
     for name, settings in SETTINGS.items():
         settings = {"alpha": 0.1, "tol": 1e-6, "max_iter": 300, **settings}

@@ -1,4 +1,4 @@
-"""Conditional risk minimisation against enumeration of labels and against textbook ridge."""
+"""Conditional risk minimisation against enumeration of labels and textbook ridge regression."""
 
 import logging
 import pickle
@@ -54,7 +54,7 @@ def sample(structure, rng, n):
 
 
 def weighted_losses(model, X, y, x, weights, loss):
-    """Every label of the first of x, and its weighted loss against the training labels."""
+    """Return every label of the first of x, and its weighted loss against the training labels."""
     space = model.space_
     train, new = space.pack(X, y), space.pack(x)
     labels = space.enumerate_labels(new, 0)
@@ -67,7 +67,7 @@ def weighted_losses(model, X, y, x, weights, loss):
 
 
 def plain_weights(K, k, alpha, intercept):
-    """Weights as the paper prints them, one linear system."""
+    """Return weights as in the paper, from one linear system."""
     n = len(K)
     if not intercept:
         return np.linalg.solve(K + n * alpha * np.eye(n), k)
@@ -108,7 +108,7 @@ def test_predictions_have_least_weighted_loss(structure, loss, intercept):
 @settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_any_weights(data):
-    """Scores of arbitrary weights: negative, tied, zero, large; sums other than 1."""
+    """Scores from arbitrary weights: negative, tied, zero, large; sums other than 1."""
     from structsolve.estimators.risk.targets import PartTargets
     from structsolve.operators import Loss
 
@@ -224,7 +224,7 @@ def test_alphas_are_chosen_by_held_out_loss():
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("labels", [3, 40])
 def test_folds_are_training_without_them(kernel, intercept, labels):
-    """With fewer labels than examples indicators are averaged, else weights are formed."""
+    """With fewer labels than examples indicators are averaged, otherwise weights are computed."""
     rng = np.random.default_rng(4)
     X, Y = rng.normal(size=(30, 4)), rng.integers(0, 2, (30, labels))
     options = {"kernel": kernel, "fit_intercept": intercept, "loss": "hamming"}
@@ -263,7 +263,7 @@ def test_features_stand_for_kernels():
 
 
 def test_joint_ridge_solves_its_problem():
-    """Against the linear system over all pairs of example and part."""
+    """Compare with the linear system over all pairs of example and part."""
     rng = np.random.default_rng(5)
     n, q, alpha = 5, 4, 0.03
     X, T = rng.normal(size=(n, 3)), rng.normal(size=(n, q))
@@ -378,7 +378,7 @@ def test_scikit_learn_and_files(tmp_path):
 
 
 class OwnMap(RBFSampler):
-    """A map that files do not know."""
+    """A feature map that files cannot store."""
 
 
 def half(a, b):
@@ -442,7 +442,7 @@ def test_many_examples_are_compared_by_features(tmp_path, monkeypatch, caplog, n
     if n == 40:
         assert np.array_equal(model.weights(x), exact.weights(x)) and model.alpha_ == exact.alpha_
     else:
-        # 30 rows of 41 stand for the others.
+        # 30 of 41 rows represent the others.
         landmarks = Nystroem(kernel=kernel, n_components=30, random_state=0, **params)
         by_hand = ConditionalRiskMinimizer(kernel=None, feature_map=landmarks).fit(X, y)
         assert np.array_equal(model.weights(x), by_hand.weights(x))
@@ -579,7 +579,7 @@ def test_joint_kernel_of_single_leaves():
 
 @pytest.mark.parametrize("structure, loss", CASES[1::4], ids=str)
 def test_models_pickle(structure, loss):
-    """Operators are made anew: pickles, like files, go without them."""
+    """Operators are created again: pickles, like files, omit them."""
     rng = np.random.default_rng(9)
     X, y = sample(structure, rng, 8)
     model = ConditionalRiskMinimizer(structure, loss=loss, alpha=0.1).fit(X, y)
@@ -592,7 +592,7 @@ def test_models_pickle(structure, loss):
 
 
 def test_labels_of_many_parts_are_encoded_whole():
-    """More than 64 parts a label, for which memory is made at first."""
+    """More than 64 parts per label, the initial size of memory."""
     from structsolve.estimators.risk._decode import encoded
     from structsolve.structure.ask import ask_parts
     from structsolve.structure.calls import encode

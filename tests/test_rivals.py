@@ -1,4 +1,4 @@
-"""Indexes of rivals against all scores; what they claim is checked, and who lies is named."""
+"""Indexes of rivals against all scores; their claims are checked, and false ones named."""
 
 import sys
 
@@ -25,7 +25,7 @@ from structsolve.extreme.rivals import (
 
 
 def problem(seed, n=6, d=9, classes=7):
-    """Rows, weights and true classes, with ties and rows of zeros."""
+    """Return rows, weights and true classes, with ties and rows of zeros."""
     rng = np.random.default_rng(seed)
     X = rng.integers(-2, 3, (n, d)) * (rng.random((n, d)) < 0.5)
     W = rng.integers(-2, 3, (d, classes)) * (rng.random((d, classes)) < 0.4)
@@ -36,7 +36,7 @@ def problem(seed, n=6, d=9, classes=7):
 
 
 def best(rows, weights, y):
-    """Scores of all rivals: -inf for the true class."""
+    """Return scores of all rivals: -inf for the true class."""
     scores = rows @ weights.W
     scores[np.arange(len(y))[y >= 0], y[y >= 0]] = -np.inf
     return scores
@@ -92,7 +92,7 @@ def test_random_rivals_are_uniform_and_depend_on_the_batch_alone():
     other.start(weights, seed=5)
     other.batch(7)
     np.testing.assert_array_equal(other.rivals(rows, y, 1)[0], first)
-    # Of as many draws as there are others, none is left out.
+    # With as many draws as there are other classes, none is missing.
     index = RandomRivals(99)
     index.start(weights)
     assert {tuple(sorted(row)) for row in index.rivals(rows[1::2], y[1::2], 5)[0].tolist()} == {
@@ -131,7 +131,7 @@ def test_wrong_objects():
 
 
 class First(RivalIndex):
-    """Gives the lowest other class, and tells what it is made to tell."""
+    """Returns the lowest other class, and the claims it is given."""
 
     name = "first"
 
@@ -200,7 +200,7 @@ def test_who_tells_the_truth_is_not(seed):
 
 
 class Broken(First):
-    """Returns an answer that another function has spoiled."""
+    """Returns an answer that another function has damaged."""
 
     def __init__(self, spoil):
         super().__init__()
@@ -236,7 +236,7 @@ def test_broken_answers(spoil, told):
 
 @pytest.mark.parametrize("bits", [1, 5, 64, 65, 130])
 def test_nearest_codes(bits):
-    """Against bits that NumPy counts, with many ties."""
+    """Compare with bits counted by NumPy, with many ties."""
     rng = np.random.default_rng(bits)
     values = rng.integers(-1, 2, (40, bits)).astype(np.float32)
     codes = packed(values)
@@ -253,7 +253,7 @@ def test_nearest_codes(bits):
 
 
 def text_like(seed, n, d, classes):
-    """Rows of length one and class means: what an index has to find is among few of many."""
+    """Return rows of unit length and class means, so that the nearest are few among many."""
     rng = np.random.default_rng(seed)
     means = sp.random(classes, d, 0.1, "csr", np.float32, random_state=seed)
     y = rng.integers(0, classes, n).astype(np.int32)

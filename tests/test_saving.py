@@ -1,4 +1,4 @@
-"""Saved models: everything that prediction needs, nothing that executes."""
+"""Saved models: everything that prediction needs, nothing that executes code."""
 
 import json
 import zipfile
@@ -96,7 +96,7 @@ def test_a_missing_structure_is_named(tmp_path):
 
 
 def forged(path, change):
-    """Write a model file again, with its checksums, after a change of its content."""
+    """Rewrite a model file, with its checksums, after a change of its content."""
     meta, arrays = container.read(path, "model")
     change(meta, arrays)
     container.write(path, "model", meta, arrays)
@@ -141,7 +141,7 @@ MODELS = {
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("kind", ["U8", "M8[s]", "c16"])
 def test_arrays_of_another_type_are_refused_by_name(tmp_path, name, kind):
-    """By one list for all models; names of classes may be words or dates."""
+    """With one list for all models; names of classes may be words or dates."""
     X, y = classes(20)
     path = tmp_path / "m.structsolve"
     MODELS[name]().fit(X, y).save(path)

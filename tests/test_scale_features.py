@@ -1,4 +1,4 @@
-"""scale_features: as if X had been scaled, and prediction without a scaler."""
+"""scale_features: the same as if X had been scaled, and prediction without a scaler."""
 
 import warnings
 from dataclasses import replace
@@ -20,7 +20,7 @@ TIGHT = {"alpha": 0.1, "tol": 1e-5, "max_iter": 300}
 
 
 def rows(rng, n, sparse=False):
-    """Features of unequal scale; the last but one column is constant, the last zero."""
+    """Return features of unequal scale; the last but one column is constant, the last zero."""
     X = rng.normal(size=(n, 4)) * LEVELS + [5e3, 0, 0, 0]
     X = np.column_stack([X, np.full(n, 3.0), np.zeros(n)])
     if sparse:
@@ -30,7 +30,7 @@ def rows(rng, n, sparse=False):
 
 
 def cases(rng, sparse):
-    """Estimator, all feature rows, X of scaled rows, y."""
+    """Return estimator, all feature rows, X of scaled rows, y."""
     n = 24
     X = rows(rng, n, sparse)
     y = rng.integers(3, size=n)

@@ -1,4 +1,4 @@
-"""Spaces and examples without features are those of the same data with features."""
+"""Spaces and examples without features equal those of the same data with features."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ RNG = np.random.default_rng(0)
 
 
 def tables(X):
-    """Sizes of tables of pairs, and which pairs have no features."""
+    """Sizes of tables of pairs, and whether pairs have no features."""
     sizes = [x.shape[:2] for x in X]
     return sizes, {"forbidden": [np.isnan(x).all(axis=2) for x in X]}
 
@@ -24,7 +24,7 @@ def sentences(X):
     return sizes, {"heads": heads, "modifiers": modifiers, "n_arcs": [len(a) for a in arcs]}
 
 
-# How sizes and graphs are read off X, and classes off a space.
+# How sizes and graphs are read from X, and classes from a space.
 SIZES = {
     "chain": lambda X: ([len(x) for x in X], {}),
     "tree": lambda X: ([len(x[0]) for x in X], {"trees": [x[1] for x in X]}),
@@ -82,7 +82,7 @@ def test_the_same_with_and_without_features(name, params, sizes, classes):
             mine, arcs = packed.topology["arcs"], examples.topology["arcs"]
             assert mine.heads.tolist() == arcs.heads.tolist()
             assert mine.modifiers.tolist() == arcs.modifiers.tolist()
-        # Both spaces answer the same.
+        # Both spaces answer alike.
         node = RNG.normal(size=(int(examples.offsets[-1]), *space.layout.node.shape))
         one, two = Scores(node, examples=packed), Scores(node, examples=examples)
         first, second = argmax(bare, one), argmax(space, two)

@@ -1,4 +1,4 @@
-"""Scores of label sequences through scikit-learn: ours by name, its own never silently wrong."""
+"""Scores of label sequences through scikit-learn: ours by name; its own are never wrong."""
 
 import copy
 import pickle
@@ -77,8 +77,8 @@ def test_every_metric_of_two_label_lists_is_refused(X):
         metrics.r2_score,
         metrics.zero_one_loss,
     ):
-        # A few make an array of y_true before they ask for any length: NumPy refuses ragged ones.
-        # Those of older releases ask for lengths first.
+        # Some make an array of y_true before they ask for any length: NumPy refuses ragged ones.
+        # Older releases ask for lengths first.
         of_arrays = metric in (
             metrics.balanced_accuracy_score,
             metrics.cohen_kappa_score,
@@ -137,7 +137,7 @@ def test_answers_stay_lists_in_all_else():
     assert type(answers[:2]) is list and type(answers + []) is list
     for other in (copy.copy(answers), copy.deepcopy(answers), pickle.loads(pickle.dumps(answers))):
         assert type(other) is LabelList and np.array_equal(other, answers)
-    # Splitters and estimators take them for labels, and a metric of one's own sees a list.
+    # Splitters and estimators accept them as labels, and a custom metric gets a list.
     train, test = train_test_split(answers, random_state=0)
     assert len(train) + len(test) == 12
     own = metrics.make_scorer(lambda true, predicted: float(len(predicted)))

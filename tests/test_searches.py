@@ -32,12 +32,12 @@ kinds = pytest.mark.parametrize("kind", KINDS)
 
 
 def told_of(problem, i, scores):
-    """What the search of example i tells at these scores of its classes."""
+    """Return the search's result for example i at these scores of its classes."""
     return problem.surrogate.trace(i, padded(problem, i, scores), problem.examples.label(i))
 
 
 def check_classes(kind, seed, name, exact, hull=False, **settings):
-    """All planes of one cost matrix; returns calls."""
+    """Check all planes of one cost matrix; return the number of calls."""
     costs, scores = random_classes(kind, np.random.default_rng(seed))
     surrogate, psi = make_surrogate(name, **settings)
     problem, calls = classes_problem(costs, surrogate), []
@@ -91,7 +91,7 @@ def test_searches_for_slack_rescaling(kind, search):
 
 
 def test_golden_sections_close_in():
-    """They end by their width, not by their calls, mostly at a bound that the best label meets."""
+    """They end by their width, not their calls, mostly at a bound that the best label attains."""
     planes = calls = tight = 0
     for kind in KINDS:
         for seed in range(12):
@@ -104,7 +104,7 @@ def test_golden_sections_close_in():
                 calls += told["calls"]
                 tight += told["outcome"]["label_bound"] <= 1.02 * best + 1e-12
                 planes += 1
-    # 24 calls and .80 of the planes; with another function to minimise 50 calls and .70.
+    # 24 calls and .80 of the planes; with another function to minimise, 50 calls and .70.
     assert calls <= 28 * planes and tight >= 0.77 * planes
 
 
@@ -125,7 +125,7 @@ def test_few_calls_leave_an_honest_bound(search, max_calls):
 @pytest.mark.parametrize("search, name", [("convex-hull", n) for n in SURROGATES] +
                          [(s, "slack") for s in EXACT])  # fmt: skip
 def test_stale_memory_changes_no_value(search, name):
-    """Every search starts at labels and a lam of scores of quite another size."""
+    """Every search starts at labels and a lam of scores of very different size."""
     relaxed = search == "convex-hull"
     for kind in KINDS:
         rng = np.random.default_rng(5)
@@ -192,7 +192,7 @@ def test_jobs_change_nothing():
 
 
 def test_one_search_object_for_two_problems():
-    """A search has no memory of the problem that it was bound to last."""
+    """A search does not remember the problem that it was last bound to."""
     for name in ("exact", "convex-hull", "angular"):
         search = make_search(name)
         surrogate = Slack(search=search, relaxed=False)

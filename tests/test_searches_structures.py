@@ -48,7 +48,7 @@ def test_other_searches_on_chains(search, loss):
 
 
 def test_zero_one_loss_with_one_call():
-    """The truth is the first answer; the best other label is not known then."""
+    """The truth is the first answer; the best other label is unknown then."""
     structure = structsolve.get_structure("chain")
     X, Y = [np.zeros((2, 1))], [np.array([0, 1])]
     space, examples = structure.make_space(X, Y)
@@ -110,7 +110,7 @@ def random_graphs(oracle):
 
 @pytest.mark.parametrize("oracle", ["auto", "roof-duality", "trws", "lp"])
 def test_graphs(oracle):
-    """Inexact oracles: what they may have missed is in the bound; relaxed ones bound the labels."""
+    """Inexact oracles: bounds include what they may miss; relaxed ones bound the labels."""
     make = random_graphs(oracle)
     for seed in range(3):
         for name in ("slack", "beta", "log"):
@@ -186,7 +186,7 @@ def in_hull_and_cone(space, examples, i, theta, cost, cone):
 
 
 def second(space, examples, i, theta):
-    """Not the best label, but how much better that may be."""
+    """Not the best label, but a bound on how much better that may be."""
     labels, scores = space.ranked(examples, i, theta)
     return labels[min(1, len(labels) - 1)], float(np.max(scores))
 
@@ -213,7 +213,7 @@ def test_python_structures(methods, exact, settings):
 
 
 def of_truths():
-    """Methods of a space that knows its loss, and whose augmented oracle is of no use."""
+    """Methods of a space that has a loss, and whose augmented oracle does not help."""
 
     def loss(space, examples, i, truth, label):
         return float((np.asarray(label) != truth).sum())
@@ -240,7 +240,7 @@ def test_inexact_oracles_that_know_the_loss():
     "methods", [{"argmax_bounded": second}, of_truths()], ids=["", "augmented"]
 )
 def test_margin_rescaling_of_inexact_oracles(methods):
-    """The bound holds what the oracle may have missed; the cut belongs to its label."""
+    """The bound includes what the oracle may have missed; the cut belongs to its label."""
     rng = np.random.default_rng(0)
     structure, X, Y = python_chains(**methods)(rng)
     space, examples = structure.make_space(X, Y)
@@ -251,7 +251,7 @@ def test_margin_rescaling_of_inexact_oracles(methods):
             theta = score(problem.potentials, i, rng.normal(size=problem.dim))
             _, h, g = points(space, examples, i, theta)
             cut = surrogate_calls.cut(problem.surrogate, i, theta, examples.label(i))
-            # `second` knows the maximum, and gives the label after it.
+            # `second` knows the maximum, and returns the label after it.
             assert cut.bound == pytest.approx((h + g).max(), abs=1e-9)
             here = cut.b - theta[cut.index] @ cut.value
             assert here == pytest.approx(np.sort(h + g)[-2], abs=1e-9)

@@ -1,4 +1,4 @@
-"""One answer at a time, 50,000 times: no memory stays; threads share a model."""
+"""One answer at a time, 50,000 times: memory does not grow; threads share a model."""
 
 import gc
 import sys
@@ -39,9 +39,9 @@ def test_fifty_thousand_answers_leave_no_byte(name):
     answers(2000)
     blocks, before = answers(2000)
     after = answers(50_000)
-    # Interned numbers and caches of the interpreter; a leak of one object a call is 50,000.
+    # Interned numbers and caches of the interpreter; a leak of one object per call is 50,000.
     assert after[0] - blocks < 100
-    # Arrays of NumPy and native memory: a leak of 16 bytes a call is 800,000.
+    # Arrays of NumPy and native memory: a leak of 16 bytes per call is 800,000.
     assert after[1] - before < 100 * PAGE
 
 

@@ -1,4 +1,4 @@
-"""What setup.py does besides compiling: it leaves nothing behind of modules that are gone."""
+"""setup.py besides compilation: it removes all remains of deleted modules."""
 
 import importlib.util
 import subprocess
@@ -27,7 +27,7 @@ runpy.run_path(sys.argv[0])
 
 @pytest.fixture
 def build(tmp_path):
-    """Run setup.py in a folder of its own."""
+    """Run setup.py in a separate folder."""
     for name in ("Cython", "setuptools"):
         if importlib.util.find_spec(name) is None:
             pytest.skip(f"setup.py needs {name}")
@@ -59,7 +59,7 @@ def test_staged_pxd_follow_their_files(tmp_path, build):
     assert staged(tmp_path) == {**empty, **two, "structsolve/solvers/loop.pxd": "# one\n"}
     kept = tmp_path / "build" / "pxd" / "structsolve" / "plugins" / "chain" / "shape.pxd"
     time = kept.stat().st_mtime_ns
-    # One moves, with another text, and its folder is empty now.
+    # One moves, with another text, and its folder is now empty.
     first.rename(tmp_path / "structsolve" / "loop.pxd")
     (tmp_path / "structsolve" / "loop.pxd").write_text("# three\n")
     build("build_ext")

@@ -1,4 +1,4 @@
-"""SGD against the same steps written out plainly: scaling, averages, projection, free weights."""
+"""SGD against the same steps in plain form: scaling, averages, projection, free weights."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ WEIGHTS = np.array([0, 1, 2, 0.5, 3, 1, 1, 0.1])
 
 
 def plain(case, solver, alpha, order, w=None, radius=np.inf):
-    """Last iterate and averages after the examples of `order`, one dense step at a time."""
+    """Return last iterate and averages after the examples of `order`, one dense step at a time."""
     u = case.problem.weights
     size = case.written[0][0].shape[1]
     inside = np.ones(size, bool) if case.penalized is None else case.penalized
@@ -95,7 +95,7 @@ def test_projection_keeps_the_ball():
 
 
 def test_a_small_scale_is_folded_in():
-    """Restart from the same w with a scale that the next steps carry below the threshold."""
+    """Restart from the same w with a scale that the next steps move below the threshold."""
     case = make_case(penalize=False)
     runs = [begin(SGD(), case.problem, 0.1, tol=0) for _ in range(2)]
     for run in runs:
@@ -128,7 +128,7 @@ def test_starts_from_weights():
 
 
 def test_moves_on_to_other_examples():
-    """Batch after batch: t, the iterate and its average go on; the best weights begin anew."""
+    """Batch after batch: t, the iterate and its average continue; the best weights start afresh."""
     alpha = 0.05
     batches = [make_case(seed=seed, n=n) for seed, n in ((0, 8), (1, 3), (2, 11))]
     run = begin(SGD(), batches[0].problem, alpha, seed=3)
@@ -156,7 +156,7 @@ def test_moves_on_to_other_examples():
 )
 @pytest.mark.parametrize("kind", ["chain", "edges", "ties", "classes"])
 def test_the_dual_is_a_bound(kind, options):
-    """Dual, optimum and primal stand in this order at every pass, and the gap closes."""
+    """Dual, optimum and primal are in this order at every pass, and the gap closes."""
     solver = SGD(**{"certify_every": 1, **options})
     for seed, alpha, loss in ((0, 1.0, "hamming"), (1, 0.1, "costs"), (2, 0.01, "zero-one")):
         weights = WEIGHTS if seed else None
@@ -217,13 +217,13 @@ def test_steps_back_where_zero_weights_are_better(alpha):
     assert history[1]["primal"] == zero and history[1]["stepped_back"]
     assert sum("stepped_back" in r for r in history) < 50
     assert all(r["primal"] <= zero for r in history if r["certified"])
-    # Steps are a tenth each time, until they are small enough.
+    # Each time steps become a tenth, until they are small enough.
     assert run.best_primal <= run.present <= 10 * zero
     assert np.isfinite(run.weights()).all()
 
 
 def test_after_steps_back_a_run_is_not_settled_at_once():
-    """Steps are tiny then, and passes bring little, however far the optimum is."""
+    """Steps are then tiny, and passes gain little, however far the optimum is."""
     case = make_case("classes", n=2, penalize=False)
     run = begin(SGD(certify_every=1), case.problem, 1e-5, tol=0.01)
     history = [run.step() for _ in range(25)]
@@ -233,7 +233,7 @@ def test_after_steps_back_a_run_is_not_settled_at_once():
 
 
 def test_cost_of_a_step_does_not_grow_with_the_features():
-    """With a million columns, 20 000 steps would take an hour if each touched them all."""
+    """With a million columns, 20 000 steps would take an hour if each touched all of them."""
     import scipy.sparse as sp
 
     import structsolve

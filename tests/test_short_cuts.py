@@ -1,4 +1,4 @@
-"""BCFW where w is much shorter than scores: cuts over the weights in place of the parts."""
+"""BCFW with w much shorter than the scores: cuts over the weights instead of the parts."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ ALPHA = 0.05
 
 
 def problem(seed=0, n=6, size=6, features=1):
-    """Noisy pictures of two classes, which need few weights."""
+    """Return noisy pictures of two classes, which need few weights."""
     rng = np.random.default_rng(seed)
     Y = [
         rng.integers(0, 2, (size // 2, size // 2)).repeat(2, 0).repeat(2, 1).ravel()

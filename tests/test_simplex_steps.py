@@ -1,4 +1,4 @@
-"""Exact block steps: the projection onto the simplex, and BCFW where labels share no parts."""
+"""Exact block steps: the projection onto the simplex, and BCFW if labels share no parts."""
 
 import functools
 import itertools
@@ -19,7 +19,7 @@ from structsolve.solvers.problem import Problem
 
 @functools.cache
 def supports(n):
-    """Every set of some of n entries, as rows of 0 and 1."""
+    """Return every subset of n entries, as rows of 0 and 1."""
     return np.array([row for row in itertools.product((0.0, 1.0), repeat=n) if any(row)])
 
 
@@ -57,7 +57,7 @@ def test_projection_of_two(first, step):
 
 
 def test_projection_of_many_near_ties():
-    """Entries at the threshold but for rounding must not send the search round in circles."""
+    """Entries that equal the threshold up to rounding must not cause an endless loop."""
     rng = np.random.default_rng(0)
     for n in range(2, 7):
         p = rng.dirichlet(np.ones(n), 4000) * (rng.random((4000, n)) < 0.7)
@@ -135,7 +135,7 @@ def test_exact_steps_whatever_they_keep(seed, k, alpha, **options):
 
 
 def test_examples_without_features():
-    """Their block of the dual is linear: one label takes all the weight."""
+    """Their block of the dual is linear: one label gets all the weight."""
     X, y = np.zeros((4, 2)), np.array([0, 1, 2, 1])
     run = begin(
         BCFW(steps="exact"),

@@ -1,4 +1,4 @@
-"""Roof duality of small models, on words of bits, against its way for large ones and HiGHS."""
+"""Roof duality of small models, in words of bits, against the method for large ones and HiGHS."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ LIMIT = 32  # nodes that fit into a word, each with its negation
 
 
 def check(model, kind):
-    """Both ways agree, and what they say is a point of the value that they claim."""
+    """Both methods agree, and their result is a point with the value that they claim."""
     close = 1e-11 * size(model) * (1 + len(model.states) + len(model.ends))
     value, state, pairing = roof_duality(model)
     other, other_state, other_pairing = roof_duality(model, small=False)
@@ -34,7 +34,7 @@ def check(model, kind):
         assert half_integral_score(model, s, p) == pytest.approx(value, abs=close)
         assert (s < np.where(model.states == 2, 3, 1)).all() and s.min() >= 0
         assert not p[(s[model.ends] != 2).any(axis=1)].any()
-    # Where entries differ in size by far, rounding of the large ones blurs the small ones.
+    # If entries differ much in size, rounding of the large ones blurs the small ones.
     if kind != "mixed":
         assert (state == 2).sum() == (other_state == 2).sum()
     again = roof_duality(model, repeat=2)
@@ -43,7 +43,7 @@ def check(model, kind):
 
 
 def weakened(model, factor):
-    """Weak nodes leave more to their edges, and so more nodes open."""
+    """Weak nodes leave more to their edges, so more nodes stay open."""
     finite = np.isfinite(model.unary)
     unary = np.where(finite, np.where(finite, model.unary, 0) * factor, model.unary)
     return GraphModel(model.states, model.ends, unary, model.pair)
@@ -78,13 +78,13 @@ def test_sizes_around_the_limit(n, kind):
 
 @random_cases(300, stick=range(13), ring=range(1, 7), kind=["normal", "ties", "tenths"])
 def test_ways_there_and_back(seed, stick, ring, kind):
-    """A path to a ring that cannot be satisfied: flow comes back along the arcs it went by."""
+    """A path to a ring that cannot be satisfied: flow returns along its own arcs."""
     rng = np.random.default_rng(seed)
     n = stick + 2 * ring + 1
     ends = [(v, v + 1) for v in range(n - 1)] + ([(n - 1, stick)] if ring else [])
     c = 1 + np.abs(scores(rng, kind, len(ends)))
     apart = rng.random(len(ends)) < 0.5
-    # An odd number of edges of the ring wants its ends to differ.
+    # An odd number of edges of the ring prefers different ends.
     apart[-1] ^= apart[stick:].sum() % 2 == 0
     pair = np.where(apart[:, None], [[0.0, 1, 1, 0]], [[1.0, 0, 0, 1]]) * c[:, None]
     unary = np.zeros((n, 2))
@@ -100,7 +100,7 @@ def test_ways_there_and_back(seed, stick, ring, kind):
 
 @random_cases(300, kind=["normal", "ties", "tenths"], forbid=[0, 0.2])
 def test_models_that_swapped_states_make_super_modular(seed, kind, forbid):
-    """Equal states are better on each edge once some are swapped: one cut is exact."""
+    """Equal states are better on each edge after some are swapped: one cut is exact."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 9))
     ends = np.transpose(np.triu_indices(n, 1))

@@ -113,7 +113,7 @@ def test_a_step_gains_at_least_what_the_best_row_would(n, k, seed):
 
 
 def best_with(K, u, alpha, truth, q, i, high, low):
-    """The most that a row and another gain together where neither comes to a bound."""
+    """Return the largest joint gain of a row and another if neither reaches a bound."""
     c = u / alpha
     scores = K @ ((truth - q) * c[:, None]) + 1 - truth
     slopes, best = scores[:, high] - scores[:, low], 0.0
@@ -129,7 +129,7 @@ def best_with(K, u, alpha, truth, q, i, high, low):
 
 
 def optimum(K, b, u, alpha, truth):
-    """Optimum of the dual by cvxpy."""
+    """Return the optimum of the dual, by cvxpy."""
     cp = pytest.importorskip("cvxpy")
     n, k = truth.shape
     q = cp.Variable((n, k))
@@ -262,7 +262,7 @@ def test_steps_only_look_at_all_examples_or_those_in_focus():
 
 
 def trained():
-    """Duals of several fits: numbers of rows that fill vectors, and that do not."""
+    """Return duals of several fits, with numbers of rows that fill vectors, and that do not."""
     answers = {}
     for n in (5, 31, 64, 150):
         X, y = classes(n, seed=n)

@@ -1,4 +1,4 @@
-"""All solvers: one optimum, that of a general solver on the problem written out; certificates."""
+"""All solvers: one optimum, that of a general solver on the explicit problem; certificates."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ EXACT = {
 
 
 def check(case, run, history, best, alpha, rel=1e-6):
-    """The records hold against the optimum, and the weights reach it."""
+    """The records are valid for the optimum, and the weights reach it."""
     value = primal(
         case.flat(run.weights()), case.written, alpha, case.problem.weights, case.penalized
     )
@@ -73,7 +73,7 @@ def test_unpenalised_intercept(kind, alpha):
     ],
 )
 def test_sgd_reaches_it_too(kind, loss, alpha, passes):
-    """Its error falls like 1 / (alpha t), no faster: so many steps make 1e-6."""
+    """Its error falls like 1 / (alpha t), not faster: this many steps reach 1e-6."""
     case = make_case(kind, n=12, loss=loss, seed=1)
     best = case.optimum(alpha)
     run = begin(SGD(certify_every=10**6), case.problem, alpha)
@@ -107,7 +107,7 @@ def test_kept_gram_matrices_change_nothing(kind):
     for budget in (0, 10**6):
         problem.potentials = LinearPotentials(given, problem.space.layout, budget)
         assert problem.potentials.has_gram == (budget > 0)
-        # Blocks solved to the end: on the way, equal slopes leave a choice to rounding.
+        # Blocks are solved to the end, since on the way rounding decides between equal slopes.
         solver = BCFW(cached_passes=0, inner_tol=0.0, max_steps=20_000)
         run = begin(solver, problem, 0.05)
         for _ in range(6):
@@ -161,7 +161,7 @@ def test_bcfw_whatever_it_keeps(seed, kind, loss, alpha, **options):
     case = make_case(kind, seed, n=5, loss=loss)
     best = case.optimum(alpha).value
     run = begin(BCFW(certify_every=7, **options), case.problem, alpha, seed)
-    # Steps towards single cuts, and caches that forget, are of order 1 / t.
+    # Steps towards single cuts, and caches that forget, converge like 1 / t.
     slow = options["max_cuts"] < 50 or options["steps"] == "frank-wolfe"
     tol = 1e-2 if slow else 2e-3
     history = follow(run, tol=tol, passes=20_000 if slow else 4000)
@@ -176,7 +176,7 @@ def test_bcfw_whatever_it_keeps(seed, kind, loss, alpha, **options):
 
 
 def test_long_chain_of_two_states_in_bcfw():
-    """Sums over a cut pass through zero again and again: entries are not listed twice."""
+    """Sums over a cut pass through zero repeatedly: entries are not listed twice."""
     import structsolve
     from structsolve.solvers.problem import Problem
 

@@ -23,7 +23,7 @@ def tables(n, kind):
     if kind == "steep":
         scores *= 8
     if kind == "barred":
-        # A tree stays: every word hangs on the one before.
+        # A tree stays: every word depends on the one before.
         barred = rng.random(scores.shape) < 0.4
         barred[np.arange(n), np.arange(n)] = False
         scores[barred] = -np.inf
@@ -31,7 +31,7 @@ def tables(n, kind):
 
 
 def compute():
-    """Log-partitions and marginals by name."""
+    """Return log-partitions and marginals by name."""
     from structsolve import get_structure
     from structsolve.batch import Scores, marginals, score_space
 
@@ -72,7 +72,7 @@ def log_sum_of_trees(scores, single):
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
-    """Results of every version this processor has, each from a separate process."""
+    """Return results of every version for this processor, each from a separate process."""
     folder = tmp_path_factory.mktemp("spans")
     files = {version: folder / f"{version}.npz" for version in VERSIONS}
     for version, path in files.items():

@@ -38,7 +38,7 @@ def softmax(scores):
 
 
 def gradient(w, X, y, u):
-    """Minus the slope, entropies and losses of a logistic regression, written out."""
+    """Return minus the slope, entropies and losses of a logistic regression, in explicit form."""
     p = softmax(X @ w.reshape(X.shape[1], -1))
     g = X.T @ (u[:, None] * (np.eye(p.shape[1])[y] - p))
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -47,7 +47,7 @@ def gradient(w, X, y, u):
 
 
 def least(X, y, u, l1, k):
-    """The optimum, by splitting weights into two parts of one sign."""
+    """Return the optimum, with weights split into two non-negative parts."""
     d = X.shape[1] * k
 
     def value(v):
@@ -87,7 +87,7 @@ def test_bounds_lie_below_the_optimum_and_never_fall(seed):
         # Proximal steps, with noise.
         w = w + 0.5 * g
         w = np.sign(w) * np.maximum(np.abs(w) - 0.5 * l1, 0) + 1e-3 * rng.normal(size=w.size)
-    # What a smaller penalty allows bounds less; the gradients stay of use.
+    # With a smaller penalty, the same gradients bound less but stay useful.
     assert dual.bound(l1 / 2) <= least(X, y, u, l1 / 2, k) + 1e-7
 
 

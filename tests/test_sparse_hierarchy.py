@@ -1,4 +1,4 @@
-"""Sparse weights of trees: the native steps against plain ones, memory, files, refusals."""
+"""Sparse weights of trees: the native steps against plain ones, memory, files, errors."""
 
 import networkx as nx
 import numpy as np
@@ -39,7 +39,7 @@ def line(hierarchy, leaf):
 
 
 def best_leaf(hierarchy, theta, truth, cost, loss):
-    """Look at all leaves; the order of nodes decides between equal ones."""
+    """Check all leaves; the order of nodes decides ties."""
     own = set(line(hierarchy, truth)) if truth is not None else set()
     best, most = None, -np.inf
     for leaf in hierarchy.order:
@@ -76,7 +76,7 @@ def reference(hierarchy, X, labels, scale, cost, loss, alpha, orders, weight):
 
 
 def in_float32(hierarchy, X, labels, scale, cost, loss, alpha, orders, weight):
-    """The same in the sums that are stored: of steps, and of steps times their number."""
+    """The same in the stored sums: of steps, and of steps times their number."""
     n, d = X.shape
     M = len(hierarchy)
     total, moment = np.zeros((d, M), np.float32), np.zeros((d, M), np.float32)
@@ -104,7 +104,7 @@ def test_steps_are_those_of_pegasos(seed):
     # In large trees, few nodes are touched.
     hierarchy = random_forest(rng, int(rng.integers(2, 12 if seed % 2 else 30)))
     n, d = int(rng.integers(1, 8)), int(rng.integers(1, 5))
-    # Numbers that rounding cannot bring into another order.
+    # Numbers whose order rounding cannot change.
     X = np.where(rng.random((n, d)) < 0.6, rng.normal(size=(n, d)), 0)
     labels = rng.choice(hierarchy.leaves, n)
     scale, cost = rng.random(len(hierarchy)) + 0.1, rng.random(len(hierarchy)) + 0.1
@@ -172,7 +172,7 @@ def test_the_best_leaf_is_that_of_all_whatever_is_looked_at(seed):
 
 
 def test_more_nodes_than_a_list_has_numbers_for(tmp_path):
-    """Two children of the root, one of them with 140,000 leaves: three lists a feature."""
+    """Two children of the root, one of them with 140,000 leaves: three lists per feature."""
     M, n, d = 140_003, 80, 6
     rng = np.random.default_rng(4)
     parent = np.full(M, 1, np.int32)
@@ -183,7 +183,7 @@ def test_more_nodes_than_a_list_has_numbers_for(tmp_path):
     again = SparseTree(parent, np.ones(M), np.ones(M), "path", d)
     order = rng.permutation(n)
     tree.run(X.indptr, X.indices, X.data, labels, order, 0.1)
-    # A run that stops and goes on from its arrays.
+    # A run that stops and resumes from its arrays.
     again.run(X.indptr, X.indices, X.data, labels, order[:15], 0.1)
     half = SparseTree(parent, np.ones(M), np.ones(M), "path", d)
     half.restore(again.steps, again.to_arrays())
@@ -393,7 +393,7 @@ def test_checkpoints_of_another_storage_are_refused(problem, tmp_path):
     model.set_params(random_state=2).fit(X, y)
     meta, arrays = container.read(path, "checkpoint")
     expected = clone(model).set_params(max_iter=3, checkpoint=None).fit(X, y)
-    # Its own copy of the graph, as another process has.
+    # Its own copy of the graph, as in another process.
     resumed = clone(model).set_params(max_iter=3, hierarchy=tree.copy()).fit(X, y)
     assert (expected.coef_["node"] != resumed.coef_["node"]).nnz == 0
     del meta["content"]["storage"]

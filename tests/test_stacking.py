@@ -1,4 +1,4 @@
-"""Matrices stacked as one CSR matrix, and answers cut out of one array, against NumPy and SciPy."""
+"""Matrices stacked as one CSR matrix, and arrays split into answers, against NumPy and SciPy."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Rows that are scored together, a strip of classes after the other, beside dense arithmetic."""
+"""Rows that are scored together, one strip of classes after another, against dense arithmetic."""
 
 import numpy as np
 import pytest
@@ -10,12 +10,12 @@ from structsolve.extreme.postings import Postings
 
 # Two strips and a part of a third.
 C = 20_000
-# Classes with a weight that are enough for a row to be scored so.
+# Enough classes with a weight for a row to be scored in strips.
 N = 320
 
 
 def lists_of(rng, intercept, integers):
-    """Weights of frequent features, one of which has a weight for each class, and of rare ones."""
+    """Return weights of frequent features, one with a weight for each class, and of rare ones."""
     shares = [1, 0.4, 0.2, 0.2, 0.1, 0.05, 0.01, 0.001, 1e-4, 1e-4, 0, 0]
     W = sp.vstack([rows_of(rng, 1, C, p, integers) for p in shares])
     W.eliminate_zeros()
@@ -26,7 +26,7 @@ def lists_of(rng, intercept, integers):
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
 @pytest.mark.parametrize("integers", [False, True])
 def test_every_strip_has_its_say(integers, dtype):
-    """Sums are those of one row at a time, to the bit; of equal ones the lowest class wins."""
+    """Sums equal those of one row at a time, bit by bit; on ties the lowest class wins."""
     rng = np.random.default_rng(integers)
     for case in range(6):
         weights = lists_of(rng, case % 2, integers).as_type(dtype)
@@ -42,7 +42,7 @@ def test_every_strip_has_its_say(integers, dtype):
         np.testing.assert_array_equal(scores, wanted[1])
         assert (bounds == 0).all()
         assert entries == np.diff(weights.indptr)[X.indices].sum()
-        # Nothing stays from one call, or from one row, to the next.
+        # Nothing is kept from one call, or from one row, to the next.
         for i in (3, 0):
             one = weights.top(X[i], k, exclude=None if exclude is None else exclude[i : i + 1])
             np.testing.assert_array_equal(one[0], ids[i : i + 1])
@@ -64,7 +64,7 @@ def test_more_rows_than_are_scored_together():
 
 
 def test_weights_that_grow_are_scored_the_same_way():
-    """Features without weights have no list at all there."""
+    """Features without weights have no list there."""
     rng = np.random.default_rng(1)
     weights = lists_of(rng, True, False)
     X = rows_of(rng, 30, weights.n_features, 0.6)

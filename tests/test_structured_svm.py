@@ -170,10 +170,10 @@ def test_labels_allowed_at_every_node_hold_there():
     predicted = model.predict(X, allowed=[[[int(k)] for k in path] for path in paths])
     for path, labels in zip(paths, predicted):
         np.testing.assert_array_equal(labels, path)
-    # The last node alone.
+    # Only the last node.
     allowed = [[None] * (len(x) - 1) + [[int(path[-1])]] for x, path in zip(X, paths)]
     assert all(y[-1] == path[-1] for y, path in zip(model.predict(X, allowed=allowed), paths))
-    # A boolean for each class says the same.
+    # A boolean for each class means the same.
     masks = [np.eye(3, dtype=bool)[path] for path in paths]
     for path, labels in zip(paths, model.predict(X, allowed=masks)):
         np.testing.assert_array_equal(labels, path)
@@ -403,7 +403,7 @@ def test_not_fitted():
 def test_fitted_models_pickle():
     X, Y = chains(10)
     model = fitted(X, Y)
-    # Also when they hold factories for their operators, which pickles omit.
+    # Also if they hold factories of their operators, which pickles omit.
     expected = [a.tolist() for a in model.predict(X)]
     for again in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
         assert [a.tolist() for a in again.predict(X)] == expected
@@ -429,7 +429,7 @@ def test_operators_are_asked_for_once(monkeypatch):
         model.score(X, Y)
     assert asked.count("structsolve_oracle") == asked.count("structsolve_loss") == 1
     assert asked.count("structsolve_projection") == 1 and asked.count("structsolve_power") == 2
-    # Under another oracle there are other operators, and then those of before.
+    # With another oracle there are other operators, and afterwards those of before.
     model.set_params(oracle="lp").predict(X[:2])
     refused("oracle='lp' has no k-best power", model.predict_kbest, X[:2], 2)
     model.set_params(oracle=None).predict_kbest(X[:2], 2)

@@ -182,7 +182,7 @@ def test_no_dip_of_the_plateau_ends_a_path():
             given = [None if cut is None else cut[:, :k] for k in range(9)]
             drops = [np.tile(drop[:k], (3, 1)) for k in range(9)]
             assert not any(is_over(plateau[:, :k], drops[k], 3, given[k]) for k in range(1, 9))
-    # Without a rise a long fall of rows that are fitted is an end, a short one is none.
+    # Without a rise, a long fall of fitted rows is an end, a short one is not.
     fall = np.tile(0.9 - 0.05 * np.arange(8.0), (3, 1))
     assert not is_over(fall[:, :6], np.tile(0.1 ** np.arange(6), (3, 1)), 3)
     assert is_over(fall, np.tile(0.1 ** np.arange(8.0), (3, 1)), 3)
@@ -206,7 +206,7 @@ def test_real_sets_choose_no_worse_than_a_grid_does(name):
 
 
 def sorted_rows():
-    """Classes one after the other, as files often hold them."""
+    """Classes in order, as files often have them."""
     X, y = flat(90)
     order = np.argsort(y, kind="stable")
     return X[order], y[order]
@@ -477,7 +477,7 @@ def test_the_shell(given, scored, tmp_path, capsys):
     ],
 )
 def test_the_shell_refuses_before_it_reads(options, message, tmp_path, capsys):
-    # There are no such files: what is said is said of the options.
+    # There are no such files: the errors concern the options.
     data, model = str(tmp_path / "none.svm"), str(tmp_path / "model")
     assert main(["fit", data, "--model", model, *options]) != 0
     assert message in capsys.readouterr().err

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.skipif(not (ROOT / "structsolve").exists(), reason="not
 
 
 def public(suffix):
-    """Paths without suffix of the files no part of whose name begins with an underscore."""
+    """Return paths without suffix of the files without a leading underscore in any part."""
     return sorted(
         path.with_suffix("")
         for folder in ("structsolve", "plugins")
@@ -24,7 +24,7 @@ def public(suffix):
 
 
 def members(nodes):
-    """Public names that statements of a stub define."""
+    """Return public names that statements of a stub define."""
     names = {n.name for n in nodes if isinstance(n, (ast.ClassDef, ast.FunctionDef))}
     return {name for name in names if not name.startswith("_")}
 
@@ -44,7 +44,7 @@ def test_they_name_the_classes_methods_and_functions(path):
         for name, value in vars(module).items()
         if not name.startswith("_")
         and callable(value)
-        # Of a namedtuple of its own, Cython says that it was made elsewhere, but not in ours.
+        # Cython says that our namedtuples were made elsewhere.
         and (
             value.__module__ == module.__name__
             or (hasattr(value, "_fields") and not value.__module__.startswith("structsolve"))

@@ -1,4 +1,4 @@
-"""Errors say which name was meant, and beginners' data what to pass instead."""
+"""Errors suggest the name that was meant, and tell beginners what to pass instead of their data."""
 
 import inspect
 import pickle
@@ -50,7 +50,7 @@ def test_scorers_and_metrics():
 def test_parameters_of_estimators(kind):
     with pytest.raises(TypeError, match=r"has no parameter 'maxiter' .did you mean 'max_iter'"):
         kind(maxiter=3)
-    # Wrapped constructors show their parameters, copy and pickle as ever.
+    # Wrapped constructors show their parameters, copy and pickle as before.
     assert "max_iter" in inspect.signature(kind).parameters
     assert clone(kind(max_iter=7)).max_iter == pickle.loads(pickle.dumps(kind(max_iter=7))).max_iter
 
@@ -61,7 +61,7 @@ def test_parameters_of_other_libraries():
     with pytest.raises(TypeError, match="no parameter 'epochs' .take max_iter"):
         StructuredSVM("chain", epochs=3)
     refused(r"take alpha = 1 / \(C n\)", StructuredSVM("chain").set_params, C=1)
-    # The cross-validation has no alpha to take.
+    # The cross-validation has no alpha.
     with pytest.raises(TypeError, match=r"no parameter 'C'; known"):
         StructuredSVMCV("chain", C=1)
 

@@ -1,4 +1,4 @@
-"""The conformance kit passes good structures and names the promise that a wrong one breaks."""
+"""The conformance kit passes valid structures and names the promise that a wrong one breaks."""
 
 import numpy as np
 import pytest
@@ -65,7 +65,7 @@ def test_other_losses(loss):
     check_structure("chain", loss=loss, n_cases=1, only=LOSS)
 
 
-# Every third; tests/kit_faults.py has them all.
+# Every third; tests/kit_faults.py has all.
 @pytest.mark.parametrize("structure_class, message", WRONG[::3])
 def test_wrong_structures_are_caught(structure_class, message):
     with pytest.raises(BrokenPromise, match=message) as caught:
@@ -96,7 +96,7 @@ def test_best_label_for_each_count_passes():
 
 
 class TestTraining:
-    """Solvers that lie about their certificate, and problems that cannot be put together."""
+    """Solvers with false certificates, and problems that cannot be built."""
 
     @staticmethod
     def solver(**changes):
@@ -136,7 +136,7 @@ class TestTraining:
         class NoCosts(PyChainStructure):
             space_class = type("NoCosts", (OwnLoss,), {"loss_costs": property()})
 
-        with pytest.raises(BrokenPromise, match="Problem .* put together with loss 'own'.*decompo"):
+        with pytest.raises(BrokenPromise, match="Problem .* can be built with loss 'own'.*decompo"):
             check_structure(NoCosts(), loss="own", n_cases=1, solvers=("bcfw",))
 
 
@@ -190,7 +190,7 @@ def test_steep_costs_are_told(structure_class, message):
 
 
 def test_costs_that_grow_as_a_cube_are_not_told(recwarn):
-    """As long as they stay, by a clock that counts nodes."""
+    """Answers take their time by a clock that counts nodes."""
     seconds, sizes = [0.0], []
 
     def argmax(self, examples, i, theta):
@@ -233,7 +233,7 @@ def test_wrong_losses_of_a_space_are_told(losses, text):
 
 
 class OneLong(ChainStructure):
-    """Chains of which one is a hundred times as long as the others."""
+    """Chains, one of which is a hundred times as long as the others."""
 
     def sample(self, random_state, n=4, size=3):
         X, Y = super().sample(random_state, n, 2)
@@ -242,7 +242,7 @@ class OneLong(ChainStructure):
 
 
 def test_threads_are_as_long_at_work_for_every_example(monkeypatch):
-    """Else that of the longest runs alone, and is asked again until the kit gives up."""
+    """Otherwise the longest runs alone, and is asked again until the kit gives up."""
     case = Case(OneLong(), 0, 0, 3)
     case.oracle = ask_oracle(case.space)(make_layout(case.space, case.examples))
     sizes = [case.layout.theta_size(*case.sizes(i)) for i in range(case.n)]

@@ -1,4 +1,4 @@
-"""Losses of structures as torch layers, against what is written out over all labels in torch."""
+"""Losses of structures as torch layers, against explicit sums over all labels in torch."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ def test_losses_are_those_over_all_labels(name, surrogate):
         values = layer(case.scores, case.labels, **case.given)
         expected = torch.stack([SURROGATES[surrogate](case, i) for i in range(n)])
         torch.testing.assert_close(values, expected)
-        # With a factor of its own for each example, and with one for all.
+        # With a factor for each example, and with one for all.
         for factor in (torch.tensor(rng.normal(size=n)), torch.ones(n, dtype=torch.double)):
             values = layer(case.scores, case.labels, **case.given)
             ours, theirs = (gradients(v @ factor, case) for v in (values, expected))
@@ -59,7 +59,7 @@ def test_best_labels_score_most(name):
 
 
 def is_derivative(layer, case):
-    """Hold a layer's gradients by every block against differences."""
+    """Compare a layer's gradients with differences, for every block."""
     names = list(case.scores)
 
     def value(*tensors):

@@ -1,4 +1,4 @@
-"""Decisions as torch layers, against their definitions over all labels, and against known means."""
+"""Decisions as torch layers, against their definitions over all labels, and known means."""
 
 import math
 
@@ -20,7 +20,7 @@ from structsolve.torch import (  # noqa: E402
 
 
 def parts_of(case, i, label):
-    """mu(y) by block, as the derivative of what the label scores."""
+    """Return mu(y) by block, as the derivative of the label's score."""
     score = torch.as_tensor(case.score(i, label))
     parts = torch.autograd.grad(
         score, list(case.scores.values()), allow_unused=True, retain_graph=True
@@ -29,7 +29,7 @@ def parts_of(case, i, label):
 
 
 def best_of(case, i, scores):
-    """mu of the best label of an example at other scores."""
+    """Return mu of the best label of an example at other scores."""
     worth = [
         sum(float((p * s.detach()).sum()) for p, s in zip(parts_of(case, i, y), scores))
         for y in case.every[i]
@@ -38,14 +38,14 @@ def best_of(case, i, scores):
 
 
 def sum_over(case, labels, factors=None):
-    """Parts of a label of each example, added up."""
+    """Return the sum of parts of a label of each example."""
     each = [parts_of(case, i, y) for i, y in enumerate(labels)]
     factors = factors or [1] * len(each)
     return [sum(f * parts[k] for f, parts in zip(factors, each)) for k in range(len(each[0]))]
 
 
 def answer_as_sum(case, answer):
-    """What a layer returns, shared blocks summed over the examples."""
+    """Return a layer's output, with shared blocks summed over the examples."""
     return [
         a.sum(0) if a.ndim > t.ndim else a for a, t in zip(answer.values(), case.scores.values())
     ]
@@ -69,7 +69,7 @@ def test_regret_is_bounded_as_the_paper_says(name):
         ours = torch.autograd.grad(values.sum(), list(case.scores.values()))
         for mine, a, b in zip(ours, sum_over(case, worst), sum_over(case, stars)):
             torch.testing.assert_close(mine, 2 * (a - b))
-        # The same with labels that are known.
+        # The same with known labels.
         labels = decode(case.structure, true, **case.given)
         torch.testing.assert_close(layer(case.scores, true, labels, **case.given), values)
 
@@ -85,7 +85,7 @@ def test_interpolation_is_that_of_the_paper(name):
         best = [best_of(case, i, case.scores.values()) for i in n]
         for mine, theirs in zip(answer_as_sum(case, answer), sum_over(case, best)):
             torch.testing.assert_close(mine, theirs)
-        # Each example has a direction of its own in the shared blocks, too.
+        # Each example has its own direction in the shared blocks, too.
         directions = [torch.tensor(rng.normal(size=a.shape)) for a in answer.values()]
         ours = torch.autograd.grad(
             list(answer.values()), list(case.scores.values()), directions, retain_graph=True
@@ -110,7 +110,7 @@ def test_mean_under_noise_and_its_loss_go_together(name):
     truths = sum_over(case, case.truths)
     for mine, a, b in zip(ours, answer_as_sum(case, mean), truths):
         torch.testing.assert_close(mine, a - b)  # the gradient of a Fenchel-Young loss
-    # No noise reaches what lies beyond the end of an example.
+    # No noise reaches entries beyond the end of an example.
     total = sum((m * torch.tensor(rng.normal(size=m.shape))).sum() for m in mean.values())
     (node,) = torch.autograd.grad(total, [case.scores["node"]])
     reached = sum_over(case, [y for y in case.truths])[0] * 0
@@ -122,7 +122,7 @@ def test_mean_under_noise_and_its_loss_go_together(name):
 
 @pytest.mark.parametrize("noise", ["additive", "multiplicative"])
 def test_derivatives_under_noise_are_those_of_the_mean(noise):
-    """Two classes, where the mean is known: 400 examples alike, 100 draws each, to within .02."""
+    """Two classes with a known mean: 400 equal examples, 100 draws each, to within .02."""
     sigma = 0.8
     s = torch.tensor([[0.7, 0.2]] * 400, dtype=torch.double, requires_grad=True)
     mean = PerturbedArgmax("multiclass", sigma, 100, noise, random_state=0)(s)
@@ -157,7 +157,7 @@ def test_samples_are_as_frequent_as_they_are_likely(name):
 
 @pytest.mark.parametrize("name", CASES)
 def test_scores_that_no_part_reads_have_no_gradient(name):
-    """The noise there is not the derivative of anything: [1, 0] of the pairs of a grid."""
+    """This noise is not the derivative of any function: [1, 0] of the pairs of a grid."""
     for seed in range(3):
         case = CASES[name](np.random.default_rng(seed))
         tensors = list(case.scores.values())

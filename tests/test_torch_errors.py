@@ -1,4 +1,4 @@
-"""What torch layers refuse, tensors of other kinds that they take; the page of the docs."""
+"""Errors of torch layers, other kinds of tensors that they accept; the page of the docs."""
 
 import copy
 import os
@@ -160,7 +160,7 @@ def test_packed_and_padded_are_the_same(surrogate):
         assert one.item() == other.item()
         assert torch.equal(first[inside], second)
     assert decode(layer, packed, lengths).equal(decode(layer, scores, lengths)[inside])
-    # What lies beyond an example is not read, and gets no gradient.
+    # Entries beyond an example are not read, and get no gradient.
     wild = torch.where(inside[..., None], scores.detach(), NAN).requires_grad_()
     layer(wild, labels, lengths).backward()
     assert torch.equal(wild.grad, first) and (first[~inside] == 0).all()
@@ -179,7 +179,7 @@ def test_other_types_and_strides():
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 def test_half_precision_is_single_inside(dtype, reduction):
-    """Losses are float32, gradients those of float32 rounded once, also under a scaler."""
+    """Losses are float32; gradients are those of float32, rounded once, also under a scaler."""
     torch.manual_seed(0)
     half = {
         "node": (3 * torch.randn(40, 60, 30)).to(dtype).requires_grad_(),
@@ -245,7 +245,7 @@ def test_backward_twice_and_after_a_change():
     (first,) = torch.autograd.grad(loss, [scores], retain_graph=True)
     (second,) = torch.autograd.grad(3 * loss, [scores])
     torch.testing.assert_close(3 * first, second)
-    # Without a reduction scores are read again: they must be what they were.
+    # Without a reduction scores are read again: they must not have changed.
     own = scores.detach().clone().requires_grad_()
     values = StructuredLoss("chain", "crf", reduction="none")(own, labels, lengths)
     with torch.no_grad():

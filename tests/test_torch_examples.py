@@ -1,4 +1,4 @@
-"""The docs' networks at a tiny size, on data that they make up."""
+"""The docs' networks at a tiny size, on generated data."""
 
 import re
 import sys
@@ -15,7 +15,7 @@ EXAMPLES = Path(__file__).parents[1] / "docs" / "examples"
 
 @pytest.fixture
 def examples(monkeypatch):
-    """The scripts as modules, without the folder of real data."""
+    """Return the scripts as modules, without the folder of real data."""
     monkeypatch.syspath_prepend(str(EXAMPLES))
     monkeypatch.delenv("STRUCTSOLVE_DATA", raising=False)
     before = torch.get_num_threads()
@@ -26,7 +26,7 @@ def examples(monkeypatch):
 
 
 def figures(text):
-    """Test figures of the table, by surrogate."""
+    """Return test figures of the table, by surrogate."""
     rows = re.findall(r"\| network \| (\w+) \| [\d.]+ \([^)]*\) \| ([\d.]+) \(", text)
     return {name: float(value) for name, value in rows}
 

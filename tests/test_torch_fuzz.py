@@ -1,4 +1,4 @@
-"""A few cases of the harness in `fuzz`, of layers: ``.ci/fuzz SECONDS torch jax`` makes more."""
+"""A few cases of the fuzzer of layers: ``.ci/fuzz SECONDS torch jax`` runs more."""
 
 import os
 import re

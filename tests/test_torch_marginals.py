@@ -1,4 +1,4 @@
-"""Marginals as torch layers: they are derivatives of log-partitions, and have derivatives."""
+"""Marginals as torch layers: derivatives of log-partitions, which have derivatives themselves."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Modules with parameters for shared scores; masks, labels to be ignored; pytorch-crf's lines."""
+"""Modules with parameters for shared scores; masks, ignored labels; pytorch-crf's interface."""
 
 import contextlib
 import itertools
@@ -40,7 +40,7 @@ short = model.decode(emissions, mask=mask)
 
 
 def likelihood(crf, emissions, tags):
-    """log p(tags) of one sentence, over all labels."""
+    """Return log p(tags) of one sentence, over all labels."""
 
     def score(y):
         total = crf.start_transitions[y[0]] + crf.end_transitions[y[-1]]
@@ -123,7 +123,7 @@ def test_output_layers_hold_shared_blocks(structure, classes, blocks):
 
 
 def test_output_layers_learn_what_no_node_shows():
-    """Labels alternate from a first one: only a layer with transitions can tell."""
+    """Labels alternate from the first one: only a layer with transitions can learn this."""
     torch.manual_seed(0)
     labels = (torch.arange(8) + torch.randint(2, (60, 1))) % 2
     scores = torch.where(torch.arange(8) == 0, 1.0, 0.0)[None, :, None] * (
@@ -143,7 +143,7 @@ def test_output_layers_learn_what_no_node_shows():
 
 
 def masks(case):
-    """A mask of a padded case whose labels tell where nothing is."""
+    """A mask of a padded case whose labels show where the padding is."""
     return case.labels != -100
 
 
@@ -252,7 +252,7 @@ def test_a_single_class_is_a_class():
     assert CRF(1, batch_first=True).decode(scores) == [[0, 0, 0]] * 2
     picture = torch.zeros(1, 2, 2, 1)
     assert decode("grid", picture).tolist() == [[[0, 0], [0, 0]]]
-    # Where rows are numbers without classes nothing changes.
+    # If rows are numbers without classes, nothing changes.
     assert decode("dependency", torch.zeros(1, 2, 1)).tolist() == [[0]]
     assert decode("multilabel", torch.ones(2, 1)).tolist() == [1, 1]
 

@@ -1,4 +1,4 @@
-"""Second derivatives of layers: held against differences where there are any, errors elsewhere."""
+"""Second derivatives of layers: compared with differences if they exist, errors otherwise."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ SPARSE = ("multiclass", "chain", "ranking", "thresholds")
 
 
 def function(layer, case):
-    """The layer's loss as a function of its tensors, and these."""
+    """Return the layer's loss as a function of its tensors, and these."""
     names = list(case.scores)
 
     def value(*tensors):
@@ -98,7 +98,7 @@ def test_functionals_of_torch(packed):
 
 
 def enumerated(scores, labels):
-    """The loss of a CRF of chains, over all labels."""
+    """Return the loss of a CRF of chains, over all labels."""
     n, length, K = scores["node"].shape
     every = torch.cartesian_prod(*[torch.arange(K)] * length)
 
@@ -111,7 +111,7 @@ def enumerated(scores, labels):
 
 
 def test_gradient_penalties_and_inner_steps():
-    """A penalty on the gradient and a step of MAML, as what is written out over all labels."""
+    """A penalty on the gradient and a step of MAML, compared with explicit sums over all labels."""
     scores = {
         "node": torch.randn(2, 3, 2).double().requires_grad_(),
         "transition": torch.randn(2, 2).double().requires_grad_(),
@@ -135,7 +135,7 @@ def test_gradient_penalties_and_inner_steps():
 
 
 def layers(name, case):
-    """Every loss that is not smooth, as functions of the scores."""
+    """Return every loss that is not smooth, as functions of the scores."""
     for surrogate in registry.default().names("surrogates"):
         if surrogate in ("crf", "sparsemap"):
             continue
@@ -168,7 +168,7 @@ def case_name(case):
 
 @pytest.mark.parametrize("name", ["chain", "multiclass", "ordinal"])
 def test_max_min_has_them_or_raises(name):
-    """Never zeros: where the saddle point has no derivative that is said."""
+    """Never zeros: if the saddle point has no derivative, an error says so."""
     make = torch_cases.thresholds if name == "ordinal" else CASES[name]
     case = make(np.random.default_rng(6))
     value, tensors = function(StructuredLoss(case.structure, MaxMin(tol=1e-10, max_iter=500)), case)
@@ -222,7 +222,7 @@ def test_marginals_have_products_and_no_second_derivatives():
         torch.autograd.gradgradcheck(value, tensors)
     with pytest.raises(NotImplementedError, match="'chain' has no second derivatives"):
         hessian(total, tensors)
-    # Products with the Jacobian from the right, by going back twice through a linear function.
+    # Products with the Jacobian from the right, by two backward passes through a linear function.
     along = tuple(torch.randn_like(t) for t in tensors)
     step = 1e-5
     ends = [value(*(t + s * a for t, a in zip(tensors, along))) for s in (step, -step)]
@@ -268,7 +268,7 @@ def test_other_ways_to_differentiate_raise_or_agree():
 
 @pytest.mark.parametrize("make", [PerturbedArgmax, BlackboxDiff, Marginals])
 def test_answers_under_checkpoints(make):
-    """Which give away what was saved when it is read: each gradient reads it once."""
+    """Hooks that free saved tensors after they are read: each gradient reads them once."""
     settings = {"random_state": 0} if make is PerturbedArgmax else {}
     layer, scores = make("multiclass", **settings), torch.randn(2, 3, requires_grad=True)
 

@@ -1,4 +1,4 @@
-"""Trees against enumeration on thousands of small forests, against other programs, and at size."""
+"""Trees against enumeration on thousands of small forests, against other programs, and large."""
 
 import networkx as nx
 import numpy as np
@@ -25,7 +25,7 @@ KINDS = ["normal", "ties", "equal", "wide", "huge", "forbidden", "forbidden pair
 
 
 def random_parents(n, rng, connected=0.85):
-    """A forest whose nodes are in any order; deep, broad or in between."""
+    """Return a forest whose nodes are in any order; deep, broad or in between."""
     name, depth = rng.permutation(n), rng.integers(1, n + 1)
     parents = np.full(n, -1)
     for v in range(1, n):

@@ -1,4 +1,4 @@
-"""docs/tutorial.rst from its first line to its last, Python and shell in one folder."""
+"""docs/tutorial.rst from first to last line, Python and shell in one folder."""
 
 import doctest
 import re
@@ -19,7 +19,7 @@ CONSOLE = re.compile(r"^\.\. code-block:: console\n\n((?:(?:    .*)?\n)+)", re.M
 
 
 def install(source, site):
-    """What pip leaves of such a package; tests/test_example_packages.py runs pip on its like."""
+    """What pip keeps of such a package; tests/test_example_packages.py runs pip on one like it."""
     shutil.copy(source / "wear.py", site)
     about = (source / "pyproject.toml").read_text(encoding="utf-8")
     entry = re.search(r"\[project\.entry-points\.structsolve\]\n(\w+) = \"(\w+)\"\n", about)

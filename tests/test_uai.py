@@ -49,7 +49,7 @@ def put(folder, text, name="toy.uai"):
 
 
 def probabilities(factors, states):
-    """Product of all factors for every labeling."""
+    """Return the product of all factors for every labeling."""
     product = {}
     for label in itertools.product(*map(range, states)):
         product[label] = np.prod([table[tuple(label[v] for v in vs)] for vs, table in factors])
@@ -164,7 +164,7 @@ def test_real_models(name):
 
 
 def written(states, factors):
-    """The text of a network, its tables printed to the last bit."""
+    """Return the text of a network, with its tables printed to the last bit."""
     lines = [f"MARKOV {len(states)}", " ".join(map(str, states)), str(len(factors))]
     lines += [" ".join(map(str, [len(scope), *scope])) for scope, _ in factors]
     lines += [
@@ -179,7 +179,7 @@ def random_network(rng):
     for _ in range(rng.integers(0, 8)):
         arity = rng.integers(0, min(len(states), 4) + 1)
         scope = tuple(rng.permutation(len(states))[:arity].tolist())
-        # Few values, so that there are ties; zeros from none to all.
+        # Few values, so there are ties; from no zeros to all zeros.
         table = np.asarray(rng.integers(1, 5, [states[v] for v in scope]) / 2)
         table[rng.random(table.shape) < rng.choice([0, 0.3, 0.8, 1], p=[0.4, 0.3, 0.27, 0.03])] = 0
         factors.append((scope, table))
@@ -209,7 +209,7 @@ def compare_with_enumeration(seed, tmp_path):
     given = read_uai(path, evidence)
     assert given.n_variables == len(states) and given.states[: len(states)].tolist() == states
     graph = GraphModel(*given[:4])
-    # What the other nodes say of every labeling of the variables: their best states, one by one.
+    # The other nodes' votes on every labeling of the variables: their best states, one by one.
     for label, product in products.items():
         complete = list(label)
         for v in range(len(states), len(given.states)):
@@ -225,7 +225,7 @@ def compare_with_enumeration(seed, tmp_path):
     if best > 0:
         answer = tuple(decoded.label[: given.n_variables].tolist())
         assert products[answer] == pytest.approx(best, rel=1e-12)
-        # Nodes that are factors have possible states only.
+        # Nodes that are factors have only possible states.
         assert all(np.isfinite(scores).all() for scores in given.unary[len(states) :])
 
 
@@ -250,7 +250,7 @@ def test_evidence_makes_factors_smaller(tmp_path):
 
 
 def test_factors_over_many_variables(tmp_path):
-    # More axes than arrays have, all of one state but three.
+    # More axes than arrays can have; all but three have one state.
     states = [1] * 70
     states[3] = states[30] = states[69] = 2
     table = np.arange(1.0, 9)

@@ -17,7 +17,7 @@ from structsolve.testing._case import Case
 
 
 def ratios(problem, space, examples, i, theta, loss):
-    """1 + h / g of every wrong label, 0 for the truth, and the labels."""
+    """Return 1 + h / g of every wrong label, 0 for the truth, and the labels."""
     labels = space.enumerate_labels(examples, i)
     truth = examples.label(i)
     native, values = ask_loss(space, loss)(problem.task.layout), []
@@ -71,7 +71,7 @@ def test_cuts_by_enumeration(seed):
 
 
 def reference_objective(X, y, paths, weights, alpha):
-    """(6.13) as it stands: every class a flat one with the features of its path, divided."""
+    """Solve (6.13) literally: every class is a flat one with the features of its path, divided."""
     import cvxpy as cp
 
     attributes = paths * np.sqrt(weights)
@@ -125,7 +125,7 @@ def test_solvers_agree(solver):
 
 
 def test_tiny_weights_of_deep_nodes():
-    """rho near 1: lengths of differences underflow long before their ratios do."""
+    """rho close to 1: lengths of differences underflow long before their ratios do."""
     chain = {f"n{j}": [f"n{j + 1}", f"l{j + 1}"] for j in range(8)}
     X = np.random.default_rng(0).normal(size=(30, 3))
     y = np.array([f"l{j}" for j in range(1, 9)])[(X[:, 0] * 3).astype(int) % 8]
@@ -134,7 +134,7 @@ def test_tiny_weights_of_deep_nodes():
         model.fit(X, y)
         assert np.isfinite(model.history_[-1]["primal"])
         assert np.isfinite(model.coef_["node"]).all()
-    # Where they underflow, there is nothing to divide by.
+    # If they underflow, there is nothing to divide by.
     model.set_params(normalization="rho:1.05")
     refused("has the loss 0, so its margin cannot be divided by it", model.fit, X, y)
 
@@ -147,7 +147,7 @@ def test_what_is_refused():
     case = Case(DagStructure(graph, labels="leaf-union"), 0, 0, 3)
     with pytest.raises(ValueError, match="may miss it; use surrogate='margin'"):
         structsolve.Problem(case.space, case.examples, "hamming", "unit-margin")
-    # Of the two wrong classes one costs nothing.
+    # One of the two wrong classes costs nothing.
     costs = CostMatrix([[0, 0, 1], [1, 0, 1], [1, 1, 0]])
     with pytest.raises(ValueError, match="example 0: a label other than the truth has the loss 0"):
         X, y = np.array([[1.0], [-1.0], [2.0]]), [0, 1, 2]

@@ -19,7 +19,7 @@ ROWS, COLUMNS = 3, 7
 
 
 def inputs(k):
-    """Features (dense, sparse, all ones), weights, and scores of a chain with k states."""
+    """Return features (dense, sparse, all ones), weights, and scores of a chain with k states."""
     rng = np.random.default_rng(k)
     dense = rng.normal(size=(ROWS, COLUMNS))
     sparse = sp.csr_matrix(dense * (rng.random(dense.shape) < 0.4))
@@ -40,7 +40,7 @@ def designs(dense, sparse):
 
 
 def compute():
-    """All results by name, for all widths."""
+    """Return all results by name, for all widths."""
     from structsolve import Examples
     from structsolve.part_layout import PartLayout
     from structsolve.plugins.chain._oracle import ChainKBest, ChainMaxMarginals, ChainOracle
@@ -90,7 +90,7 @@ def compute():
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
-    """Results of every version this processor has, each from a separate process."""
+    """Return results of every version for this processor, each from a separate process."""
     folder = tmp_path_factory.mktemp("kernels")
     files = {version: folder / f"{version}.npz" for version in VERSIONS}
     for version, path in files.items():
@@ -137,7 +137,7 @@ def test_recursions(results, version):
         np.testing.assert_allclose(ours[f"{k} max-marginals"].max(axis=1), best.max(), rtol=1e-12)
         nodes, pairs = ours[f"{k} node marginals"], ours[f"{k} transition marginals"]
         np.testing.assert_allclose(nodes.sum(axis=1), 1, rtol=1e-13)
-        # The edges' tables add up to what both of their nodes say.
+        # The edges' tables add up to the marginals of both of their nodes.
         np.testing.assert_allclose(
             pairs.sum(axis=1), nodes[:-1].sum(axis=0), rtol=1e-11, atol=1e-12
         )
@@ -146,7 +146,7 @@ def test_recursions(results, version):
 
 @pytest.mark.parametrize("version", VERSIONS[:-1])
 def test_versions_agree(results, version):
-    """Maximisation adds and compares alike to the last bit; products and sums to rounding."""
+    """Maximisation adds and compares with equal bits; products and sums agree up to rounding."""
     for name, ours in results[version].items():
         other = results["avx512"][name]
         if name.split()[1] in ("label", "value", "kbest"):
@@ -157,7 +157,7 @@ def test_versions_agree(results, version):
 
 @pytest.mark.parametrize("shift", [0.0, -3.25, 700.0])
 def test_exponentials_to_the_last_bits(shift):
-    """Softmax of pairs is the exponential kernel in a thin coat."""
+    """Softmax of pairs is a thin layer over the exponential kernel."""
     from structsolve.plugins.multiclass import MulticlassStructure
     from structsolve.structure import calls
     from structsolve.structure.ask import make_layout

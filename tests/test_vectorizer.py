@@ -82,7 +82,7 @@ def test_strings_repeat_mix_with_dicts_and_stream():
 
 
 def flat_features(name, value):
-    """What the docstring's table says, written down once more."""
+    """The docstring's table, written down once more."""
     if isinstance(value, str):
         return {f"{name}={value}": 1.0}
     if isinstance(value, dict):
@@ -233,7 +233,7 @@ def test_scikit_learn_manners():
 
 
 class Widths(BaseEstimator):
-    """Stands for an estimator of sequences: counts columns."""
+    """Replaces an estimator of sequences: counts columns."""
 
     def fit(self, X, y=None):
         self.width_ = X[0].shape[1]
@@ -345,7 +345,7 @@ def test_conll2000_features():
 
 
 class Upper(TransformerMixin, BaseEstimator):
-    """A vectoriser of users: the number of features, and of capitals in their names."""
+    """A user's vectoriser: the number of features, and of capitals in their names."""
 
     def fit(self, X, y=None):
         return self
@@ -362,8 +362,8 @@ def test_any_transformer_of_dicts():
 
 
 def random_item(rng):
-    """An item of random kind: strings, some twice and some unknown, or a dict of values."""
-    # Beyond 64 features an item is sorted by SciPy.
+    """Return a random item: strings, some repeated and some unknown, or a dict of values."""
+    # Items of more than 64 features are sorted by SciPy.
     names = [f"w{k}" for k in rng.integers(0, 40, rng.choice([0, 1, 5, 30, 64, 65, 200]))]
     if rng.random() < 0.5:
         return names
@@ -390,5 +390,5 @@ def test_few_sequences_are_as_those_of_many(options):
                 arrays = matrix.data, matrix.indices, matrix.indptr
                 for array, other in zip(arrays, (expected.data, expected.indices, expected.indptr)):
                     assert np.array_equal(array, other)
-                # What is told without looking is so.
+                # Claims made without a check are true.
                 assert sparse.csr_matrix(arrays, matrix.shape).has_canonical_format

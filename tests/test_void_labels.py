@@ -1,4 +1,4 @@
-"""Void nodes count for nothing, and nodes weigh as users say."""
+"""Void nodes do not count, and nodes have the users' weights."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def rings(n=8, seed=0):
 
 
 def without(x, edges, features, y, v):
-    """A graph and its labels without node v, written out."""
+    """Return a graph and its labels without node v."""
     stay = (edges != v).all(axis=1)
     return np.delete(x, v, 0), edges[stay] - (edges[stay] > v), features[stay], np.delete(y, v)
 
@@ -106,7 +106,7 @@ def test_labels_that_are_no_classes_by_accident():
     refused("example 0, node 1: Input y contains None.*void=", fit, X, [[0, None, 1], [0, 1, 1]])
     refused("example 0, node 0: Input y contains NaN", fit, X, [[np.nan, 1, 1], [0, 1, 1]])
     refused("example 0, node 0: .* NaN", fit, X, [np.array([np.nan, 1, 1]), np.ones(3)])
-    # Signs, and numbers that go on below, are classes; and -1 is if users say so.
+    # Signs, and numbers further below, are classes; so is -1 if users say so.
     for void, Y in (
         (None, [[-1, 1, 1], [1, 1, -1]]),
         (None, [[-2, -1, 0], [0, 0, -1]]),
@@ -142,7 +142,7 @@ def test_void_everywhere():
 
 
 def bound(loss, weights, normalized=False):
-    """A loss with weights, and without, of chains of 3, 1 and 2 nodes."""
+    """Return a loss with weights, and without, of chains of 3, 1 and 2 nodes."""
     X = [(np.zeros((k, 1)), [(v, v + 1) for v in range(k - 1)]) for k in (3, 1, 2)]
     space, examples = MRFStructure(directed=True).make_space(X, [[0, 1, 2], [1], [0, 0]])
     plain = ask_loss(space, loss)(make_layout(space, examples))
@@ -195,7 +195,7 @@ def test_weights_of_one_change_nothing(loss):
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_conformance_of_weighted_losses(loss):
     class Weighted(MRFStructure):
-        """The same nodes weigh more at every call: the kit packs data more than once."""
+        """The same nodes have the same weights at every call: the kit packs data more than once."""
 
         def sample(self, random_state, n=4, size=3):
             X, Y = super().sample(random_state, n, size)

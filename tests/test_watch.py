@@ -1,4 +1,4 @@
-"""Oracles and backends that do not maximise are told by name; no run of theirs is certified."""
+"""Oracles and backends that do not maximise are named; none of their runs is certified."""
 
 import warnings
 
@@ -46,13 +46,13 @@ def constant(self, examples, i, theta):
 
 
 def bounded(self, examples, i, theta):
-    """The second best label, and its own score as the bound."""
+    """Return the second best label, with its own score as the bound."""
     label = self.ranked(examples, i, theta)[0][1]
     return label, PyChainSpace.score(self, examples, i, theta, label)
 
 
 def too_low(self, examples, i, theta):
-    """The best label, with a bound that it is above itself."""
+    """Return the best label, with a bound below its score."""
     label = PyChainSpace.argmax(self, examples, i, theta)
     return label, PyChainSpace.score(self, examples, i, theta, label) - 5
 
@@ -65,7 +65,7 @@ WRONG = {
 
 
 def told(structure, match, X=X, Y=Y, **settings):
-    """Train; the violation is told, and nothing is certified."""
+    """Train; the violation is reported, and nothing is certified."""
     settings = {"alpha": 0.1, "max_iter": 6, "tol": 1e-2, **settings}
     with pytest.warns(RuntimeWarning, match=match):
         model = StructuredSVM(structure, **settings).fit(X, Y)
@@ -98,7 +98,7 @@ def test_wrong_oracles_are_told(wrong, solver, surrogate, loss):
 
 
 class Minimises(Highs):
-    """HiGHS, the costs turned round."""
+    """HiGHS with negated costs."""
 
     def program(self, polytope):
         inner = super().program(polytope)
@@ -166,7 +166,7 @@ def test_bounds_below_their_own_label_are_told(solver, surrogate):
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("surrogate", ["margin", "slack"])
 def test_labels_seen_before_are_told(solver, surrogate):
-    """An oracle that finds the best label at first, and the truth from then on."""
+    """An oracle that finds the best label at first, and later returns the truth."""
     asked, enough = [], 12 if surrogate == "margin" else 30
 
     def tires(self, examples, i, theta):
@@ -198,7 +198,7 @@ def test_honest_oracles_are_not(solver, surrogate):
 
 
 def hides(owner):
-    """An oracle that never finds the truth of one example, but for examples whose own it is."""
+    """An oracle that never finds the truth of one example, except for examples that have it."""
 
     def ranked(self, examples, i, theta):
         hidden = examples.label(owner)
@@ -243,7 +243,7 @@ def test_lists_of_the_best_without_one_are_told():
 
 def test_known_labels_cost_a_few_calls_a_pass(monkeypatch):
     asked = []
-    # What decodes the training examples once more when all passes are made.
+    # This decodes the training examples once more after all passes.
     monkeypatch.setattr(StructuredSVM, "_warn_of_collapse", lambda self, data: None)
 
     def counted(self, examples, i, theta):

@@ -169,7 +169,7 @@ def check_nearest(rows, c, equal, w):
     close = 1e-12 * (1 + np.abs(w).max() + np.abs(c).max())
     excess = A @ x - c
     assert (np.where(equal, np.abs(excess), excess) <= close).all()
-    # <w - x, y - x> <= 0 for all y inside: the charge of the multipliers proves it.
+    # <w - x, y - x> <= 0 for all y inside; the charge of the multipliers proves it.
     assert (w - x) @ x == pytest.approx(body.charge, abs=1e3 * close * (1 + np.abs(w).max()))
     assert equal.any() or body.multipliers.min() >= 0
     return x
@@ -210,7 +210,7 @@ def test_super_modular_rows_of_tables_directed_or_not():
         rng = np.random.default_rng(0)
         for _ in range(50):
             table = rng.normal(size=(4, 4))
-            # A super-modular one half of the times.
+            # Super-modular in half of the cases.
             table = (
                 table.cumsum(0).cumsum(1)
                 if rng.random() < 0.5
@@ -229,7 +229,7 @@ def test_super_modular_rows_of_each_edge_and_of_each_feature():
     X, Y = np.zeros((2, 3, 1)), [[0, 1, 1], [0, 0, 1]]
     space, _ = MRFStructure(edges, tables="per-edge").make_space(X, Y)
     assert assemble([SuperModular("pair")], space.layout).A.shape[0] == 3
-    # Of nodes with 2, 3 and 1 states, only the first edge has a second difference, and but one row.
+    # For nodes with 2, 3 and 1 states, only the first edge has a second difference, in one row.
     space, _ = MRFStructure(edges, tables="per-edge", n_states=[2, 3, 1]).make_space(
         X, [[0, 1, 0], [1, 2, 0]]
     )

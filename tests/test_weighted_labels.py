@@ -1,4 +1,4 @@
-"""Weights of nodes of chains and trees; those of graphs and pictures are in test_void_labels."""
+"""Weights of nodes of chains and trees; for graphs and pictures, see test_void_labels."""
 
 import pickle
 
@@ -34,12 +34,12 @@ LOSSES = [
 
 
 def heavier(Y):
-    """Labels whose nodes weigh more and more, and some nothing."""
+    """Return labels whose nodes have increasing weights, and some weight 0."""
     return [WeightedLabels(y, np.arange(len(y)) % 3 * 0.75) for y in Y]
 
 
 class WeightedChains(ChainStructure):
-    """Chains whose nodes weigh differently."""
+    """Chains whose nodes have different weights."""
 
     def sample(self, random_state, n=4, size=3):
         X, Y = super().sample(random_state, n, size)
@@ -47,7 +47,7 @@ class WeightedChains(ChainStructure):
 
 
 class WeightedTrees(TreeStructure):
-    """Trees whose nodes weigh differently."""
+    """Trees whose nodes have different weights."""
 
     def sample(self, random_state, n=4, size=3):
         X, Y = super().sample(random_state, n, size)
@@ -101,7 +101,7 @@ def test_weights_of_one_change_nothing(structure, loss):
     plain = StructuredSVM(structure, loss=loss, alpha=0.1, tol=1e-4)
     ones = [WeightedLabels(y, np.ones(len(y))) for y in Y]
     a, b = clone(plain).fit(X, Y), clone(plain).fit(X, ones)
-    # Sums in another order may break ties otherwise: the optimum is the same.
+    # Sums in another order may break ties differently: the optimum is the same.
     assert a.history_[-1]["primal"] == pytest.approx(b.history_[-1]["primal"], rel=2e-4)
     assert a.score(X, Y) == pytest.approx(a.score(X, ones))
 

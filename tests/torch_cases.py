@@ -1,4 +1,4 @@
-"""Padded batches of random scores as tensors, and what any label scores, written out in torch."""
+"""Padded batches of random scores as tensors, and the score of any label, explicit in torch."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def tensor(rng, *shape):
 
 
 def pick(rng, every, shape):
-    """Random truths, and them in a padded tensor with -100 where there is no label."""
+    """Return random truths, and the same in a padded tensor with -100 where there is no label."""
     truths = [one[rng.integers(len(one))] for one in every]
     labels = torch.full(shape, -100)
     for i, truth in enumerate(truths):
@@ -202,7 +202,7 @@ def ranking(rng, n=2, K=3):
 
 
 def closed(rng, n=3):
-    """Sets under a hierarchy of which b and c lie below a."""
+    """Sets under a hierarchy in which b and c lie below a."""
     scores = {"node": tensor(rng, n, 3)}
 
     def score(i, y):
@@ -226,7 +226,7 @@ def thresholds(rng, n=4, K=3):
 
 
 def flow(rng, n=3):
-    """The three ways from s to t over a and b."""
+    """The three paths from s to t over a and b."""
     graph = nx.DiGraph([("s", "a"), ("s", "b"), ("a", "t"), ("b", "t"), ("a", "b")])
     nx.set_node_attributes(graph, {"s": -1, "t": 1}, "demand")
     structure = get_structure("flow", network=graph)

@@ -1,4 +1,4 @@
-"""Chains with the compiled operators of ``wrong_native.pyx``: faults, and what the kit says."""
+"""Chains with the compiled operators of ``wrong_native.pyx``: faults, and the kit's messages."""
 
 from functools import partial
 
@@ -106,7 +106,7 @@ def surrogate_with(native, fault):
 
 
 def structure_with(native, kind, fault):
-    """A chain one of whose operators is compiled with a fault."""
+    """A chain with one faulty compiled operator."""
 
     class WrongSpace(ChainSpace):
         loss_names = ("wrong",)

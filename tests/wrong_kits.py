@@ -31,12 +31,12 @@ KITS = []
 
 
 def changed(answer, **changes):
-    """An answer with another x or dual, no start."""
+    """An answer with another x or dual, without a start."""
     return Answer(**{"x": answer.x, "dual": answer.dual, **changes})
 
 
 def wrong(kit, message, *args, **options):
-    """Collect what makes something wrong; the kit gets it as its first argument."""
+    """Collect a faulty factory; the kit gets its result as its first argument."""
 
     def collect(make):
         KITS.append((kit, make.__name__, make, args, options, message))
@@ -49,7 +49,7 @@ def wrong(kit, message, *args, **options):
 
 
 class Bent(Highs):
-    """HiGHS, whose programs get other arguments and give other answers."""
+    """HiGHS whose programs get other arguments and return other answers."""
 
     def __init__(self, before=None, after=None, **options):
         super().__init__(**options)
@@ -72,7 +72,7 @@ class BentProgram(Program):
 
 
 def backend(message, **options):
-    """Collect a function as what comes before or after a program of HiGHS."""
+    """Collect a function that runs before or after a program of HiGHS."""
 
     def collect(function):
         side = "after" if function.__code__.co_argcount == 2 else "before"
@@ -253,7 +253,7 @@ def MatrixWithCostsOfTheTruth():
 
 
 def over(new, old):
-    """A method that hands itself and the old one on to a function."""
+    """A method that passes itself and the old one to a function."""
     return lambda run, *given: new(run, old, *given)
 
 
@@ -475,7 +475,7 @@ def NeverCertified():
 
 
 def without_weights(start):
-    """What a run starts from, its examples alike."""
+    """The start of a run, with equal examples."""
     problem = start.problem
     space, examples, *more = problem._made_of
     alike = type(problem)(space, replace(examples, sample_weight=None), *more)
@@ -704,7 +704,7 @@ def silent(self, path):
 reader(r"fit gives a label for each example", fit=lambda self, path: ([[1.0], [2.0]], ["a"]))
 reader(r"fit gives a label for each example", fit=lambda self, path: ([[1.0], [2.0]], None))
 reader(r"stores all that it learned in its parameters", fit=keeps_elsewhere, read=forgets)
-reader(r"read gives the same result as fit|leaves parameters as they are", read=learns)
+reader(r"read gives the same result as fit|does not change parameters", read=learns)
 reader(r"raises a ValueError for a file that is (cut|noise)|names the file", read=bare)
 reader(r"names the file that it cannot read", read=nameless)
 reader(r"raises if there is no file", read=silent)

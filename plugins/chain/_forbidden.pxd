@@ -6,11 +6,11 @@ from structsolve.plugins.chain._shape cimport ChainShape
 
 cdef class Forbidden:
     cdef ChainShape shape
-    cdef readonly Py_ssize_t room       # bytes that apply() takes at the start of work
+    cdef readonly Py_ssize_t room       # bytes that apply() uses at the start of work
     cdef const double[:, ::1] pairs     # 0 and -inf; rows of `stride`, as in theta
     cdef const double[::1] first, last
 
-    # The scores of example i, copied into work, with those of forbidden states and pairs at -inf.
+    # Copies the scores of example i to work, with -inf for forbidden states and pairs.
     cdef const double* apply(self, Py_ssize_t i, const double* theta, char* work) noexcept nogil
 
 

@@ -19,7 +19,7 @@ cdef class Forbidden:
     layout : PartLayout
         Of a chain space with a table of transitions.
     pairs : ndarray of float64 of shape (K, K)
-        0, or -inf where the second state must not follow the first.
+        0, or -inf if the second state must not follow the first.
     first, last : ndarray of float64 of shape (K,)
         0, or -inf for states that the first or the last node must not have.
     """

@@ -23,7 +23,7 @@ cdef class ChainMessages:
     # Marginals of p(y) ~ exp <theta, mu(y)>; value <- the log-partition.
     cdef int marginals(self, Py_ssize_t i, const double* theta, const Marginals* out,
                        double* value, char* work) except -1 nogil
-    # Scaled forward pass; 0 where the log form is needed.  Exponentials of node scores and of a
+    # Scaled forward pass; 0 if the log form is needed.  Exponentials of node scores and of a
     # shared table stay in work; exponentials of edge tables go to `edge` (NULL: to work, the last
     # table alone).
     cdef int forward(self, Py_ssize_t i, const double* theta, double* edge, double* value,
@@ -36,7 +36,7 @@ cdef class ChainMessages:
     # The messages of either pass: one row per node, two spare rows behind max_length of them.
     cdef double* messages(self, char* work) noexcept nogil
     # Scaled passes over chains without edge rows.  After them, alpha[v, s] E[s, t] ahead[v + 1, t]
-    # are the marginals of an edge.  Returns False where the log form is needed.
+    # are the marginals of an edge.  Returns False if the log form is needed.
     cdef int scaled(self, Py_ssize_t i, const double* theta, const Marginals* out,
                     char* work) except -1 nogil
     cdef double* ahead(self, char* work) noexcept nogil

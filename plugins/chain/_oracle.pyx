@@ -18,7 +18,7 @@ from structsolve.plugins.chain._shape cimport (
 cdef inline Py_ssize_t _first_reaching(Py_ssize_t K, Py_ssize_t step, const double* before,
                              const double* pairs, const double* extra, double own,
                              double target) noexcept nogil:
-    # First state s from which `target` is reached; 0 where there is none (the target is NaN).
+    # First state s from which `target` is reached; 0 if there is none (the target is NaN).
     cdef Py_ssize_t s = 0
     cdef const double* p = pairs
     if extra != NULL:
@@ -26,8 +26,8 @@ cdef inline Py_ssize_t _first_reaching(Py_ssize_t K, Py_ssize_t step, const doub
             if before[s] + (pairs[s * step] + extra[s * step]) + own == target:
                 return s
         return 0
-    # Four at a time: one unpredictable branch in place of four.  No sum is above the target; >=
-    # takes one instruction, == takes another for NaN.
+    # Four at a time: one unpredictable branch instead of four.  No sum exceeds the target; >= takes
+    # one instruction, == another one for NaN.
     while s + 4 <= K:
         if ((before[s] + p[0] + own >= target) | (before[s + 1] + p[step] + own >= target)
                 | (before[s + 2] + p[2 * step] + own >= target)
@@ -102,7 +102,7 @@ cdef class Viterbi:
         cdef const double* column
         cdef const double* extra = NULL
         if pairs.edges == NULL and v > 2 * K:
-            # The chain is long enough to pay for a transposed table, whose rows are columns.
+            # The chain is long enough for a transposed table, whose rows are columns, to pay off.
             for s in range(K):
                 for t in range(K):
                     pairs.buffer[t * stride + s] = pairs.shared[s * stride + t]
@@ -147,7 +147,7 @@ cdef class ChainOracle(Oracle):
     """Exact maximisation over the labelings of chains by dynamic programming.
 
     The forward pass keeps scores only.  Backtracking searches each position for the state that
-    reaches the score, in O(L K), which spares K back-pointers a position.  Ties go to the labeling
+    reaches the score, in O(L K), which saves K back-pointers per position.  Ties go to the labeling
     with the smallest last state, then the smallest last but one, and so on.
 
     Scores of -inf forbid a state or a transition; the value is -inf when no labeling is left.
@@ -292,7 +292,7 @@ cdef class ChainKBest(KBest):
         self.work_bytes += room_of(self.forbidden)
 
     cpdef Py_ssize_t bytes_for(self, Py_ssize_t k) except -1:
-        # Every answer adds at most one candidate a position.
+        # Every answer adds at most one candidate per position.
         return self.work_bytes + (k * self.shape.max_nodes + 1) * sizeof(Candidate) + 64
 
     cdef Py_ssize_t kbest(self, Py_ssize_t i, const double* theta, Py_ssize_t k, int* labels,

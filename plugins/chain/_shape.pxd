@@ -6,7 +6,7 @@ from structsolve.part_layout cimport PartLayout
 
 
 cdef class ChainShape(LabelingShape):
-    # First double of the block in theta, -1 where the space has no such block.
+    # First double of the block in theta, -1 if the space has no such block.
     cdef readonly Py_ssize_t start, end
 
 

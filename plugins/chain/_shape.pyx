@@ -12,7 +12,7 @@ cdef class ChainShape(LabelingShape):
     Parameters
     ----------
     layout : PartLayout
-        Layout of a chain space.  Where edges have rows, a chain has one row fewer than nodes.  An
+        Layout of a chain space.  If edges have rows, a chain has one row fewer than nodes.  An
         empty chain has no rows, one empty label, and the score 0.
 
     Raises

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* Rows 1 .. L - 1 of messages from the row before, the table and the node's factors; row 0 is
- * given.  *total gains the logarithms of the divisors.  Returns 0 where messages leave
+ * given.  *total gains the logarithms of the divisors.  Returns 0 if messages leave
  * the range. */
 typedef int (*chain_forward)(ptrdiff_t L, ptrdiff_t K, ptrdiff_t stride, const double *table,
                              const double *factors, double *row, double *total);
@@ -96,7 +96,7 @@ static inline double chain_total4(__m256d v) {
 #endif
 #endif
 
-/* The passes for rows whose loops (simd/loops.h) have this name; 0 where there are none. */
+/* The passes for rows whose loops (simd/loops.h) have this name; 0 if there are none. */
 static int chain_passes_of(const char *name, chain_forward *forward, chain_backward *backward) {
 #ifdef CHAIN_X86
   if (!strcmp(name, "avx512")) {

@@ -1,8 +1,8 @@
 /* The passes of sum-product over a chain in scaled form, see passes.h, which defines NAME(f), VEC,
  * LANES and the arithmetic before each inclusion.  Rows are whole vectors. */
 
-/* NV vectors of the sum over s of previous[s] times row s of the table; two sums a vector hide the
- * latency of multiplications. */
+/* NV vectors of the sum over s of previous[s] times row s of the table; two sums per vector hide
+ * the latency of multiplications. */
 static inline __attribute__((always_inline)) void NAME(message_tile)(
     const int NV, ptrdiff_t K, const double *previous, const double *table, ptrdiff_t stride,
     VEC *out) {

@@ -9,8 +9,8 @@ cdef class ClosureGraph:
     cdef const int* n_down
     cdef object owners
 
-    # on <- the best closed set of nodes with these gains, which are changed.
+    # on <- the best closed set of nodes with these gains, which are overwritten.
     cdef void best(self, double* gain, signed char* on, char* work) noexcept nogil
-    # The same, and worth <- best with a node on less best with it off.
+    # The same, and worth <- best value with a node on minus best value with it off.
     cdef void worths(self, const double* gain, signed char* on, double* worth,
                      char* work) noexcept nogil

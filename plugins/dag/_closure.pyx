@@ -1,7 +1,7 @@
 """Maximum closure of a directed acyclic graph: reductions, then a minimum cut of the rest.
 
-The best closed set is the source side of a minimum cut where arcs of infinite capacity lead from
-children to parents (Picard 1976).  Two reductions come first, repeated:
+The best closed set is the source side of a minimum cut in which arcs of infinite capacity lead from
+children to parents (Picard 1976).  Two reductions come first, and are repeated:
 
 * a node without open children is off if it adds nothing; else, if all its parents but one are
   on, it follows the remaining parent, which takes over its gain;

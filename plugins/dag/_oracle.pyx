@@ -21,7 +21,7 @@ from structsolve.plugins.dag._shape cimport HierarchyShape
 
 cdef extern from *:
     """
-    /* The number where on is 1, and 0 where on is 0, also for infinite numbers.  No branch: which
+    /* The number if on is 1, and 0 if on is 0, also for infinite numbers.  No branch: which
        nodes are on cannot be predicted. */
     static inline double kept(double number, int on) {
         union { double number; unsigned long long bits; } both;
@@ -37,9 +37,9 @@ cdef extern from *:
 # first, then those left, and last a root above all roots.
 cdef struct Work:
     double* gain        # (M + 1,) best that a node adds where its parents are on
-    double* worth       # (M + 1,) best with a node on less best with it off
+    double* worth       # (M + 1,) best with a node on minus best with it off
     double* first       # (M + 1,) unions only: largest gain of a child
-    double* second      # (M + 1,) next to largest
+    double* second      # (M + 1,) second largest
     int* best           # (M + 1,) the child of largest gain
     signed char* on     # (M + 1,)
     char* closure       # memory of the closure
@@ -127,7 +127,7 @@ cdef class FoldedSets:
 
     cdef void solve(self, const double* score, int* label, double* worth,
                      char* memory) noexcept nogil:
-        """label <- the best set; worth (unless NULL) <- best with a node on less best without.
+        """label <- the best set; worth (unless NULL) <- best with a node on minus best without.
 
         Scores of +inf force nodes on.
         """
@@ -167,7 +167,7 @@ cdef class FoldedSets:
             worth[self.column[v]] = work.worth[v]
 
     cdef void _gather_unions(self, Work* work) noexcept nogil:
-        """Gains where a node that is on has a child on, the least bad one if none adds anything."""
+        """Gains if each node that is on must have a child on, the least bad one if none gains."""
         cdef Py_ssize_t v, p
         cdef double g
         for v in range(self.shape.M + 1):
@@ -222,7 +222,7 @@ cdef class SetOracle(Oracle):
 
 @cython.final
 cdef class SetMaxMarginals(MaxMarginals):
-    """For each label, the best score with it on less the best with it off.
+    """For each label, the best score with it on minus the best score with it off.
 
     Parameters
     ----------
@@ -268,7 +268,7 @@ cdef class SetKBest(KBest):
 
     @property
     def worth(self):
-        """The k up to which this is cheaper than a linear program: each costs two cuts per node."""
+        """The k up to which this beats a linear program; each label costs two cuts per node."""
         return 64 if self.sets.n_left <= 12 else 0
 
     cpdef Py_ssize_t bytes_for(self, Py_ssize_t k) except -1:
@@ -329,7 +329,7 @@ cdef inline double _others(const Work* work, Py_ssize_t p, Py_ssize_t v) noexcep
 
 
 cdef inline double _worth(double gain, double others, double above) noexcept nogil:
-    """Best with a node on less best with it off.
+    """Return the best value with a node on minus the best value with it off.
 
     `others` is the loss of its siblings without it (-inf if it has none), `above` the
     worth of its parent (inf if the parent is always on).

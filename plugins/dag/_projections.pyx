@@ -252,7 +252,7 @@ cdef class ForestSumProduct(Projection):
                     v = child[k]
                     chance = _sigmoid(odds[v])
                     if not free:
-                        # The last possible one must be on, whatever rounding does to its chance.
+                        # The last possible one must be on, even if rounding changes its chance.
                         chance = _share(odds[v], rest[v]) if k + 1 < m and (
                             rest[child[k + 1]] > -INFINITY) else odds[v] > -INFINITY
                     if p == M and self.shape.roots_on:
@@ -267,7 +267,7 @@ cdef class ForestSumProduct(Projection):
     # that are on, a node of probability p gains p (E[f | node on] - E[f]).
 
     cpdef Py_ssize_t derivative_bytes(self) except -1:
-        """Room for two means per node behind what project() needs."""
+        """Return the bytes for two means per node in addition to those of project()."""
         return self.work_bytes + 8 * 2 * (self.shape.M + 1) + 64
 
     cdef int derivative(self, Py_ssize_t i, const double* theta, const double* direction,
@@ -471,7 +471,7 @@ cdef class LeafSoftmax(Projection):
         return 0
 
     cpdef Py_ssize_t derivative_bytes(self) except -1:
-        """Room for a second row of scores of nodes."""
+        """Return the bytes with a second row of node scores."""
         return self.work_bytes + 8 * self.shape.M + 64
 
     cdef int derivative(self, Py_ssize_t i, const double* theta, const double* direction,

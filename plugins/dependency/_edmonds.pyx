@@ -1,14 +1,13 @@
 """Maximum spanning arborescences: Edmonds' algorithm in Tarjan's form for dense graphs, O(n^2).
 
-Each word in turn chooses its best head, along a path that grows towards the root.  Where
-the path meets itself, the cycle becomes one node: the score rows of its words, each less the score
-of the arc that the word has, are merged by their maxima, in O(n) per word merged.  When all words
-have a head, cycles are opened in reverse order: the arc into a cycle replaces that of the word it
-enters.
+Each word in turn chooses its best head, along a path that grows towards the root.  If the path
+meets itself, the cycle becomes one node: the score rows of its words, each minus the score of the
+word's current arc, are merged by their maxima, in O(n) per merged word.  When all words have a
+head, cycles are opened in reverse order: the arc into a cycle replaces that of the word it enters.
 
 For one child of the root, a large number is subtracted from the arcs that leave the root: the best
-tree then has as few of them as possible.  The number is beyond all bounds and never computed: such
-an arc is chosen only where there is no other, and a cycle never contains one.
+tree then has as few of them as possible.  The number is infinitely large and never computed: such
+an arc is chosen only if there is no other, and a cycle never contains one.
 """
 
 from libc.math cimport INFINITY

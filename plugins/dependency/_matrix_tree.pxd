@@ -17,7 +17,7 @@ cdef struct Task:
 # Bytes of scratch memory for sentences of at most n words; draw_tree() needs n + 1 doubles more.
 cdef Py_ssize_t elimination_bytes(Py_ssize_t n) noexcept nogil
 # marginals[m, head] <- those of arcs (rows of n + 1); returns the log of the sum over all trees of
-# exp(sum of table[m, head]), -inf where there is none.
+# exp(sum of table[m, head]), -inf if there is none.
 cdef double arc_marginals(Py_ssize_t n, const double* table, bint single, double* marginals,
                           char* work) noexcept nogil
 # heads <- a tree drawn with a uniform number per word; returns whether there is one.  The table is
@@ -26,7 +26,7 @@ cdef bint draw_tree(Py_ssize_t n, double* table, bint single, const double* unif
                     char* work) noexcept nogil
 # Whether there is a tree.
 cdef bint some_tree(Py_ssize_t n, const double* table, bint single, char* work) noexcept nogil
-# Weights or their logs, the largest of every row 1; base is -inf where a word has no head.  They
+# Weights or their logs, the largest of every row 1; base is -inf if a word has no head.  They
 # are stored in `work`, which has elimination_bytes().
 cdef Task prepare(Py_ssize_t n, const double* table, bint single, bint try_weights,
                   char* work) noexcept nogil

@@ -5,12 +5,12 @@ sum over all trees is the determinant of its Laplacian.  The probability of head
 proportion to the weight of the arc times the chance, from h, to reach the root before m (Wilson).
 Both result from eliminating one word at a time: arcs into a word are redirected to its heads.
 Pivots are sums of the weights that leave a word (Grassmann, Taksar and Heyman), so no digits are
-lost whatever the scores, not even in logs of weights, which serve where weights would underflow.
+lost for any scores, not even in logs of weights, which are used if weights would underflow.
 
 The marginals of word m need all others eliminated.  Halving the words recursively, each half
 after the elimination of the other, shares the work: O(n^3) for all words together.
 
-One child of the root: arcs from it weigh less by a factor beyond all bounds.  Then exits to the
+For one child of the root, arcs from it weigh less by an infinitely large factor.  Then exits to the
 root do not count in a pivot, until only one word is left.
 """
 
@@ -71,7 +71,7 @@ cdef inline double _pivot(Semiring kind, Py_ssize_t rest, const double* row, dou
 cdef bint _eliminate(Semiring kind, Level* level, bint single, double* log_value) noexcept nogil:
     """Eliminate the words outside of the child, so that those left stay neighbours.
 
-    Returns False where a pivot is zero.  Without `log_value` their logs are not summed.
+    Returns False if a pivot is zero.  Without `log_value` their logs are not summed.
     """
     cdef Py_ssize_t stride = level.high - level.low, k, i, j, first, last
     cdef Py_ssize_t gone = 0, count = stride - (level.child_high - level.child_low)
@@ -277,7 +277,7 @@ cdef bint _finish(const Task* task, Py_ssize_t n, Py_ssize_t m, const Level* lev
 
 cdef bint _all_columns(Py_ssize_t n, const double* table, bint single, bint try_weights,
                        double* marginals, double* value, char* work) noexcept nogil:
-    """Returns False where a pivot or the chance to reach the root is zero."""
+    """Returns False if a pivot or the chance to reach the root is zero."""
     cdef Level* levels = <Level*>work
     cdef Level* level
     cdef Task task = prepare(n, table, single, try_weights, work)

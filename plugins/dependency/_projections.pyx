@@ -32,8 +32,8 @@ cdef enum:
 cdef class DependencyProjection(Projection):
     """The entropy projection: marginals of arcs, and the log of the sum over trees.
 
-    Projective trees by inside and outside sums over spans, O(n^3), of weights or, where they would
-    underflow, of their logs; all trees by elimination of words, O(n^3), without subtractions.
+    Projective trees: inside and outside sums over spans, O(n^3), of weights or, if these would
+    underflow, of their logs.  All trees: elimination of words, O(n^3), without subtractions.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ cdef class DependencyProjection(Projection):
         return 0
 
     cpdef Py_ssize_t derivative_bytes(self) except -1:
-        """Room for four tables and the memory of the sums over them."""
+        """Return the bytes for four tables and the memory of the sums over them."""
         cdef Py_ssize_t n = self.shape.max_words
         return self._sums_at() + (4 * chart_bytes(n) if self.projective else derivative_bytes(n))
 

@@ -15,7 +15,7 @@ cdef class ArcShape:
     cdef Py_ssize_t n_words(self, Py_ssize_t i) noexcept nogil
     # Index in theta_i of the arc from word `head` (0: the root) to word m (0: the first), or -1.
     cdef Py_ssize_t part(self, Py_ssize_t i, Py_ssize_t m, Py_ssize_t head) noexcept nogil
-    # table[m, head] <- theta of the arc, -inf where there is none; rows of n_words + 1.
+    # table[m, head] <- theta of the arc, -inf if there is none; rows of n_words + 1.
     cdef int load(self, Py_ssize_t i, const double* theta, double* table) except -1 nogil
     # theta <- table[m, head] of each arc.
     cdef void store(self, Py_ssize_t i, const double* table, double* theta) noexcept nogil

@@ -68,7 +68,7 @@ cdef inline void _add(Semiring kind, double* a, double* moved, double b, double 
 
 
 cdef bint _eliminate(Semiring kind, Level* level, bint lone) noexcept nogil:
-    """Eliminate the words outside of the child; returns False where a pivot is zero."""
+    """Eliminate the words outside of the child; returns False if a pivot is zero."""
     cdef Py_ssize_t stride = level.high - level.low, k, i, j, first, last, gone
     cdef Py_ssize_t count = stride - (level.child_high - level.child_low)
     cdef double f, g, pivot, moved
@@ -203,7 +203,7 @@ cdef bint _descend(Semiring kind, bint lone, Level* level, Py_ssize_t child_low,
 
 cdef bint _all_columns(Py_ssize_t n, const double* table, const double* direction, bint single,
                        bint try_weights, double* out, char* work) noexcept nogil:
-    """Returns False where a pivot or the chance to reach the root is zero."""
+    """Returns False if a pivot or the chance to reach the root is zero."""
     cdef Task task = prepare(n, table, single, try_weights, work)
     cdef Level* levels = <Level*>(work + (elimination_bytes(n) + 63) // 64 * 64)
     cdef Level* level = levels

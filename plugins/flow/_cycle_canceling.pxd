@@ -6,7 +6,7 @@ cdef struct Costs:
     const long long* first      # (m + 1,) where the kinks of each arc start
     const double* kinks
     double* slopes              # slopes[k]: between kinks k and k + 1; the last of an arc: unused
-    double* levels              # costs at the kinks, less the cost at the arc's lowest kink
+    double* levels              # costs at the kinks, minus the cost at the arc's lowest kink
 
 
 # Memory of the search for a cycle.
@@ -26,8 +26,8 @@ cdef struct State:
     long long* place            # 2 k: at kink k; 2 k + 1: between k and k + 1 (of all kinks)
 
 
-# Descends from s.y; returns the number of cycles, -1 where `most` were not enough.
+# Descends from s.y; returns the number of cycles, -1 if `most` were not enough.
 cdef Py_ssize_t descend(Costs* c, State* s, const Room* r, double least,
                         Py_ssize_t most) noexcept nogil
-# Cost less that of the lowest kinks.  Call after descend(), which computes the levels.
+# Cost minus that of the lowest kinks.  Call it after descend(), which computes the levels.
 cdef double cost_of(const Costs* c, const State* s) noexcept nogil

@@ -3,17 +3,18 @@
 
 The cost of arc a is given by its kinks ``x_0 < x_1 < ...`` and the slopes between them.  Any move
 between two flows is a sum of cycles of the residual network, whose costs add up.
-Where no cycle has a negative derivative the flow is a local minimum, and the global one where all
-costs are convex: descent takes one such cycle and goes along it as long as the cost falls.
+If no cycle has a negative derivative, the flow is a local minimum, and the global one if all costs
+are convex.  Descent chooses a cycle with a negative derivative and goes along it while the cost
+falls.
 
 If kinks are close together, such moves end at the next kink.  So steps of fixed lengths come
 first, as in the scaling algorithms for convex flows: while there is a cycle along which a step of
 delta lowers the cost, that step is taken; then delta shrinks.  Later, after every twelve cycles,
 the sum of their moves is tried as a direction.
 
-Where costs are concave, taking an arc up and down at once would be such a cycle, without moving.
-There both directions first get the derivative to the right, and when no cycle gains, that to the
-left.  A cycle that takes some such arcs up and others down may be missed, which is rare.
+If costs are concave, increasing and decreasing an arc at once would be such a cycle, without any
+move.  There both directions first get the derivative to the right, and when no cycle gains, that to
+the left.  A cycle that increases some such arcs and decreases others may be missed, which is rare.
 """
 
 from libc.math cimport INFINITY, fabs
@@ -151,7 +152,7 @@ cdef Py_ssize_t _cycle(const Costs* c, const Room* r, double least, bint below) 
 
 cdef double _follow(const Costs* c, State* s, const Room* r, Py_ssize_t length,
                     double least) noexcept nogil:
-    # Move along the cycle as long as the cost falls; returns the gain.
+    # Move along the cycle while the cost falls; returns the gain.
     cdef Py_ssize_t j, a
     cdef long long k
     cdef double step, room, slope, gain = 0
@@ -203,7 +204,7 @@ cdef inline double _until_kink(const Costs* c, const State* s, Py_ssize_t a,
 
 
 cdef double _along_moves(const Costs* c, State* s, double* speed, double least) noexcept nogil:
-    # Move along a circulation as long as the cost falls; returns the gain.
+    # Move along a circulation while the cost falls; returns the gain.
     cdef Py_ssize_t a
     cdef long long k
     cdef double size = 0, gain = 0, slope, step
@@ -237,7 +238,7 @@ cdef double _along_moves(const Costs* c, State* s, double* speed, double least) 
 
 cdef Py_ssize_t _steps(const Costs* c, State* s, const Room* r, double delta, double least,
                        Py_ssize_t most) noexcept nogil:
-    # Take cycles along which a step of delta lowers the cost; returns their number.
+    # Step along cycles on which a step of delta lowers the cost; returns their number.
     cdef Py_ssize_t a, j, taken, length
     cdef double here
     for taken in range(most):

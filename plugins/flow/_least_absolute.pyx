@@ -57,14 +57,14 @@ def least_absolute(ends, Py_ssize_t n_nodes, const long long[::1] first not None
                    const double[::1] kinks not None, const long long[::1] item not None,
                    const long long[::1] place not None, const double[:, ::1] weights not None,
                    const double[:, ::1] starts not None, Py_ssize_t most=10000, n_jobs=1):
-    """Return flows of least ``sum_i w_i |y - y_i|``, for rows of weights of any sign.
+    """Return flows that minimise ``sum_i w_i |y - y_i|``, for rows of weights of any sign.
 
     Parameters
     ----------
     ends : ndarray of int32 of shape (m, 2)
     n_nodes : int
     first : ndarray of int64 of shape (m + 1,)
-        Where the kinks of each arc start.
+        Start of the kinks of each arc.
     kinks : ndarray
         For each arc its bounds and the distinct flows of the training labels, sorted.
     item, place : ndarray of int64 of shape (m * n,)
@@ -74,7 +74,7 @@ def least_absolute(ends, Py_ssize_t n_nodes, const long long[::1] first not None
     starts : ndarray of shape (t, m)
         Flows to start from.
     most : int, default=10000
-        Cycles at most, a guard.
+        Maximum number of cycles, a guard.
     n_jobs : int, default=1
         Threads over the rows.
 
@@ -83,9 +83,9 @@ def least_absolute(ends, Py_ssize_t n_nodes, const long long[::1] first not None
     flows : ndarray of shape (t, m)
     excess : ndarray of shape (t,)
         Upper bound on the cost above the optimum; 0 (up to rounding) where no weight is
-        negative, infinite where ``most`` cycles were not enough for a bound.
+        negative, infinite if ``most`` cycles were not enough for a bound.
     cycles : ndarray of int64 of shape (t,)
-        -1 where ``most`` were not enough.
+        -1 if ``most`` were not enough.
     """
     cdef Py_ssize_t t_rows = weights.shape[0], m = first.shape[0] - 1, n = weights.shape[1]
     cdef Py_ssize_t total = kinks.shape[0], n_items = item.shape[0]

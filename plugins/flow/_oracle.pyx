@@ -70,7 +70,7 @@ cdef class FlowSolver:
     """
 
     cdef Py_ssize_t n, m, work_bytes
-    cdef readonly Py_ssize_t n_states   # one more than the most that an arc can carry
+    cdef readonly Py_ssize_t n_states   # one more than the maximum flow of an arc
     cdef const int* ends
     cdef const int* first           # (n + 1,) where the residual arcs of each node start
     cdef const int* residual        # (2 m,) 2 a: along arc a; 2 a + 1: against it
@@ -151,7 +151,7 @@ cdef class FlowSolver:
 
     cdef bint cheapest_flow(self, const double* theta, const int* low, const int* high, int* label,
                             char* work) noexcept nogil:
-        # Solve over flows between `low` (NULL: 0) and `high`; False where there is none.
+        # Solve over flows between `low` (NULL: 0) and `high`; False if there is none.
         cdef double* dist = <double*>work
         cdef double* potential = dist + self.n
         cdef Entry* heap = <Entry*>(potential + self.n)
@@ -341,7 +341,7 @@ cdef class FlowKBest(KBest):
 
     cdef bint best_of(self, const double* theta, const Candidate* item, const int* before,
                       const Bounds* bounds, int* low, int* label, char* work) noexcept nogil:
-        # label <- the best flow of a set; False where it is empty.
+        # label <- the best flow of a set; False if it is empty.
         cdef Py_ssize_t a, m = self.solver.m, v = item.v
         cdef int* high = low + m
         for a in range(v):
@@ -364,7 +364,7 @@ cdef class FlowParts(Parts):
     Parameters
     ----------
     most : int
-        Most flow on any arc.
+        Maximum flow on any arc.
     layout : PartLayout
         Layout of a flow space.
     """
@@ -397,7 +397,7 @@ cdef class FlowParts(Parts):
 
 @cython.final
 cdef class ArcLoss(Loss):
-    """Number of arcs with a wrong flow, where arcs carry at most 1; or its mean over the arcs.
+    """Number of arcs with a wrong flow, for capacities of at most 1; or its mean over the arcs.
 
     Parameters
     ----------

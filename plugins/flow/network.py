@@ -21,7 +21,7 @@ class Network:
     demand : ndarray of shape (n,)
         Inflow less outflow of each node, as in networkx: negative at sources.
     capacity : ndarray of shape (m,)
-        Infinite where there is no capacity.
+        Infinite if there is no capacity.
 
     Attributes
     ----------

@@ -50,7 +50,7 @@ class GridStructure(Structure):
     predict_oracle : str, optional
         The oracle for prediction; by default ``oracle``.
     max_iter : int, default=100
-        Most iterations of TRW-S, for "trws", "expansion" and "auto".
+        Maximum number of iterations of TRW-S, for "trws", "expansion" and "auto".
 
     Notes
     -----
@@ -323,7 +323,7 @@ class GridSpace(GraphLabelings):
         return examples
 
     def shared_edges(self, examples: Examples) -> np.ndarray | None:
-        """Return the edges of pictures that have one size; None where sizes differ."""
+        """Return the edges of pictures that have one size; None if sizes differ."""
         edges: np.ndarray | None = examples.topology.get("shared_ends")
         return edges
 

@@ -219,14 +219,14 @@ def branch_and_bound(GraphModel model not None, long long node_limit=10_000_000)
     model : GraphModel
         Any number of states.
     node_limit : int, default=10_000_000
-        Most partial labelings to explore.
+        Maximum number of partial labelings to explore.
 
     Returns
     -------
     label : ndarray of int of shape (n,)
         The best labeling met.
     value : float
-        Its score; -inf where all are forbidden, or no allowed one was met.
+        Its score; -inf if all are forbidden, or no allowed one was met.
     bound : float
         Upper bound of all scores, up to rounding.
     proven : bool

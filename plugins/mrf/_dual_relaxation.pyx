@@ -22,18 +22,17 @@ from structsolve.plugins.mrf._shape cimport GraphShape
 # method comes earlier if STALL passes close less than SLOW of the gap.
 cdef int PASSES = 40, MORE = 3, STALL = 5
 cdef double SLOW = 0.2
-# Larger graphs pass in single precision, between passes in double precision, if the largest score
-# is less than LARGE and more than its inverse; these passes end when the gap is ENOUGH of the
-# stopping gap.
+# Larger graphs run passes in single precision, between passes in double precision, if the largest
+# score is between 1 / LARGE and LARGE; these passes end when the gap is ENOUGH of the stopping gap.
 cdef double LARGE = 1e30, ENOUGH = 0.95
 # Active states are within SLACK of the gap of the best; each further round doubles SLACK.
 cdef double SLACK = 0.03
 cdef int ROUNDS = 4, STEPS = 200
-# Graphs of at most so many parts are solved further, if necessary by a linear program.
+# Graphs of up to this number of parts are solved further, if necessary by a linear program.
 cdef Py_ssize_t SMALL = 4096
 cdef int SMALL_ROUNDS = 6, SMALL_STEPS = 1500
 cdef double SMALL_TOL = 1e-9
-# Most parts of edges for the primal-dual method.
+# Maximum number of parts of edges for the primal-dual method.
 cdef Py_ssize_t CELLS = 1 << 14
 # Rounding error of bounds, relative to their summands.
 cdef double NOISE = 1e-14
@@ -60,7 +59,7 @@ cdef class DualRelaxation(Relaxation):
     onto the local polytope, its messages go back to all states, and so on.
 
     An answer depends only on the scores and on the gap given to :meth:`allow`: messages of earlier
-    calls hardly helped.
+    calls hardly help.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ cdef struct Split:
     const double* node              # score of v's state s: node[v * node_step + s]
     Py_ssize_t node_step
     const double* table             # of e's states s, t: table[e * table_step + s * width + t]
-    Py_ssize_t table_step           # 0 where all edges share one table
+    Py_ssize_t table_step           # 0 if all edges share one table
     # (2 m, width) what edge e takes from the states of its end 0 (row 2 e) and 1: minus what it
     # gives; -inf after the last state.
     double* taken

@@ -2,8 +2,8 @@
 
 Each pass visits the nodes in order.  A node first collects all that the edges to earlier nodes can
 give (their best remaining score becomes 0), then gives each edge to later nodes an equal share of
-its score.  The bound never rises.  This is TRW-S, but with messages of both ends kept, so that
-other methods can continue from them, and it from theirs.
+its score.  The bound never rises.  This is TRW-S, except that it keeps the messages of both ends,
+so that other methods can continue from them, and vice versa.
 """
 
 from libc.math cimport INFINITY
@@ -12,7 +12,7 @@ from structsolve.simd.loops cimport ss_loops
 
 
 cdef Py_ssize_t split_bytes(Py_ssize_t n, Py_ssize_t m, Py_ssize_t width) noexcept nogil:
-    # Rows are whole vectors from four states on; one line of a cache is left for alignment.
+    # Rows are whole vectors from four states on; one cache line is reserved for alignment.
     return 8 * ((2 * m + n + 3) * width + n + 8) + 4 * (3 * n + 16) + 64
 
 

@@ -14,5 +14,5 @@ cdef Py_ssize_t elimination_kbest_bytes(const Plan* plan, const Model* model,
 cdef Py_ssize_t eliminate_kbest(const Model* model, const Plan* plan, Py_ssize_t k, int* labels,
                                 double* values, char* work) noexcept nogil
 
-# Most bytes over all graphs: for the k best, or for the best one if k is 0.
+# Maximum number of bytes over all graphs: for the k best, or for the best one if k is 0.
 cdef Py_ssize_t largest_work(Plans plans, GraphShape shape, Py_ssize_t k) except -1

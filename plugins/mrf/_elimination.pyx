@@ -1,7 +1,7 @@
 """Best labelings of narrow graphs, exactly, by eliminating nodes one by one.
 
-A node is maximised out (Bertele, Brioschi 1972): a table has the best score of it, and of all
-earlier nodes, for each labeling of its neighbours, which then become neighbours of each other.
+A node is maximised out (Bertele, Brioschi 1972): a table holds the best score of the node and of
+all earlier nodes for each labeling of its neighbours, which then become neighbours of each other.
 """
 
 import numpy as np
@@ -63,7 +63,7 @@ cdef Room _room_in(const Plan* plan, const Model* model, char* work) noexcept no
 
 
 cdef bint _forward(const Model* model, const Plan* plan, Room* room) noexcept nogil:
-    # All tables; False where every labeling is forbidden.
+    # All tables; False if every labeling is forbidden.
     cdef Py_ssize_t step, w
     memset(room.choices, 0, plan.choice_at[plan.n])
     for step in range(plan.n):
@@ -400,7 +400,7 @@ def best_labelings(GraphModel model not None, double most_table, double most_ent
     labels : ndarray of int of shape (at most k, n), or None
         The best ones; None if no plan keeps these limits.
     values : ndarray
-        Their scores; -inf where all are forbidden.
+        Their scores; -inf if all are forbidden.
     """
     cdef Plans plans = Plans(model, most_table, most_entries, k > 1)
     cdef Plan plan = plans.of(0)

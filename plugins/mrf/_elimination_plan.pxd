@@ -1,6 +1,6 @@
 # Plans to eliminate the nodes of graphs.
 
-# Most neighbours of a node when it is eliminated.
+# Maximum number of neighbours of a node when it is eliminated.
 cdef enum:
     WIDEST = 32
 

@@ -25,7 +25,7 @@ cdef extern from *:
     """
     int ss_bits(uint64_t x) nogil
 
-# Most nodes of a graph with a plan; of a graph whose fill is counted.
+# Maximum number of nodes of a graph with a plan; of a graph whose fill is counted.
 cdef enum:
     MOST_NODES = 4096
     FEW_NODES = 1024
@@ -265,16 +265,16 @@ cdef class Plans:
     ----------
     graphs : GraphShape or GraphModel
     most_table : float
-        Most entries of a table.
+        Maximum number of entries of a table.
     most_entries : float
-        Most sums to compare for one graph.
+        Maximum number of sums to compare for one graph.
     keep : bool, default=False
         Keep all tables, for the k best.
 
     Attributes
     ----------
     most_entries : float
-        Most sums of any graph; infinite if one has no plan.
+        Maximum number of sums of any graph; infinite if one has no plan.
     """
 
     def __init__(self, graphs, double most_table, double most_entries, bint keep=False):

@@ -14,7 +14,7 @@ from structsolve.plugins.mrf._shape cimport GraphShape
 
 # Error of sums in another order than in score(), in units of the scores.
 cdef double ROUNDING = 1e-14
-# Most labelings of the last nodes to score together.
+# Maximum number of labelings of the last nodes to score together.
 cdef Py_ssize_t TABLE = 64
 
 
@@ -35,7 +35,7 @@ cdef Py_ssize_t _bytes(const Model* model) noexcept nogil:
 
 cdef inline bint _allowed(double h, double g, const Cone* cone) noexcept nogil:
     cdef double high = cone.alpha * h
-    if cone.alpha == INFINITY:          # the product would be NaN where h = 0
+    if cone.alpha == INFINITY:          # the product would be NaN if h = 0
         high = INFINITY if h >= 0 else -INFINITY
     if cone.twin:
         return cone.beta * h <= g and g < high
@@ -111,7 +111,7 @@ cdef void _outer(const Model* model, Py_ssize_t begin, double sum, const double*
 cdef bint _argmax(const Model* first, const Model* second, const Cone* cone, int* label,
                   double* h, double* g, char* work) noexcept nogil:
     # The labeling with the largest h + lam g in the cone, h = h0 + score(first) and
-    # g = g0 + score(second); False where there is none.  Both models have the same nodes, states
+    # g = g0 + score(second); False if there is none.  Both models have the same nodes, states
     # and edges.  Labelings with h or g of -inf are never allowed.
     #
     # Depth first over all but the last nodes; each depth keeps the scores of later nodes given the

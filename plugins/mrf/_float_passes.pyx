@@ -331,7 +331,7 @@ def float_tree_reweighted(GraphModel model not None, int max_iter=1000, double t
     model : GraphModel
         Or a :class:`~structsolve.plugins.mrf._direct.WeightedModel`.
     max_iter : int, default=1000
-        Most iterations.
+        Maximum number of iterations.
     tol : float, default=0.0
         Stop once the bound exceeds the labeling's score by at most this.
     reparametrize : bool, default=False

@@ -16,11 +16,11 @@ from structsolve.plugins.mrf._model cimport (
 
 # Gains below this, in units of the scores, may be rounding and are ignored.
 cdef double ROUNDING = 1e-13
-cdef int LONGEST = 256              # most changes in a chain
-cdef int FORESTS = 16               # most forests tried without a gain
+cdef int LONGEST = 256              # maximum number of changes in a chain
+cdef int FORESTS = 16               # maximum number of forests tried without a gain
 cdef int ROUNDS = 1000              # guards against endless gains by rounding
-# Chains and forests read the whole graph.  They may take so many steps in all, or so many for
-# each node score.
+# Chains and forests read the whole graph.  These are their maximum number of steps, in total and
+# for each node score.
 cdef double STEPS = 1e7, STEPS_EACH = 10
 
 

@@ -29,11 +29,11 @@ cdef double TOLERANCE = 1e-8
 cdef double REST = 1e-13
 # So does one smaller than this: 0 up to rounding.
 cdef double ROUNDING = 1e-14
-# Most pairs of arcs of a network: their numbers are 32-bit integers.
+# Maximum number of pairs of arcs of a network: their numbers are 32-bit integers.
 MOST_PAIRS = 2**30 - 1
-# Most bytes of flows to keep from call to call.  Training solves nearly the same cuts again: BCFW
-# on twenty pictures of 128 x 128, two states, takes 5 % less time in the first five passes
-# than from no flow, and 38 % less from the tenth on.
+# Maximum number of bytes of flows to keep between calls.  Training solves nearly the same cuts
+# again: BCFW on twenty pictures of 128 x 128, two states, takes 5 % less time in the first five
+# passes than without kept flows, and 38 % less from the tenth on.
 MOST_FLOWS = 2**28
 
 

@@ -44,9 +44,9 @@ cdef inline bint another_table(const Model* model, Py_ssize_t e) noexcept nogil:
     return e == 0 or model.pair_at[e] != model.pair_at[e - 1]
 
 
-# Most states of any node, at least 1.
+# Maximum number of states of any node, at least 1.
 cdef int most_states(const Model* model) noexcept nogil
-# <theta, mu(label)>; -INFINITY where the labeling is forbidden.
+# <theta, mu(label)>; -INFINITY if the labeling is forbidden.
 cdef double score(const Model* model, const int* label) noexcept nogil
 # Sum over nodes and edges of the largest finite magnitude: rounding errors are relative to it.
 cdef double magnitude(const Model* model) noexcept nogil

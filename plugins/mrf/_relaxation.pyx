@@ -181,7 +181,7 @@ cdef class LinearCones(ConeOracle):
 
     cdef int _ask(self, Py_ssize_t i, const Model* model, const Model* weights, const Cone* cone,
                   double* nodes, double* pairs, int* label) except -1:
-        # 0 where the cone is empty, 1 with a label, 2 without; marginals in both cases.
+        # 0 if the cone is empty, 1 with a label, 2 without; marginals in both cases.
         pair = ConePair(cone.h0, cone.g0, cone.lam, cone.alpha, cone.beta, bool(cone.twin))
         answer = self.program.constrained(self.shape, i, *scores_of(model), *scores_of(weights),
                                           pair)

@@ -47,7 +47,7 @@ cdef Py_ssize_t roof_bytes(Py_ssize_t n, Py_ssize_t m) noexcept nogil:
 
 
 cdef bint _read(const Model* model, Energy* energy) noexcept nogil:
-    # False where a node has no state left.
+    # False if a node has no state left.
     cdef Py_ssize_t p, e
     cdef int u, v
     cdef PairEnergy edge
@@ -119,7 +119,7 @@ cdef bint _flips(const Model* model, const Energy* energy, int* queue,
 
 cdef bint _single(const Model* model, const Energy* energy, const signed char* flipped,
                   signed char* state, char* memory) noexcept nogil:
-    # One cut of the model's own graph; False where everything is forbidden.
+    # One cut of the model's own graph; False if everything is forbidden.
     cdef Py_ssize_t n = model.n, m = model.m, p, e
     cdef CutGraph graph = build_cut_graph(n, m, model.ends, memory)
     cdef Cut cut = place_cut(&graph, memory + cut_graph_bytes(n, m))
@@ -352,7 +352,7 @@ def roof_duality(GraphModel model not None, Py_ssize_t repeat=1, bint small=True
     Returns
     -------
     value : float
-        Maximum over the local polytope; -inf where everything is forbidden.
+        Maximum over the local polytope; -inf if everything is forbidden.
     state : ndarray of int8 of shape (n,)
         0 or 1, and 2 for nodes with one half each.  No half-integral solution has more nodes at 0
         or 1, and some best labeling agrees with these.  Without a 2 it is that labeling.

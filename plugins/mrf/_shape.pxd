@@ -33,7 +33,7 @@ cdef class GraphShape:
     cdef Py_ssize_t row_size, edge_size
     cdef const int64_t* rows                    # the layout's: rows of nodes in theta
     cdef const int64_t* offset                  # the layout's: nodes of graphs
-    cdef const int64_t* edge_offset             # NULL where there is one graph
+    cdef const int64_t* edge_offset             # NULL if there is one graph
     cdef const int* states_p
     cdef const int* ends_p
     cdef const int* near_p

@@ -52,7 +52,7 @@ cdef void forward(const Model* model, Pass* state, bint send) noexcept nogil
 cdef int ascend(const Model* model, Pass* state, bint forest, int done, int max_iter, double tol,
                 bint turns, int* label, double* value, double* bound) noexcept nogil
 cdef Pass place_pass(const Model* model, char* work) noexcept nogil
-# One more pass, with messages to earlier nodes; returns the bound, -INFINITY where everything is
+# One more pass, with messages to earlier nodes; returns the bound, -INFINITY if everything is
 # forbidden.  Unless it is NULL, rest[i] <- the bound collected down to the i-th node: with the
 # messages that reach the nodes before it, it bounds what all later nodes can add.
 cdef double backward(const Model* model, Pass* state, double* rest) noexcept nogil

@@ -27,7 +27,7 @@ cdef int PATIENCE = 10
 cdef int TURNS = 5
 # Spare doubles after the messages, for callers that store others there, at a cache line's start.
 cdef int SPARE = 8
-# Up to so many states, general messages are faster than linear and quadratic ones.
+# Up to this number of states, general messages are faster than linear and quadratic ones.
 cdef int FEW_STATES = 16
 
 
@@ -420,7 +420,7 @@ def tree_reweighted(GraphModel model not None, int max_iter=1000, double tol=0.0
         Any number of states; nodes are visited in the given order, and if something is
         forbidden also in other orders, once the bound no longer moves.
     max_iter : int, default=1000
-        Most iterations, each a pass over the nodes and a pass back; at least one.
+        Maximum number of iterations, each a pass over the nodes and a pass back; at least one.
     tol : float, default=0.0
         Stop once the bound exceeds the labeling's score by at most this.
 

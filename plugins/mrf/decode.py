@@ -81,7 +81,7 @@ def decode(
     oracle : str, default="auto"
         As in :class:`~structsolve.plugins.mrf.MRFStructure`.
     max_iter : int, default=100
-        Most iterations of TRW-S, for "trws", "expansion" and "auto".
+        Maximum number of iterations of TRW-S, for "trws", "expansion" and "auto".
     weights : array of shape (m,), optional
         Factors of the one table, one per edge.  "trws" and "expansion" keep the table once; other
         decoders take a table per edge.

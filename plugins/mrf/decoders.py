@@ -96,7 +96,7 @@ def make_oracle(shape: Any, name: str, max_iter: int, layout: Any) -> Any:
     name : str
         The user's name.
     max_iter : int
-        Most iterations of TRW-S.
+        Maximum number of iterations of TRW-S.
     layout : PartLayout
 
     Returns
@@ -185,7 +185,7 @@ def _networks(shape: Any, layout: Any) -> CutNetworks:
 
 
 def _make_ranking(shape: Any, algorithm: str, power: str, layout: Any) -> Any:
-    """The operator of k best or max-marginals, None where not supported."""
+    """The operator of k best or max-marginals, None if not supported."""
     if algorithm not in ("forest", "exact"):
         return None
     plans = None

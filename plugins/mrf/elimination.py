@@ -24,7 +24,7 @@ def eliminate(model: GraphModel, max_entries: int = 2**22) -> tuple[np.ndarray, 
     model : GraphModel
         Any number of states.
     max_entries : int, default=2**22
-        Most entries of a table.
+        Maximum number of entries of a table.
 
     Returns
     -------

@@ -145,7 +145,7 @@ def bind_power(space: GraphSpace, power: str, layout: Any) -> Any:
     Returns
     -------
     structsolve.operators.Operator or None
-        None where these graphs do not support the power.
+        None if these graphs do not support the power.
     """
     return make_power(space.graphs(layout), space.oracle_for(layout), power, layout)
 

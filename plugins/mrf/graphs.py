@@ -82,7 +82,7 @@ def check_states(n_states: Any, n_nodes: int | None) -> np.ndarray | None:
     ----------
     n_states : int, sequence of int, or None
     n_nodes : int or None
-        Number of nodes of the one graph; None where each example has its own.
+        Number of nodes of the one graph; None if each example has its own.
 
     Returns
     -------

@@ -20,9 +20,9 @@ class NodeLabels(NamedTuple):
     flat : ndarray of shape (nodes,)
         Labels as users give them; void nodes hold any other label.
     counted : ndarray of bool of shape (nodes,), or None
-        False at void nodes; None where there are none.
+        False at void nodes; None if there are none.
     weights : ndarray of float64 of shape (nodes,), or None
-        Weights of nodes; None where all are 1.
+        Weights of nodes; None if all are 1.
     """
 
     flat: np.ndarray

@@ -33,7 +33,7 @@ typedef struct {
   const mrf_table *tables;
   const float *pair, *unary, *share; /* copies, scaled; what a node gives to each later one */
   const ptrdiff_t *row_at;           /* of nodes in `unary`, rows of whole vectors */
-  ptrdiff_t width;                   /* of all rows, 0 where they differ */
+  ptrdiff_t width;                   /* of all rows, 0 if they differ */
   float *message;                    /* one per edge, in the direction of the last pass */
   float *own, *sent, *guess, *spare; /* of one node; spare: two rows */
   int *trial;                        /* the labeling of a pass forward */

@@ -108,7 +108,7 @@ class LocalPolytope:
         x, z = x[: self.n], x[self.n :]
         a, b = x[self.ends[:, 0]], x[self.ends[:, 1]]
         z = np.clip(z, np.maximum(0, a + b - 1), np.minimum(a, b))
-        # 1 - (a + b - z), not 1 - a - b + z: exactly 0 where it is 0.
+        # 1 - (a + b - z), not 1 - a - b + z: exactly 0 if it is 0.
         pairs = np.column_stack([1 - (a + b - z), b - z, a - z, z])
         return np.column_stack([1 - x, x]).ravel(), pairs.ravel()
 

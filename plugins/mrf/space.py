@@ -105,7 +105,7 @@ class MRFStructure(Structure):
     predict_oracle : str, optional
         The oracle for prediction; by default ``oracle``.
     max_iter : int, default=100
-        Most iterations of TRW-S, for "trws", "expansion" and "auto".
+        Maximum number of iterations of TRW-S, for "trws", "expansion" and "auto".
     void : label or list of labels, optional
         Labels of nodes to ignore: training leaves these nodes and their edges out,
         scores ignore them, and predictions label them like any other node.  A list may hold None
@@ -616,7 +616,7 @@ class GraphLabelings(NodeSpace):
         )
 
     def shared_edges(self, examples: Examples) -> np.ndarray | None:
-        """Return the edges of the one graph of all examples; None where each has its own.
+        """Return the edges of the one graph of all examples; None if each has its own.
 
         Parameters
         ----------

@@ -12,7 +12,7 @@ enum { MRF_GENERAL, MRF_POTTS, MRF_LINEAR, MRF_QUADRATIC };
 typedef struct {
   int kind;
   double same, slope, cut;
-  ptrdiff_t straight, turned; /* in copies in single precision: rows for each end; -1 where not kept */
+  ptrdiff_t straight, turned; /* in copies in single precision: rows for each end; -1 if not kept */
   float scaled_slope, scaled_cut; /* of that copy */
 } mrf_table;
 

@@ -10,7 +10,7 @@ cdef struct Assignment:
     double* origin
     double* saved       # scratch: what a search passed, prices and distances
     int* column         # of each row
-    int* row            # of each column, -1 where it is free
+    int* row            # of each column, -1 if it is free
     int* free           # scratch: rows without a column
     int* passed         # scratch: columns a search has passed
 
@@ -22,7 +22,7 @@ cdef Assignment assignment_in(Py_ssize_t rows, Py_ssize_t cols, char* work) noex
 # non-zeros of `forbidden`.
 cdef void load_scores(Assignment* task, const double* scores, Py_ssize_t stride, double sign,
                       const unsigned char* forbidden) noexcept nogil
-# Least total cost: column, row and v (at most 0 where there are fewer rows than columns), so that
+# Least total cost: column, row and v (at most 0 if there are fewer rows than columns), so that
 # c_ij - v_j is least in row i at its column.  False if every assignment has an infinite cost.
 cdef bint solve_assignment(Assignment* task) noexcept nogil
 # A lower bound of every assignment's cost, from the prices, up to rounding of its sum.

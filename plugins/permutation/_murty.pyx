@@ -28,7 +28,7 @@ cdef struct Walk:
     int* via            # of each column the row that it was reached from, -1: the row of zeros
     int* open           # columns that are not yet passed
     Py_ssize_t n_open, n_passed
-    int idle            # the column at which the row of zeros was scanned, -1 where it was not
+    int idle            # the column at which the row of zeros was scanned, -1 if it was not
 
 
 cdef Py_ssize_t walk_bytes(Py_ssize_t rows, Py_ssize_t cols) noexcept nogil:
@@ -86,7 +86,7 @@ cdef double search(Walk* walk, const double* v, const int* column, const double*
     """Shortest path over reduced costs, Dijkstra's; ``task.d``, ``via`` and ``passed`` hold it.
 
     It begins with the row of costs ``scanned`` and ends at column ``end`` (-1: when all are
-    passed).  Returns the length, infinite where there is no path shorter than ``most``.
+    passed).  Returns the length, infinite if there is no path shorter than ``most``.
     """
     cdef Py_ssize_t t, pick, ld = walk.task.ld
     cdef double* d = walk.task.d

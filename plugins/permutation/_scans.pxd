@@ -13,7 +13,7 @@ cdef extern from *:
     #endif
 
     typedef struct {
-      /* The two smallest c[j] - v[j]; returns the first j of the smallest, -1 where all are NaN. */
+      /* The two smallest c[j] - v[j]; returns the first j of the smallest, -1 if all are NaN. */
       ptrdiff_t (*two)(ptrdiff_t n, const double *c, const double *v, double *least);
       /* d[j] <- min(d[j], c[j] - v[j] - h); returns the new least.  `next` is read soon after. */
       double (*relax)(ptrdiff_t n, const double *c, const double *v, double h, double *d,
@@ -22,9 +22,9 @@ cdef extern from *:
        * `row`. */
       void (*lower)(ptrdiff_t rows, ptrdiff_t n, const double *cost, double row, double *d,
                     double *from);
-      /* First j >= start with d[j] <= m; n where there is none. */
+      /* First j >= start with d[j] <= m; n if there is none. */
       ptrdiff_t (*reach)(ptrdiff_t n, const double *d, double m, ptrdiff_t start);
-      /* First j >= start with c[j] - v[j] == m; n where there is none. */
+      /* First j >= start with c[j] - v[j] == m; n if there is none. */
       ptrdiff_t (*equal)(ptrdiff_t n, const double *c, const double *v, double m, ptrdiff_t start);
       /* Rows of `cols` scores times sign to rows of `ld`, infinite beyond and where it is NaN. */
       void (*load)(ptrdiff_t rows, ptrdiff_t cols, ptrdiff_t ld, const double *scores,

@@ -8,7 +8,7 @@ cdef struct Search:
     bint euclidean
     Py_ssize_t rows, cols, ld
     bint square
-    const double* cost      # -theta, infinite where forbidden and beyond the columns
+    const double* cost      # -theta, infinite if forbidden and beyond the columns
     double* q               # answers of the rows
     double* trial
     double* H               # cols x ld
@@ -33,5 +33,5 @@ cdef double distance(const Search* s, const double* p, const double* g) noexcept
 cdef double answer_rows(Search* s, const double* p, double* g) noexcept nogil
 # s.p <- prices after as many scalings as are quick (entropy only).
 cdef void sinkhorn(Search* s, double target) noexcept nogil
-# One step on s.p, s.g and phi; False where rounding leaves nothing to gain.
+# One step on s.p, s.g and phi; False if rounding leaves nothing to gain.
 cdef bint newton_step(Search* s, double* phi, double* ridge) noexcept nogil

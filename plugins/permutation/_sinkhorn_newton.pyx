@@ -93,7 +93,7 @@ cdef void sinkhorn(Search* s, double target) noexcept nogil:
         s.loops.exp_rows(1, s.q + r * s.ld, s.ld, s.cols, top, s.q + r * s.ld)
     for c in range(s.ld):
         s.b[c] = 1 if c < s.cols else 0
-        # A price is at least 0 where rows are few, so that a scaling is at most:
+        # A price is at least 0 if rows are few, so that a scaling is at most:
         s.d[c] = INFINITY if s.square else exp(min(s.p[c], 600))
     for it in range(most):
         s.loops.dots(s.rows, s.q, s.ld, s.ld, s.b, s.a)
@@ -129,7 +129,7 @@ cdef void sinkhorn(Search* s, double target) noexcept nogil:
 # -- Newton's method ------------------------------------------------------------------------------
 
 cdef bint newton_step(Search* s, double* phi, double* ridge) noexcept nogil:
-    """One step on the prices; False where rounding leaves nothing to gain."""
+    """Take one step on the prices; return False if rounding leaves nothing to gain."""
     cdef Py_ssize_t r, c, n_free = 0
     cdef int attempt
     cdef int* free = s.free
@@ -228,7 +228,7 @@ cdef void _compress(Search* s, const int* free, Py_ssize_t n, double ridge) noex
 
 
 cdef bint _solve_spd(Py_ssize_t n, Py_ssize_t ld, double* A, double* x) noexcept nogil:
-    """x <- A^-1 x for a positive definite A of n rows of `ld` doubles; False where it is not.
+    """x <- A^-1 x for a positive definite A of n rows of `ld` doubles; False if it is not.
 
     The lower triangle of A is read, and A overwritten by its Cholesky factor.
     """

@@ -189,7 +189,7 @@ def stack_pairs(
     features : ndarray of shape (pairs, n_features)
         Zero where a pair is forbidden.
     rows, cols : ndarray of int64 of shape (n,)
-    forbidden : ndarray of uint8 of shape (pairs,), or None where none is
+    forbidden : ndarray of uint8 of shape (pairs,), or None if none is
 
     Raises
     ------

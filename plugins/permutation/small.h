@@ -20,7 +20,7 @@ typedef uint64_t ss_set; /* of columns, or of rows */
 
 /* Least total cost of rows <= cols <= SS_SMALL.  Rows of `cost` are `ld` doubles, a multiple of 8;
  * what lies beyond the columns is infinite, as is a forbidden pair.  v, row, column: see
- * _jonker_volgenant.pxd.  Returns 0 where every way uses an infinite cost. */
+ * _jonker_volgenant.pxd.  Returns 0 if every way uses an infinite cost. */
 typedef int (*ss_small_solve)(ptrdiff_t rows, ptrdiff_t cols, const double *cost,
                               double *v, int *row, int *column);
 

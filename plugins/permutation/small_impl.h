@@ -190,7 +190,7 @@ static SS_INLINE uint64_t NAME(pair)(const int W, int i, int j) {
   return (uint64_t)(i * LD(W)) << 16 | (uint64_t)i << 8 | (uint64_t)j;
 }
 
-/* Assign row `start` along the shortest path to an open column; 0 where there is none.
+/* Assign row `start` along the shortest path to an open column; 0 if there is none.
  *
  * `paired` is the cost of each column's pair, `pairs` its word.  Each step waits for the column
  * that the last one reached, so that little may lie between. */

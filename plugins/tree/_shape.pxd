@@ -6,7 +6,7 @@ from structsolve.part_layout cimport PartLayout
 
 
 cdef class TreeShape(LabelingShape):
-    # First double of the block in theta, -1 where the space has no such block.
+    # First double of the block in theta, -1 if the space has no such block.
     cdef readonly Py_ssize_t root
     cdef const int64_t* edge_offset     # edges of example i: edge_offset[i] .. edge_offset[i + 1]
     cdef const int* parent_p            # -1 at roots

@@ -153,7 +153,7 @@ def sheet_of(
 
 
 def like(scores: Scores, sheet: Sheet) -> Scores:
-    """Return arrays of the shapes and types of scores; 0 where loops may not write.
+    """Return arrays of the shapes and types of scores; 0 if loops may not write.
 
     Parameters
     ----------

@@ -147,7 +147,7 @@ def relative_gap(record: Mapping[str, Any]) -> float | None:
     Returns
     -------
     float or None
-        None where either is unknown.
+        None if either is unknown.
 
     Examples
     --------

@@ -25,7 +25,7 @@ def kernel_params(given: Sequence[str] | None) -> dict[str, Any] | None:
     Returns
     -------
     dict of str to int, float or str, or None
-        None where none are given.
+        None if none are given.
 
     Raises
     ------

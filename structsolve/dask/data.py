@@ -54,7 +54,7 @@ def aligned(X: Any, y: Any, sample_weight: Any = None) -> list[tuple[Any, Any, A
     Parameters
     ----------
     X, y : collections
-        With partitions of the same examples; y None where X holds pairs (x, y).
+        With partitions of the same examples; y None if X holds pairs (x, y).
     sample_weight : collection, optional
 
     Returns
@@ -249,7 +249,7 @@ def learn(data: tuple[Any, Any, Any], number: int, settings: dict[str, Any]) -> 
     Returns
     -------
     dict
-        ``classes`` (None where the structure has none), ``n_features``, ``n``, ``weight``,
+        ``classes`` (None if the structure has none), ``n_features``, ``n``, ``weight``,
         ``nbytes``, ``space``.
 
     Raises

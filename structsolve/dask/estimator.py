@@ -157,7 +157,7 @@ class DaskStructuredSVM(BaseEstimator):
         X : dask bag, array or data frame, or list of Delayed or Future
             Examples as :class:`~structsolve.StructuredSVM` takes them, in partitions.
         y : the same, optional
-            Labels, in as many partitions; None where X holds pairs (x, y), or a pair (X, y) in each
+            Labels, in as many partitions; None if X holds pairs (x, y), or a pair (X, y) in each
             delayed partition.
         sample_weight : the same, optional
             Weight of each example in the mean.

@@ -242,7 +242,7 @@ def mean_square(problem: Problem) -> float:
     Returns
     -------
     float
-        Of up to 100 examples, evenly spread, 0 where all have a weight of 0.
+        Of up to 100 examples, evenly spread, 0 if all have a weight of 0.
     """
     some = np.flatnonzero(problem.weights > 0)
     if not len(some):

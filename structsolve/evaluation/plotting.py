@@ -301,7 +301,7 @@ def _runs(histories: Any) -> dict[str, Sequence[Mapping[str, Any]]]:
 
 
 def _plane(points: Any, path: Any, psi: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return all points, those of the path, and the values of the latter (NaN where unknown)."""
+    """Return all points, those of the path, and the values of the latter (NaN if unknown)."""
     every = np.zeros((0, 2)) if points is None else np.asarray(points, dtype=float)
     if every.ndim != 2 or every.shape[1] != 2 or not np.isfinite(every).all():
         raise ValueError(

@@ -48,7 +48,7 @@ def nearest(const uint64_t[:, ::1] queries not None, const uint64_t[:, ::1] code
     exclude : ndarray of int32 of shape (n,)
         A code to exclude for each query, -1 for none.
     ids : ndarray of int32 of shape (n, m)
-        Overwritten with ascending numbers of codes; ties go to lower numbers.  -1 where there are
+        Overwritten with ascending numbers of codes; ties go to lower numbers.  -1 if there are
         fewer.
 
     Raises

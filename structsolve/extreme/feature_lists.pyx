@@ -322,7 +322,7 @@ cdef class FeatureLists:
         Returns
         -------
         ids : ndarray of int32 of shape (n, k)
-            Best first, ties by class number; -1 where there are fewer than k.
+            Best first, ties by class number; -1 if there are fewer than k.
         scores : ndarray of float32 of shape (n, k)
             Sums of float32, in the order of the features where a row was read in full; -inf where
             there are fewer than k.

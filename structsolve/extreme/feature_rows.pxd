@@ -6,7 +6,7 @@ from .list_loops cimport FeatureList
 
 
 cdef struct Row:
-    char* block             # room_for(size) classes, then as many weights; NULL where empty
+    char* block             # room_for(size) classes, then as many weights; NULL if empty
     int32_t size, updates   # number of weights; pending updates of this feature
     float low, high         # smallest and largest weight, 0 included
 

@@ -58,7 +58,7 @@ class KRivals:
         Parameters
         ----------
         scores : ndarray of float of shape (n, k + 1)
-            Scores of the true class, then of its rivals, best first; -inf where there is no rival.
+            Scores of the true class, then of its rivals, best first; -inf if there is no rival.
 
         Returns
         -------

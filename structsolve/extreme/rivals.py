@@ -88,9 +88,9 @@ class RivalIndex(Params):
         Returns
         -------
         ids : ndarray of int32 of shape (n, k)
-            Best first, -1 where there are no more.
+            Best first, -1 if there are no more.
         scores : ndarray of float32 of shape (n, k)
-            Exact scores of these classes; -inf where there are no more.
+            Exact scores of these classes; -inf if there are no more.
         bounds : ndarray of float64 of shape (n,)
             The best rival's score is at most ``scores[:, 0] + bounds``; inf if unknown.
         """
@@ -253,7 +253,7 @@ def best_of(weights: Any, X: sparse.csr_matrix, ids: np.ndarray, k: int) -> tupl
     Returns
     -------
     ids : ndarray of int32 of shape (n, k)
-        Best first, ties by class number; -1 where there are no more.
+        Best first, ties by class number; -1 if there are no more.
     scores : ndarray of float32 of shape (n, k)
     """
     n, m = ids.shape

@@ -10,7 +10,7 @@ cdef struct Slot:
     float w
 
 cdef struct Row:
-    Slot* slots             # open addressing; NULL where dense
+    Slot* slots             # open addressing; NULL if dense
     float* dense            # a weight for every class, or NULL
     int32_t capacity, size
 

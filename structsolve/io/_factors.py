@@ -71,5 +71,5 @@ def possible_entries(scope: Scope, table: np.ndarray, unary: Sequence[np.ndarray
 
 
 def agreement(states: int, entries: np.ndarray) -> np.ndarray:
-    """Return the table between a variable and a factor's entries: 0 where they agree, else -inf."""
+    """Return the table between a variable and a factor's entries: 0 if they agree, else -inf."""
     return np.where(np.arange(states)[:, None] == entries, 0.0, -np.inf)

@@ -92,7 +92,7 @@ class FastaReader(Reader):
         Returns
         -------
         X, y
-            ``y`` is None where a sequence has no labels in that file.
+            ``y`` is None if a sequence has no labels in that file.
 
         Raises
         ------

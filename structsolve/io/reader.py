@@ -126,7 +126,7 @@ class Reader(Params):
         Returns
         -------
         X, y
-            ``y`` is None where the file has no labels.
+            ``y`` is None if the file has no labels.
 
         Raises
         ------

@@ -112,7 +112,7 @@ class TableReader(Reader):
         Returns
         -------
         X, y
-            ``y`` is None where the file has no column of labels.
+            ``y`` is None if the file has no column of labels.
 
         Raises
         ------

@@ -66,7 +66,7 @@ def ask_cones(space: Space, oracle: Oracle, parts: Parts, kbest: Any = None, k: 
     oracle, parts, kbest : Oracle, Parts, KBest or None
         Bound to the same examples.
     k : int, default=64
-        Most labels to check; fewer if their memory would be large.
+        Maximum number of labels to check; fewer if their memory would be large.
 
     Returns
     -------

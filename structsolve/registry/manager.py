@@ -212,7 +212,7 @@ class Registry(Names):
         Returns
         -------
         object or None
-            None where no plugin answers.
+            None if no plugin answers.
 
         Raises
         ------

@@ -268,7 +268,7 @@ class Names:
         Returns
         -------
         str or None
-            None where no plugin declares it.
+            None if no plugin declares it.
         """
         declared = self._owner(kind, value)
         return None if declared is None else declared[1].name

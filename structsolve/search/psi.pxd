@@ -11,7 +11,7 @@ cdef class Psi:
     cdef bint _flag0, _flag1, _flag2, _flag3
     cdef Py_ssize_t _room0, _room1, _room2, _room3
     cdef double value(self, double h, double g) except? -1 nogil
-    # (d psi/dh, d psi/dg); d psi/dg may be infinite where g = 0.
+    # (d psi/dh, d psi/dg); d psi/dg may be infinite if g = 0.
     cdef int partials(self, double h, double g, double* dh, double* dg) except -1 nogil
     cdef void _slot0(self) noexcept nogil
     cdef void _slot1(self) noexcept nogil

@@ -63,7 +63,7 @@ class Run:
     """State of one optimisation; the driver calls :meth:`step` once per pass.
 
     ``step`` returns a record, a dict with ``primal`` (at :meth:`weights`), ``dual``, ``gap``
-    (absolute; None where the theory gives none), ``certified`` (False for an estimate made
+    (absolute; None if the theory gives none), ``certified`` (False for an estimate made
     while w moved, and without a dual) and ``oracle_calls``; a solver may add further keys.
 
     Attributes
@@ -327,7 +327,7 @@ def relative_gap(record: dict[str, Any]) -> float | None:
     Returns
     -------
     float or None
-        None where there is no gap.
+        None if there is no gap.
     """
     gap, primal = record.get("gap"), record.get("primal")
     if gap is None or primal is None:

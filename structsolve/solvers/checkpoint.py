@@ -75,7 +75,7 @@ class Checkpoint:
         Returns
         -------
         meta, arrays : dict, or None
-            None where there is no file.
+            None if there is no file.
 
         Raises
         ------
@@ -91,7 +91,7 @@ class Checkpoint:
         Returns
         -------
         meta, arrays : dict, or None
-            None where there is no file.
+            None if there is no file.
         """
         held = self._look()
         if held is None:

@@ -229,7 +229,7 @@ class Problem:
         Returns
         -------
         ndarray of shape (dim,)
-            0 where the factor is 0.
+            0 if the factor is 0.
         """
         scale = self.potentials.node_scale
         if scale is None:

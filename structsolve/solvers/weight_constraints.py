@@ -59,7 +59,7 @@ class LinearConstraint(Params):
         -------
         rows : scipy.sparse CSR of shape (rows, dim)
         lower, upper : ndarray of shape (rows,)
-            Infinite where a side is open.
+            Infinite if a side is open.
 
         Raises
         ------
@@ -150,7 +150,7 @@ class WeightBounds(Params):
         -------
         rows : scipy.sparse CSR of shape (rows, dim)
         lower, upper : ndarray of shape (rows,)
-            Infinite where a side is open.
+            Infinite if a side is open.
 
         Raises
         ------

@@ -712,7 +712,7 @@ class NodeSpace(Space):
         Returns
         -------
         ndarray of float64 of shape (number of nodes, K)
-            0 where allowed, else -inf.
+            0 if allowed, else -inf.
 
         Raises
         ------

@@ -29,7 +29,7 @@ truth)``                                   included; not asked where users name 
 ``argmax_constrained(examples, i, theta,   optional: ``(mu, label or None)`` with the largest
 cost, cone)``                              ``h + lam g`` in a :class:`~structsolve.ConePair`, or None
 ``argmax_counts(examples, i, theta,        optional: for each count 0 .. most the best label with
-cost, most)``                              ``<cost, mu> = count``, None where there is none
+cost, most)``                              ``<cost, mu> = count``, None if there is none
 ``polytopes(examples)``                    optional: :class:`structsolve.lp.Polytopes`, for
                                            decoding by linear programs
 ``project(examples, i, theta, name)``      optional: ``(mu, value)`` of the projection ``name``, see

@@ -164,7 +164,7 @@ def check_sparse_looking(case: Case) -> None:
 
 
 def _sparse_looking(X: Any) -> Any:
-    """Return X with features that are rows of the identity; None where it has another form."""
+    """Return X with features that are rows of the identity; None if it has another form."""
     if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f":
         return np.eye(len(X), max(SPARSE_COLUMNS, len(X)))
     if not isinstance(X, list) or not X:

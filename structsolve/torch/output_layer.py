@@ -216,7 +216,7 @@ class CRF(torch.nn.Module):
             (sentences, words, num_tags) with ``batch_first``.
         tags : Tensor of int of shape (words, sentences)
         mask : Tensor of bool or int of shape (words, sentences), optional
-            Not 0 where there is a word.
+            Not 0 if there is a word.
         reduction : {"sum", "mean", "token_mean", "none"}, default="sum"
             Over the sentences; "token_mean" divides the sum by the number of words.
 

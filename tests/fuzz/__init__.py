@@ -1,1 +1,1 @@
-"""Inputs that should be refused, by the million: ``.ci/fuzz SECONDS``."""
+"""Millions of inputs that should be refused: ``.ci/fuzz SECONDS``."""

@@ -12,7 +12,7 @@ from .worker import around, prepare, run_batch, work
 
 
 def main() -> int:
-    """Print the table; the status is 1 where there was a fault."""
+    """Print the table; the status is 1 if there was a fault."""
     parser = argparse.ArgumentParser(prog="fuzz")
     parser.add_argument("seconds", nargs="?", type=float, default=60)
     parser.add_argument("targets", nargs="*", help=", ".join(TARGETS))

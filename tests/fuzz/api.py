@@ -1,4 +1,4 @@
-"""What users call: estimators given data and settings of every kind, and lying sparse matrices."""
+"""Public calls: estimators with odd data and settings, and inconsistent sparse matrices."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _SETTINGS: dict[str, list[Any]] = {
     "warm_start": [True],
     "validation_fraction": [0, 1, np.nan, "x"],
 }
-# What calls may end in besides ValueError and TypeError, which is told in words.
+# Errors that calls may raise besides ValueError and a clear TypeError.
 _TOLD = (ValueError, TypeError, NotImplementedError, BrokenPromise)
 
 
@@ -59,7 +59,7 @@ def _estimators() -> list[tuple[str, Any, Any, Any]]:
 
 
 class Api(Target):
-    """``fit``, ``predict``, ``score`` and their kin, of every structure."""
+    """``fit``, ``predict``, ``score`` and related calls, of every structure."""
 
     name = "api"
     refusals = _TOLD
@@ -107,7 +107,7 @@ class Api(Target):
 
 
 def odd(rng: np.random.Generator, value: Any) -> Any:
-    """Something else, or the value with something odd in it."""
+    """Return something else, or the value with something odd in it."""
     if rng.random() < 0.35:
         return ODD[int(rng.integers(len(ODD)))]
     if isinstance(value, (int, float)):
@@ -145,7 +145,7 @@ def _holding(rng: np.random.Generator, value: np.ndarray, pool: list[Any]) -> np
 
 
 class Sparse(Target):
-    """Sparse matrices whose arrays lie, wherever a matrix may be given."""
+    """Sparse matrices with inconsistent arrays, in every place for a matrix."""
 
     name = "sparse"
     refusals = (ValueError, TypeError)
@@ -181,7 +181,7 @@ class Sparse(Target):
         ]
 
     def run(self, rng: np.random.Generator) -> None:
-        """Give one matrix to one call; see the package."""
+        """Pass one matrix to one call; see the package."""
         kind = ["csr", "csc", "bsr", "coo", "dia", "lil"][int(rng.integers(6))]
         M = sp.csr_matrix(self.dense).asformat(kind)
         names = [n for n in ("indptr", "indices", "data", "row", "col", "offsets") if hasattr(M, n)]

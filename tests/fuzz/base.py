@@ -19,7 +19,7 @@ import numpy as np
 
 
 class Target:
-    """What targets share: ``say(text)`` tells what a case is before it runs."""
+    """The base of targets: ``say(text)`` describes a case before it runs."""
 
     name: str
     refusals: tuple[type[Exception], ...] = (ValueError,)
@@ -30,11 +30,11 @@ class Target:
 
 
 class Fault(AssertionError):
-    """Neither an answer nor a refusal that tells what is wrong."""
+    """Neither an answer nor an error that says what is wrong."""
 
 
 def generator(target: str, case: int) -> np.random.Generator:
-    """Return the source of all that is random in a case."""
+    """Return the random generator of a case."""
     return np.random.default_rng([zlib.crc32(target.encode()), case])
 
 
@@ -50,7 +50,7 @@ _BARE = re.compile(
 
 
 def judged(error: TypeError) -> TypeError:
-    """Return a TypeError that says what is wrong; raise a fault where one comes from within."""
+    """Return a TypeError that says what is wrong; raise a fault for an internal one."""
     if _BARE.match(str(error)):
         where = traceback.extract_tb(error.__traceback__)[-1]
         raise Fault(f"TypeError at {where.name}, line {where.lineno}: {error}") from error
@@ -58,7 +58,7 @@ def judged(error: TypeError) -> TypeError:
 
 
 def short(value: object, width: int = 200) -> str:
-    """Return a value's text, cut."""
+    """Return a value's text, shortened."""
     try:
         text = repr(value)
     except Exception as error:

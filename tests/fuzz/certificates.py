@@ -51,7 +51,7 @@ class Certificates(Target):
         self.solvers = registry.default().names("solvers")
 
     def run(self, rng: np.random.Generator) -> None:
-        """Fit, and recompute what the last record says; see the package."""
+        """Fit, and recompute the last record; see the package."""
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             self.fit(rng)
@@ -114,13 +114,13 @@ class Certificates(Target):
 def check(
     model: Any, written: Any, surrogate: str, relaxed: bool, l1: float, exact: bool, full: bool
 ) -> list[str]:
-    """Hold the last record of a model against all labels; return what it says wrongly."""
+    """Compare the last record of a model with all labels; return its wrong claims."""
     record, w = model.history_[-1], model._model.weights
     if not record.get("certified") or record.get("primal") is None:
         raise Unchecked("no certificate")
     primal, gap, dual = record["primal"], record.get("gap"), record.get("dual")
     true = written.primal(w, model.alpha, surrogate, relaxed, l1)
-    # Rounding, and that of searches, which stop at 1e-9 of what may still be won.
+    # Rounding, and that of searches, which stop at 1e-9 of the possible gain.
     close = 1e-7 * (abs(true) + np.abs(w).max(initial=0) + 1e-3)
     if surrogate in ("sparsemap", "max-min"):  # whose values are those of convex programs
         close += 1e-7
@@ -145,7 +145,7 @@ def check(
 
 
 def examples(rng: np.random.Generator, structure: Any) -> tuple[Any, Any]:
-    """Examples of a structure; some have ties, some features that are far from 1."""
+    """Return examples of a structure; some have ties, some features far from 1."""
     X, Y = structure.sample(int(rng.integers(2**31)), n=int(rng.integers(2, 7)))
     kind, scale = rng.random(), float(10 ** rng.uniform(-2, 2))
     if all(isinstance(x, np.ndarray) and x.dtype.kind == "f" for x in X):

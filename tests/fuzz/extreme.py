@@ -1,4 +1,4 @@
-"""Sound arguments for compiled code of very many classes."""
+"""Valid arguments for compiled code of very many classes."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def sound() -> dict[Any, list[Any]]:
 
 
 def objects() -> list[Any]:
-    """Objects as made, and some that never were."""
+    """Initialised objects, and some that never were."""
     given = sound()
     postings, table = Postings(*given[Postings]), given[_dual.DualAscent][0]
     dual = _dual.DualAscent(*given[_dual.DualAscent])

@@ -1,4 +1,4 @@
-"""Model and checkpoint files whose checksums are right and whose content is not."""
+"""Model and checkpoint files with valid checksums and invalid content."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _VALUES: list[Any] = [
 
 @functools.cache
 def _originals(kind: str) -> list[tuple[Any, dict[str, np.ndarray], Any]]:
-    """Content of sound files, and what is needed to use them."""
+    """Content of valid files, and what is needed to use them."""
     contents: list[tuple[Any, dict[str, np.ndarray], Any]] = []
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -55,7 +55,7 @@ def _originals(kind: str) -> list[tuple[Any, dict[str, np.ndarray], Any]]:
 
 
 class Models(Target):
-    """Model files: `load`, then what a loaded model is for."""
+    """Model files: `load`, then the methods of the loaded model."""
 
     name = "models"
     kind = "model"
@@ -110,7 +110,7 @@ class Models(Target):
 
 
 class Checkpoints(Models):
-    """Checkpoints: what `fit` does with them."""
+    """Checkpoints: `fit` that resumes from them."""
 
     name = "checkpoints"
     kind = "checkpoint"
@@ -204,7 +204,7 @@ def _places(value: Any, place: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 
 def _bytes(rng: np.random.Generator, path: str) -> str:
-    """Damage what the container says of its parts; checksums are right again."""
+    """Damage what the container says about its parts; checksums are valid again."""
     with zipfile.ZipFile(path) as archive:
         parts = {name: archive.read(name) for name in archive.namelist()}
     manifest = json.loads(parts["structsolve.json"])

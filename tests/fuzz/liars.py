@@ -1,4 +1,4 @@
-"""Oracles and relaxations that miss the best and do not say so: fits notice, or certify what is."""
+"""Oracles and relaxations that silently miss the best: fits notice, or certify true claims."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def lying_relaxation(kind: str, p: float) -> Any:
 
 
 class Misses(Highs):
-    """HiGHS, which never takes one variable where it can be left out, and proves no bound."""
+    """HiGHS that avoids one variable where possible, and proves no bound."""
 
     p = 0.5
 

@@ -1,4 +1,4 @@
-"""Compiled callables, given what their docstrings ask for, and something else in one place."""
+"""Compiled callables with the arguments of their docstrings, and something else in one place."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TYPES = {
 }  # fmt: skip
 _NUMBERS = [0, 1, -1, 2, 3, 7, 100, -(2**31), 2**31 - 1, 2**62, -(2**63), 2**63 - 1, 2**64]
 _FLOATS = [0.0, 1.0, -1.0, 0.5, 1e-300, 1e300, float("inf"), -float("inf"), float("nan")]
-# Named in a docstring, but of a layout, potentials or the problem that hold them.
+# Named in a docstring, but belonging to a layout, potentials or problem that hold them.
 _OPERANDS = {
     "oracle", "operator", "parts", "loss", "projection", "potentials", "surrogate", "kbest",
     "rows", "layout", "problem", "search", "psi", "plane", "truths", "masks",
@@ -30,9 +30,9 @@ _BY_NAME = {
     **dict.fromkeys(("order", "indptr", "offsets"), "ndarray of int64"),
     **dict.fromkeys(("indices", "columns", "label", "truth"), "ndarray of int32"),
 }
-# How often something is done: a large number is a long time, and no fault.
+# Numbers of repetitions: a large one takes a long time, which is not a fault.
 _TIMES = {"max_calls", "max_steps", "repeat", "repeats", "max_iter", "most", "passes", "shape"}
-# Threads wait for each other: one alone waits for ever.
+# Threads wait for each other: a single one waits forever.
 _ALONE = {"threads": 1, "thread": 0}
 
 
@@ -40,7 +40,7 @@ class Natives(Target):
     """Functions, classes and methods of compiled modules, found by introspection."""
 
     name = "natives"
-    # What a call of compiled code may answer to nonsense; only a crash or a hang is a fault.
+    # Answers of compiled code to nonsense; only a crash or a hang is a fault.
     refusals = (Exception,)
 
     def __init__(self, folder: str):
@@ -92,7 +92,7 @@ class Natives(Target):
                 raise Fault(f"{told}: {error}") from error
 
     def _sound(self, rng: np.random.Generator, names: list[str], documented: dict[str, str]) -> Any:
-        """Arguments that fit together, where docstrings tell enough."""
+        """Return arguments that fit together, as far as docstrings tell."""
         given: dict[str, Any] = {}
         sizes = [0, 1, 2, 3, 4, 8, 12]
         for name in names:  # objects first: sizes follow from them
@@ -171,7 +171,7 @@ def _sizes(rng: np.random.Generator, value: Any) -> list[int]:
 
 
 def _broken(rng: np.random.Generator, value: Any) -> Any:
-    """Something else in the place of an argument."""
+    """Return something else for an argument."""
     if isinstance(value, np.ndarray) and rng.random() < 0.8:
         ways = (
             lambda: None,

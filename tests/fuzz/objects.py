@@ -77,21 +77,21 @@ class PlainMargin(CutSurrogate):
 
 
 def structures() -> list[Any]:
-    """Structures of all settings, those whose examples can be drawn."""
+    """Structures with all settings whose examples can be drawn."""
     known = {"dag": {"hierarchy": _TREE}}
     made = []
     for name in registry.default().names("structures"):
         for settings in [{}, *_SETTINGS.get(name, [])]:
             with contextlib.suppress(TypeError, ValueError):  # "functions" cannot do without
                 made.append(structsolve.get_structure(name, **{**known.get(name, {}), **settings}))
-    # What the methods answer is wrong: refused, where a call comes so far.
+    # The methods' answers are wrong: refused, if a call gets that far.
     powers = ("argmax_augmented", "relax", "argmax_constrained", "argmax_counts")
     return [*made, py_chain(), py_chain(**dict.fromkeys(powers, lambda *given: None))]
 
 
 @functools.cache
 def _spaces() -> list[tuple[Any, Any]]:
-    """Spaces and a few of their examples."""
+    """Return spaces and a few of their examples."""
     spaces = []
     for structure in structures():
         with contextlib.suppress(NotImplementedError, TypeError, ValueError):
@@ -153,7 +153,7 @@ def classes() -> tuple[Any, Any]:
 
 
 def runs(problems: list[Any]) -> list[Any]:
-    """Every solver after a pass over each problem that it takes."""
+    """Return every solver after a pass over each problem that it supports."""
     bounds = structsolve.solvers.WeightBounds("node", lower=0)
     solvers = [(name, {}) for name in registry.default().names("solvers")]
     solvers += [(name, {"constraints": [bounds]}) for name in ("bcfw", "cutting-plane", "sgd")]
@@ -181,7 +181,7 @@ def objects() -> list[Any]:
 
 
 def _alone() -> list[Any]:
-    """What is made for one call."""
+    """Return the objects made for one call."""
     one = np.ones(3)
     unary, pair = [[0, 1], [0, 2]], [[[4, 0], [0, 0.5]]]
     tree = SparseTree(np.array([-1, 0, 0], dtype=np.int32), one, one, "hamming", 2)

@@ -1,4 +1,4 @@
-"""Operators of structures against enumeration: ``check_structure`` with another seed a case."""
+"""Operators of structures against enumeration: ``check_structure`` with a new seed per case."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from structsolve.testing import BrokenPromise, check_structure
 from . import seeds
 from .base import Fault, Target
 
-# "layouts" has all of the others, on scores that lie elsewhere: every other case.
+# "layouts" includes all others, with scores in other places: every other case.
 _PARTS = ("parts", "oracle", "relaxation", "kbest", "max-marginals", "projection", *["layouts"] * 6)
 
 
 class Operators(Target):
-    """Labels, the k best, max-marginals and marginals of every structure, wherever scores lie."""
+    """Labels, the k best, max-marginals and marginals of every structure, with every layout."""
 
     name = "operators"
     refusals = ()

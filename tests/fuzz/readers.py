@@ -1,4 +1,4 @@
-"""Data files that are cut, mixed up, or hold what nobody writes."""
+"""Data files that are cut, mixed up, or have content that nobody writes."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Written:
     truths: list[int]
 
     def primal(self, w: np.ndarray, alpha: float, name: str, relaxed: bool, l1: float = 0) -> float:
-        """The objective at w: regulariser and weighed mean of the surrogate."""
+        """Return the objective at w: regulariser and weighted mean of the surrogate."""
         penalty = np.ones(len(w)) if self.problem.penalty is None else self.problem.penalty
         norm = alpha * (l1 * np.abs(penalty * w).sum() + (1 - l1) / 2 * float((penalty * w) @ w))
         scores = [F @ w + h for F, h in zip(self.features, self.offsets)]
@@ -59,7 +59,7 @@ class Written:
         return norm + float(self.problem.weights @ values)
 
     def surrogate(self, i: int, h: np.ndarray, name: str, relaxed: bool) -> float:
-        """The surrogate's value where label y scores h[y] above the truth."""
+        """Return the surrogate's value if label y scores h[y] above the truth."""
         g = self.losses[i]
         if name == "crf":
             return smooth.crf_value(h)
@@ -75,7 +75,7 @@ class Written:
         return float(find(h, g, PSI[name])[1])
 
     def optimum(self, alpha: float, name: str, relaxed: bool) -> float | None:
-        """The least objective; None where no program says it."""
+        """Return the minimum objective; None if no program finds it."""
         free = self.problem.penalty is not None and not self.problem.penalty.all()
         if free and name not in ("margin", "lp"):
             return None
@@ -96,7 +96,7 @@ class Written:
 
 
 def write_out(problem: Problem, loss: Any) -> Written | None:
-    """Write out a problem; None where an example has too many labels."""
+    """Write out a problem; return None if an example has too many labels."""
     space, examples = problem.space, problem.examples
     written = Written(problem, [], [], [], [], [], [])
     for i in range(problem.n):

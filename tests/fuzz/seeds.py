@@ -1,4 +1,4 @@
-"""Small sound data, models and files, which cases damage."""
+"""Small valid data, models and files, which cases damage."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def fits() -> list[tuple[Any, Any, Any]]:
 
 @functools.cache
 def fitted() -> list[tuple[Any, Any, Any]]:
-    """The models of `fits`, fitted, and one of every structure besides."""
+    """Return the models of `fits`, fitted, and one of every other structure."""
     models = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -108,7 +108,7 @@ def fitted() -> list[tuple[Any, Any, Any]]:
 def compiled() -> list[types.ModuleType]:
     """All compiled modules of the package and its plugins."""
     modules = []
-    # By their files: to walk packages is to import them, those that need PyTorch as well.
+    # By their files: walking packages would import them, including those that need PyTorch.
     for package in (structsolve, structsolve.plugins):
         for folder in map(Path, package.__path__):
             for path in sorted(p for p in folder.rglob("*") if p.name.endswith(_SUFFIXES)):
@@ -118,14 +118,14 @@ def compiled() -> list[types.ModuleType]:
 
 
 def is_native(value: Any) -> bool:
-    """Whether a function or class is compiled here."""
+    """Return whether a function or class is compiled here."""
     module = getattr(value, "__module__", None) or ""
     return module in {m.__name__ for m in compiled()}
 
 
 @functools.cache
 def live() -> dict[str, list[Any]]:
-    """Compiled objects that small models hold, by the names of each of their classes."""
+    """Return compiled objects of small models, by the names of their classes."""
     own = {m.__name__ for m in compiled()}
     seen: set[int] = set()
     objects: list[Any] = []
@@ -152,7 +152,7 @@ def live() -> dict[str, list[Any]]:
     for value in objects:
         for kind in inspect.getmro(type(value)):
             if kind is not object:
-                # Some names are those of two classes.
+                # Some names belong to two classes.
                 for name in (kind.__name__, f"{kind.__module__}.{kind.__name__}"):
                     by_class.setdefault(name, []).append(value)
     return by_class

@@ -1,4 +1,4 @@
-"""The shell: arguments and files of every kind; what it says is a line, never a traceback."""
+"""The shell: arguments and files of every kind; it prints a line, never a traceback."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _OPTIONS = {
 
 
 class Shell(Target):
-    """Commands on files that are sound, damaged, or of another kind."""
+    """Commands on files that are valid, damaged, or of another kind."""
 
     name = "shell"
     refusals = (ValueError,)
@@ -70,7 +70,7 @@ class Shell(Target):
         return os.path.join(self.folder, name)
 
     def call(self, argv: list[str]) -> Any:
-        """Status of a command, with what it printed on the second stream."""
+        """Return the status of a command, with its output on stderr."""
         errors = io.StringIO()
         with (
             warnings.catch_warnings(),
@@ -86,7 +86,7 @@ class Shell(Target):
         return status, errors.getvalue()
 
     def argv(self, rng: np.random.Generator) -> list[str]:
-        """A command: mostly sound, with options that are not."""
+        """Return a command: mostly valid, with invalid options."""
         command = self.commands[int(rng.integers(len(self.commands)))]
         names = sorted(self.files)
         data = self.damaged(rng, self.files[names[int(rng.integers(len(names)))]])
@@ -113,7 +113,7 @@ class Shell(Target):
         return given
 
     def damaged(self, rng: np.random.Generator, path: str) -> str:
-        """A file, or a copy with something else in it."""
+        """Return a file, or a copy with something else in it."""
         if rng.random() < 0.5:
             return path
         with open(path, "rb") as file:
@@ -181,7 +181,7 @@ class Decode(Shell):
         return self.path(name)
 
     def changed(self, rng: np.random.Generator, array: np.ndarray) -> np.ndarray:
-        """An array of another type, shape, or with another number."""
+        """Return an array of another type or shape, or with another number."""
         pool: list[Any] = [-1, 0, 7, 2**31, -(2**62), np.nan, np.inf, -np.inf, 1e308]
         copy = array.copy()
         with np.errstate(all="ignore"):

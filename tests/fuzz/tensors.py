@@ -138,7 +138,7 @@ class Torch(Target):
         return tensor
 
     def odd(self, rng: np.random.Generator, value: Any) -> Any:
-        """Something else, as a tensor where it can be one."""
+        """Return something else, as a tensor if possible."""
         other = odd(rng, value.detach().numpy())
         if isinstance(other, np.ndarray) and other.dtype.kind in "fiub" and other.size:
             made = self.torch.as_tensor(other.copy())

@@ -38,7 +38,7 @@ class _Users(Target):
         raise NotImplementedError
 
     def run(self, rng: np.random.Generator) -> None:
-        """Make a model, fit it, and ask it; see the package."""
+        """Make a model, fit it, and use it; see the package."""
         settings: dict[str, Any] = {"max_iter": 2}
         for key in rng.choice(sorted(self.settings), int(rng.integers(3)), replace=False):
             pool = self.settings[str(key)]
@@ -62,7 +62,7 @@ class _Users(Target):
 
 
 class Latent(_Users):
-    """Classes of bags, and chains of which some states are unknown."""
+    """Classes of bags, and chains with some unknown states."""
 
     name = "latent"
     settings = {
@@ -82,7 +82,7 @@ class Latent(_Users):
 
 
 class Weighted(_Users):
-    """Labels whose nodes weigh."""
+    """Labels whose nodes have weights."""
 
     name = "weighted"
     settings = {
@@ -114,7 +114,7 @@ class Weighted(_Users):
 
 
 class Extreme(_Users):
-    """Very many classes, here a few."""
+    """Very many classes, although here a few."""
 
     name = "extreme"
     calls = ("predict", "score", "predict_topk", "predict_proba")
@@ -184,7 +184,7 @@ class Dask(_Users):
         pieces = self.pieces
 
         class Lazy:
-            """The model, whose data go into partitions where they can be cut."""
+            """Return the model and its data, in partitions if they can be split."""
 
             def fit(self, X: Any, y: Any) -> Any:
                 model.fit(lazily(X, pieces), lazily(y, pieces))
@@ -200,7 +200,7 @@ class Dask(_Users):
 
 
 def lazily(values: Any, pieces: int) -> Any:
-    """Return delayed pieces of a list or array; anything else as it is."""
+    """Return delayed pieces of a list or array; anything else unchanged."""
     import dask
 
     if not isinstance(values, list) and getattr(values, "ndim", 0) == 0:

@@ -1,4 +1,4 @@
-"""Batches of cases, each in a process of its own: the parent sees where it died."""
+"""Batches of cases, each in a separate process: the parent sees where it died."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _TEXT = 1000
 
 @dataclass
 class Tally:
-    """What the cases of a target came to."""
+    """The results of a target's cases."""
 
     target: str
     cases: int = 0
@@ -73,7 +73,7 @@ def run_cases(target: str, cases: range, note: Any = None) -> Tally:
 
 
 def again(line: str) -> str:
-    """The line that replays a case, below what is told of it; below other lines nothing."""
+    """Return the line that replays a case, below its report; nothing below other lines."""
     told = re.match(r"(\w+), case (\d+): ", line)
     return f"\n    again: cd tests && python -m fuzz --replay {told[1]} {told[2]}" if told else ""
 
@@ -84,12 +84,12 @@ def prepare(target: str) -> None:
 
 
 def around(target: str, case: int) -> range:
-    """The cases from the first of a case's batch to itself."""
+    """Return the cases from the first of a case's batch to the case itself."""
     return range(case - case % TARGETS[target].batch, case + 1)
 
 
 def work(target: str, first: int, seconds: float) -> Tally:
-    """Run batches in child processes, one after the other, for so many seconds; one at least."""
+    """Run batches in child processes, in turn, for this number of seconds; at least one."""
     total, end, size = Tally(target), time.monotonic() + seconds, TARGETS[target].batch
     batch = range(first - first % size, first - first % size + size)
     while not total.cases or time.monotonic() < end:
@@ -104,7 +104,7 @@ def work(target: str, first: int, seconds: float) -> Tally:
 
 
 def run_batch(target: str, cases: range) -> Tally:
-    """Run cases in a child process; a crash ends them, and is told with the case."""
+    """Run cases in a child process; a crash ends them, and is reported with the case."""
     with mmap.mmap(-1, _NUMBERS.size + _TEXT) as state, tempfile.TemporaryFile() as errors:
         child = os.fork()
         if child == 0:
@@ -159,7 +159,7 @@ def _child(target: str, cases: range, state: Any, errors: Any) -> None:
 
 
 def report(work: list[tuple[str, range]]) -> int:
-    """Run cases, print a line per target and what was found; return how many faults there were."""
+    """Run cases, print a line per target and the faults; return the number of faults."""
     faults = 0
     for target, cases in work:
         prepare(target)

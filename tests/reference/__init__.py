@@ -1,1 +1,1 @@
-"""Brute force in plain NumPy, independent of the library: what its answers are tested against."""
+"""Brute force in plain NumPy, independent of the library, as a reference for its answers."""

@@ -1,10 +1,10 @@
-"""Which points of the label plane lie in a cone."""
+"""Membership of points of the label plane in a cone."""
 
 import numpy as np
 
 
 def in_cone(cone, h, g, tol=None):
-    """Whether (h, g) lie between the sides of a ``ConePair``; in the closed cone, give `tol`."""
+    """Return whether (h, g) lie between the sides of a ``ConePair``; `tol` closes the cone."""
     h, g = np.asarray(h, float), np.asarray(g, float)
     below = np.isinf(cone.alpha)
     with np.errstate(invalid="ignore"):

@@ -1,4 +1,4 @@
-"""Weights of very many classes, dense and in plain NumPy: what storage by feature must give."""
+"""Weights of very many classes, dense and in plain NumPy: a reference for storage by feature."""
 
 import numpy as np
 import scipy.sparse as sp
@@ -36,7 +36,7 @@ class DenseRows:
             scores[rows[exclude >= 0], exclude[exclude >= 0]] = -np.inf
         ids = np.argsort(-scores.astype(np.float32), axis=1, kind="stable")[:, :k].astype(np.int32)
         ids[np.isinf(np.take_along_axis(scores, ids, 1))] = -1
-        # The classes found are scored in full.
+        # The returned classes are scored in full.
         scores = np.where(ids < 0, -np.inf, np.take_along_axis(full, ids, 1)).astype(np.float32)
         order = np.argsort(-scores, axis=1, kind="stable")
         ids, scores = (np.take_along_axis(part, order, 1) for part in (ids, scores))

@@ -6,7 +6,7 @@ from scipy.special import logsumexp
 
 
 def loss_matrix(problem, i, labels):
-    """L[a, b]: what predicting label a costs where b is true, from the native loss's own values."""
+    """L[a, b]: the loss of predicting label a if b is true, from the native loss's values."""
     from structsolve.structure.calls import loss_value
 
     given = [np.ascontiguousarray(label, dtype=np.int32) for label in labels]

@@ -43,13 +43,13 @@ def scores(rng, kind, shape):
 
 
 def size(model):
-    """The largest finite score and 1: what differences are measured by."""
+    """Return the largest finite score or 1, the scale of differences."""
     values = np.abs(np.concatenate([model.unary, model.pair]))
     return 1 + values[np.isfinite(values)].max(initial=0)
 
 
 def tables(model):
-    """Scores of every node, and of every edge as a matrix."""
+    """Return scores of every node, and of every edge as a matrix."""
     shapes = model.states[model.ends]
     return (
         np.split(model.unary, model.unary_at[1:-1]),
@@ -67,7 +67,7 @@ def enumerate_labels(model):
 
 
 def scores_of(model, labels):
-    """Scores of labelings, one a row."""
+    """Return scores of labelings, one per row."""
     unary, pair = tables(model)
     total = sum(row[labels[:, v]] for v, row in enumerate(unary))
     for (u, v), table in zip(model.ends, pair):
@@ -76,7 +76,7 @@ def scores_of(model, labels):
 
 
 def relaxation(model):
-    """Maximum over the local polytope, by HiGHS; -inf where it is empty."""
+    """Return the maximum over the local polytope, by HiGHS; -inf if it is empty."""
     n, n_unary = len(model.states), len(model.unary)
     scores = np.concatenate([model.unary, model.pair])
     never = np.isneginf(scores)
@@ -107,7 +107,7 @@ def relaxation(model):
 
 
 def half_integral_score(model, state, pairing=None):
-    """Score of a half-integral point; edges between half nodes as told, or as is best."""
+    """Return the score of a half-integral point; edges between half nodes as given, or the best."""
     counts, state = model.states.tolist(), np.asarray(state).tolist()
     unary, pair = model.unary.tolist(), model.pair.tolist()
     half = [k == 2 and s == 2 for k, s in zip(counts, state)]
@@ -132,7 +132,7 @@ def half_integral_score(model, state, pairing=None):
 
 
 def half_integral_scores(model, states):
-    """The same for points that are rows, edges as is best."""
+    """The same for points in rows, with the best edges."""
     unary, pair = tables(model)
     with_half = [np.append(row, row.mean()) if len(row) == 2 else row for row in unary]
     total = sum(row[states[:, v]] for v, row in enumerate(with_half))
@@ -150,7 +150,7 @@ def half_integral_scores(model, states):
 
 
 def fewest_halves(model, value, close):
-    """How many nodes are half in a half-integral optimum with as few as possible of them."""
+    """Return the minimum number of half nodes in a half-integral optimum."""
     choices = [3 if k == 2 else 1 for k in model.states]
     states = np.indices(choices).reshape(len(choices), -1).T
     best = half_integral_scores(model, states) >= value - close

@@ -12,7 +12,7 @@ GRAPH = [("a", "b"), ("a", "c"), ("b", "d"), ("c", "d"), ("c", "e"), ("f", "e"),
 
 
 def random_edges(rng, M, forest, chance=0.5):
-    """Edges (parent, child) of a random hierarchy; names are shuffled, so that no order helps."""
+    """Return edges (parent, child) of a random hierarchy, with shuffled names."""
     names = rng.permutation(M)
     edges = []
     for child in range(1, M):

@@ -25,7 +25,7 @@ class Calibration:
     factor : float
         One over the temperature of the softmax, > 0.
     rest : float
-        At most the logarithm of the number of other classes; -inf where there are none.
+        At most the logarithm of the number of other classes; -inf if there are none.
     kept : int
     """
 

@@ -135,7 +135,7 @@ def parse(normalization: Any) -> tuple[str, float]:
     -------
     kind : {"none", "rho", "maxmin", "learned"}
     rho : float
-        0 where the kind has none.
+        0 if the kind has none.
 
     Raises
     ------
