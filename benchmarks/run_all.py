@@ -41,6 +41,7 @@ SCRIPTS = {
     "cut_steps": [],
     "jobs": [],
     "cores": [],
+    "solver_auto": [],
     "outside_chain": [],
     "quality": [],
     "searches": [],

@@ -28,6 +28,7 @@ from .solvers import (
     SDCA,
     SGD,
     SMO,
+    Auto,
     ConsensusADMM,
     CuttingPlane,
     InteriorPoint,
@@ -161,6 +162,7 @@ def structsolve_lp_backends():
 @hookimpl
 def structsolve_solvers():
     return [
+        Named("auto", Auto, "bcfw or admm, whichever trains sooner: the default"),
         Named("bcfw", BCFW, "block-coordinate Frank-Wolfe with cached pairwise steps"),
         Named("gbcfw", GBCFW, "block-coordinate Frank-Wolfe for crf, sparsemap, max-min"),
         Named("sdca", SDCA, "stochastic dual coordinate ascent for crf and sparsemap"),

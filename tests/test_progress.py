@@ -304,7 +304,8 @@ def test_stages(monkeypatch, capsys):
     assert lines[0] == "StructuredSVM: packing the examples"
     assert lines[1] == "StructuredSVM: features, Gram matrices and oracles of 2 examples"
     assert lines[2].startswith(f"StructuredSVM: alpha='auto' is {model.alpha_:.3g} by")
-    assert lines[3].startswith("multiclass pass 1/100")
+    assert lines[3] == "StructuredSVM: solver='auto' takes 'bcfw'"
+    assert lines[4].startswith("multiclass pass 1/100")
 
 
 @pytest.mark.parametrize(

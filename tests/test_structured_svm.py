@@ -459,7 +459,7 @@ def test_the_solver_that_ran_is_told():
     X, y = [[0.0], [1.0], [2.0]], [0, 1, 1]
     for surrogate, name in (("margin", "bcfw"), ("crf", "gbcfw")):
         model = StructuredSVM("multiclass", surrogate=surrogate, alpha=0.1).fit(X, y)
-        assert model.solver_.name == name and model.solver == "bcfw"
+        assert model.solver_.name == name and model.solver == "auto"
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix])

@@ -145,9 +145,10 @@ def fit(args: argparse.Namespace) -> None:
         told = "" if losses is None else f", held-out loss {losses.min():.4g}"
         messages.say("trained", f"{name}, conditional risk: alpha {model.alpha_:g}{told}", start)
     else:
+        solver = model.solver_.name if args.solver == "auto" else args.solver
         messages.say(
             "trained",
-            f"{name}, {args.surrogate}, {args.solver}: {messages.passes_text(model.history_)}, "
+            f"{name}, {args.surrogate}, {solver}: {messages.passes_text(model.history_)}, "
             f"{model.stop_reason_}",
             start,
         )

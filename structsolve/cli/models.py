@@ -20,7 +20,7 @@ from structsolve.utils.suggest import did_you_mean
 FILES = ("hierarchy", "network")
 
 # Options only of margin estimators, with their defaults.
-MARGIN_ONLY = {"surrogate": "margin", "solver": "bcfw", "max_iter": 100, "tol": 1e-3}
+MARGIN_ONLY = {"surrogate": "margin", "solver": "auto", "max_iter": 100, "tol": 1e-3}
 MARGIN_ONLY |= {"oracle": None, "normalization": None, "checkpoint": None, "history": None}
 MARGIN_ONLY |= {"scale_features": False, "scoring": None}
 MARGIN_ONLY |= {"early_stopping": False, "cache_size": 200, "n_hidden": None}

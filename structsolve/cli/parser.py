@@ -127,7 +127,7 @@ def make_parser() -> Parser:
         "--class-weight", nargs="+", metavar="CLASS=WEIGHT", help="weights of classes; or: balanced"
     )
     group.add_argument("--surrogate", default="margin")
-    group.add_argument("--solver", default="bcfw")
+    group.add_argument("--solver", default="auto")
     group.add_argument("--oracle", help=ORACLE)
     group.add_argument(
         "--alpha",

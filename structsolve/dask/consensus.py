@@ -28,6 +28,11 @@ class ShardedConsensusRun(ConsensusRun):
 
     def __init__(self, solver: ConsensusADMM, start: Start):
         solver.check(start.problem)
+        if solver.finish is not None:
+            raise ValueError(
+                f"ConsensusADMM: finish is {solver.finish!r}, expected None for shards on workers: "
+                "BCFW would need all examples here"
+            )
         remote: Any = start.problem
         super().__init__(solver, start, remote.engine)
 

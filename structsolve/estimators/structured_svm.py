@@ -19,11 +19,12 @@ from ..potentials.mercer import Kernel, given_dense
 from ..potentials.model import Model
 from ..solvers.base import Solver, Start
 from ..solvers.checkpoint import Checkpoint
-from ..solvers.choose import choose_solver
+from ..solvers.choose import choose_solver, words_of
 from ..solvers.driver import Outcome, Validation, drive
 from ..solvers.problem import Problem
 from ..structure.ask import learn_space, pack
 from ..structure.base import Space
+from ..utils.parallel import effective_jobs
 from ..utils.params import check_types
 from ..utils.progress import stage
 from . import saving
@@ -78,8 +79,11 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         nodes of that class, as :class:`~structsolve.ClassWeights` does: as factors with
         ``surrogate="slack"``, as required margins with "margin", which may not help rare classes.
         ``score`` uses ``loss`` without these weights.
-    solver : str or Solver, default="bcfw"
-        "bcfw", "cutting-plane", "sgd", or an object with settings.
+    solver : str or Solver, default="auto"
+        "bcfw", "admm", "cutting-plane", "sgd", ..., or an object with settings. "auto" takes "admm"
+        or "bcfw" by alpha, size and structure (:class:`~structsolve.solvers.Auto`), and tells
+        which at ``verbose=1``; with a kernel, ``warm_start``, ``early_stopping`` or a checkpoint
+        it is "bcfw".
     oracle : str or structsolve.lp.Backend, optional
         Replace the structure's oracle by linear programs over its polytope, in training and
         prediction: "lp" (HiGHS), "cvxpy:SOLVER" (any solver of cvxpy), "ilp" and "cvxpy-ilp:SOLVER"
@@ -186,7 +190,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         surrogate: Any = "margin",
         loss: Any = "auto",
         class_weight: Any = None,
-        solver: Any = "bcfw",
+        solver: Any = "auto",
         oracle: Any = None,
         alpha: float | str = "auto",
         max_iter: int = 100,
@@ -428,7 +432,10 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
 
     def _solver(self) -> Solver:
         if isinstance(self.solver, str):
-            return registry.default().find("solvers", self.solver).factory()
+            # Dual variables that are kept, and files, do not depend on the rule.
+            kept = self.warm_start or self.early_stopping or self.checkpoint is not None
+            one = self.solver == "auto" and (kept or self.kernel is not None)
+            return registry.default().find("solvers", "bcfw" if one else self.solver).factory()
         registry.default().check_object("solvers", self.solver, "start", "a Solver object")
         return self.solver
 
@@ -485,7 +492,10 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
             run.given.tol, run.given.n_jobs = self.tol, self.n_jobs
             run.continue_at(self.alpha_)
         else:
-            self.solver_ = choose_solver(solver, problem)
+            jobs = effective_jobs(self.n_jobs or 1)
+            self.solver_ = choose_solver(solver, problem, self.alpha_, jobs)
+            if self.solver == "auto":
+                stage(int(self.verbose), type(self).__name__, words_of(self.solver_, jobs))
             run = self.solver_.start(self._start(problem, rng, self._warm_weights(data.space)))
         self._run = None
         outcome = self._drive(run, data.held_out, fingerprint + repr(self.alpha_))

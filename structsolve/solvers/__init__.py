@@ -5,7 +5,7 @@ dual and gap.
 """
 
 from .bcfw import BCFW
-from .choose import choose_solver
+from .choose import Auto, choose_solver
 from .consensus import ConsensusADMM
 from .cutting_plane import CuttingPlane
 from .gbcfw import GBCFW, SDCA
@@ -23,6 +23,7 @@ __all__ = [
     "SDCA",
     "SGD",
     "SMO",
+    "Auto",
     "ConsensusADMM",
     "CuttingPlane",
     "InteriorPoint",

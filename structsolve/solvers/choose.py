@@ -2,28 +2,90 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..utils.params import check_types
 from .base import Solver
-from .bcfw import BCFW
+from .bcfw import BCFW, simplex_duals
+from .consensus import ConsensusADMM
+from .consensus_run import TYPICAL
 from .gbcfw import GBCFW, has_segments
 from .interior_point import InteriorPoint
 from .interior_point import suits as suits_interior_point
+from .passes import subgradient
 from .problem import Problem
 from .smo import SMO
 from .smo import suits as suits_smo
 
+# "auto" takes shards from so many examples on, ...
+MANY = 500
+# ... where the loss curves this much more than the regulariser: visits one at a time then need many
+# cheap passes over all cuts.
+BENT = 100.0
+# Shards, whatever the threads are, and the relative gap at which BCFW takes over: chosen by trials
+# (``benchmarks/solver_auto.py``).  More shards need more rounds; later rounds gain little.
+SHARDS, FINISH = 2, 0.01
 
-def choose_solver(solver: Solver, problem: Problem) -> Solver:
+
+class Auto(BCFW):
+    """Whatever trains soonest by alpha, size and structure: the default, ``solver="auto"``.
+
+    With all settings at their defaults it is, of an estimator's plain ``fit``,
+    ``ConsensusADMM(n_shards=2, finish=0.01)`` where
+
+        ``.004 |g|^2 / (b alpha) >= 100``,
+
+    g and b being those of the mean surrogate's cut ``b - <g, w>`` at w = 0, for at least 500
+    examples, no more weights than numbers in their features, and labels that share parts.  That is
+    weak regularisation: the loss curves so much more than the regulariser.  Everything else is as
+    with :class:`BCFW`, which hands some problems to solvers of their own
+    (:func:`~structsolve.solvers.choose_solver`).  The rule does not look at ``n_jobs``.
+
+    Parameters
+    ----------
+    steps : str
+    oracle_calls, max_steps : int
+    inner_tol : float
+    cached_passes : int
+    cached_gain : float
+    max_cuts, max_age : int
+    sampling : str
+    averaging : bool
+    certify_every : int
+    constraints : list, optional
+    batch : int
+        As of :class:`BCFW`; others than the defaults mean that solver.
+
+    Examples
+    --------
+    >>> from structsolve import StructuredSVM
+    >>> model = StructuredSVM("multiclass", solver="auto").fit([[0.0], [1.0]], ["a", "b"])
+    >>> model.solver, model.solver_.name
+    ('auto', 'bcfw')
+    """
+
+    name = "auto"
+
+
+def choose_solver(
+    solver: Solver, problem: Problem, alpha: float | None = None, n_jobs: int = 1
+) -> Solver:
     """Return the solver to run: ``BCFW(steps="auto")`` hands smooth surrogates to GBCFW.
 
     With all other settings at their defaults, it hands thresholds of ordered classes to
     :class:`InteriorPoint`, where rows and weights are few, and kernel models of rows with one of a
-    few classes to :class:`SMO`.
+    few classes to :class:`SMO`.  :class:`Auto` hands weak regularisation to :class:`ConsensusADMM`
+    as well.
 
     Parameters
     ----------
     solver : Solver
     problem : Problem
+    alpha : float, optional
+        Without it, :class:`Auto` is :class:`BCFW`.
+    n_jobs : int, default=1
+        Threads for the pass at w = 0 that the rule of :class:`Auto` takes; it does not depend on
+        them.
 
     Returns
     -------
@@ -47,15 +109,21 @@ def choose_solver(solver: Solver, problem: Problem) -> Solver:
     'bcfw'
     """
     check_types(solver, f"{type(solver).__name__}: ")
+    auto = isinstance(solver, Auto)
+    if isinstance(solver, Auto):
+        solver = BCFW(**solver.get_params())
     if not isinstance(solver, BCFW) or solver.steps != "auto":
         return solver
-    if solver.get_params() == BCFW().get_params():
+    plain = solver.get_params() == BCFW().get_params()
+    if plain:
         if suits_interior_point(problem):
             return InteriorPoint()
         if suits_smo(problem):
             return SMO()
     surrogate = problem.surrogate
     if not (has_segments(surrogate) and surrogate.projection.gibbs):
+        if auto and plain and alpha is not None and _suits_shards(problem, alpha, n_jobs):
+            return ConsensusADMM(n_shards=SHARDS, finish=FINISH)
         return solver
     solver.check(problem)
     if solver.constraints:
@@ -66,3 +134,51 @@ def choose_solver(solver: Solver, problem: Problem) -> Solver:
         certify_every=solver.certify_every,
         batch=solver.batch,
     )
+
+
+def _suits_shards(problem: Problem, alpha: float, n_jobs: int) -> bool:
+    """Return whether two shards, and BCFW after them, take less time than BCFW from the start."""
+    if (
+        problem.n < MANY
+        or not problem.potentials.has_weights
+        or not problem.surrogate.affine
+        or problem.penalty is not None
+        or 8 * problem.dim > problem.potentials.nbytes
+        or simplex_duals(problem)
+    ):
+        return False
+    g, b, _, _ = subgradient(problem, np.zeros(problem.dim), n_jobs)
+    return TYPICAL * float(g @ g) >= BENT * max(b, 1e-300) * alpha
+
+
+def words_of(solver: Solver, n_jobs: int) -> str:
+    """Return what "auto" took in one line, and the threads that wait for others.
+
+    Parameters
+    ----------
+    solver : Solver
+        Of :func:`choose_solver`.
+    n_jobs : int
+        Threads of a fit.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from structsolve.solvers.choose import BCFW, words_of
+    >>> words_of(BCFW(), 1)
+    "solver='auto' takes 'bcfw'"
+    >>> words_of(BCFW(), 2)
+    "solver='auto' takes 'bcfw'; 1 of 2 threads is idle but for certificates"
+    """
+    text, busy = f"solver='auto' takes {solver.name!r}", getattr(solver, "batch", 1)
+    if isinstance(solver, ConsensusADMM):
+        text += f" over {solver.n_shards} shards, then 'bcfw' from a gap of {solver.finish:g} on"
+        busy = solver.n_shards
+    idle = n_jobs - busy
+    if idle <= 0:
+        return text
+    verb = "is" if idle == 1 else "are"
+    return f"{text}; {idle} of {n_jobs} threads {verb} idle but for certificates"

@@ -12,6 +12,7 @@ from .base import Solver, Start
 from .consensus_run import ConsensusRun
 from .metric import check_features
 from .problem import Problem
+from .relay import RelayRun
 
 
 class ConsensusADMM(Solver):
@@ -61,6 +62,11 @@ class ConsensusADMM(Solver):
         a fifth to a quarter fewer rounds where alpha is small, of dense rows, which take longer
         where features are sparse; at most 1024 features. "auto" is "spectral" where alpha is small
         and rows are not much sparser, which pays where rounds are messages between machines.
+    finish : float, optional
+        Relative gap at which rounds end, after 50 of them at the latest, in one process:
+        :class:`BCFW` goes on in one thread from the dual variables of all shards.  By default
+        never.  It pays for small ``tol``: the last rounds gain little (figures in
+        ``docs/solvers``).
 
     Notes
     -----
@@ -92,6 +98,7 @@ class ConsensusADMM(Solver):
         first_passes: int = 5,
         certify_every: int = 10,
         metric: str = "identity",
+        finish: float | None = None,
     ):
         self.n_shards = n_shards
         self.penalty = penalty
@@ -100,11 +107,12 @@ class ConsensusADMM(Solver):
         self.first_passes = first_passes
         self.certify_every = certify_every
         self.metric = metric
+        self.finish = finish
 
-    def start(self, start: Start) -> ConsensusRun:
+    def start(self, start: Start) -> ConsensusRun | RelayRun:
         """Begin an optimisation over shards in this process; see :meth:`Solver.start`."""
         self.check(start.problem)
-        return ConsensusRun(self, start)
+        return ConsensusRun(self, start) if self.finish is None else RelayRun(self, start)
 
     def check(self, problem: Problem) -> None:
         """Raise ValueError for wrong parameters and a problem that this solver cannot take."""
@@ -115,6 +123,14 @@ class ConsensusADMM(Solver):
         if not 1 <= self.relax < 2:
             raise ValueError(f"ConsensusADMM: relax is {self.relax!r}, expected 1 <= relax < 2")
         self.check_choice("metric", ("identity", "spectral", "auto"))
+        if self.finish is not None:
+            if not 0 < self.finish < np.inf:
+                raise ValueError(f"ConsensusADMM: finish is {self.finish!r}, expected > 0")
+            if self.metric != "identity":
+                raise ValueError(
+                    f"ConsensusADMM: metric is {self.metric!r}, expected 'identity' with finish: "
+                    "BCFW goes on in the weights of the problem"
+                )
         super().check(problem)
         if self.metric == "spectral":
             check_features(problem)

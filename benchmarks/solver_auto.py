@@ -1,0 +1,175 @@
+"""CPU seconds of the default solver, and of those that it chooses among, to the same gap.
+
+Ten problems, each trained by "bcfw", "admm" (four shards), "gbcfw" and "auto" in one thread to a
+certified relative gap of --tol, the estimator's default.  Seconds are process CPU seconds from the
+start of a run to the record that certifies the gap, certificates and the rule's own pass included,
+packing left out; the least of --repeat runs, interleaved.  "-" is a problem that the solver does
+not take, ">" one that it did not finish in --limit seconds.  The second table tells the algorithm
+from the cores: the same shards on one thread and on two.
+
+    STRUCTSOLVE_DATA=... python benchmarks/solver_auto.py [--only ocr-weak yeast] [--tol 1e-3]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pickle
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from common import header, structsolve_or_none, table
+
+MOST_PASSES = 5000
+Made = tuple[Any, Any]
+
+
+def words(part: str, constant: float | None, **settings: Any) -> Callable[[], Made]:
+    """Handwritten words, C or the default alpha."""
+
+    def make() -> Made:
+        from datasets import ocr_split
+
+        train, _ = ocr_split(0, part)
+        problem = posed("chain", train.x_list("packed"), train.y_list(), **settings)
+        return problem, None if constant is None else 1 / (constant * problem.n)
+
+    return make
+
+
+def posed(structure: str, X: Any, Y: Any, **settings: Any) -> Any:
+    import structsolve
+
+    space, examples = structsolve.get_structure(structure).make_space(X, Y)
+    return structsolve.Problem(space, examples, **settings)
+
+
+def chunks() -> Made:
+    from cores import chunks as by_words
+
+    return by_words(0.02)()[:2]
+
+
+def trees(alpha: float) -> Callable[[], Made]:
+    def make() -> Made:
+        from cores import trees as parses
+
+        return parses(alpha)()[:2]
+
+    return make
+
+
+def letters() -> Made:
+    from datasets import mc_letter
+
+    X, y, _, _ = mc_letter()
+    return posed("multiclass", X, y), None
+
+
+def labels(name: str) -> Callable[[], Made]:
+    def make() -> Made:
+        from datasets import multilabel
+
+        X, Y, _, _ = multilabel(name)
+        return posed("multilabel", X, Y), None
+
+    return make
+
+
+TASKS = {
+    "ocr C=1": words("nine", 1.0),
+    "ocr C=.02": words("nine", 0.02),
+    "ocr fold, default alpha": words("one", None),
+    "ocr fold, crf, C=1": words("one", 1.0, surrogate="crf"),
+    "ocr fold, max-min, C=.02": words("one", 0.02, surrogate="max-min"),
+    "conll by words, C=.02": chunks,
+    "dependency, alpha=3e-4": trees(3e-4),
+    "dependency, alpha=1e-3": trees(1e-3),
+    "letter, multiclass": letters,
+    "scene, multilabel": labels("scene"),
+}
+
+
+def train(problem: Any, alpha: float, solver: Any, args: Any, jobs: int = 1) -> tuple[Any, ...]:
+    """CPU and wall seconds to the gap, and the name of the solver; None if it was not reached."""
+    from structsolve.solvers import Auto, choose_solver
+    from structsolve.solvers.base import Start, relative_gap
+
+    problem = pickle.loads(pickle.dumps(problem))  # operators without what they have seen
+    cpu, wall = time.process_time(), time.perf_counter()
+    try:
+        if isinstance(solver, Auto):
+            solver = choose_solver(solver, problem, alpha, jobs)
+        start = Start(problem, alpha, np.random.default_rng(0), jobs, None, args.tol)
+        run = solver.start(start)
+    except ValueError:
+        return None, None, "-"
+    for _ in range(MOST_PASSES):
+        record = run.step()
+        spent = time.process_time() - cpu, time.perf_counter() - wall
+        gap = relative_gap(record)
+        if record["certified"] and gap is not None and gap <= args.tol:
+            return *spent, solver.name
+        if spent[0] > args.limit:
+            break
+    return None, None, ">"
+
+
+def compared(args: argparse.Namespace) -> None:
+    from structsolve.estimators.alpha import default_alpha
+    from structsolve.solvers import BCFW, GBCFW, Auto, ConsensusADMM
+
+    kinds = {"bcfw": BCFW(), "admm": ConsensusADMM(), "gbcfw": GBCFW(), "auto": Auto()}
+    shards = ConsensusADMM(2, finish=0.01)
+    rows, cores = [], []
+    for name in args.only:
+        problem, alpha = TASKS[name]()
+        alpha = default_alpha(problem) if alpha is None else alpha
+        best: dict[str, Any] = {}
+        chosen, missed = "", set()
+        for _ in range(args.repeat):
+            for kind, solver in kinds.items():
+                if kind in missed:
+                    continue
+                seconds, _, what = train(problem, alpha, solver, args)
+                if seconds is None:
+                    best[kind] = what
+                    missed.add(kind)
+                    continue
+                best[kind] = min(best.get(kind, np.inf), seconds)
+                chosen = what if kind == "auto" else chosen
+        least = min(s for kind, s in best.items() if kind != "auto" and isinstance(s, float))
+        ratio = best["auto"] / least if isinstance(best["auto"], float) else None
+        rows.append([name, f"{alpha:.3g}", *best.values(), chosen, ratio])
+        print(*rows[-1], flush=True)
+        if chosen == "admm":
+            for jobs in (1, 2):
+                times = [train(problem, alpha, shards, args, jobs)[:2] for _ in range(args.repeat)]
+                cpu, wall = (min(column) for column in zip(*times))
+                cores.append([name, jobs, cpu, wall])
+                print(*cores[-1], flush=True)
+    columns = ["problem", "alpha", *(f"{kind} [CPU s]" for kind in kinds), "auto took"]
+    print("\n" + table([*columns, "auto / best"], rows))
+    print("What auto took where that is admm, by threads; wall seconds depend on the free cores:\n")
+    print(table(["problem", "threads", "CPU s", "wall s"], cores))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="+", choices=list(TASKS), default=list(TASKS))
+    parser.add_argument("--tol", type=float, default=1e-3)
+    parser.add_argument("--limit", type=float, default=60.0)
+    parser.add_argument("--repeat", type=int, default=2)
+    args = parser.parse_args()
+    header(f"The default solver, CPU seconds to a relative gap of {args.tol:g}")
+    if structsolve_or_none() is None or "STRUCTSOLVE_DATA" not in os.environ:
+        return
+    warnings.simplefilter("ignore")
+    compared(args)
+
+
+if __name__ == "__main__":
+    main()

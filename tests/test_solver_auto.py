@@ -1,0 +1,252 @@
+"""The default solver: what it takes, what it says, and rounds of shards that BCFW finishes."""
+
+import logging
+
+import numpy as np
+import pytest
+from checks import refused
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference.objectives import primal
+from sklearn.base import clone
+from solver_cases import begin, follow, make_case, through_file
+
+import structsolve
+from structsolve import Problem, StructuredSVM, make_strips
+from structsolve.solvers import BCFW, Auto, ConsensusADMM, WeightBounds, choose_solver
+from structsolve.solvers import relay as relays
+from structsolve.solvers.base import relative_gap
+from structsolve.solvers.relay import merged_duals
+
+WEAK, STRONG = 1e-4, 1.0
+
+
+def problem_of(name, n=18, parameters=None, **more):
+    structure = structsolve.get_structure(name, **(parameters or {}))
+    return Problem(*structure.make_space(*structure.sample(0, n=n)), **more)
+
+
+@pytest.fixture(scope="module")
+def strips():
+    train, _ = make_strips(600, 1)
+    return train.pixels, train.labels
+
+
+@pytest.fixture(scope="module")
+def posed(strips):
+    return Problem(*structsolve.get_structure("chain").make_space(*strips))
+
+
+# -- rounds, and BCFW after them ----------------------------------------------------------------
+
+
+@settings(max_examples=40)
+@given(
+    kind=st.sampled_from(["chain", "ties", "edges", "classes"]),
+    loss=st.sampled_from(["hamming", "zero-one", "costs"]),
+    n=st.integers(1, 9),
+    n_shards=st.integers(1, 4),
+    alpha=st.sampled_from([1.0, 0.1, 0.01]),
+    finish=st.sampled_from([0.9, 0.3, 0.02]),
+    seed=st.integers(0, 1000),
+)
+def test_every_record_holds_against_the_optimum(kind, loss, n, n_shards, alpha, finish, seed):
+    weights = np.random.default_rng(seed).integers(0, 3, n).astype(float)
+    weights[0] = 1.0
+    case = make_case(kind, seed, n, loss, weights)
+    best = case.optimum(alpha)
+    solver = ConsensusADMM(n_shards, certify_every=1, finish=finish)
+    run = begin(solver, case.problem, alpha, seed, tol=1e-5)
+    for record in follow(run, 1e-5, 200):
+        if record["certified"]:
+            assert record["dual"] <= best.value * (1 + 1e-7) + 1e-12
+            assert record["primal"] >= best.value * (1 - 1e-7)
+    assert relative_gap(record) <= 1e-5
+    value = primal(case.flat(run.weights()), case.written, alpha, case.problem.weights, None)
+    assert value == pytest.approx(record["primal"], rel=1e-9)
+    assert run.contradiction() is None
+
+
+@pytest.mark.parametrize("name", ["chain", "multiclass", "multilabel", "tree", "permutation"])
+def test_the_shards_duals_are_those_of_one_run(name):
+    problem = problem_of(name)
+    run = begin(ConsensusADMM(3, certify_every=1, finish=1e-9), problem, 0.05, tol=1e-12)
+    for _ in range(4):
+        run.step()
+    rounds = run.run
+    run._hand_over(rounds)
+    assert run.finishing and np.allclose(run.run.loop.w, rounds.dual_w, atol=1e-9)
+    assert run.run.dual <= rounds.best_dual + 1e-9
+    each = [shard.loop for shard in rounds.engine.shards]
+    assert run.run.loop.count == sum(loop.count for loop in each)
+    joined = merged_duals(each)
+    for loop in each:
+        alone = merged_duals([loop])
+        assert all(np.array_equal(array, alone[k]) for k, array in loop.to_arrays().items())
+        assert set(alone["key"]) <= set(joined["key"])
+
+
+@pytest.mark.parametrize("name", ["chain", "multilabel"])
+def test_threads_change_no_bit(name):
+    outcomes = []
+    for n_jobs in (1, 2, 4):
+        solver = ConsensusADMM(2, finish=0.5)
+        run = begin(solver, problem_of(name), 0.05, n_jobs=n_jobs, tol=1e-6)
+        records = [run.step() for _ in range(9)]
+        assert run.finishing
+        outcomes.append((run.weights().tobytes(), [(r["primal"], r["dual"]) for r in records]))
+    assert all(outcome == outcomes[0] for outcome in outcomes[1:])
+
+
+@pytest.mark.parametrize("cut", [1, 2, 4, 7])
+def test_a_checkpoint_continues_to_the_last_bit(cut, tmp_path):
+    solver, alpha = ConsensusADMM(3, certify_every=2, finish=0.4), 0.05
+    whole = begin(solver, problem_of("chain"), alpha, tol=1e-6)
+    expected, over = [], []
+    for _ in range(9):
+        expected.append(whole.step())
+        over.append(whole.finishing)
+    assert not over[0] and over[6]
+    first = begin(solver, problem_of("chain"), alpha, tol=1e-6)
+    records = [first.step() for _ in range(cut)]
+    fresh = begin(solver, problem_of("chain"), alpha, seed=7, tol=1e-6)
+    rest = through_file(first, fresh, tmp_path / "run")
+    assert rest.finishing == over[cut - 1]
+    assert records + [rest.step() for _ in range(9 - cut)] == expected
+    assert np.array_equal(rest.weights(), whole.weights())
+
+
+@pytest.mark.parametrize("alphas", [(0.5, 0.05), (0.05, 0.5)])
+@pytest.mark.parametrize("finish", [0.5, 1e-3])
+def test_another_alpha_goes_on_from_the_same_duals(alphas, finish):
+    problem = problem_of("chain")
+    run = begin(ConsensusADMM(finish=finish), problem, alphas[0], tol=1e-2)
+    follow(run, 1e-2, 200)
+    run.continue_at(alphas[1])
+    warm = follow(run, 1e-2, 400)
+    cold = follow(begin(BCFW(), problem, alphas[1]), 1e-6)[-1]
+    assert relative_gap(warm[-1]) <= 1e-2
+    for record in warm:
+        assert record["dual"] <= cold["primal"] * (1 + 1e-9)
+        assert not record["certified"] or record["primal"] >= cold["dual"] * (1 - 1e-9)
+
+
+def test_rounds_that_gain_too_little_end(monkeypatch):
+    monkeypatch.setattr(relays, "MOST_ROUNDS", 6)
+    run = begin(ConsensusADMM(certify_every=4, finish=1e-9), problem_of("chain"), 0.05, tol=1e-10)
+    over = []
+    for _ in range(12):
+        run.step()
+        over.append(run.finishing)
+    assert over == sorted(over) and not any(over[:5]) and over[-1]
+
+
+def test_wrong_settings_are_refused():
+    problem = problem_of("chain")
+    refused("finish is 0.0, expected > 0", begin, ConsensusADMM(finish=0.0), problem, 0.1)
+    both = ConsensusADMM(finish=0.1, metric="spectral")
+    refused("metric is 'spectral', expected 'identity' with finish", begin, both, problem, 0.1)
+
+
+# -- the default --------------------------------------------------------------------------------
+
+
+def test_weak_regularisation_takes_shards(posed):
+    auto = [choose_solver(Auto(), posed, alpha) for alpha in (WEAK, STRONG)]
+    assert [one.name for one in auto] == ["admm", "bcfw"]
+    assert auto[0].get_params() == ConsensusADMM(2, finish=0.01).get_params()
+    assert choose_solver(BCFW(), posed, WEAK).name == "bcfw"
+    assert choose_solver(Auto(), posed).name == "bcfw"
+    for more in ({"batch": 4}, {"steps": "pairwise"}, {"constraints": [WeightBounds("start")]}):
+        made = choose_solver(Auto(**more), posed, WEAK)
+        assert type(made) is BCFW and made.get_params() == Auto(**more).get_params()
+
+
+def test_the_rule_is_the_printed_one(posed):
+    """The boundary of alpha, by the definition: ``.004 |g|^2 / b`` over 100."""
+    from structsolve.solvers.passes import subgradient
+
+    g, b, _, _ = subgradient(posed, np.zeros(posed.dim), 1)
+    border = 0.004 * float(g @ g) / b / 100
+    names = [
+        choose_solver(Auto(), posed, border * c, jobs).name for c in (0.99, 1.01) for jobs in (1, 3)
+    ]
+    assert names == ["admm", "admm", "bcfw", "bcfw"]
+
+
+@pytest.mark.parametrize(
+    "name, more, taken",
+    [
+        ("multiclass", {}, "bcfw"),  # exact steps
+        ("chain", {"surrogate": "crf"}, "gbcfw"),
+        ("ordinal", {"parameters": {"thresholds": True}}, "interior-point"),
+        ("chain", {"penalize_intercept": False}, None),
+    ],
+)
+def test_what_has_a_solver_of_its_own(name, more, taken):
+    problem = problem_of(name, 600, **more)
+    if taken is None:
+        assert choose_solver(Auto(), problem, WEAK).name == "bcfw"  # which says what to use
+    else:
+        assert choose_solver(Auto(), problem, WEAK).name == taken
+
+
+def test_few_examples_and_many_weights_take_bcfw(strips):
+    X, Y = strips
+    few = Problem(*structsolve.get_structure("chain").make_space(X[:499], Y[:499]))
+    assert choose_solver(Auto(), few, WEAK).name == "bcfw"
+    wide = [np.hstack([x, np.zeros((len(x), 20000))]) for x in X]
+    wide[0][0, -1] = 1.0
+    many = Problem(*structsolve.get_structure("chain").make_space(wide, Y))
+    assert choose_solver(Auto(), many, WEAK).name == "bcfw"
+
+
+def test_the_estimator_says_what_it_took(strips, caplog):
+    X, Y = strips
+    models = []
+    with caplog.at_level(logging.INFO, "structsolve.solvers"):
+        for n_jobs in (1, 3):
+            model = StructuredSVM("chain", alpha=WEAK, tol=0.05, n_jobs=n_jobs)
+            models.append(clone(model).fit(X, Y))
+        StructuredSVM("chain", alpha=STRONG, n_jobs=3, max_iter=3, tol=1.0).fit(X, Y)
+    lines = [line for line in caplog.messages if "solver='auto'" in line]
+    text = "StructuredSVM: solver='auto' takes"
+    assert lines == [
+        f"{text} 'admm' over 2 shards, then 'bcfw' from a gap of 0.01 on",
+        f"{text} 'admm' over 2 shards, then 'bcfw' from a gap of 0.01 on; "
+        "1 of 3 threads is idle but for certificates",
+        f"{text} 'bcfw'; 2 of 3 threads are idle but for certificates",
+    ]
+    one, three = models
+    assert one.solver == clone(one).solver == one.get_params()["solver"] == "auto"
+    assert one.solver_.name == "admm" and one.stop_reason_ == "converged"
+    assert np.array_equal(one.flat_weights(), three.flat_weights())
+    assert [r["primal"] for r in one.history_] == [r["primal"] for r in three.history_]
+    best = StructuredSVM("chain", alpha=WEAK, tol=0.05, solver="bcfw").fit(X, Y)
+    assert one.history_[-1]["primal"] >= best.history_[-1]["dual"]
+    assert best.history_[-1]["primal"] >= one.history_[-1]["dual"]
+
+
+def test_dual_variables_that_are_kept_are_those_of_bcfw(strips, tmp_path):
+    X, Y = strips
+    common = {"alpha": WEAK, "tol": 0.5}
+    for more in ({"warm_start": True}, {"early_stopping": True}, {"checkpoint": tmp_path / "a"}):
+        model = StructuredSVM("chain", **common, **more).fit(X, Y)
+        assert (model.solver, model.solver_.name) == ("auto", "bcfw")
+    # A file of the solver that was the default before is one of the default's.
+    again = StructuredSVM("chain", solver="bcfw", checkpoint=tmp_path / "a", **common).fit(X, Y)
+    assert again.history_ and again.stop_reason_ == "converged"
+    kernel = StructuredSVM("multiclass", kernel="rbf").fit([[0.0], [1.0], [3.0]], [0, 1, 0])
+    assert kernel.solver_.name == "smo"
+    assert not hasattr(StructuredSVM("chain"), "partial_fit")
+
+
+def test_its_settings_are_those_of_bcfw(strips, tmp_path):
+    X, Y = strips
+    model = StructuredSVM("chain", alpha=WEAK, tol=0.5).set_params(solver__max_cuts=7).fit(X, Y)
+    assert type(model.solver_) is BCFW and model.solver_.max_cuts == 7
+    model.save(tmp_path / "m")
+    assert structsolve.load(tmp_path / "m").solver.max_cuts == 7
+    plain = StructuredSVM("chain", alpha=STRONG).fit(X[:20], Y[:20])
+    plain.save(tmp_path / "n")
+    assert structsolve.load(tmp_path / "n").solver == "auto"
