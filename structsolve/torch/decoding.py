@@ -117,7 +117,24 @@ def best_labels_of(
     mask: operators.Optional,
     oracle: str | None,
 ) -> torch.Tensor:
-    """Return the best labels."""
+    """Return the best labels.
+
+    Parameters
+    ----------
+    layer : int
+        Number of the layer.
+    tensors : list of Tensor
+        Scores.
+    names : str
+        Their blocks, between spaces.
+    lengths : Tensor or None
+    mask : Tensor or None
+    oracle : str or None
+
+    Returns
+    -------
+    Tensor
+    """
     scores = dict(zip(names.split(), tensors))
     return decode(operators.layers[layer], scores, lengths, mask=mask, oracle=oracle)
 

@@ -82,7 +82,21 @@ def _many(layer: int, tensors: Any, names: str, lengths: Any) -> Any:
 
 
 def node_scores(layer: int, tensors: Any, names: str) -> torch.Tensor:
-    """Return the node scores of an operator's arguments."""
+    """Return the node scores of an operator's arguments.
+
+    Parameters
+    ----------
+    layer : int
+        Number of the layer.
+    tensors : list of Tensor
+        Scores.
+    names : str
+        Their blocks, between spaces.
+
+    Returns
+    -------
+    Tensor
+    """
     kinds = _kinds(layer, tensors, names)
     answer: torch.Tensor = next(t for t, kind in zip(tensors, kinds) if kind == "node")
     return answer
@@ -166,7 +180,20 @@ class _Transformed(torch.autograd.Function):
 
 
 def call_flat(operator: Any, spec: Any, form: Any, flat: Any) -> Any:
-    """Call an operator with and for flat arguments."""
+    """Call an operator with and for flat arguments.
+
+    Parameters
+    ----------
+    operator : CustomOpDef
+    spec : TreeSpec
+    form : object
+        Gets the form of the answer.
+    flat : list of object
+
+    Returns
+    -------
+    list of Tensor
+    """
     answer = call(operator, *pytree.tree_unflatten(flat, spec))
     leaves, own = pytree.tree_flatten(answer)
     form.spec = own
@@ -182,7 +209,25 @@ def loss(
     lengths: Optional,
     mask: Optional,
 ) -> tuple[torch.Tensor, Tensors]:
-    """Return the value of a loss and, with a reduction, its gradients."""
+    """Return the value of a loss and, with a reduction, its gradients.
+
+    Parameters
+    ----------
+    layer : int
+        Number of the layer.
+    tensors : list of Tensor
+        Scores.
+    names : str
+        Their blocks, between spaces.
+    labels : Tensor
+    lengths : Tensor or None
+    mask : Tensor or None
+
+    Returns
+    -------
+    value : Tensor
+    gradients : list of Tensor
+    """
     own, given = _read(layer, tensors, names, lengths, mask)
     values, gradient = own.value(given, own.truths(labels, given), own.weights(given))
     like = given.tensors[0]
@@ -223,7 +268,26 @@ def loss_gradient(
     mask: Optional,
     factor: torch.Tensor,
 ) -> Tensors:
-    """Return gradients of a loss times the derivative by its value."""
+    """Return gradients of a loss times the derivative by its value.
+
+    Parameters
+    ----------
+    layer : int
+        Number of the layer.
+    tensors : list of Tensor
+        Scores.
+    names : str
+        Their blocks, between spaces.
+    labels : Tensor
+    lengths : Tensor or None
+    mask : Tensor or None
+    factor : Tensor
+        Derivative by the value.
+
+    Returns
+    -------
+    list of Tensor
+    """
     own, given = _read(layer, tensors, names, lengths, mask)
     weights = own.weights(given, factor)
     return given.tensors_of(own.value(given, own.truths(labels, given), weights)[1])
@@ -259,7 +323,28 @@ def loss_second(
     factor: torch.Tensor,
     directions: Tensors,
 ) -> tuple[torch.Tensor, Tensors]:
-    """Return derivatives of ``<gradient, directions>`` by the factor and by the scores."""
+    """Return derivatives of ``<gradient, directions>`` by the factor and by the scores.
+
+    Parameters
+    ----------
+    layer : int
+        Number of the layer.
+    tensors : list of Tensor
+        Scores.
+    names : str
+        Their blocks, between spaces.
+    labels : Tensor
+    lengths : Tensor or None
+    mask : Tensor or None
+    factor : Tensor
+        Derivative by the value.
+    directions : list of Tensor
+
+    Returns
+    -------
+    by_factor : Tensor
+    by_scores : list of Tensor
+    """
     own, given = _read(layer, tensors, names, lengths, mask)
     flat = own.truths(labels, given)
     settings = flat, own.surrogate, own.loss, own.oracle
@@ -288,6 +373,12 @@ def _(
 
 
 def no_more(ctx: Any, *_: Any) -> Any:
+    """Refuse a derivative, with the message of the context.
+
+    Parameters
+    ----------
+    ctx : object
+    """
     raise NotImplementedError(ctx.why)
 
 
@@ -299,7 +390,23 @@ def _third_context(ctx: Any, inputs: Any, output: Any) -> None:
 def marginals(
     layer: int, tensors: Tensors, names: str, lengths: Optional, mask: Optional
 ) -> Tensors:
-    """Return marginals in the form of the scores."""
+    """Return marginals in the form of the scores.
+
+    Parameters
+    ----------
+    layer : int
+        Number of the layer.
+    tensors : list of Tensor
+        Scores.
+    names : str
+        Their blocks, between spaces.
+    lengths : Tensor or None
+    mask : Tensor or None
+
+    Returns
+    -------
+    list of Tensor
+    """
     own, given = _read(layer, tensors, names, lengths, mask)
     answer, _ = batch_marginals(given.space, given.scores, own.projection, n_jobs=own.n_jobs)
     return given.tensors_of(answer)
@@ -339,7 +446,24 @@ def marginals_vjp(
     mask: Optional,
     directions: Tensors,
 ) -> Tensors:
-    """Return the Jacobian of marginals times directions."""
+    """Return the Jacobian of marginals times directions.
+
+    Parameters
+    ----------
+    layer : int
+        Number of the layer.
+    tensors : list of Tensor
+        Scores.
+    names : str
+        Their blocks, between spaces.
+    lengths : Tensor or None
+    mask : Tensor or None
+    directions : list of Tensor
+
+    Returns
+    -------
+    list of Tensor
+    """
     own, given = _read(layer, tensors, names, lengths, mask)
     along = given.scores_of(directions)
     answer = jacobian_product(given.space, given.scores, along, own.projection, n_jobs=own.n_jobs)
