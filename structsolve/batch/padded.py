@@ -222,6 +222,26 @@ class Batches:
         shape = shapes.get("node", shapes.get(node.name))
         return None if shape is None else kind.lead(shape, node, "node")
 
+    def labels_like_nodes(self, axes: int, classes: int) -> bool:
+        """Return whether padded labels have the shape of the node scores without the last axis.
+
+        Parameters
+        ----------
+        axes : int
+            Of the node scores.
+        classes : int
+            Length of the last axis.
+
+        Returns
+        -------
+        bool
+        """
+        shape = (2, 3, 4)[: axes - 1]
+        try:
+            return self.read({"node": (*shape, classes)}, None, None).places.label_shape == shape
+        except (TypeError, ValueError):
+            return False
+
     def _one_class(self, classes: Any, space: Any) -> bool:
         """Return whether rows of one number belong to one class."""
         count = classes if isinstance(classes, (int, np.integer, type(None))) else len(classes)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch.library import custom_op
 
 from ..batch import samples
 from ..batch.answers import best_labels
 from ..batch.padded import kept
 from ..batch.places import PADDING
+from . import operators
 from .layer import Layer
-from .masks import as_mask
+from .masks import as_lengths, as_mask
 
 
 def decode(
@@ -64,6 +66,8 @@ def decode(
     >>> decode("chain", {"node": scores, "transition": -3 * torch.eye(2)}, lengths=[2]).tolist()
     [[1, 0, -1]]
     """
+    if operators.traced(scores, lengths, mask):
+        return _traced(structure, classes, n_jobs, scores, lengths, examples, oracle, mask, graphs)
     layer = structure
     if not isinstance(layer, Layer):
         layer = kept(Layer, structure, classes, n_jobs)
@@ -79,6 +83,77 @@ def decode(
     labels = torch.full(keep.shape, PADDING)
     labels[torch.from_numpy(keep)] = torch.from_numpy(flat).long()
     return labels.to(given.tensors[0].device)
+
+
+def _traced(
+    structure: Any,
+    classes: Any,
+    n_jobs: Any,
+    scores: Any,
+    lengths: Any,
+    examples: Any,
+    oracle: Any,
+    mask: Any,
+    graphs: Any,
+) -> torch.Tensor:
+    if not isinstance(structure, Layer):
+        raise NotImplementedError(
+            "decode: torch.compile, torch.export and torch.func take a layer, not a structure: "
+            "decode(layer, ...) of a StructuredLoss or OutputLayer"
+        )
+    operands = structure.operands(scores, examples, graphs)
+    best: torch.Tensor = operators.call(
+        best_labels_of, *operands, as_lengths(lengths), as_lengths(mask), oracle
+    )
+    return best
+
+
+@custom_op("structsolve::decode", mutates_args=())
+def best_labels_of(
+    layer: int,
+    tensors: operators.Tensors,
+    names: str,
+    lengths: operators.Optional,
+    mask: operators.Optional,
+    oracle: str | None,
+) -> torch.Tensor:
+    """Return the best labels.
+
+    Parameters
+    ----------
+    layer : int
+        Number of the layer.
+    tensors : list of Tensor
+        Scores.
+    names : str
+        Their blocks, between spaces.
+    lengths : Tensor or None
+    mask : Tensor or None
+    oracle : str or None
+
+    Returns
+    -------
+    Tensor
+    """
+    scores = dict(zip(names.split(), tensors))
+    return decode(operators.layers[layer], scores, lengths, mask=mask, oracle=oracle)
+
+
+@best_labels_of.register_fake
+def _(layer: Any, tensors: Any, names: Any, lengths: Any, mask: Any, oracle: Any) -> Any:
+    node = operators.node_scores(layer, tensors, names)
+    if mask is not None:
+        return node.new_empty(mask.shape, dtype=torch.int64)
+    if operators.layers[layer]._batches.labels_like_nodes(node.ndim, int(node.shape[-1])):
+        return node.new_empty(node.shape[:-1], dtype=torch.int64)
+    # Elsewhere sizes are constants of a graph.
+    shapes = {name: tuple(map(int, t.shape)) for name, t in zip(names.split(), tensors)}
+    sizes = None if lengths is None else [int(node.shape[1])] * int(lengths.shape[0])
+    places = operators.layers[layer]._batches.read(shapes, sizes, None).places
+    return node.new_empty(places.label_shape, dtype=torch.int64)
+
+
+operators.derivatives[best_labels_of] = lambda *_: None, operators.no_more
 
 
 class Sample(Layer):

@@ -12,6 +12,7 @@ from .. import registry
 from ..batch import Scores
 from ..batch.padded import Batch, Batches
 from .masks import as_mask, prefix, sizes_of
+from .operators import numbered
 from .tensors import DOUBLES, as_array, checked_dtype
 
 
@@ -239,6 +240,53 @@ class Layer(torch.nn.Module):
             structure = registry.default().make("structures", structure)
         self.structure, self.classes, self.n_jobs = structure, classes, n_jobs
         self._batches = Batches(structure, classes)
+        self._number = numbered(self)
+
+    def __setstate__(self, state: Any) -> None:
+        super().__setstate__(state)
+        self._number = numbered(self)  # copies are other layers
+
+    def named(self, scores: Any) -> dict[str, Any]:
+        """Return scores by block.
+
+        Parameters
+        ----------
+        scores : Tensor or dict of str to Tensor
+
+        Returns
+        -------
+        dict of str to Tensor
+        """
+        return scores if isinstance(scores, dict) else {"node": scores}
+
+    def operands(self, scores: Any, examples: Any, graphs: Any) -> tuple[int, Any, str]:
+        """Return the first arguments of operators.
+
+        Parameters
+        ----------
+        scores : Tensor or dict of str to Tensor
+        examples, graphs : object
+            Must be empty.
+
+        Returns
+        -------
+        number : int
+        tensors : list of Tensor
+        names : str
+
+        Raises
+        ------
+        NotImplementedError
+            For examples and graphs.
+        """
+        if examples is not None or graphs:
+            raise NotImplementedError(
+                f"{self.label}: torch.compile, torch.export and torch.func take no examples= and "
+                "no graphs; call the layer outside of them (torch.compiler.disable)"
+            )
+        named = self.named(scores)
+        tensors = [t if t.dtype in DOUBLES else t.float() for t in named.values()]
+        return self._number, tensors, " ".join(named)
 
     def extra_repr(self) -> str:
         """Return the settings, for ``print``.
@@ -277,8 +325,8 @@ class Layer(torch.nn.Module):
         ValueError, TypeError
             If they do not fit.
         """
-        plain = not isinstance(scores, dict)
-        named = {"node": scores} if plain else scores
+        named = self.named(scores)
+        plain = named is not scores and len(named) == 1
         dtypes = tuple(checked_dtype(tensor, name) for name, tensor in named.items())
         # Autograd rounds the gradients of half precision, which come back in single precision.
         tensors = tuple(

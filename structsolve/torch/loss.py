@@ -9,10 +9,10 @@ import torch
 
 from ..batch import value_and_gradient
 from ..batch.padded import check_reduction
+from . import operators
 from ._second import Gradient
 from .layer import Backward, Given, Layer
-from .masks import known, sizes_of
-from .tensors import refuse_transformed
+from .masks import as_lengths, kept_positions, known, moved_ahead, sizes_of
 
 
 class StructuredLoss(Layer):
@@ -136,8 +136,8 @@ class StructuredLoss(Layer):
         TypeError
             For tensors of another type.
         """
-        for tensor in scores.values() if isinstance(scores, dict) else [scores]:
-            refuse_transformed(tensor, self.label)
+        if operators.traced(scores, labels, lengths, mask):
+            return self._traced(scores, labels, lengths, mask, examples, graphs)
         labels = as_labels(labels)
         node = scores.get("node") if isinstance(scores, dict) else scores
         if labels.ndim > 1 and examples is None and labels.shape == getattr(node, "shape", ())[:-1]:
@@ -152,6 +152,37 @@ class StructuredLoss(Layer):
         given = self.read(scores, lengths, examples, mask, **graphs)
         answer: torch.Tensor = _Value.apply(self, given, truths(labels, given), *given.tensors)
         return answer
+
+    def _traced(
+        self, scores: Any, labels: Any, lengths: Any, mask: Any, examples: Any, graphs: Any
+    ) -> torch.Tensor:
+        """Return the loss by operators; shapes do not depend on values."""
+        number, tensors, names = self.operands(scores, examples, graphs)
+        labels, lengths, mask = torch.as_tensor(labels), as_lengths(lengths), as_lengths(mask)
+        name = names.split().index("node") if "node" in names.split() else -1
+        if name >= 0 and labels.ndim > 1 and labels.shape == tensors[name].shape[:-1]:
+            keep = kept_positions(labels, self.ignore_index, lengths, mask)
+            if keep is not None and keep.ndim == 2 and "edge" not in names.split():
+                tensors[name], labels, lengths = moved_ahead(tensors[name], labels, keep)
+                mask = None
+            elif keep is not None:
+                lengths, mask = None, keep
+        value, _ = operators.call(operators.loss, number, tensors, names, labels, lengths, mask)
+        return value
+
+    def truths(self, labels: Any, given: Given) -> np.ndarray:
+        """Return the true labels of a batch, one after the other; see :func:`truths`.
+
+        Parameters
+        ----------
+        labels : Tensor
+        given : Given
+
+        Returns
+        -------
+        ndarray of int
+        """
+        return truths(labels, given)
 
     @property
     def label(self) -> str:

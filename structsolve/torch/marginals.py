@@ -7,8 +7,10 @@ from typing import Any
 import torch
 
 from ..batch import marginals
+from . import operators
 from ._second import Jacobian
 from .layer import Backward, Given, Layer
+from .masks import as_lengths
 
 
 class Marginals(Layer):
@@ -81,6 +83,12 @@ class Marginals(Layer):
         ValueError, TypeError
             See :class:`StructuredLoss`; also if the structure has no such projection.
         """
+        if operators.traced(scores, lengths, mask):
+            operands = self.operands(scores, examples, graphs)
+            answer = operators.call(
+                operators.marginals, *operands, as_lengths(lengths), as_lengths(mask)
+            )
+            return answer[0] if not isinstance(scores, dict) else dict(zip(scores, answer))
         given = self.read(scores, lengths, examples, mask, **graphs)
         return given.in_form(_Marginals.apply(self, given, *given.tensors))
 

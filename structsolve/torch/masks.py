@@ -116,3 +116,69 @@ def known(labels: np.ndarray, ignored: int | None, lengths: Any, mask: Any) -> n
         return keep
     inside = np.arange(labels.shape[1]) < sizes[:, None]
     return inside & ~holes if (inside & holes).any() else keep
+
+
+def as_lengths(given: Any) -> torch.Tensor | None:
+    """Return lengths or a mask as a tensor, for operators.
+
+    Parameters
+    ----------
+    given : Tensor, array or list of int, or None
+
+    Returns
+    -------
+    Tensor or None
+    """
+    return None if given is None else torch.as_tensor(given)
+
+
+def kept_positions(labels: Any, ignored: int | None, lengths: Any, mask: Any) -> Any:
+    """Return the positions whose labels count, as :func:`known` does, where values are not known.
+
+    Parameters
+    ----------
+    labels : Tensor of int of shape (n, longest), or of more axes
+    ignored : int or None
+    lengths, mask : Tensor or None
+
+    Returns
+    -------
+    Tensor of bool, or None
+        None: the positions within lengths.
+
+    Raises
+    ------
+    ValueError
+        If there are lengths and a mask.
+    """
+    if lengths is not None and mask is not None:
+        raise ValueError("mask: expected no lengths beside it, since it determines them")
+    if ignored is None or (lengths is not None and labels.ndim != 2):
+        return None if mask is None else mask != 0
+    keep = labels != ignored
+    if mask is not None:
+        return keep & (mask != 0)
+    if lengths is None:
+        return keep
+    positions = torch.arange(labels.shape[1], device=labels.device)
+    return keep & (positions < lengths.to(labels.device)[:, None])
+
+
+def moved_ahead(node: Any, labels: Any, keep: Any) -> Any:
+    """Return a padded batch whose kept positions are the first ones, in their order.
+
+    Parameters
+    ----------
+    node : Tensor of shape (n, longest, ...)
+    labels, keep : Tensor of shape (n, longest)
+
+    Returns
+    -------
+    node, labels : Tensor
+    lengths : Tensor of shape (n,)
+    """
+    keep = keep.to(node.device)
+    order = torch.argsort((~keep).to(torch.uint8), dim=1, stable=True)
+    index = order.reshape(*order.shape, *[1] * (node.ndim - 2)).expand_as(node)
+    ahead = labels.to(node.device).gather(1, order)
+    return node.gather(1, index), ahead, keep.sum(1)

@@ -8,7 +8,6 @@ import torch
 
 from ..batch import score_space
 from .decoding import decode
-from .layer import Given
 from .loss import StructuredLoss
 from .masks import as_mask
 
@@ -85,29 +84,19 @@ class OutputLayer(StructuredLoss):
         """
         return {**self.shared, **(scores if isinstance(scores, dict) else {"node": scores})}
 
-    def read(
-        self,
-        scores: Any,
-        lengths: Any = None,
-        examples: Any = None,
-        mask: Any = None,
-        **graphs: Any,
-    ) -> Given:
-        """Check a batch of scores; see :class:`StructuredLoss`.
+    def named(self, scores: Any) -> dict[str, Any]:
+        """Return scores by block, with the parameters.
 
         Parameters
         ----------
         scores : Tensor or dict of str to Tensor
-        lengths : Tensor, array or list of int, optional
-        examples : Examples, optional
-        mask : Tensor or array, optional
-        **graphs : object
 
         Returns
         -------
-        Given
+        dict of str to Tensor
         """
-        return super().read(self.scores(scores), lengths, examples, mask, **graphs)
+        own: dict[str, Any] = self.scores(scores)
+        return own
 
     def decode(self, scores: Any, *args: Any, **settings: Any) -> torch.Tensor:
         """Return the best labels; see :func:`decode`.

@@ -65,6 +65,20 @@ def as_array(tensor: torch.Tensor, label: str = "a layer") -> np.ndarray:
     return array
 
 
+def is_transformed(tensor: Any) -> bool:
+    """Return whether a tensor is one of torch.func, vmap or vectorize=True.
+
+    Parameters
+    ----------
+    tensor : object
+
+    Returns
+    -------
+    bool
+    """
+    return isinstance(tensor, torch.Tensor) and any(tells(tensor) for tells in _TRANSFORMED)
+
+
 def refuse_transformed(tensor: Any, label: str) -> None:
     """Refuse the transformed tensors of torch.func, vmap and vectorize=True.
 
@@ -78,7 +92,7 @@ def refuse_transformed(tensor: Any, label: str) -> None:
     ------
     NotImplementedError
     """
-    if isinstance(tensor, torch.Tensor) and any(tells(tensor) for tells in _TRANSFORMED):
+    if is_transformed(tensor):
         raise NotImplementedError(
             f"{label} takes tensors of numbers, not those of torch.func, vmap and vectorize=True; "
             "use torch.autograd.grad, with create_graph=True for second derivatives"

@@ -1,0 +1,492 @@
+"""Layers as custom operators, for ``torch.compile``, ``torch.export`` and ``torch.func``.
+
+Each operator names its layer by a number, so that a traced graph holds tensors and constants alone.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, TypeAlias
+from weakref import WeakValueDictionary
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.library import custom_op
+from torch.utils import _pytree as pytree
+
+from ..batch import marginals as batch_marginals
+from ..batch.products import jacobian_product, smooth_projection
+from .tensors import is_transformed
+
+Tensors: TypeAlias = list[torch.Tensor]
+Optional: TypeAlias = torch.Tensor | None
+
+layers: WeakValueDictionary[int, Any] = WeakValueDictionary()
+_numbers = itertools.count()
+
+
+def numbered(layer: Any) -> int:
+    """Return the number of a layer in graphs; it is known as long as the layer exists.
+
+    Parameters
+    ----------
+    layer : Layer
+
+    Returns
+    -------
+    int
+    """
+    number = next(_numbers)
+    layers[number] = layer
+    return number
+
+
+def traced(*tensors: Any) -> bool:
+    """Return whether a call must be one of operators, not of native code.
+
+    Parameters
+    ----------
+    *tensors : Tensor, dict of str to Tensor, or object
+
+    Returns
+    -------
+    bool
+        Under ``torch.compile`` and ``torch.export``; for tensors of ``torch.func``; for fake and
+        meta tensors.
+    """
+    if torch.compiler.is_compiling():
+        return True
+    each = itertools.chain(*(t.values() if isinstance(t, dict) else (t,) for t in tensors))
+    return any(is_transformed(t) or _without_numbers(t) for t in each)
+
+
+def _without_numbers(tensor: Any) -> bool:
+    return isinstance(tensor, FakeTensor) or (isinstance(tensor, torch.Tensor) and tensor.is_meta)
+
+
+def _read(layer: int, tensors: Any, names: str, lengths: Any, mask: Any) -> tuple[Any, Any]:
+    own = layers.get(layer)
+    if own is None:
+        raise RuntimeError(
+            "the layer of this graph no longer exists: keep the module, and load exported programs "
+            "only in the process that made them"
+        )
+    return own, own.read(dict(zip(names.split(), tensors)), lengths, None, mask)
+
+
+def _many(layer: int, tensors: Any, names: str, lengths: Any) -> Any:
+    """Return the number of examples, from shapes."""
+    if lengths is not None:
+        return lengths.shape[0]
+    return node_scores(layer, tensors, names).shape[0]
+
+
+def node_scores(layer: int, tensors: Any, names: str) -> torch.Tensor:
+    """Return the node scores of an operator's arguments.
+
+    Parameters
+    ----------
+    layer : int
+        Number of the layer.
+    tensors : list of Tensor
+        Scores.
+    names : str
+        Their blocks, between spaces.
+
+    Returns
+    -------
+    Tensor
+    """
+    kinds = _kinds(layer, tensors, names)
+    answer: torch.Tensor = next(t for t, kind in zip(tensors, kinds) if kind == "node")
+    return answer
+
+
+def _kinds(layer: int, tensors: Any, names: str) -> list[str]:
+    # A traced size but that of the last axis must not become a constant.
+    shapes = {
+        name: (1,) * (t.ndim - 1) + tuple(int(size) for size in t.shape[-1:])
+        for name, t in zip(names.split(), tensors)
+    }
+    layout = layers[layer]._batches.layout(shapes)
+    own = {block.name: block.kind for block in layout.blocks}
+    return [own.get(name, name) for name in shapes]
+
+
+def call(operator: Any, *args: Any) -> Any:
+    """Call an operator, also with tensors of ``torch.func``.
+
+    Parameters
+    ----------
+    operator : CustomOpDef
+    *args : object
+
+    Returns
+    -------
+    object
+    """
+    flat, spec = pytree.tree_flatten(args)
+    if torch.compiler.is_compiling() or not any(map(is_transformed, flat)):
+        return operator(*args)
+    form = _Form()
+    answer = _Transformed.apply(operator, spec, form, *flat)
+    return pytree.tree_unflatten(list(answer), form.spec)
+
+
+class _Form:
+    """The form of an answer; a class, since lists are taken apart."""
+
+    spec: Any = None
+
+
+class _Transformed(torch.autograd.Function):
+    """An operator for ``torch.func``, which does not take derivatives of custom operators."""
+
+    @staticmethod
+    def forward(operator: Any, spec: Any, form: Any, *flat: Any) -> Any:
+        answer, own = pytree.tree_flatten(operator(*pytree.tree_unflatten(list(flat), spec)))
+        form.spec = own
+        return tuple(answer)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        operator, ctx.spec, form, *flat = inputs
+        ctx.operator, ctx.form, ctx.number = operator, form.spec, flat[0]
+        context, _ = derivatives[operator]
+        context(ctx, pytree.tree_unflatten(flat, ctx.spec), pytree.tree_unflatten(output, ctx.form))
+
+    @staticmethod
+    def backward(ctx: Any, *directions: Any) -> Any:
+        _, backward = derivatives[ctx.operator]
+        given = pytree.tree_unflatten(list(directions), ctx.form)
+        answer = backward(ctx, *(given if isinstance(given, tuple) else (given,)))
+        flat = pytree.tree_leaves(answer, is_leaf=lambda x: x is None)
+        return None, None, None, *flat
+
+    @staticmethod
+    def jvp(ctx: Any, *_: Any) -> Any:
+        raise NotImplementedError(
+            f"{layers[ctx.number].label} has no derivatives forward (torch.func.jvp, jacfwd, "
+            "hessian); use jacrev of grad, or torch.autograd.functional.jvp, which go backward"
+        )
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, operator: Any, spec: Any, form: Any, *flat: Any) -> Any:
+        answers = []
+        for i in range(info.batch_size):  # one call after the other
+            own = [a if d is None else a.select(d, i) for a, d in zip(flat, in_dims[3:])]
+            answers.append(call_flat(operator, spec, form, own))
+        return tuple(map(torch.stack, zip(*answers))), (0,) * len(answers[0])
+
+
+def call_flat(operator: Any, spec: Any, form: Any, flat: Any) -> Any:
+    """Call an operator with and for flat arguments.
+
+    Parameters
+    ----------
+    operator : CustomOpDef
+    spec : TreeSpec
+    form : object
+        Gets the form of the answer.
+    flat : list of object
+
+    Returns
+    -------
+    list of Tensor
+    """
+    answer = call(operator, *pytree.tree_unflatten(flat, spec))
+    leaves, own = pytree.tree_flatten(answer)
+    form.spec = own
+    return leaves
+
+
+@custom_op("structsolve::loss", mutates_args=())
+def loss(
+    layer: int,
+    tensors: Tensors,
+    names: str,
+    labels: torch.Tensor,
+    lengths: Optional,
+    mask: Optional,
+) -> tuple[torch.Tensor, Tensors]:
+    """Return the value of a loss and, with a reduction, its gradients.
+
+    Parameters
+    ----------
+    layer : int
+        Number of the layer.
+    tensors : list of Tensor
+        Scores.
+    names : str
+        Their blocks, between spaces.
+    labels : Tensor
+    lengths : Tensor or None
+    mask : Tensor or None
+
+    Returns
+    -------
+    value : Tensor
+    gradients : list of Tensor
+    """
+    own, given = _read(layer, tensors, names, lengths, mask)
+    values, gradient = own.value(given, own.truths(labels, given), own.weights(given))
+    like = given.tensors[0]
+    value = own.reduced(torch.from_numpy(values)).to(like.device, like.dtype)
+    return value, [] if own.reduction == "none" else given.tensors_of(gradient)
+
+
+@loss.register_fake
+def _(layer: Any, tensors: Any, names: Any, labels: Any, lengths: Any, mask: Any) -> Any:
+    if layers[layer].reduction == "none":
+        size = (_many(layer, tensors, names, lengths if mask is None else mask),)
+        return tensors[0].new_empty(size), []
+    return tensors[0].new_empty(()), [torch.empty_like(t) for t in tensors]
+
+
+def _loss_context(ctx: Any, inputs: Any, output: Any) -> None:
+    ctx.layer, tensors, ctx.names, *others = inputs
+    ctx.many = len(tensors)
+    ctx.save_for_backward(*others, *tensors, *output[1])
+
+
+def _loss_backward(ctx: Any, factor: torch.Tensor, _: Any) -> Any:
+    others, rest = ctx.saved_tensors[:3], ctx.saved_tensors[3:]
+    tensors, gradients = list(rest[: ctx.many]), rest[ctx.many :]
+    if gradients and not torch.is_grad_enabled():
+        return None, [g * factor for g in gradients], None, None, None, None
+    answer = call(loss_gradient, ctx.layer, tensors, ctx.names, *others, factor)
+    return None, answer, None, None, None, None
+
+
+@custom_op("structsolve::loss_gradient", mutates_args=())
+def loss_gradient(
+    layer: int,
+    tensors: Tensors,
+    names: str,
+    labels: torch.Tensor,
+    lengths: Optional,
+    mask: Optional,
+    factor: torch.Tensor,
+) -> Tensors:
+    """Return gradients of a loss times the derivative by its value.
+
+    Parameters
+    ----------
+    layer : int
+        Number of the layer.
+    tensors : list of Tensor
+        Scores.
+    names : str
+        Their blocks, between spaces.
+    labels : Tensor
+    lengths : Tensor or None
+    mask : Tensor or None
+    factor : Tensor
+        Derivative by the value.
+
+    Returns
+    -------
+    list of Tensor
+    """
+    own, given = _read(layer, tensors, names, lengths, mask)
+    weights = own.weights(given, factor)
+    return given.tensors_of(own.value(given, own.truths(labels, given), weights)[1])
+
+
+@loss_gradient.register_fake
+def _(layer: Any, tensors: Any, *_: Any) -> Any:
+    return [torch.empty_like(t) for t in tensors]
+
+
+def _gradient_context(ctx: Any, inputs: Any, output: Any) -> None:
+    ctx.layer, tensors, ctx.names, *others = inputs
+    ctx.save_for_backward(*others, *tensors)
+
+
+def _gradient_backward(ctx: Any, directions: Any) -> Any:
+    others, tensors = ctx.saved_tensors[:4], list(ctx.saved_tensors[4:])
+    directions = [
+        torch.zeros_like(t) if d is None else d.contiguous() for d, t in zip(directions, tensors)
+    ]
+    by_factor, by_tensors = call(loss_second, ctx.layer, tensors, ctx.names, *others, directions)
+    return None, by_tensors, None, None, None, None, by_factor
+
+
+@custom_op("structsolve::loss_second", mutates_args=())
+def loss_second(
+    layer: int,
+    tensors: Tensors,
+    names: str,
+    labels: torch.Tensor,
+    lengths: Optional,
+    mask: Optional,
+    factor: torch.Tensor,
+    directions: Tensors,
+) -> tuple[torch.Tensor, Tensors]:
+    """Return derivatives of ``<gradient, directions>`` by the factor and by the scores.
+
+    Parameters
+    ----------
+    layer : int
+        Number of the layer.
+    tensors : list of Tensor
+        Scores.
+    names : str
+        Their blocks, between spaces.
+    labels : Tensor
+    lengths : Tensor or None
+    mask : Tensor or None
+    factor : Tensor
+        Derivative by the value.
+    directions : list of Tensor
+
+    Returns
+    -------
+    by_factor : Tensor
+    by_scores : list of Tensor
+    """
+    own, given = _read(layer, tensors, names, lengths, mask)
+    flat = own.truths(labels, given)
+    settings = flat, own.surrogate, own.loss, own.oracle
+    try:
+        projection = smooth_projection(given.space, given.scores, *settings)
+    except ValueError as error:
+        raise NotImplementedError(str(error)) from None
+    each = given.tensors_of(own.value(given, flat, None, each=True)[1])
+    products = jacobian_product(
+        given.space,
+        given.scores,
+        given.scores_of(directions),
+        projection,
+        weights=own.weights(given, factor),
+        n_jobs=own.n_jobs,
+    )
+    by_factor = own.reduced(given.product(directions, each)).to(factor.dtype)
+    return by_factor, given.tensors_of(products)
+
+
+@loss_second.register_fake
+def _(
+    layer: Any, tensors: Any, names: Any, labels: Any, lengths: Any, mask: Any, *rest: Any
+) -> Any:
+    return torch.empty_like(rest[0]), [torch.empty_like(t) for t in tensors]
+
+
+def no_more(ctx: Any, *_: Any) -> Any:
+    """Refuse a derivative, with the message of the context.
+
+    Parameters
+    ----------
+    ctx : object
+    """
+    raise NotImplementedError(ctx.why)
+
+
+def _third_context(ctx: Any, inputs: Any, output: Any) -> None:
+    ctx.why = layers[inputs[0]].no_third
+
+
+@custom_op("structsolve::marginals", mutates_args=())
+def marginals(
+    layer: int, tensors: Tensors, names: str, lengths: Optional, mask: Optional
+) -> Tensors:
+    """Return marginals in the form of the scores.
+
+    Parameters
+    ----------
+    layer : int
+        Number of the layer.
+    tensors : list of Tensor
+        Scores.
+    names : str
+        Their blocks, between spaces.
+    lengths : Tensor or None
+    mask : Tensor or None
+
+    Returns
+    -------
+    list of Tensor
+    """
+    own, given = _read(layer, tensors, names, lengths, mask)
+    answer, _ = batch_marginals(given.space, given.scores, own.projection, n_jobs=own.n_jobs)
+    return given.tensors_of(answer)
+
+
+@marginals.register_fake
+def _(layer: Any, tensors: Any, names: Any, lengths: Any, mask: Any) -> Any:
+    n = _many(layer, tensors, names, lengths if mask is None else mask)
+    return [
+        t.new_empty((n, *t.shape)) if kind == "shared" else torch.empty_like(t)
+        for t, kind in zip(tensors, _kinds(layer, tensors, names))
+    ]
+
+
+def _marginals_context(ctx: Any, inputs: Any, output: Any) -> None:
+    ctx.layer, tensors, ctx.names, *others = inputs
+    ctx.like = [(o.shape, o.dtype, o.device) for o in output]
+    ctx.save_for_backward(*others, *tensors)
+
+
+def _marginals_backward(ctx: Any, directions: Any) -> Any:
+    others, tensors = ctx.saved_tensors[:2], list(ctx.saved_tensors[2:])
+    directions = [
+        torch.zeros(shape, dtype=dtype, device=device) if d is None else d.contiguous()
+        for d, (shape, dtype, device) in zip(directions, ctx.like)
+    ]
+    answer = call(marginals_vjp, ctx.layer, tensors, ctx.names, *others, directions)
+    return None, answer, None, None, None
+
+
+@custom_op("structsolve::marginals_vjp", mutates_args=())
+def marginals_vjp(
+    layer: int,
+    tensors: Tensors,
+    names: str,
+    lengths: Optional,
+    mask: Optional,
+    directions: Tensors,
+) -> Tensors:
+    """Return the Jacobian of marginals times directions.
+
+    Parameters
+    ----------
+    layer : int
+        Number of the layer.
+    tensors : list of Tensor
+        Scores.
+    names : str
+        Their blocks, between spaces.
+    lengths : Tensor or None
+    mask : Tensor or None
+    directions : list of Tensor
+
+    Returns
+    -------
+    list of Tensor
+    """
+    own, given = _read(layer, tensors, names, lengths, mask)
+    along = given.scores_of(directions)
+    answer = jacobian_product(given.space, given.scores, along, own.projection, n_jobs=own.n_jobs)
+    return given.tensors_of(answer)
+
+
+@marginals_vjp.register_fake
+def _(layer: Any, tensors: Any, *_: Any) -> Any:
+    return [torch.empty_like(t) for t in tensors]
+
+
+def _second_context(ctx: Any, inputs: Any, output: Any) -> None:
+    ctx.why = (
+        f"Marginals of structure {layers[inputs[0]].structure.name!r} has no second derivatives"
+    )
+
+
+derivatives: dict[Any, tuple[Any, Any]] = {
+    loss: (_loss_context, _loss_backward),
+    loss_gradient: (_gradient_context, _gradient_backward),
+    loss_second: (_third_context, no_more),
+    marginals: (_marginals_context, _marginals_backward),
+    marginals_vjp: (_second_context, no_more),
+}
+for _operator, (_context, _backward) in derivatives.items():
+    _operator.register_autograd(_backward, setup_context=_context)

@@ -1,0 +1,276 @@
+"""Layers under torch.compile, torch.export and torch.func: graphs without breaks, equal answers."""
+
+import copy
+import warnings
+
+import pytest
+
+torch = pytest.importorskip("torch")
+from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
+
+from structsolve import get_structure  # noqa: E402
+from structsolve.torch import (  # noqa: E402
+    CRF,
+    Marginals,
+    OutputLayer,
+    StructuredLoss,
+    decode,
+    operators,
+)
+from structsolve.torch.decoding import best_labels_of  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+def compiled(function, **settings):
+    torch._dynamo.reset()
+    return torch.compile(function, fullgraph=True, backend="aot_eager", **settings)
+
+
+def draw(seed=0, shape=(4, 5, 3), dtype=torch.float32):
+    generator = torch.Generator().manual_seed(seed)
+    node = torch.randn(shape, generator=generator, dtype=dtype, requires_grad=True)
+    table = torch.randn(shape[-1:] * 2, generator=generator, dtype=dtype, requires_grad=True)
+    labels = torch.randint(0, shape[-1], shape[:-1], generator=generator)
+    return node, table, labels
+
+
+def same(function, *args):
+    """The answers and first derivatives of a compiled function are those of the function."""
+    leaves = [a for a in args if isinstance(a, torch.Tensor) and a.requires_grad]
+    plain = function(*args)
+    graph = compiled(function)(*args)
+    assert torch.allclose(plain, graph, equal_nan=True)
+    if plain.is_floating_point():
+        weights = torch.arange(1.0, plain.numel() + 1).reshape(plain.shape)
+        for one, other in zip(
+            torch.autograd.grad((plain * weights).sum(), leaves),
+            torch.autograd.grad((graph * weights).sum(), leaves),
+            strict=True,
+        ):
+            assert torch.allclose(one, other, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "surrogate, reduction", [("crf", "none"), ("margin", "mean"), ("sparsemap", "sum")]
+)
+def test_losses_of_chains(surrogate, reduction):
+    layer = StructuredLoss("chain", surrogate, reduction=reduction)
+    node, table, labels = draw()
+
+    def loss(node, table, labels, lengths=None, mask=None):
+        return layer({"node": node, "transition": table}, labels, lengths, mask=mask)
+
+    same(loss, node, table, labels)
+    lengths = torch.tensor([5, 1, 3, 2])
+    same(loss, node, table, labels, lengths)
+    mask = torch.arange(5) < lengths[:, None]
+    same(loss, node, table, labels, None, mask)
+    mask[0, 2] = False  # a hole
+    same(loss, node, table, labels, None, mask)
+    labels = labels.clone()
+    labels[2, 1] = labels[0, 4] = -100
+    same(loss, node, table, labels)
+    same(loss, node, table, labels, lengths)
+    same(loss, node, table, labels, None, mask)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "none"])
+def test_losses_of_other_structures(reduction):
+    for structure, shape, labels in (
+        ("multiclass", (4, 3), torch.tensor([0, 2, 1, 1])),
+        ("dependency", (2, 4, 3), torch.tensor([[0, 1, 2], [2, 0, 2]])),
+        ("multilabel", (3, 4), torch.tensor([[0, 1, 0, 1], [1, 1, 0, 0], [0, 0, 0, 1]])),
+        ("grid", (2, 2, 3, 3), torch.zeros(2, 2, 3, dtype=int)),
+    ):
+        layer = StructuredLoss(structure, reduction=reduction)
+        scores = torch.randn(shape, requires_grad=True)
+        same(lambda scores, labels, layer=layer: layer(scores, labels), scores, labels)
+        flat = [s for s in (scores,)]
+        assert torch.equal(
+            decode(layer, *flat), compiled(lambda s, layer=layer: decode(layer, s))(scores)
+        )
+    layer = StructuredLoss("chain", reduction=reduction)  # packed
+    rows, lengths = torch.randn(7, 3, requires_grad=True), torch.tensor([3, 4])
+    same(
+        lambda rows, labels, sizes: layer(rows, labels, sizes), rows, torch.zeros(7).long(), lengths
+    )
+
+
+def test_half_precision_is_cast_in_the_graph():
+    layer = StructuredLoss("chain")
+    node, table, labels = draw()
+    half = node.detach().bfloat16().requires_grad_()
+    same(lambda node, labels: layer(node, labels), half, labels)
+
+
+def test_marginals_and_labels():
+    layer, best = Marginals("chain"), StructuredLoss("chain")
+    node, table, _ = draw()
+    lengths = torch.tensor([5, 1, 3, 2])
+    for block in ("node", "transition"):
+        same(
+            lambda n, t, s, block=block: layer({"node": n, "transition": t}, s)[block],
+            *(node, table, lengths),
+        )
+    mask = torch.arange(5) < lengths[:, None]
+    same(lambda n, t, m: layer({"node": n, "transition": t}, mask=m)["node"], node, table, mask)
+    same(lambda n, t, s: decode(best, {"node": n, "transition": t}, s), node, table, lengths)
+    mask[0, 2] = False
+    same(lambda n, t, m: decode(best, {"node": n, "transition": t}, mask=m), node, table, mask)
+
+
+def test_modules_and_their_copies():
+    node, _, labels = draw()
+    for module, call in (
+        (OutputLayer("chain", 3), lambda m, n, y: m(n, y)),
+        (CRF(3, batch_first=True), lambda m, n, y: m(n, y)),
+        (copy.deepcopy(OutputLayer("chain", 3, "margin")), lambda m, n, y: m(n, y)),
+    ):
+        same(lambda n, y, m=module, call=call: call(m, n, y), node, labels)
+
+
+def test_no_breaks_and_no_recompilation_by_value():
+    layer = StructuredLoss("chain", "crf")
+
+    def step(node, table, labels, lengths):
+        return layer({"node": node, "transition": table}, labels, lengths)
+
+    args = *draw(), torch.tensor([5, 1, 3, 2])
+    torch._dynamo.reset()
+    report = torch._dynamo.explain(step)(*args)
+    assert (report.graph_break_count, report.graph_count) == (0, 1)
+    graph = compiled(step)
+    graph(*args)
+    with torch._dynamo.config.patch(error_on_recompile=True):
+        for seed in range(1, 4):
+            more = *draw(seed), torch.tensor([1 + seed, 5, 2, 4])
+            assert torch.allclose(graph(*more), step(*more))
+
+
+def test_sizes_may_be_dynamic():
+    layer = StructuredLoss("chain", "crf")
+
+    def step(node, table, labels):
+        best = decode(layer, {"node": node, "transition": table})
+        return layer({"node": node, "transition": table}, labels) + best.sum()
+
+    graph = compiled(step, dynamic=True)
+    graph(*draw())
+    with torch._dynamo.config.patch(error_on_recompile=True):
+        for shape in ((3, 6, 3), (7, 4, 3)):
+            args = draw(shape=shape)
+            assert torch.allclose(graph(*args), step(*args))
+
+
+def test_export():
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.score, self.crf = torch.nn.Linear(4, 3), OutputLayer("chain", 3)
+
+        def forward(self, words, labels, lengths):
+            return self.crf(self.score(words), labels, lengths)
+
+    model, lengths = Model(), torch.tensor([3, 2])
+    args = torch.randn(2, 3, 4), torch.zeros(2, 3, dtype=int), lengths
+    program = torch.export.export(model, args)
+    assert torch.allclose(program.module()(*args), model(*args))
+
+
+def test_fake_and_meta_tensors_have_shapes():
+    layer, node = StructuredLoss("chain", reduction="none"), torch.zeros(2, 3, 4)
+    labels = torch.zeros(2, 3, dtype=int)
+    with FakeTensorMode() as mode:
+        fakes = [mode.from_tensor(t) for t in (node, labels)]
+        assert layer(*fakes).shape == (2,)
+        assert decode(layer, fakes[0]).shape == (2, 3)
+        assert Marginals("chain")(fakes[0]).shape == (2, 3, 4)
+    metas = node.to("meta"), labels.to("meta")
+    assert layer(*metas).shape == (2,) and layer(*metas).is_meta
+
+
+def test_operators_pass_the_checks_of_torch():
+    node, table, labels = draw()
+    lengths = torch.tensor([5, 1, 3, 2])
+    for reduction in ("mean", "none"):
+        layer = StructuredLoss("chain", "crf", reduction=reduction)
+        operands = layer._number, [node, table], "node transition"
+        torch.library.opcheck(operators.loss, (*operands, labels, lengths, None))
+        factor = torch.ones(4 if reduction == "none" else ())
+        rest = operands, labels, lengths, None, factor
+        torch.library.opcheck(operators.loss_gradient, (*rest[0], *rest[1:]))
+        plain = layer._number, [node.detach(), table.detach()], "node transition"
+        torch.library.opcheck(
+            operators.loss_second, (*plain, *rest[1:], [node.detach(), table.detach()])
+        )
+    layer = Marginals("chain")
+    operands = layer._number, [node, table], "node transition"
+    torch.library.opcheck(operators.marginals, (*operands, lengths, None))
+    torch.library.opcheck(best_labels_of, (*operands, lengths, None, None))
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_derivatives_of_torch_func(reduction):
+    layer = StructuredLoss("chain", "crf", reduction=reduction)
+    node, table, labels = draw(dtype=torch.float64)
+    lengths = torch.tensor([5, 1, 3, 2])
+
+    def loss(node, table):
+        return (layer({"node": node, "transition": table}, labels, lengths) ** 2).sum()
+
+    args = node.detach(), table.detach()
+    plain = torch.autograd.grad(loss(node, table), (node, table))
+    for one, other in zip(plain, torch.func.grad(loss, (0, 1))(*args)):
+        assert torch.allclose(one, other)
+    for i in (0, 1):
+        hessian = torch.func.jacrev(torch.func.grad(loss, i), i)(*args)
+
+        def alone(x, i=i):
+            return loss(*(x if k == i else a for k, a in enumerate(args)))
+
+        assert torch.allclose(hessian, torch.autograd.functional.hessian(alone, args[i]))
+    with pytest.raises(NotImplementedError, match="no third derivatives"):
+        second = torch.func.grad(lambda *both: torch.func.grad(loss)(*both).sum())
+        torch.func.grad(lambda *both: second(*both).sum())(*args)
+
+
+def test_second_derivatives_that_are_missing_raise():
+    layer = StructuredLoss("chain", "margin")
+    node, _, labels = draw()
+    with pytest.raises(NotImplementedError, match="no second derivatives"):
+        torch.func.jacrev(torch.func.grad(lambda x: layer(x, labels)))(node.detach())
+
+
+def test_vmap_is_a_loop_over_batches():
+    layer, marginals = StructuredLoss("chain", "crf"), Marginals("chain")
+    node, table, labels = draw(shape=(6, 2, 5, 3)[1:])
+    many = torch.randn(6, 2, 5, 3)
+    lengths = torch.tensor([5, 3])
+
+    def loss(node, table):
+        return layer({"node": node, "transition": table}, labels, lengths)
+
+    expected = torch.stack([loss(one, table) for one in many])
+    assert torch.allclose(torch.func.vmap(loss, (0, None))(many, table), expected)
+    slopes = torch.func.vmap(torch.func.grad(loss), (0, None))(many, table.detach())
+    for one, slope in zip(many, slopes):
+        assert torch.allclose(torch.func.grad(loss)(one, table.detach()), slope, atol=1e-6)
+    for function in (lambda x: marginals(x), lambda x: decode(layer, x)):
+        expected = torch.stack([function(one) for one in many])
+        assert torch.equal(torch.func.vmap(function)(many), expected)
+
+
+def test_what_operators_do_not_take_is_refused_by_name():
+    layer = StructuredLoss("mrf")
+    node, labels = torch.zeros(1, 2, 2), torch.zeros(1, 2, dtype=int)
+    with pytest.raises(NotImplementedError, match="'mrf'.* no graphs; call the layer outside"):
+        torch.func.grad(lambda x: layer(x, labels, edges=[[[0, 1]]]))(node)
+    with pytest.raises(NotImplementedError, match="take a layer, not a structure"):
+        torch.func.vmap(lambda x: decode("chain", x))(torch.zeros(2, 1, 3, 2))
+    number, gone = layer._number, get_structure("chain")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        number = StructuredLoss(gone)._number
+    with pytest.raises(RuntimeError, match="no longer exists"):
+        operators.loss(number, [node], "node", labels, None, None)
