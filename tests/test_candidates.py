@@ -88,7 +88,7 @@ def test_objective_against_all_completions(kind, seed):
     optima = {}
     for choice in itertools.product(*map(range, map(len, candidates))):
         labels = [c[k] for c, k in zip(candidates, choice)]
-        plain = StructuredSVM(structure, alpha=0.05, tol=1e-4, max_iter=500)
+        plain = StructuredSVM(structure, loss="hamming", alpha=0.05, tol=1e-4, max_iter=500)
         optima[choice] = plain.fit(X, labels).history_[-1]
     own, best = optima[tuple(picked)], min(optima.values(), key=lambda last: last["primal"])
     assert own["dual"] - 1e-9 <= objectives[-1] <= own["primal"] * (1 + 2e-3) + 1e-9

@@ -560,7 +560,7 @@ def test_the_chosen_alpha_is_told(capsys, data):
         ),
         (
             ["--n-hidden", "2", "--hierarchy", "animals.txt"],
-            "LatentSVM needs labels that give every",
+            "n_hidden is 2, expected 1 for .* structures whose nodes have no classes",
         ),
         (["--estimator", "best"], "invalid choice: 'best'"),
         (["--hierarchy", "animals.txt", "--normalization", "rho:0"], "rho:0"),

@@ -154,13 +154,15 @@ def test_interrupts_return_a_label_and_a_bound():
         import numpy as np
         from structsolve.plugins.mrf import decode
 
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # may be ignored in CI
+
         def interrupt(value, bound, seconds):
             signal.raise_signal(signal.SIGINT)
 
         rng = np.random.default_rng(0)
         edges = list(itertools.combinations(range(40), 2))
         scores = rng.normal(size=(40, 3)), edges, rng.normal(size=(len(edges), 3, 3))
-        best = decode(*scores, oracle="exact", progress=interrupt)
+        best = decode(*scores, oracle="exact", progress=interrupt, time_limit=60)
         print(best.status, best.value < best.bound < np.inf, best.label.shape)
     """
     done = subprocess.run(

@@ -18,7 +18,6 @@ CASES = [
     (DagStructure(TREE, roots="on"), "leaf"),
     (DagStructure(nx.DiGraph(GRAPH)), "hamming"),
     (DagStructure(nx.DiGraph(GRAPH), roots="on"), "normalized-hamming"),
-    (MultilabelStructure(edges=[]), "hamming"),
 ]
 NAMES = [f"{s.name}-{loss}-{j}" for j, (s, loss) in enumerate(CASES)]
 

@@ -43,7 +43,7 @@ ENDS = {
 def recomputed(model, X, y, alpha=0.01):
     """Return the objective at the weights of a model, computed from its examples only."""
     space, examples = structsolve.get_structure(model.structure).make_space(X, y)
-    problem = Problem(space, examples, model.loss, model.surrogate)
+    problem = Problem(space, examples, model._scored_loss(space), model.surrogate)
     return problem.primal(model.flat_weights(), alpha)[0]
 
 

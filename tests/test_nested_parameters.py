@@ -57,7 +57,7 @@ def test_what_cannot_be_set_is_named(registered):
     model = StructuredSVM("chain")
     refused("ChainStructure has no parameter 'starts'", model.set_params, structure__starts=1)
     refused("unknown solver 'newton'", model.set_params, solver="newton", solver__steps=1)
-    refused("unknown loss 'hamming'", model.set_params, loss__factor=2)
+    refused("unknown loss 'auto'", model.set_params, loss__factor=2)
     assert model.get_params()["structure"] == "chain"
     registered(structsolve_solvers=lambda: [Named("bare", object, "no parameters")])
     message = "solver__steps: solver 'bare' makes a object, which has no parameter 'steps'"

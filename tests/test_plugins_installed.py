@@ -243,7 +243,7 @@ FAULTS = {
     "theta": r"Oracle.argmax .* does not change its arguments",
     "label": r"Oracle.argmax .* memory it is given \(label\).*beyond its end",
     "shared": r"Oracle.argmax .* in four threads as in one",
-    "stale": r"Oracle.argmax .* whatever its scratch memory held",
+    "stale": r"Oracle.argmax .* regardless of its scratch memory",
     "padding": r"Parts.encode .* never touches padding",
     "entries": r"Parts.encode .*memory it is given \(index\)|returned 3, expected 0 to 2",
     "exception": r"Oracle.argmax .* answers without an exception.*RuntimeError: no label today",

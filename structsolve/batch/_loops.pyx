@@ -49,7 +49,7 @@ cdef class Room:
         self.value, self.index = aligned_zeros(entries), np.zeros(entries, np.int32)
         self.work = aligned_zeros(words).view(np.int8)
 
-    cpdef bint holds(self, PartLayout layout, Py_ssize_t work_bytes, Py_ssize_t entries):
+    cdef bint holds(self, PartLayout layout, Py_ssize_t work_bytes, Py_ssize_t entries):
         """Whether it is large enough; as of ``__init__``."""
         return (self.theta.shape[0] >= layout.max_theta + 8
                 and self.work.shape[0] >= work_bytes // 8 * 8 + 128
@@ -299,7 +299,7 @@ def in_rooms(piece, offsets, n_jobs, list rooms, PartLayout layout not None, Py_
             room = rooms.pop()
         except IndexError:  # another thread may have taken the last one
             room = None
-        if room is None or not room.holds(layout, work_bytes, entries):
+        if room is None or not (<Room?>room).holds(layout, work_bytes, entries):
             room = Room(layout, work_bytes, entries, room)
         used.append(room)
         return room

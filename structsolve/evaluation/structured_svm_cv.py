@@ -126,7 +126,7 @@ class PathMixin:
             alphas: list[float] = np.geomspace(largest, largest * 10.0**-DECADES, given).tolist()
         else:
             alphas = given
-        self.scoring_ = name_of(self.scoring, self.loss)
+        self.scoring_ = name_of(self.scoring, plain._scored_loss(data.space))
         folds = list(self._folds(X, y, sample_weight, groups, data.space, scorer, seeds))
         self.scores_, self.passes_, objectives = self._scores(folds, alphas, automatic)
         self.alphas_ = np.array(alphas[: self.scores_.shape[1]])

@@ -66,7 +66,7 @@ class RelayRun(Run):
         run.last_dual, run.best_dual = run.dual, rounds.best_dual
         self.run = run
 
-    def _new_finish(self) -> BCFWRun:
+    def _new_finish(self) -> Any:
         # The steps of shards; those that "auto" takes for classes keep other dual variables.
         return BCFW(steps="pairwise").start(replace(self.given))
 

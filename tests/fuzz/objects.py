@@ -140,8 +140,9 @@ def _problems() -> list[Any]:
     given += [
         (_spaces()[0], {"surrogate": MaxMin(geometry=name)}) for name in ("entropy", "euclidean")
     ]
-    sets = next(pair for pair in _spaces() if pair[0].structure.name == "dag")
-    return problems + [Problem(*pair, **settings) for pair, settings in [*given, (sets, {})]]
+    given.append((next(pair for pair in _spaces() if pair[0].structure.name == "dag"), {}))
+    given.append((next(pair for pair in _spaces() if pair[0].separate_parts), {}))
+    return problems + [Problem(*pair, **settings) for pair, settings in given]
 
 
 def classes() -> tuple[Any, Any]:
