@@ -76,7 +76,9 @@ def bounds_of(structure, X, Y, w, surrogate):
 @pytest.mark.parametrize("seed", range(3))
 def test_objective_against_all_completions(kind, seed):
     structure, X, given, candidates = ambiguous(KINDS[kind], seed)
-    model = LatentSVM(structure, alpha=0.05, tol=1e-3, max_iter=300, n_init=3).fit(X, given)
+    model = LatentSVM(structure, loss="hamming", alpha=0.05, tol=1e-3, max_iter=300, n_init=3).fit(
+        X, given
+    )
     objectives = [record["objective"] for record in model.rounds_]
     assert (np.diff(objectives) <= 0).all()
     assert all(record["certified"] for record in model.rounds_)
@@ -168,7 +170,7 @@ def test_weights_and_validation():
     structure, X, given, candidates = ambiguous("permutation", 1)
     weights = np.arange(1.0, len(X) + 1)
     truth = [labels[0] for labels in candidates]
-    model = LatentSVM(structure, alpha=0.05, tol=0.01)
+    model = LatentSVM(structure, loss="hamming", alpha=0.05, tol=0.01)
     model.fit(X, given, sample_weight=weights, validation=(X, truth))
     assert all("validation_score" in record for record in model.rounds_)
     own = bounds_of(structure, X, model.hidden_, model.flat_weights(), "margin")

@@ -92,9 +92,10 @@ class LatentSVM(StructuredSVM):
     surrogate : str or object, default="margin"
         As in :class:`StructuredSVM`, like all parameters below without a description. Other
         surrogates are minimised over completions in the same way.
-    loss : str or object, default="hamming"
-        Loss of classes, a sum over nodes. States cost what their classes cost; if several classes
-        are allowed, the cost is the smallest against any of them: zero within the set.
+    loss : str or object, default="auto"
+        "auto": that of the structure, as there. Loss of classes, a sum over nodes. States cost what
+        their classes cost; if several classes are allowed, the cost is the smallest against any of
+        them: zero within the set.
     solver : str or Solver, default="bcfw"
         As there.
     oracle : str or structsolve.lp.Backend, optional
@@ -188,7 +189,7 @@ class LatentSVM(StructuredSVM):
         n_init: int = 1,
         max_rounds: int = 50,
         surrogate: Any = "margin",
-        loss: Any = "hamming",
+        loss: Any = "auto",
         solver: Any = "bcfw",
         oracle: Any = None,
         alpha: float | str = "auto",
@@ -344,7 +345,8 @@ class LatentSVM(StructuredSVM):
         space = with_classes(plain, plain.classes_[owner])
         sets = sets_of(given, X, plain, examples)
         known = space is plain and not len(sets.latent())
-        loss = self.loss if known else SetLoss(plain, examples, self.loss, sets, owner)
+        loss = self._task_loss(plain)
+        loss = loss if known else SetLoss(plain, examples, loss, sets, owner)
         first = np.cumsum(n_hidden) - n_hidden
         examples = replace(examples, labels=first[examples.labels].astype(np.int32))
         held_out = packed_validation(space, validation)
@@ -366,7 +368,13 @@ class LatentSVM(StructuredSVM):
             space, examples = learn_space(structure, X, y, None, intercept, sample_weight)
         held_out = packed_validation(space, validation)
         return LatentData(
-            space, examples, X, given_dense(X), held_out, loss=self.loss, candidates=candidates
+            space,
+            examples,
+            X,
+            given_dense(X),
+            held_out,
+            loss=self._task_loss(space),
+            candidates=candidates,
         )
 
     def _learn_sets(
@@ -541,7 +549,7 @@ class LatentSVM(StructuredSVM):
         plain, owner = of_classes(space), owners(space).astype(np.int32)
         # Labels unseen in training get one more number.
         truths = np.append(owner, np.int32(len(plain.classes_)))[examples.labels]
-        loss = ask_loss(plain, self.loss)(make_layout(plain, examples))
+        loss = ask_loss(plain, self._task_loss(plain))(make_layout(plain, examples))
         return mean_score(loss, replace(examples, labels=truths), owner[labels])
 
 

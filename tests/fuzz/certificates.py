@@ -97,10 +97,10 @@ class Certificates(Target):
         model.fit(X, Y, sample_weight=weights)
         packed.sample_weight = weights
         problem = Problem(
-            model.space_, packed, loss=model.loss, surrogate=given,
+            model.space_, packed, loss=model._task_loss(space), surrogate=given,
             penalize_intercept=model.penalize_intercept,
         )  # fmt: skip
-        written = recomputed.write_out(problem, model.loss if count is None else count)
+        written = recomputed.write_out(problem, model._task_loss(space) if count is None else count)
         if written is None:
             raise Unchecked("too many labels")
         exact = bool(problem.oracle.exact) and surrogate != "lp"
