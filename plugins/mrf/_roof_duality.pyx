@@ -87,8 +87,8 @@ cdef bint _read(const Model* model, Energy* energy) noexcept nogil:
 
 cdef bint _flips(const Model* model, const Energy* energy, int* queue,
                  signed char* flipped) noexcept nogil:
-    # Which nodes to swap the states of, so that equal states are never more expensive; False
-    # if some cycle of edges does not allow it.
+    # Choose the nodes whose states are swapped, so that equal states never cost more; return
+    # False if a cycle of edges rules it out.
     cdef Py_ssize_t p, e, j, begin = 0, size = 0
     cdef int u, w
     cdef signed char wanted
@@ -119,7 +119,7 @@ cdef bint _flips(const Model* model, const Energy* energy, int* queue,
 
 cdef bint _single(const Model* model, const Energy* energy, const signed char* flipped,
                   signed char* state, char* memory) noexcept nogil:
-    # One cut of the model's own graph; False if everything is forbidden.
+    # Compute one cut of the model's own graph; return False if every label is forbidden.
     cdef Py_ssize_t n = model.n, m = model.m, p, e
     cdef CutGraph graph = build_cut_graph(n, m, model.ends, memory)
     cdef Cut cut = place_cut(&graph, memory + cut_graph_bytes(n, m))
@@ -256,8 +256,8 @@ cdef int* SECOND = [0, 1, 1, 2, 3, 3, 2, 3, 3, 2]
 
 cdef double half_integral_score(const Model* model, const signed char* state,
                                 const signed char* pairing) noexcept nogil:
-    # No branches on states, which are as good as random.  Halves first, so that no sum of two
-    # overflows.
+    # States are unpredictable, so there are no branches on them.  Scores are halved before they are
+    # added, so sums do not overflow.
     cdef double total = 0
     cdef Py_ssize_t v, e
     cdef int s, t, code

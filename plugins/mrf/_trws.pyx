@@ -88,7 +88,7 @@ cdef void _prepare(const Model* model, Pass* state, bint forest) noexcept nogil:
 
 
 cdef void _divide(const Model* model, Pass* state) noexcept nogil:
-    # A node's share for each neighbour: 1 / the number of neighbours on the larger side.
+    # The share of a node for each neighbour: 1 / the number of neighbours on the larger side.
     cdef Py_ssize_t v, j
     cdef int ahead, behind
     for v in range(model.n):
@@ -220,7 +220,7 @@ cdef void _send_weighted(const Model* model, int e, int v, const double* sent,
 
 
 cdef void _transform(const Model* model, const Pass* state, int e, int v) noexcept nogil:
-    # Of v the message takes what is sent, and the edge has it; the receiver has the message.
+    # The message takes the share of v that is sent and the edge's scores; the receiver gets it.
     cdef int w = other_end(model, e, v), s
     cdef double* mine = state.phi + 2 * e * state.phi_step
     cdef double* theirs = mine
@@ -400,7 +400,7 @@ cdef int ascend(const Model* model, Pass* state, bint forest, int done, int max_
             break
         if stalled < PATIENCE and (done != PATIENCE or value[0] > -INFINITY):
             continue
-        # No movement, or slow movement without a labeling so far.
+        # The bound does not move, or moves slowly and there is no labeling yet.
         if turns and turned < TURNS and done < max_iter and forbids(model):
             turned, stalled = turned + 1, 0
             _turn(model, state, &seed)

@@ -106,7 +106,7 @@ cdef Py_ssize_t _reduce_columns(Assignment* task) noexcept nogil:
     cdef Py_ssize_t n = task.rows, ld = task.ld, i, j, n_free = 0
     cdef double[2] least
     for i in range(n):
-        task.passed[i] = 0      # columns that would like row i
+        task.passed[i] = 0      # columns whose least cost is in row i
     for j in range(n - 1, -1, -1):
         if not task.d[j] < INFINITY:
             return -1
@@ -121,7 +121,7 @@ cdef Py_ssize_t _reduce_columns(Assignment* task) noexcept nogil:
             task.free[n_free] = <int>i
             n_free += 1
         elif task.passed[i] == 1:
-            # Its column is the only one whose least cost is in this row: let the price fall.
+            # No other column has its least cost in this row, so the price of its column falls.
             scans.two(ld, task.cost + i * ld, task.v, least)
             if least[1] < INFINITY:
                 task.v[j] -= least[1] - least[0]
@@ -216,7 +216,7 @@ cdef bint _augment(Assignment* task, int start) noexcept nogil:
                 task.passed[n_passed] = <int>j
                 distance[n_passed], price[n_passed] = task.d[j], task.v[j]
                 n_passed += 1
-                # Never nearer again, and never the least.
+                # It can be neither nearer nor the least again.
                 task.v[j], task.d[j] = -INFINITY, INFINITY
                 j = scans.reach(ld, task.d, least, j + 1)
             if end >= 0 or n_done == n_passed:
@@ -298,7 +298,7 @@ cdef bint solve_tiny(Py_ssize_t rows, Py_ssize_t cols, const double* scores, Py_
             column[0], column[1] = 1, 0
     else:
         for j in range(3):
-            # Row 0 takes j; the others take what is left, as it is or crossed.
+            # Row 0 takes j; the other two rows take the other two columns, straight or crossed.
             x = a[j] + b[_LEFT[j][0]] + c[_LEFT[j][1]]
             y = a[j] + b[_LEFT[j][1]] + c[_LEFT[j][0]]
             if _better(x, best):

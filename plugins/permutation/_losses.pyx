@@ -103,7 +103,7 @@ cdef class AssignmentLoss(Loss):
             if truth[r] >= cols:        # examples may have fewer than n_states
                 no_such_column(i, r, truth[r], cols)
             if self.kind == HAMMING:
-                # Taking it from the true column costs one operation a row.
+                # To read the cost by the true column takes one operation per row.
                 theta[truth[r]] -= scale
             elif self.kind == FOOTRULE:
                 for c in range(cols):

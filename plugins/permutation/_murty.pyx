@@ -25,7 +25,7 @@ cdef struct Walk:
     Assignment task
     double* own         # the first row of a search, barred columns infinite
     double* zeros
-    int* via            # of each column the row that it was reached from, -1: the row of zeros
+    int* via            # the row before each column on its path, -1: the row of zeros
     int* open           # columns that are not yet passed
     Py_ssize_t n_open, n_passed
     int idle            # the column at which the row of zeros was scanned, -1 if it was not
@@ -135,7 +135,7 @@ cdef struct Answers:
 
 
 cdef inline void note(Answers* answers, double value) noexcept nogil:
-    # One more label has this value.
+    # Add the value of one more label.
     cdef double* heap = answers.seen
     cdef Py_ssize_t j, down
     if answers.n_seen < answers.k:
@@ -223,7 +223,7 @@ cdef bint take(Answers* answers, const Candidate* item, Py_ssize_t new) noexcept
         v[j] += min(d[j] - length, 0)
     if walk.idle >= 0:
         shift = v[walk.idle]
-    # Back along the path.
+    # Follow the path back.
     j = label[item.v]
     while True:
         i = walk.via[j]
@@ -272,7 +272,7 @@ cdef class AssignmentKBest(KBest):
         self.work_bytes = self.bytes_for(1)
 
     cdef Py_ssize_t at_most(self, Py_ssize_t k) noexcept nogil:
-        # No more than there are assignments of the largest example.
+        # At most the number of assignments of the largest example.
         cdef Py_ssize_t r, count = 1
         for r in range(self.shape.max_rows):
             count *= self.shape.max_cols - r

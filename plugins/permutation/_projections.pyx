@@ -105,7 +105,7 @@ cdef class AssignmentProjection(Projection):
 
     cdef int _solve(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
                     double* bound, char* work, Search* search) except -1 nogil:
-        # As project(); search <- the prices, and the rows' answers at them.
+        # Like project(); writes the prices and the rows' answers into search.
         cdef Py_ssize_t rows = self.shape.n_rows(i), cols = self.shape.n_cols(i), r, c
         cdef Py_ssize_t stride = self.shape.stride(i)
         cdef Assignment task = assignment_in(rows, cols, work)
@@ -215,7 +215,7 @@ cdef class AssignmentProjection(Projection):
 
     cdef double slope(self, Py_ssize_t i, const double* a, const double* b, double gamma,
                       char* work) except? -1 nogil:
-        # Of the entropy, d (log m + 1) has infinite limits where m is 0.
+        # For the entropy, d (log m + 1) has infinite limits where m is 0.
         cdef Py_ssize_t j
         cdef double total = 0, m, d
         for j in range(self.layout.theta_size(i)):
@@ -394,7 +394,7 @@ cdef void _move_prices(Search* s) noexcept nogil:
     cdef double* W = s.H
     cdef double* b = s.b
     cdef double* moved = s.p_new
-    cdef double* leak = s.g_new     # to columns whose prices stay 0
+    cdef double* leak = s.g_new     # the part that goes to columns whose prices stay 0
     cdef double* row
     cdef double mass, factor
     memset(W, 0, s.cols * s.ld * sizeof(double))
@@ -420,7 +420,7 @@ cdef void _move_prices(Search* s) noexcept nogil:
         for c in range(s.cols):
             if not s.active[c]:
                 leak[free[j]] += W[free[j] * s.ld + c]
-    # Eliminate from the last on; a pivot takes its place on the diagonal.
+    # Eliminate from the last column; each pivot is stored on the diagonal.
     for j in range(n - 1, -1, -1):
         row = W + free[j] * s.ld
         mass = leak[free[j]]

@@ -58,15 +58,15 @@ cdef double _simplex(Py_ssize_t n, double* x, double top) noexcept nogil:
     """x <- argmax <x, q> - |q|^2 / 2 over the simplex (Michelot); returns the maximum."""
     cdef Py_ssize_t j, count = 0, before = -1
     cdef double total = 0, tau = -1, mass = 0, value = 0, q
-    # Relative to the largest, so that large scores round no more than their differences; what is
-    # less by 1 or more is 0 for sure.
+    # Scores are relative to the largest, so rounding depends on their differences only; entries
+    # that are less by 1 or more are 0.
     while True:
         count, total = 0, 0
         for j in range(n):
             if x[j] - top > tau:
                 total += x[j] - top
                 count += 1
-        # The support only shrinks; by rounding it might come and go for ever.
+        # The support only shrinks; otherwise rounding could add and remove an entry forever.
         if count == 0 or (before >= 0 and count >= before):
             break
         before = count
@@ -175,8 +175,8 @@ cdef bint newton_step(Search* s, double* phi, double* ridge) noexcept nogil:
                 ridge[0] = min(ridge[0] * 30, <double>s.rows)
             return slope > noise or distance(s, s.p, s.g) < before / 2
         step *= 0.5
-    # The curvature changes on the way; with a ridge beyond all of it the step is a gradient's,
-    # which gains whatever there is to gain.
+    # The curvature changes along the step; with a large ridge the step is a gradient step, which
+    # always improves if that is possible.
     phi[0] = answer_rows(s, s.p, s.g)
     if ridge[0] >= s.rows:
         return False

@@ -12,7 +12,7 @@ from .passes import subgradient
 from .shard import Answer, Order
 from .shard_engine import Engine, ThreadEngine
 
-# Averages weigh round r by r to this power: about the last seventh of the rounds counts.
+# Averages give round r the weight r to this power: about the last seventh of the rounds counts.
 DECAY = 6
 # The next certificate follows after this share of the rounds that the gap still needs.
 SHARE = 0.5
@@ -22,15 +22,15 @@ SOON = 3
 TYPICAL = 0.004
 # Least rho in units of alpha / K, with K itself: weaker penalties let shards drift apart.
 LEAST = 12.0
-# In the spectral metric weaker penalties serve.
+# In the spectral metric weaker penalties are enough.
 WEAKER = 0.75
-# The penalty is changed where the shards' distance from the consensus, as a multiple of how far
-# that moves in a round, is below or above these, and on its way outwards: it rises at first
-# whatever the penalty ...
+# The penalty changes if the shards' distance from the consensus, divided by the consensus' step
+# in a round, is outside of these limits and moves away from them (at first it rises for any
+# penalty) ...
 BALANCED = (0.6, 1.4)
 # ... by this factor, ...
 CHANGE = 3.0
-# ... after so many rounds, and so many more at each penalty; the last one counts by this share.
+# ... after this number of rounds, and that many more for each penalty; RECENT weighs the last distance.
 FIRST, SETTLED, RECENT = 16, 8, 0.25
 
 
@@ -147,7 +147,7 @@ class ConsensusRun(Run):
             self.y_sum *= 1 - relax
             self.y_sum += relax * own
             self.y_sum += K * self.z
-            # Not in place: shards hold the last z.
+            # A new array, because shards keep the last z.
             self.z = self.y_sum * share
             self.y_sum *= 1 - K * share
             self._note_imbalance(float(answer.sums[3]), apart, self.z - old)
@@ -158,7 +158,7 @@ class ConsensusRun(Run):
             # The shards begin round 1 with the y of their own dual variables.
             self.z, self.y_sum = own, own * (alpha / self.rho)
             return
-        # As sums of r^DECAY times what round r brought are to the sum of r^DECAY.
+        # The weighted mean of the rounds, with weights r^DECAY.
         share = (DECAY + 1) / (self.rounds - self.averaged_from + DECAY)
         self.average += share * (self.z - self.average)
         self.dual_average += share * (own - self.dual_average)
@@ -191,7 +191,7 @@ class ConsensusRun(Run):
     def _change_penalty(self) -> None:
         """Change rho; the shards restart from their dual variables."""
         self._set_penalty()
-        # The consensus stays; every y is that of its shard's dual variables.
+        # Keep the consensus; take every y from its shard's dual variables.
         self.y_sum = self.dual_w * (self.given.alpha / self.rho)
         self.fresh, self.unchanged_from, self.imbalance = self.rounds > 0, self.rounds, 0.0
 
@@ -238,7 +238,7 @@ class ConsensusRun(Run):
             return 1
         if not np.isfinite(wide):
             return min(SOON, most)
-        # As much as the gap fell a round, in its logarithm.
+        # The decrease of the gap's logarithm per round.
         fall = np.log(wide / gap) / max(self.rounds - before, 1)
         left = np.log(gap / enough) / fall if enough > 0 and fall > 0 else np.inf
         return int(min(max(SHARE * left, 1), most))
