@@ -30,7 +30,7 @@ WEAKER = 0.75
 BALANCED = (0.6, 1.4)
 # ... by this factor, ...
 CHANGE = 3.0
-# ... after this number of rounds, and that many more for each penalty; RECENT is the weight of the last.
+# ... after FIRST rounds, and SETTLED more for each penalty; RECENT is the weight of the last one.
 FIRST, SETTLED, RECENT = 16, 8, 0.25
 
 
