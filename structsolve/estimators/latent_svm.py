@@ -339,7 +339,9 @@ class LatentSVM(StructuredSVM):
             if plain is None:
                 raise
         if not has_states(plain):
-            return self._read_whole(structure, X, y, sample_weight, validation)
+            # What looks like sets of classes is a part of such labels.
+            learned = None if given.nodes else (plain, examples)
+            return self._read_whole(structure, X, y, sample_weight, validation, learned)
         n_hidden = check_n_hidden(self.n_hidden, plain.classes_)
         owner = np.repeat(np.arange(len(n_hidden)), n_hidden)
         space = with_classes(plain, plain.classes_[owner])
@@ -353,7 +355,13 @@ class LatentSVM(StructuredSVM):
         return LatentData(space, examples, X, given_dense(X), held_out, sets, n_hidden, loss)
 
     def _read_whole(
-        self, structure: Any, X: Any, y: Any, sample_weight: Any, validation: Any
+        self,
+        structure: Any,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        validation: Any,
+        learned: tuple[Space, Examples] | None = None,
     ) -> LatentData:
         """Return the data where whole labels, or candidates for them, are known."""
         if not (isinstance(self.n_hidden, numbers.Integral) and self.n_hidden == 1):
@@ -364,6 +372,8 @@ class LatentSVM(StructuredSVM):
         intercept, candidates = bool(self.fit_intercept), None
         if holds_candidates(y):
             space, examples, candidates = read_candidates(structure, X, y, intercept, sample_weight)
+        elif learned is not None:
+            space, examples = learned
         else:
             space, examples = learn_space(structure, X, y, None, intercept, sample_weight)
         held_out = packed_validation(space, validation)
