@@ -99,6 +99,11 @@ def __getattr__(name: str) -> Any:
         return value
     if name in _RENAMED:
         return __getattr__(_RENAMED[name])
+    if name[:1].isupper():  # an estimator of another package
+        from . import registry  # heavy
+
+        if name in registry.default().names("estimators"):
+            return registry.default().class_of("estimators", name)
     from .utils.suggest import did_you_mean  # inspect and difflib, heavy
 
     hint = "" if name.startswith("_") else did_you_mean(name, _HOMES)

@@ -9,7 +9,7 @@ from .evaluation.scorers import OURS, make_scorer
 from .extreme.graph import GraphRivals
 from .extreme.lsh import LSHRivals
 from .extreme.rivals import CertifiedRivals, ExactRivals, RandomRivals
-from .hookspecs import Named, hookimpl
+from .hookspecs import Lazy, Named, hookimpl
 from .io.archives import ArchiveReader
 from .io.arff import ArffReader
 from .io.fasta import FastaReader
@@ -199,4 +199,19 @@ def structsolve_readers():
         Named("arff", ArffReader, "Weka's tables, label sets with XML (Mulan), hierarchies"),
         Named("fasta", FastaReader, "proteins and genes, labels in a second file"),
         Named("pictures", PictureReader, "a folder of pictures, label pictures in a second one"),
+    ]
+
+
+@hookimpl
+def structsolve_estimators():
+    homes = {
+        "StructuredSVM": ("structured_svm", "any structure, surrogate and loss"),
+        "HierarchicalSVM": ("hierarchical_svm", "nodes of a hierarchy that share weights"),
+        "LatentSVM": ("latent_svm", "labels that are known in part"),
+        "ConditionalRiskMinimizer": ("risk.estimator", "labels of least estimated risk"),
+        "ExtremeSVM": ("extreme_svm", "very many classes"),
+    }
+    return [
+        Named(name, Lazy(f"structsolve.estimators.{home}:{name}"), text)
+        for name, (home, text) in homes.items()
     ]

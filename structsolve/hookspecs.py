@@ -6,6 +6,8 @@ objects that adapters make native.
 
 from __future__ import annotations
 
+import importlib
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +19,60 @@ hookimpl = pluggy.HookimplMarker("structsolve")
 
 
 @dataclass(frozen=True)
+class Lazy:
+    """An object of a module that is imported when the object is first used.
+
+    As a factory of :class:`Named`, it makes no plugin import what a user may not need.
+
+    Parameters
+    ----------
+    path : str
+        ``"package.module:Name"``, of the module that defines the object.
+
+    Raises
+    ------
+    ValueError
+        If the path has another form.
+
+    Examples
+    --------
+    >>> from structsolve.hookspecs import Lazy
+    >>> Lazy("collections:OrderedDict")(a=1)
+    OrderedDict({'a': 1})
+    """
+
+    path: str
+
+    def __post_init__(self) -> None:
+        module, _, name = self.path.partition(":")
+        if not module or not name.isidentifier():
+            raise ValueError(f"path is {self.path!r}, expected 'package.module:Name'")
+
+    def __call__(self, *arguments: Any, **params: Any) -> Any:
+        return self.load()(*arguments, **params)
+
+    def load(self) -> Any:
+        """Import the module, and return the object.
+
+        Returns
+        -------
+        object
+        """
+        module, _, name = self.path.partition(":")
+        return getattr(importlib.import_module(module), name)
+
+    def imported(self) -> Any:
+        """Return the object if its module is imported.
+
+        Returns
+        -------
+        object or None
+        """
+        module, _, name = self.path.partition(":")
+        return getattr(sys.modules.get(module), name, None)
+
+
+@dataclass(frozen=True)
 class Named:
     """A named object that a plugin provides.
 
@@ -25,7 +81,7 @@ class Named:
     name : str
         The name for users, without a colon, which separates distribution, name and arguments.
     factory : callable
-        Makes the object from keyword arguments.
+        Makes the object from keyword arguments; a :class:`Lazy` one is imported at first use.
     summary : str
         One line for ``structsolve plugins``.
 
@@ -460,5 +516,35 @@ def structsolve_metrics() -> Sequence[Named]:
         @hookimpl
         def structsolve_metrics():
             return [Named("first-right", lambda: first_right, "share of first labels")]
+    """
+    return []
+
+
+@hookspec
+def structsolve_estimators() -> Sequence[Named]:
+    """Return estimators by the names of their classes.
+
+    ``structsolve.NAME`` is the class, ``structsolve fit --estimator NAME`` trains it, and
+    :func:`structsolve.load` reads its files by the class method
+    ``from_file(meta, arrays, kernel)``: ``meta["estimator"]`` is the name, ``arrays`` hold what
+    ``save`` wrote with :func:`structsolve.utils.container.write`.  Subclasses of
+    :class:`structsolve.StructuredSVM` have both methods.  A class may choose by name the arrays
+    that ``load(mmap=True)`` maps, ``mapped_arrays``, and the types of its arrays, ``array_types``,
+    pairs of a pattern and a type, beside ``structsolve.estimators.codec.ARRAY_TYPES``.
+    If the shell shall predict and score in another way, ``shell`` is the name of a module with
+    ``predict(model, args)`` and ``score(model, args)``.
+
+    Returns
+    -------
+    sequence of Named
+        Factories are the classes, or :class:`structsolve.hookspecs.Lazy` ones.
+
+    Examples
+    --------
+    ::
+
+        @hookimpl
+        def structsolve_estimators():
+            return [Named("RingSVM", Lazy("my_package.estimator:RingSVM"), "rings of labels")]
     """
     return []

@@ -171,6 +171,40 @@ def test_they_train_save_and_load(full, name):
     assert float(out.split()[0]) > 0.9
 
 
+def test_an_estimator_with_files_and_a_command_of_its_own(full, plain):
+    out = full.run(
+        "import sys, structsolve\n"
+        "from structsolve.cli.main import main\n"
+        "assert structsolve.list_plugins() and 'structsolve_ring_vote' not in sys.modules\n"
+        "open('rings', 'w').write('a B\\nb B\\n\\nc A\\n\\n')\n"
+        "for line in ('--help', 'ring-vote rings --model m --alpha 2', 'predict m rings',\n"
+        "             'score m rings', 'fit rings --format conll --estimator RingVote:alpha=3 '\n"
+        "             '--model n', 'fit rings --estimator RingVote --tol 1 --model n',\n"
+        "             'fit rings --estimator RingVot --model n'):\n"
+        "    print(line, '->', main(line.split()))\n"
+        "print(structsolve.load('m').alpha, structsolve.load('n', mmap=True).counts_,\n"
+        "      structsolve.load('n').alpha, structsolve.RingVote.__module__)\n"
+    )
+    assert re.search(r"ring-vote +Count the classes of rings, and save the\n? *commonest\.", out)
+    assert "saved m\n" in out and "predict m rings -> 0" in out and "\nB\nB\nB\npredict" in out
+    assert "\n0.6666666666666666\nscore" in out
+    assert "--model n -> 0" in out and "--tol 1 --model n -> 2" in out
+    assert "RingVot --model n -> 2" in out
+    assert out.splitlines()[-1] == "2.0 [4. 5.] 3 structsolve_ring_vote"
+    shutil.copy(full.folder / "m", plain.folder / "m")
+    assert "RingVote" not in plain.run("import structsolve; print(structsolve.list_plugins())")
+    said = plain.run(
+        "import structsolve\n"
+        "for call in (lambda: structsolve.load('m', mmap=True), lambda: structsolve.RingVote):\n"
+        "    try: call()\n"
+        "    except Exception as error: print(error)\n"
+        "from structsolve.cli.main import main\n"
+        "print(main(['ring-vote', 'm']))\n"
+    )
+    assert "estimator 'RingVote' comes from the distribution structsolve-pure 0.1.0" in said
+    assert "has no attribute 'RingVote'" in said and said.endswith("2\n")
+
+
 def test_a_surrogate_with_a_compiled_psi(full):
     out = full.run(
         "import numpy as np\n"

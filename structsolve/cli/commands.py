@@ -2,13 +2,14 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import time
 import warnings
 from typing import Any
 
 import structsolve
-from structsolve.cli import extreme, messages, output
+from structsolve.cli import messages, output
 from structsolve.cli.formats import check_format, guess, parameters, reads, settings
 from structsolve.cli.options import UsageError, check_outputs, reader_options
 from structsolve.evaluation.report import FIGURES
@@ -130,9 +131,11 @@ def fit(args: argparse.Namespace) -> None:
         if held_out.y is None:
             raise ValueError(f"{validation}: found no labels; expected some to validate with")
         options["validation"] = held_out.X, held_out.y
-    if args.estimator == "risk" and data.weights is not None:
+    if args.estimator != "margin" and data.weights is not None:
         if any(weight != 1 for weight in data.weights):
-            raise UsageError(f"{args.data}: found weights, which --estimator risk does not take")
+            raise UsageError(
+                f"{args.data}: found weights, which --estimator {args.estimator} does not take"
+            )
     elif data.weights is not None:
         options["sample_weight"] = data.weights
     start = time.perf_counter()
@@ -144,6 +147,8 @@ def fit(args: argparse.Namespace) -> None:
         losses = getattr(model, "cv_losses_", None)
         told = "" if losses is None else f", held-out loss {losses.min():.4g}"
         messages.say("trained", f"{name}, conditional risk: alpha {model.alpha_:g}{told}", start)
+    elif args.estimator != "margin":
+        messages.say("trained", f"{name}, {type(model).__name__}", start)
     else:
         solver = model.solver_.name if args.solver == "auto" else args.solver
         messages.say(
@@ -176,8 +181,8 @@ def predict(args: argparse.Namespace) -> None:
         For malformed data, and options that do not fit.
     """
     model = _load(args)
-    if extreme.is_extreme(model):
-        extreme.predict(model, args)
+    if (own := _own_shell(model)) is not None:
+        own.predict(model, args)
         return
     if args.top is not None:
         raise UsageError(f"--top: a {type(model).__name__} has none; --kbest K gives the K best")
@@ -228,10 +233,8 @@ def score(args: argparse.Namespace) -> None:
     from structsolve.evaluation.scorers import get_scorer  # heavy
 
     model = _load(args)
-    if extreme.is_extreme(model):
-        if args.metric is not None:
-            raise UsageError(f"--metric: a {type(model).__name__} prints only errors and macro-F1")
-        extreme.score(model, args)
+    if (own := _own_shell(model)) is not None:
+        own.score(model, args)
         return
     try:
         scorer = None if args.metric is None else get_scorer(args.metric)
@@ -300,6 +303,12 @@ def _load(args: argparse.Namespace) -> Any:
             raise UsageError(f"--oracle: a {type(model).__name__} has none")
         model.set_params(oracle=args.oracle)
     return model
+
+
+def _own_shell(model: Any) -> Any:
+    """Return the module with ``predict`` and ``score`` of the shell that an estimator names."""
+    module = getattr(model, "shell", None)
+    return None if module is None else importlib.import_module(module)
 
 
 def _recipe(model: Any, args: argparse.Namespace) -> Any:

@@ -172,6 +172,8 @@ def score(model: Any, args: argparse.Namespace) -> None:
     ValueError
         For malformed data, and files without labels.
     """
+    if args.metric is not None:
+        raise UsageError(f"--metric: a {type(model).__name__} prints only errors and macro-F1")
     k = min(BEST, len(model.classes_))
     truth, best, hits = [], [], 0
     for X, y in _chunks(model, args, "each"):

@@ -90,14 +90,15 @@ def _own_output() -> Iterator[None]:
 def _parsed(argv: list[str]) -> Any:
     """Return the options, with the two words of the command ``fit extreme`` as one."""
     first = next((i for i in range(len(argv)) if _is_command(argv, i)), None)
+    parser = make_parser(None if first is None else argv[first])
     if first is None or argv[first : first + 2] != ["fit", "extreme"]:
-        return make_parser().parse_args(argv)
+        return parser.parse_args(argv)
     joined = [*argv[:first], "fit extreme", *argv[first + 2 :]]
     if os.path.exists("extreme"):  # the data of ``fit``, where no others follow
         with contextlib.suppress(UsageError):
-            return make_parser().parse_args(joined)
-        return make_parser().parse_args(argv)
-    return make_parser().parse_args(joined)
+            return parser.parse_args(joined)
+        return parser.parse_args(argv)
+    return parser.parse_args(joined)
 
 
 def _is_command(argv: list[str], i: int) -> bool:

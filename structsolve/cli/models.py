@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import inspect
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +16,30 @@ from structsolve.io.graphs import read_hierarchy, read_network
 from structsolve.solvers.problem import Problem
 from structsolve.structure.ask import loss_names
 from structsolve.utils.suggest import did_you_mean
+
+# Options that an estimator with a name of its own takes if it has the parameter: their defaults.
+OF_PARAMETERS = {
+    "surrogate": "margin",
+    "solver": "auto",
+    "oracle": None,
+    "alpha": None,
+    "max_iter": 100,
+    "tol": 1e-3,
+    "checkpoint": None,
+    "n_jobs": 1,
+    "random_state": 0,
+    "kernel": None,
+    "cache_size": 200,
+    "early_stopping": False,
+    "scale_features": False,
+    "class_weight": None,
+    "loss": None,
+}
+# Options for which it has none.
+OF_OTHERS: dict[str, Any] = dict.fromkeys(
+    ("alphas", "cv", "scoring", "normalization", "n_hidden", "history")
+)
+OF_OTHERS |= {"feature_map": None, "joint_kernel": False, "kernel_param": None}
 
 # Files for parameters of structures: names of options, and of parameters.
 FILES = ("hierarchy", "network")
@@ -103,8 +128,9 @@ def check_model(args: argparse.Namespace, structure: Any) -> None:
     if isinstance(structure, str) and (args.normalization is not None or args.joint_kernel):
         return  # their parameters are in the data
     model = make_model(args, structure)
-    model._check_settings()
-    model._kernel()
+    if args.estimator in ("margin", "risk"):
+        model._check_settings()
+        model._kernel()
     if args.kernel is None:
         _refuse(args, " is for kernels; give --kernel NAME with it", cache_size=200)
     if args.estimator == "margin":
@@ -213,18 +239,19 @@ def check_options(args: argparse.Namespace, brings: Sequence[str] = ()) -> None:
                 "--alphas and --validation: expected one of them; --alphas chooses by folds of the "
                 "data (--cv)"
             )
-        if args.estimator == "risk" or args.normalization == "learned":
+        if args.estimator != "margin" or args.normalization == "learned":
             raise UsageError("--validation: this estimator trains without validation; use score")
     path = "path" in (args.alphas or ())
     if path and (len(args.alphas) > 1 or args.estimator == "risk"):
         raise UsageError("--alphas: path excludes other values and --estimator risk")
-    if args.estimator != "risk":
+    if args.estimator == "margin":
         text = " is for conditional risk; give --estimator risk with it"
         _refuse(args, text, feature_map=None, joint_kernel=False)
         return
     if args.joint_kernel and args.hierarchy is None and not brings_structure(args, brings):
         raise UsageError("--joint-kernel is for hierarchies; give --hierarchy FILE with it")
-    _refuse(args, ": --estimator risk has none, it solves one linear system", **MARGIN_ONLY)
+    if args.estimator == "risk":
+        _refuse(args, ": --estimator risk has none, it solves one linear system", **MARGIN_ONLY)
 
 
 def _refuse(args: argparse.Namespace, text: str, **defaults: Any) -> None:
@@ -364,6 +391,8 @@ def make_model(args: argparse.Namespace, structure: Any) -> Any:
     -------
     estimator
     """
+    if args.estimator not in ("margin", "risk"):
+        return _make_named(args, structure)
     if args.estimator == "risk":
         feature_map = make_feature_map(args)
         return structsolve.ConditionalRiskMinimizer(
@@ -423,3 +452,24 @@ def make_model(args: argparse.Namespace, structure: Any) -> Any:
         loss=args.loss or "auto",
         **common,
     )
+
+
+def _make_named(args: argparse.Namespace, structure: Any) -> Any:
+    """Make an estimator of a plugin: it takes the options whose parameters it has."""
+    known = registry.default()
+    name = known.split("estimators", args.estimator)[0]
+    takes = inspect.signature(known.class_of("estimators", name)).parameters
+    text = f": --estimator {name} has no such parameter"
+    _refuse(args, text, **OF_OTHERS)
+    _refuse(args, text, **{k: v for k, v in OF_PARAMETERS.items() if k not in takes})
+    given = {
+        option: getattr(args, option)
+        for option, default in OF_PARAMETERS.items()
+        if option in takes and getattr(args, option) != default
+    }
+    if "class_weight" in given:
+        given["class_weight"] = class_weight(given["class_weight"])
+    given |= {"structure": structure} if "structure" in takes else {}
+    given |= {"fit_intercept": False} if args.no_intercept and "fit_intercept" in takes else {}
+    given |= {"verbose": verbosity(args)} if "verbose" in takes else {}
+    return known.make("estimators", args.estimator, **given)

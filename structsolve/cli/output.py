@@ -10,21 +10,11 @@ from typing import Any
 from structsolve.cli.messages import one_line, plain
 from structsolve.evaluation.report import AVERAGES, FIGURES
 from structsolve.io.conll import conll_block
+from structsolve.registry.plugin import LISTS
 from structsolve.structure.ask import pack
 from structsolve.utils.values import is_flat
 from structsolve.utils.values import plain as plain_value
 
-KINDS = (
-    "structures",
-    "surrogates",
-    "searches",
-    "solvers",
-    "losses",
-    "lp_backends",
-    "readers",
-    "rival_indexes",
-    "metrics",
-)
 GIVES = ("oracle", "power", "parts", "projection", "loss", "max_min", "polytope")
 
 
@@ -397,7 +387,7 @@ def plugins_text(plugins: Iterable[Mapping[str, Any]]) -> str:
         source = " ".join(str(plugin.get(key) or "") for key in ("distribution", "version"))
         lines = [
             f"{kind.replace('_', ' ')}: {', '.join(plugin[kind])}"
-            for kind in KINDS
+            for kind in LISTS
             if plugin.get(kind)
         ]
         gives = [part for part in GIVES if plugin.get(f"gives_{part}")]

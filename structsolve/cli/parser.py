@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import structsolve
-from structsolve.cli import commands, convert, extreme, solve
+from structsolve.cli import commands, convert, extreme, outside, solve
 from structsolve.cli.options import UsageError, data_options
 from structsolve.utils.suggest import ELSEWHERE, did_you_mean
 
@@ -52,8 +52,13 @@ def _number_or(word: str) -> Callable[[str], float | str]:
     return read
 
 
-def make_parser() -> Parser:
+def make_parser(chosen: str | None = None) -> Parser:
     """Make the parser of the command line, with few imports.
+
+    Parameters
+    ----------
+    chosen : str, optional
+        The command that is run: those of other packages are not imported.
 
     Returns
     -------
@@ -120,7 +125,10 @@ def make_parser() -> Parser:
     )
     group.add_argument("--network", metavar="FILE", help="with demands: .json, .gml, .graphml")
     group.add_argument(
-        "--estimator", choices=("margin", "risk"), default="margin", help="risk: ECRM, kernel ridge"
+        "--estimator",
+        default="margin",
+        metavar="NAME",
+        help="margin (default), risk (ECRM, kernel ridge), or a class: NAME[:KEY=VALUE,...]",
     )
     group.add_argument("--loss", help="default: that of the structure")
     group.add_argument(
@@ -231,6 +239,8 @@ def make_parser() -> Parser:
     ):
         sub.add_argument(f"--{name}", type=int, default=default)
     sub.add_argument("--dense", action="store_true", help="dense features instead of CSR")
+
+    outside.add_commands(command, subparsers.choices, chosen)
     return parser
 
 

@@ -6,6 +6,7 @@ import inspect
 import os
 import re
 import sys
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -33,18 +34,10 @@ TRANSIENT = ("callbacks", "checkpoint", "verbose", "n_jobs")
 #: the names of arrays of spaces, and of the data that labels keep per data set.
 ARRAY_TYPES: tuple[tuple[str, str], ...] = (
     ("coef_.*|fitted_.*", "float64"),
-    ("postings_(indptr|classes)", "integers"),
-    ("postings_.*", "floating-point numbers"),
     ("kernel_(support|n_nodes)", "integers"),
     ("kernel_(duals|rest_.*|vectors|vectors_data)", "floating-point numbers"),
     (".*_data", "numbers"),
     (".*_(indices|indptr|shape)", "integers"),
-    ("smoother_.*|joint|cv_losses_", "float64"),
-    ("map_component_indices_", "integers"),
-    ("map_.*|rows", "numbers"),
-    ("targets_labels", "int32"),
-    ("targets_(offsets|label_offsets|edge_offsets)", "integers"),
-    ("targets_.*", "numbers"),
     ("feature_names_in_?", "text"),
     ("space_.*|classes", "numbers, text, dates"),
 )
@@ -241,12 +234,14 @@ def kernel_of(value: Any, given: Any) -> Any:
     return given
 
 
-def check_arrays(arrays: dict[str, np.ndarray]) -> None:
-    """Refuse arrays of a model file of another type than ``ARRAY_TYPES`` says.
+def check_arrays(arrays: dict[str, np.ndarray], own: Sequence[tuple[str, str]] = ()) -> None:
+    """Refuse arrays of a model file of another type than the estimator or ``ARRAY_TYPES`` says.
 
     Parameters
     ----------
     arrays : dict of str to ndarray
+    own : sequence of (str, str), optional
+        More of them, of the estimator; ``ARRAY_TYPES`` come first.
 
     Raises
     ------
@@ -254,7 +249,7 @@ def check_arrays(arrays: dict[str, np.ndarray]) -> None:
         The message names the array.
     """
     for name, array in arrays.items():
-        for pattern, expected in ARRAY_TYPES:
+        for pattern, expected in (*ARRAY_TYPES, *own):
             if re.fullmatch(pattern, name):
                 kinds = [kind for known in expected.split(", ") for kind in _TYPES[known]]
                 if not any(np.issubdtype(array.dtype, kind) for kind in kinds):

@@ -530,3 +530,37 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
         """
         self._require_fitted()
         files.save(self, path, dtype)
+
+    #: Types of its files' arrays, and those that ``load(path, mmap=True)`` maps.
+    array_types = (
+        ("postings_(indptr|classes)", "integers"),
+        ("postings_.*", "floating-point numbers"),
+    )
+    mapped_arrays = files.MAPPED
+    #: The module of its ``predict`` and ``score`` in the shell.
+    shell = "structsolve.cli.extreme"
+
+    @classmethod
+    def from_file(
+        cls, meta: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any = None
+    ) -> Any:
+        """Return the model of a file, from its contents; :func:`structsolve.load` calls it.
+
+        Parameters
+        ----------
+        meta : dict
+            The file's numbers and names.
+        arrays : dict of str to ndarray
+        kernel : None
+            It has none.
+
+        Returns
+        -------
+        ExtremeSVM
+
+        Raises
+        ------
+        ValueError
+            If parts of the file do not fit together.
+        """
+        return files.load(cls, meta, arrays)

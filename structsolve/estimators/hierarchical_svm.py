@@ -20,6 +20,7 @@ from .class_weight import weighed_leaves
 from .fitting import TrainingData, fingerprint_of
 from .hierarchy.alternation import Alternation, alternate, first_weights
 from .hierarchy.sparse_fit import SparseFitting
+from .hierarchy.sparse_model import SparseModel
 from .hierarchy.weights import NodeWeights, node_weights, parse
 from .structured_svm import StructuredSVM
 
@@ -142,6 +143,7 @@ class HierarchicalSVM(SparseFitting):
     """
 
     _extras = ("log_node_weights_",)
+    _models = (*StructuredSVM._models, SparseModel)
 
     def __init__(
         self,

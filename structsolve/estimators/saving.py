@@ -1,4 +1,4 @@
-"""Writes files of fitted models."""
+"""Writes and reads the contents of files of fitted models."""
 
 from __future__ import annotations
 
@@ -12,7 +12,19 @@ import numpy as np
 from .. import registry
 from ..lp.base import Backend
 from ..utils import container
-from .codec import KIND_OF, TRANSIENT, importable, plain
+from ..utils.arrays import check_finite
+from .alpha import is_auto
+from .codec import (
+    KIND_OF,
+    TRANSIENT,
+    check_history,
+    check_metadata,
+    importable,
+    part_of,
+    plain,
+    revive_params,
+)
+from .common import check_number
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
@@ -34,6 +46,50 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     if hasattr(model, "feature_names_in_"):
         arrays["feature_names_in"] = np.asarray(model.feature_names_in_, dtype=str)
     container.write(path, "model", meta, arrays)
+
+
+def restore(
+    estimator: Any, meta: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any
+) -> Any:
+    """Return the model whose file :func:`save` wrote; see :meth:`StructuredSVM.from_file`.
+
+    Parameters
+    ----------
+    estimator : type
+        StructuredSVM, or a subclass.
+    meta, arrays, kernel
+        As of ``from_file``.
+
+    Returns
+    -------
+    StructuredSVM
+    """
+    params, space = revive_params(meta, arrays, kernel, estimator)
+    model = estimator(**params)
+    model._check_settings()
+    kind = next((kind for kind in model._models if part_of(arrays, f"{kind.key}_")), None)
+    if kind is None:
+        raise ValueError("it holds no weights")
+    check_finite(part_of(arrays, f"{kind.key}_"))
+    learned = kind.from_arrays(space, part_of(arrays, f"{kind.key}_"), model._kernel())
+    model._become_fitted(space, learned)
+    model.history_, model.stop_reason_ = check_history(meta["history"]), meta["stop_reason"]
+    model.n_iter_ = len(model.history_)
+    _take_alpha(model, meta.get("alpha"))
+    model.metadata_ = check_metadata(meta["metadata"])
+    model._take_extra_arrays(part_of(arrays, "fitted_"))
+    if "feature_names_in" in arrays:
+        model.feature_names_in_ = arrays["feature_names_in"].astype(object)
+    return model
+
+
+def _take_alpha(model: Any, alpha: Any) -> None:
+    """Set the values that a model was trained with; older files hold them only as parameters."""
+    if alpha is None and is_auto(model.alpha):
+        return
+    alpha = model.alpha if alpha is None else alpha
+    check_number("alpha", alpha, 0, True)
+    model.alpha_ = float(alpha)
 
 
 def _oracle(oracle: Any) -> Any:
@@ -91,5 +147,6 @@ def describe(model: Any, left_out: Sequence[str]) -> tuple[dict[str, Any], dict[
         "space": space_meta,
         "metadata": getattr(model, "metadata_", {}),
         "from": _sources(model.get_params(deep=False)),
+        "by": registry.default().source_of("estimators", model),
     }
     return meta, {f"space_{k}": v for k, v in space_arrays.items()}

@@ -16,7 +16,8 @@ from ..examples.packed import Examples
 from ..examples.scaling import KINDS, scale_columns
 from ..lp.ask import without_warm_starts
 from ..potentials.mercer import Kernel, given_dense
-from ..potentials.model import Model
+from ..potentials.mercer_model import KernelModel
+from ..potentials.model import LinearModel, Model
 from ..solvers.base import Solver, Start
 from ..solvers.checkpoint import Checkpoint
 from ..solvers.choose import choose_solver, words_of
@@ -409,6 +410,31 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         self._require_fitted()
         saving.save(self, path)
 
+    @classmethod
+    def from_file(
+        cls, meta: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any = None
+    ) -> Any:
+        """Return the model of a file, from its contents; :func:`structsolve.load` calls it.
+
+        Parameters
+        ----------
+        meta : dict
+            The file's numbers and names.
+        arrays : dict of str to ndarray
+        kernel : callable, optional
+            The kernel of a model trained with a function.
+
+        Returns
+        -------
+        StructuredSVM
+
+        Raises
+        ------
+        ValueError
+            If parts of the file do not fit together.
+        """
+        return saving.restore(cls, meta, arrays, kernel)
+
     # -- parts of fit ---------------------------------------------------------------------------
 
     def _check_settings(self) -> None:
@@ -687,6 +713,8 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
                 stacklevel=4,
             )
 
+    #: Kinds of learned models that its files hold.
+    _models: tuple[type[Model], ...] = (LinearModel, KernelModel)
     #: Fitted attributes that files keep beside the weights: arrays of one number per node part.
     _extras: tuple[str, ...] = ()
 

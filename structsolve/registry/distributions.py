@@ -41,26 +41,47 @@ def installed() -> Iterator[tuple[Plugin, Callable[[], Any]]]:
         Returns the module; raises ImportError if a compiled module is for another C API.
     """
     known: list[tuple[bool, Plugin, Callable[[], Any]]] = []
+    for plugin, entry in entries(GROUP):
+        if entry is None:
+            yield plugin, lambda: None
+            continue
+        our = is_ours(entry.module)
+        known.append((our, plugin, _loader(entry, our)))
+    for _, plugin, load in sorted(known, key=lambda f: (not f[0], f[1].distribution, f[1].name)):
+        yield plugin, load
+
+
+def entries(group: str) -> Iterator[tuple[Plugin, importlib.metadata.EntryPoint | None]]:
+    """Yield the entry points of a group, of every installed package.
+
+    If distributions share a name, those of the first on ``sys.path``, which is imported.
+
+    Parameters
+    ----------
+    group : str
+
+    Yields
+    ------
+    plugin : Plugin
+        The entry's name and distribution, with ``error`` if its file cannot be read.
+    entry : EntryPoint or None
+        None if its file cannot be read.
+    """
     seen = set()
     for distribution in importlib.metadata.distributions():
         try:
-            entries = [e for e in distribution.entry_points if e.group == GROUP]
-            ours = [is_ours(e.module) for e in entries]
+            own = [e for e in distribution.entry_points if e.group == group]
+            for entry in own:
+                is_ours(entry.module)  # a malformed value has none
         except Exception as error:  # a broken entry_points.txt
             plugin = _plugin_of("?", distribution)
             plugin.error = described(error)
-            yield plugin, lambda: None
+            yield plugin, None
             continue
-        if not entries:
-            continue
-        plugins = [_plugin_of(e.name, distribution) for e in entries]
-        # If distributions share a name, the first on sys.path is imported.
-        if (key := normalized(plugins[0].distribution)) not in seen:
+        plugins = [_plugin_of(e.name, distribution) for e in own]
+        if plugins and (key := normalized(plugins[0].distribution)) not in seen:
             seen.add(key)
-            loads = [_loader(e, distribution, our) for e, our in zip(entries, ours)]
-            known += zip(ours, plugins, loads)
-    for _, plugin, load in sorted(known, key=lambda f: (not f[0], f[1].distribution, f[1].name)):
-        yield plugin, load
+            yield from zip(plugins, own)
 
 
 def described(error: BaseException) -> str:
@@ -77,12 +98,11 @@ def described(error: BaseException) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
-def _loader(
-    entry: importlib.metadata.EntryPoint, distribution: importlib.metadata.Distribution, our: bool
-) -> Callable[[], Any]:
+def _loader(entry: importlib.metadata.EntryPoint, our: bool) -> Callable[[], Any]:
     def load() -> Any:
         if not our:
-            files = [Path(str(distribution.locate_file(f))) for f in distribution.files or ()]
+            of: Any = entry.dist
+            files = [Path(str(of.locate_file(f))) for f in of.files or ()]
             if stale := abi.stale_modules(entry.module, files):
                 raise ImportError("; ".join(stale))
         return entry.load()

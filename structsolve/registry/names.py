@@ -7,7 +7,7 @@ import multiprocessing
 import re
 from typing import Any
 
-from ..hookspecs import Named
+from ..hookspecs import Lazy, Named
 from ..utils.suggest import did_you_mean
 from .distributions import DISABLED
 from .plugin import Plugin, one
@@ -224,6 +224,26 @@ class Names:
         """
         return self.find(kind, self.split(kind, text)[0]).factory
 
+    def class_of(self, kind: str, name: str, source: str = "") -> Any:
+        """Return the class that a plugin declares under a name, imported.
+
+        Parameters
+        ----------
+        kind, name, source
+            As for :meth:`find`.
+
+        Returns
+        -------
+        type
+
+        Raises
+        ------
+        ValueError
+            As of :meth:`find`.
+        """
+        factory = self.find(kind, name, source).factory
+        return factory.load() if isinstance(factory, Lazy) else factory
+
     def owner_of(self, kind: str, text: str) -> Plugin:
         """Return the plugin that declares a name.
 
@@ -340,7 +360,7 @@ class Names:
     def _owner(self, kind: str, value: Any) -> tuple[Plugin, Named] | None:
         declared = self._declared(kind)
         own = getattr(value, "name", None)
-        exact = [m for m in declared if m[1].factory is type(value)]
+        exact = [m for m in declared if _class_of(m[1].factory) is type(value)]
         # Two plugins may provide a name: the class decides.
         if named := next((m for m in exact if m[1].name == own), None):
             return named
@@ -541,6 +561,11 @@ def value_of(text: str) -> Any:
     # Only lower case or Python's spelling: "NONE" may be the name of a solver.
     words = {"true": True, "false": False, "none": None}
     return text if text.isupper() else words.get(text.lower(), text)
+
+
+def _class_of(factory: Any) -> Any:
+    """Return the class that a factory is; None for one that no object can be of yet."""
+    return factory.imported() if isinstance(factory, Lazy) else factory
 
 
 def _distribution(plugin: Plugin) -> str:

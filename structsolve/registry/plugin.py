@@ -17,6 +17,7 @@ LISTS = (
     "readers",
     "rival_indexes",
     "metrics",
+    "estimators",
 )
 # Kinds whose singular is not the plural without its last letter.
 _ONE = {"losses": "loss", "searches": "search", "rival_indexes": "rival index"}

@@ -19,7 +19,7 @@ import os
 import stat
 import struct
 import zipfile
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import IO, Any, Literal
 
 import numpy as np
@@ -96,7 +96,9 @@ def write(
 
 
 def read(
-    path: str | os.PathLike[str], kind: Kind, mapped: Container[str] = ()
+    path: str | os.PathLike[str],
+    kind: Kind,
+    mapped: Callable[[Any], Container[str]] | None = None,
 ) -> tuple[Any, dict[str, NDArray[Any]]]:
     """
     Read a file that `write` wrote.
@@ -107,9 +109,9 @@ def read(
         The file.
     kind : {"model", "checkpoint"}
         Required kind of the file.
-    mapped : container of str, optional
-        Names of arrays that are mapped into memory, read-only, instead of copied, where they have
-        4096 bytes or more.  Their checksums are compared, too.
+    mapped : callable, optional
+        Returns the names of the arrays that are mapped into memory, read-only, instead of copied,
+        where they have 4096 bytes or more, from ``meta``.  Their checksums are compared, too.
 
     Returns
     -------
@@ -184,7 +186,11 @@ def _write_zip(file: IO[bytes], kind: str, meta: Any, arrays: dict[str, NDArray[
 
 
 def _read_zip(
-    file: IO[bytes], size: int, kind: str, shown: str, mapped: Container[str]
+    file: IO[bytes],
+    size: int,
+    kind: str,
+    shown: str,
+    mapped: Callable[[Any], Container[str]] | None,
 ) -> tuple[Any, dict[str, NDArray[Any]]]:
     with zipfile.ZipFile(file) as archive:
         members = {member.filename: member for member in archive.infolist()}
@@ -217,9 +223,10 @@ def _read_zip(
             member.header_offset for member in members.values()
         ):
             raise ValueError("its parts do not match its contents list")
+        names = () if mapped is None else mapped(manifest["meta"])
         arrays = {
             entry["name"]: _read_array(
-                archive, members[_member(i)], entry, file if entry["name"] in mapped else None
+                archive, members[_member(i)], entry, file if entry["name"] in names else None
             )
             for i, entry in enumerate(entries)
         }

@@ -24,6 +24,7 @@ from ._decode import label_scores
 from .diagnostics import RiskDiagnostics
 from .held_out import held_out_loss
 from .joint import check_joint
+from .loading import load
 from .own_alpha import chosen_alpha
 from .ridge import FeatureSmoother, JointSmoother, KernelSmoother
 from .saving import save
@@ -329,6 +330,41 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
         """
         self._require_fitted()
         save(self, path)
+
+    #: Types of its files' arrays.
+    array_types = (
+        ("smoother_.*|joint|cv_losses_", "float64"),
+        ("map_component_indices_", "integers"),
+        ("map_.*|rows", "numbers"),
+        ("targets_labels", "int32"),
+        ("targets_(offsets|label_offsets|edge_offsets)", "integers"),
+        ("targets_.*", "numbers"),
+    )
+
+    @classmethod
+    def from_file(
+        cls, meta: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any = None
+    ) -> Any:
+        """Return the model of a file, from its contents; :func:`structsolve.load` calls it.
+
+        Parameters
+        ----------
+        meta : dict
+            The file's numbers and names.
+        arrays : dict of str to ndarray
+        kernel : callable, optional
+            The kernel of a model trained with a function.
+
+        Returns
+        -------
+        ConditionalRiskMinimizer
+
+        Raises
+        ------
+        ValueError
+            If parts of the file do not fit together.
+        """
+        return load(cls, meta, arrays, kernel)
 
     # -- parts of the above ---------------------------------------------------------------------
 

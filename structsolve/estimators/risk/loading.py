@@ -13,16 +13,17 @@ from ..alpha import AUTO
 from ..class_weight import weighed_loss
 from ..codec import check_metadata, part_of, revive_params
 from . import feature_maps
-from .estimator import ConditionalRiskMinimizer
 from .ridge import FeatureSmoother, KernelSmoother
 from .targets import PartTargets
 
 
-def load(meta: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any) -> Any:
+def load(estimator: Any, meta: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any) -> Any:
     """Return the model of a file that :func:`structsolve.estimators.risk.saving.save` wrote.
 
     Parameters
     ----------
+    estimator : type
+        ConditionalRiskMinimizer.
     meta : dict
         The file's numbers and names.
     arrays : dict of str to ndarray
@@ -38,8 +39,8 @@ def load(meta: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any) -> An
     ValueError
         If parts of the file do not fit together.
     """
-    params, space = revive_params(meta, arrays, kernel, ConditionalRiskMinimizer)
-    model = ConditionalRiskMinimizer(joint_kernel=arrays.get("joint"), feature_map=None, **params)
+    params, space = revive_params(meta, arrays, kernel, estimator)
+    model = estimator(joint_kernel=arrays.get("joint"), feature_map=None, **params)
     model._check_settings()
     if meta.get("feature_map") is not None:
         model.feature_map, model.feature_map_ = feature_maps.of_state(

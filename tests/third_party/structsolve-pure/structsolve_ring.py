@@ -5,6 +5,7 @@ import numpy as np
 from structsolve import Block, Examples, Named, NodeSpace, Structure, WeightLayout, hookimpl
 from structsolve.examples import labels as label_codes
 from structsolve.examples import packing
+from structsolve.hookspecs import Lazy
 
 
 class RingStructure(Structure):
@@ -85,3 +86,8 @@ class RingSpace(NodeSpace):
 @hookimpl
 def structsolve_structures():
     return [Named("ring", RingStructure, "label sequences whose ends are neighbours")]
+
+
+@hookimpl
+def structsolve_estimators():
+    return [Named("RingVote", Lazy("structsolve_ring_vote:RingVote"), "the commonest class")]
