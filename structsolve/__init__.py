@@ -22,7 +22,7 @@ _HOMES = {
     "HierarchicalSVMCV": "evaluation.structured_svm_cv",
     "HierarchicalSVM": "estimators.hierarchical_svm",
     "LatentSVM": "estimators.latent_svm",
-    "ConditionalRiskMinimizer": "estimators.risk",
+    "ConditionalRiskMinimizer": "plugins.risk.estimator",
     "ExtremeSVM": "estimators.extreme_svm",
     "Sequences": "examples.packed",
     "from_padded": "examples.packed",
@@ -62,7 +62,6 @@ if TYPE_CHECKING:
     from .estimators.latent.candidates import AnyOf
     from .estimators.latent_svm import LatentSVM
     from .estimators.load import load
-    from .estimators.risk import ConditionalRiskMinimizer
     from .estimators.structured_svm import StructuredSVM
     from .evaluation.scorers import get_scorer
     from .evaluation.structured_svm_cv import HierarchicalSVMCV, StructuredSVMCV
@@ -70,6 +69,7 @@ if TYPE_CHECKING:
     from .features.node_transformer import NodeTransformer
     from .features.vectorizer import SequenceVectorizer
     from .hookspecs import Named, hookimpl
+    from .plugins.risk.estimator import ConditionalRiskMinimizer
     from .potentials.weight_layout import Block, WeightLayout
     from .registry import get_structure, list_plugins
     from .solvers.problem import Problem

@@ -208,7 +208,6 @@ def structsolve_estimators():
         "StructuredSVM": ("structured_svm", "any structure, surrogate and loss"),
         "HierarchicalSVM": ("hierarchical_svm", "nodes of a hierarchy that share weights"),
         "LatentSVM": ("latent_svm", "labels that are known in part"),
-        "ConditionalRiskMinimizer": ("risk.estimator", "labels of least estimated risk"),
         "ExtremeSVM": ("extreme_svm", "very many classes"),
     }
     return [

@@ -18,7 +18,7 @@ from structsolve import (
 from structsolve import StructuredSVM as SVM
 from structsolve.estimators.alpha import UNKNOWN, default_alpha
 from structsolve.estimators.collapse import collapse
-from structsolve.estimators.risk.own_alpha import EXPONENTS, ROWS
+from structsolve.plugins.risk.own_alpha import EXPONENTS, ROWS
 from structsolve.solvers import SGD
 from structsolve.solvers.problem import Problem
 from structsolve.structure.ask import pack

@@ -66,7 +66,7 @@ def test_every_compiled_callable_is_in_the_harness():
 #: Classes whose objects no case is given: room of one call, and operators of rare settings.
 UNMADE = {
     "batch._loops.Room", "batch._loops._Gradients", "batch._sheets.Place", "batch._sheets.Sheet",
-    "estimators.decode.Room", "estimators.risk._decode._Scratch", "extreme._strips.Strips",
+    "estimators.decode.Room", "plugins.risk._decode._Scratch", "extreme._strips.Strips",
     "extreme.feature_lists.Space", "lp.oracle.ProgramCones", "lp.oracle.ProgramRelaxation",
     "plugins.mrf._cut_oracle.CutFirstOracle", "plugins.mrf._direct.WeightedModel",
     "plugins.multilabel._projections.LabelSetMaxMin", "potentials.calls._Parts",

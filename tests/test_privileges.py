@@ -102,7 +102,6 @@ def test_the_core_names_structures_only_as_defaults():
         "dask/estimator.py": {"chain"},
         "estimators/structured_svm.py": {"chain"},
         "estimators/latent_svm.py": {"chain"},
-        "estimators/risk/estimator.py": {"multiclass"},
         "evaluation/structured_svm_cv.py": {"chain"},
         "cli/commands.py": {"chain", "multiclass"},
         "cli/demo.py": {"chain", "multiclass"},

@@ -18,9 +18,9 @@ from sklearn.model_selection import GridSearchCV
 
 import structsolve
 from structsolve import ClassWeights, ConditionalRiskMinimizer, CostMatrix
-from structsolve.estimators.risk import estimator, hierarchy_kernel
-from structsolve.estimators.risk.ridge import FeatureSmoother, JointSmoother, KernelSmoother
 from structsolve.plugins.multilabel import MultilabelStructure
+from structsolve.plugins.risk import estimator, hierarchy_kernel
+from structsolve.plugins.risk.ridge import FeatureSmoother, JointSmoother, KernelSmoother
 from structsolve.structure.ask import ask_loss, make_layout
 from structsolve.structure.loss_values import losses
 
@@ -109,8 +109,8 @@ def test_predictions_have_least_weighted_loss(structure, loss, intercept):
 @given(st.data())
 def test_any_weights(data):
     """Scores from arbitrary weights: negative, tied, zero, large; sums other than 1."""
-    from structsolve.estimators.risk.targets import PartTargets
     from structsolve.operators import Loss
+    from structsolve.plugins.risk.targets import PartTargets
 
     structure, loss = data.draw(st.sampled_from(CASES))
     rng = np.random.default_rng(data.draw(st.integers(0, 10**6)))
@@ -538,7 +538,7 @@ def test_what_cannot_be_is_refused():
 
 
 def test_threads_and_chunks_change_nothing(monkeypatch):
-    from structsolve.estimators.risk import targets
+    from structsolve.plugins.risk import targets
 
     rng = np.random.default_rng(11)
     X, Y = sample("multilabel", rng, 40)
@@ -593,7 +593,7 @@ def test_models_pickle(structure, loss):
 
 def test_labels_of_many_parts_are_encoded_whole():
     """More than 64 parts per label, the initial size of memory."""
-    from structsolve.estimators.risk._decode import encoded
+    from structsolve.plugins.risk._decode import encoded
     from structsolve.structure.ask import ask_parts
     from structsolve.structure.calls import encode
 

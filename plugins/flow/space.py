@@ -178,14 +178,12 @@ class FlowSpace(Space):
 
         Returns
         -------
-        FlowTargets or PartTargets
+        FlowTargets or None
+            None for losses of the parts of integral flows.
         """
-        if loss not in CONTINUOUS:
-            # heavy: the estimators, which rank above structures
-            from structsolve.estimators.risk.targets import PartTargets
-
-            return PartTargets(self, examples, loss)
-        return FlowTargets(self.network, self.network.check_flows(Y, examples.n), loss)
+        if loss in CONTINUOUS:
+            return FlowTargets(self.network, self.network.check_flows(Y, examples.n), loss)
+        return None
 
     def targets_from_state(
         self, loss: Any, meta: dict[str, Any], arrays: dict[str, np.ndarray]
@@ -200,11 +198,8 @@ class FlowSpace(Space):
 
         Returns
         -------
-        FlowTargets or PartTargets
+        FlowTargets or None
         """
-        # heavy: the estimators, which rank above structures
-        from structsolve.estimators.risk.targets import PartTargets
-
-        if loss not in CONTINUOUS:
-            return PartTargets.of_state(self, loss, meta, arrays)
-        return FlowTargets(self.network, arrays["flows"], loss)
+        if loss in CONTINUOUS:
+            return FlowTargets(self.network, arrays["flows"], loss)
+        return None

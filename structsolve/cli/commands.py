@@ -12,6 +12,7 @@ import structsolve
 from structsolve.cli import messages, output
 from structsolve.cli.formats import check_format, guess, parameters, reads, settings
 from structsolve.cli.options import UsageError, check_outputs, reader_options
+from structsolve.cli.outside import families
 from structsolve.evaluation.report import FIGURES
 from structsolve.io._text import atomic_write
 
@@ -143,10 +144,9 @@ def fit(args: argparse.Namespace) -> None:
     name = getattr(chosen, "name", chosen)
     if args.alphas is not None and args.estimator == "margin":
         messages.say_scores(model)
-    if args.estimator == "risk":
-        losses = getattr(model, "cv_losses_", None)
-        told = "" if losses is None else f", held-out loss {losses.min():.4g}"
-        messages.say("trained", f"{name}, conditional risk: alpha {model.alpha_:g}{told}", start)
+    family = families().get(args.estimator)
+    if family is not None:
+        messages.say("trained", f"{name}, {family.trained_text(model)}", start)
     elif args.estimator != "margin":
         messages.say("trained", f"{name}, {type(model).__name__}", start)
     else:

@@ -9,7 +9,8 @@ from typing import Any
 
 import structsolve
 from structsolve import registry
-from structsolve.cli.options import UsageError, class_weight, kernel_params, verbosity
+from structsolve.cli.options import UsageError, class_weight, kernel_params, refuse, verbosity
+from structsolve.cli.outside import families
 from structsolve.estimators.common import generator_of
 from structsolve.evaluation.scorers import get_scorer_names
 from structsolve.io.graphs import read_hierarchy, read_network
@@ -39,16 +40,10 @@ OF_PARAMETERS = {
 OF_OTHERS: dict[str, Any] = dict.fromkeys(
     ("alphas", "cv", "scoring", "normalization", "n_hidden", "history")
 )
-OF_OTHERS |= {"feature_map": None, "joint_kernel": False, "kernel_param": None}
+OF_OTHERS |= {"kernel_param": None}
 
 # Files for parameters of structures: names of options, and of parameters.
 FILES = ("hierarchy", "network")
-
-# Options only of margin estimators, with their defaults.
-MARGIN_ONLY = {"surrogate": "margin", "solver": "auto", "max_iter": 100, "tol": 1e-3}
-MARGIN_ONLY |= {"oracle": None, "normalization": None, "checkpoint": None, "history": None}
-MARGIN_ONLY |= {"scale_features": False, "scoring": None}
-MARGIN_ONLY |= {"early_stopping": False, "cache_size": 200, "n_hidden": None}
 
 
 def _file_params(structure: str | None) -> tuple[str, ...]:
@@ -125,14 +120,16 @@ def check_model(args: argparse.Namespace, structure: Any) -> None:
         structure.check_params()
     if args.loss is not None:
         _check_loss(args.loss, structure)
-    if isinstance(structure, str) and (args.normalization is not None or args.joint_kernel):
-        return  # their parameters are in the data
+    if isinstance(structure, str) and args.normalization is not None:
+        return  # its parameters are in the data
     model = make_model(args, structure)
-    if args.estimator in ("margin", "risk"):
+    if model is None:
+        return
+    if args.estimator == "margin" or args.estimator in families():
         model._check_settings()
         model._kernel()
     if args.kernel is None:
-        _refuse(args, " is for kernels; give --kernel NAME with it", cache_size=200)
+        refuse(args, " is for kernels; give --kernel NAME with it", cache_size=200)
     if args.estimator == "margin":
         generator_of(args.random_state)
         solver = known.find("solvers", args.solver).factory()
@@ -205,7 +202,7 @@ def check_options(args: argparse.Namespace, brings: Sequence[str] = ()) -> None:
     """
     if args.hierarchy is None and not brings_structure(args, brings):
         text = " is for hierarchies; give --hierarchy FILE with it"
-        _refuse(args, text, normalization=None, labels=None, close=False)
+        refuse(args, text, normalization=None, labels=None, close=False)
     for param in FILES:
         file, takes = getattr(args, param), param in _file_params(args.structure)
         if file is not None and args.structure is not None and not takes:
@@ -225,8 +222,8 @@ def check_options(args: argparse.Namespace, brings: Sequence[str] = ()) -> None:
         if args.normalization is not None:
             raise UsageError("--n-hidden and --normalization: expected one of them")
         text = ": --n-hidden trains a LatentSVM, which has none"
-        _refuse(args, text, kernel=None, kernel_param=None, cache_size=200, early_stopping=False)
-        _refuse(args, text, alphas=None, scale_features=False)
+        refuse(args, text, kernel=None, kernel_param=None, cache_size=200, early_stopping=False)
+        refuse(args, text, alphas=None, scale_features=False)
     if args.alphas is not None and args.alpha is not None:
         raise UsageError("--alpha and --alphas: expected one of them")
     for option, given in (("cv", args.cv), ("scoring", args.scoring)):
@@ -239,26 +236,16 @@ def check_options(args: argparse.Namespace, brings: Sequence[str] = ()) -> None:
                 "--alphas and --validation: expected one of them; --alphas chooses by folds of the "
                 "data (--cv)"
             )
-        if args.estimator != "margin" or args.normalization == "learned":
+        if args.normalization == "learned":
             raise UsageError("--validation: this estimator trains without validation; use score")
-    path = "path" in (args.alphas or ())
-    if path and (len(args.alphas) > 1 or args.estimator == "risk"):
-        raise UsageError("--alphas: path excludes other values and --estimator risk")
-    if args.estimator == "margin":
-        text = " is for conditional risk; give --estimator risk with it"
-        _refuse(args, text, feature_map=None, joint_kernel=False)
-        return
-    if args.joint_kernel and args.hierarchy is None and not brings_structure(args, brings):
-        raise UsageError("--joint-kernel is for hierarchies; give --hierarchy FILE with it")
-    if args.estimator == "risk":
-        _refuse(args, ": --estimator risk has none, it solves one linear system", **MARGIN_ONLY)
-
-
-def _refuse(args: argparse.Namespace, text: str, **defaults: Any) -> None:
-    """Refuse options that are not at their defaults."""
-    for name, default in defaults.items():
-        if getattr(args, name) != default:
-            raise UsageError(f"--{name.replace('_', '-')}{text}")
+    if "path" in (args.alphas or ()) and len(args.alphas) > 1:
+        raise UsageError("--alphas: path excludes other values")
+    for name, family in families().items():
+        if name != args.estimator:
+            refuse(args, f" is for {family.ABOUT}; give --estimator {name} with it", **family.OWN)
+    if args.estimator in families():
+        given = args.hierarchy is not None or brings_structure(args, brings)
+        families()[args.estimator].check(args, given)
 
 
 #: Options of only some formats: their defaults, and the formats.
@@ -289,9 +276,9 @@ def check_data_options(args: argparse.Namespace, format: str, chooses: Sequence[
     """
     for name, (default, formats) in OF_FORMATS.items():
         if format not in formats:
-            _refuse(args, f" is for {formats[0]} data; found {format}", **{name: default})
+            refuse(args, f" is for {formats[0]} data; found {format}", **{name: default})
     if format in ("conll", "crfsuite", "conllu"):
-        _refuse(args, f" is for data with numbers; found {format}", missing=None)
+        refuse(args, f" is for data with numbers; found {format}", missing=None)
     if args.validation_split and "split" not in chooses:
         raise UsageError(f"--validation-split: {format} data have no named parts")
 
@@ -341,43 +328,6 @@ def settle_labels(structure: Any, y: Any, args: argparse.Namespace) -> None:
         structure.labels = "closed"
 
 
-def make_feature_map(args: argparse.Namespace) -> Any:
-    """Make scikit-learn's features for the kernel that the options name.
-
-    Parameters
-    ----------
-    args : Namespace
-        Options of ``fit``.
-
-    Returns
-    -------
-    transformer or None
-        None for the kernel itself.
-
-    Raises
-    ------
-    UsageError
-        For an unknown map, or parameters that it does not take.
-    """
-    if args.feature_map is None:
-        return None
-    from sklearn.kernel_approximation import Nystroem, RBFSampler  # heavy
-
-    name, _, number = args.feature_map.partition(":")
-    if name not in ("nystroem", "rff") or not number.isdecimal() or int(number) < 1:
-        raise UsageError(
-            f"--feature-map {args.feature_map!r}: expected nystroem:N or rff:N, such as "
-            "nystroem:300"
-        )
-    params = kernel_params(args.kernel_param) or {}
-    common = {"n_components": int(number), "random_state": args.random_state}
-    if name == "rff":
-        if (args.kernel or "rbf") != "rbf" or set(params) - {"gamma"}:
-            raise UsageError("--feature-map rff: is for kernel rbf, with only gamma")
-        return RBFSampler(**params, **common)
-    return Nystroem(args.kernel or "rbf", kernel_params=params or None, **common)
-
-
 def make_model(args: argparse.Namespace, structure: Any) -> Any:
     """Make the estimator, not fitted.
 
@@ -391,24 +341,11 @@ def make_model(args: argparse.Namespace, structure: Any) -> Any:
     -------
     estimator
     """
-    if args.estimator not in ("margin", "risk"):
+    family = families().get(args.estimator)
+    if family is not None:
+        return family.make_model(args, structure)
+    if args.estimator != "margin":
         return _make_named(args, structure)
-    if args.estimator == "risk":
-        feature_map = make_feature_map(args)
-        return structsolve.ConditionalRiskMinimizer(
-            structure,
-            loss=args.loss or "hamming",
-            class_weight=class_weight(args.class_weight),
-            alpha="auto" if args.alpha is None else args.alpha,
-            alphas=args.alphas,
-            cv=args.cv,
-            kernel=(args.kernel or "rbf") if feature_map is None else None,
-            kernel_params=kernel_params(args.kernel_param) if feature_map is None else None,
-            feature_map="auto" if feature_map is None else feature_map,
-            joint_kernel=structure.hierarchy if args.joint_kernel else None,
-            fit_intercept=not args.no_intercept,
-            n_jobs=args.n_jobs,
-        )
     common = {
         "surrogate": args.surrogate,
         "solver": args.solver,
@@ -460,8 +397,10 @@ def _make_named(args: argparse.Namespace, structure: Any) -> Any:
     name = known.split("estimators", args.estimator)[0]
     takes = inspect.signature(known.class_of("estimators", name)).parameters
     text = f": --estimator {name} has no such parameter"
-    _refuse(args, text, **OF_OTHERS)
-    _refuse(args, text, **{k: v for k, v in OF_PARAMETERS.items() if k not in takes})
+    if args.validation or args.validation_split:
+        raise UsageError(f"--validation{text}")
+    refuse(args, text, **OF_OTHERS)
+    refuse(args, text, **{k: v for k, v in OF_PARAMETERS.items() if k not in takes})
     given = {
         option: getattr(args, option)
         for option, default in OF_PARAMETERS.items()

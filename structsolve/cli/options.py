@@ -195,3 +195,24 @@ def check_outputs(data: str, **paths: str | None) -> None:
             other = taken.setdefault(os.path.realpath(path), f"--{name}")
             if other != f"--{name}":
                 raise UsageError(f"--{name} {path}: found the file of {other}; expected another")
+
+
+def refuse(args: Any, text: str, **defaults: Any) -> None:
+    """Refuse options that are not at their defaults.
+
+    Parameters
+    ----------
+    args : Namespace
+    text : str
+        What follows the option in the message.
+    **defaults
+        By the names of parameters, with underscores.
+
+    Raises
+    ------
+    UsageError
+        The message names the first one.
+    """
+    for name, default in defaults.items():
+        if getattr(args, name) != default:
+            raise UsageError(f"--{name.replace('_', '-')}{text}")

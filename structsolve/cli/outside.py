@@ -1,6 +1,7 @@
-# Commands of other packages: entry points of the group structsolve_commands.
+# What packages bring to the shell, by entry points: commands, and estimators with own options.
 from __future__ import annotations
 
+import functools
 import inspect
 import warnings
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from structsolve.registry.distributions import described, disabled, entries
 from structsolve.registry.plugin import Plugin
 
 GROUP = "structsolve_commands"
+FIT = "structsolve_fit"
 
 
 def add_commands(command: Any, taken: Any, chosen: str | None) -> None:
@@ -47,6 +49,28 @@ def add_commands(command: Any, taken: Any, chosen: str | None) -> None:
             if entry.name not in taken:
                 parser = command(entry.name, None, f"Of {plugin.source}, not loaded.")
             parser.set_defaults(run=_refusal(plugin, error))
+
+
+@functools.lru_cache(maxsize=1)
+def families() -> dict[str, Any]:
+    """Return the modules of estimators with options of their own, by their short names.
+
+    ``structsolve fit --estimator NAME`` takes a module's options (``add_options(group)``, ``OWN``:
+    their defaults, ``ABOUT``: what they are for), and calls ``check(args, hierarchy)``,
+    ``make_model(args, structure)`` and ``trained_text(model)`` of it.
+
+    Returns
+    -------
+    dict of str to module
+    """
+    modules = {}
+    for plugin, entry in entries(FIT):
+        if entry is not None and not any(map(plugin.is_called, disabled())):
+            try:
+                modules[entry.name] = entry.load()
+            except Exception as error:  # it may fail in any way; the others stay
+                warnings.warn(f"{plugin.label} was not loaded: {described(error)}", stacklevel=2)
+    return modules
 
 
 def _summary(add: Callable[..., Any] | None) -> str:

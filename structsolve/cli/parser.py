@@ -128,7 +128,7 @@ def make_parser(chosen: str | None = None) -> Parser:
         "--estimator",
         default="margin",
         metavar="NAME",
-        help="margin (default), risk (ECRM, kernel ridge), or a class: NAME[:KEY=VALUE,...]",
+        help="margin (default), risk (ECRM, kernel ridge), or a class, NAME[:KEY=VALUE,...]",
     )
     group.add_argument("--loss", help="default: that of the structure")
     group.add_argument(
@@ -167,12 +167,8 @@ def make_parser(chosen: str | None = None) -> Parser:
         "--kernel-param", metavar="NAME=VALUE", action="append", help="gamma=0.1; may be repeated"
     )
     group.add_argument("--cache-size", type=float, default=200, help="MB for the kernel matrix")
-    group.add_argument(
-        "--feature-map", metavar="NAME:N", help="risk: N features for the kernel, nystroem or rff"
-    )
-    group.add_argument(
-        "--joint-kernel", action="store_true", help="risk: couple neighbours in --hierarchy"
-    )
+    for family in outside.families().values() if chosen in (None, "fit") else ():
+        family.add_options(group)
     group.add_argument("--early-stopping", action="store_true")
     group.add_argument("--validation", metavar="FILE", help="data for scores and early stopping")
     group.add_argument("--validation-split", metavar="NAME", help="in --validation, or in the data")

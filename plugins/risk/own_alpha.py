@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ..alpha import is_auto, tell
-from .targets import PartTargets
+from structsolve.estimators.alpha import is_auto, tell
+from structsolve.plugins.risk.targets import PartTargets
 
 #: Default for continuous labels, for which no loss of parts compares predictions left out.
 PLAIN = 1e-2

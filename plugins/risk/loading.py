@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ...examples.packing import csr_from_arrays
-from ...utils.arrays import check_finite
-from ..alpha import AUTO
-from ..class_weight import weighed_loss
-from ..codec import check_metadata, part_of, revive_params
-from . import feature_maps
-from .ridge import FeatureSmoother, KernelSmoother
-from .targets import PartTargets
+from structsolve.estimators.alpha import AUTO
+from structsolve.estimators.class_weight import weighed_loss
+from structsolve.estimators.codec import check_metadata, part_of, revive_params
+from structsolve.examples.packing import csr_from_arrays
+from structsolve.plugins.risk import feature_maps
+from structsolve.plugins.risk.ridge import FeatureSmoother, KernelSmoother
+from structsolve.plugins.risk.targets import PartTargets
+from structsolve.utils.arrays import check_finite
 
 
 def load(estimator: Any, meta: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any) -> Any:
-    """Return the model of a file that :func:`structsolve.estimators.risk.saving.save` wrote.
+    """Return the model of a file that :func:`structsolve.plugins.risk.saving.save` wrote.
 
     Parameters
     ----------
@@ -48,8 +47,11 @@ def load(estimator: Any, meta: dict[str, Any], arrays: dict[str, np.ndarray], ke
         )
     if meta.get("feature_map_auto"):
         model.feature_map = AUTO
-    make = getattr(space, "targets_from_state", None) or partial(PartTargets.of_state, space)
-    targets = make(model.loss, meta["targets"], part_of(arrays, "targets_"))
+    own = getattr(space, "targets_from_state", lambda *_: None)
+    state = model.loss, meta["targets"], part_of(arrays, "targets_")
+    targets = own(*state)
+    if targets is None:
+        targets = PartTargets.of_state(space, *state)
     if model.class_weight is not None:
         loss = weighed_loss(model.class_weight, model.loss, space, targets.examples)
         targets = PartTargets(space, targets.examples, loss)

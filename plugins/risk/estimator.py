@@ -8,27 +8,27 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from ... import registry
-from ...examples.packing import is_sparse
-from ...potentials.mercer import PRECOMPUTED, Kernel, given_dense
-from ...potentials.mercer_model import PREDICTION_BYTES
-from ...structure.ask import learn_space, make_layout, pack
-from ...utils.parallel import effective_jobs
-from ...utils.params import check_types, cloned_transformer
-from ...utils.progress import stage
-from ..alpha import AUTO, is_auto
-from ..class_weight import check_class_weight, weighed_loss
-from ..common import mean_score
-from ..label_list import guarded
-from ._decode import label_scores
-from .diagnostics import RiskDiagnostics
-from .held_out import held_out_loss
-from .joint import check_joint
-from .loading import load
-from .own_alpha import chosen_alpha
-from .ridge import FeatureSmoother, JointSmoother, KernelSmoother
-from .saving import save
-from .targets import PartTargets, example_rows
+from structsolve import registry
+from structsolve.estimators.alpha import AUTO, is_auto
+from structsolve.estimators.class_weight import check_class_weight, weighed_loss
+from structsolve.estimators.common import mean_score
+from structsolve.estimators.label_list import guarded
+from structsolve.examples.packing import is_sparse
+from structsolve.plugins.risk._decode import label_scores
+from structsolve.plugins.risk.diagnostics import RiskDiagnostics
+from structsolve.plugins.risk.held_out import held_out_loss
+from structsolve.plugins.risk.joint import check_joint
+from structsolve.plugins.risk.loading import load
+from structsolve.plugins.risk.own_alpha import chosen_alpha
+from structsolve.plugins.risk.ridge import FeatureSmoother, JointSmoother, KernelSmoother
+from structsolve.plugins.risk.saving import save
+from structsolve.plugins.risk.targets import PartTargets, example_rows
+from structsolve.potentials.mercer import PRECOMPUTED, Kernel, given_dense
+from structsolve.potentials.mercer_model import PREDICTION_BYTES
+from structsolve.structure.ask import learn_space, make_layout, pack
+from structsolve.utils.parallel import effective_jobs
+from structsolve.utils.params import check_types, cloned_transformer
+from structsolve.utils.progress import stage
 
 # Examples beyond which features stand for a kernel, and how many: a factorisation of 10,000 kernel
 # values squared takes most of a minute, of 1000 features a second.
@@ -78,7 +78,7 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
         the log tells. None: the kernel itself, whatever the number of examples.
     joint_kernel : ndarray of shape (q, q), networkx graph or dict of children by node, optional
         Kernel over the q parts of a label, which shares information between parts (an additive
-        model, section 5 of the paper). :func:`structsolve.estimators.risk.hierarchy_kernel` makes
+        model, section 5 of the paper). :func:`structsolve.plugins.risk.hierarchy_kernel` makes
         it from a graph over the labels. Needs ``kernel``; ``alphas`` then needs ``cv``.
     fit_intercept : bool, default=True
         Penalise deviations from the mean risk (supplement B). The weights then sum to 1.
@@ -160,13 +160,11 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
         space, examples = learn_space(
             structure, X, None if rows_of_numbers else y, fit_intercept=False
         )
-        make_targets = getattr(space, "risk_targets", None)
+        own = getattr(space, "risk_targets", lambda *_: None)
         loss = weighed_loss(self.class_weight, self.loss, space, examples)
-        targets = (
-            PartTargets(space, examples, loss)
-            if make_targets is None
-            else make_targets(examples, y, loss)
-        )
+        targets = own(examples, y, loss)
+        if targets is None:
+            targets = PartTargets(space, examples, loss)
         kernel = self._kernel()
         rows = self._rows(kernel, examples, X)
         self.__dict__.pop("feature_map_", None)

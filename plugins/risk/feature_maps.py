@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ...examples.packing import csr_from_arrays, csr_to_arrays, is_sparse
-from ..codec import plain, revive
+from structsolve.estimators.codec import plain, revive
+from structsolve.examples.packing import csr_from_arrays, csr_to_arrays, is_sparse
 
 #: Version of the format; increase it with every change.
 FORMAT = 1

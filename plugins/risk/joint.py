@@ -38,7 +38,7 @@ def hierarchy_kernel(graph: Any, nodes: Any = None, kind: str = "normalized") ->
     Examples
     --------
     >>> import networkx as nx
-    >>> from structsolve.estimators.risk import hierarchy_kernel
+    >>> from structsolve.plugins.risk import hierarchy_kernel
     >>> hierarchy_kernel(nx.path_graph(2)).tolist()
     [[0.5, 0.5], [0.5, 0.5]]
     """
@@ -101,6 +101,6 @@ def check_joint(kernel: Any, names: np.ndarray, size: int) -> np.ndarray:
     if values[0] < -1e-9 * max(values[-1], 0):
         raise ValueError(
             f"joint_kernel has the eigenvalue {values[0]:g}, expected a positive semi-definite "
-            "matrix; structsolve.estimators.risk.hierarchy_kernel makes one from a graph"
+            "matrix; structsolve.plugins.risk.hierarchy_kernel makes one from a graph"
         )
     return B

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ...examples.packed import Examples
-from ...lp.ask import ask_oracle
-from ...structure.ask import ask_loss, ask_parts, loss_advice, make_layout
-from ...structure.loss_values import losses
-from ._decode import decode_scores, encoded, label_costs, risk_scores
+from structsolve.examples.packed import Examples
+from structsolve.lp.ask import ask_oracle
+from structsolve.plugins.risk._decode import decode_scores, encoded, label_costs, risk_scores
+from structsolve.structure.ask import ask_loss, ask_parts, loss_advice, make_layout
+from structsolve.structure.loss_values import losses
 
 # Maximum bytes of averages in memory.
 AVERAGE_BYTES = 1 << 26

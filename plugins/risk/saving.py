@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ...examples.packing import csr_to_arrays, is_sparse
-from ...utils import container
-from ..alpha import is_auto
-from ..codec import TRANSIENT
-from ..saving import describe
-from . import feature_maps
+from structsolve.estimators.alpha import is_auto
+from structsolve.estimators.codec import TRANSIENT
+from structsolve.estimators.saving import describe
+from structsolve.examples.packing import csr_to_arrays, is_sparse
+from structsolve.plugins.risk import feature_maps
+from structsolve.utils import container
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:

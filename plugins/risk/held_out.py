@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from .ridge import FeatureSmoother, KernelSmoother
-from .targets import PartTargets
+from structsolve.plugins.risk.ridge import FeatureSmoother, KernelSmoother
+from structsolve.plugins.risk.targets import PartTargets
 
 
 def held_out_loss(model: Any, alpha: float, gram: Any, folds: dict[int, Any]) -> float:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ...structure.ask import make_layout, pack
-from ..common import EstimatorMixin
-from ._decode import surrogates
-from .targets import PartTargets
+from structsolve.estimators.common import EstimatorMixin
+from structsolve.plugins.risk._decode import surrogates
+from structsolve.plugins.risk.targets import PartTargets
+from structsolve.structure.ask import make_layout, pack
 
 
 @dataclass(frozen=True)

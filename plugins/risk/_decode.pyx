@@ -3,11 +3,11 @@
 
 import numpy as np
 
-from ...operators cimport Loss, Operator, Oracle, Parts
-from ...part_layout cimport PartLayout
+from structsolve.operators cimport Loss, Operator, Oracle, Parts
+from structsolve.part_layout cimport PartLayout
 
-from ...utils.arrays import aligned_zeros, check_numbers
-from ...utils.parallel import over_examples
+from structsolve.utils.arrays import aligned_zeros, check_numbers
+from structsolve.utils.parallel import over_examples
 
 
 cdef class _Scratch:

@@ -1,0 +1,156 @@
+"""``structsolve fit --estimator risk``: options, checks and the model; imports little."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import structsolve
+from structsolve.cli.options import UsageError, class_weight, kernel_params, refuse
+
+#: For messages.
+ABOUT = "conditional risk"
+#: Options that only this estimator takes, with their defaults.
+OWN = {"feature_map": None, "joint_kernel": False}
+#: Options that it does not take, with their defaults.
+REFUSED = {
+    "surrogate": "margin",
+    "solver": "auto",
+    "max_iter": 100,
+    "tol": 1e-3,
+    "oracle": None,
+    "normalization": None,
+    "checkpoint": None,
+    "history": None,
+    "scale_features": False,
+    "scoring": None,
+    "early_stopping": False,
+    "cache_size": 200,
+    "n_hidden": None,
+}
+
+
+def add_options(group: Any) -> None:
+    """Add the options of :data:`OWN`.
+
+    Parameters
+    ----------
+    group : argument group of argparse
+    """
+    group.add_argument(
+        "--feature-map", metavar="NAME:N", help="risk: N features for the kernel, nystroem or rff"
+    )
+    group.add_argument(
+        "--joint-kernel", action="store_true", help="risk: couple neighbours in --hierarchy"
+    )
+
+
+def check(args: argparse.Namespace, hierarchy: bool) -> None:
+    """Refuse options that the estimator does not take, before data are read.
+
+    Parameters
+    ----------
+    args : Namespace
+        Options of ``fit``.
+    hierarchy : bool
+        Whether a hierarchy is given, or comes with the data.
+
+    Raises
+    ------
+    UsageError
+        The message names the option.
+    """
+    if args.validation or args.validation_split:
+        raise UsageError("--validation: this estimator trains without validation; use score")
+    if "path" in (args.alphas or ()):
+        raise UsageError("--alphas: path excludes other values and --estimator risk")
+    if args.joint_kernel and not hierarchy:
+        raise UsageError("--joint-kernel is for hierarchies; give --hierarchy FILE with it")
+    refuse(args, ": --estimator risk has none, it solves one linear system", **REFUSED)
+
+
+def make_model(args: argparse.Namespace, structure: Any) -> Any:
+    """Make the estimator, not fitted.
+
+    Parameters
+    ----------
+    args : Namespace
+        Options of ``fit``.
+    structure : Structure or str
+
+    Returns
+    -------
+    ConditionalRiskMinimizer or None
+        None if a parameter is in the data, which are not read yet.
+    """
+    if args.joint_kernel and isinstance(structure, str):
+        return None
+    feature_map = make_feature_map(args)
+    return structsolve.ConditionalRiskMinimizer(
+        structure,
+        loss=args.loss or "hamming",
+        class_weight=class_weight(args.class_weight),
+        alpha="auto" if args.alpha is None else args.alpha,
+        alphas=args.alphas,
+        cv=args.cv,
+        kernel=(args.kernel or "rbf") if feature_map is None else None,
+        kernel_params=kernel_params(args.kernel_param) if feature_map is None else None,
+        feature_map="auto" if feature_map is None else feature_map,
+        joint_kernel=structure.hierarchy if args.joint_kernel else None,
+        fit_intercept=not args.no_intercept,
+        n_jobs=args.n_jobs,
+    )
+
+
+def make_feature_map(args: argparse.Namespace) -> Any:
+    """Make scikit-learn's features for the kernel that the options name.
+
+    Parameters
+    ----------
+    args : Namespace
+        Options of ``fit``.
+
+    Returns
+    -------
+    transformer or None
+        None for the kernel itself.
+
+    Raises
+    ------
+    UsageError
+        For an unknown map, or parameters that it does not take.
+    """
+    if args.feature_map is None:
+        return None
+    from sklearn.kernel_approximation import Nystroem, RBFSampler  # heavy
+
+    name, _, number = args.feature_map.partition(":")
+    if name not in ("nystroem", "rff") or not number.isdecimal() or int(number) < 1:
+        raise UsageError(
+            f"--feature-map {args.feature_map!r}: expected nystroem:N or rff:N, such as "
+            "nystroem:300"
+        )
+    params = kernel_params(args.kernel_param) or {}
+    common = {"n_components": int(number), "random_state": args.random_state}
+    if name == "rff":
+        if (args.kernel or "rbf") != "rbf" or set(params) - {"gamma"}:
+            raise UsageError("--feature-map rff: is for kernel rbf, with only gamma")
+        return RBFSampler(**params, **common)
+    return Nystroem(args.kernel or "rbf", kernel_params=params or None, **common)
+
+
+def trained_text(model: Any) -> str:
+    """Return what training gave, for the line "trained".
+
+    Parameters
+    ----------
+    model : ConditionalRiskMinimizer
+        Fitted.
+
+    Returns
+    -------
+    str
+    """
+    losses = getattr(model, "cv_losses_", None)
+    told = "" if losses is None else f", held-out loss {losses.min():.4g}"
+    return f"conditional risk: alpha {model.alpha_:g}{told}"
