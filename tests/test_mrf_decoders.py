@@ -36,6 +36,7 @@ from structsolve.plugins.mrf import (
 )
 from structsolve.plugins.mrf._branch_and_bound import branch_and_bound
 from structsolve.plugins.mrf._elimination import best_labelings
+from structsolve.plugins.mrf._elimination_plan import Plans
 from structsolve.plugins.mrf._enumerated_cones import constrained_argmax
 from structsolve.plugins.mrf._local_search import local_search
 from structsolve.plugins.mrf._model import GraphModel
@@ -262,6 +263,23 @@ def test_elimination(seed, kind, most):
     label, value = eliminate(model)
     assert model.score(label) == value
     assert value == best or value == pytest.approx(best, abs=1e-12 * size(model))
+
+
+@random_cases(300, most=range(1, 5))
+def test_a_plan_within_its_own_cost_exists(seed, most):
+    """The bound that spares the rules of large graphs is below what they reach."""
+    rng = np.random.default_rng(seed)
+    n, ends = int(rng.integers(1, 12)), []
+    for v in range(1, n):
+        ends += [(int(u), v) for u in rng.permutation(v)[: rng.integers(0, 3)]]
+    ends += ends[:2]
+    states = rng.integers(1, most + 1, n)
+    pair = [np.zeros((states[u], states[v])) for u, v in ends]
+    model = GraphModel(states, ends, [np.zeros(k) for k in states], pair)
+    cost = Plans(model, 2**20, 2.0**40).most_entries
+    assert (
+        Plans(model, 2**20, cost).most_entries == cost < Plans(model, 2**20, cost - 1).most_entries
+    )
 
 
 @random_cases(400, kind=KINDS, most=range(1, 5))

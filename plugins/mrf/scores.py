@@ -87,10 +87,16 @@ class GraphScores(NamedTuple):
         -------
         float
         """
-        sizes = [max(x.max(initial=0), -x.min(initial=0, where=x > -np.inf)) for x in self[2:4]]
+        sizes = [max(x.max(initial=0), -_least(x)) for x in self[2:4]]
         factor = 1.0 if self.weights is None else float(np.abs(self.weights).max(initial=0))
         with np.errstate(over="ignore"):
             return float(len(self.states) * sizes[0] + len(self.ends) * factor * sizes[1])
+
+
+def _least(x: np.ndarray) -> float:
+    """Return the least finite number, at most 0."""
+    least = x.min(initial=0)
+    return least if least > -np.inf else x.min(initial=0, where=x > -np.inf)
 
 
 def graph_scores(
