@@ -6,8 +6,6 @@ next node has few states and many conflicts (Boussemart, Hemery, Lecoutre, Sais 
 last conflict first (Lecoutre, Sais, Tabary, Vidal 2009).
 """
 
-import numpy as np
-
 from libc.math cimport INFINITY
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
@@ -17,7 +15,7 @@ from structsolve.plugins.mrf._cost_network cimport (
     Network, assign, free_network, is_open, make_network, remove_state, undo,
 )
 from structsolve.plugins.mrf._local_search cimport climb, climb_bytes
-from structsolve.plugins.mrf._model cimport GraphModel, Model, score
+from structsolve.plugins.mrf._model cimport Model, score
 from structsolve.plugins.mrf._small_degrees cimport complete
 from structsolve.plugins.mrf._soft_consistency cimport (
     AGAIN, FORBIDDEN, propagate, sweep, wake,
@@ -333,84 +331,3 @@ cdef double lowest(const Search* search) noexcept nogil:
         low = min(low, max(search.floor, search.levels[1].low if search.depth > 1
                            else search.net.low))
     return min(low, search.net.high)
-
-
-cdef class ExactSearch:
-    """Search for the best labeling of a graph, in slices of work.
-
-    Parameters
-    ----------
-    model : GraphModel
-        Any number of states.
-    label : array of int of shape (n,), optional
-        A labeling to start from.
-
-    Examples
-    --------
-    >>> from structsolve.plugins.mrf._best_first import ExactSearch
-    >>> from structsolve.plugins.mrf._model import GraphModel
-    >>> apart = [[0, 1], [1, 0]]
-    >>> unary = [[0, 0.5], [0, 0], [0, 0]]
-    >>> model = GraphModel([2] * 3, [[0, 1], [1, 2], [2, 0]], unary, [apart] * 3)
-    >>> search = ExactSearch(model)
-    >>> search.advance(1e6)
-    True
-    >>> search.value, search.bound, int(search.label[0])
-    (2.5, 2.5, 1)
-    """
-
-    cdef GraphModel model
-    cdef Search* search
-
-    def __cinit__(self, GraphModel model not None, label=None):
-        cdef int[::1] view = model._label(np.zeros(model.model.n, np.intc) if label is None
-                                          else label)
-        self.model = model
-        with nogil:
-            self.search = make_search(&model.model, &view[0])
-        if self.search == NULL:
-            raise MemoryError("no memory for the costs of a graph")
-
-    def __dealloc__(self):
-        free_search(self.search)
-
-    def advance(self, double steps):
-        """Search further.
-
-        Parameters
-        ----------
-        steps : float
-            Cells of tables to read, about.
-
-        Returns
-        -------
-        bool
-            Whether the best labeling is proven.
-        """
-        cdef bint proven
-        with nogil:
-            proven = advance(self.search, steps)
-        return proven
-
-    @property
-    def label(self):
-        """ndarray of int: The best labeling met."""
-        label = np.zeros(self.model.model.n, np.intc)
-        cdef int[::1] view = label
-        memcpy(&view[0], self.search.best, self.model.model.n * sizeof(int))
-        return label
-
-    @property
-    def steps(self):
-        """float: Cells of tables that were read."""
-        return self.search.net.work
-
-    @property
-    def value(self):
-        """float: Its score; -inf if none was met."""
-        return -self.search.net.high
-
-    @property
-    def bound(self):
-        """float: Upper bound of all scores, up to rounding."""
-        return -lowest(self.search)

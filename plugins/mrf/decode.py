@@ -188,7 +188,7 @@ def _better(answer: Decoding, scores: GraphScores, shape: Any, max_iter: int) ->
         answer = answer._replace(bound=max(bound, answer.value))
     if scores.finite() is scores or shape.max_cells > SEARCHED or answer.value >= answer.bound:
         return answer
-    return _searched(exact.improve(_tables_of(scores), *answer[:3]))
+    return _searched(exact.improve(_tables_of(scores), answer.label, answer.bound))
 
 
 def _searched(answer: exact.Answer) -> Decoding:
