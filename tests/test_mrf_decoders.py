@@ -500,3 +500,27 @@ def test_two_states_with_something_forbidden_are_no_matter_of_a_cut_alone():
         assert cut_binary(graph_scores(unary, [[0, 1]], pair, True)) is None
     assert cut_binary(graph_scores([[0, 1, 2], [0, 1, 2]], [[0, 1]], np.eye(3))) is None
     assert decode([[0, -np.inf], [0, 1]], [[0, 1]], agree).label.tolist() == [0, 0]
+
+
+@random_cases(150)
+def test_local_search_changes_a_node_with_those_that_copy_it(seed):
+    """A table of three nodes is a node of their joint states, which forbids any smaller change."""
+    rng = np.random.default_rng(seed)
+    n, joint = 7, list(itertools.product(range(2), repeat=3))
+    scopes = [rng.permutation(n)[:3] for _ in range(5)]
+    tables = rng.normal(size=(5, 8)) * 3
+    tables[:, 1:][rng.random((5, 7)) < 0.2] = NONE
+    ends = [(int(v), n + f) for f, scope in enumerate(scopes) for v in scope]
+    pair = [[[0.0 if s[i] == t else NONE for s in joint] for t in (0, 1)] for i in range(3)] * 5
+    unary = [*rng.normal(size=(n, 2)), *tables]
+    model = GraphModel([2] * n + [8] * 5, ends, unary, [np.array(table) for table in pair])
+
+    def whole(label):
+        return [*label, *(int(label[scope] @ [4, 2, 1]) for scope in scopes)]
+
+    label, value = local_search(model, whole(np.zeros(n, int)))
+    assert value == model.score(label) > NONE
+    for v in range(n):
+        other = label[:n].copy()
+        other[v] = 1 - other[v]
+        assert model.score(whole(other)) <= value + 1e-9

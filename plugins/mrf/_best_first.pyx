@@ -3,7 +3,8 @@
 Dives go depth first from the open node of the lowest bound; after some failures a dive ends, and
 what it has left becomes open nodes (Allouche, de Givry, Katsirelos, Schiex, Zytnicki 2015).  The
 next node has few states and many conflicts (Boussemart, Hemery, Lecoutre, Sais 2004), that of the
-last conflict first (Lecoutre, Sais, Tabary, Vidal 2009).
+last conflict first (Lecoutre, Sais, Tabary, Vidal 2009).  Before a first labeling, it is the node
+whose states differ most in cost.
 """
 
 from libc.math cimport INFINITY
@@ -22,7 +23,7 @@ from structsolve.plugins.mrf._soft_consistency cimport (
 )
 
 # Rounds of messages before the search.
-cdef int SWEEPS = 100
+cdef int SWEEPS = 30
 # Failures after which a dive ends, at most; while replays are within these shares of all choices.
 cdef long long LONGEST = 16384
 cdef double RARE = 0.05, OFTEN = 0.1
@@ -181,6 +182,20 @@ cdef bint _resume(Search* search) noexcept nogil:
     return possible
 
 
+cdef double _regret(const Network* net, int v) noexcept nogil:
+    # By how much the second cheapest state costs more than the cheapest.
+    cdef double first = INFINITY, second = INFINITY, x
+    cdef Py_ssize_t s
+    for s in range(net.unary_at[v], net.unary_at[v] + net.states[v]):
+        if net.alive[s]:
+            x = net.x[s]
+            if x < first:
+                second, first = first, x
+            elif x < second:
+                second = x
+    return second - first
+
+
 cdef int _next_node(Search* search) noexcept nogil:
     # -1: all nodes have one state or are eliminated.
     cdef Network* net = search.net
@@ -191,6 +206,11 @@ cdef int _next_node(Search* search) noexcept nogil:
         return search.last
     for v in range(net.n):
         if not is_open(net, v):
+            continue
+        if net.high == INFINITY:
+            x = -_regret(net, v)
+            if x < least:
+                least, best = x, v
             continue
         weight = 1
         for j in range(net.near_at[v], net.near_at[v + 1]):
