@@ -54,9 +54,6 @@ cdef double magnitude(const Model* model) noexcept nogil
 # node's edge to its parent, -1 at roots.  Nodes whose `group`, if any, is negative are left
 # out, and get -2.  Returns whether the graph is a forest.
 cdef bint breadth_first(const Model* model, const int* group, int* order, int* up) noexcept nogil
-# near <- edges by node, in rising order, starting at near_at, which has n + 1 zeros.
-cdef void sort_edges(Py_ssize_t n, Py_ssize_t m, const int* ends, Py_ssize_t* near_at,
-                     int* near) noexcept nogil
 # Copies of the scores of nodes and of edges, as arrays, with a table per edge as in cell_at.
 cdef tuple scores_of(const Model* model)
 

@@ -78,8 +78,9 @@ cdef bint breadth_first(const Model* model, const int* group, int* order, int* u
     return forest
 
 
-cdef void sort_edges(Py_ssize_t n, Py_ssize_t m, const int* ends, Py_ssize_t* near_at,
-                     int* near) noexcept nogil:
+cdef void _sort_edges(Py_ssize_t n, Py_ssize_t m, const int* ends, Py_ssize_t* near_at,
+                      int* near) noexcept nogil:
+    # Edges by node, in rising order, as in _shape.pyx; near_at has n + 1 zeros.
     cdef Py_ssize_t v, e
     for e in range(2 * m):
         near_at[ends[e]] += 1
@@ -237,7 +238,7 @@ cdef class GraphModel:
         cdef Py_ssize_t[::1] near_at = self.near_at
         cdef int[::1] near = self.near
         if m:
-            sort_edges(n, m, &ends[0], &near_at[0], &near[0])
+            _sort_edges(n, m, &ends[0], &near_at[0], &near[0])
 
     def _point(self, Py_ssize_t n, Py_ssize_t m):
         cdef const int[::1] states = self.states, ends = self.ends.ravel(), near = self.near
