@@ -52,6 +52,7 @@ SCRIPTS = {
     "snakes": [],
     "learn_binary": [],
     "cuts": [],
+    "decode_grids": [],
     "superpixels": [],
     "uai": [],
     "exact": [],

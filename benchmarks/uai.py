@@ -39,7 +39,7 @@ COLUMNS = [
     "ms",
     "LP (HiGHS)",
     "ms",
-    "branch and bound",
+    "search",
     "bound",
     "ms",
     "elimination, ms",
@@ -160,10 +160,10 @@ def timed(call: Callable[[], Any]) -> tuple[Any, float]:
     return result, 1e3 * clock.cpu / calls
 
 
-def row(path: Path, node_limit: int, largest_lp: int, seconds: int) -> list[Any]:
+def row(path: Path, steps: float, largest_lp: int, seconds: int) -> list[Any]:
     from structsolve.io.uai import read_uai
     from structsolve.plugins.mrf import decode
-    from structsolve.plugins.mrf._branch_and_bound import branch_and_bound
+    from structsolve.plugins.mrf._exact import ExactSearch
     from structsolve.plugins.mrf._local_search import local_search
     from structsolve.plugins.mrf._model import GraphModel
     from structsolve.plugins.mrf._roof_duality import roof_duality
@@ -173,9 +173,15 @@ def row(path: Path, node_limit: int, largest_lp: int, seconds: int) -> list[Any]
     # No variable is observed in these sets.
     network = read_uai(path)
     model, constant = GraphModel(*network[:4]), network.constant
+
+    def searched() -> tuple[Any, float, float, bool]:
+        search = ExactSearch(model)
+        proven = search.advance(0) or search.advance(steps)
+        return search.label, search.value, search.bound, proven
+
     (label, value, bound, _), trws_ms = timed(lambda: tree_reweighted(model))
     (_, better), local_ms = timed(lambda: local_search(model, label))
-    (_, best, proof, proven), exact_ms = timed(lambda: branch_and_bound(model, node_limit))
+    (_, best, proof, proven), exact_ms = timed(searched)
     try:
         (_, narrow), narrow_ms = timed(lambda: eliminate(model, WIDEST))
     except ValueError:
@@ -223,7 +229,7 @@ def show(cells: list[Any]) -> list[Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--node-limit", type=int, default=10_000_000)
+    parser.add_argument("--steps", type=float, default=1e9, help="limit of the search")
     parser.add_argument("--largest-lp", type=int, default=30_000, help="pairs of states")
     parser.add_argument("--seconds", type=int, default=8, help="toulbar2's, for each model")
     parser.add_argument("--only", nargs="*", choices=SETS, default=SETS)
@@ -231,7 +237,7 @@ def main() -> None:
     header("Decoders of graphs on UAI models")
     if structsolve_or_none() is None:
         return
-    limits = args.node_limit, args.largest_lp, args.seconds
+    limits = args.steps, args.largest_lp, args.seconds
     with tempfile.TemporaryDirectory() as generated:
         generate(Path(generated))
         for name in args.only:

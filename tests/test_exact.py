@@ -12,8 +12,8 @@ from checks import refused
 
 from structsolve.io.uai import read_uai
 from structsolve.plugins.mrf import decode, exact, grid_edges
-from structsolve.plugins.mrf._best_first import ExactSearch
 from structsolve.plugins.mrf._elimination import best_labelings
+from structsolve.plugins.mrf._exact import ExactSearch
 from structsolve.plugins.mrf._model import GraphModel
 
 
@@ -67,9 +67,7 @@ def test_search_against_enumeration(kind, steps):
             assert model.score(search.label) == pytest.approx(total.max(), abs=1e-9)
 
 
-@pytest.mark.parametrize("small", [0, 2**18])
-def test_decode_against_enumeration(monkeypatch, small):
-    monkeypatch.setattr(exact, "SMALL", small)
+def test_decode_against_enumeration():
     rng = np.random.default_rng(1)
     for i in range(600):
         unary, edges, pair, total = small_graph(rng, ("normal", "ties and zeros")[i % 2])
@@ -183,7 +181,7 @@ def test_narrow_graphs_are_eliminated_after_a_while(monkeypatch):
         return best_labelings(*limits)
 
     monkeypatch.setattr(exact, "best_labelings", eliminate)
-    for name, value in (("SPENT", 0.0), ("SHARE", 1e-9), ("SLICE", 1.0), ("FIRST", 1)):
+    for name, value in (("SPENT", 0.0), ("SHARE", 1e-9), ("SLICE", 1.0)):
         monkeypatch.setattr(exact, name, value)
     same = decode(unary, edges, pair, oracle="exact")
     assert len(runs) == 1

@@ -10,6 +10,8 @@ from random_cases import random_cases
 from structsolve import Problem, StructuredSVM
 from structsolve.plugins.mrf import MRFStructure, decode, grid_edges
 from structsolve.plugins.mrf._minimum_cut import CutNetworks
+from structsolve.plugins.mrf.binary_cut import may_cut
+from structsolve.plugins.mrf.scores import graph_scores
 from structsolve.solvers import BCFW, SGD, CuttingPlane, SuperModular
 from structsolve.solvers.base import Start
 from structsolve.structure.ask import make_layout
@@ -407,3 +409,23 @@ def test_pairs_forbidden_to_nodes_of_one_state():
         folded = decode(banned, edges, tables, oracle="mincut")
         assert best.value <= folded.value + 1e-9 <= best.bound + 2e-9
         assert pendant[best.label[node], 0] == 0
+
+
+@random_cases(600, states=range(2, 5), kind=["integers", "floats", "zeros"], sign=[-1, 0, 1])
+def test_a_table_that_is_not_tried_is_refused(seed, states, kind, sign):
+    """ "auto" leaves the cut out only where "mincut" would refuse the scores."""
+    rng = np.random.default_rng(seed)
+    table = super_modular(rng, (states, states), kind, True)
+    if sign < 0 or rng.random() < 0.3:
+        table = -table
+    if rng.random() < 0.2:
+        table[0, -1] = table[-1, 0] = -np.inf
+    edges = [[0, 1], [1, 2], [2, 0]]
+    weights = rng.choice([0.0, 1e-12, 0.5, 2.0], 3) * (1 if sign else rng.choice([-1, 1], 3))
+    weights = weights if (weights > 0).all() or np.isfinite(table).all() else np.ones(3)
+    unary = rng.integers(-3, 4, (3, states)).astype(float)
+    if not may_cut(graph_scores(unary, edges, table, weights=weights)):
+        with pytest.raises(ValueError, match="super-modular|forbid"):
+            decode(unary, edges, table, weights=weights, oracle="mincut")
+    best = decode(unary, edges, table, weights=weights, oracle="exact").value
+    assert decode(unary, edges, table, weights=weights).value == pytest.approx(best)

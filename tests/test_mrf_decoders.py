@@ -13,6 +13,7 @@ from reference.graphs import (
     KINDS,
     NONE,
     enumerate_labels,
+    exact_search,
     fewest_halves,
     half_integral_score,
     random_model,
@@ -25,8 +26,8 @@ from reference.graphs import (
 from structsolve import ConePair
 from structsolve.algorithms import minimum_cut
 from structsolve.plugins.mrf import (
-    _branch_and_bound,
     _enumerated_cones,
+    _exact,
     _expansion,
     _local_search,
     _model,
@@ -34,8 +35,8 @@ from structsolve.plugins.mrf import (
     _trws,
     decode,
 )
-from structsolve.plugins.mrf._branch_and_bound import branch_and_bound
 from structsolve.plugins.mrf._elimination import best_labelings
+from structsolve.plugins.mrf._elimination_plan import Plans
 from structsolve.plugins.mrf._enumerated_cones import constrained_argmax
 from structsolve.plugins.mrf._local_search import local_search
 from structsolve.plugins.mrf._model import GraphModel
@@ -114,7 +115,7 @@ def test_roof_duality_of_a_submodular_grid_is_the_best_labeling():
     model = GraphModel([2] * n, ends, rng.normal(size=2 * n), list(table))
     value, state, _ = roof_duality(model)
     assert (state < 2).all() and model.score(state) == value
-    label, best, bound, proven = branch_and_bound(model)
+    label, best, bound, proven = exact_search(model)
     assert proven and best == bound == value
 
 
@@ -227,32 +228,17 @@ def test_local_search_of_forests_finds_the_best(seed, kind, states, n):
 
 
 @random_cases(1500, kind=KINDS, most=range(1, 5))
-def test_branch_and_bound(seed, kind, most):
+def test_exact_search(seed, kind, most):
     model = random_model(np.random.default_rng(seed), 6, most, kind)
     scores, close = enumerate_labels(model)[1], 1e-12 * size(model)
     best = scores.max()
-    label, value, bound, proven = branch_and_bound(model)
+    label, value, bound, proven = exact_search(model)
     assert proven and model.score(label) == value == bound
     assert value == best or value == pytest.approx(best, abs=close)
-    for limit in (0, 1, 6):
-        label, value, bound, proven = branch_and_bound(model, limit)
+    for limit in (0, 1, 100):
+        label, value, bound, proven = exact_search(model, limit)
         assert model.score(label) == value <= bound and bound >= best - close
         assert not proven or value == best or value == pytest.approx(best, abs=close)
-
-
-def test_a_search_that_gives_up_keeps_what_the_first_one_met():
-    """From 10001 partial labelings there are two searches; the second has found less here."""
-    more = 0
-    for seed in range(6):
-        rng = np.random.default_rng(seed)
-        ends = [e for e in itertools.combinations(range(20), 2) if rng.random() < 0.3]
-        pair = list(rng.normal(size=(len(ends), 5, 5)))
-        model = GraphModel([5] * 20, ends, rng.normal(size=100), pair)
-        _, once, once_bound, _ = branch_and_bound(model, 10_000)
-        label, value, bound, _ = branch_and_bound(model, 10_001)
-        assert once <= value == model.score(label) <= bound <= once_bound
-        more += value > once
-    assert more > 0
 
 
 @random_cases(800, kind=KINDS, most=range(1, 5))
@@ -262,6 +248,23 @@ def test_elimination(seed, kind, most):
     label, value = eliminate(model)
     assert model.score(label) == value
     assert value == best or value == pytest.approx(best, abs=1e-12 * size(model))
+
+
+@random_cases(300, most=range(1, 5))
+def test_a_plan_within_its_own_cost_exists(seed, most):
+    """The bound that spares the rules of large graphs is below what they reach."""
+    rng = np.random.default_rng(seed)
+    n, ends = int(rng.integers(1, 12)), []
+    for v in range(1, n):
+        ends += [(int(u), v) for u in rng.permutation(v)[: rng.integers(0, 3)]]
+    ends += ends[:2]
+    states = rng.integers(1, most + 1, n)
+    pair = [np.zeros((states[u], states[v])) for u, v in ends]
+    model = GraphModel(states, ends, [np.zeros(k) for k in states], pair)
+    cost = Plans(model, 2**20, 2.0**40).most_entries
+    assert (
+        Plans(model, 2**20, cost).most_entries == cost < Plans(model, 2**20, cost - 1).most_entries
+    )
 
 
 @random_cases(400, kind=KINDS, most=range(1, 5))
@@ -292,7 +295,7 @@ def test_elimination_of_many_states_and_of_stars(states):
     ):
         pair = [rng.normal(size=(sizes[u], sizes[v])) for u, v in ends]
         model = GraphModel(sizes, ends, [rng.normal(size=s) for s in sizes], pair)
-        scores = enumerate_labels(model)[1] if n < 40 else np.array([branch_and_bound(model)[1]])
+        scores = enumerate_labels(model)[1] if n < 40 else np.array([exact_search(model)[1]])
         label, value = eliminate(model)
         assert value == pytest.approx(scores.max(), rel=1e-13) == model.score(label)
 
@@ -316,7 +319,7 @@ def test_long_narrow_graphs_reuse_memory():
     torus = nx.convert_node_labels_to_integers(nx.grid_2d_graph(4, 5, periodic=True))
     ends = np.array(torus.edges)
     model = GraphModel([2] * 20, ends, rng.normal(size=40), rng.normal(size=4 * len(ends)))
-    value = branch_and_bound(model)[1]
+    value = exact_search(model)[1]
     assert eliminate(model)[1] == pytest.approx(value, rel=1e-13)
 
 
@@ -329,22 +332,22 @@ def test_graphs_that_are_too_wide_have_no_plan():
 
 
 @pytest.mark.parametrize("shape, states", [((4, 12), 2), ((12, 3), 3), ((1, 40), 5)])
-def test_elimination_against_branch_and_bound(shape, states):
+def test_elimination_against_exact_search(shape, states):
     rng = np.random.default_rng(0)
     ends = np.array(nx.convert_node_labels_to_integers(nx.grid_2d_graph(*shape)).edges)
     n, m = shape[0] * shape[1], len(ends)
     pair = rng.normal(size=m * states**2)
     model = GraphModel([states] * n, ends, rng.normal(size=n * states), pair)
-    label, value, _, proven = branch_and_bound(model, 50_000_000)
+    label, value, _, proven = exact_search(model)
     assert proven and eliminate(model)[1] == pytest.approx(value, rel=1e-13)
     if min(shape) > 1:
-        refused("expected at most max_entries=8; use branch_and_", eliminate, model, 8)
+        refused("expected at most max_entries=8; use decode", eliminate, model, 8)
 
 
 @pytest.mark.parametrize("n", [17, 20])
-def test_branch_and_bound_of_complete_graphs(n):
+def test_exact_search_of_complete_graphs(n):
     model = complete(np.random.default_rng(n), n)
-    label, value, bound, proven = branch_and_bound(model)
+    label, value, bound, proven = exact_search(model)
     assert proven and value == bound
     bits = np.arange(2**n)[:, None] >> np.arange(n) & 1
     labels = bits.astype(np.int8)
@@ -393,7 +396,7 @@ def test_huge_scores_do_no_harm():
         assert set(roof_duality(model)[1]) <= {0, 1, 2}
         for label in (
             tree_reweighted(model)[0],
-            branch_and_bound(model)[0],
+            exact_search(model)[0],
             local_search(model, [0, 1, 0])[0],
         ):
             assert set(label) <= {0, 1}
@@ -407,7 +410,7 @@ def test_huge_scores_do_no_harm():
         _roof_duality,
         _trws,
         _local_search,
-        _branch_and_bound,
+        _exact,
         _enumerated_cones,
         _expansion,
     ],
@@ -497,3 +500,27 @@ def test_two_states_with_something_forbidden_are_no_matter_of_a_cut_alone():
         assert cut_binary(graph_scores(unary, [[0, 1]], pair, True)) is None
     assert cut_binary(graph_scores([[0, 1, 2], [0, 1, 2]], [[0, 1]], np.eye(3))) is None
     assert decode([[0, -np.inf], [0, 1]], [[0, 1]], agree).label.tolist() == [0, 0]
+
+
+@random_cases(150)
+def test_local_search_changes_a_node_with_those_that_copy_it(seed):
+    """A table of three nodes is a node of their joint states, which forbids any smaller change."""
+    rng = np.random.default_rng(seed)
+    n, joint = 7, list(itertools.product(range(2), repeat=3))
+    scopes = [rng.permutation(n)[:3] for _ in range(5)]
+    tables = rng.normal(size=(5, 8)) * 3
+    tables[:, 1:][rng.random((5, 7)) < 0.2] = NONE
+    ends = [(int(v), n + f) for f, scope in enumerate(scopes) for v in scope]
+    pair = [[[0.0 if s[i] == t else NONE for s in joint] for t in (0, 1)] for i in range(3)] * 5
+    unary = [*rng.normal(size=(n, 2)), *tables]
+    model = GraphModel([2] * n + [8] * 5, ends, unary, [np.array(table) for table in pair])
+
+    def whole(label):
+        return [*label, *(int(label[scope] @ [4, 2, 1]) for scope in scopes)]
+
+    label, value = local_search(model, whole(np.zeros(n, int)))
+    assert value == model.score(label) > NONE
+    for v in range(n):
+        other = label[:n].copy()
+        other[v] = 1 - other[v]
+        assert model.score(whole(other)) <= value + 1e-9

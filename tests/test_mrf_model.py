@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 from checks import refused
-from reference.graphs import KINDS, enumerate_labels, random_model
+from reference.graphs import KINDS, enumerate_labels, exact_search, random_model
 
 from structsolve.plugins.mrf import MRFStructure
-from structsolve.plugins.mrf._branch_and_bound import branch_and_bound
 from structsolve.plugins.mrf._enumerated_cones import constrained_argmax
 from structsolve.plugins.mrf._local_search import local_search
 from structsolve.plugins.mrf._model import GraphModel
@@ -41,7 +40,7 @@ def test_a_table_that_edges_share():
     shared = GraphModel([2] * 4, ends, unary, table)
     apart = GraphModel([2] * 4, ends, unary, [table] * 5)
     assert shared.pair.size == 4 and apart.pair.size == 20
-    for call in (roof_duality, tree_reweighted, branch_and_bound, eliminate):
+    for call in (roof_duality, tree_reweighted, exact_search, eliminate):
         for answer, expected in zip(call(shared), call(apart)):
             np.testing.assert_array_equal(answer, expected)
     for label in enumerate_labels(apart)[0]:
@@ -128,7 +127,6 @@ def test_arguments_that_are_refused():
     refused("max_iter: found 0", tree_reweighted, model, 0)
     for bad in (-1.0, np.nan, np.inf):
         refused("tol: found", tree_reweighted, model, tol=bad)
-    refused("node_limit: found -1", branch_and_bound, model, -1)
     other = GraphModel([2, 2], [[0, 1]], np.zeros(4), np.zeros(4))
     refused("second: found other states or edges", constrained_argmax, model, other, 1.0, 1.0, 0.0)
     for place, name in enumerate(("lam", "alpha", "beta", "h0", "g0")):
@@ -137,6 +135,6 @@ def test_arguments_that_are_refused():
         refused(f"{name}: found nan", constrained_argmax, other, other, *arguments)
     wide = GraphModel([2] * 25, [], np.zeros(50), [])
     refused("expected fewer to enumerate", constrained_argmax, wide, wide, 1.0, 1.0, 0.0)
-    for call in (roof_duality, tree_reweighted, branch_and_bound):
+    for call in (roof_duality, tree_reweighted, exact_search):
         with pytest.raises(TypeError):
             call(None)

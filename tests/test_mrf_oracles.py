@@ -142,7 +142,7 @@ def test_kbest_is_for_narrow_graphs_and_few_labelings():
 
 
 def test_narrow_graphs_are_eliminated():
-    """Elimination, at once or after a short search, where branch and bound would be slow."""
+    """Elimination, at once or after a short search, where the search would be slow."""
     rng = np.random.default_rng(5)
     edges = grid_edges(10, 10)
     unary, pair = np.zeros((100, 2)), rng.normal(size=(len(edges), 2, 2))

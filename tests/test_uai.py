@@ -9,10 +9,10 @@ from checks import refused
 from data import data_file, needs_data
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from reference.graphs import exact_search
 
 from structsolve.io.uai import read_uai
 from structsolve.plugins.mrf import decode
-from structsolve.plugins.mrf._branch_and_bound import branch_and_bound
 from structsolve.plugins.mrf._local_search import local_search
 from structsolve.plugins.mrf._model import GraphModel
 from structsolve.plugins.mrf._roof_duality import roof_duality
@@ -80,7 +80,7 @@ def test_a_toy(tmp_path):
 def test_evidence(tmp_path):
     path = put(tmp_path, TOY)
     model = read_uai(path, put(tmp_path, "2\n 1 1\n0 0\n", "toy.evid"))
-    label, _, _, proven = branch_and_bound(GraphModel(*model[:4]))
+    label, _, _, proven = exact_search(GraphModel(*model[:4]))
     assert proven and label[:2].tolist() == [0, 1]
     none = read_uai(path, put(tmp_path, "0", "none.evid"))
     assert none.unary[0].tolist() == read_uai(path).unary[0].tolist()

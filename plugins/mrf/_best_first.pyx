@@ -3,10 +3,9 @@
 Dives go depth first from the open node of the lowest bound; after some failures a dive ends, and
 what it has left becomes open nodes (Allouche, de Givry, Katsirelos, Schiex, Zytnicki 2015).  The
 next node has few states and many conflicts (Boussemart, Hemery, Lecoutre, Sais 2004), that of the
-last conflict first (Lecoutre, Sais, Tabary, Vidal 2009).
+last conflict first (Lecoutre, Sais, Tabary, Vidal 2009).  Before a first labeling, it is the node
+whose states differ most in cost.
 """
-
-import numpy as np
 
 from libc.math cimport INFINITY
 from libc.stdint cimport int64_t
@@ -17,14 +16,14 @@ from structsolve.plugins.mrf._cost_network cimport (
     Network, assign, free_network, is_open, make_network, remove_state, undo,
 )
 from structsolve.plugins.mrf._local_search cimport climb, climb_bytes
-from structsolve.plugins.mrf._model cimport GraphModel, Model, score
+from structsolve.plugins.mrf._model cimport Model, score
 from structsolve.plugins.mrf._small_degrees cimport complete
 from structsolve.plugins.mrf._soft_consistency cimport (
     AGAIN, FORBIDDEN, propagate, sweep, wake,
 )
 
 # Rounds of messages before the search.
-cdef int SWEEPS = 100
+cdef int SWEEPS = 30
 # Failures after which a dive ends, at most; while replays are within these shares of all choices.
 cdef long long LONGEST = 16384
 cdef double RARE = 0.05, OFTEN = 0.1
@@ -183,6 +182,20 @@ cdef bint _resume(Search* search) noexcept nogil:
     return possible
 
 
+cdef double _regret(const Network* net, int v) noexcept nogil:
+    # By how much the second cheapest state costs more than the cheapest.
+    cdef double first = INFINITY, second = INFINITY, x
+    cdef Py_ssize_t s
+    for s in range(net.unary_at[v], net.unary_at[v] + net.states[v]):
+        if net.alive[s]:
+            x = net.x[s]
+            if x < first:
+                second, first = first, x
+            elif x < second:
+                second = x
+    return second - first
+
+
 cdef int _next_node(Search* search) noexcept nogil:
     # -1: all nodes have one state or are eliminated.
     cdef Network* net = search.net
@@ -193,6 +206,11 @@ cdef int _next_node(Search* search) noexcept nogil:
         return search.last
     for v in range(net.n):
         if not is_open(net, v):
+            continue
+        if net.high == INFINITY:
+            x = -_regret(net, v)
+            if x < least:
+                least, best = x, v
             continue
         weight = 1
         for j in range(net.near_at[v], net.near_at[v + 1]):
@@ -333,84 +351,3 @@ cdef double lowest(const Search* search) noexcept nogil:
         low = min(low, max(search.floor, search.levels[1].low if search.depth > 1
                            else search.net.low))
     return min(low, search.net.high)
-
-
-cdef class ExactSearch:
-    """Search for the best labeling of a graph, in slices of work.
-
-    Parameters
-    ----------
-    model : GraphModel
-        Any number of states.
-    label : array of int of shape (n,), optional
-        A labeling to start from.
-
-    Examples
-    --------
-    >>> from structsolve.plugins.mrf._best_first import ExactSearch
-    >>> from structsolve.plugins.mrf._model import GraphModel
-    >>> apart = [[0, 1], [1, 0]]
-    >>> unary = [[0, 0.5], [0, 0], [0, 0]]
-    >>> model = GraphModel([2] * 3, [[0, 1], [1, 2], [2, 0]], unary, [apart] * 3)
-    >>> search = ExactSearch(model)
-    >>> search.advance(1e6)
-    True
-    >>> search.value, search.bound, int(search.label[0])
-    (2.5, 2.5, 1)
-    """
-
-    cdef GraphModel model
-    cdef Search* search
-
-    def __cinit__(self, GraphModel model not None, label=None):
-        cdef int[::1] view = model._label(np.zeros(model.model.n, np.intc) if label is None
-                                          else label)
-        self.model = model
-        with nogil:
-            self.search = make_search(&model.model, &view[0])
-        if self.search == NULL:
-            raise MemoryError("no memory for the costs of a graph")
-
-    def __dealloc__(self):
-        free_search(self.search)
-
-    def advance(self, double steps):
-        """Search further.
-
-        Parameters
-        ----------
-        steps : float
-            Cells of tables to read, about.
-
-        Returns
-        -------
-        bool
-            Whether the best labeling is proven.
-        """
-        cdef bint proven
-        with nogil:
-            proven = advance(self.search, steps)
-        return proven
-
-    @property
-    def label(self):
-        """ndarray of int: The best labeling met."""
-        label = np.zeros(self.model.model.n, np.intc)
-        cdef int[::1] view = label
-        memcpy(&view[0], self.search.best, self.model.model.n * sizeof(int))
-        return label
-
-    @property
-    def steps(self):
-        """float: Cells of tables that were read."""
-        return self.search.net.work
-
-    @property
-    def value(self):
-        """float: Its score; -inf if none was met."""
-        return -self.search.net.high
-
-    @property
-    def bound(self):
-        """float: Upper bound of all scores, up to rounding."""
-        return -lowest(self.search)

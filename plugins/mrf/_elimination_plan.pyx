@@ -7,12 +7,12 @@ compares the fewest sums is taken.
 
 import numpy as np
 
-from libc.math cimport INFINITY
+from libc.math cimport INFINITY, exp, log
 from libc.stdint cimport uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
-from structsolve.plugins.mrf._model cimport GraphModel, Model
+from structsolve.plugins.mrf._model cimport GraphModel, Model, other_end
 from structsolve.plugins.mrf._shape cimport GraphShape
 
 cdef extern from *:
@@ -155,11 +155,34 @@ cdef void _update(Graph* graph, const Model* model, const uint64_t* row, bint fi
                     break
 
 
+cdef double _least_entries(const Model* model, int* seen) noexcept nogil:
+    """A lower bound of the sums that any order compares.
+
+    Their logarithms count each state once, and each edge when its first end is eliminated: the mean
+    of the logarithms bounds that of the sums.
+    """
+    cdef Py_ssize_t v, j
+    cdef int w
+    cdef double total = 0
+    for v in range(model.n):
+        seen[v] = -1
+    for v in range(model.n):
+        total += log(model.states[v])
+        for j in range(model.near_at[v], model.near_at[v + 1]):
+            w = other_end(model, model.near[j], v)
+            if w > v and seen[w] != v:
+                seen[w] = <int>v
+                total += log(min(model.states[v], model.states[w]))
+    return (1 - 1e-9) * model.n * exp(total / model.n)
+
+
 cdef double _best_order(Graph* graph, const Model* model, double most_table, double most_entries,
                         int* order, int* trial) noexcept nogil:
     # order <- the cheapest of all rules'; returns its cost, infinite if none is possible.
     cdef double best = INFINITY, cost
     cdef int rule
+    if _least_entries(model, trial) > most_entries:
+        return INFINITY
     for rule in range(3):
         if rule == FILL and graph.n > FEW_NODES:
             continue

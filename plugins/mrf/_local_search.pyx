@@ -1,7 +1,8 @@
 """Local search for a labeling that no small change improves.
 
 It combines iterated conditional modes (Besag 1986), joint changes of both ends of an edge, chains
-of forced changes with the best prefix kept (Kernighan, Lin 1970), and joint changes of a forest.
+of forced changes with the best prefix kept (Kernighan, Lin 1970), joint changes of a forest, and,
+where something is forbidden, of a node with its neighbours.
 """
 
 import numpy as np
@@ -190,6 +191,71 @@ cdef bint _pairs(const Model* model, Search* search, int* label) noexcept nogil:
     return moved
 
 
+cdef double _answers(const Model* model, Search* search, int* label, int v, int state) noexcept nogil:
+    # Change v, then each neighbour to its best state; returns the score.
+    cdef Py_ssize_t j
+    cdef int w, t, best
+    cdef const double* field
+    _move(model, search, label, v, state)
+    for j in range(model.near_at[v], model.near_at[v + 1]):
+        w = other_end(model, model.near[j], v)
+        field = search.field + model.unary_at[w]
+        best = label[w]
+        for t in range(model.states[w]):
+            if field[t] > field[best]:
+                best = t
+        if best != label[w]:
+            _move(model, search, label, w, best)
+    return score(model, label)
+
+
+cdef bint _stars(const Model* model, Search* search, int* label) noexcept nogil:
+    # Change a node with the best answers of its neighbours, taken one by one: where nodes stand for
+    # the states of others together, as in networks of larger factors, nothing less can change.
+    cdef Py_ssize_t v, j, step = 0
+    cdef int s, t, w, e, best
+    cdef bint moved = False
+    cdef double before = score(model, label), after, top, x, weight
+    cdef const double* row
+    cdef double* total = search.one
+    for v in range(model.n):
+        if search.steps < 0:
+            break
+        for s in range(model.states[v]):
+            total[s] = model.unary[model.unary_at[v] + s]
+        for j in range(model.near_at[v], model.near_at[v + 1]):
+            e = model.near[j]
+            w = other_end(model, e, <int>v)
+            weight = weight_of(model, e)
+            search.steps -= <double>model.states[v] * model.states[w]
+            _without(model, search, label, w, e, search.two)
+            for s in range(model.states[v]):
+                row = edge_scores(model, e, w, s, &step)
+                top = -INFINITY
+                for t in range(model.states[w]):
+                    x = weight * row[t * step] + search.two[t]
+                    top = x if x > top else top
+                total[s] += top
+        best = label[v]
+        for s in range(model.states[v]):
+            if total[s] > total[best]:
+                best = s
+        if not total[best] > total[label[v]] + search.margin:
+            continue
+        memcpy(search.held, label, model.n * sizeof(int))
+        after = _answers(model, search, label, <int>v, best)
+        if after > before + search.margin:
+            before, moved = after, True
+            continue
+        # Neighbours that touch each other had other answers.
+        for j in range(model.near_at[v], model.near_at[v + 1]):
+            w = other_end(model, model.near[j], v)
+            if label[w] != search.held[w]:
+                _move(model, search, label, w, search.held[w])
+        _move(model, search, label, <int>v, search.held[v])
+    return moved
+
+
 cdef void _gain(const Model* model, Search* search, const int* label, int v) noexcept nogil:
     cdef const double* field = search.field + model.unary_at[v]
     cdef int s
@@ -260,6 +326,7 @@ cdef double climb(const Model* model, int* label, char* work) noexcept nogil:
     cdef Search search
     cdef Py_ssize_t v, j, width = most_states(model)
     cdef int _
+    cdef bint hard = False      # something is forbidden
     cdef double size = 0, before = score(model, label), after
     search.field = <double*>work
     search.one = search.field + model.unary_at[model.n]
@@ -282,12 +349,14 @@ cdef double climb(const Model* model, int* label, char* work) noexcept nogil:
     for v in range(model.n):
         _field(model, label, <int>v, -1, search.field + model.unary_at[v])
         for j in range(model.unary_at[v], model.unary_at[v] + model.states[v]):
-            if fabs(search.field[j]) > size and search.field[j] > -INFINITY:
+            if search.field[j] == -INFINITY:
+                hard = True
+            elif fabs(search.field[j]) > size:
                 size = fabs(search.field[j])
     search.margin = ROUNDING * size
     for _ in range(ROUNDS):
         if not (_single(model, &search, label) or _pairs(model, &search, label)
-                or _chain(model, &search, label)
+                or (hard and _stars(model, &search, label)) or _chain(model, &search, label)
                 or (model.weight == NULL and _forests(model, &search, label))):
             break
     after = score(model, label)

@@ -78,6 +78,20 @@ cdef bint breadth_first(const Model* model, const int* group, int* order, int* u
     return forest
 
 
+cdef void _sort_edges(Py_ssize_t n, Py_ssize_t m, const int* ends, Py_ssize_t* near_at,
+                      int* near) noexcept nogil:
+    # Edges by node, in rising order, as in _shape.pyx; near_at has n + 1 zeros.
+    cdef Py_ssize_t v, e
+    for e in range(2 * m):
+        near_at[ends[e]] += 1
+    for v in range(n):
+        near_at[v + 1] += near_at[v]
+    # Now near_at[v] is where the edges of v end; filled from behind, it becomes where they start.
+    for e in range(2 * m - 1, -1, -1):
+        near_at[ends[e]] -= 1
+        near[near_at[ends[e]]] = <int>(e // 2)
+
+
 cdef tuple scores_of(const Model* model):
     # For examples, whose edges have no weights.
     unary = np.empty(model.unary_at[model.n])
@@ -126,9 +140,8 @@ def _scores(name, item, values, starts, shapes):
     size = starts[len(shapes)]
     if flat.size != size:
         raise ValueError(f"{name}: found {flat.size} scores, expected {size} for these states")
-    bad = ~(flat < np.inf)
-    if bad.any():
-        position = int(bad.argmax())
+    if not flat.max(initial=-np.inf) < np.inf:      # the largest of NaN is NaN
+        position = int((~(flat < np.inf)).argmax())
         i = int(np.searchsorted(starts, position, side="right")) - 1
         raise ValueError(
             f"{name} of {item} {i}: found {flat[position]}, expected finite scores, or -inf to "
@@ -190,17 +203,17 @@ cdef class GraphModel:
             raise ValueError(f"states of node {v}: found {states[v]}, expected at least 1")
         n = states.size
         self.ends = check_edges(ends, n, "ends", parallel=True)
-        ends = self.ends.astype(np.int64)
-        m = len(ends)
+        m = len(self.ends)
         self.unary_at = np.concatenate([[0], np.cumsum(states)]).astype(np.intp)
-        shapes = states[ends]
-        self.cell_at = np.concatenate([[0], np.cumsum(shapes.prod(axis=1))]).astype(np.intp)
+        shapes = states[self.ends]
+        cells = np.cumsum(shapes[:, 0] * shapes[:, 1])
+        self.cell_at = np.concatenate([[0], cells]).astype(np.intp)
         self.pair_at = self.cell_at
         self.unary = _scores("unary", "node", unary, self.unary_at, states[:, None])
         if isinstance(pair, np.ndarray) and pair.ndim == 2 and m:
-            other = (shapes != pair.shape).any(axis=1)
+            other = shapes != pair.shape
             if other.any():
-                e = int(other.argmax())
+                e = int(other.any(axis=1).argmax())
                 raise ValueError(
                     f"pair of edge {e}: found shape {pair.shape}, expected "
                     f"{tuple(shapes[e].tolist())}"
@@ -211,15 +224,21 @@ cdef class GraphModel:
         else:
             self.pair = _scores("pair", "edge", pair, self.cell_at, shapes)
         self.states = states.astype(np.intc)
-        order = np.argsort(ends.ravel(), kind="stable")
-        self.near = (order // 2).astype(np.intc)
-        degrees = np.bincount(ends.ravel(), minlength=n)
-        self.near_at = np.concatenate([[0], np.cumsum(degrees)]).astype(np.intp)
+        self.near = np.zeros(2 * m, dtype=np.intc)
+        self.near_at = np.zeros(n + 1, dtype=np.intp)
+        self._sort(n, m)
         # Read-only: checked values cannot change.
         for array in (self.states, self.ends, self.unary_at, self.pair_at, self.cell_at, self.unary,
                       self.pair, self.near, self.near_at):
             array.flags.writeable = False
         self._point(n, m)
+
+    def _sort(self, Py_ssize_t n, Py_ssize_t m):
+        cdef const int[::1] ends = self.ends.ravel()
+        cdef Py_ssize_t[::1] near_at = self.near_at
+        cdef int[::1] near = self.near
+        if m:
+            _sort_edges(n, m, &ends[0], &near_at[0], &near[0])
 
     def _point(self, Py_ssize_t n, Py_ssize_t m):
         cdef const int[::1] states = self.states, ends = self.ends.ravel(), near = self.near

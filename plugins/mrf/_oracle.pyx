@@ -10,9 +10,9 @@ from libc.string cimport memcpy, memset
 from structsolve.operators cimport KBest, MaxMarginals, Oracle
 from structsolve.part_layout cimport PartLayout
 
-from structsolve.plugins.mrf._branch_and_bound cimport exact, exact_bytes
 from structsolve.plugins.mrf._elimination cimport eliminate, eliminate_kbest, largest_work
 from structsolve.plugins.mrf._elimination_plan cimport Plan, Plans
+from structsolve.plugins.mrf._exact cimport exact, exact_bytes
 from structsolve.plugins.mrf._expansion cimport expand, expand_bytes
 from structsolve.plugins.mrf._float_passes cimport dual_ascent, dual_ascent_bytes
 from structsolve.plugins.mrf._gray_code cimport (
@@ -26,10 +26,9 @@ from structsolve.plugins.mrf._model cimport Model, edge_scores, other_end, score
 from structsolve.plugins.mrf._roof_duality cimport half_bytes, roof_bytes, roof_dual
 from structsolve.plugins.mrf._shape cimport GraphShape
 
-# Partial labelings that branch and bound explores before an integer program takes over; before
-# elimination takes over, one partial labeling for so many of its sums.
-cdef long long PATIENCE = 3_000_000
-cdef double SUMS = 16
+# Steps of the search before an integer program takes over, seconds; before elimination does, its
+# number of sums at most.
+cdef double PATIENCE = 2.0 ** 30
 # Iterations of TRW-S if a linear program's rounded answer is forbidden.
 cdef int PASSES = 100
 # Up to so many sums, elimination comes first.
@@ -80,7 +79,7 @@ cdef class ExactOracle(GraphOracle):
     """The best labeling of any graph.
 
     Small two-state graphs are enumerated.  Narrow graphs are solved by elimination: at once if
-    that is cheap, else if branch and bound has not been faster.  Otherwise an
+    that is cheap, else if the search has not been faster.  Otherwise an
     integer program answers.
 
     Parameters
@@ -110,9 +109,7 @@ cdef class ExactOracle(GraphOracle):
         cdef char* rest = work + self.shape.scores_bytes
         cdef Model model = self.shape.gather(i, theta, <double*>work)
         cdef Plan plan = self.plans.of(0 if self.shape.one_graph else i)
-        cdef long long patience = PATIENCE
-        if plan.entries > 0:
-            patience = <long long>min(<double>PATIENCE, plan.entries / SUMS)
+        cdef double patience = min(PATIENCE, plan.entries) if plan.entries > 0 else PATIENCE
         if 0 < plan.entries <= CHEAP:
             eliminate(&model, &plan, label, rest)
         elif cube_fits(&model):

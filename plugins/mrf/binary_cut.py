@@ -1,4 +1,4 @@
-"""The best labeling of one graph of two states by a minimum cut, directly from its scores."""
+"""Minimum cuts directly from the scores of one graph: where they may apply, two states at once."""
 
 from __future__ import annotations
 
@@ -61,3 +61,35 @@ def cut_binary(scores: GraphScores) -> tuple[np.ndarray, float] | None:
     else:
         value += float(np.take_along_axis(tables, cell[:, None], axis=1).sum())
     return ones.astype(np.int32), value
+
+
+def may_cut(scores: GraphScores) -> bool:
+    """Return whether a minimum cut is worth a try: a shared table must be super-modular.
+
+    Parameters
+    ----------
+    scores : GraphScores
+
+    Returns
+    -------
+    bool
+        False only if the oracle "mincut" would refuse the scores, with its tolerances.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structsolve.plugins.mrf.scores import graph_scores
+    >>> may_cut(graph_scores(np.zeros((2, 3)), [[0, 1]], np.eye(3)))
+    False
+    """
+    t = scores.pair
+    if not scores.shared or len(t) == 2:
+        return True
+    if not np.isfinite(t).all():
+        return False
+    second = t[:-1, :-1] + t[1:, 1:] - t[:-1, 1:] - t[1:, :-1]
+    factors = np.ones(1) if scores.weights is None else scores.weights
+    ends = np.array([factors.min(), factors.max()])
+    least = np.outer(ends, [second.min(initial=0), second.max(initial=0)]).min()
+    rest = 1e-12 * np.abs(scores.unary).max(where=scores.unary > -np.inf, initial=0)
+    return bool(least >= -rest - 1e-6 * np.abs(ends).max() * np.abs(t).max())

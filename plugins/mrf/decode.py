@@ -12,10 +12,9 @@ from structsolve.part_layout import PartLayout
 from structsolve.plugins.mrf import exact
 from structsolve.plugins.mrf._direct import WeightedModel, ascend
 from structsolve.plugins.mrf._model import GraphModel
-from structsolve.plugins.mrf._oracle import TRWSOracle
-from structsolve.plugins.mrf.binary_cut import cut_binary
-from structsolve.plugins.mrf.decoders import make_oracle
-from structsolve.plugins.mrf.graph_operators import common_graphs
+from structsolve.plugins.mrf._shape import GraphShape
+from structsolve.plugins.mrf.binary_cut import cut_binary, may_cut
+from structsolve.plugins.mrf.decoders import algorithm_of, make_oracle, tries_cut
 from structsolve.plugins.mrf.scores import GraphScores, graph_scores
 from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.calls import argmax
@@ -153,24 +152,28 @@ def _decode(
     progress: Any,
 ) -> Decoding:
     """Run the decoder; with an equivalent transformation if TRW-S has one at hand."""
+    if oracle in ("trws", "expansion"):
+        return _ascended(scores, max_iter, oracle == "expansion", transform)
     blocks, shape, layout = _graph_of(scores)
     if oracle == "exact" and not shape.forest:
         # Also what is cheap enough for an oracle: its calls cannot be stopped.
         return _searched(exact.solve(_tables_of(scores), time_limit, progress))
-    chosen = make_oracle(shape, oracle, max_iter, layout)
-    if isinstance(chosen, TRWSOracle):
-        # If something is forbidden, the transformation belongs to other scores.
-        once = transform and scores.finite() is scores
-        expands = chosen.expands
-        del chosen  # its arrays are as large as those of a model
-        answer = Decoding(*ascend(_model(scores), max_iter, expands, once))
+    if algorithm_of(shape, oracle, layout) == "expansion" and not (
+        tries_cut(shape) and may_cut(scores)
+    ):
+        answer = _ascended(scores, max_iter, True, transform)
     else:
         if scores.weights is not None:
             scores = scores._replace(pair=scores.tables(), weights=None)
-            blocks, shape, layout = _graph_of(scores)
-            chosen = make_oracle(shape, oracle, max_iter, layout)
+        chosen = make_oracle(shape, oracle, max_iter, layout)
         answer = Decoding(*argmax(chosen, 0, _theta(blocks, scores)))
     return _better(answer, scores, shape, max_iter) if oracle == "auto" else answer
+
+
+def _ascended(scores: GraphScores, max_iter: int, expands: bool, transform: bool) -> Decoding:
+    """Run TRW-S, with its equivalent transformation if no score is forbidden."""
+    once = transform and scores.finite() is scores
+    return Decoding(*ascend(_model(scores), max_iter, expands, once))
 
 
 def _better(answer: Decoding, scores: GraphScores, shape: Any, max_iter: int) -> Decoding:
@@ -185,7 +188,7 @@ def _better(answer: Decoding, scores: GraphScores, shape: Any, max_iter: int) ->
         answer = answer._replace(bound=max(bound, answer.value))
     if scores.finite() is scores or shape.max_cells > SEARCHED or answer.value >= answer.bound:
         return answer
-    return _searched(exact.improve(_tables_of(scores), *answer[:3]))
+    return _searched(exact.improve(_tables_of(scores), answer.label, answer.bound))
 
 
 def _searched(answer: exact.Answer) -> Decoding:
@@ -231,15 +234,19 @@ def _check_size(scores: GraphScores, transform: bool) -> None:
 
 
 def _graph_of(scores: GraphScores) -> tuple[WeightLayout, Any, PartLayout]:
-    """Return the blocks of part scores, the graph, and the layout of its scores."""
+    """Return the blocks of part scores, the graph, and the layout of its scores.
+
+    Weights become a table per edge.
+    """
     n, m, K = len(scores.states), len(scores.ends), int(scores.states.max())
-    pair = Block("pair", "shared" if scores.shared else "edge", (K, K))
+    shared = scores.shared and scores.weights is None
+    pair = Block("pair", "shared" if shared else "edge", (K, K))
     blocks = WeightLayout([Block("node", "node", (K,)), pair], 1, 1)
     examples = Examples(
         np.array([0, n], dtype=np.int64), edge_offsets=np.array([0, m], dtype=np.int64)
     )
     layout = PartLayout(blocks, examples)
-    return blocks, common_graphs(layout, scores.ends, scores.states, one_graph=True), layout
+    return blocks, GraphShape(layout, scores.ends, scores.states, True), layout
 
 
 def _theta(blocks: WeightLayout, scores: GraphScores) -> np.ndarray:

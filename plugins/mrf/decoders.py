@@ -56,8 +56,18 @@ def check_name(name: Any, argument: str = "oracle") -> None:
     raise ValueError(f"{argument} is {name!r}, expected one of {[*NAMES, 'cvxpy:SOLVER']}")
 
 
-def _algorithm(shape: Any, name: str, layout: Any) -> str:
-    """Return the algorithm of the oracle ``name`` for the graphs of ``shape``."""
+def algorithm_of(shape: Any, name: str, layout: Any) -> str:
+    """Return the algorithm of the oracle ``name``, after a minimum cut if :func:`tries_cut`.
+
+    Parameters
+    ----------
+    shape, name, layout
+        See :func:`make_oracle`.
+
+    Returns
+    -------
+    str
+    """
     check_name(name)
     if name == "roof-duality" and not shape.binary:
         raise ValueError(
@@ -108,7 +118,7 @@ def make_oracle(shape: Any, name: str, max_iter: int, layout: Any) -> Any:
     ValueError
         If the decoder is unknown, or does not take these graphs.
     """
-    algorithm = _algorithm(shape, name, layout)
+    algorithm = algorithm_of(shape, name, layout)
     if algorithm == "forest":
         return _oracle.ForestOracle(shape, layout)
     if algorithm == "exact":
@@ -122,7 +132,7 @@ def make_oracle(shape: Any, name: str, max_iter: int, layout: Any) -> Any:
         oracle = _oracle.RoofOracle(shape, layout)
     else:
         oracle = _oracle.TRWSOracle(max_iter, algorithm == "expansion", shape, layout)
-    if _tries_cut(shape, name, CUT_STATES):
+    if name == "auto" and tries_cut(shape):
         return _cut_oracle.CutFirstOracle(oracle, _networks(shape, layout), layout)
     return oracle
 
@@ -145,7 +155,7 @@ def make_power(shape: Any, name: str, power: str, layout: Any) -> Any:
     structsolve.operators.Operator or None
     """
     if power in ("kbest", "max-marginals"):
-        return _make_ranking(shape, _algorithm(shape, name, layout), power, layout)
+        return _make_ranking(shape, algorithm_of(shape, name, layout), power, layout)
     by_program = _by_program(name)
     if power == "relaxation" and name == "mincut":
         oracle = partial(_cut_oracle.CutOracle, _networks(shape, layout))
@@ -168,15 +178,26 @@ def make_power(shape: Any, name: str, power: str, layout: Any) -> Any:
 
 def _with_cut(relaxation: Any, shape: Any, name: str, layout: Any) -> Any:
     """The relaxation, preceded by a minimum cut where one may suffice."""
-    if not _tries_cut(shape, name, CUT_STATES_RELAXED):
+    if name != "auto" or not tries_cut(shape, CUT_STATES_RELAXED):
         return relaxation
     return _cut_oracle.CutFirstRelaxation(relaxation, _networks(shape, layout), layout)
 
 
-def _tries_cut(shape: Any, name: str, most: int) -> bool:
-    """Return whether to try a minimum cut, which requires super-modular scores."""
+def tries_cut(shape: Any, most: int = CUT_STATES) -> bool:
+    """Return whether "auto" tries a minimum cut, which requires super-modular scores.
+
+    Parameters
+    ----------
+    shape : GraphShape
+    most : int
+        States of a node.
+
+    Returns
+    -------
+    bool
+    """
     pairs = shape.max_edges * (shape.max_states - 1) ** 2
-    return name == "auto" and shape.max_states <= most and pairs <= CUT_PAIRS
+    return shape.max_states <= most and pairs <= CUT_PAIRS
 
 
 def _networks(shape: Any, layout: Any) -> CutNetworks:

@@ -52,6 +52,6 @@ def eliminate(model: GraphModel, max_entries: int = 2**22) -> tuple[np.ndarray, 
     if labels is None:
         raise ValueError(
             "model: found a graph that needs a larger table, expected at most "
-            f"max_entries={max_entries}; use branch_and_bound"
+            f"max_entries={max_entries}; use decode(oracle='exact')"
         )
     return labels[0], float(values[0])

@@ -87,10 +87,16 @@ class GraphScores(NamedTuple):
         -------
         float
         """
-        sizes = [max(x.max(initial=0), -x.min(initial=0, where=x > -np.inf)) for x in self[2:4]]
+        sizes = [max(x.max(initial=0), -_least(x)) for x in self[2:4]]
         factor = 1.0 if self.weights is None else float(np.abs(self.weights).max(initial=0))
         with np.errstate(over="ignore"):
             return float(len(self.states) * sizes[0] + len(self.ends) * factor * sizes[1])
+
+
+def _least(x: np.ndarray) -> float:
+    """Return the least finite number, at most 0."""
+    least = x.min(initial=0)
+    return least if least > -np.inf else x.min(initial=0, where=x > -np.inf)
 
 
 def graph_scores(
@@ -152,10 +158,10 @@ def _nodes(unary: Any) -> tuple[np.ndarray, np.ndarray]:
         table = np.ascontiguousarray(table, dtype=np.float64)
         _check_finite(table, "unary of node")
         return np.full(len(table), table.shape[1], dtype=np.int32), _fixed(table)
-    nodes = [_table(row, 1, f"unary of node {v}") for v, row in enumerate(unary)]
+    nodes = [_table(row, 1, "unary of node", v) for v, row in enumerate(unary)]
     if not nodes:
         raise ValueError("unary: found no nodes, expected at least one")
-    return np.array([len(row) for row in nodes], dtype=np.int32), np.concatenate(nodes)
+    return np.array([len(row) for row in nodes], dtype=np.int32), _joined(nodes, "unary of node")
 
 
 def _fixed(table: np.ndarray) -> np.ndarray:
@@ -193,16 +199,28 @@ def _check_finite(table: np.ndarray, where: str) -> None:
         )
 
 
-def _table(values: Any, ndim: int, where: str) -> np.ndarray:
+def _table(values: Any, ndim: int, where: str, number: int | None = None) -> np.ndarray:
+    """Return an array of numbers; those that have a number are checked by :func:`_joined`."""
     try:
         table = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
+        where = where if number is None else f"{where} {number}"
         raise ValueError(f"{where}: found no array of numbers ({error})") from None
     if table.ndim != ndim or table.size == 0:
+        where = where if number is None else f"{where} {number}"
         raise ValueError(f"{where}: found shape {table.shape}, expected {ndim} dimension(s)")
-    if not (table < np.inf).all():
+    if number is None and not (table < np.inf).all():
         raise ValueError(f"{where}: found NaN or infinity, expected numbers, or -inf to forbid")
     return table
+
+
+def _joined(tables: list[np.ndarray], where: str) -> np.ndarray:
+    """Return all entries, one table after the other; refuse infinity."""
+    flat = np.concatenate([table.ravel() for table in tables])
+    if not flat.max() < np.inf:
+        for i, table in enumerate(tables):
+            _table(table, table.ndim, f"{where} {i}")
+    return flat
 
 
 def _is_table(pair: Any) -> bool:
@@ -243,11 +261,12 @@ def _tables(pair: Any, ends: np.ndarray, states: np.ndarray) -> np.ndarray:
         tables = np.ascontiguousarray(pair, dtype=np.float64)
         _check_finite(tables, "pair of edge")
         return _fixed(tables)
-    rows = [_table(table, 2, f"pair of edge {e}") for e, table in enumerate(pair)]
-    for e, (table, (u, v)) in enumerate(zip(rows, ends)):
-        if table.shape != (states[u], states[v]):
+    rows = [_table(table, 2, "pair of edge", e) for e, table in enumerate(pair)]
+    for e, (table, shape) in enumerate(zip(rows, states[ends].tolist())):
+        if table.shape != tuple(shape):
+            u, v = ends[e].tolist()
             raise ValueError(
-                f"pair of edge {e}: found shape {table.shape}, expected "
-                f"{(int(states[u]), int(states[v]))} for nodes {u} and {v}"
+                f"pair of edge {e}: found shape {table.shape}, expected {tuple(shape)} for nodes "
+                f"{u} and {v}"
             )
-    return np.concatenate([table.ravel() for table in rows])
+    return _joined(rows, "pair of edge")

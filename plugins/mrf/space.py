@@ -94,7 +94,7 @@ class MRFStructure(Structure):
         from 0.  By default the labels are the classes of the training data, for every node.
     oracle : str, default="auto"
         Decoder.  "exact": always the best labeling (forests by dynamic programming, small graphs by
-        enumeration, narrow ones by elimination, others by branch and bound or as integer
+        enumeration, narrow ones by elimination, others by best-first search or as integer
         programs).  "mincut": super-modular tables (:class:`~structsolve.solvers.SuperModular`), the
         best labeling by one minimum cut; it refuses others.  "roof-duality": two states, the
         linear relaxation by one maximum flow; "trws": any number of states, dual block-coordinate

@@ -24,7 +24,7 @@ from structsolve.estimators.decode import Batches, Masks
 from structsolve.estimators.hierarchy.sparse_tree import SparseTree
 from structsolve.features._numbering import Numbering
 from structsolve.lp import ask_cones, ask_oracle
-from structsolve.plugins.mrf._best_first import ExactSearch
+from structsolve.plugins.mrf._exact import ExactSearch
 from structsolve.plugins.mrf._model import GraphModel
 from structsolve.solvers.base import Start
 from structsolve.structure import calls

@@ -6,6 +6,7 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 
+from structsolve.plugins.mrf._exact import ExactSearch
 from structsolve.plugins.mrf._model import GraphModel
 
 KINDS = ["normal", "ties", "tenths", "huge", "zeros", "mixed", "forbidden", "frustrated"]
@@ -155,3 +156,10 @@ def fewest_halves(model, value, close):
     states = np.indices(choices).reshape(len(choices), -1).T
     best = half_integral_scores(model, states) >= value - close
     return (states[best] == 2).sum(axis=1).min()
+
+
+def exact_search(model, steps=2.0**40):
+    """The best labeling, or a good one and a bound if the search gives up; whether it is proven."""
+    search = ExactSearch(model)
+    proven = search.advance(0) or search.advance(steps)
+    return search.label, search.value, search.bound, proven
