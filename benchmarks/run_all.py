@@ -77,6 +77,7 @@ SCRIPTS = {
     "latent": [],
     "extreme": [],
     "extreme_labels": [],
+    "extreme_stream": [],
     "extreme_dual": [],
     "extreme_memoir": [],
     "extreme_rivals": [],

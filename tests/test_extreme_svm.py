@@ -425,7 +425,7 @@ def test_which_solvers_go_on():
 
 def test_batches_go_on_with_falling_steps(data):
     X, y = data
-    model = ExtremeSVM(alpha=1e-3, random_state=0)
+    model = ExtremeSVM(solver="memoir", alpha=1e-3, random_state=0)
     steps, scores = [], []
     for _ in range(60):
         model.partial_fit(X, y, classes=NAMES)

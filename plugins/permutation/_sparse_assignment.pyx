@@ -1,8 +1,9 @@
 """Least-cost assignments where few pairs of rows and columns are possible: shortest augmenting paths.
 
-Rows first take their cheapest column at prices that rise until another row would take it
-(augmenting row reduction; Jonker, Volgenant 1987).  Each row left then searches the nearest free
-column over the stored pairs, with a heap of distances, and prices follow the distances.
+If there are as many rows as columns, each column begins at its least cost (column reduction).
+Rows then take their cheapest column at prices that fall until another row would take it (augmenting
+row reduction; Jonker, Volgenant 1987).  Each row left searches the nearest free column over the
+stored pairs, with a heap of distances, and prices follow the distances.
 """
 
 import numpy as np
@@ -11,6 +12,10 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int64_t
 
 from structsolve.utils.arrays import check_numbers
+
+
+# Bids per row in one of two rounds of row reduction: a path costs more than many bids.
+cdef enum: BIDS = 10
 
 
 # A heap of columns by distance; a column may be on it more than once.
@@ -36,8 +41,8 @@ def solve_sparse(const int64_t[::1] first not None, const int[::1] columns not N
     column : ndarray of int32 of shape (rows,)
         -1 where no assignment is possible.
     u, v : ndarray
-        Prices of rows and columns: u + v <= cost, with equality for taken pairs.  v <= 0, and 0 for
-        columns without a row.
+        Prices of rows and columns: u + v <= cost, with equality for taken pairs.  If there are more
+        columns than rows, v <= 0, and 0 for columns without a row.
     failed : int
         A row from which no free column can be reached; -1: none.
     """
@@ -65,9 +70,12 @@ def solve_sparse(const int64_t[::1] first not None, const int[::1] columns not N
     search.distance, search.origin, search.passed = &distance[0], &origin[0], &passed[0]
     search.heap = &heap[0]
     with nogil:
+        if n == n_cols:
+            _begin_at_least_costs(&search, n)
         for i in range(n):
-            free[i] = <int>i
-        n_free = n
+            if col_of[i] < 0:
+                free[n_free] = <int>i
+                n_free += 1
         for k in range(2):
             n_free = _reduce(&search, n_free, &free[0], n)
         for k in range(n_free):
@@ -98,9 +106,31 @@ cdef struct Search:
     Entry* heap
 
 
+cdef void _begin_at_least_costs(Search* s, Py_ssize_t n) noexcept nogil:
+    """Price each column at its least cost, and give it to that row if the row has none yet.
+
+    Every column is taken in the end, so that prices may begin anywhere.
+    """
+    cdef Py_ssize_t c
+    cdef int64_t j
+    cdef int i
+    for c in range(n):
+        s.v[c] = INFINITY
+    for i in range(n):
+        for j in range(s.first[i], s.first[i + 1]):
+            c = s.columns[j]
+            if s.costs[j] < s.v[c]:
+                s.v[c], s.origin[c] = s.costs[j], i
+    for c in range(n):
+        if s.v[c] == INFINITY:
+            s.v[c] = 0      # without a pair
+        elif s.col_of[s.origin[c]] < 0:
+            s.col_of[s.origin[c]], s.row_of[c] = <int>c, s.origin[c]
+
+
 cdef Py_ssize_t _reduce(Search* s, Py_ssize_t n_free, int* free, Py_ssize_t n) noexcept nogil:
     """Let free rows take their cheapest columns; return how many stay free, at the front."""
-    cdef Py_ssize_t k = 0, kept = 0, budget = 4 * n
+    cdef Py_ssize_t k = 0, kept = 0, budget = BIDS * n
     cdef int64_t j
     cdef int i, best, other, taken
     cdef double least, second, cost

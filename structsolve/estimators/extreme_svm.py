@@ -28,6 +28,7 @@ from .extreme.checks import (
     read_rows,
     refuse_unknown,
 )
+from .extreme.kept_rows import KeptRows
 from .extreme.label_sets import form_of, read_label_sets
 from .extreme.prediction import NO_PROBABILITIES, ExtremePredictionMixin
 from .extreme.pruning import prune_to_error, prune_to_size
@@ -49,7 +50,7 @@ def _is_incremental(model: ExtremeSVM) -> bool:
     if not is_incremental(model.solver):
         raise AttributeError(
             f"partial_fit needs a solver that resumes from weights, found solver={model.solver!r}: "
-            "use solver='memoir'"
+            "use solver='memoir', or 'auto', which keeps rows"
         )
     return True
 
@@ -78,9 +79,10 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
         "choice", "one-vs-some", "one-vs-rest", "softmax", "dual", "memoir" or an object with
         settings.
         "choice" trains with "one-vs-some" or "softmax", whichever errs less on a few held-out rows
-        of the training set. "auto": "memoir" for ``penalty="l1"`` and :meth:`partial_fit`, else by
-        surrogate: "choice" for "auto" ("one-vs-some" with rivals), "one-vs-some" for
-        "squared-hinge" and "logistic", "softmax" for "crf", "dual" for others and for objects.
+        of the training set. "auto": "memoir" for ``penalty="l1"`` and :meth:`partial_fit` with a
+        named surrogate, else by surrogate: "choice" for "auto" ("one-vs-some" with rivals),
+        "one-vs-some" for "squared-hinge" and "logistic", "softmax" for "crf", "dual" for others and
+        for objects.
         Rows of several labels: "one-vs-rest", beyond 2^34 non-zeros times labels "one-vs-some".
     alpha : float or "auto", default="auto"
         Regularisation constant. "auto": 1 over the number of examples (the sum of their weights),
@@ -135,7 +137,7 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
     =============  ========================================  ========  ===========  =======
     solver         surrogates                                penalty   partial_fit  gap
     =============  ========================================  ========  ===========  =======
-    "choice"       "auto": that of the chosen solver         l2        no           no
+    "choice"       "auto": that of the chosen solver         l2        "auto"       no
     "one-vs-some"  "squared-hinge", "logistic"               l2        no           pairs
     "one-vs-rest"  "squared-hinge"                           l2        no           yes
     "softmax"      "crf"                                     l2        no           no
@@ -143,6 +145,8 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
                    "squared-hinge"
     "memoir"       "margin"                                  l2, l1    yes          no
     =============  ========================================  ========  ===========  =======
+
+    With ``solver="auto"``, :meth:`partial_fit` keeps rows and trains with "choice" on them.
 
     The gaps of "dual" and "one-vs-rest" cover all classes. The gap of "one-vs-some" covers only the
     pairs of rows and classes that it keeps; it does not bound the gap over all pairs.
@@ -174,6 +178,8 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
     settings_: dict[str, Any]
     _weights: Postings
     _calibration: Calibration | None
+    #: Rows that `partial_fit` trains on again; None after `fit` and in loaded models.
+    _kept: KeptRows | None = None
 
     def __init__(
         self,
@@ -255,23 +261,30 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
     ) -> ExtremeSVM:
-        """Make one pass over a batch of examples, starting from the current weights.
+        """Train on a batch of a stream of examples.
 
-        Set ``alpha`` if the batches are parts of one data set: "auto" is 1 over the size of the
-        first batch here, and 1 over the number of all examples in :meth:`fit`.
+        By default (``solver`` and ``surrogate`` "auto", ``penalty="l2"``), rows are kept, and the
+        model is trained on all of them as in :meth:`fit`.  Kept are up to 2^26 values (non-zeros,
+        and 4 a row) of 8 bytes, half a gigabyte; beyond that, a uniform sample of the stream.
+        Training waits until 5% of the kept rows are new, or any class is.  Rows that wait are not
+        yet in the model.  A stream takes at most about 20 times as long as one fit of its rows if
+        batches bring no new classes.  Pickles contain the rows, files do not.
 
-        No gap is computed: past rows cannot be scanned again, so their objective at the current
-        weights is unknown.  The record describes this batch: "primal" is its
-        objective, on at most 1000 rows, and with ``Memoir(averaging=True)`` "expected_gap" bounds
-        its objective from the weights at its start.  For a certificate, keep the rows and train
-        with :meth:`fit` and ``solver="dual"``: "dual" is a lower bound of the objective for any
-        weights.
+        With ``solver="memoir"``, ``penalty="l1"`` or a named surrogate, and after :meth:`fit` or
+        in a loaded model, no rows are kept.  MEMOIR then makes one pass over the batch from the
+        current weights, in the memory of the model and at a larger error; classes are fixed.  Set
+        ``alpha`` if the batches are parts of one data set: "auto" is 1 over the size of the first
+        batch here.  No gap is computed, because past rows cannot be scanned again.  The record
+        describes the batch: "primal" is its objective, on at most 1000 rows, and with
+        ``Memoir(averaging=True)`` "expected_gap" bounds its objective from the weights at its
+        start.
 
         Parameters
         ----------
         X, y : a batch, as for :meth:`fit`
         classes : sequence, optional
-            All classes, in the first call; by default the classes of the first batch.
+            All classes, in the first call; by default the classes of the first batch, and, where
+            rows are kept, those of later batches.
         sample_weight : array of shape (n,), optional
 
         Returns
@@ -298,14 +311,37 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
                 )
         else:
             known = read_classes(labels if classes is None else classes)
-        numbers = encode(labels, known)
+        numbers, keeps = encode(labels, known), self._keeps_rows(begun)
+        if keeps and begun and classes is None and (numbers < 0).any():
+            known = np.union1d(known, labels)
+            numbers = encode(labels, known)
         refuse_unknown(numbers, labels, "y", "name all classes in the first call, classes=")
         weights = None if sample_weight is None else check_weights(sample_weight, rows.shape[0])
-        before = (self._weights, self.history_) if begun else None
-        self._train(rows, numbers, known, weights, incremental=True, before=before)
+        if keeps:
+            self._keep(rows, numbers, known, weights)
+        else:
+            before = (self._weights, self.history_) if begun else None
+            self._train(rows, numbers, known, weights, incremental=True, before=before)
         if not begun:
             self._remember_names(X)
         return self
+
+    def _keeps_rows(self, begun: bool) -> bool:
+        """Whether `partial_fit` trains on kept rows."""
+        plain = self._is_auto("solver") and self._is_auto("surrogate") and self.penalty == "l2"
+        return plain and (not begun or self._kept is not None)
+
+    def _keep(self, X: sp.csr_matrix, y: np.ndarray, classes: np.ndarray, weights: Any) -> None:
+        """Add rows to those kept, and train on them if enough are new."""
+        old, history = self._kept, [] if self._kept is None else self.history_
+        kept = KeptRows.of(X, y, weights, 0 if old is None else old.seen)
+        if old is not None:
+            kept = old.renumbered(self.classes_, classes).joined(kept)
+        if old is None or kept.due or len(classes) > len(self.classes_):
+            self._train(kept.X, kept.y, classes, kept.weight, before=(None, history))
+            kept = kept.trained()
+        self._kept = kept
+        self.settings_ |= {"seen_rows": kept.seen, "kept_rows": len(kept.y)}
 
     def _train(
         self,
@@ -361,16 +397,15 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
             "penalty": self.penalty,
             "seed": problem.seed,
         }
-        file = None
-        if self.checkpoint is not None and not incremental:
+        file, streamed = None, incremental or before is not None
+        if self.checkpoint is not None and not streamed:
             file = Checkpoint(self.checkpoint, fingerprint_of(problem, settings))
-        result = train(
-            solver, problem, self.callbacks, 0 if incremental else int(self.verbose), file
-        )
+        result = train(solver, problem, self.callbacks, 0 if streamed else int(self.verbose), file)
         history = [] if before is None else list(before[1])
         for record in result.history:
             history.append({**record, "pass": len(history) + 1})
         self._become_fitted(classes, result.weights)
+        self._kept = None
         self.history_, self.n_iter_ = history, len(history)
         self.stop_reason_, self.solver_ = result.stop_reason, solver
         self.metadata_: dict[str, Any] = getattr(self, "metadata_", {})
