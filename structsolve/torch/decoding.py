@@ -12,6 +12,7 @@ from ..batch.answers import best_labels
 from ..batch.padded import kept
 from ..batch.places import PADDING
 from . import operators
+from .device import on_device_or_none
 from .layer import Layer
 from .masks import as_lengths, as_mask
 
@@ -71,6 +72,11 @@ def decode(
     layer = structure
     if not isinstance(layer, Layer):
         layer = kept(Layer, structure, classes, n_jobs)
+    if oracle is None and examples is None and not graphs:
+        batch = on_device_or_none(layer, layer.named(scores), lengths, mask)
+        best = None if batch is None else batch.best()
+        if best is not None:
+            return best
     keep = None
     if mask is not None and lengths is None:
         keep = as_mask(mask)
