@@ -2,8 +2,9 @@
 
 Chains: a conditional random field, the margin and decoding, on batches of 32 sentences of up to 50
 words and 26 tags, with new lengths at every call, as in training; the same with the same lengths
-at every call; a short sentence, decoded by the structure's name.  torch-struct has chains too, on
-tables of pairs of tags; it is timed on sentences of one length.  Dependency trees: the
+at every call, of as many words, in the same turns; a short sentence, decoded by the structure's
+name.  torch-struct has chains too, on tables of pairs of tags; it is timed on sentences of one
+length.  Dependency trees: the
 negative log-likelihood of 32 sentences of 20 words, projective and not, against the partition
 function of torch-struct.  Wall times are medians over rounds in which all take turns, each for a
 few successive calls, as in training; losses and gradients are compared.
@@ -63,6 +64,8 @@ class Chains:
         drawn[:, 0] = length  # pytorch-crf and torch-struct need one sentence of full length
         self.fresh = itertools.cycle(drawn)
         self.next = lambda: next(self.fresh)
+        words = drawn.sum(1).float()
+        self.held = drawn[int((words - words.mean()).abs().argmin())]
         self.scores = {
             "node": self.emissions,
             "transition": self.crf.transitions,
@@ -75,9 +78,8 @@ class Chains:
         return self.torch.arange(self.tags.shape[1]) < self.next()[:, None]
 
     def hold(self) -> None:
-        """Take the same lengths at every call from now on."""
-        lengths = next(self.fresh)
-        self.next = lambda: lengths
+        """Take the same lengths at every call from now on, of an average number of words."""
+        self.next = lambda: self.held
 
     def learn(self, loss: Callable[[], Any]) -> Any:
         """Loss and gradients of all scores."""
@@ -118,19 +120,22 @@ def chain_calls(batch: Chains, args: argparse.Namespace) -> dict[str, Callable[[
     """Calls on chains, ours by name and threads."""
     from structsolve.torch import StructuredLoss, decode
 
-    def learn(layer: Any) -> Any:
-        return batch.learn(lambda: layer(batch.scores, batch.tags, batch.next()))
+    def learn(layer: Any, same: bool = False) -> Any:
+        lengths = batch.held if same else batch.next()
+        return batch.learn(lambda: layer(batch.scores, batch.tags, lengths))
 
-    def best(structure: Any, n: int) -> Any:
+    def best(structure: Any, n: int, same: bool = False) -> Any:
         with batch.torch.no_grad():
-            return decode(structure, batch.scores, batch.next(), n_jobs=n)
+            return decode(structure, batch.scores, batch.held if same else batch.next(), n_jobs=n)
 
     calls: dict[str, Callable[[], Any]] = {}
     for n in args.threads:
         for name in ("crf", "margin"):
             layer = StructuredLoss("chain", name, n_jobs=n)
             calls[f"{name} {n}"] = functools.partial(learn, layer)
+            calls[f"{name}, same {n}"] = functools.partial(learn, layer, True)
         calls[f"layer {n}"] = functools.partial(best, layer, n)
+        calls[f"layer, same {n}"] = functools.partial(best, layer, n, True)
         calls[f"decode {n}"] = functools.partial(best, "chain", n)
     return calls | {"pytorch-crf": batch.peer, "its decode": batch.peer_decode}
 
@@ -152,13 +157,13 @@ def chains(args: argparse.Namespace, torch: Any) -> list[list[str]]:
     decoded = same_labels(calls[f"decode {one}"](), batch.peer_decode())
     rows = [
         _row("CRF", "crf", args, took, "pytorch-crf", same),
+        _row("CRF, the same lengths", "crf, same", args, took, "pytorch-crf", same),
         _row("margin", "margin", args, took, "pytorch-crf", ""),
+        _row("margin, the same lengths", "margin, same", args, took, "pytorch-crf", ""),
         _row("decoding, by layer", "layer", args, took, "its decode", decoded),
+        _row("decoding, the same lengths", "layer, same", args, took, "its decode", decoded),
         _row("decoding, by name", "decode", args, took, "its decode", decoded),
     ]
-    took = medians(calls, args.rounds)
-    rows.append(_row("CRF, the same lengths", "crf", args, took, "pytorch-crf", same))
-    rows.append(_row("decoding, the same lengths", "layer", args, took, "its decode", decoded))
     if not args.quick:
         full = torch.full((args.batch,), args.length)
         batch.next = lambda: full

@@ -4,10 +4,12 @@ import copy
 import pickle
 
 import numpy as np
+import pytest
 
 from structsolve.batch import Scores, argmax, score_space, value_and_gradient
-from structsolve.batch._sheets import first_of_ranges, flat_rows, padded_rows
+from structsolve.batch._sheets import extremes, first_of_ranges, flat_rows, padded_rows
 from structsolve.batch.padded import Batches
+from structsolve.examples.packing import size_offsets
 from structsolve.registry import get_structure
 from structsolve.utils.parallel import ranges, shares
 
@@ -64,3 +66,22 @@ def test_batches_with_operators_are_copied_without_them():
         again = twin.read({"node": (2, 3, 2), "transition": (2, 2)}, [2, 3], None)
         labels = argmax(again.space, again.scores([np.zeros((2, 3, 2)), np.eye(2)]))[0]
         assert labels.shape == (5,)
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.int32, np.uint8])
+@pytest.mark.parametrize("step", [1, 2])
+def test_starts_of_sizes_of_every_type(kind, step):
+    sizes = np.array([3, 1, 2, 5], kind)[::step]
+    expected = [0, *np.cumsum(sizes.astype(int)).tolist()]
+    assert size_offsets(sizes).tolist() == size_offsets(sizes.tolist()).tolist() == expected
+    with pytest.raises(ValueError, match=r"example 1: sizes: found \d, expected at least 3"):
+        size_offsets(sizes, least=3)
+    assert size_offsets(np.zeros(2, kind), least=0).tolist() == [0, 0, 0]
+    for wrong in (sizes[:0], sizes[None], sizes.astype(float)):
+        with pytest.raises(ValueError, match="expected one integer per example"):
+            size_offsets(wrong)
+
+
+def test_extremes_of_sizes():
+    assert extremes(np.array([0, 3, 4, 9])) == (1, 5)
+    assert extremes(np.array([0, 0])) == extremes(np.array([0])) == (0, 0)

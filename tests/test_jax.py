@@ -97,12 +97,122 @@ def test_marginals_and_their_derivatives(name, projection):
     )
 
 
-def test_maps_over_batches_one_after_the_other():
+@pytest.fixture
+def host_calls(monkeypatch):
+    """Counts calls of native code."""
+    calls, original = [], jax.pure_callback
+
+    def counting(function, *args, **settings):
+        def run(*given):
+            calls.append(1)
+            return function(*given)
+
+        return original(run, *args, **settings)
+
+    monkeypatch.setattr(jax, "pure_callback", counting)
+    return calls
+
+
+@pytest.mark.parametrize(
+    ("mapped", "reduction"),
+    [
+        ("all", "none"),
+        ("all", "mean"),
+        ("node", "sum"),
+        ("transition", "mean"),
+        ("lengths", "none"),
+    ],
+)
+def test_vmap_is_one_host_call(mapped, reduction, host_calls):
     rng = np.random.default_rng(11)
-    scores, labels = rng.normal(size=(5, 2, 4, 3)), rng.integers(3, size=(5, 2, 4))
-    loss = ours.StructuredLoss("chain", "crf")
-    expected = [loss(jnp.asarray(s), jnp.asarray(y)) for s, y in zip(scores, labels)]
-    np.testing.assert_allclose(jax.vmap(loss)(jnp.asarray(scores), jnp.asarray(labels)), expected)
+    node, table = rng.normal(size=(5, 2, 4, 3)), rng.normal(size=(5, 3, 3))
+    labels, lengths = rng.integers(3, size=(5, 2, 4)), rng.integers(1, 5, size=(5, 2))
+    every = {"node": node, "transition": table, "labels": labels, "lengths": lengths}
+    one = {name: jnp.asarray(a[0]) for name, a in every.items()}
+    chosen = list(every) if mapped == "all" else [mapped]
+    many = {name: jnp.asarray(a) if name in chosen else one[name] for name, a in every.items()}
+    axes = {name: 0 if name in chosen else None for name in every}
+    loss = ours.StructuredLoss("chain", "crf", reduction=reduction)
+
+    def value(given):
+        scores = {name: given[name] for name in ("node", "transition")}
+        return (loss(scores, given["labels"], given["lengths"]) ** 2).sum()
+
+    def gradient(given):
+        floats = {name: given[name] for name in ("node", "transition")}
+        return jax.grad(lambda own: value({**given, **own}))(floats)
+
+    def best(given):
+        scores = {name: given[name] for name in ("node", "transition")}
+        return ours.decode(loss, scores, given["lengths"])
+
+    def shares(given):
+        scores = {name: given[name] for name in ("node", "transition")}
+        return ours.Marginals("chain")(scores, given["lengths"])
+
+    rows = [{**one, **{name: jnp.asarray(every[name][i]) for name in chosen}} for i in range(5)]
+    for function, most in ((value, 1), (gradient, 2), (best, 1), (shares, 1)):
+        expected = jax.tree.map(lambda *a: np.stack(a), *map(function, rows))
+        for way in (jax.vmap(function, (axes,)), jax.jit(jax.vmap(function, (axes,)))):
+            host_calls.clear()
+            answer = jax.block_until_ready(way(many))
+            assert len(host_calls) <= most
+            jax.tree.map(
+                lambda a, b: np.testing.assert_allclose(a, b, atol=1e-12), answer, expected
+            )
+
+
+def test_vmap_over_examples_and_vmap_of_vmap(host_calls):
+    rng = np.random.default_rng(12)
+    scores, labels = rng.normal(size=(3, 2, 4, 3)), rng.integers(3, size=(3, 2, 4))
+    table = jnp.asarray(rng.normal(size=(3, 3)))
+    loss = ours.StructuredLoss("chain", "margin")
+
+    def of_one(node, labels, table):
+        return loss({"node": node[None], "transition": table}, labels[None])
+
+    def total(table):
+        twice = jax.vmap(jax.vmap(of_one, (0, 0, None)), (0, 0, None))
+        return twice(jnp.asarray(scores), jnp.asarray(labels), table).sum()
+
+    def packed(table):
+        whole = {"node": jnp.asarray(scores.reshape(6, 4, 3)), "transition": table}
+        return 6 * loss(whole, jnp.asarray(labels.reshape(6, 4)))
+
+    expected = jax.value_and_grad(packed)(table)
+    host_calls.clear()
+    value, gradient = jax.jit(jax.value_and_grad(total))(table)
+    assert len(host_calls) == 1
+    np.testing.assert_allclose(value, expected[0])
+    np.testing.assert_allclose(gradient, expected[1], atol=1e-12)
+    hessian = ours.StructuredLoss("chain", "crf", reduction="none")
+    shapes = jnp.asarray(scores), jnp.asarray(labels)
+    ways = jax.vmap(jax.hessian(lambda s, y: (hessian({"node": s, "transition": table}, y)).sum()))
+    one = jax.hessian(lambda s, y: (hessian({"node": s, "transition": table}, y)).sum())
+    np.testing.assert_allclose(ways(*shapes)[1], one(shapes[0][1], shapes[1][1]), atol=1e-12)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_vmap_of_every_structure(name, host_calls):
+    cases = [CASES[name](np.random.default_rng(13)) for _ in range(2)]
+    lengths, more = given(cases[0])
+    surrogate = "crf" if name in GIBBS else "slack"
+    loss = ours.StructuredLoss(cases[0].structure, surrogate, reduction="none")
+    labels = jnp.asarray(cases[0].labels.numpy())
+    many = {k: jnp.stack([a, -a, 2 * a]) for k, a in arrays(cases[0]).items()}
+
+    def function(scores):
+        return loss(scores, labels, lengths, **more)
+
+    def best(scores):
+        return ours.decode(loss, scores, lengths, **more)
+
+    expected = [function(jax.tree.map(lambda a, i=i: a[i], many)) for i in range(3)]
+    labels_of = [best(jax.tree.map(lambda a, i=i: a[i], many)) for i in range(3)]
+    host_calls.clear()
+    np.testing.assert_allclose(jax.vmap(function)(many), expected, atol=1e-9)
+    assert len(host_calls) == 1
+    np.testing.assert_array_equal(jax.vmap(best)(many), labels_of)
 
 
 def test_packed_batches_and_single_precision():

@@ -11,8 +11,10 @@ from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
 from structsolve import get_structure  # noqa: E402
 from structsolve.torch import (  # noqa: E402
     CRF,
+    BlackboxDiff,
     Marginals,
     OutputLayer,
+    Sample,
     StructuredLoss,
     decode,
     operators,
@@ -274,3 +276,36 @@ def test_what_operators_do_not_take_is_refused_by_name():
         number = StructuredLoss(gone)._number
     with pytest.raises(RuntimeError, match="no longer exists"):
         operators.loss(number, [node], "node", labels, None, None)
+
+
+@pytest.mark.parametrize("sizes", [{}, {"lengths": torch.tensor([5, 1, 3, 2])}])
+def test_interpolated_decisions_and_samples(sizes):
+    node, table, _ = draw()
+    decision, drawn = BlackboxDiff("chain", lam=2.0), Sample("chain", n=7, random_state=3)
+
+    def best(node, table):
+        parts = decision({"node": node, "transition": table}, **sizes)
+        return torch.cat([parts["node"].flatten(1), parts["transition"].flatten(1)], 1)
+
+    same(best, node, table)
+
+    def labels(node, table):
+        return drawn({"node": node, "transition": table}, **sizes)
+
+    same(labels, node.detach(), table.detach())
+    plain = node.detach()
+    with FakeTensorMode() as mode:
+        assert drawn(mode.from_tensor(plain)).shape == (7, 4, 5)
+    rows = torch.randn(6, 3, requires_grad=True)
+    one = BlackboxDiff("multiclass", lam=2.0)
+    same(lambda rows: one(rows), rows)
+    gradient = torch.func.grad(lambda rows: (one(rows) * torch.eye(6, 3)).sum())(rows)
+    (expected,) = torch.autograd.grad((one(rows) * torch.eye(6, 3)).sum(), rows)
+    assert torch.equal(gradient, expected)
+
+
+def test_second_derivatives_of_interpolated_decisions_raise():
+    one, rows = BlackboxDiff("multiclass"), torch.randn(4, 3)
+    first = torch.func.grad(lambda rows: (one(rows) * rows.detach()).sum())
+    with pytest.raises(NotImplementedError, match="has no second derivatives"):
+        torch.func.jacrev(first)(rows)

@@ -141,6 +141,15 @@ class ChainSpace(LabelingSpace):
             examples.edge_offsets = np.concatenate([[0], np.cumsum(edges)])
         return examples
 
+    def device_operations(self) -> Any:
+        """Return operations of torch, if no labels are forbidden."""
+        if not self.free_nodes:
+            return None
+        # It imports torch, for layers alone.
+        from . import device
+
+        return device
+
     def constrained(self, operator: Any) -> Any:
         """Return a factory for an operator that obeys ``forbidden``, if given.
 

@@ -18,7 +18,8 @@ cdef class Sheet:
     cdef Rows node, edge
     # Shared blocks, padded as in theta: one set for all examples, or one set per example.
     cdef double* shared
-    cdef Py_ssize_t shared_step, n_shared
+    cdef readonly Py_ssize_t shared_step
+    cdef Py_ssize_t n_shared
     cdef object table, owners
     cdef list places, tables
 

@@ -122,6 +122,26 @@ def flat_rows(const int64_t[:, :] rows not None, const int64_t[::1] offsets not 
     return flat.base
 
 
+def extremes(const int64_t[::1] offsets not None):
+    """The least and the largest size of examples; 0 without any.
+
+    Parameters
+    ----------
+    offsets : ndarray of int64 of shape (n + 1,)
+
+    Returns
+    -------
+    least, largest : int
+    """
+    cdef Py_ssize_t i
+    cdef int64_t size, least = 0, largest = 0
+    for i in range(offsets.shape[0] - 1):
+        size = offsets[i + 1] - offsets[i]
+        least = size if i == 0 or size < least else least
+        largest = max(largest, size)
+    return least, largest
+
+
 def first_of_ranges(const int64_t[::1] offsets not None, const double[::1] shares not None):
     """First example of each range of about equal numbers of nodes, and the end.
 

@@ -175,15 +175,16 @@ class Batches:
         node = by_name.get(layout.node.name)
         if node is None:
             raise ValueError(f"scores: found {list(shapes)}, expected a block {layout.node.name!r}")
-        if not self.warned and kind.joining and not kind.joining.keys() & by_name.keys():
-            self.warned = True
-            self._warn_of(kind.joining)
+        self._warn_once(kind.joining, by_name)
         edge = by_name.get(layout.edge.name) if layout.edge is not None else None
         places = kind.places(node, edge, lengths, examples, graphs)
         return Batch(kind.space, places, tuple(by_name))
 
-    def _warn_of(self, joining: dict[str, tuple[int, ...]]) -> None:
+    def _warn_once(self, joining: dict[str, tuple[int, ...]], names: Any) -> None:
         """Warn if no scores join nodes."""
+        if self.warned or not joining or joining.keys() & set(names):
+            return
+        self.warned = True
         some = " or ".join(f"{name!r} of shape {shape}" for name, shape in joining.items())
         warnings.warn(
             f"structure {self.structure.name!r}: no score joins its nodes, so nodes get their "
@@ -191,6 +192,21 @@ class Batches:
             "structsolve.torch.OutputLayer, which holds them (zeros say that none is meant)",
             stacklevel=5,
         )
+
+    def space(self, shapes: dict[str, tuple[int, ...]]) -> Any:
+        """Return the space that takes scores of these shapes; warn if none joins nodes.
+
+        Parameters
+        ----------
+        shapes : dict of str to tuple of int
+
+        Returns
+        -------
+        Space
+        """
+        kind = self._kind(shapes)
+        self._warn_once(kind.joining, map(kind.blocks.get, shapes))
+        return kind.space
 
     def layout(self, shapes: dict[str, tuple[int, ...]]) -> Any:
         """Return the layout of the space that takes scores of these shapes.

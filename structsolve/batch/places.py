@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from ._sheets import flat_rows, padded_rows
+from ._sheets import extremes, flat_rows, padded_rows
 
 #: Value of decoded labels beyond the end of an example.
 PADDING = -1
@@ -66,36 +66,38 @@ class Places:
         self.edge_first: np.ndarray | None = None
         # Set where the labels are not those of the nodes.
         self._label_index: np.ndarray | None = None
-        sizes = _steps(examples.label_offsets)
         n, rows = examples.n, int(examples.offsets[-1])
         if packed or len(lead) == 1:
+            sizes = _steps(examples.label_offsets)
             _expect("scores", lead[0], rows, "rows, as lengths say" if packed else "examples")
             self.label_shape: tuple[int, ...] = (int(sizes.sum()),)
             if not packed and sizes.size and (sizes == sizes[0]).all():
                 self.label_shape = (n,) if sizes[0] == 1 else (n, int(sizes[0]))
         else:
             _expect("scores", lead[0], n, "examples, as there are lengths")
-            self._pad(sizes, tables or Tables(space), table_sizes)
+            self._pad(tables or Tables(space), table_sizes)
         if edge_lead is not None:
             self._edges(edge_lead)
 
-    def _pad(self, sizes: np.ndarray, tables: Tables, table_sizes: Any) -> None:
+    def _pad(self, tables: Tables, table_sizes: Any) -> None:
         """Find the places in padded arrays."""
         n, room = self.examples.n, self.lead[1:]
+        offsets, label_offsets = self.examples.offsets, self.examples.label_offsets
         if len(room) == 1:
-            both = self.examples.label_offsets is self.examples.offsets
-            longest = sizes if both else _steps(self.examples.offsets)
-            if longest.max() > room[0]:
-                i = int(np.argmax(longest > room[0]))
+            least, largest = extremes(offsets)
+            if largest > room[0]:
+                i = int(np.argmax(_steps(offsets) > room[0]))
                 raise ValueError(
-                    f"example {i}: its length is {longest[i]}, expected at most {room[0]}, as "
-                    "scores have"
+                    f"example {i}: its length is {_steps(offsets)[i]}, expected at most {room[0]}, "
+                    "as scores have"
                 )
-            if longest.min() < room[0]:
-                self.first = room[0] * np.arange(n, dtype=np.int64)
-            if both or np.array_equal(sizes, longest):
+            if least < room[0]:
+                self.first = _first_rows(n, room[0])
+            if label_offsets is offsets or np.array_equal(label_offsets, offsets):
                 self.label_shape = self.lead
                 return
+        sizes = _steps(label_offsets)
+        if len(room) == 1:
             like_nodes = False
             # Labels of one size, such as the two ends of a span, are not padded.
             columns = int(sizes[0]) if (sizes == sizes[0]).all() else max(room[0], int(sizes.max()))
@@ -103,7 +105,7 @@ class Places:
             index, shapes = tables.index(self.examples, table_sizes, room)
             if len(index) != n * prod(room) or (np.diff(index) != 1).any():
                 self.index = index
-            like_nodes = np.array_equal(sizes, np.diff(self.examples.offsets))
+            like_nodes = np.array_equal(sizes, _steps(offsets))
             if like_nodes and (sizes == 1).all():  # a picture of a pixel, or a sentence of a word?
                 like_nodes = tables.label_per_cell(len(room))
             # Else a label is as long as one of the axes.
@@ -370,6 +372,14 @@ class Tables:
             places = np.array(np.nonzero(first))
             cells.append((shape, places[:, np.argsort(first[tuple(places)])]))
         return cells
+
+
+@lru_cache(maxsize=64)  # a network's batches differ in their lengths alone
+def _first_rows(n: int, longest: int) -> np.ndarray:
+    """Return the first row of each padded example."""
+    first = longest * np.arange(n, dtype=np.int64)
+    first.flags.writeable = False
+    return first
 
 
 def _steps(offsets: np.ndarray) -> np.ndarray:

@@ -48,7 +48,7 @@ def value_and_gradient(
         Arrays for the gradient, of the shapes of those of ``scores``.
     each : bool, default=False
         The gradient's shared blocks have one array for each example, of shape (n, ...) with that
-        of the block; then no ``out``.
+        of the block, as those of ``scores`` may have; then no ``out``.
 
     Returns
     -------
@@ -189,6 +189,8 @@ def each_like(scores: Scores, sheet: Sheet) -> Scores:
     Scores
     """
     answer, n = like(scores, sheet), scores.examples.n
+    if sheet.shared_step:  # the scores' own form
+        return answer
     answer.shared = {
         name: np.empty((n, *array.shape), array.dtype)
         for name, array in (answer.shared or {}).items()

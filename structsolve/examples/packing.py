@@ -9,7 +9,7 @@ import numpy as np
 
 from ..utils.sparse import as_csr, csr_of, refuse_broken, refuse_flat, valid_csr
 from .packed import Sequences
-from .stacking import dense_to_csr, stack_csr, stack_dense
+from .stacking import dense_to_csr, size_starts, stack_csr, stack_dense
 
 # Matrices with at most this share of non-zeros are kept as CSR, which is then faster for any number
 # of labels (benchmarks/sparse_rows.py).
@@ -509,6 +509,9 @@ def size_offsets(sizes: Any, what: str = "sizes", least: int = 1) -> np.ndarray:
     >>> size_offsets([2, 3]).tolist()
     [0, 2, 5]
     """
+    offsets = size_starts(sizes, least)
+    if offsets is not None:
+        return offsets
     given = np.asarray(sizes)
     if given.ndim != 1 or not given.size or given.dtype.kind not in "iu":
         raise ValueError(

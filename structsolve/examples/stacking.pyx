@@ -351,6 +351,38 @@ def pieces(cnp.ndarray flat not None, offsets):
     return views
 
 
+def size_starts(sizes, int64_t least):
+    """Return the start of each example and the end, by a fast way.
+
+    Parameters
+    ----------
+    sizes : ndarray of int64 of shape (n,)
+    least : int
+
+    Returns
+    -------
+    ndarray of int64 of shape (n + 1,), or None
+        None for any other array, no size, and a size below ``least``.
+    """
+    cdef Py_ssize_t i, n
+    cdef const int64_t* size
+    cdef int64_t* start
+    cdef cnp.ndarray offsets
+    if not cnp.PyArray_CheckExact(sizes) or (<cnp.ndarray>sizes).ndim != 1 or (
+            cnp.PyArray_TYPE(sizes) != cnp.NPY_INT64 or not PyArray_ISCARRAY_RO(sizes)):
+        return None
+    n = (<cnp.ndarray>sizes).shape[0]
+    size = <const int64_t*>(<cnp.ndarray>sizes).data
+    offsets = np.empty(n + 1, np.int64)
+    start = <int64_t*>offsets.data
+    start[0] = 0
+    for i in range(n):
+        if size[i] < least:
+            return None
+        start[i + 1] = start[i] + size[i]
+    return offsets if n else None
+
+
 def arrays_fit(examples, layout, bint columns, bint features):
     """Return whether packed arrays fit each other and the layout, by a fast check.
 

@@ -13,6 +13,7 @@ from ..batch.padded import kept
 from ..batch.products import jacobian_product
 from .host import Function, Given, call
 from .linear import Linear
+from .mapped import Mapped
 
 
 def decode(
@@ -67,15 +68,15 @@ def decode(
         function = kept(Function, structure, classes, n_jobs)
     given = function.given(scores, lengths, examples, graphs)
 
-    def host(lengths: Any, *arrays: Any) -> Any:
-        batch = given.batch(lengths)
-        flat = best_labels(batch.space, batch.scores(arrays), oracle=oracle, n_jobs=function.n_jobs)
-        return batch.places.pad_labels(flat)
+    def host(batch: Mapped, *arrays: Any) -> Any:
+        own = batch.batch
+        flat = best_labels(own.space, batch.scores(arrays), oracle=oracle, n_jobs=function.n_jobs)
+        return own.places.pad_labels(flat).reshape(*batch.lead, *places.label_shape)
 
     traced = isinstance(given.lengths, jax.core.Tracer)
     places = given.batch(None if traced else given.lengths).places
     labels = jax.ShapeDtypeStruct(places.label_shape, jnp.int32)
-    answer: jax.Array = call(host, labels, given.lengths, *given.arrays)
+    answer: jax.Array = call(given.host(host), labels, given.lengths, *given.arrays)
     return answer
 
 
@@ -151,32 +152,29 @@ class Marginals(Function):
             for a, each in zip(like, shared)
         )
 
+        def host(batch: Mapped, *arrays: Any) -> Any:
+            scores = batch.scores(arrays)
+            answer, _ = marginals(batch.batch.space, scores, self.projection, n_jobs=self.n_jobs)
+            return batch.apart(answer, True)
+
         @jax.custom_jvp
         def value(arrays: Any, lengths: Any) -> Any:
-            def host(lengths: Any, *arrays: Any) -> Any:
-                batch = given.batch(lengths)
-                scores = batch.scores(arrays)
-                answer, _ = marginals(batch.space, scores, self.projection, n_jobs=self.n_jobs)
-                return tuple(batch.arrays(answer, [a.shape for a in arrays]))
+            return call(given.host(host), out, lengths, *arrays)
 
-            return call(host, out, lengths, *arrays)
-
-        def product(residuals: Any, directions: Any, each: bool) -> Any:
-            _, lengths, arrays = given.read((None, *residuals))
-            batch = given.batch(lengths)
+        def product(batch: Mapped, arrays: Any, directions: Any, each: bool) -> Any:
             answer = jacobian_product(
-                batch.space,
+                batch.batch.space,
                 batch.scores(arrays),
                 batch.scores(directions),
                 self.projection,
-                each=each,
+                each=each or bool(batch.lead),
                 n_jobs=self.n_jobs,
             )
-            return tuple(batch.arrays(answer, [a.shape for a in arrays]))
+            return batch.apart(answer, each)
 
         jacobian = Linear(
-            lambda residuals, directions: product(residuals, directions, True),
-            lambda residuals, directions: product(residuals, directions, False),
+            given.linear(lambda batch, _, a, __, d: product(batch, a, d, True), labelled=False),
+            given.linear(lambda batch, _, a, __, d: product(batch, a, d, False), labelled=False),
             like,
             out,
             f"Marginals of structure {self.structure.name!r} has no second derivatives",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -10,6 +11,7 @@ import numpy as np
 
 from .. import registry
 from ..batch.padded import Batch, Batches
+from .mapped import Mapped, one_by_one
 
 
 class Function:
@@ -84,19 +86,46 @@ class Given:
         if not isinstance(self.lengths, jax.core.Tracer):
             self.batch(self.lengths)  # raises errors before the call
 
-    def batch(self, lengths: Any) -> Batch:
+    def batch(self, lengths: Any, many: int = 1) -> Batch:
         """Return the batch with the positions of rows, for known lengths.
 
         Parameters
         ----------
         lengths : array or None
+        many : int, default=1
+            How many such batches it holds.
 
         Returns
         -------
         Batch
         """
         known = None if lengths is None else np.asarray(lengths)
-        return self._batches.read(self.shapes, known, self._examples, **self._graphs)
+        shapes = self.shapes
+        if many != 1:
+            shapes = {
+                name: shape if shared else (many * shape[0], *shape[1:])
+                for (name, shape), shared in zip(shapes.items(), self.shared)
+            }
+        return self._batches.read(shapes, known, self._examples, **self._graphs)
+
+    def host(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a host function that takes the mapped axes of ``vmap``.
+
+        Parameters
+        ----------
+        function : callable
+            Takes a :class:`Mapped` batch and arrays; lengths are the first.
+
+        Returns
+        -------
+        callable
+        """
+
+        def run(lead: tuple[int, ...], lengths: Any, *args: Any) -> Any:
+            return function(Mapped(self, lead, lengths), *args)
+
+        # Native code has no examples of given graphs but these.
+        return run if self._examples is None and not self._graphs else one_by_one(run)
 
     @property
     def n(self) -> int:
@@ -138,23 +167,30 @@ class Given:
         """
         return (*(a for a in (labels, lengths) if a is not None), *arrays)
 
-    def read(self, residuals: Any) -> tuple[Any, Any, Any]:
-        """Return labels, lengths and arrays from the result of :meth:`residuals`.
+    def linear(self, function: Callable[..., Any], labelled: bool = True) -> Callable[..., Any]:
+        """Return a side of :class:`Linear` on the host; see :meth:`host`.
 
         Parameters
         ----------
-        residuals : sequence of array
-            More may follow.
+        function : callable
+            Takes a :class:`Mapped` batch, labels, scores, further residuals and arrays.
+        labelled : bool, default=True
+            There are labels among the residuals.
 
         Returns
         -------
-        labels : array
-        lengths : array or None
-        arrays : list of array
+        callable
+            Takes sizes of mapped axes, what :meth:`residuals` returned, and arrays.
         """
-        labels, *rest = residuals
-        lengths = None if self.lengths is None else rest.pop(0)
-        return labels, lengths, rest
+        run, many = self.host(function), len(self.arrays)
+
+        def side(lead: tuple[int, ...], residuals: Any, arrays: Any) -> Any:
+            rest = list(residuals)
+            labels = rest.pop(0) if labelled else None
+            lengths = None if self.lengths is None else rest.pop(0)
+            return run(lead, lengths, labels, rest[:many], rest[many:], list(arrays))
+
+        return side
 
     def moves(self, tangents: Any) -> list[Any]:
         """Return tangents of the scores from those of residuals; None is 0.
@@ -168,7 +204,7 @@ class Given:
         list of array
         """
         own = tangents[len(tangents) - len(self.arrays) :]
-        return [jnp.zeros_like(a) if t is None else t for t, a in zip(own, self.arrays)]
+        return [jnp.zeros(a.shape, a.dtype) if t is None else t for t, a in zip(own, self.arrays)]
 
     def in_form(self, arrays: Any) -> Any:
         """Return arrays in the users' form: one array, or a dict by block.
@@ -184,27 +220,61 @@ class Given:
         return arrays[0] if self.plain else dict(zip(self.shapes, arrays))
 
 
-def call(host: Any, like: Any, *arrays: Any) -> Any:
+def call(host: Any, like: Any, *arrays: Any, mapped: int = 0) -> Any:
     """Call native code on the host, also from compiled and mapped functions.
 
     Parameters
     ----------
     host : callable
-        Takes and returns NumPy arrays.
+        Takes the sizes of mapped axes and NumPy arrays, and returns NumPy arrays.  Under ``vmap``
+        there is one call for all batches: all arrays have the mapped axes first, of size 1 where
+        they are not mapped.
     like : pytree of jax.ShapeDtypeStruct
         Types of the result.
     *arrays : array or None
+    mapped : int, default=0
+        Number of mapped axes that the arrays have already.
 
     Returns
     -------
     pytree of array
     """
+    axes = [None if a is None else a.ndim - mapped for a in arrays]
+    wide = [a is not None and a.dtype == np.float64 for a in arrays]
 
     def run(*given: Any) -> Any:
-        answer = host(*(None if a is None else np.asarray(a) for a in given))
-        return jax.tree.map(lambda a, shape: np.asarray(a, shape.dtype), answer, like)
+        own = [a if a is None else _array_of(a, two) for a, two in zip(given, wide)]
+        known = [(a, axis) for a, axis in zip(own, axes) if a is not None and axis is not None]
+        lead = np.broadcast_shapes(*(a.shape[: a.ndim - axis] for a, axis in known))
+        answer = host(lead, *own)
+        return jax.tree.map(lambda a, s: _halves(np.asarray(a, s.dtype)), answer, like)
 
-    return jax.pure_callback(run, like, *arrays, vmap_method="sequential")
+    halves = [_words(a) if two else a for a, two in zip(arrays, wide)]
+    answer = jax.pure_callback(run, jax.tree.map(_like, like), *halves, vmap_method="expand_dims")
+    return jax.tree.map(lambda a, s: _numbers(a) if s.dtype == np.float64 else a, answer, like)
+
+
+# JAX calls the host from threads of its own, which do not know of ``jax.enable_x64(True)`` and
+# round doubles to single precision, in both directions; so doubles go as pairs of integers.
+def _words(a: Any) -> Any:
+    return jax.lax.bitcast_convert_type(a, jnp.uint32)
+
+
+def _numbers(a: Any) -> Any:
+    return jax.lax.bitcast_convert_type(a, jnp.float64)
+
+
+def _array_of(a: Any, wide: bool) -> np.ndarray:
+    array = np.asarray(a)
+    return np.ascontiguousarray(array).view(np.float64)[..., 0] if wide else array
+
+
+def _halves(a: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(a[..., None]).view(np.uint32) if a.dtype == np.float64 else a
+
+
+def _like(s: Any) -> Any:
+    return jax.ShapeDtypeStruct((*s.shape, 2), np.uint32) if s.dtype == np.float64 else s
 
 
 def _array(array: Any, name: str) -> Any:

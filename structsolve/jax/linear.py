@@ -21,7 +21,8 @@ class Linear:
     Parameters
     ----------
     forward, backward : callable
-        On the host: ``(residuals, arrays)`` to arrays; each is the other's transpose.
+        On the host: ``(lead, residuals, arrays)`` to arrays; each is the other's transpose.  lead
+        are the sizes of the axes of ``vmap``, which all arrays have first; residuals may have 1.
     like_in, like_out : tuple of jax.ShapeDtypeStruct
         Types of the arrays on both sides.
     why : str
@@ -31,8 +32,8 @@ class Linear:
         are None.
     """
 
-    forward: Callable[[Any, Any], Any]
-    backward: Callable[[Any, Any], Any]
+    forward: Callable[[Any, Any, Any], Any]
+    backward: Callable[[Any, Any, Any], Any]
     like_in: tuple[Any, ...]
     like_out: tuple[Any, ...]
     why: str
@@ -51,7 +52,7 @@ class Linear:
         tuple of array
         """
         args = (*residuals, *(a.astype(s.dtype) for a, s in zip(arrays, self.like_in)))
-        return tuple(_linear.bind(*args, op=self, back=False))
+        return tuple(_linear.bind(*args, op=self, back=False, lead=()))
 
 
 _linear = Primitive("structsolve_linear")
@@ -68,61 +69,71 @@ def _split(args: Any, op: Linear, back: bool) -> tuple[list[Any], list[Any]]:
 
 
 @_linear.def_impl
-def _run(*args: Any, op: Linear, back: bool) -> Any:
+def _run(*args: Any, op: Linear, back: bool, lead: tuple[int, ...]) -> Any:
     many = len(args) - len(_sides(op, back)[0])
     host = op.backward if back else op.forward
-    answer = call(lambda *a: tuple(host(a[:many], a[many:])), _sides(op, back)[1], *args)
+    like = tuple(jax.ShapeDtypeStruct((*lead, *s.shape), s.dtype) for s in _sides(op, back)[1])
+    answer = call(
+        lambda lead, *a: tuple(host(lead, a[:many], a[many:])), like, *args, mapped=len(lead)
+    )
     return list(answer)
 
 
 @_linear.def_abstract_eval
-def _shapes(*_: Any, op: Linear, back: bool) -> Any:
-    return [jax.core.ShapedArray(s.shape, s.dtype) for s in _sides(op, back)[1]]
+def _shapes(*_: Any, op: Linear, back: bool, lead: tuple[int, ...]) -> Any:
+    return [jax.core.ShapedArray((*lead, *s.shape), s.dtype) for s in _sides(op, back)[1]]
 
 
-def _jvp(args: Any, tangents: Any, op: Linear, back: bool) -> Any:
-    out = _linear.bind(*args, op=op, back=back)
+def _jvp(args: Any, tangents: Any, op: Linear, back: bool, lead: tuple[int, ...]) -> Any:
+    out = _linear.bind(*args, op=op, back=back, lead=lead)
     residuals, arrays = _split(args, op, back)
     by_residuals, by_arrays = _split(tangents, op, back)
     moves = []
     if not all(type(t) is ad.Zero for t in by_arrays):
         given = [ad.instantiate_zeros(t) for t in by_arrays]
-        moves.append(_linear.bind(*residuals, *given, op=op, back=back))
+        moves.append(_linear.bind(*residuals, *given, op=op, back=back, lead=lead))
     # Integers have no tangents; those of arrays must not be lost.
     known = [None if _is_zero(t) else t for t in by_residuals]
     if any(t is not None for t in known):
         moved = op.moved_back if back else op.moved
         if moved is None:
             raise NotImplementedError(op.why)
-        moves.append(moved(residuals, known, arrays))
+        moves.append(_mapped(moved, (residuals, known, arrays), lead))
     if not moves:
         return out, [ad.Zero.from_primal_value(o) for o in out]
     return out, [sum(each[1:], each[0]) for each in zip(*moves)]
+
+
+def _mapped(function: Any, args: Any, lead: tuple[int, ...]) -> Any:
+    """Call a function of one batch for the batches of all mapped axes."""
+    if not lead:
+        return function(*args)
+    once = [[a is not None and a.shape[0] < lead[0] for a in some] for some in args]
+    own = [[a[0] if o else a for a, o in zip(some, flags)] for some, flags in zip(args, once)]
+    axes = [[None if o or a is None else 0 for a, o in zip(*two)] for two in zip(args, once)]
+    return jax.vmap(lambda *some: _mapped(function, some, lead[1:]), tuple(axes))(*own)
 
 
 def _is_zero(tangent: Any) -> bool:
     return type(tangent) is ad.Zero or tangent.dtype == jax.dtypes.float0
 
 
-def _transpose(cotangents: Any, *args: Any, op: Linear, back: bool) -> Any:
+def _transpose(cotangents: Any, *args: Any, op: Linear, back: bool, lead: tuple[int, ...]) -> Any:
     residuals, arrays = _split(args, op, back)
     if any(ad.is_undefined_primal(r) for r in residuals):
         raise NotImplementedError(op.why)
     given = [ad.instantiate_zeros(c) for c in cotangents]
-    answer = _linear.bind(*residuals, *given, op=op, back=not back)
+    answer = _linear.bind(*residuals, *given, op=op, back=not back, lead=lead)
     return [None] * len(residuals) + list(answer)
 
 
-def _batch(args: Any, dims: Any, op: Linear, back: bool) -> Any:
-    mapped = [jnp.moveaxis(a, d, 0) for a, d in zip(args, dims) if d is not None]
-
-    def one(each: Any) -> Any:
-        own = iter(each)
-        every = [a if d is None else next(own) for a, d in zip(args, dims)]
-        return tuple(_linear.bind(*every, op=op, back=back))
-
-    answer = jax.lax.map(one, tuple(mapped))  # sequential, like all callbacks
-    return list(answer), [0] * len(answer)
+def _batch(args: Any, dims: Any, op: Linear, back: bool, lead: tuple[int, ...]) -> Any:
+    size = next(a.shape[d] for a, d in zip(args, dims) if d is not None)
+    first = [a[None] if d is None else jnp.moveaxis(a, d, 0) for a, d in zip(args, dims)]
+    residuals, arrays = _split(first, op, back)
+    arrays = [jnp.broadcast_to(a, (size, *a.shape[1:])) for a in arrays]
+    answer = _linear.bind(*residuals, *arrays, op=op, back=back, lead=(size, *lead))
+    return answer, [0] * len(answer)
 
 
 ad.primitive_jvps[_linear] = _jvp

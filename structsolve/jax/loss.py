@@ -13,6 +13,7 @@ from ..batch.padded import check_reduction
 from ..batch.products import jacobian_product, smooth_projection
 from .host import Function, Given, call
 from .linear import Linear
+from .mapped import Mapped
 
 
 class StructuredLoss(Function):
@@ -40,11 +41,13 @@ class StructuredLoss(Function):
     Notes
     -----
     The value and its gradient are computed in one pass of native code on the CPU, by
-    ``jax.pure_callback``: also under ``jit`` and ``grad``, and under ``vmap`` sequentially.
-    Without a reduction the gradient needs another pass.  Computations use double precision; values
-    have the type of the node scores, float32 for half precision.  Second derivatives, forward and
-    backward, are products with the Jacobian of the marginals, for ``"crf"`` and ``"sparsemap"`` if
-    the structure has it; otherwise, and for third derivatives, they raise.
+    ``jax.pure_callback``: also under ``jit`` and ``grad``.  Without a reduction the gradient needs
+    another pass.  Under ``vmap`` all batches are one call, whose messages count the examples of
+    all; those of given graphs (``trees``, ``edges``, ``examples``) follow each other in the call.
+    Computations use double precision; values have the type of the node scores, float32 for half
+    precision.  Second derivatives, forward and backward, are products with the Jacobian of the
+    marginals, for ``"crf"`` and ``"sparsemap"`` if the structure has it; otherwise, and for third
+    derivatives, they raise.
 
     Examples
     --------
@@ -118,50 +121,48 @@ class StructuredLoss(Function):
         answer: jax.Array = value(given)(given.arrays, labels, given.lengths)
         return answer
 
-    def _host(
-        self, given: Given, labels: Any, lengths: Any, arrays: Any, weights: Any, each: bool = False
-    ) -> Any:
-        """Return values and gradients by the arrays, on the host."""
-        batch = given.batch(lengths)
-        flat = batch.places.labels(labels).astype(np.int32)
-        values, gradient = value_and_gradient(
-            batch.space,
+    def _values(
+        self, batch: Mapped, labels: Any, arrays: Any, weights: Any, each: bool = False
+    ) -> tuple[np.ndarray, Any]:
+        """Return values and gradients, as :func:`value_and_gradient` does, on the host."""
+        return value_and_gradient(
+            batch.batch.space,
             batch.scores(arrays),
-            flat,
+            batch.labels(labels),
             self.surrogate,
             self.loss,
             oracle=self.oracle,
             weights=self._weights(batch, weights),
             n_jobs=self.n_jobs,
-            each=each,
+            each=each or bool(batch.lead),
         )
-        return values, tuple(batch.arrays(gradient, [a.shape for a in arrays]))
 
-    def _weights(self, batch: Any, weights: Any) -> Any:
-        n = batch.places.examples.n
+    def _weights(self, batch: Mapped, weights: Any) -> Any:
         if self.reduction == "mean":
-            return np.full(n, 1 / n)
-        return None if weights is None else np.asarray(weights, np.float64)
+            return np.full(batch.batch.places.examples.n, 1 / batch.n)
+        return None if weights is None else batch.rows(weights).astype(np.float64)
 
     def _product(
-        self, given: Given, labels: Any, lengths: Any, both: Any, weights: Any, each: bool = False
+        self,
+        batch: Mapped,
+        labels: Any,
+        arrays: Any,
+        directions: Any,
+        weights: Any,
+        each: bool = False,
     ) -> Any:
-        """Return Hessians times directions, on the host; ``both`` are scores and directions."""
-        batch = given.batch(lengths)
-        arrays, directions = _halves(both)
-        scores = batch.scores(arrays)
-        flat = batch.places.labels(labels).astype(np.int32)
+        """Return Hessians times directions, on the host."""
+        scores, flat = batch.scores(arrays), batch.labels(labels)
         settings = (flat, self.surrogate, self.loss, self.oracle)
-        answer = jacobian_product(
-            batch.space,
+        return jacobian_product(
+            batch.batch.space,
             scores,
             batch.scores(directions),
-            smooth_projection(batch.space, scores, *settings),
+            smooth_projection(batch.batch.space, scores, *settings),
             weights=self._weights(batch, weights),
-            each=each,
+            each=each or bool(batch.lead),
             n_jobs=self.n_jobs,
         )
-        return tuple(batch.arrays(answer, [a.shape for a in arrays]))
 
     @property
     def _no_third(self) -> str:
@@ -170,23 +171,24 @@ class StructuredLoss(Function):
 
     def _reduced(self, given: Given) -> Any:
         """Return the function of one number, computed with its gradient."""
-        like, read = given.like(), given.read
+        like = given.like()
+
+        def host(batch: Mapped, labels: Any, *arrays: Any) -> Any:
+            values, gradient = self._values(batch, labels, arrays, None)
+            numbers = batch.numbers(values)
+            total = numbers.mean(-1) if self.reduction == "mean" else numbers.sum(-1)
+            return total, batch.apart(gradient, False)
 
         @jax.custom_jvp
         def both(arrays: Any, labels: Any, lengths: Any) -> Any:
-            def host(labels: Any, lengths: Any, *arrays: Any) -> Any:
-                values, gradients = self._host(given, labels, lengths, arrays, None)
-                total = values.mean() if self.reduction == "mean" else values.sum()
-                return total, gradients
-
             number = jax.ShapeDtypeStruct((), arrays[0].dtype)
-            return call(host, (number, like), labels, lengths, *arrays)
+            return call(given.host(host), (number, like), lengths, labels, *arrays)
 
-        def product(residuals: Any, directions: Any) -> Any:
-            labels, lengths, arrays = read(residuals)
-            return self._product(given, labels, lengths, (*arrays, *directions), None)
+        def product(batch: Mapped, labels: Any, arrays: Any, _: Any, directions: Any) -> Any:
+            return batch.apart(self._product(batch, labels, arrays, directions, None), False)
 
-        hessian = Linear(product, product, like, like, self._no_third)  # symmetric
+        side = given.linear(product)
+        hessian = Linear(side, side, like, like, self._no_third)  # symmetric
 
         @both.defjvp
         def both_jvp(primals: Any, tangents: Any) -> Any:
@@ -208,34 +210,34 @@ class StructuredLoss(Function):
 
     def _each(self, given: Given) -> Any:
         """Return the function of a value per example; its gradient is a separate call."""
-        like, read = given.like(), given.read
+        like = given.like()
         numbers = jax.ShapeDtypeStruct((given.n,), given.arrays[0].dtype)
 
-        def along(residuals: Any, directions: Any) -> Any:
-            labels, lengths, arrays = read(residuals)
-            parts = self._host(given, labels, lengths, arrays, None, each=True)[1]
-            return (given.batch(lengths).inner(parts, directions),)
+        def host(batch: Mapped, labels: Any, *arrays: Any) -> Any:
+            return batch.numbers(self._values(batch, labels, arrays, None)[0])
 
-        def gradient(residuals: Any, factors: Any) -> Any:
-            labels, lengths, arrays = read(residuals)
-            return self._host(given, labels, lengths, arrays, factors[0])[1]
+        def along(batch: Mapped, labels: Any, arrays: Any, _: Any, directions: Any) -> Any:
+            parts = self._values(batch, labels, arrays, None, each=True)[1]
+            return (batch.inner(parts, directions),)
+
+        def gradient(batch: Mapped, labels: Any, arrays: Any, _: Any, factors: Any) -> Any:
+            return batch.apart(self._values(batch, labels, arrays, factors[0])[1], False)
 
         # Derivatives of both by the scores among the residuals: the Hessians of examples.
-        def curve(residuals: Any, moves: Any) -> Any:
-            labels, lengths, both = read(residuals)
-            parts = self._product(given, labels, lengths, both, None, each=True)
-            return (given.batch(lengths).inner(parts, moves),)
+        def curve(batch: Mapped, labels: Any, arrays: Any, directions: Any, moves: Any) -> Any:
+            parts = self._product(batch, labels, arrays, directions, None, each=True)
+            return (batch.inner(parts, moves),)
 
-        def curve_back(residuals: Any, factors: Any) -> Any:
-            labels, lengths, both = read(residuals)
-            return self._product(given, labels, lengths, both, factors[0])
+        def curve_back(batch: Mapped, labels: Any, arrays: Any, way: Any, factors: Any) -> Any:
+            return batch.apart(self._product(batch, labels, arrays, way, factors[0]), False)
 
-        def weighed(residuals: Any, moves: Any) -> Any:
-            labels, lengths, (*arrays, factors) = read(residuals)
-            return self._product(given, labels, lengths, (*arrays, *moves), factors)
+        def weighed(batch: Mapped, labels: Any, arrays: Any, factors: Any, moves: Any) -> Any:
+            return batch.apart(self._product(batch, labels, arrays, moves, factors[0]), False)
 
-        curvature = Linear(curve, curve_back, like, (numbers,), self._no_third)
-        hessian = Linear(weighed, weighed, like, like, self._no_third)
+        forward, back = given.linear(curve), given.linear(curve_back)
+        curvature = Linear(forward, back, like, (numbers,), self._no_third)
+        side = given.linear(weighed)
+        hessian = Linear(side, side, like, like, self._no_third)
 
         def moved(residuals: Any, tangents: Any, directions: Any) -> Any:
             return curvature((*residuals, *directions), given.moves(tangents))
@@ -243,16 +245,12 @@ class StructuredLoss(Function):
         def moved_back(residuals: Any, tangents: Any, factors: Any) -> Any:
             return hessian((*residuals, *factors), given.moves(tangents))
 
-        slope = Linear(
-            along, gradient, like, (numbers,), self._no_third, moved=moved, moved_back=moved_back
-        )
+        forward, back = given.linear(along), given.linear(gradient)
+        slope = Linear(forward, back, like, (numbers,), self._no_third, moved, moved_back)
 
         @jax.custom_jvp
         def value(arrays: Any, labels: Any, lengths: Any) -> Any:
-            def host(labels: Any, lengths: Any, *arrays: Any) -> Any:
-                return self._host(given, labels, lengths, arrays, None)[0]
-
-            return call(host, numbers, labels, lengths, *arrays)
+            return call(given.host(host), numbers, lengths, labels, *arrays)
 
         @value.defjvp
         def value_jvp(primals: Any, tangents: Any) -> Any:
@@ -261,10 +259,6 @@ class StructuredLoss(Function):
             return value(*primals), moves
 
         return value
-
-
-def _halves(both: Any) -> tuple[Any, Any]:
-    return both[: len(both) // 2], both[len(both) // 2 :]
 
 
 def _inner(gradients: Any, tangents: Any, dtype: Any) -> Any:

@@ -255,6 +255,18 @@ class Space:
             "features; use those of pack()"
         )
 
+    def device_operations(self) -> Any:
+        """Return operations of torch, for layers whose scores lie on a device such as a GPU.
+
+        Returns
+        -------
+        module or object, or None
+            With the functions ``pays``, ``log_partition``, ``best`` and ``score`` of
+            ``structsolve/plugins/chain/device.py``, for padded sequences.  None, the default: the
+            layers copy scores to the host.
+        """
+        return None
+
     def groups(self, examples: Examples, loss: Any) -> list[tuple[Space, Examples, np.ndarray]]:
         """Return groups of parts that no score connects; BCFW trains each by itself.
 

@@ -13,6 +13,7 @@ except ImportError as error:
 
 from .decisions import BlackboxDiff, PerturbedArgmax, SPOPlus
 from .decoding import Sample, decode
+from .device import on_device
 from .loss import StructuredLoss
 from .marginals import Marginals
 from .output_layer import CRF, OutputLayer
@@ -27,4 +28,5 @@ __all__ = [
     "Sample",
     "StructuredLoss",
     "decode",
+    "on_device",
 ]

@@ -10,9 +10,11 @@ import torch
 from ..batch import encode
 from ..batch.answers import best_labels
 from ..batch.padded import check_reduction
+from . import decision_operators, operators
 from ._second import once, sealed
 from .layer import Backward, Given, Layer
 from .loss import truths
+from .masks import as_lengths
 
 
 class _Decision(Layer):
@@ -358,6 +360,11 @@ class BlackboxDiff(_Decision):
         ValueError, TypeError
             See :class:`StructuredLoss`.
         """
+        if operators.traced(scores, lengths, mask):
+            operands = self.operands(scores, examples, graphs)
+            sizes = as_lengths(lengths), as_lengths(mask)
+            answer = operators.call(decision_operators.interpolated, *operands, *sizes)
+            return answer[0] if not isinstance(scores, dict) else dict(zip(scores, answer))
         given = self.read(scores, lengths, examples, mask, **graphs)
         return given.in_form(_Interpolated.apply(self, given, *given.tensors))
 

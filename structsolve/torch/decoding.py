@@ -12,6 +12,8 @@ from ..batch.answers import best_labels
 from ..batch.padded import kept
 from ..batch.places import PADDING
 from . import operators
+from .decision_operators import sample
+from .device import on_device_or_none
 from .layer import Layer
 from .masks import as_lengths, as_mask
 
@@ -71,6 +73,11 @@ def decode(
     layer = structure
     if not isinstance(layer, Layer):
         layer = kept(Layer, structure, classes, n_jobs)
+    if oracle is None and examples is None and not graphs:
+        batch = on_device_or_none(layer, layer.named(scores), lengths, mask)
+        best = None if batch is None else batch.best()
+        if best is not None:
+            return best
     keep = None
     if mask is not None and lengths is None:
         keep = as_mask(mask)
@@ -141,6 +148,17 @@ def best_labels_of(
 
 @best_labels_of.register_fake
 def _(layer: Any, tensors: Any, names: Any, lengths: Any, mask: Any, oracle: Any) -> Any:
+    return _labels_like(layer, tensors, names, lengths, mask)
+
+
+@sample.register_fake
+def _(layer: Any, tensors: Any, names: Any, lengths: Any, mask: Any) -> Any:
+    labels = _labels_like(layer, tensors, names, lengths, mask)
+    return labels.new_empty((operators.layers[layer].n, *labels.shape))
+
+
+def _labels_like(layer: int, tensors: Any, names: str, lengths: Any, mask: Any) -> torch.Tensor:
+    """Return an empty tensor of the shape of labels."""
     node = operators.node_scores(layer, tensors, names)
     if mask is not None:
         return node.new_empty(mask.shape, dtype=torch.int64)
@@ -225,6 +243,11 @@ class Sample(Layer):
         ValueError, TypeError
             See :class:`StructuredLoss`; also if the structure has no samples.
         """
+        if operators.traced(scores, lengths, mask):
+            operands = self.operands(scores, examples, graphs)
+            sizes = as_lengths(lengths), as_lengths(mask)
+            own: torch.Tensor = operators.call(sample, *operands, *sizes)
+            return own
         given = self.read(scores, lengths, examples, mask, **graphs)
         drawn = samples(given.space, given.scores, self.n, self.random_state, n_jobs=self.n_jobs)
         return given.labels(drawn)

@@ -13,7 +13,7 @@ from ..batch import Scores
 from ..batch.padded import Batch, Batches
 from .masks import as_mask, prefix, sizes_of
 from .operators import numbered
-from .tensors import DOUBLES, as_array, checked_dtype
+from .tensors import DOUBLES, as_arrays, as_tensor, checked_dtype
 
 
 @dataclass
@@ -71,13 +71,8 @@ class Given:
         list of Tensor
             On the devices and of the types of ``tensors``.
         """
-        tensors = []
         arrays = self.batch.arrays(answer, [like.shape for like in self.tensors])
-        for array, like in zip(arrays, self.tensors):
-            tensor = torch.from_numpy(array)
-            same = like.is_cpu and tensor.dtype == like.dtype
-            tensors.append(tensor if same else tensor.to(like.device, like.dtype))
-        return tensors
+        return [as_tensor(array, like) for array, like in zip(arrays, self.tensors)]
 
     def scaled(self, gradients: Any, factor: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Return gradients times a number.
@@ -110,7 +105,7 @@ class Given:
         -------
         Scores
         """
-        return self.batch.scores([as_array(t, self.label) for t in tensors])
+        return self.batch.scores(as_arrays(tensors, self.label))
 
     def product(self, tensors: Any, parts: Any) -> torch.Tensor:
         """Return ``<scores, mu>`` of every example.
@@ -333,7 +328,7 @@ class Layer(torch.nn.Module):
             tensor if dtype in DOUBLES else tensor.float()
             for tensor, dtype in zip(named.values(), dtypes)
         )
-        arrays = [as_array(tensor, self.label) for tensor in tensors]
+        arrays = as_arrays(tensors, self.label)
         shapes = {name: tuple(tensor.shape) for name, tensor in named.items()}
         if mask is not None:
             lengths = self.sizes(as_mask(mask), shapes, lengths)

@@ -10,9 +10,11 @@ import torch
 from ..batch import value_and_gradient
 from ..batch.padded import check_reduction
 from . import operators
-from ._second import Gradient
+from ._second import Gradient, once
+from .device import on_device_or_none
 from .layer import Backward, Given, Layer
 from .masks import as_lengths, kept_positions, known, moved_ahead, sizes_of
+from .tensors import DOUBLES
 
 
 class StructuredLoss(Layer):
@@ -138,6 +140,10 @@ class StructuredLoss(Layer):
         """
         if operators.traced(scores, labels, lengths, mask):
             return self._traced(scores, labels, lengths, mask, examples, graphs)
+        if examples is None and not graphs:
+            here = self._on_device(self.named(scores), labels, lengths, mask)
+            if here is not None:
+                return here
         labels = as_labels(labels)
         node = scores.get("node") if isinstance(scores, dict) else scores
         if labels.ndim > 1 and examples is None and labels.shape == getattr(node, "shape", ())[:-1]:
@@ -169,6 +175,22 @@ class StructuredLoss(Layer):
                 lengths, mask = None, keep
         value, _ = operators.call(operators.loss, number, tensors, names, labels, lengths, mask)
         return value
+
+    def _on_device(self, named: Any, labels: Any, lengths: Any, mask: Any) -> torch.Tensor | None:
+        """Return the loss computed where the scores lie, or None."""
+        if self.surrogate not in ("crf", "margin") or self.loss != "hamming" or self.oracle:
+            return None
+        batch = on_device_or_none(self, named, lengths, mask, labels, self.ignore_index)
+        if batch is None:
+            return None
+        if self.surrogate == "margin":
+            why = f"{self.label} has no second derivatives: the surrogate is not smooth"
+            batch.scores = dict(zip(batch.scores, once(why, batch.scores.values())))
+        each = batch.loss(self.surrogate)
+        if each is None:
+            return None
+        first = next(iter(named.values())).dtype
+        return self.reduced(each).to(first if first in DOUBLES else torch.float32)
 
     def truths(self, labels: Any, given: Given) -> np.ndarray:
         """Return the true labels of a batch, one after the other; see :func:`truths`.

@@ -9,6 +9,7 @@ import torch
 from ..batch import marginals
 from . import operators
 from ._second import Jacobian
+from .device import marginals_on_device, on_device_or_none
 from .layer import Backward, Given, Layer
 from .masks import as_lengths
 
@@ -89,6 +90,12 @@ class Marginals(Layer):
                 operators.marginals, *operands, as_lengths(lengths), as_lengths(mask)
             )
             return answer[0] if not isinstance(scores, dict) else dict(zip(scores, answer))
+        if self.projection == "entropy" and examples is None and not graphs:
+            named = self.named(scores)
+            batch = on_device_or_none(self, named, lengths, mask)
+            here = None if batch is None else marginals_on_device(batch, named)
+            if here is not None:
+                return here if isinstance(scores, dict) else here["node"]
         given = self.read(scores, lengths, examples, mask, **graphs)
         return given.in_form(_Marginals.apply(self, given, *given.tensors))
 

@@ -64,7 +64,21 @@ def _without_numbers(tensor: Any) -> bool:
     return isinstance(tensor, FakeTensor) or (isinstance(tensor, torch.Tensor) and tensor.is_meta)
 
 
-def _read(layer: int, tensors: Any, names: str, lengths: Any, mask: Any) -> tuple[Any, Any]:
+def read(layer: int, tensors: Any, names: str, lengths: Any, mask: Any) -> tuple[Any, Any]:
+    """Return the layer and the batch of an operator's arguments.
+
+    Parameters
+    ----------
+    layer : int
+    tensors : list of Tensor
+    names : str
+    lengths, mask : Tensor or None
+
+    Returns
+    -------
+    layer : Layer
+    given : Given
+    """
     own = layers.get(layer)
     if own is None:
         raise RuntimeError(
@@ -102,15 +116,31 @@ def node_scores(layer: int, tensors: Any, names: str) -> torch.Tensor:
     return answer
 
 
-def _kinds(layer: int, tensors: Any, names: str) -> list[str]:
+def blocks(layer: int, tensors: Any, names: str) -> list[Any]:
+    """Return the block of each of an operator's tensors.
+
+    Parameters
+    ----------
+    layer : int
+    tensors : list of Tensor
+    names : str
+
+    Returns
+    -------
+    list of Block
+    """
     # A traced size but that of the last axis must not become a constant.
     shapes = {
         name: (1,) * (t.ndim - 1) + tuple(int(size) for size in t.shape[-1:])
         for name, t in zip(names.split(), tensors)
     }
     layout = layers[layer]._batches.layout(shapes)
-    own = {block.name: block.kind for block in layout.blocks}
-    return [own.get(name, name) for name in shapes]
+    own = {block.name: block for block in layout.blocks}
+    return [own[name] if name in own else getattr(layout, name) for name in shapes]
+
+
+def _kinds(layer: int, tensors: Any, names: str) -> list[str]:
+    return [block.kind for block in blocks(layer, tensors, names)]
 
 
 def call(operator: Any, *args: Any) -> Any:
@@ -228,7 +258,7 @@ def loss(
     value : Tensor
     gradients : list of Tensor
     """
-    own, given = _read(layer, tensors, names, lengths, mask)
+    own, given = read(layer, tensors, names, lengths, mask)
     values, gradient = own.value(given, own.truths(labels, given), own.weights(given))
     like = given.tensors[0]
     value = own.reduced(torch.from_numpy(values)).to(like.device, like.dtype)
@@ -288,7 +318,7 @@ def loss_gradient(
     -------
     list of Tensor
     """
-    own, given = _read(layer, tensors, names, lengths, mask)
+    own, given = read(layer, tensors, names, lengths, mask)
     weights = own.weights(given, factor)
     return given.tensors_of(own.value(given, own.truths(labels, given), weights)[1])
 
@@ -345,7 +375,7 @@ def loss_second(
     by_factor : Tensor
     by_scores : list of Tensor
     """
-    own, given = _read(layer, tensors, names, lengths, mask)
+    own, given = read(layer, tensors, names, lengths, mask)
     flat = own.truths(labels, given)
     settings = flat, own.surrogate, own.loss, own.oracle
     try:
@@ -407,7 +437,7 @@ def marginals(
     -------
     list of Tensor
     """
-    own, given = _read(layer, tensors, names, lengths, mask)
+    own, given = read(layer, tensors, names, lengths, mask)
     answer, _ = batch_marginals(given.space, given.scores, own.projection, n_jobs=own.n_jobs)
     return given.tensors_of(answer)
 
@@ -464,7 +494,7 @@ def marginals_vjp(
     -------
     list of Tensor
     """
-    own, given = _read(layer, tensors, names, lengths, mask)
+    own, given = read(layer, tensors, names, lengths, mask)
     along = given.scores_of(directions)
     answer = jacobian_product(given.space, given.scores, along, own.projection, n_jobs=own.n_jobs)
     return given.tensors_of(answer)

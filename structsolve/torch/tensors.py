@@ -40,29 +40,66 @@ def checked_dtype(tensor: Any, name: str) -> torch.dtype:
     return tensor.dtype
 
 
-def as_array(tensor: torch.Tensor, label: str = "a layer") -> np.ndarray:
-    """Return a tensor of floats as a contiguous array, if possible without a copy.
+def as_arrays(tensors: Any, label: str = "a layer") -> list[np.ndarray]:
+    """Return tensors of floats as contiguous arrays, if possible without a copy.
 
     Parameters
     ----------
-    tensor : Tensor
+    tensors : iterable of Tensor
+        Those of a GPU are copied to pinned memory, all at once.
     label : str
         Name of the layer, for messages.
 
     Returns
     -------
-    ndarray of float32 or float64
+    list of ndarray of float32 or float64
 
     Raises
     ------
     NotImplementedError
         See :func:`refuse_transformed`.
     """
-    refuse_transformed(tensor, label)
-    if tensor.dtype not in DOUBLES:
-        tensor = tensor.float()
-    array: np.ndarray = tensor.contiguous().numpy(force=True)
-    return array
+    hosts, devices = [], set()
+    for tensor in tensors:
+        refuse_transformed(tensor, label)
+        if tensor.dtype not in DOUBLES:
+            tensor = tensor.float()
+        if _on_gpu(tensor):
+            devices.add(tensor.device)
+            tensor = _pinned_like(tensor).copy_(tensor.detach(), non_blocking=True)
+        hosts.append(tensor.contiguous())
+    for device in devices:
+        torch.cuda.current_stream(device).synchronize()
+    return [tensor.numpy(force=True) for tensor in hosts]
+
+
+def as_tensor(array: np.ndarray, like: torch.Tensor) -> torch.Tensor:
+    """Return an array as a tensor of another's type, on its device.
+
+    Parameters
+    ----------
+    array : ndarray
+    like : Tensor
+
+    Returns
+    -------
+    Tensor
+        To a GPU, the copy from pinned memory goes on while the host does.
+    """
+    tensor = torch.from_numpy(array)
+    if like.is_cpu and tensor.dtype == like.dtype:
+        return tensor
+    if _on_gpu(like):
+        tensor = _pinned_like(tensor).copy_(tensor)
+    return tensor.to(like.device, like.dtype, non_blocking=_on_gpu(like))
+
+
+def _on_gpu(tensor: torch.Tensor) -> bool:
+    return tensor.is_cuda
+
+
+def _pinned_like(tensor: torch.Tensor) -> torch.Tensor:
+    return torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
 
 
 def is_transformed(tensor: Any) -> bool:

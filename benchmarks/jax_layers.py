@@ -1,0 +1,98 @@
+"""Losses of chains under JAX's vmap: a mapped loss of one sentence against a batch of sentences.
+
+A conditional random field's loss and gradients of 32 sentences of up to 50 words and 26 tags, under
+jit: one batch, the loss of one sentence under ``jax.vmap``, and one call for each sentence.  Wall
+times are minima over rounds in which all take turns.
+
+    pip install jax
+    python benchmarks/jax_layers.py
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+from common import header, structsolve_or_none, table
+
+
+def ways(jax: Any, args: argparse.Namespace) -> dict[str, Any]:
+    """The same loss and gradients, by three ways."""
+    from structsolve.jax import StructuredLoss
+
+    jnp, rng = jax.numpy, np.random.default_rng(0)
+    n, longest, k = args.batch, args.length, args.states
+    node = jnp.asarray(rng.normal(size=(n, longest, k)), jnp.float32)
+    pairs = jnp.asarray(rng.normal(size=(k, k)), jnp.float32)
+    labels = jnp.asarray(rng.integers(k, size=(n, longest)))
+    lengths = jnp.asarray(rng.integers(1, longest + 1, size=n))
+    loss = StructuredLoss("chain", "crf")
+
+    def batch(node: Any, pairs: Any) -> Any:
+        return loss({"node": node, "transition": pairs}, labels, lengths)
+
+    def one(node: Any, labels: Any, length: Any, pairs: Any) -> Any:
+        return batch_of(node[None], labels[None], length[None], pairs)
+
+    def batch_of(node: Any, labels: Any, lengths: Any, pairs: Any) -> Any:
+        return loss({"node": node, "transition": pairs}, labels, lengths)
+
+    def mapped(node: Any, pairs: Any) -> Any:
+        return jax.vmap(one, (0, 0, 0, None))(node, labels, lengths, pairs).mean()
+
+    def single(node: Any, pairs: Any) -> Any:
+        each = [one(node[i], labels[i], lengths[i], pairs) for i in range(n)]
+        return jnp.stack(each).mean()
+
+    named = {"one batch": batch, "vmap": mapped, "a call per sentence": single}
+    jitted = {name: jax.jit(jax.value_and_grad(f, (0, 1))) for name, f in named.items()}
+    return {name: lambda f=f: jax.block_until_ready(f(node, pairs)) for name, f in jitted.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--length", type=int, default=50)
+    parser.add_argument("--states", type=int, default=26)
+    parser.add_argument("--rounds", type=int, default=50)
+    args = parser.parse_args()
+    header("JAX layers")
+    if structsolve_or_none() is None:
+        return
+    try:
+        import jax
+    except ImportError as error:
+        print(f"{error}: pip install jax")
+        return
+    warnings.filterwarnings("ignore", category=UserWarning)
+    calls = ways(jax, args)
+    answers = {name: call() for name, call in calls.items()}
+    took = {name: float("inf") for name in calls}
+    for _ in range(args.rounds):
+        for name, call in calls.items():
+            start = time.perf_counter()
+            call()
+            took[name] = min(took[name], time.perf_counter() - start)
+    print(f"{args.batch} sentences, float32, jax {jax.__version__}, forward and backward, jit\n")
+    first = answers["one batch"]
+    rows = []
+    for name, (value, grads) in answers.items():
+        differ = max(
+            float(abs(a - b).max()) for a, b in zip((value, *grads), (first[0], *first[1]))
+        )
+        rows.append(
+            [
+                name,
+                f"{1e3 * took[name]:.2f}",
+                f"{took[name] / took['one batch']:.1f}",
+                f"{differ:.0e}",
+            ]
+        )
+    print(table(["", "ms", "of one batch", "difference"], rows))
+
+
+if __name__ == "__main__":
+    main()
