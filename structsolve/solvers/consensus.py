@@ -29,9 +29,10 @@ class ConsensusADMM(Solver):
     Dual variables of the shards are feasible for the problem of all examples: the dual at
     ``sum_k rho own_k / alpha`` is a bound after every round, and one pass at z gives the primal.
 
-    Shards agree on the weights of features that several shards have, each averaged over these (general
-    form, section 7.2).  Where that is not most of all features, as with words, every shard minimises
-    exactly over the weights of features that it alone has, and no vector of another holds them.
+    Shards agree on the weights of features that several shards have, each averaged over these
+    (general form, section 7.2).  Where these are not most of all features, as with words, every
+    shard minimises exactly over the weights of features that it alone has, and no vector of
+    another holds them.
 
     In round 0 each shard trains separately for ``first_passes`` (``rho = alpha / K``); z is then
     the mean of their models.
@@ -74,8 +75,9 @@ class ConsensusADMM(Solver):
 
     Notes
     -----
-    Rounds grow with the number of shards and, more so, where alpha is small.  With words as features
-    one thread of :class:`BCFW` takes about as long as two threads (figures in ``docs/solvers``).  The intercept must be penalised, and weights cannot be constrained: for
+    Rounds grow with the number of shards and, more so, where alpha is small.  With words as
+    features one thread of :class:`BCFW` takes about as long as two threads (figures in
+    ``docs/solvers``).  The intercept must be penalised, and weights cannot be constrained: for
     those, use :class:`CuttingPlane`.
 
     Examples
