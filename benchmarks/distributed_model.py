@@ -4,7 +4,7 @@ Time to a gap of 1 % of consensus ADMM and of one-slack cutting planes over shar
 machine with the same cores per worker, for sizes up to 1024 workers and 1e8 words (OCR letters'
 cost per word, C = .02).  Constants: seconds per word and pass from one core of the machine of
 `benchmarks/RESULTS.md`, rounds from `benchmarks/shards.py` (simulated shards), a network of 10
-Gbit/s.  Up to 32 shards send their vectors to the client; more shards to groups of 32.
+Gbit/s.  Workers add the vectors of four shards, then those of four such groups, and so on.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ BANDWIDTH = 1.25e9
 # Rounds to 1 %: measured up to 64 shards, then extrapolated by the last slope.
 SHARDS, ROUNDS = (1, 4, 16, 64), (7, 7, 13, 33)
 ONE_SLACK = 110
-GROUP = 32
+GROUP = 4
 
 
 def rounds(shards: int) -> float:

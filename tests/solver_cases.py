@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from reference.chains import enumerate_examples
 from reference.objectives import optimum
+from scipy import sparse
 
 import structsolve
 from structsolve.solvers.base import Start, relative_gap
@@ -125,3 +126,21 @@ def through_file(run, fresh, path):
     container.write(path, "checkpoint", *run.state())
     fresh.restore(*container.read(path, "checkpoint"))
     return fresh
+
+
+def word_data(structure, n=24, n_features=90, states=3, seed=0, values="ones"):
+    """Return X and Y whose rows have three of many features each, rare and frequent ones."""
+    rng = np.random.default_rng(seed)
+    shares = 1.0 / np.arange(1, n_features + 1)
+    X, Y = [], []
+    for _ in range(n):
+        length = 1 if structure == "multiclass" else int(rng.integers(1, 5))
+        rows = np.zeros((length, n_features))
+        for row in rows:
+            chosen = rng.choice(n_features, 3, replace=False, p=shares / shares.sum())
+            row[chosen] = 1.0 if values == "ones" else rng.normal(size=3)
+        X.append(rows)
+        Y.append(rng.integers(0, states, length))
+    if structure == "multiclass":
+        return sparse.csr_matrix(np.vstack(X)), np.concatenate(Y)
+    return [sparse.csr_matrix(x) for x in X], Y

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from solver_cases import word_data
 
 from structsolve import SequenceVectorizer, StructuredSVM
 from structsolve.solvers import CuttingPlane
@@ -55,6 +56,11 @@ def chains(n=60, seed=0):
     X = [rng.normal(size=(rng.integers(1, 6), 4)) for _ in range(n)]
     Y = [np.array(["a", "b", "c"])[np.argmax(x[:, :3] + 0.5 * x[:, 1:], axis=1)] for x in X]
     return X, Y
+
+
+def words():
+    X, Y = word_data("chain", 60)
+    return X, [np.array(["a", "b", "c"])[y] for y in Y]
 
 
 def lazily(values, pieces=6):
@@ -164,18 +170,20 @@ def in_process(X, Y, n_shards, rounds, alpha=0.01, pieces=6, metric="auto"):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
-    "n_shards, rounds, before, within, checkpoint, metric",
+    "make, n_shards, rounds, before, within, checkpoint, metric",
     [
-        (5, 8, (1, 5), (3,), False, "auto"),
-        (5, 5, (2,), (), True, "spectral"),
-        (5, 5, (1,), (3,), False, "spectral"),
-        (35, 3, (), (), False, "auto"),
+        (chains, 5, 8, (1, 5), (3,), False, "auto"),
+        (chains, 5, 5, (2,), (), True, "spectral"),
+        (chains, 5, 5, (1,), (3,), False, "spectral"),
+        (chains, 35, 3, (), (), False, "auto"),
+        (words, 5, 7, (1, 5), (3,), False, "auto"),
+        (words, 5, 5, (2,), (), True, "auto"),
     ],
 )
 def test_neither_workers_nor_their_death_change_a_bit(
-    client, n_shards, rounds, before, within, checkpoint, metric, tmp_path
+    client, make, n_shards, rounds, before, within, checkpoint, metric, tmp_path
 ):
-    X, Y = chains()
+    X, Y = make()
     expected = in_process(X, Y, n_shards, rounds, metric=metric)
     folder = tmp_path / "killed"
     folder.mkdir()

@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from solver_cases import word_data
 
 import structsolve
 from structsolve import Problem
@@ -25,6 +26,8 @@ ALPHA = 0.05
 
 
 def data_of(name, n=18, seed=0):
+    if name == "words":
+        return structsolve.get_structure("chain"), *word_data("chain", n, seed=seed)
     structure = structsolve.get_structure(name)
     return structure, *structure.sample(seed, n=n)
 
@@ -105,6 +108,40 @@ def test_consensus_reaches_the_optimum_with_valid_bounds(name, n_shards, metric)
     assert primal <= best["primal"] * (1 + 1.1e-3)
 
 
+@pytest.mark.parametrize("n_shards", [2, 5, 7])
+def test_words_reach_the_optimum_with_short_messages(n_shards):
+    whole, remote = sharded("words", n_shards, weights=np.random.default_rng(1).uniform(0.5, 2, 18))
+    best = optimum(whole)
+    run = ShardedConsensusRun(ConsensusADMM(certify_every=1), start(remote))
+    outcome = drive(run, 400, 1e-3)
+    assert outcome.reason == "converged" and run.common.dim < 0.75 * whole.dim
+    vectors = 8 * run.common.dim
+    for record in outcome.history:
+        assert record["dual"] <= best["primal"] * (1 + 1e-9)
+        assert record["primal"] >= best["dual"] * (1 - 1e-9)
+        # z and its certificate to a worker, and the sum of its shards back.
+        assert 3 * vectors < record["bytes"] < 3 * vectors + 20_000
+    primal = whole.primal(outcome.w, ALPHA)[0]
+    assert primal == pytest.approx(outcome.history[-1]["primal"], rel=1e-12)
+
+
+def test_the_best_weights_are_those_of_the_best_round():
+    """Shards keep what they alone have: the weights can be read at any later time."""
+    runs = [
+        ShardedConsensusRun(ConsensusADMM(certify_every=1), start(sharded("words", 3)[1]))
+        for _ in range(2)
+    ]
+    for run in runs:
+        for _ in range(4):
+            run.step()
+    at_once = runs[0].best_w
+    runs[1].best_primal = 0.0  # no later round is better
+    for _ in range(8):
+        runs[1].step()
+    assert runs[1].best_after == 4
+    assert np.array_equal(runs[1].best_w, at_once) and runs[1].best_after is None
+
+
 @pytest.mark.parametrize("scale", [1e-3, 1e3])
 def test_the_penalty_follows_the_scale_of_the_features(scale):
     structure, X, Y = data_of("multiclass", n=60, seed=4)
@@ -152,9 +189,10 @@ def test_a_shard_that_lags_behind_says_so_and_catches_up_to_the_last_bit(metric)
 
 
 @pytest.mark.parametrize("metric", ["identity", "spectral"])
-def test_a_checkpoint_continues_to_the_last_bit(metric, tmp_path):
+@pytest.mark.parametrize("name", ["chain", "words"])
+def test_a_checkpoint_continues_to_the_last_bit(metric, name, tmp_path):
     def run():
-        return ShardedConsensusRun(ConsensusADMM(metric=metric), start(sharded("chain", 3)[1]))
+        return ShardedConsensusRun(ConsensusADMM(metric=metric), start(sharded(name, 3)[1]))
 
     path = tmp_path / "run"
     whole = drive(run(), 9, 0.0)

@@ -6,11 +6,13 @@ import pickle
 from dataclasses import replace
 from typing import Any
 
-from ..solvers.shard import GROUP, Answer, Order, add, grouped
+from ..solvers.shard import Answer, Order, add, grouped
 from .shard import RemoteShard
 
 # Maximum number of consecutive worker losses in one round.
 MOST_LOSSES = 100
+# Methods whose answers have vectors: sums of these are made on the workers.
+VECTORS = ("step", "cut", "holders")
 # Bytes of arguments up to which each task gets a copy; larger ones are results of tasks.
 SMALL = 100_000
 # Bytes for scheduler and shards beside the packed examples.
@@ -167,9 +169,9 @@ class DaskEngine:
         what = f"{method}() of a shard"
         sent = self._send(args)
         futures = [self._submit(k, _called, method, sent) for k in range(self.n_shards)]
-        if len(futures) <= GROUP:
-            return add(gathered(self.client, futures, what))
-        # A tree of sums, on the workers.
+        if method not in VECTORS:
+            return grouped(gathered(self.client, futures, what), add)
+        # A tree of sums: a worker adds those of its own shards first.
         total = grouped(futures, lambda some: self.client.submit(_added, some, pure=False))
         return gathered(self.client, [total], what)[0]
 
@@ -185,14 +187,32 @@ class DaskEngine:
         Answer
         """
         self.log.append(order)
+        return self._surely("step", (order,), self.log[:-1])
+
+    def ask_now(self, method: str, *args: Any) -> Answer:
+        """Call a method of every shard; see :meth:`RemoteEngine.ask_now`.
+
+        Parameters
+        ----------
+        method : str
+        *args
+
+        Returns
+        -------
+        Answer
+        """
+        return self._surely(method, args, self.log)
+
+    def _surely(self, method: str, args: tuple[Any, ...], orders: list[Order]) -> Answer:
+        """Ask until no shard is behind these rounds."""
         for _ in range(MOST_LOSSES):
-            answer = self.ask("step", order)
-            behind = [one["number"] for one in answer.each if one["behind"] is not None]
+            answer = self.ask(method, *args)
+            behind = [one["number"] for one in answer.each if one.get("behind") is not None]
             if not behind:
                 return answer
-            self._catch_up(behind, self.log[:-1])
+            self._catch_up(behind, orders)
         raise RuntimeError(
-            f"round {order.round}: workers were lost {MOST_LOSSES} times, shards never caught up"
+            f"{method}(): workers were lost {MOST_LOSSES} times, shards never caught up"
         )
 
     def states(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:

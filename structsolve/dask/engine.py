@@ -12,8 +12,8 @@ from .shard import RemoteShard
 class RemoteEngine(Engine, Protocol):
     """The calls of distributed solvers to shards.
 
-    The sum of answers has the same order for every engine and number of workers: up
-    to 32 shards in the order of their numbers, more of them in groups of 32, then the groups.
+    The sum of answers has the same order for every engine and number of workers: four shards in the
+    order of their numbers, then groups of four such sums.
     """
 
     def ask(self, method: str, *args: Any) -> Answer:
@@ -25,6 +25,20 @@ class RemoteEngine(Engine, Protocol):
             Of :class:`~structsolve.dask.shard.RemoteShard`, one that returns an ``Answer``.
         *args
             Its arguments.
+
+        Returns
+        -------
+        Answer
+        """
+        ...
+
+    def ask_now(self, method: str, *args: Any) -> Answer:
+        """Call a method whose answer depends on the rounds made: lost shards make them again.
+
+        Parameters
+        ----------
+        method : str
+        *args
 
         Returns
         -------
@@ -70,6 +84,20 @@ class LocalEngine:
         Answer
         """
         return grouped([getattr(shard, method)(*args) for shard in self.shards], add)
+
+    def ask_now(self, method: str, *args: Any) -> Answer:
+        """Call a method of every shard; see :meth:`RemoteEngine.ask_now`.
+
+        Parameters
+        ----------
+        method : str
+        *args
+
+        Returns
+        -------
+        Answer
+        """
+        return self.ask(method, *args)
 
     def step(self, order: Order) -> Answer:
         """Make a round; see :meth:`Engine.step`.

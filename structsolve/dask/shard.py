@@ -8,6 +8,7 @@ import numpy as np
 
 from ..estimators.alpha import mean_square, weighed
 from ..estimators.fitting import fingerprint_of
+from ..solvers.held import features_of
 from ..solvers.metric import moments
 from ..solvers.passes import subgradient
 from ..solvers.problem import Problem
@@ -86,25 +87,67 @@ class RemoteShard(Shard):
 
     # -- answers at fixed weights -----------------------------------------------------------------
 
-    def values(self, candidates: list[np.ndarray], n_jobs: int = 1) -> Answer:
+    def values(
+        self, candidates: list[np.ndarray], n_jobs: int = 1, round: int | None = None
+    ) -> Answer:
         """Return the shard's share of the mean surrogate at some weights.
 
         Parameters
         ----------
         candidates : list of ndarray of shape (dim,)
         n_jobs : int
+        round : int, optional
+            The candidates are the weights on which shards agree; the shard adds those that it alone
+            has after so many rounds.
 
         Returns
         -------
         Answer
-            Sums: one array, a number per candidate.
+            Sums: one array, a number per candidate; the square of the weights added.
         """
+        if round not in (None, self.round):
+            return self._late()
         values, calls = np.zeros(len(candidates)), 0
         for j, w in enumerate(candidates):
+            if round is not None and self.place is not None:
+                w = self.place.common.spread(w, np.zeros(self.problem.dim))
+                self.place.insert(self.loop.w, self.factor, w)
             bounds, spent = self.problem.bounds(w, n_jobs)
             values[j] = self.problem.weights @ bounds
             calls += spent
-        return Answer((values,), [self._told(calls)])
+        return Answer((values, self.square), [self._told(calls)])
+
+    def alone_after(self, round: int) -> Answer:
+        """Return the weights that the shard alone has.
+
+        Parameters
+        ----------
+        round : int
+            After so many rounds: all so far, or those before the last ``keep`` of an order.
+
+        Returns
+        -------
+        Answer
+            Each: ``features`` and ``weights``.
+        """
+        if round not in (self.round, self.kept_round):
+            return self._late()
+        weights = self.alone() if round == self.round else self.kept
+        place: Any = self.place
+        return Answer((), [{**self._told(0), "features": place.features, "weights": weights}])
+
+    def _late(self) -> Answer:
+        return Answer((), [{**self._told(0), "behind": self.round}])
+
+    def holders(self) -> Answer:
+        """Return which node features the shard has.
+
+        Returns
+        -------
+        Answer
+            Sums: 1 or 0 for each feature.
+        """
+        return Answer((features_of(self.problem, self.picks),), [self._told(0)])
 
     def cut(self, w: np.ndarray, n_jobs: int = 1) -> Answer:
         """Return the shard's share of a cut of the mean surrogate.

@@ -356,7 +356,7 @@ def contradicts(record: dict[str, Any]) -> bool:
 
 
 def checked_weights(
-    run: Run, arrays: dict[str, np.ndarray], names: Iterable[str]
+    run: Run, arrays: dict[str, np.ndarray], names: Iterable[str], dim: int | None = None
 ) -> list[np.ndarray]:
     """Return copies of a checkpoint's weights; refuse those of another problem.
 
@@ -365,6 +365,8 @@ def checked_weights(
     run : Run
     arrays : dict of str to ndarray
     names : iterable of str
+    dim : int, optional
+        Their length; by default the number of the problem's weights.
 
     Returns
     -------
@@ -375,7 +377,7 @@ def checked_weights(
     ValueError
         If one has another size, or is not finite.
     """
-    dim, copies = run.given.problem.dim, []
+    dim, copies = run.given.problem.dim if dim is None else dim, []
     for name in names:
         w = arrays[name]
         if w.shape != (dim,) or w.dtype != np.float64:

@@ -29,6 +29,11 @@ class ConsensusADMM(Solver):
     Dual variables of the shards are feasible for the problem of all examples: the dual at
     ``sum_k rho own_k / alpha`` is a bound after every round, and one pass at z gives the primal.
 
+    Shards agree on the weights of features that several shards have, each averaged over these
+    (general form, section 7.2).  Where these are not most of all features, as with words, every
+    shard minimises exactly over the weights of features that it alone has, and no vector of
+    another holds them.
+
     In round 0 each shard trains separately for ``first_passes`` (``rho = alpha / K``); z is then
     the mean of their models.
 
@@ -54,8 +59,8 @@ class ConsensusADMM(Solver):
     first_passes : int, default=5
         ... and in round 0.
     certify_every : int, default=10
-        Maximum number of rounds between two certificates: the next one is half way to the round in
-        which the gap, at its last rate, would reach the tolerance.
+        Maximum number of rounds between two certificates: the next one is in the round in which
+        the gap, at its last rate, which slows down, would reach the tolerance.
     metric : {"identity", "spectral", "auto"}, default="identity"
         Coordinates in which shards agree. "spectral" turns node features to the eigenvectors of
         their covariance and scales them (``structsolve.solvers.metric``):
@@ -70,8 +75,8 @@ class ConsensusADMM(Solver):
 
     Notes
     -----
-    Rounds grow with the number of shards and, more so, where alpha is small, or where most weights
-    are of features that few shards have: with words as features :class:`BCFW` is faster (figures in
+    Rounds grow with the number of shards and, more so, where alpha is small.  With words as
+    features one thread of :class:`BCFW` takes about as long as two threads (figures in
     ``docs/solvers``).  The intercept must be penalised, and weights cannot be constrained: for
     those, use :class:`CuttingPlane`.
 

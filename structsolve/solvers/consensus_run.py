@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .base import Run, Start, checked_weights
+from .held import Common, blocks
 from .metric import Moments, SpectralMetric, choose_metric, moments
 from .passes import subgradient
 from .shard import Answer, Order
@@ -14,8 +15,6 @@ from .shard_engine import Engine, ThreadEngine
 
 # Averages give round r the weight r to this power: about the last seventh of the rounds counts.
 DECAY = 6
-# The next certificate follows after this share of the rounds that the gap still needs.
-SHARE = 0.5
 # Rounds to the second certificate.
 SOON = 3
 # Curvature of the loss in a typical direction, as a share of |g|^2 / b of its cut at w = 0.
@@ -57,13 +56,15 @@ class ConsensusRun(Run):
         self.stronger = 1.0
         bend = self.curvature / start.alpha
         self.metric = choose_metric(solver.metric, problem, bend, self._moments)
+        self.common = None if self.metric is not None else self._common()
         self._set_penalty()
         self.best_w, self.best_primal, self.best_dual = np.zeros(problem.dim), np.inf, 0.0
+        self.spare = self.best_w
         self._begin()
 
     def _begin(self) -> None:
         """Start with shards before their first round."""
-        dim = self.given.problem.dim
+        dim = self.given.problem.dim if self.common is None else self.common.dim
         self.z, self.y_sum, self.average = np.zeros(dim), np.zeros(dim), np.zeros(dim)
         self.dual_w, self.dual_average, self.b_average = np.zeros(dim), np.zeros(dim), 0.0
         self.rounds = self.averaged_from = self.next_certificate = 0
@@ -91,9 +92,21 @@ class ConsensusRun(Run):
         """Return the moments of all examples' node features."""
         return moments(self.given.problem)
 
-    def _model(self, w: np.ndarray) -> np.ndarray:
-        """Return weights of the problem from those of the shards."""
-        return w.copy() if self.metric is None else self.metric.model(w)
+    def _common(self) -> Common | None:
+        """Return the weights on which shards agree; None if that is all."""
+        engine: Any = self.engine
+        layout = self.given.problem.space.layout
+        return Common.of_counts(layout, engine.holders(), self.shards)
+
+    def _model(self, z: np.ndarray) -> np.ndarray:
+        """Return weights of the problem: these, and those that one shard alone has."""
+        engine: Any = self.engine
+        if self.common is not None:
+            # New memory would take longer than the weights do: two arrays take turns.
+            old = self.spare if self.spare is not self.best_w else np.zeros(len(self.best_w))
+            self.spare = engine.whole(self.common, z, old)
+            return self.spare
+        return z.copy() if self.metric is None else self.metric.model(z)
 
     def step(self) -> dict[str, Any]:
         """Make a round, and a certificate when due; see :meth:`Run.step`."""
@@ -102,10 +115,11 @@ class ConsensusRun(Run):
         solver, first = self.solver, self.rounds == 0
         rho = self.first_rho if first else self.rho
         passes = solver.first_passes if first else solver.passes
-        metric = self.metric if first else None
-        order = Order(self.rounds, self.z, rho, passes, solver.relax, self.fresh, metric)
+        metric, common = (self.metric, self.common) if first else (None, None)
+        order = Order(self.rounds, self.z, rho, passes, solver.relax, self.fresh, metric, common)
+        order.alpha = self.given.alpha
         self.torn = True
-        answer = self.engine.step(order)
+        answer = self._round(order)
         self.torn = False
         self._take(answer, rho)
         self.fresh = first
@@ -130,6 +144,10 @@ class ConsensusRun(Run):
             record["primal"], record["gap"] = self.best_primal, self.best_primal - self.best_dual
         return record
 
+    def _round(self, order: Order) -> Answer:
+        """Return the answer of all shards to an order."""
+        return self.engine.step(order)
+
     def _mend(self) -> None:
         """Restart after an interrupted round, which only some shards have completed."""
         self.engine = ThreadEngine(self.given, self.solver.n_shards)
@@ -137,41 +155,67 @@ class ConsensusRun(Run):
 
     def _take(self, answer: Answer, rho: float) -> None:
         """Move the consensus; record the dual."""
-        alpha, K = self.given.alpha, self.shards
+        alpha, alone = self.given.alpha, float(answer.sums[4])
         own, b = answer.sums[0], float(answer.sums[1])
-        squares = 1.0 if self.metric is None else self.metric.squares
         if self.rounds > 0:
-            old, apart = self.z, own - self.y_sum
-            # The sum of all relax w_k + (1 - relax) z + y_k, where w_k = z - y_k + own_k.
-            relax, share = self.solver.relax, rho / (alpha * squares + K * rho)
-            self.y_sum *= 1 - relax
-            self.y_sum += relax * own
-            self.y_sum += K * self.z
-            # A new array, because shards keep the last z.
-            self.z = self.y_sum * share
-            self.y_sum *= 1 - K * share
-            self._note_imbalance(float(answer.sums[3]), apart, self.z - old)
+            self._move(own, rho, float(answer.sums[3]))
         own *= rho / alpha
         self.dual_w = own
         if self.rounds == 0:
-            self._note_dual(b)
+            self._note_dual(b, alone)
             # The shards begin round 1 with the y of their own dual variables.
             self.z, self.y_sum = own, own * (alpha / self.rho)
             return
-        # The weighted mean of the rounds, with weights r^DECAY.
+        if self.common is None:
+            self._average(b)
+        self._note_dual(b, alone)
+
+    def _move(self, own: np.ndarray, rho: float, spread: float) -> None:
+        """Move z and the sum of y; note how far shards are from z, and z from where it was.
+
+        ``spread`` is the sum of ``|w_k - z|^2``, where ``w_k = z - y_k + own_k``.
+        """
+        K: Any = self.shards if self.common is None else self.common.counts
+        squares: Any = 1.0 if self.metric is None else self.metric.squares
+        relax, far, apart = self.solver.relax, 0.0, 0.0
+        new = np.empty_like(self.z)  # because shards keep the last z
+        for some in blocks(len(new)):
+            count = K[some] if isinstance(K, np.ndarray) else K
+            square = squares[some] if isinstance(squares, np.ndarray) else squares
+            share, y, z = (
+                rho / (self.given.alpha * square + count * rho),
+                self.y_sum[some],
+                new[some],
+            )
+            between = own[some] - y
+            # The sum of all relax w_k + (1 - relax) z + y_k.
+            y *= 1 - relax
+            y += relax * own[some]
+            y += count * self.z[some]
+            np.multiply(y, share, out=z)
+            y *= 1 - count * share
+            moved = z - self.z[some]
+            far += float((count * moved) @ moved)
+            apart += float(between @ moved)
+        self.z = new
+        self._note_imbalance(spread - 2 * apart + far, far)
+
+    def _average(self, b: float) -> None:
+        """Move the weighted means of the rounds, with weights r^DECAY.
+
+        Where one shard alone has most weights, they gain nothing.
+        """
+        own = self.dual_w
         share = (DECAY + 1) / (self.rounds - self.averaged_from + DECAY)
         self.average += share * (self.z - self.average)
         self.dual_average += share * (own - self.dual_average)
         self.b_average += share * (b - self.b_average)
-        self._note_dual(b)
 
-    def _note_imbalance(self, spread: float, apart: np.ndarray, moved: np.ndarray) -> None:
+    def _note_imbalance(self, from_new: float, far: float) -> None:
         """Note how far shards are from the consensus, in units of how far it has moved.
 
-        ``spread`` and ``apart`` are the sums of ``|w_k - z|^2`` and ``w_k - z``, z the last one.
+        These are the sums of the squares over shards.
         """
-        far = self.shards * float(moved @ moved)
-        from_new = spread - 2 * float(apart @ moved) + far
         if 0 < far < np.inf and 0 < from_new < np.inf:
             self.trend = 0.5 * float(np.log(from_new / far)) - self.imbalance
             self.imbalance += RECENT * self.trend
@@ -195,12 +239,15 @@ class ConsensusRun(Run):
         self.y_sum = self.dual_w * (self.given.alpha / self.rho)
         self.fresh, self.unchanged_from, self.imbalance = self.rounds > 0, self.rounds, 0.0
 
-    def _note_dual(self, b: float) -> None:
-        """Note the best dual from the present dual variables to their average, both feasible."""
+    def _note_dual(self, b: float, alone: float) -> None:
+        """Note the best dual from the present dual variables to their average, both feasible.
+
+        ``alone`` is the square of the weights that one shard alone has.
+        """
         alpha, w = self.given.alpha, self.dual_w
         scaled = self._over_squares(w)
-        dual = b - 0.5 * alpha * float(w @ scaled)
-        if self.rounds > self.averaged_from:
+        dual = b - 0.5 * alpha * (float(w @ scaled) + alone)
+        if self.common is None and self.rounds > self.averaged_from:
             change = self.dual_average - w
             slope = self.b_average - b - alpha * float(change @ scaled)
             curvature = alpha * float(change @ self._over_squares(change))
@@ -216,8 +263,11 @@ class ConsensusRun(Run):
     def certify(self) -> dict[str, Any]:
         """Return the certificate of the better of the consensus and its average."""
         candidates = [self._model(self.z)]
-        if self.rounds > self.averaged_from + 3:
+        if self.common is None and self.rounds > self.averaged_from + 3:
             candidates.append(self._model(self.average))
+        return self._certificate(candidates)
+
+    def _certificate(self, candidates: list[np.ndarray]) -> dict[str, Any]:
         spent = self._keep_best(candidates)
         gap = self.best_primal - self.best_dual
         self.next_certificate = self.rounds + self._rounds_ahead(gap)
@@ -241,7 +291,7 @@ class ConsensusRun(Run):
         # The decrease of the gap's logarithm per round.
         fall = np.log(wide / gap) / max(self.rounds - before, 1)
         left = np.log(gap / enough) / fall if enough > 0 and fall > 0 else np.inf
-        return int(min(max(SHARE * left, 1), most))
+        return int(min(max(left, 1), most))
 
     def weights(self) -> np.ndarray:
         """Return a copy of the best weights so far."""
@@ -281,6 +331,8 @@ class ConsensusRun(Run):
         arrays["dual_average"] = self.dual_average
         if self.metric is not None:
             arrays["turn"] = self.metric.turn
+        if self.common is not None:
+            arrays |= self.common.arrays()
         return meta, arrays | {"dual_w": self.dual_w, "best_w": self.best_w}
 
     def restore(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
@@ -290,9 +342,12 @@ class ConsensusRun(Run):
         turn = arrays.get("turn")
         layout = self.given.problem.space.layout
         self.metric = None if turn is None else SpectralMetric(layout, turn)
-        names = ("z", "y_sum", "average", "dual_average", "dual_w", "best_w")
-        copies = checked_weights(self, arrays, names)
-        self.z, self.y_sum, self.average, self.dual_average, self.dual_w, self.best_w = copies
+        self.common = Common.of_arrays(layout, arrays) if "features" in arrays else None
+        names = ("z", "y_sum", "average", "dual_average", "dual_w")
+        dim = None if self.common is None else self.common.dim
+        copies = checked_weights(self, arrays, names, dim)
+        self.z, self.y_sum, self.average, self.dual_average, self.dual_w = copies
+        (self.best_w,) = checked_weights(self, arrays, ["best_w"])
         self.rho, self.given.alpha = meta["rho"], meta["alpha"]
         self.rounds, self.averaged_from = meta["rounds"], meta["averaged_from"]
         self.fresh = meta["fresh"]
@@ -330,7 +385,6 @@ class ConsensusRun(Run):
         if self.best_bounds is None:
             return None
         shards: Any = self.engine
-        loops = [shard.loop for shard in shards.shards if shard.loop is not None]
-        w = self.best_w if self.metric is None else self.metric.turned(self.best_w)
-        known = np.max([loop.known_values(w) for loop in loops], axis=0)
+        begun = [shard for shard in shards.shards if shard.loop is not None]
+        known = np.max([one.known_values(self.best_w) for one in begun], axis=0)
         return self._contradicted(known)

@@ -10,7 +10,9 @@ import numpy as np
 from ._bcfw import BlockLoop
 from .base import pieces
 from .bcfw import SMALL_GAIN
+from .held import Common, blocks
 from .metric import SpectralMetric
+from .places import Place, places
 from .problem import Problem
 
 # Rounds between recomputations of a shard's share of w from its dual variables.
@@ -18,7 +20,7 @@ RESYNCHRONISE = 10
 MAX_AGE = 10
 ANY_AGE = np.iinfo(np.int32).max
 # Answers per group in the tree of sums.
-GROUP = 32
+GROUP = 4
 # Cached passes continue while a visit gains this share of an oracle visit's dual increase.
 PAYS = 0.5
 
@@ -67,7 +69,7 @@ def grouped(items: list[Any], total: Any) -> Any:
     ----------
     items : list
     total : callable
-        Maps a list of at most 32 items to their sum.
+        Maps a list of at most 4 items to their sum.
 
     Returns
     -------
@@ -76,8 +78,8 @@ def grouped(items: list[Any], total: Any) -> Any:
     Examples
     --------
     >>> from structsolve.solvers.shard import grouped
-    >>> grouped([str(i) for i in range(34)], lambda some: f"({'+'.join(some[:2])}..)")
-    '((0+1..)+(32+33..)..)'
+    >>> grouped([str(i) for i in range(6)], lambda some: f"({'+'.join(some)})")
+    '((0+1+2+3)+(4+5))'
     """
     while len(items) > GROUP:
         items = [total(items[k : k + GROUP]) for k in range(0, len(items), GROUP)]
@@ -104,6 +106,12 @@ class Order:
         Reset y to the value for the shard's dual variables.
     metric : SpectralMetric, optional
         Coordinates of z and of all later vectors; given in round 0.
+    common : Common, optional
+        The weights that z and all later vectors hold, if they are not all; given in round 0.
+    alpha : float
+        Regularisation constant, for weights that one shard alone has.
+    keep : bool
+        Keep these as they are before this round: no others gave a lower objective.
     """
 
     round: int
@@ -113,6 +121,14 @@ class Order:
     relax: float
     fresh: bool
     metric: SpectralMetric | None = None
+    common: Common | None = None
+    alpha: float = 1.0
+    keep: bool = False
+
+    @property
+    def scale(self) -> float:
+        """The factor of features that one shard alone has: rho then is alpha for their weights."""
+        return float(np.float32(np.sqrt(self.rho / self.alpha)))
 
 
 class Shard:
@@ -162,8 +178,12 @@ class Shard:
         self.round = 0
         self.loop: Any = None
         self.metric: SpectralMetric | None = None
+        self.place: Place | None = None
         self.potentials = problem.potentials
+        self.scale = self.factor = 1.0
         self.y = self.own = self.z = np.zeros(0)
+        # Of the weights that no other shard has, and those that were kept.
+        self.square, self.kept, self.kept_round = 0.0, np.zeros(0), -1
         self.estimate, self.spread, self.calls, self.cached = 0.0, 0.0, 0, 0
 
     # -- rounds -----------------------------------------------------------------------------------
@@ -178,7 +198,8 @@ class Shard:
         Returns
         -------
         Answer
-            Sums: ``own``, ``sum_i u_i b_i``, the gaps met, ``|w - z|^2``.
+            Sums: ``own``, ``sum_i u_i b_i``, the gaps met, ``|w - z|^2``, and the square of the
+            weights that the shard alone has.
         """
         if self.round not in (order.round, order.round + 1):
             return Answer((), [{"number": self.number, "behind": self.round}])
@@ -192,42 +213,123 @@ class Shard:
             "cached_passes": self.cached,
             "cuts": self.loop.count,
         }
-        return Answer((self.own, self.loop.b_total, self.estimate, self.spread), [told])
+        own = self.own if self.place is None else self.place.gathered(self.own)
+        terms = own, self.loop.b_total, self.estimate, self.spread, self.square
+        return Answer(terms, [told])
 
     def _step(self, order: Order) -> None:
-        # Updates are in place: vectors may be huge, and they dominate the cost of a round.
-        z, rho, relax = order.z, order.rho, order.relax
-        if self.loop is None:
+        # Updates are in place and in blocks: vectors may be huge, and dominate the cost of a round.
+        if self.round == 0:
             self.metric = order.metric
-            self.loop = self._new_loop(rho)
+            if order.common is not None and self.place is None:
+                (self.place,) = places(self.problem, order.common, [self.picks])
+        z, rho, relax = order.z, order.rho, order.relax
+        z = z if self.place is None else self.place.chosen(z)
+        if order.keep:
+            self.kept, self.kept_round = self.alone(), order.round
+        if self.loop is None:
+            self.loop = self._new_loop(rho, order.scale)
             self.own, self.y = np.zeros_like(z), np.zeros_like(z)
         elif order.fresh:
-            self.loop.rescale(rho)
-            self.own[:] = self.y[:] = self.loop.w
+            self._rescale(order)
+            self._read(self.own)
+            self.y[:] = self.own
         else:
             # y += relax w + (1 - relax) z - z+, where w = z - y + own.
-            self.y *= 1 - relax
-            self.y += relax * self.own
-            self.y += self.z
-            self.y -= z
+            for some in blocks(len(z)):
+                y = self.y[some]
+                y *= 1 - relax
+                y += relax * self.own[some]
+                y += self.z[some]
+                y -= z[some]
             if self.round % RESYNCHRONISE == 0:
                 self.loop.resynchronise()
-                self.own[:] = self.loop.w
-        self.z, w = z, self.loop.w
-        np.subtract(z, self.y, out=w)
-        w += self.own
+                self._read(self.own)
+        self.z = z
+        for part, where in self._pieces():
+            np.subtract(z[where], self.y[where], out=part)
+            part += self.own[where]
         rng = np.random.default_rng([self.seed, self.number, self.round])
         self.calls = self.cached = 0
         for _ in range(order.passes):
             self._pass(rng)
-        np.subtract(w, z, out=self.own)
-        self.spread = float(self.own @ self.own)
-        self.own += self.y
+        self.spread = 0.0
+        for part, where in self._pieces():
+            own = self.own[where]
+            np.subtract(part, z[where], out=own)
+            self.spread += float(own @ own)
+            own += self.y[where]
+        if self.place is not None:
+            # As the dual variables give them: rho / alpha of the loop's, in units of the scale.
+            alone = self.place.alone(self.loop.w)
+            self.factor = order.rho / (order.alpha * self.scale)
+            self.square = self.factor**2 * float(alone @ alone)
 
-    def _new_loop(self, rho: float) -> BlockLoop:
+    def _pieces(self) -> list[tuple[np.ndarray, slice]]:
+        """Return the parts of the loop's w on which shards agree, and their places in z."""
+        w = self.loop.w
+        whole = [(w, slice(0, len(w)))] if self.place is None else self.place.pieces(w)
+        return [
+            (part[some], slice(where.start + some.start, where.start + some.stop))
+            for part, where in whole
+            for some in blocks(len(part))
+        ]
+
+    def _read(self, into: np.ndarray) -> None:
+        for part, where in self._pieces():
+            into[where] = part
+
+    def alone(self) -> np.ndarray:
+        """Return the weights that the shard alone has, after its last round.
+
+        Returns
+        -------
+        ndarray
+            A new array; empty if shards hold all weights.
+        """
+        if self.place is None or self.loop is None:
+            return np.zeros(0)
+        return self.factor * self.place.alone(self.loop.w)
+
+    def known_values(self, w: np.ndarray) -> np.ndarray:
+        """Return the lower bounds of every H_i at w from the kept cuts.
+
+        Parameters
+        ----------
+        w : ndarray of shape (dim,)
+            Weights of the problem.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        if self.metric is not None:
+            w = self.metric.turned(w)
+        return self.loop.known_values(w if self.place is None else self.place.local(w, self.scale))
+
+    def _new_loop(self, rho: float, scale: float) -> BlockLoop:
         p = self.problem
-        self.potentials = p.potentials if self.metric is None else self.metric.potentials(p)
+        if self.place is not None:
+            self.scale, self.potentials = scale, self.place.potentials(scale)
+        elif self.metric is not None:
+            self.potentials = self.metric.potentials(p)
         return BlockLoop(self.potentials, p.surrogate, p.labels, p.weights, rho, self.max_cuts)
+
+    def _rescale(self, order: Order) -> None:
+        """Keep the dual variables, and change rho."""
+        old, before, scale = self.loop, self.scale, order.scale
+        if self.place is None or scale == before:
+            old.rescale(order.rho)
+            return
+        arrays = old.to_arrays()
+        if old.short:
+            # Cuts are kept by weights.
+            alone = self.place.is_alone(arrays["index"])
+            arrays["value"] = arrays["value"] * np.where(alone, scale / before, 1.0)
+        self.loop = self._new_loop(order.rho, scale)
+        counters = old.counters() | {"alpha": order.rho}
+        self.loop.restore(counters, arrays, old.w, old.average, old.gaps)
+        self.loop.resynchronise()
 
     def _dual(self) -> float:
         w = self.loop.w
@@ -289,6 +391,11 @@ class Shard:
         arrays |= {"w": self.loop.w, "average": self.loop.average, "gaps": self.loop.gaps}
         if self.metric is not None:
             arrays["turn"] = self.metric.turn
+        if self.place is not None:
+            meta |= {"scale": self.scale, "factor": self.factor, "square": self.square}
+            meta["kept_round"] = self.kept_round
+            arrays |= self.place.common.arrays()
+            arrays["kept"] = self.kept
         return meta, arrays | {"y": self.y, "own": self.own, "z": self.z}
 
     def restore(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
@@ -309,7 +416,14 @@ class Shard:
             self.metric = None
         elif self.metric is None or not np.array_equal(turn, self.metric.turn):
             self.metric = SpectralMetric(self.problem.space.layout, turn)
-        self.loop = self._new_loop(meta["loop"]["alpha"])
+        if "features" in arrays and self.place is None:
+            common = Common.of_arrays(self.problem.space.layout, arrays)
+            (self.place,) = places(self.problem, common, [self.picks])
+        if self.place is not None:
+            self.kept = arrays["kept"].copy()
+            self.factor, self.square = meta["factor"], meta["square"]
+            self.kept_round = meta["kept_round"]
+        self.loop = self._new_loop(meta["loop"]["alpha"], meta.get("scale", 1.0))
         cuts = {k.removeprefix("cuts_"): v for k, v in arrays.items() if k.startswith("cuts_")}
         self.loop.restore(meta["loop"], cuts, arrays["w"], arrays["average"], arrays["gaps"])
         self.y, self.own, self.z = (arrays[k].copy() for k in ("y", "own", "z"))

@@ -8,6 +8,8 @@ import numpy as np
 
 from ..utils.parallel import over_examples
 from .base import Start
+from .held import Common, features_of
+from .places import places
 from .shard import Answer, Order, Shard, add, grouped
 
 
@@ -86,14 +88,60 @@ class ThreadEngine:
         Answer
         """
         each = np.arange(self.n_shards + 1)
+        # What shards share is computed once, before the threads use it.
         if order.metric is not None:
-            order.metric.potentials(self.given.problem)  # computed once, before the threads use it
+            order.metric.potentials(self.given.problem)
+        if order.common is not None:
+            self._place(order.common)
+        if self.shards[0].place is not None and (order.fresh or order.round == 0):
+            self.shards[0].place.potentials(order.scale)
 
         def steps(first: int, last: int, _: None) -> list[Answer]:
             return [self.shards[k].step(order) for k in range(first, last)]
 
         answers = over_examples(steps, each, self.given.n_jobs, lambda: None)
         return grouped([answer for some in answers for answer in some], add)
+
+    def holders(self) -> np.ndarray:
+        """Return how many shards have each node feature.
+
+        Returns
+        -------
+        ndarray of float64 of shape (n_features,)
+        """
+        return np.sum([features_of(self.given.problem, s.picks) for s in self.shards], axis=0)
+
+    def whole(self, common: Common, z: np.ndarray, w: np.ndarray) -> np.ndarray:
+        """Return all weights of the problem.
+
+        Parameters
+        ----------
+        common : Common
+        z : ndarray of shape (common.dim,)
+        w : ndarray of shape (dim,)
+            Changed in place; 0 for features that no shard has.
+
+        Returns
+        -------
+        ndarray of shape (dim,)
+            ``w``.
+        """
+        step = -(-len(common.rows) // self.n_shards)
+
+        def fill(first: int, last: int, _: None) -> None:
+            for k in range(first, last):
+                common.spread(z, w, slice(k * step, (k + 1) * step))
+                shard = self.shards[k]
+                if shard.place is not None:
+                    shard.place.insert(shard.loop.w, shard.factor, w)
+
+        over_examples(fill, np.arange(self.n_shards + 1), self.given.n_jobs, lambda: None)
+        return w
+
+    def _place(self, common: Common) -> None:
+        parts = [shard.picks for shard in self.shards]
+        for shard, place in zip(self.shards, places(self.given.problem, common, parts)):
+            shard.place = place
 
     def states(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
         """Return the state of every shard; see :meth:`Engine.states`.
@@ -116,6 +164,10 @@ class ThreadEngine:
         states : list of tuple of dict
         """
         for shard, (meta, arrays) in zip(self.shards, states):
+            shard.seed, shard.picks = meta["seed"], arrays["picks"]
+        arrays = states[0][1]
+        if "features" in arrays:
+            self._place(Common.of_arrays(self.given.problem.space.layout, arrays))
+        for shard, (meta, arrays) in zip(self.shards, states):
             shard.metric = self.shards[0].metric
             shard.restore(meta, arrays)
-            shard.seed, shard.picks = meta["seed"], arrays["picks"]
