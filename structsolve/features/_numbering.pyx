@@ -175,21 +175,15 @@ cdef class Numbering:
         Returns
         -------
         ids : ndarray of int32
-        values : ndarray of float64, or None
-            None if all are 1.
+        values : ndarray of float64
         """
-        ids = np.empty(self.n, np.int32)
+        ids, values = np.empty(self.n, np.int32), np.empty(self.n)
         cdef int32_t[::1] id_view = ids
-        cdef double[::1] value_view
+        cdef double[::1] value_view = values
         cdef Py_ssize_t k
         for k in range(self.n):
             id_view[k] = self.ids[k]
-        if self.values == NULL:
-            return ids, None
-        values = np.empty(self.n)
-        value_view = values
-        for k in range(self.n):
-            value_view[k] = self.values[k]
+            value_view[k] = 1 if self.values == NULL else self.values[k]
         return ids, values
 
     def renumber(self, const int32_t[::1] numbers not None, int64_t[::1] ends not None):

@@ -255,26 +255,27 @@ def split_rows(matrix: Any, offsets: Any) -> list[Any]:
     >>> [block.tolist() for block in split_rows(np.eye(3), [0, 1, 3])]
     [[[1.0, 0.0, 0.0]], [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]]
     """
-    bounds = np.asarray(offsets).tolist()
-    pairs = pairwise(bounds)
+    offsets = np.asarray(offsets).tolist()
     if isinstance(matrix, np.ndarray):
-        return [matrix[a:b] for a, b in pairs]
+        return [matrix[a:b] for a, b in pairwise(offsets)]
     matrix = matrix.tocsr()
-    width = matrix.shape[1]
-    data, indices, indptr = matrix.data, matrix.indices, matrix.indptr
+    kind, width = type(matrix), matrix.shape[1]
+    arrays = _split_arrays(matrix.data, matrix.indices, matrix.indptr, offsets)
+    if kind is sparse.csr_matrix:
+        # The parts of a valid matrix are valid.
+        canonical = bool(matrix.has_canonical_format)
+        return [valid_csr(*parts, width, canonical) for parts in arrays]
+    return [kind(parts, shape=(len(parts[2]) - 1, width), copy=False) for parts in arrays]
+
+
+def _split_arrays(
+    data: Any, indices: Any, indptr: Any, offsets: Any
+) -> Iterable[tuple[Any, Any, Any]]:
+    """The arrays of each block of rows."""
     ends = indptr.tolist()
-    # The parts of a valid matrix are valid.
-    canonical = bool(matrix.has_canonical_format)
-    fast = type(matrix) is sparse.csr_matrix
-    blocks = []
-    for a, b in pairs:
+    for a, b in pairwise(offsets):
         lo, hi = ends[a], ends[b]
-        parts = data[lo:hi], indices[lo:hi], indptr[a : b + 1] - indptr[a]
-        if fast:
-            blocks.append(valid_csr(*parts, width, canonical))
-        else:
-            blocks.append(type(matrix)(parts, shape=(b - a, width), copy=False))
-    return blocks
+        yield data[lo:hi], indices[lo:hi], indptr[a : b + 1] - indptr[a]
 
 
 class _Tokens:
@@ -301,11 +302,15 @@ class _Tokens:
         ends = self.ends
         canonical = self.numbering.sort_items(ends)
         ids, values = self.numbering.occurrences()
-        data = np.ones(len(ids), inner.dtype) if values is None else values.astype(inner.dtype)
         starts = ends.astype(np.int32) if ends[-1] < 2**31 else ends
         ids = ids.astype(starts.dtype, copy=False)
-        rows = valid_csr(data, ids, starts, len(inner.vocabulary_), canonical)
-        return self._split(rows, canonical, inner.sparse)
+        values, width = values.astype(inner.dtype, copy=False), len(inner.vocabulary_)
+        if canonical and inner.sparse:
+            blocks = _split_arrays(values, ids, starts, self.offsets)
+            return [valid_csr(*parts, width, canonical) for parts in blocks]
+        rows = sparse.csr_matrix((values, ids, starts), shape=(len(ends) - 1, width))
+        rows.sum_duplicates()
+        return split_rows(rows if inner.sparse else rows.toarray(), self.offsets)
 
     def hashed(self, inner: FeatureHasher, method: Callable) -> list[Any]:
         """The rows of all items, the sums of the hashed features, split into sequences."""
@@ -317,16 +322,11 @@ class _Tokens:
         names = self.table.names
         one = method([wrap(name) for name in names] or [wrap("")])
         ids, values = self.numbering.occurrences()
-        data = one.data[ids]
-        if values is not None:
-            data = (data * values).astype(data.dtype)
+        data = (one.data[ids] * values).astype(one.dtype, copy=False)
         shape = len(self.ends) - 1, inner.n_features
-        return self._split(sparse.csr_matrix((data, one.indices[ids], self.ends), shape=shape))
-
-    def _split(self, rows: Any, canonical: bool = False, is_sparse: bool = True) -> list[Any]:
-        if not canonical:
-            rows.sum_duplicates()
-        return split_rows(rows if is_sparse else rows.toarray(), self.offsets)
+        rows = sparse.csr_matrix((data, one.indices[ids], self.ends), shape=shape)
+        rows.sum_duplicates()
+        return split_rows(rows, self.offsets)
 
 
 def _no_items(i: int) -> ValueError:
