@@ -39,7 +39,8 @@ def test_stacked_like_scipy(sizes, n_columns, dtype, seed, wide, shuffled, data)
         if seed % 2:  # longer than the last pointer says
             x.data, x.indices = np.append(x.data, 7).astype(dtype), np.append(x.indices, 99)
             x.indices = x.indices.astype(x.indptr.dtype)
-    values, indices, indptr, canonical = stack_csr(rows)
+    values, indices, indptr, canonical, offsets = stack_csr(rows)
+    assert offsets.tolist() == np.cumsum([0, *(x.shape[0] for x in rows)]).tolist()
     assert values.dtype == dtype and indices.dtype == indptr.dtype == np.int32
     np.testing.assert_array_equal(indptr, expected.indptr)
     np.testing.assert_array_equal(indices, expected.indices)
@@ -61,6 +62,8 @@ def test_matrices_out_of_the_ordinary_are_left_to_scipy():
                 a.astype(np.int64) for a in (other.indices, other.indptr)
             )
         assert stack_csr([plain, other]) is None
+    assert stack_csr([plain], 4) is None and stack_csr([plain], 3, 4) is None
+    assert stack_csr([plain, sp.csr_matrix((3, 4))]) is None
     strided = plain.copy()
     strided.data = np.repeat(strided.data, 2)[::2]
     assert stack_csr([strided]) is None
@@ -83,6 +86,17 @@ def test_broken_matrices_are_named(indptr, indices, size, wide):
     fine = sp.csr_matrix(np.eye(3))
     fine.indptr, fine.indices = fine.indptr.astype(wide), fine.indices.astype(wide)
     refused("matrix 1: indptr", stack_csr, [fine, broken])
+
+
+@pytest.mark.parametrize("column", [-1, 3, 2**31 - 1, -(2**31)])
+@pytest.mark.parametrize("wide", [np.int32, np.int64])
+def test_indices_that_are_no_columns_are_named(column, wide):
+    fine, broken = sp.csr_matrix(np.eye(3)), sp.csr_matrix(np.eye(3))
+    for x in (fine, broken):
+        x.indices, x.indptr = x.indices.astype(wide), x.indptr.astype(wide)
+    broken.indices[1] = column
+    refused("matrix 1: an index is not from 0 to 2", stack_csr, [fine, broken])
+    refused("X, example 1: the sparse matrix is broken", packing.stack_rows, [fine, broken])
 
 
 @settings(max_examples=300)

@@ -209,46 +209,33 @@ def _sparse_rows(rows: list[Any], density: float = DENSITY) -> Any:
     return None if arrays is None else valid_csr(*arrays, rows[0].shape[1], canonical=True)
 
 
-def _stack_sparse(rows: list[Any], what: str) -> Any:
-    """scipy.sparse.vstack without its per-matrix overhead."""
+def _stack_csr(rows: list[Any], n_columns: int, min_rows: int) -> tuple[Any, np.ndarray] | None:
+    """Stack CSR matrices without SciPy's overhead per matrix; None for unusual ones."""
     import scipy.sparse as sp  # heavy
 
-    if not set(map(type, rows)) <= {sp.csr_matrix, sp.csr_array}:
-        rows = [as_csr(x, f"{what}, example {i}") for i, x in enumerate(rows)]
     stacked = None
-    with suppress(ValueError):  # whose error cannot name the example
-        stacked = stack_csr(rows)
-    n_columns = rows[0].shape[1]
-    if (
-        stacked is None
-        or len(stacked[2]) - 1 != sum(x.shape[0] for x in rows)
-        or stacked[1].view(np.uint32).max(initial=0) >= max(n_columns, 1)
-    ):
-        for i, x in enumerate(rows):
-            refuse_broken(x, f"{what}, example {i}")
-        # Arrays may be longer than the last pointer; vstack would use all entries.
-        return sp.vstack([x if x.nnz == len(x.data) else x[:] for x in rows], format="csr")
-    return valid_csr(*stacked[:3], n_columns, stacked[3])
+    if set(map(type, rows)) <= {sp.csr_matrix, sp.csr_array}:
+        with suppress(ValueError):  # whose error cannot name the example
+            stacked = stack_csr(rows, n_columns, min_rows)
+    if stacked is None:
+        return None
+    matrix = valid_csr(*stacked[:3], rows[0].shape[1], stacked[3])
+    matrix.sum_duplicates()
+    return matrix, stacked[4]
 
 
-def _plain_sizes(X: Any, n_features: int | None, min_rows: int) -> list[int] | None:
-    """Return the number of rows of each matrix; None if one may be wrong.
+def _stack_sparse(rows: list[Any], what: str) -> Any:
+    """Stack sparse matrices of any kind."""
+    import scipy.sparse as sp  # heavy
 
-    One check of all at once is much faster than one per matrix.
-    """
-    kinds = set(map(type, X))
-    if kinds == {np.ndarray}:
-        if any(dtype.kind != "f" for dtype in {x.dtype for x in X}):
-            return None
-    elif not all(hasattr(kind, "tocsr") for kind in kinds):
-        return None
-    shapes = [x.shape for x in X]
-    if set(map(len, shapes)) != {2}:
-        return None
-    n_rows, n_columns = map(list, zip(*shapes))
-    if min(n_rows) < min_rows or set(n_columns) != {n_features or n_columns[0]}:
-        return None
-    return n_rows
+    rows = [as_csr(x, f"{what}, example {i}") for i, x in enumerate(rows)]
+    stacked = _stack_csr(rows, -1, 0)
+    if stacked is not None:
+        return stacked[0]
+    for i, x in enumerate(rows):
+        refuse_broken(x, f"{what}, example {i}")
+    # Arrays may be longer than the last pointer; vstack would use all entries.
+    return sp.vstack([x if x.nnz == len(x.data) else x[:] for x in rows], format="csr")
 
 
 def _checked_rows(X: Any, n_features: int | None, what: str, min_rows: int) -> list[Any]:
@@ -367,25 +354,25 @@ def stack_rows(
         raise ValueError(f"{what} is empty: expected at least one example")
     if isinstance(X, (list, tuple)):
         density = DENSITY if compress else -1.0  # for no matrix
-        stacked = stack_dense(list(X), -1 if n_features is None else n_features, min_rows, density)
+        given, n_columns = list(X), -1 if n_features is None else n_features
+        stacked = stack_dense(given, n_columns, min_rows, density)
+        if stacked is None and hasattr(X[0], "indptr"):
+            stacked = _stack_csr(given, n_columns, min_rows)
         if stacked is not None:
             return stacked
-    sizes, rows = _plain_sizes(X, n_features, min_rows), X
-    if sizes is None:
-        rows = _checked_rows(X, n_features, what, min_rows)
-        sizes = [x.shape[0] for x in rows]
-        sparse = [is_sparse(x) for x in rows]
-        if any(sparse) and not all(sparse):
-            i = sparse.index(not sparse[0])
-            raise ValueError(
-                f"{what}, example {i}: dense and sparse matrices are mixed; use one kind for all"
-            )
-    offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
-    np.cumsum(sizes, out=offsets[1:])
-    if is_sparse(rows[0]):
-        matrix = _stack_sparse(list(rows), what)
+    rows = _checked_rows(X, n_features, what, min_rows)
+    sparse = [is_sparse(x) for x in rows]
+    if any(sparse) and not all(sparse):
+        i = sparse.index(not sparse[0])
+        raise ValueError(
+            f"{what}, example {i}: dense and sparse matrices are mixed; use one kind for all"
+        )
+    offsets = np.zeros(len(rows) + 1, dtype=np.int64)
+    np.cumsum([x.shape[0] for x in rows], out=offsets[1:])
+    if sparse[0]:
+        matrix = _stack_sparse(rows, what)
     else:
-        matrix = _sparse_rows(list(rows)) if compress else None
+        matrix = _sparse_rows(rows) if compress else None
         if matrix is None:
             matrix = np.concatenate(rows)
     return _as_floats(matrix, what), offsets

@@ -7,8 +7,8 @@ from structsolve.examples.packed import Examples
 from structsolve.potentials.weight_layout import WeightLayout
 
 def stack_csr(
-    rows: list[Any],
-) -> tuple[NDArray[Any], NDArray[np.int32], NDArray[np.int32], bool] | None: ...
+    rows: list[Any], n_columns: int = -1, min_rows: int = 0
+) -> tuple[NDArray[Any], NDArray[np.int32], NDArray[np.int32], bool, NDArray[np.int64]] | None: ...
 def stack_dense(rows: list[Any], n_columns: int, min_rows: int, density: float) -> Any: ...
 def dense_to_csr(
     rows: list[Any], density: float

@@ -1,7 +1,7 @@
 """Stacking of many short arrays, splitting of an array into views, and their checks."""
 
 from cpython.ref cimport Py_INCREF, PyTypeObject
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.string cimport memcpy
 cimport numpy as cnp
 
@@ -28,27 +28,38 @@ cdef enum:
     SAMPLE = 8192
 
 
-def stack_csr(list rows not None):
+def stack_csr(list rows not None, Py_ssize_t n_columns=-1, Py_ssize_t min_rows=0):
     """Stack CSR matrices; return the arrays of the result, or None if scipy must do it.
 
     Parameters
     ----------
     rows : list of scipy.sparse CSR matrices
+    n_columns : int, default=-1
+        Expected number of columns; -1: that of the first matrix.
+    min_rows : int, default=0
+        Minimum number of rows of a matrix.
 
     Returns
     -------
-    None, if types of values or indices differ or there are 2^31 stored values; else:
+    None, if types of values or indices differ, shapes are not as expected, or there are 2^31
+    stored values; else:
     data : ndarray of float32 or float64
     indices, indptr : ndarray of int32
     canonical : bool
         Whether indices increase strictly in every row.
+    offsets : ndarray of int64 of shape (len(rows) + 1,)
+        First row of each matrix.
 
     Raises
     ------
     ValueError
-        If the arrays of a matrix do not fit together.
+        If the arrays of a matrix do not fit together, or an index is not a column.
     """
     cdef Py_ssize_t i, n_rows = 0, total = 0, n = len(rows)
+    cdef cnp.npy_intp ends = n + 1
+    cdef cnp.ndarray offsets = cnp.PyArray_EMPTY(1, &ends, cnp.NPY_INT64, 0)
+    cdef int64_t* starts = <int64_t*>offsets.data
+    starts[0] = 0
     cdef list kept = [None] * n
     cdef cnp.ndarray indptr, indices, data
     cdef int kind = -1, width = -1
@@ -65,8 +76,15 @@ def stack_csr(list rows not None):
         for array in (indptr, indices, data):
             if not (PyArray_ISCARRAY_RO(array) and (<cnp.ndarray>array).ndim == 1):
                 return None
-        if indptr.shape[0] < 1:
-            raise ValueError(f"matrix {i}: indptr is empty")
+        shape = x.shape
+        if len(shape) != 2:
+            return None
+        if indptr.shape[0] < 1 or indptr.shape[0] != shape[0] + 1:
+            raise ValueError(f"matrix {i}: indptr has {indptr.shape[0]} entries, {shape[0]} rows")
+        if n_columns < 0:
+            n_columns = shape[1]
+        if shape[1] != n_columns or shape[0] < min_rows:
+            return None
         if width == cnp.NPY_INT32:
             size = (<const int32_t*>indptr.data)[indptr.shape[0] - 1]
         else:
@@ -79,6 +97,7 @@ def stack_csr(list rows not None):
             )
         kept[i] = (indptr, indices, data)
         n_rows += indptr.shape[0] - 1
+        starts[i + 1] = n_rows
         total += size
         if total > 0x7fffffff:
             return None
@@ -94,26 +113,31 @@ def stack_csr(list rows not None):
         if width == cnp.NPY_INT32:
             size = _append(indptr.shape[0] - 1, <const int32_t*>indptr.data,
                            <const int32_t*>indices.data, start, pointers + row, columns + start,
-                           &canonical)
+                           &canonical, n_columns)
         else:
             size = _append(indptr.shape[0] - 1, <const int64_t*>indptr.data,
                            <const int64_t*>indices.data, start, pointers + row, columns + start,
-                           &canonical)
-        if size < 0:
+                           &canonical, n_columns)
+        if size == -1:
             raise ValueError(f"matrix {i}: indptr does not start at 0 or decreases")
+        if size < 0:
+            raise ValueError(f"matrix {i}: an index is not from 0 to {n_columns - 1}")
         memcpy(values + start * item, data.data, size * item)
         start += size
         row += indptr.shape[0] - 1
-    return all_data, all_indices, all_indptr, canonical
+    return all_data, all_indices, all_indptr, canonical, offsets
 
 
 cdef int64_t _append(Py_ssize_t rows, const integer* indptr, const integer* indices,
                      Py_ssize_t start, int32_t* pointers, int32_t* columns,
-                     bint* canonical) noexcept:
-    """Copy one matrix after ``start`` values; return its number of values, -1 if broken."""
+                     bint* canonical, Py_ssize_t n_columns) noexcept:
+    """Copy one matrix after ``start`` values; return its number of values.
+
+    -1: the pointers are broken; -2: an index is not a column.
+    """
     cdef Py_ssize_t v
     cdef integer j, previous
-    cdef bint ordered = True
+    cdef bint ordered = True, inside = True
     if indptr[0] != 0:
         return -1
     for v in range(rows):
@@ -125,8 +149,12 @@ cdef int64_t _append(Py_ssize_t rows, const integer* indptr, const integer* indi
             columns[j] = <int32_t>indices[j]
             ordered &= indices[j] > previous
             previous = indices[j]
+            # Negative numbers become huge.
+            inside &= <uint64_t><int64_t>indices[j] < <uint64_t>n_columns
     if not ordered:
         canonical[0] = False
+    if not inside:
+        return -2
     return indptr[rows]
 
 

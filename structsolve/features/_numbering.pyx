@@ -1,7 +1,8 @@
 """Numbers for named features: one look-up per occurrence, in a cache-friendly table.
 
 A Python dict reads memory at four places per look-up, this table at two.  The hashes of an item are
-computed before its first look-up, so the memory can be prefetched.
+computed before its first look-up, so the memory can be prefetched.  A name with a text is found by
+both parts: their common string is made only for a new feature.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,7 +17,6 @@ from libc.string cimport memcmp
 from libc.stdlib cimport calloc, free, malloc, realloc
 
 cdef extern from "Python.h":
-    Py_hash_t PyObject_Hash(object) except? -1
     int PyUnicode_Check(object)
     int PyUnicode_CheckExact(object)
     int PyFloat_CheckExact(object)
@@ -24,7 +24,7 @@ cdef extern from "Python.h":
     Py_ssize_t PyUnicode_GET_LENGTH(object)
     int PyUnicode_KIND(object)
     void* PyUnicode_DATA(object)
-    PyObject* PyDict_GetItemWithError(object, object) except? NULL
+    unsigned int PyUnicode_READ(int, void*, Py_ssize_t)
     int PyDict_Next(object, Py_ssize_t*, PyObject**, PyObject**)
     int PyLong_CheckExact(object)
     long long PyLong_AsLongLongAndOverflow(object, int*) except? -1
@@ -33,12 +33,12 @@ cdef extern from "structsolve/simd/prefetch.h" nogil:
     void SS_PREFETCH(const void* address)
 
 cdef struct Slot:
-    PyObject* name      # borrowed from the list of names; NULL: empty
-    int32_t number      # -1 - number: the feature has a text
+    PyObject* name      # owned by the table; NULL: empty
+    int32_t number
     uint32_t hash
 
 cdef enum:
-    UNKNOWN = -2                # the feature is not in the vocabulary
+    UNKNOWN = -1                # the feature is not in the vocabulary
     LONGEST = 64                # maximum number of an item's features for insertion sort
 
 cdef Py_ssize_t AHEAD = 32      # number of features hashed before the first look-up
@@ -60,44 +60,112 @@ def show(value):
     return f"{text if len(text) <= 60 else text[:57] + '...'} ({type(value).__name__})"
 
 
-cdef class Numbering:
-    """Features in the order of their first occurrence, and the numbers of all occurrences.
-
-    A feature is a name, or a name with a text as its value.
+cdef class Names:
+    """A table of the distinct features: their names and numbers.
 
     Parameters
     ----------
     vocabulary : dict of str to int, optional
-        Fixed numbers of known features; others are ignored.
+        Fixed numbers of the known features; others are ignored.
     separator : str, default="="
-        Separator of name and text in the vocabulary.
+        Stands between the name and the text of a feature with a text.
 
     Attributes
     ----------
-    names, texts : list
-        The numbered features; a text is None if the feature has none.
+    names : list of str
+        In the order of their first occurrence, with their texts.
     """
 
-    cdef readonly list names, texts
-    cdef dict vocabulary
-    cdef str separator
+    cdef readonly list names
+    cdef readonly str separator
+    cdef bint closed
     cdef Slot* slots
-    cdef Py_ssize_t mask
+    cdef Py_ssize_t mask, n
+
+    def __cinit__(self, dict vocabulary=None, str separator="="):
+        self.names, self.separator = [], separator
+        self.mask = (1 << 12) - 1
+        while vocabulary is not None and 2 * len(vocabulary) > self.mask:
+            self.mask = 2 * self.mask + 1
+        self.slots = <Slot*>calloc(self.mask + 1, sizeof(Slot))
+        if self.slots == NULL:
+            raise MemoryError
+        if vocabulary is None:
+            return
+        for name, number in vocabulary.items():
+            if PyUnicode_Check(name):
+                self._insert(name, _hash(name), number)
+        self.closed = True
+
+    def __dealloc__(self):
+        free(self.slots)
+
+    cdef uint64_t hash(self, name, text) noexcept:
+        cdef uint64_t hash = _hash(name)
+        return hash if text is None else _followed(_followed(hash, self.separator), text)
+
+    cdef int32_t number(self, name, text, uint64_t hash) except -2:
+        """Return the number of a feature: a new one, or UNKNOWN, if it is not in the table."""
+        cdef Py_ssize_t place = _place(hash) & self.mask
+        cdef Slot* slot = &self.slots[place]
+        while slot.name != NULL:
+            if slot.hash == <uint32_t>hash and _spells(<object>slot.name, name, self.separator, text):
+                return slot.number
+            place = (place + 1) & self.mask
+            slot = &self.slots[place]
+        if self.closed:
+            return UNKNOWN
+        if self.n == 2147483647:
+            raise ValueError("X: found 2^31 different features; use a FeatureHasher")
+        return self._insert(name if text is None else f"{name}{self.separator}{text}", hash, self.n)
+
+    cdef int32_t _insert(self, name, uint64_t hash, int32_t number) except -2:
+        cdef Py_ssize_t place = _place(hash) & self.mask
+        while self.slots[place].name != NULL:
+            place = (place + 1) & self.mask
+        self.names.append(name)
+        self.slots[place] = Slot(<PyObject*>name, number, <uint32_t>hash)
+        self.n += 1
+        if 2 * self.n > self.mask:
+            self._grow()
+        return number
+
+    cdef int _grow(self) except -1:
+        cdef Py_ssize_t old = self.mask + 1, k, place
+        cdef Slot* slots = self.slots
+        cdef Slot* grown = <Slot*>calloc(4 * old, sizeof(Slot))
+        if grown == NULL:
+            raise MemoryError
+        self.slots, self.mask = grown, 4 * old - 1
+        for k in range(old):
+            if slots[k].name != NULL:
+                place = _place(_hash(<object>slots[k].name)) & self.mask
+                while grown[place].name != NULL:
+                    place = (place + 1) & self.mask
+                grown[place] = slots[k]
+        free(slots)
+        return 0
+
+
+cdef class Numbering:
+    """The numbers of all occurrences of features.
+
+    Parameters
+    ----------
+    table : Names
+        The features and their numbers.
+    """
+
+    cdef Names table
     # Occurrences: features and values; values is NULL if all are 1.
     cdef int32_t* ids
     cdef double* values
     cdef Py_ssize_t n, room
 
-    def __cinit__(self, dict vocabulary=None, str separator="="):
-        self.names, self.texts = [], []
-        self.vocabulary, self.separator = vocabulary, separator
-        self.mask = (1 << 12) - 1 if vocabulary is None else 0
-        self.slots = <Slot*>calloc(self.mask + 1, sizeof(Slot))
-        if self.slots == NULL:
-            raise MemoryError
+    def __cinit__(self, Names table not None):
+        self.table = table
 
     def __dealloc__(self):
-        free(self.slots)
         free(self.ids)
         free(self.values)
 
@@ -107,21 +175,15 @@ cdef class Numbering:
         Returns
         -------
         ids : ndarray of int32
-        values : ndarray of float64, or None
-            None if all are 1.
+        values : ndarray of float64
         """
-        ids = np.empty(self.n, np.int32)
+        ids, values = np.empty(self.n, np.int32), np.empty(self.n)
         cdef int32_t[::1] id_view = ids
-        cdef double[::1] value_view
+        cdef double[::1] value_view = values
         cdef Py_ssize_t k
         for k in range(self.n):
             id_view[k] = self.ids[k]
-        if self.values == NULL:
-            return ids, None
-        values = np.empty(self.n)
-        value_view = values
-        for k in range(self.n):
-            value_view[k] = self.values[k]
+            value_view[k] = 1 if self.values == NULL else self.values[k]
         return ids, values
 
     def renumber(self, const int32_t[::1] numbers not None, int64_t[::1] ends not None):
@@ -244,20 +306,19 @@ cdef class Numbering:
 
     cdef int _add_list(self, list item, Py_ssize_t i, Py_ssize_t t) except -1:
         cdef Py_ssize_t k, first = 0, last, n = len(item)
-        cdef Py_hash_t hashes[32]
+        cdef uint64_t hashes[32]
+        cdef Names table = self.table
         while first < n:
             last = min(n, first + AHEAD)
             for k in range(first, last):
                 feature = <object>PyList_GET_ITEM(item, k)
-                if PyUnicode_CheckExact(feature):
-                    hashes[k - first] = PyObject_Hash(feature)
-                    SS_PREFETCH(&self.slots[hashes[k - first] & self.mask])
+                if PyUnicode_Check(feature):
+                    hashes[k - first] = _hash(feature)
+                    SS_PREFETCH(&table.slots[_place(hashes[k - first]) & table.mask])
             for k in range(first, last):
                 feature = <object>PyList_GET_ITEM(item, k)
-                if PyUnicode_CheckExact(feature):
-                    self._append(self._number(feature, None, hashes[k - first]), 1.0)
-                elif PyUnicode_Check(feature):
-                    self._append(self._number(feature, None, PyObject_Hash(feature)), 1.0)
+                if PyUnicode_Check(feature):
+                    self._append(table.number(feature, None, hashes[k - first]), 1.0)
                 elif isinstance(feature, tuple) and len(feature) == 2:
                     self._add_pair(feature[0], feature[1], feature, i, t)
                 else:
@@ -286,18 +347,19 @@ cdef class Numbering:
     cdef int _add_pairs(self, Py_ssize_t n, PyObject** names, PyObject** given, Py_ssize_t i,
                         Py_ssize_t t) except -1:
         cdef PyObject* texts[32]        # NULL: a number
-        cdef Py_hash_t hashes[32]
+        cdef uint64_t hashes[32]
         cdef double values[32]
         cdef Py_ssize_t k = 0
         cdef int beyond
+        cdef Names table = self.table
         while k < n:
             name, value = <object>names[k], <object>given[k]
             if not PyUnicode_CheckExact(name):
                 break
-            hashes[k], texts[k], values[k] = PyObject_Hash(name), NULL, 1
+            hashes[k], texts[k], values[k] = _hash(name), NULL, 1
             if PyUnicode_CheckExact(value):
                 texts[k] = given[k]
-                hashes[k] = _mixed(hashes[k], PyObject_Hash(value))
+                hashes[k] = _followed(_followed(hashes[k], table.separator), value)
             elif value is True or value is False:
                 values[k] = value is True
             elif PyFloat_CheckExact(value):
@@ -308,7 +370,7 @@ cdef class Numbering:
                     break
             else:
                 break
-            SS_PREFETCH(&self.slots[hashes[k] & self.mask])
+            SS_PREFETCH(&table.slots[_place(hashes[k]) & table.mask])
             k += 1
         # Code of others, such as __float__, may drop what the dict holds.
         others = [(<object>names[j], <object>given[j]) for j in range(k, n)] if k < n else ()
@@ -317,33 +379,32 @@ cdef class Numbering:
             self._add_pair(name, value, None, i, t)
         return 0
 
-    cdef int _add_known(self, Py_ssize_t n, PyObject** names, PyObject** texts, Py_hash_t* hashes,
+    cdef int _add_known(self, Py_ssize_t n, PyObject** names, PyObject** texts, uint64_t* hashes,
                         double* values) except -1:
         cdef Py_ssize_t k
         for k in range(n):
             text = None if texts[k] == NULL else <object>texts[k]
-            self._append(self._number(<object>names[k], text, hashes[k]), values[k])
+            self._append(self.table.number(<object>names[k], text, hashes[k]), values[k])
         return 0
+
+    cdef int _add_one(self, name, text, double value) except -1:
+        return self._append(self.table.number(name, text, self.table.hash(name, text)), value)
 
     cdef int _add_pair(self, name, value, given, Py_ssize_t i, Py_ssize_t t) except -1:
         # given: for messages, the feature that contains this one, or None.
         if not PyUnicode_Check(name):
             raise _refused((name, value) if given is None else given, i, t)
         if PyUnicode_Check(value):
-            self._append(
-                self._number(name, value, _mixed(PyObject_Hash(name), PyObject_Hash(value))), 1.0
-            )
-            return 0
+            return self._add_one(name, value, 1.0)
         if value is True or value is False or PyFloat_CheckExact(value):
-            self._append(self._number(name, None, PyObject_Hash(name)), value)
-            return 0
+            return self._add_one(name, None, value)
         feature = (name, value) if given is None else given
         if isinstance(value, (float, int, Number, np.bool_)):
             try:
                 weight = float(value)
             except (TypeError, OverflowError):  # a complex number, one beyond 1e308
                 raise _refused(feature, i, t) from None
-            self._append(self._number(name, None, PyObject_Hash(name)), weight)
+            self._add_one(name, None, weight)
         elif isinstance(value, Mapping):
             for inner, what in value.items():
                 if not PyUnicode_Check(inner):
@@ -394,74 +455,66 @@ cdef class Numbering:
         self.n += 1
         return 0
 
-    cdef int32_t _known(self, name, text) except -1:
-        """Return a feature's number in the vocabulary."""
-        cdef PyObject* number
-        number = PyDict_GetItemWithError(
-            self.vocabulary, name if text is None else name + self.separator + text
-        )
-        return UNKNOWN if number == NULL else <object>number
 
-    cdef int32_t _number(self, name, text, Py_hash_t hash) except -1:
-        if self.vocabulary is not None:
-            return self._known(name, text)
-        cdef Py_ssize_t place = hash & self.mask
-        cdef uint32_t high = <uint32_t>(<uint64_t>hash >> 32)
-        cdef int32_t number
-        while self.slots[place].name != NULL:
-            if self.slots[place].hash == high and _same(<object>self.slots[place].name, name):
-                number = self.slots[place].number
-                if number >= 0:
-                    if text is None:
-                        return number
-                elif text is not None and _same(self.texts[-1 - number], text):
-                    return -1 - number
-            place = (place + 1) & self.mask
-        number = <int32_t>len(self.names)
-        if number == 2147483647:
-            raise ValueError("X: found 2^31 different features; use a FeatureHasher")
-        self.names.append(name)
-        self.texts.append(text)
-        self.slots[place].name = <PyObject*>name
-        self.slots[place].hash = high
-        self.slots[place].number = number if text is None else -1 - number
-        if 2 * (number + 1) > self.mask:
-            self._grow()
-        return number
-
-    cdef int _grow(self) except -1:
-        cdef Py_ssize_t mask = 4 * self.mask + 3, k, place
-        cdef int32_t number
-        cdef Py_hash_t hash
-        cdef Slot* slots = <Slot*>calloc(mask + 1, sizeof(Slot))
-        if slots == NULL:
-            raise MemoryError
-        for k in range(self.mask + 1):
-            if self.slots[k].name != NULL:
-                number = self.slots[k].number
-                hash = PyObject_Hash(<object>self.slots[k].name)
-                if number < 0:
-                    hash = _mixed(hash, PyObject_Hash(self.texts[-1 - number]))
-                place = hash & mask
-                while slots[place].name != NULL:
-                    place = (place + 1) & mask
-                slots[place] = self.slots[k]
-        free(self.slots)
-        self.slots, self.mask = slots, mask
-        return 0
+# Polynomials in a random number: the hash of a joined string follows from those of its parts.
+cdef uint64_t BASE = <uint64_t>hash("structsolve") | 1
+cdef uint64_t BASE2 = BASE * BASE
+cdef uint64_t BASE3 = BASE2 * BASE
+cdef uint64_t BASE4 = BASE2 * BASE2
 
 
-cdef inline Py_hash_t _mixed(Py_hash_t name, Py_hash_t text) noexcept:
-    return name ^ (text * <Py_hash_t>0x9E3779B97F4A7C15ULL)
+cdef inline uint64_t _hash(text) noexcept:
+    return _followed(0, text)
 
 
-cdef inline bint _same(a, b) noexcept:
-    cdef Py_ssize_t size
-    if a is b:
+cdef inline Py_ssize_t _place(uint64_t hash) noexcept:
+    # The low bits of a polynomial depend only on the low bits of the characters.
+    return <Py_ssize_t>((hash ^ (hash >> 32)) * <uint64_t>0x9E3779B97F4A7C15ULL >> 32)
+
+
+cdef inline uint64_t _followed(uint64_t hash, text) noexcept:
+    """Return the hash of a string with a known hash and the text after it."""
+    cdef Py_ssize_t k = 0, size = PyUnicode_GET_LENGTH(text)
+    cdef int kind = PyUnicode_KIND(text)
+    cdef void* data = PyUnicode_DATA(text)
+    cdef const unsigned char* s = <const unsigned char*>data
+    if kind == 1:
+        while k + 4 <= size:
+            hash = hash * BASE4 + (s[k] * BASE3 + s[k + 1] * BASE2 + (s[k + 2] * BASE + s[k + 3]))
+            k += 4
+        while k < size:
+            hash = hash * BASE + s[k]
+            k += 1
+        return hash
+    for k in range(size):
+        hash = hash * BASE + PyUnicode_READ(kind, data, k)
+    return hash
+
+
+cdef inline bint _spells(whole, name, separator, text) noexcept:
+    """Return whether a string is the name, or the name, the separator and the text."""
+    cdef Py_ssize_t size, middle
+    if whole is name and text is None:
         return True
-    size = PyUnicode_GET_LENGTH(a)
-    return (size == PyUnicode_GET_LENGTH(b) and PyUnicode_KIND(a) == PyUnicode_KIND(b)
-            and memcmp(PyUnicode_DATA(a), PyUnicode_DATA(b), size * PyUnicode_KIND(a)) == 0)
+    size = PyUnicode_GET_LENGTH(name)
+    if text is None:
+        return PyUnicode_GET_LENGTH(whole) == size and _has(whole, 0, name)
+    middle = size + PyUnicode_GET_LENGTH(separator)
+    return (PyUnicode_GET_LENGTH(whole) == middle + PyUnicode_GET_LENGTH(text)
+            and _has(whole, 0, name) and _has(whole, size, separator)
+            and _has(whole, middle, text))
+
+
+cdef inline bint _has(whole, Py_ssize_t start, part) noexcept:
+    cdef Py_ssize_t k, size = PyUnicode_GET_LENGTH(part)
+    cdef int kind = PyUnicode_KIND(part), wide = PyUnicode_KIND(whole)
+    cdef void* data = PyUnicode_DATA(whole)
+    if kind == wide:
+        return memcmp(<char*>data + start * kind, PyUnicode_DATA(part), size * kind) == 0
+    for k in range(size):
+        if PyUnicode_READ(wide, data, start + k) != PyUnicode_READ(kind, PyUnicode_DATA(part), k):
+            return False
+    return True
 
 
 cdef _refused(feature, Py_ssize_t i, Py_ssize_t t):

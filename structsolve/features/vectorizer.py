@@ -13,10 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..utils.params import cloned_transformer
 from ..utils.sparse import valid_csr
-from ._numbering import Numbering, show
-
-# Number of sequences below which features are looked up one by one.
-FEW = 8
+from ._numbering import Names, Numbering, show
 
 
 class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
@@ -53,8 +50,8 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
     -----
     In text, millions of features are occurrences of a few hundred thousand distinct ones.  Features
     are numbered by one look-up per occurrence, in compiled code; only distinct features go through
-    `vectorizer`.  Transformers other than ``DictVectorizer`` and ``FeatureHasher`` get every item
-    unchanged.
+    ``FeatureHasher``.  Transformers other than ``DictVectorizer`` and ``FeatureHasher`` get every
+    item unchanged.
 
     Examples
     --------
@@ -89,11 +86,13 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
         TypeError, ValueError
             For invalid sequences, items or features, naming the example and the position.
         """
-        self.vectorizer_ = self._fresh()
-        if self._separable():
-            _Tokens(X, self.empty).columns(self.vectorizer_, self.vectorizer_.fit_transform)
+        self.vectorizer_ = inner = self._fresh()
+        if type(inner) is DictVectorizer:
+            _learn_columns(inner, _Tokens(X, self.empty, Names(None, inner.separator)).table.names)
+        elif type(inner) is FeatureHasher:
+            self._matrices(X, inner.fit_transform)
         else:
-            self.vectorizer_.fit(_whole(X, self.empty)[0])
+            inner.fit(_whole(X, self.empty)[0])
         return self
 
     def _fresh(self) -> Any:
@@ -113,8 +112,12 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
         list of scipy.sparse.csr_matrix
             As `transform` returns it.
         """
-        self.vectorizer_ = self._fresh()
-        return self._matrices(X, self.vectorizer_.fit_transform)
+        self.vectorizer_ = inner = self._fresh()
+        if type(inner) is not DictVectorizer:
+            return self._matrices(X, inner.fit_transform)
+        tokens = _Tokens(X, self.empty, Names(None, inner.separator))
+        tokens.numbering.renumber(_learn_columns(inner, tokens.table.names), tokens.ends)
+        return tokens.matrices(inner)
 
     def transform(self, X: Iterable[Iterable[Any]]) -> list[Any]:
         """Return one matrix per sequence; features that `fit` has not seen are left out.
@@ -129,22 +132,27 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
         list of scipy.sparse.csr_matrix
             Each of shape (length, n_features).
         """
-        check_is_fitted(self)
-        return self._matrices(X, self.vectorizer_.transform)
+        if "vectorizer_" not in self.__dict__:
+            check_is_fitted(self)
+        inner = self.vectorizer_
+        if type(inner) is not DictVectorizer:
+            return self._matrices(X, inner.transform)
+        return _Tokens(X, self.empty, self._table(inner)).matrices(inner)
 
-    def _separable(self) -> bool:
-        # One row is the sum of the rows of its features.
-        return type(self.vectorizer_) in (DictVectorizer, FeatureHasher)
+    def _table(self, inner: DictVectorizer) -> Names:
+        """Return the table of the columns, made by the first call after ``fit`` or loading."""
+        known = inner.vocabulary_, len(inner.vocabulary_), inner.separator
+        kept = self.__dict__.get("_columns")
+        if kept is None or kept[0] is not known[0] or kept[1:3] != known[1:]:
+            self._columns = kept = (*known, Names(inner.vocabulary_, inner.separator))
+        return kept[3]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in super().__getstate__().items() if name != "_columns"}
 
     def _matrices(self, X: Iterable[Iterable[Any]], method: Callable) -> list[Any]:
-        if self._separable():
-            inner = self.vectorizer_
-            # Few sentences have mostly distinct features, which are looked up directly in the names
-            # that fit() learned; the features of many sentences are numbered first.
-            few = method.__name__ == "transform" and isinstance(X, (list, tuple)) and len(X) <= FEW
-            if few and type(inner) is DictVectorizer:
-                return _Tokens(X, self.empty, inner).matrices(inner, method)
-            return _Tokens(X, self.empty).matrices(inner, method)
+        if type(self.vectorizer_) is FeatureHasher:
+            return _Tokens(X, self.empty, Names()).hashed(self.vectorizer_, method)
         items, offsets = _whole(X, self.empty)
         return split_rows(method(items), offsets)
 
@@ -210,10 +218,21 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
         return fitted
 
 
-def _name_columns(inner: DictVectorizer, names: Iterable[str]) -> None:
+def _learn_columns(inner: DictVectorizer, names: list[str]) -> np.ndarray:
+    """Fit a vectorizer to distinct names; return the column of each."""
+    order: Any = range(len(names))
+    if inner.sort:
+        order = sorted(order, key=names.__getitem__)
+    _name_columns(inner, [names[j] for j in order])
+    column = np.empty(len(names), np.int32)
+    column[order] = np.arange(len(names))
+    return column
+
+
+def _name_columns(inner: DictVectorizer, names: list[str]) -> None:
     # Set the attributes of its fit(), which would process every feature of every item again.
-    inner.feature_names_ = list(names)
-    inner.vocabulary_ = {name: j for j, name in enumerate(inner.feature_names_)}
+    inner.feature_names_ = names
+    inner.vocabulary_ = dict(zip(names, range(len(names))))
 
 
 def split_rows(matrix: Any, offsets: Any) -> list[Any]:
@@ -236,117 +255,78 @@ def split_rows(matrix: Any, offsets: Any) -> list[Any]:
     >>> [block.tolist() for block in split_rows(np.eye(3), [0, 1, 3])]
     [[[1.0, 0.0, 0.0]], [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]]
     """
-    bounds = np.asarray(offsets).tolist()
-    pairs = pairwise(bounds)
+    offsets = np.asarray(offsets).tolist()
     if isinstance(matrix, np.ndarray):
-        return [matrix[a:b] for a, b in pairs]
+        return [matrix[a:b] for a, b in pairwise(offsets)]
     matrix = matrix.tocsr()
-    width = matrix.shape[1]
-    data, indices, indptr = matrix.data, matrix.indices, matrix.indptr
+    kind, width = type(matrix), matrix.shape[1]
+    arrays = _split_arrays(matrix.data, matrix.indices, matrix.indptr, offsets)
+    if kind is sparse.csr_matrix:
+        # The parts of a valid matrix are valid.
+        canonical = bool(matrix.has_canonical_format)
+        return [valid_csr(*parts, width, canonical) for parts in arrays]
+    return [kind(parts, shape=(len(parts[2]) - 1, width), copy=False) for parts in arrays]
+
+
+def _split_arrays(
+    data: Any, indices: Any, indptr: Any, offsets: Any
+) -> Iterable[tuple[Any, Any, Any]]:
+    """The arrays of each block of rows."""
     ends = indptr.tolist()
-    # The parts of a valid matrix are valid.
-    canonical = bool(matrix.has_canonical_format)
-    fast = type(matrix) is sparse.csr_matrix
-    blocks = []
-    for a, b in pairs:
+    for a, b in pairwise(offsets):
         lo, hi = ends[a], ends[b]
-        parts = data[lo:hi], indices[lo:hi], indptr[a : b + 1] - indptr[a]
-        if fast:
-            blocks.append(valid_csr(*parts, width, canonical))
-        else:
-            blocks.append(type(matrix)(parts, shape=(b - a, width), copy=False))
-    return blocks
+        yield data[lo:hi], indices[lo:hi], indptr[a : b + 1] - indptr[a]
 
 
 class _Tokens:
     """All items of all sequences: a number per feature, and the ends of items and sequences.
 
-    Numbers are columns if ``known``, a fitted ``DictVectorizer``, is given.
+    The features that a table of fixed numbers does not have are left out.
     """
 
-    def __init__(self, X: Iterable[Iterable[Any]], empty: bool, known: Any = None) -> None:
-        numbering = Numbering(*(() if known is None else (known.vocabulary_, known.separator)))
+    def __init__(self, X: Iterable[Iterable[Any]], empty: bool, table: Names) -> None:
+        self.table, self.numbering = table, Numbering(table)
         ends = [0]
         self.offsets = [0]
         for i, sequence in enumerate(_sequences(X)):
-            numbering.add_items(sequence, i, ends)
+            self.numbering.add_items(sequence, i, ends)
             if len(ends) - 1 == self.offsets[-1] and not empty:
                 raise _no_items(i)
             self.offsets.append(len(ends) - 1)
         if len(self.offsets) == 1:
             raise ValueError("X: found no sequences; expected at least one")
         self.ends = np.array(ends, np.int64)
-        self.names, self.texts = numbering.names, numbering.texts
-        self.numbering, self.known = numbering, known
 
-    def matrices(self, inner: Any, method: Callable) -> list[Any]:
-        """The rows of all items, split into sequences."""
-        numbering, ends = self.numbering, self.ends
-        if type(inner) is DictVectorizer:
-            if self.known is None:
-                numbering.renumber(self.columns(inner, method)[0], ends)
-            canonical = numbering.sort_items(ends)
-            ids, values = numbering.occurrences()
-            data = np.ones(len(ids), inner.dtype) if values is None else values.astype(inner.dtype)
-            starts = ends.astype(np.int32) if ends[-1] < 2**31 else ends
-            ids = ids.astype(starts.dtype, copy=False)
-            rows = valid_csr(data, ids, starts, len(inner.vocabulary_), canonical)
-        else:
-            ids, values = numbering.occurrences()
-            column, factor, width = self.columns(inner, method)
-            known = column >= 0
-            if not known.all():
-                kept = known[ids]
-                ends = np.r_[0, np.cumsum(kept)][ends]
-                ids, values = ids[kept], None if values is None else values[kept]
-            data = factor[ids]
-            if values is not None:
-                data = (data * values).astype(factor.dtype)
-            rows = sparse.csr_matrix((data, column[ids], ends), shape=(len(ends) - 1, width))
-            canonical = False
-        if not canonical:
-            rows.sum_duplicates()
-        is_sparse = getattr(inner, "sparse", True)
-        return split_rows(rows if is_sparse else rows.toarray(), self.offsets)
+    def matrices(self, inner: DictVectorizer) -> list[Any]:
+        """The rows of all items, numbered by columns, split into sequences."""
+        ends = self.ends
+        canonical = self.numbering.sort_items(ends)
+        ids, values = self.numbering.occurrences()
+        starts = ends.astype(np.int32) if ends[-1] < 2**31 else ends
+        ids = ids.astype(starts.dtype, copy=False)
+        values, width = values.astype(inner.dtype, copy=False), len(inner.vocabulary_)
+        if canonical and inner.sparse:
+            blocks = _split_arrays(values, ids, starts, self.offsets)
+            return [valid_csr(*parts, width, canonical) for parts in blocks]
+        rows = sparse.csr_matrix((values, ids, starts), shape=(len(ends) - 1, width))
+        rows.sum_duplicates()
+        return split_rows(rows if inner.sparse else rows.toarray(), self.offsets)
 
-    def columns(self, inner: Any, method: Callable) -> tuple[np.ndarray, np.ndarray, int]:
-        """Column (-1 for none) and factor of each distinct feature, and the width."""
-        if type(inner) is DictVectorizer:
-            names = self.full_names(inner.separator)
-            ones = np.ones(len(names), inner.dtype)
-            if method.__name__ != "transform":
-                order: Any = range(len(names))
-                if inner.sort:
-                    order = sorted(order, key=names.__getitem__)
-                _name_columns(inner, dict.fromkeys(map(names.__getitem__, order)))
-                if len(inner.vocabulary_) == len(names):
-                    column = np.empty(len(names), np.int32)
-                    column[order] = np.arange(len(names))
-                    return column, ones, len(names)
-            column_of = inner.vocabulary_.get
-            column = np.fromiter((column_of(name, -1) for name in names), np.int32, len(names))
-            return column, ones, len(inner.vocabulary_)
-        kind = getattr(inner, "input_type", "dict")
-        if not self.names:
-            return np.zeros(0, np.int32), np.zeros(0, inner.dtype), inner.n_features
-        if kind == "string":
-            rows = method([[name] for name in self.full_names("=")])
-        else:
-            pairs = [
-                (name, 1 if text is None else text) for name, text in zip(self.names, self.texts)
-            ]
-            rows = method([[pair] if kind == "pair" else dict([pair]) for pair in pairs])
-        known = np.diff(rows.indptr) > 0
-        column, factor = np.full(len(known), -1, np.int32), np.zeros(len(known), rows.dtype)
-        column[known], factor[known] = rows.indices, rows.data
-        return column, factor, rows.shape[1]
-
-    def full_names(self, separator: str) -> list[str]:
-        """The names of the distinct features, with their texts."""
-        return [
-            name if text is None else f"{name}{separator}{text}"
-            for name, text in zip(self.names, self.texts)
-        ]
+    def hashed(self, inner: FeatureHasher, method: Callable) -> list[Any]:
+        """The rows of all items, the sums of the hashed features, split into sequences."""
+        wrap: Callable = {
+            "string": lambda name: [name],
+            "pair": lambda name: [(name, 1)],
+            "dict": lambda name: {name: 1},
+        }[inner.input_type]
+        names = self.table.names
+        one = method([wrap(name) for name in names] or [wrap("")])
+        ids, values = self.numbering.occurrences()
+        data = (one.data[ids] * values).astype(one.dtype, copy=False)
+        shape = len(self.ends) - 1, inner.n_features
+        rows = sparse.csr_matrix((data, one.indices[ids], self.ends), shape=shape)
+        rows.sum_duplicates()
+        return split_rows(rows, self.offsets)
 
 
 def _no_items(i: int) -> ValueError:
@@ -359,7 +339,7 @@ def _whole(X: Iterable[Iterable[Any]], empty: bool) -> tuple[list[dict[str, Any]
     """Every item as a dict, for transformers of whole items, and the ends of sequences."""
     items: list[dict[str, Any]] = []
     offsets = [0]
-    checked = Numbering()
+    checked = Numbering(Names())
     for i, sequence in enumerate(_sequences(X)):
         for t, item in enumerate(sequence):
             if isinstance(item, Mapping):

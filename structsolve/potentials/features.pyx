@@ -69,11 +69,10 @@ cdef class FeatureRows:
             indices = np.ascontiguousarray(X.indices, dtype=np.int32)
             data = X.data if X.data.dtype == np.float32 else np.asarray(X.data, dtype=np.float64)
             data = np.ascontiguousarray(data)
-            _check_pointers(indptr, indices, data, self.n_rows)
             ptr, idx = indptr, indices
+            self.max_row_nnz = _longest_row(ptr, self.n_rows, idx.shape[0], data.size)
             self.indptr = &ptr[0]
             self.indices = &idx[0] if idx.shape[0] else NULL
-            self.max_row_nnz = int(np.diff(indptr).max()) if self.n_rows else 0
             self.finite, ones, inside = _check_values(data, indices, self.n_cols, n_jobs)
             if not inside:
                 raise ValueError(
@@ -247,18 +246,25 @@ cdef const float* _address32(const float[::1] data):
     return &data[0]
 
 
-def _check_pointers(indptr, indices, data, Py_ssize_t n_rows):
-    """Refuse a CSR matrix whose arrays do not match."""
-    if indptr.shape != (n_rows + 1,) or indptr[0] != 0 or (np.diff(indptr) < 0).any():
+cdef Py_ssize_t _longest_row(const int64_t[::1] indptr, Py_ssize_t n_rows, Py_ssize_t n_indices,
+                             Py_ssize_t n_values) except -1:
+    """Return the most values of a row; refuse a CSR matrix whose arrays do not match."""
+    cdef Py_ssize_t v, most = 0
+    cdef bint rising = indptr.shape[0] == n_rows + 1 and indptr[0] == 0
+    for v in range(n_rows if rising else 0):
+        rising &= indptr[v] <= indptr[v + 1]
+        most = max(most, indptr[v + 1] - indptr[v])
+    if not rising:
         raise ValueError(
             f"the CSR matrix has a broken indptr: expected {n_rows + 1} non-decreasing values "
             "that start at 0"
         )
-    if indptr[n_rows] != indices.size or indices.size != data.size:
+    if indptr[n_rows] != n_indices or n_indices != n_values:
         raise ValueError(
-            f"the CSR matrix has {indices.size} indices and {data.size} values, indptr ends at "
+            f"the CSR matrix has {n_indices} indices and {n_values} values, indptr ends at "
             f"{indptr[n_rows]}; all three must agree"
         )
+    return most
 
 
 def _check_values(values, indices, Py_ssize_t n_cols, n_jobs):

@@ -22,7 +22,7 @@ from structsolve import Problem, TaskLoss, WeightedLabels, registry
 from structsolve.algorithms.minimum_cut import CutNetwork
 from structsolve.estimators.decode import Batches, Masks
 from structsolve.estimators.hierarchy.sparse_tree import SparseTree
-from structsolve.features._numbering import Numbering
+from structsolve.features._numbering import Names, Numbering
 from structsolve.lp import ask_cones, ask_oracle
 from structsolve.plugins.mrf._exact import ExactSearch
 from structsolve.plugins.mrf._model import GraphModel
@@ -190,5 +190,6 @@ def _alone() -> list[Any]:
     model = GraphModel([2, 2], [[0, 1]], unary, pair)
     return [
         CutNetwork(3, [[0, 1], [1, 2]]), model, ExactSearch(model), tree,
-        tree.sums, Numbering(), Masks(chain, {}), Masks(rows, {"node": np.zeros((6, 3))}),
+        tree.sums, Names(), Numbering(Names()), Masks(chain, {}),
+        Masks(rows, {"node": np.zeros((6, 3))}),
     ]  # fmt: skip
