@@ -36,6 +36,7 @@ SCRIPTS = {
     "sparse_rows": [],
     "scaling": [],
     "alpha_path": [],
+    "alpha_search": [],
     "chosen_alpha": [],
     "defaults": [],
     "cut_steps": [],
