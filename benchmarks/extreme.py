@@ -7,6 +7,9 @@ at the first run.  Every system runs in its own process with one thread and its 
 one default for all sets, chosen without test labels.  Seconds are CPU seconds, macro is
 1 - macro-F1, peak is memory in MB including the data.
 
+The slower option of docs/extreme.rst: ``--settings '{"softmax": {"passes": 9, "block": 512,
+"rounding": 0.1, "dense_from": 30}}'``.
+
 ``--keep FILE`` writes rows of peers as JSON lines and does not measure rows in the file again, so
 that a long table can be made in parts; each kept row is printed with machine and time.
 """
@@ -75,6 +78,12 @@ def ours(path: str, settings: dict[str, object]) -> None:
     from extreme_peers import TOP, Peer, measure
 
     from structsolve import ExtremeSVM
+    from structsolve.extreme.choice import SelfChoice
+    from structsolve.extreme.softmax import SampledSoftmax
+
+    if "softmax" in settings:
+        softmax = SampledSoftmax(**settings.pop("softmax"))  # type: ignore[arg-type]
+        settings["solver"] = SelfChoice(softmax=softmax)
 
     class Ours(Peer):
         def fit(self, X, y, n_classes):
@@ -150,7 +159,9 @@ def main() -> int:
     parser.add_argument("--sets", nargs="*", choices=SETS, default=SETS[:-1])
     parser.add_argument("--peers", nargs="*", default=list(PEERS), help="none: ours alone")
     parser.add_argument("--folder", type=Path, default=FOLDER)
-    parser.add_argument("--settings", type=json.loads, default={}, help="of ExtremeSVM, as JSON")
+    parser.add_argument(
+        "--settings", type=json.loads, default={}, help="of ExtremeSVM (or its softmax), as JSON"
+    )
     parser.add_argument("--keep", type=Path, help="file of peers' rows, read and added to")
     parser.add_argument("--jobs", type=int, nargs="*", help="wall seconds of ours, no peers")
     parser.add_argument("--ours", help=argparse.SUPPRESS)

@@ -14,8 +14,11 @@ from test_mapped_files import is_mapped
 import structsolve
 from structsolve import ExtremeSVM
 from structsolve.estimators.extreme.pruning import prune_to_error, threshold_keeping
+from structsolve.extreme.choice import SelfChoice
+from structsolve.extreme.one_vs_some import OneVsSome
 from structsolve.extreme.postings import Postings
 from structsolve.extreme.rivals import CertifiedRivals
+from structsolve.extreme.softmax import SampledSoftmax
 from structsolve.surrogates import Margin
 from structsolve.utils import container
 
@@ -297,3 +300,12 @@ def test_wrong_goals(model, data):
     refused(message, lambda: model.sparsify(error=-0.1, X=X, y=y))
     refused("mb is 0.001, but without any weight 300 features", model.sparsify, mb=0.001)
     refused("dtype is int8", model.sparsify, mb=1, dtype="int8")
+
+
+def test_solvers_inside_of_a_solver_come_back(tmp_path):
+    X, y = documents()
+    solver = SelfChoice(softmax=SampledSoftmax(passes=2, block=4), machines=OneVsSome(keep=0.1))
+    model = ExtremeSVM(solver=solver).fit(X, y)
+    other = reloaded(model, tmp_path)
+    assert repr(other.solver) == repr(solver)
+    same(other.fit(X, y).coef_.toarray(), model.coef_.toarray())

@@ -126,7 +126,7 @@ def as_type(postings: Postings, dtype: Any) -> Postings:
 def _plain(value: Any, name: str) -> Any:
     """Return a parameter as JSON; an object that no plugin can recreate is stored as its name."""
     if type(value) in SOLVERS.values():
-        params = {k: plain(v, k) for k, v in value.get_params(False).items()}
+        params = {k: _plain(v, k) for k, v in value.get_params(False).items()}
         return {_SOLVER: value.name, "params": params}
     if isinstance(value, (np.floating, np.integer)):
         return value.item()
@@ -146,9 +146,11 @@ def _revived(value: Any, name: str) -> Any:
         return revive(value, kind)
     if name != "solver" or value[_SOLVER] not in SOLVERS:
         raise ValueError(f"{name} is {value[_SOLVER]!r}, expected one of {list(SOLVERS)}")
-    made: ExtremeSolver = SOLVERS[value[_SOLVER]](
-        **{k: revive(v) for k, v in value["params"].items()}
-    )
+    params = {
+        k: _revived(v, "solver") if isinstance(v, dict) and _SOLVER in v else revive(v)
+        for k, v in value["params"].items()
+    }
+    made: ExtremeSolver = SOLVERS[value[_SOLVER]](**params)
     check_types(made, f"{made.name!r}: ")
     return made
 
