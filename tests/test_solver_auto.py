@@ -162,16 +162,24 @@ def test_weak_regularisation_takes_shards(posed):
         assert type(made) is BCFW and made.get_params() == Auto(**more).get_params()
 
 
-def test_the_rule_is_the_printed_one(posed):
-    """The boundary of alpha, by the definition: ``.004 |g|^2 / b`` over 100."""
+@pytest.mark.parametrize("surrogate, least", [("margin", 100), ("crf", 8)])
+def test_the_rule_is_the_printed_one(strips, surrogate, least):
+    """The boundary of alpha, by the definition: ``.004 |g|^2 / b`` over 100, or 8."""
     from structsolve.solvers.passes import subgradient
 
-    g, b, _, _ = subgradient(posed, np.zeros(posed.dim), 1)
-    border = 0.004 * float(g @ g) / b / 100
+    made = structsolve.get_structure("chain").make_space(*strips)
+    problem = Problem(*made, surrogate=surrogate)
+    g, b, _, _ = subgradient(problem, np.zeros(problem.dim), 1)
+    border = 0.004 * float(g @ g) / b / least
     names = [
-        choose_solver(Auto(), posed, border * c, jobs).name for c in (0.99, 1.01) for jobs in (1, 3)
+        choose_solver(Auto(), problem, border * c, jobs).name
+        for c in (0.99, 1.01)
+        for jobs in (1, 3)
     ]
-    assert names == ["admm", "admm", "bcfw", "bcfw"]
+    other = "bcfw" if surrogate == "margin" else "gbcfw"
+    assert names == ["admm", "admm", other, other]
+    assert choose_solver(BCFW(), problem, 0.5 * border).name == other
+    assert choose_solver(Auto(), problem).name == other
 
 
 @pytest.mark.parametrize(

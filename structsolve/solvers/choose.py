@@ -22,6 +22,9 @@ MANY = 500
 # ... where the loss curves this much more than the regulariser: visits one at a time then need many
 # cheap passes over all cuts.
 BENT = 100.0
+# ... or this much more under a smooth surrogate: GBCFW moves one marginal an example, and has no
+# cheap passes.
+BENT_SMOOTH = 8.0
 # Shards, whatever the threads are, and the relative gap at which BCFW takes over: chosen by trials
 # (``benchmarks/solver_auto.py``).  More shards need more rounds; later rounds gain little.
 SHARDS, FINISH = 2, 0.01
@@ -33,12 +36,12 @@ class Auto(BCFW):
     With all settings at their defaults it is, of an estimator's plain ``fit``,
     ``ConsensusADMM(n_shards=2, finish=0.01)`` where
 
-        ``.004 |g|^2 / (b alpha) >= 100``,
+        ``.004 |g|^2 / (b alpha) >= 100``, or 8 for ``"crf"``,
 
-    g and b being those of the mean surrogate's cut ``b - <g, w>`` at w = 0, for at least 500
-    examples, no more weights than numbers in their features, and labels that share parts.  That is
-    weak regularisation: the loss curves so much more than the regulariser.  Everything else is as
-    with :class:`BCFW`, which hands some problems to solvers of their own
+    g and b being those of the mean surrogate's cut ``b - <g, w>`` at w = 0, for
+    at least 500 examples, no more weights than numbers in their features, and labels that share
+    parts.  That is weak regularisation: the loss curves so much more than the regulariser.
+    Everything else is as with :class:`BCFW`, which hands some problems to solvers of their own
     (:func:`~structsolve.solvers.choose_solver`).  The rule does not look at ``n_jobs``.
 
     Parameters
@@ -121,9 +124,12 @@ def choose_solver(
         if suits_smo(problem):
             return SMO()
     surrogate = problem.surrogate
-    if not (has_segments(surrogate) and surrogate.projection.gibbs):
-        if auto and plain and alpha is not None and _suits_shards(problem, alpha, n_jobs):
+    smooth = has_segments(surrogate) and surrogate.projection.gibbs
+    if auto and plain and alpha is not None:
+        bent = BENT_SMOOTH if smooth else BENT
+        if _suits_shards(problem, alpha, n_jobs, bent):
             return ConsensusADMM(n_shards=SHARDS, finish=FINISH)
+    if not smooth:
         return solver
     solver.check(problem)
     if solver.constraints:
@@ -136,8 +142,8 @@ def choose_solver(
     )
 
 
-def _suits_shards(problem: Problem, alpha: float, n_jobs: int) -> bool:
-    """Return whether two shards, and BCFW after them, take less time than BCFW from the start."""
+def _suits_shards(problem: Problem, alpha: float, n_jobs: int, bent: float) -> bool:
+    """Return whether two shards, and BCFW after them, take less time than one solver."""
     if (
         problem.n < MANY
         or not problem.potentials.has_weights
@@ -148,7 +154,7 @@ def _suits_shards(problem: Problem, alpha: float, n_jobs: int) -> bool:
     ):
         return False
     g, b, _, _ = subgradient(problem, np.zeros(problem.dim), n_jobs)
-    return TYPICAL * float(g @ g) >= BENT * max(b, 1e-300) * alpha
+    return TYPICAL * float(g @ g) >= bent * max(b, 1e-300) * alpha
 
 
 def words_of(solver: Solver, n_jobs: int) -> str:
