@@ -309,8 +309,10 @@ cdef class Plans:
         cdef Model model
         cdef Graph graph
         cdef char* memory
-        cdef int[::1] order, scope, position, trial, live
-        cdef Py_ssize_t[::1] scope_at, table_at, choice_at, sizes
+        cdef int[::1] order, scope
+        cdef int* position
+        cdef Py_ssize_t* sizes
+        cdef Py_ssize_t[::1] scope_at, table_at, choice_at
         self.graphs, self.keep = graphs, keep
         self.count = 1 if shape is None else shape.n_graphs
         rows = np.zeros((self.count + 1, 3), dtype=np.intp)     # first node, first scope, doubles
@@ -335,7 +337,7 @@ cdef class Plans:
             if n > MOST_NODES:
                 self.most_entries = INFINITY
                 continue
-            memory = <char*>malloc((n * W + W + 2 * n) * sizeof(uint64_t))
+            memory = <char*>malloc((n * W + W + 3 * n) * sizeof(uint64_t) + 3 * n * sizeof(int))
             if memory == NULL:
                 raise MemoryError("no memory for the neighbours of nodes")
             graph.n, graph.words = n, W
@@ -343,21 +345,21 @@ cdef class Plans:
             graph.left = graph.near + n * W
             graph.weight = <double*>(graph.left + W)
             graph.fill = <Py_ssize_t*>(graph.weight + n)
-            position, trial, live = (np.zeros(n, dtype=np.int32) for _ in range(3))
-            sizes = np.zeros(n, dtype=np.intp)
+            sizes = graph.fill + n
+            position = <int*>(sizes + n)        # followed by two more lists of nodes
             order = orders[row_view[g, 0]:row_view[g, 0] + n]
             cost_view[g] = _best_order(&graph, &model, most_table, most_entries, &order[0],
-                                       &trial[0])
+                                       position + n)
             if cost_view[g] < INFINITY:
                 k = row_view[g, 0] + g
                 scope_at, table_at = scope_ats[k:k + n + 1], table_ats[k:k + n + 1]
                 choice_at = choice_ats[k:k + n + 1]
-                size = _scopes(&graph, &model, &order[0], &position[0], NULL, NULL)
+                size = _scopes(&graph, &model, &order[0], position, NULL, NULL)
                 pieces.append(np.zeros(size, dtype=np.int32))
                 scope = pieces[len(pieces) - 1] if size else np.zeros(1, dtype=np.int32)
-                _scopes(&graph, &model, &order[0], &position[0], &scope_at[0], &scope[0])
+                _scopes(&graph, &model, &order[0], position, &scope_at[0], &scope[0])
                 row_view[g, 2] = _place(&model, &order[0], &scope_at[0], &scope[0], &table_at[0],
-                                        &choice_at[0], &sizes[0], &live[0], keep)
+                                        &choice_at[0], sizes, position + 2 * n, keep)
                 scopes += size
             self.most_entries = max(self.most_entries, cost_view[g])
             free(memory)

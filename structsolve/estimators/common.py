@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -71,7 +71,7 @@ def listed(given: Any) -> Any:
     -------
     object
     """
-    return list(given) if isinstance(given, Iterator) else given
+    return list(given) if hasattr(given, "__next__") else given
 
 
 class CommonMixin:

@@ -29,6 +29,7 @@ def decode(
     n_jobs: int | None = 1,
     bounds: NDArray[np.float64] | None = None,
 ) -> tuple[NDArray[np.int32], NDArray[np.float64]]: ...
+def refuse_impossible(scores: NDArray[np.float64]) -> None: ...
 def decode_kbest(
     potentials: LinearPotentials,
     kbest: KBest,

@@ -139,7 +139,7 @@ def decode(LinearPotentials potentials not None, Oracle oracle not None,
     cdef Py_ssize_t total = layout.label_offsets[layout.n]
     labels = np.zeros(total + 1, dtype=np.int32)  # spare entry: the last examples may be empty
     scores = np.empty(layout.n)
-    if np.shape(bounds) not in ((), (layout.n,)):
+    if bounds is not None and np.shape(bounds) != (layout.n,):
         raise ValueError(f"bounds: found shape {np.shape(bounds)}, expected ({layout.n},)")
     cdef int[::1] out = labels
     cdef double[::1] score_view = scores
@@ -158,6 +158,25 @@ def decode(LinearPotentials potentials not None, Oracle oracle not None,
     over_examples(piece, layout.examples.offsets, n_jobs,
                   lambda: Room(potentials, oracle.work_bytes))
     return labels[:total], scores
+
+
+def refuse_impossible(const double[::1] scores not None):
+    """Refuse scores of examples without an allowed label.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n,)
+        -inf if no label is allowed.
+
+    Raises
+    ------
+    ValueError
+        The message names the first of them.
+    """
+    cdef Py_ssize_t i
+    for i in range(scores.shape[0]):
+        if scores[i] == -INFINITY:
+            raise ValueError(f"example {i}: the constraints leave no label at all; allow more")
 
 
 def decode_kbest(LinearPotentials potentials not None, KBest kbest not None,

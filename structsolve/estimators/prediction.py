@@ -13,7 +13,7 @@ from ..potentials.linear import LinearPotentials
 from ..potentials.model import Model
 from ..structure.ask import make_layout, pack
 from .common import listed, mean_score, refuse_forced
-from .decode import decode, decode_in_batches, decode_kbest, node_rows
+from .decode import decode, decode_in_batches, decode_kbest, node_rows, refuse_impossible
 from .distribution import DistributionMixin
 from .label_list import guarded
 
@@ -126,7 +126,7 @@ class PredictionMixin(DistributionMixin):
                     for r, v in zip(rows[possible], values)
                 ]
             )
-        _refuse_impossible(np.array([len(a) or -np.inf for a in answers]))
+        refuse_impossible(np.array([len(a) or -np.inf for a in answers], dtype=float))
         return answers
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, metric: Any = None) -> float:
@@ -256,7 +256,7 @@ class PredictionMixin(DistributionMixin):
         masks = self._mask(space, examples, allowed, forbidden) if constrained else {}
         decoding = decode_in_batches if getattr(oracle, "batched", False) else decode
         labels, scores = decoding(potentials, oracle, w, masks, self.n_jobs)
-        _refuse_impossible(scores)
+        refuse_impossible(scores)
         return labels
 
     def _score(self, model: Model, space: Any, examples: Examples, dense: bool) -> float:
@@ -276,13 +276,3 @@ class PredictionMixin(DistributionMixin):
     def _state_names(self) -> np.ndarray:
         """Return the names of the states of a node for its weights."""
         return self.classes_
-
-
-def _refuse_impossible(scores: np.ndarray) -> None:
-    if not scores.size or scores.min() > -np.inf:
-        return
-    impossible = scores == -np.inf
-    if impossible.any():
-        raise ValueError(
-            f"example {impossible.argmax()}: the constraints leave no label at all; allow more"
-        )

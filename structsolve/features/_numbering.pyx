@@ -109,7 +109,8 @@ cdef class Names:
         cdef Py_ssize_t place = _place(hash) & self.mask
         cdef Slot* slot = &self.slots[place]
         while slot.name != NULL:
-            if slot.hash == <uint32_t>hash and _spells(<object>slot.name, name, self.separator, text):
+            if slot.hash == <uint32_t>hash and _spells(<object>slot.name, name, self.separator,
+                                                       text):
                 return slot.number
             place = (place + 1) & self.mask
             slot = &self.slots[place]
