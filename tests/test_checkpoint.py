@@ -251,9 +251,9 @@ def leaves(n=40):
 def test_learned_node_weights_resume_bit_for_bit(tmp_path, solver, stop):
     X, y = leaves()
     settings = {"normalization": "learned", "alpha": 0.01, "max_iter": 5, "tol": 1e-5}
-    settings |= {"solver": solver, "max_alternations": 6}
+    settings |= {"solver": solver, "max_alternations": 4}
     whole = HierarchicalSVM(TREE, **settings).fit(X, y)
-    assert {record["alternation"] for record in whole.history_} == {1, 2, 3, 4, 5, 6}
+    assert {record["alternation"] for record in whole.history_} == {1, 2, 3, 4}
     path = tmp_path / "run.checkpoint"
     model = HierarchicalSVM(TREE, checkpoint=path, **settings)
     passes = itertools.count(1)

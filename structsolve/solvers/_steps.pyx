@@ -74,34 +74,3 @@ cdef bint line_searches(CutHead** heads, Py_ssize_t m, const double* gram, Py_ss
             else:
                 free += gamma
     return max_steps > 0
-
-
-cdef void over_relax(CutHead** heads, Py_ssize_t m, const double* gram, Py_ssize_t side,
-                     const double* slopes, const double* before, double share,
-                     double factor) noexcept nogil:
-    cdef Py_ssize_t j, k
-    cdef double slope = 0, curvature = 0, free = 1, less = 0, room = factor, change, product
-    for j in range(m):
-        change = heads[j].weight - before[j]
-        free -= heads[j].weight
-        less += change          # of the truth, whose weight is `free`
-        if change < 0:
-            room = min(room, 1 - heads[j].weight / change)
-        if change != 0:
-            product = 0
-            for k in range(m):
-                product += gram[j * side + k] * (heads[k].weight - before[k])
-            slope += change * slopes[j]
-            curvature += share * change * product
-    if less > 0:
-        room = min(room, 1 + max(free, 0) / less)
-    if curvature <= 0:
-        return
-    # Along the step the dual is largest at 1 + slope / curvature.
-    change = min(room, factor * (1 + slope / curvature)) - 1
-    if change <= 0:
-        return
-    for j in range(m):
-        heads[j].weight += change * (heads[j].weight - before[j])
-        if heads[j].weight < 1e-15:
-            heads[j].weight = 0

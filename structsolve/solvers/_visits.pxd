@@ -49,8 +49,6 @@ cdef class VisitLoop(DualLoop):
     cdef public CutStore cuts
     # Cuts are kept as Phi' p, dense: their entries are those of w.
     cdef readonly bint short
-    # Length of the step of a cheap visit, in units of the exact one.
-    cdef public double cheap_step
     cdef Settings settings
     cdef Space* spaces          # of each thread
     cdef Visit* visits          # of each slot

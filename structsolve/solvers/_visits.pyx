@@ -7,7 +7,7 @@ from ..surrogates.base cimport Cut, Surrogate
 from ._batches cimport BatchLoop, doubles, integers
 from ._cuts cimport CutHead, CutList, CutStore, cut_index, cut_values, inner, slope
 from ._loop cimport DualLoop
-from ._steps cimport line_searches, over_relax
+from ._steps cimport line_searches
 
 
 cdef extern from "structsolve/simd/prefetch.h" nogil:
@@ -31,7 +31,6 @@ cdef class VisitLoop(DualLoop):
                  weights, double alpha, Py_ssize_t max_cuts=50):
         super().__init__(potentials, surrogate, labels, weights, alpha, max_cuts)
         self.cuts = CutStore(potentials.n)
-        self.cheap_step = 1
         self.short = (potentials.has_weights and not potentials.has_gram
                       and SHORT * potentials.dim <= potentials.max_theta - potentials.shared_size)
         self.owners, self.visit_owners = [], []
@@ -200,9 +199,6 @@ cdef class VisitLoop(DualLoop):
             self._update_scores(visit, i, space, m, share)
         if moved:
             visit.moved = True
-            if max_calls == 0 and self.cheap_step > 1:
-                over_relax(heads, m, self.cuts.lists[i].gram, self.cuts.lists[i].side, slopes,
-                           visit.before, share, self.cheap_step)
             self._change(visit, i, space, m)
         return 0
 

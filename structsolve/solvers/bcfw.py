@@ -35,13 +35,6 @@ WINDOW = (1.5, 8)
 # Share of the mean gap below which a cheap visit makes no step; exact steps are cheaper.
 SMALL_GAIN = 0.01
 SMALL_GAIN_EXACT = 0.003
-# Cheap passes after which steps of a visit are longer than the exact one, and how much: where so
-# many pay off the problem is ill-conditioned, and over-relaxation converges faster.  Visits with
-# exact steps have factors of their own.
-OVER_AFTER, OVER_STEP = 10, 1.5
-# Estimates of the gap, in units of the gap to reach, that are worth a certificate: after few cheap
-# passes, and after many.
-NEAR = (1.5, 2.5)
 SAMPLINGS = ("permutation", "uniform", "gap")
 
 
@@ -74,8 +67,7 @@ class BCFW(Solver):
     inner_tol : float, default=0.1
         A visit ends when the example's gap has fallen to this share.
     cached_passes : int, default=200
-        Maximum number of cheap passes between two oracle passes; from the eleventh on, steps are
-        over-relaxed.
+        Maximum number of cheap passes between two oracle passes.
     cached_gain : float, default=0.5
         Continue cheap passes while each raises the dual by at least this share of the last oracle
         pass's increase.
@@ -390,10 +382,7 @@ class BCFWRun(Run):
         self.last_dual = self.dual
         self.passes += 1
         self.estimate = estimate
-        # The average is closer than the estimate, of the last iterate; after many cheap passes a
-        # certificate costs little beside the next pass.
-        closer = NEAR[more.get("cached_passes", 0) >= OVER_AFTER]
-        near = estimate <= closer * self.given.tol * max(abs(self.dual + estimate), 1e-300)
+        near = estimate <= 1.5 * self.given.tol * max(abs(self.dual + estimate), 1e-300)
         record: dict[str, Any] = {
             "primal": None,
             "dual": self.last_dual,
@@ -431,8 +420,6 @@ class BCFWRun(Run):
             while done < self.solver.cached_passes:
                 if done == 1:
                     stack.enter_context(self._focus(chosen))
-                if not self.exact:
-                    self.loop.cheap_step = OVER_STEP if done >= OVER_AFTER else 1.0
                 self._pass(self.given.rng.permutation(chosen), 0, min_gain)
                 done += 1
                 last, before = before, self.dual
