@@ -4,7 +4,7 @@ A conditional random field's loss with gradients, and decoding, of batches of se
 words, by both ways of ``structsolve.torch.on_device``.  Wall times are minima over rounds in which
 both take turns; losses, gradients and labels are compared.  The last line has the least number of
 pairs of labels per position (sentences x tags^2) from which the device wins, for the rule in
-``plugins/chain/device.py``.  Without a GPU both ways run on the CPU, to try the script.
+``plugins/chain/_device.py``.  Without a GPU both ways run on the CPU, to try the script.
 
     pip install torch
     python benchmarks/torch_device.py

@@ -37,8 +37,8 @@ class Lazy:
     Examples
     --------
     >>> from structsolve.hookspecs import Lazy
-    >>> Lazy("collections:OrderedDict")(a=1)
-    OrderedDict({'a': 1})
+    >>> Lazy("math:sqrt")(9)
+    3.0
     """
 
     path: str

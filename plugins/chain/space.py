@@ -146,7 +146,7 @@ class ChainSpace(LabelingSpace):
         if not self.free_nodes:
             return None
         # It imports torch, for layers alone.
-        from . import device
+        from . import _device as device
 
         return device
 

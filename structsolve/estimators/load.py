@@ -45,7 +45,7 @@ def load(path: str | os.PathLike[str], kernel: Any = None, mmap: bool = False) -
     ...     structsolve.load(os.path.join(folder, "m.structsolve")).predict([[1.0]]).tolist()
     ['yes']
     """
-    meta, arrays = container.read(path, "model", _mapped if mmap else None)
+    meta, arrays = container.read(path, "model", _mapped if mmap else ())
     try:
         estimator = _class_of(meta)
         check_arrays(arrays, getattr(estimator, "array_types", ()))

@@ -262,7 +262,7 @@ class Space:
         -------
         module or object, or None
             With the functions ``pays``, ``log_partition``, ``best`` and ``score`` of
-            ``structsolve/plugins/chain/device.py``, for padded sequences.  None, the default: the
+            ``structsolve/plugins/chain/_device.py``, for padded sequences.  None, the default: the
             layers copy scores to the host.
         """
         return None

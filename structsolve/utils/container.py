@@ -98,7 +98,7 @@ def write(
 def read(
     path: str | os.PathLike[str],
     kind: Kind,
-    mapped: Callable[[Any], Container[str]] | None = None,
+    mapped: Container[str] | Callable[[Any], Container[str]] = (),
 ) -> tuple[Any, dict[str, NDArray[Any]]]:
     """
     Read a file that `write` wrote.
@@ -109,9 +109,10 @@ def read(
         The file.
     kind : {"model", "checkpoint"}
         Required kind of the file.
-    mapped : callable, optional
-        Returns the names of the arrays that are mapped into memory, read-only, instead of copied,
-        where they have 4096 bytes or more, from ``meta``.  Their checksums are compared, too.
+    mapped : container of str, or callable, optional
+        Names of arrays that are mapped into memory, read-only, instead of copied, where they have
+        4096 bytes or more; or a function that returns them from ``meta``.  Their checksums are
+        compared, too.
 
     Returns
     -------
@@ -190,7 +191,7 @@ def _read_zip(
     size: int,
     kind: str,
     shown: str,
-    mapped: Callable[[Any], Container[str]] | None,
+    mapped: Container[str] | Callable[[Any], Container[str]],
 ) -> tuple[Any, dict[str, NDArray[Any]]]:
     with zipfile.ZipFile(file) as archive:
         members = {member.filename: member for member in archive.infolist()}
@@ -223,7 +224,7 @@ def _read_zip(
             member.header_offset for member in members.values()
         ):
             raise ValueError("its parts do not match its contents list")
-        names = () if mapped is None else mapped(manifest["meta"])
+        names = mapped(manifest["meta"]) if callable(mapped) else mapped
         arrays = {
             entry["name"]: _read_array(
                 archive, members[_member(i)], entry, file if entry["name"] in names else None
