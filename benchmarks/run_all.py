@@ -36,7 +36,7 @@ SCRIPTS = {
     "sparse_rows": [],
     "scaling": [],
     "alpha_path": [],
-    "alpha_search": [],
+    "alpha_search": ["--sets", "yeast", "333 documents"],
     "chosen_alpha": [],
     "defaults": [],
     "cut_steps": [],
