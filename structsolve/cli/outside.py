@@ -42,7 +42,8 @@ def add_commands(command: Any, taken: Any, chosen: str | None) -> None:
             continue
         try:
             add = entry.load() if chosen in (None, entry.name) else None
-            parser = command(entry.name, None, _summary(add) or f"Of {plugin.source}.")
+            text = "" if add is None else _summary(add)
+            parser = command(entry.name, None, text or f"Of {plugin.source}.")
             if add is not None:
                 parser.set_defaults(run=add(parser))
         except Exception as error:  # it may fail in any way; the other commands stay
@@ -73,7 +74,7 @@ def families() -> dict[str, Any]:
     return modules
 
 
-def _summary(add: Callable[..., Any] | None) -> str:
+def _summary(add: Callable[..., Any]) -> str:
     lines = (inspect.getdoc(add) or "").splitlines()
     return lines[0].replace("%", "%%") if lines else ""
 

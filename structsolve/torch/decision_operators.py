@@ -14,13 +14,6 @@ from . import operators
 from .operators import Optional, Tensors
 
 
-def _examples(layer: int, tensors: Any, names: str, lengths: Any, mask: Any) -> Any:
-    given = lengths if mask is None else mask
-    return (
-        operators.node_scores(layer, tensors, names).shape[0] if given is None else given.shape[0]
-    )
-
-
 @custom_op("structsolve::best_parts", mutates_args=())
 def best_parts(
     layer: int, tensors: Tensors, names: str, lengths: Optional, mask: Optional
@@ -49,7 +42,7 @@ def best_parts(
 
 @best_parts.register_fake
 def _(layer: Any, tensors: Any, names: Any, lengths: Any, mask: Any) -> Any:
-    n = _examples(layer, tensors, names, lengths, mask)
+    n = operators.many(layer, tensors, names, lengths if mask is None else mask)
     blocks = operators.blocks(layer, tensors, names)
     return [
         t.new_empty((n, *t.shape))

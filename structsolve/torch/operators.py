@@ -88,8 +88,24 @@ def read(layer: int, tensors: Any, names: str, lengths: Any, mask: Any) -> tuple
     return own, own.read(dict(zip(names.split(), tensors)), lengths, None, mask)
 
 
-def _many(layer: int, tensors: Any, names: str, lengths: Any) -> Any:
-    """Return the number of examples, from shapes."""
+def many(layer: int, tensors: Any, names: str, lengths: Any) -> Any:
+    """Return the number of examples, from shapes.
+
+    Parameters
+    ----------
+    layer : int
+        Number of the layer.
+    tensors : list of Tensor
+        Scores.
+    names : str
+        Their blocks, between spaces.
+    lengths : Tensor or None
+        Or a mask: anything with an entry for each example.
+
+    Returns
+    -------
+    int
+    """
     if lengths is not None:
         return lengths.shape[0]
     return node_scores(layer, tensors, names).shape[0]
@@ -268,7 +284,7 @@ def loss(
 @loss.register_fake
 def _(layer: Any, tensors: Any, names: Any, labels: Any, lengths: Any, mask: Any) -> Any:
     if layers[layer].reduction == "none":
-        size = (_many(layer, tensors, names, lengths if mask is None else mask),)
+        size = (many(layer, tensors, names, lengths if mask is None else mask),)
         return tensors[0].new_empty(size), []
     return tensors[0].new_empty(()), [torch.empty_like(t) for t in tensors]
 
@@ -444,7 +460,7 @@ def marginals(
 
 @marginals.register_fake
 def _(layer: Any, tensors: Any, names: Any, lengths: Any, mask: Any) -> Any:
-    n = _many(layer, tensors, names, lengths if mask is None else mask)
+    n = many(layer, tensors, names, lengths if mask is None else mask)
     return [
         t.new_empty((n, *t.shape)) if kind == "shared" else torch.empty_like(t)
         for t, kind in zip(tensors, _kinds(layer, tensors, names))
