@@ -21,7 +21,7 @@ _HOMES = {
     "StructuredSVMCV": "evaluation.structured_svm_cv",
     "HierarchicalSVMCV": "evaluation.structured_svm_cv",
     "HierarchicalSVM": "estimators.hierarchical_svm",
-    "LatentSVM": "estimators.latent_svm",
+    "LatentSVM": "plugins.latent.estimator",
     "ConditionalRiskMinimizer": "plugins.risk.estimator",
     "ExtremeSVM": "estimators.extreme_svm",
     "Sequences": "examples.packed",
@@ -30,7 +30,7 @@ _HOMES = {
     "NodeTransformer": "features.node_transformer",
     "CostMatrix": "structure.losses",
     "ClassWeights": "structure.losses",
-    "AnyOf": "estimators.latent.candidates",
+    "AnyOf": "plugins.latent.candidates",
     "WeightedLabels": "structure.weighted_labels",
     "TaskLoss": "structure.task_loss",
     "FunctionStructure": "structure.functions",
@@ -59,8 +59,6 @@ if TYPE_CHECKING:
     from .cli.demo import make_strips
     from .estimators.extreme_svm import ExtremeSVM
     from .estimators.hierarchical_svm import HierarchicalSVM
-    from .estimators.latent.candidates import AnyOf
-    from .estimators.latent_svm import LatentSVM
     from .estimators.load import load
     from .estimators.structured_svm import StructuredSVM
     from .evaluation.scorers import get_scorer
@@ -69,6 +67,8 @@ if TYPE_CHECKING:
     from .features.node_transformer import NodeTransformer
     from .features.vectorizer import SequenceVectorizer
     from .hookspecs import Named, hookimpl
+    from .plugins.latent.candidates import AnyOf
+    from .plugins.latent.estimator import LatentSVM
     from .plugins.risk.estimator import ConditionalRiskMinimizer
     from .potentials.weight_layout import Block, WeightLayout
     from .registry import get_structure, list_plugins

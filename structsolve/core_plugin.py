@@ -207,7 +207,6 @@ def structsolve_estimators():
     homes = {
         "StructuredSVM": ("structured_svm", "any structure, surrogate and loss"),
         "HierarchicalSVM": ("hierarchical_svm", "nodes of a hierarchy that share weights"),
-        "LatentSVM": ("latent_svm", "labels that are known in part"),
         "ExtremeSVM": ("extreme_svm", "very many classes"),
     }
     return [

@@ -17,12 +17,12 @@ from structsolve import (
     WeightedLabels,
     get_structure,
 )
-from structsolve.estimators.latent.carry import shifted_duals
-from structsolve.estimators.latent.initial import first_states
-from structsolve.estimators.latent.losses import SetLoss
-from structsolve.estimators.latent.rounds import Completer
-from structsolve.estimators.latent.sets import Sets, sets_of, split
-from structsolve.estimators.latent.states import with_classes
+from structsolve.plugins.latent.carry import shifted_duals
+from structsolve.plugins.latent.initial import first_states
+from structsolve.plugins.latent.losses import SetLoss
+from structsolve.plugins.latent.rounds import Completer
+from structsolve.plugins.latent.sets import Sets, sets_of, split
+from structsolve.plugins.latent.states import with_classes
 from structsolve.plugins.mrf import MRFStructure
 from structsolve.potentials.calls import score
 from structsolve.solvers import BCFW, SGD, CuttingPlane, WeightBounds

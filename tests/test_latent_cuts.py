@@ -8,10 +8,10 @@ from checks import same, same_run
 from random_cases import random_cases
 
 from structsolve import LatentSVM
-from structsolve.estimators.latent.carry import shifted_duals
-from structsolve.estimators.latent.losses import SetLoss
-from structsolve.estimators.latent.sets import Sets
 from structsolve.plugins.grid import GridStructure
+from structsolve.plugins.latent.carry import shifted_duals
+from structsolve.plugins.latent.losses import SetLoss
+from structsolve.plugins.latent.sets import Sets
 from structsolve.plugins.mrf import MRFStructure, grid_edges
 from structsolve.plugins.tree import TreeStructure
 from structsolve.potentials import calls

@@ -15,9 +15,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from test_latent import BruteForce, sampled, xor_chains
 
 from structsolve import CostMatrix, LatentSVM, StructuredSVM, TaskLoss
-from structsolve.estimators.latent.sets import split
-from structsolve.estimators.latent.states import check_n_hidden, of_classes, owners
 from structsolve.plugins.grid import GridStructure
+from structsolve.plugins.latent.sets import split
+from structsolve.plugins.latent.states import check_n_hidden, of_classes, owners
 from structsolve.plugins.mrf import MRFStructure
 from structsolve.plugins.ordinal import OrdinalStructure
 from structsolve.solvers import BCFW, CuttingPlane

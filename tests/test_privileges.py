@@ -101,7 +101,6 @@ def test_the_core_names_structures_only_as_defaults():
         "registry/__init__.py": {"chain"},
         "dask/estimator.py": {"chain"},
         "estimators/structured_svm.py": {"chain"},
-        "estimators/latent_svm.py": {"chain"},
         "evaluation/structured_svm_cv.py": {"chain"},
         "cli/commands.py": {"chain", "multiclass"},
         "cli/demo.py": {"chain", "multiclass"},

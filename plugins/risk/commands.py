@@ -10,24 +10,23 @@ from structsolve.cli.options import UsageError, class_weight, kernel_params, ref
 
 #: For messages.
 ABOUT = "conditional risk"
-#: Options that only this estimator takes, with their defaults.
-OWN = {"feature_map": None, "joint_kernel": False}
-#: Options that it does not take, with their defaults.
-REFUSED = {
-    "surrogate": "margin",
-    "solver": "auto",
-    "max_iter": 100,
-    "tol": 1e-3,
-    "oracle": None,
-    "normalization": None,
-    "checkpoint": None,
-    "history": None,
-    "scale_features": False,
-    "scoring": None,
-    "early_stopping": False,
-    "cache_size": 200,
-    "n_hidden": None,
-}
+#: Options that only this estimator takes.
+OWN = ("feature_map", "joint_kernel")
+#: Options that it does not take.
+REFUSED = (
+    "surrogate",
+    "solver",
+    "max_iter",
+    "tol",
+    "oracle",
+    "normalization",
+    "checkpoint",
+    "history",
+    "scale_features",
+    "scoring",
+    "early_stopping",
+    "cache_size",
+)
 
 
 def add_options(group: Any) -> None:
@@ -66,7 +65,7 @@ def check(args: argparse.Namespace, hierarchy: bool) -> None:
         raise UsageError("--alphas: path excludes other values and --estimator risk")
     if args.joint_kernel and not hierarchy:
         raise UsageError("--joint-kernel is for hierarchies; give --hierarchy FILE with it")
-    refuse(args, ": --estimator risk has none, it solves one linear system", **REFUSED)
+    refuse(args, ": --estimator risk has none, it solves one linear system", *REFUSED)
 
 
 def make_model(args: argparse.Namespace, structure: Any) -> Any:

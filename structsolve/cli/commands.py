@@ -12,7 +12,7 @@ import structsolve
 from structsolve.cli import messages, output
 from structsolve.cli.formats import check_format, guess, parameters, reads, settings
 from structsolve.cli.options import UsageError, check_outputs, reader_options
-from structsolve.cli.outside import families
+from structsolve.cli.outside import families, settle_estimator
 from structsolve.evaluation.report import FIGURES
 from structsolve.io._text import atomic_write
 
@@ -74,6 +74,7 @@ def fit(args: argparse.Namespace) -> None:
         settle_labels,
     )
 
+    settle_estimator(args)
     check_format(args.format)
     format = args.format or file_format(args) or guess(args.data)
     params, selecting = settings(format, reader_options(args))
@@ -132,22 +133,23 @@ def fit(args: argparse.Namespace) -> None:
         if held_out.y is None:
             raise ValueError(f"{validation}: found no labels; expected some to validate with")
         options["validation"] = held_out.X, held_out.y
-    if args.estimator != "margin" and data.weights is not None:
-        if any(weight != 1 for weight in data.weights):
-            raise UsageError(
-                f"{args.data}: found weights, which --estimator {args.estimator} does not take"
-            )
-    elif data.weights is not None:
+    model = make_model(args, chosen)
+    margin = isinstance(model, structsolve.StructuredSVM)
+    if margin and data.weights is not None:
         options["sample_weight"] = data.weights
+    elif data.weights is not None and any(weight != 1 for weight in data.weights):
+        raise UsageError(
+            f"{args.data}: found weights, which --estimator {args.estimator} does not take"
+        )
     start = time.perf_counter()
-    model = make_model(args, chosen).fit(data.X, data.y, **options)
+    model.fit(data.X, data.y, **options)
     name = getattr(chosen, "name", chosen)
-    if args.alphas is not None and args.estimator == "margin":
+    if args.alphas is not None and margin:
         messages.say_scores(model)
-    family = families().get(args.estimator)
-    if family is not None:
-        messages.say("trained", f"{name}, {family.trained_text(model)}", start)
-    elif args.estimator != "margin":
+    told = getattr(families().get(args.estimator), "trained_text", None)
+    if told is not None:
+        messages.say("trained", f"{name}, {told(model)}", start)
+    elif not margin:
         messages.say("trained", f"{name}, {type(model).__name__}", start)
     else:
         solver = model.solver_.name if args.solver == "auto" else args.solver

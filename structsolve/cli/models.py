@@ -9,7 +9,14 @@ from typing import Any
 
 import structsolve
 from structsolve import registry
-from structsolve.cli.options import UsageError, class_weight, kernel_params, refuse, verbosity
+from structsolve.cli.options import (
+    UsageError,
+    class_weight,
+    kernel_params,
+    refuse,
+    svm_settings,
+    verbosity,
+)
 from structsolve.cli.outside import families
 from structsolve.estimators.common import generator_of
 from structsolve.evaluation.scorers import get_scorer_names
@@ -18,29 +25,26 @@ from structsolve.solvers.problem import Problem
 from structsolve.structure.ask import loss_names
 from structsolve.utils.suggest import did_you_mean
 
-# Options that an estimator with a name of its own takes if it has the parameter: their defaults.
-OF_PARAMETERS = {
-    "surrogate": "margin",
-    "solver": "auto",
-    "oracle": None,
-    "alpha": None,
-    "max_iter": 100,
-    "tol": 1e-3,
-    "checkpoint": None,
-    "n_jobs": 1,
-    "random_state": 0,
-    "kernel": None,
-    "cache_size": 200,
-    "early_stopping": False,
-    "scale_features": False,
-    "class_weight": None,
-    "loss": None,
-}
-# Options for which it has none.
-OF_OTHERS: dict[str, Any] = dict.fromkeys(
-    ("alphas", "cv", "scoring", "normalization", "n_hidden", "history")
+# Options that an estimator with a name of its own takes if it has the parameter.
+OF_PARAMETERS = (
+    "surrogate",
+    "solver",
+    "oracle",
+    "alpha",
+    "max_iter",
+    "tol",
+    "checkpoint",
+    "n_jobs",
+    "random_state",
+    "kernel",
+    "cache_size",
+    "early_stopping",
+    "scale_features",
+    "class_weight",
+    "loss",
 )
-OF_OTHERS |= {"kernel_param": None}
+# Options for which it has none.
+OF_OTHERS = ("alphas", "cv", "scoring", "normalization", "history", "kernel_param")
 
 # Files for parameters of structures: names of options, and of parameters.
 FILES = ("hierarchy", "network")
@@ -125,22 +129,22 @@ def check_model(args: argparse.Namespace, structure: Any) -> None:
     model = make_model(args, structure)
     if model is None:
         return
+    margin = isinstance(model, structsolve.StructuredSVM)
     if args.estimator == "margin" or args.estimator in families():
         model._check_settings()
         model._kernel()
     if args.kernel is None:
-        refuse(args, " is for kernels; give --kernel NAME with it", cache_size=200)
-    if args.estimator == "margin":
+        refuse(args, " is for kernels; give --kernel NAME with it", "cache_size")
+    if margin:
         generator_of(args.random_state)
         solver = known.find("solvers", args.solver).factory()
         known.make("surrogates", args.surrogate)
         if args.kernel is not None:
             solver.check_kernel()
-        if args.n_hidden is None:
-            model._check_combination(bool(args.validation or args.validation_split))
-            problem = None if args.kernel else _problem_of(structure, args)
-            if problem is not None:
-                solver.check(problem)
+        model._check_combination(bool(args.validation or args.validation_split))
+        problem = None if args.kernel else _problem_of(structure, args)
+        if problem is not None:
+            solver.check(problem)
     if args.oracle is not None:
         oracle = known.make("lp_backends", args.oracle)
         getattr(oracle, "check", lambda: None)()
@@ -202,7 +206,7 @@ def check_options(args: argparse.Namespace, brings: Sequence[str] = ()) -> None:
     """
     if args.hierarchy is None and not brings_structure(args, brings):
         text = " is for hierarchies; give --hierarchy FILE with it"
-        refuse(args, text, normalization=None, labels=None, close=False)
+        refuse(args, text, "normalization", "labels", "close")
     for param in FILES:
         file, takes = getattr(args, param), param in _file_params(args.structure)
         if file is not None and args.structure is not None and not takes:
@@ -213,17 +217,9 @@ def check_options(args: argparse.Namespace, brings: Sequence[str] = ()) -> None:
             raise UsageError(f"structure {args.structure} needs --{param} FILE")
     if args.hierarchy is not None and args.network is not None:
         raise UsageError("--hierarchy and --network: expected one of them")
-    if args.class_weight is not None and args.n_hidden is not None:
-        raise UsageError("--class-weight: not with --n-hidden; give a --loss or weigh examples")
     class_weight(args.class_weight)
     if args.window < 0:
         raise UsageError(f"--window {args.window}: expected 0 or more tokens on either side")
-    if args.n_hidden is not None:
-        if args.normalization is not None:
-            raise UsageError("--n-hidden and --normalization: expected one of them")
-        text = ": --n-hidden trains a LatentSVM, which has none"
-        refuse(args, text, kernel=None, kernel_param=None, cache_size=200, early_stopping=False)
-        refuse(args, text, alphas=None, scale_features=False)
     if args.alphas is not None and args.alpha is not None:
         raise UsageError("--alpha and --alphas: expected one of them")
     for option, given in (("cv", args.cv), ("scoring", args.scoring)):
@@ -242,19 +238,22 @@ def check_options(args: argparse.Namespace, brings: Sequence[str] = ()) -> None:
         raise UsageError("--alphas: path excludes other values")
     for name, family in families().items():
         if name != args.estimator:
-            refuse(args, f" is for {family.ABOUT}; give --estimator {name} with it", **family.OWN)
+            text = f" is for {family.ABOUT}; give --estimator {name} with it"
+            if args.estimator != "margin":
+                text = f": --estimator {args.estimator} has none"
+            refuse(args, text, *family.OWN)
     if args.estimator in families():
         given = args.hierarchy is not None or brings_structure(args, brings)
         families()[args.estimator].check(args, given)
 
 
-#: Options of only some formats: their defaults, and the formats.
+#: Options of only one format.
 OF_FORMATS = {
-    "features": (None, ("conll",)),
-    "window": (2, ("conll",)),
-    "label_column": (-1, ("conll",)),
-    "comment": (None, ("conll",)),
-    "zero_based": (False, ("svmlight",)),
+    "features": "conll",
+    "window": "conll",
+    "label_column": "conll",
+    "comment": "conll",
+    "zero_based": "svmlight",
 }
 
 
@@ -274,11 +273,11 @@ def check_data_options(args: argparse.Namespace, format: str, chooses: Sequence[
     UsageError
         The message names the option.
     """
-    for name, (default, formats) in OF_FORMATS.items():
-        if format not in formats:
-            refuse(args, f" is for {formats[0]} data; found {format}", **{name: default})
+    for name, takes in OF_FORMATS.items():
+        if format != takes:
+            refuse(args, f" is for {takes} data; found {format}", name)
     if format in ("conll", "crfsuite", "conllu"):
-        refuse(args, f" is for data with numbers; found {format}", missing=None)
+        refuse(args, f" is for data with numbers; found {format}", "missing")
     if args.validation_split and "split" not in chooses:
         raise UsageError(f"--validation-split: {format} data have no named parts")
 
@@ -346,24 +345,7 @@ def make_model(args: argparse.Namespace, structure: Any) -> Any:
         return family.make_model(args, structure)
     if args.estimator != "margin":
         return _make_named(args, structure)
-    common = {
-        "surrogate": args.surrogate,
-        "solver": args.solver,
-        "oracle": args.oracle,
-        "alpha": "auto" if args.alpha is None else args.alpha,
-        "max_iter": args.max_iter,
-        "tol": args.tol,
-        "fit_intercept": not args.no_intercept,
-        "checkpoint": args.checkpoint,
-        "n_jobs": args.n_jobs,
-        "random_state": args.random_state,
-        "verbose": verbosity(args),
-    }
-    if args.n_hidden is not None:
-        return structsolve.LatentSVM(
-            structure, n_hidden=args.n_hidden, loss=args.loss or "hamming", **common
-        )
-    common |= {
+    common = svm_settings(args) | {
         "kernel": args.kernel,
         "kernel_params": kernel_params(args.kernel_param),
         "cache_size": args.cache_size,
@@ -399,12 +381,11 @@ def _make_named(args: argparse.Namespace, structure: Any) -> Any:
     text = f": --estimator {name} has no such parameter"
     if args.validation or args.validation_split:
         raise UsageError(f"--validation{text}")
-    refuse(args, text, **OF_OTHERS)
-    refuse(args, text, **{k: v for k, v in OF_PARAMETERS.items() if k not in takes})
+    refuse(args, text, *OF_OTHERS, *(option for option in OF_PARAMETERS if option not in takes))
     given = {
         option: getattr(args, option)
-        for option, default in OF_PARAMETERS.items()
-        if option in takes and getattr(args, option) != default
+        for option in OF_PARAMETERS
+        if option in takes and getattr(args, option) != args.default_of(option)
     }
     if "class_weight" in given:
         given["class_weight"] = class_weight(given["class_weight"])

@@ -154,6 +154,33 @@ def verbosity(args: Any) -> int:
     return int(args.verbose or (sys.stderr is not None and sys.stderr.isatty()))
 
 
+def svm_settings(args: Any) -> dict[str, Any]:
+    """Return the parameters of StructuredSVM that every estimator of its kind takes.
+
+    Parameters
+    ----------
+    args : Namespace
+        Options of ``fit``.
+
+    Returns
+    -------
+    dict
+    """
+    return {
+        "surrogate": args.surrogate,
+        "solver": args.solver,
+        "oracle": args.oracle,
+        "alpha": "auto" if args.alpha is None else args.alpha,
+        "max_iter": args.max_iter,
+        "tol": args.tol,
+        "fit_intercept": not args.no_intercept,
+        "checkpoint": args.checkpoint,
+        "n_jobs": args.n_jobs,
+        "random_state": args.random_state,
+        "verbose": verbosity(args),
+    }
+
+
 def check_folder(*paths: str | None) -> None:
     """Refuse outputs that cannot be written, before training.
 
@@ -197,22 +224,23 @@ def check_outputs(data: str, **paths: str | None) -> None:
                 raise UsageError(f"--{name} {path}: found the file of {other}; expected another")
 
 
-def refuse(args: Any, text: str, **defaults: Any) -> None:
+def refuse(args: Any, text: str, *names: str) -> None:
     """Refuse options that are not at their defaults.
 
     Parameters
     ----------
     args : Namespace
+        Options of ``fit``.
     text : str
         What follows the option in the message.
-    **defaults
-        By the names of parameters, with underscores.
+    *names : str
+        Names of parameters, with underscores.
 
     Raises
     ------
     UsageError
         The message names the first one.
     """
-    for name, default in defaults.items():
-        if getattr(args, name) != default:
+    for name in names:
+        if getattr(args, name) != args.default_of(name):
             raise UsageError(f"--{name.replace('_', '-')}{text}")

@@ -1,6 +1,7 @@
 # What packages bring to the shell, by entry points: commands, and estimators with own options.
 from __future__ import annotations
 
+import argparse
 import functools
 import inspect
 import warnings
@@ -57,8 +58,9 @@ def families() -> dict[str, Any]:
     """Return the modules of estimators with options of their own, by their short names.
 
     ``structsolve fit --estimator NAME`` takes a module's options (``add_options(group)``, ``OWN``:
-    their defaults, ``ABOUT``: what they are for), and calls ``check(args, hierarchy)``,
-    ``make_model(args, structure)`` and ``trained_text(model)`` of it.
+    their names, ``ABOUT``: what they are for), and calls ``check(args, hierarchy)``,
+    ``make_model(args, structure)`` and, if it has one, ``trained_text(model)`` of it.  With the
+    option ``CHOSEN_BY``, if it has one, ``--estimator NAME`` may be left out.
 
     Returns
     -------
@@ -72,6 +74,31 @@ def families() -> dict[str, Any]:
             except Exception as error:  # it may fail in any way; the others stay
                 warnings.warn(f"{plugin.label} was not loaded: {described(error)}", stacklevel=2)
     return modules
+
+
+def settle_estimator(args: argparse.Namespace) -> None:
+    """Let an option that chooses its estimator do so, such as ``--n-hidden``.
+
+    Parameters
+    ----------
+    args : Namespace
+        Options of ``fit``; ``estimator`` changes.
+
+    Raises
+    ------
+    UsageError
+        If two options choose.
+    """
+    if args.estimator != "margin":
+        return
+    chosen = {}
+    for name, family in families().items():
+        option = getattr(family, "CHOSEN_BY", None)
+        if option is not None and getattr(args, option) != args.default_of(option):
+            chosen[f"--{option.replace('_', '-')}"] = name
+    if len(chosen) > 1:
+        raise UsageError(f"{' and '.join(chosen)}: expected one of them")
+    args.estimator = next(iter(chosen.values()), "margin")
 
 
 def _summary(add: Callable[..., Any]) -> str:

@@ -120,15 +120,12 @@ def make_parser(chosen: str | None = None) -> Parser:
     group.add_argument(
         "--normalization", metavar="RULE", help="HierarchicalSVM: rho:2, maxmin, ..."
     )
-    group.add_argument(
-        "--n-hidden", type=int, metavar="N", help="LatentSVM: N hidden states in every class"
-    )
     group.add_argument("--network", metavar="FILE", help="with demands: .json, .gml, .graphml")
     group.add_argument(
         "--estimator",
         default="margin",
         metavar="NAME",
-        help="margin (default), risk (ECRM, kernel ridge), or a class, NAME[:KEY=VALUE,...]",
+        help="margin (default), latent, risk (kernel ridge), or a class, NAME[:KEY=VALUE,...]",
     )
     group.add_argument("--loss", help="default: that of the structure")
     group.add_argument(
@@ -191,6 +188,8 @@ def make_parser(chosen: str | None = None) -> Parser:
     )
     group.add_argument("--window", type=int, default=2, help="tokens on either side")
     group.add_argument("--zero-based", action="store_true", help="svmlight columns start at 0")
+
+    sub.set_defaults(default_of=sub.get_default)
 
     extreme.add_commands(command)
     solve.add_commands(command)

@@ -151,6 +151,27 @@ def packed_validation(space: Any, validation: Any) -> tuple[Examples, bool] | No
     return pack(space, X, y, unseen="extra"), given_dense(X)
 
 
+def refuse_partial(y: Any) -> None:
+    """Refuse labels that only another estimator takes, which their class names in ``trains``.
+
+    Parameters
+    ----------
+    y : as users give it
+
+    Raises
+    ------
+    ValueError
+        The message names the first one.
+    """
+    if isinstance(y, (list, tuple)) or (isinstance(y, np.ndarray) and y.dtype == object):
+        for i, entry in enumerate(y):
+            if isinstance(name := getattr(type(entry), "trains", None), str):
+                raise ValueError(
+                    f"y, example {i}: found {type(entry).__name__}, expected a label; train by "
+                    f"{name}"
+                )
+
+
 def hold_out(
     X: Any, y: Any, sample_weight: Any, fraction: float, rng: np.random.Generator
 ) -> tuple[Any, Any, Any, tuple[Any, Any]]:

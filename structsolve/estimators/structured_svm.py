@@ -39,9 +39,9 @@ from .fitting import (
     fingerprint_of,
     hold_out,
     packed_validation,
+    refuse_partial,
     scale_hint,
 )
-from .latent.candidates import holds_candidates
 from .prediction import PredictionMixin
 
 
@@ -484,8 +484,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
     ) -> TrainingData:
         """Check and pack the arguments of fit(), once."""
         X, y = listed(X), listed(y)
-        if holds_candidates(y):
-            raise ValueError("y has candidates (AnyOf), expected labels; train by LatentSVM")
+        refuse_partial(y)
         stage(int(self.verbose), type(self).__name__, "packing the examples")
         space, examples = self._learn_space(X, y, None, sample_weight)
         if self.early_stopping and validation is None:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from ...examples.packed import Examples
-from ...examples.stacking import pieces
-from ...solvers.problem import Problem
-from ...structure.ask import learn_space, pack
-from ...structure.base import Space
-from ..fitting import take
+from structsolve.estimators.fitting import take
+from structsolve.examples.packed import Examples
+from structsolve.examples.stacking import pieces
+from structsolve.solvers.problem import Problem
+from structsolve.structure.ask import learn_space, pack
+from structsolve.structure.base import Space
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +41,8 @@ class AnyOf:
     """
 
     labels: Any
+    #: For errors of others.
+    trains: ClassVar[str] = "LatentSVM"
 
 
 def holds_candidates(y: Any) -> bool:

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ...structure.base import NodeSpace, Space
-from ...utils.memory import refuse_too_large
+from structsolve.structure.base import NodeSpace, Space
+from structsolve.utils.memory import refuse_too_large
 
 
 def check_n_hidden(n_hidden: Any, classes: np.ndarray) -> np.ndarray:

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ...examples.packed import Examples
-from ...structure.ask import pack
-from ...structure.base import Space
+from structsolve.examples.packed import Examples
+from structsolve.structure.ask import pack
+from structsolve.structure.base import Space
 
 _SETS = (set, frozenset, list, tuple, np.ndarray, type(None))
 

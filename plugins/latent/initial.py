@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from ...examples.packed import Examples
-from .sets import Sets
+from structsolve.examples.packed import Examples
+from structsolve.plugins.latent.sets import Sets
 
 STARTS = ("kmeans", "random")
 # Number of rows that are clustered; all rows then join the nearest cluster.

@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from ...examples.packed import Examples
-from ...operators import Loss
-from ...part_layout import PartLayout
-from ...structure.ask import ask_loss, make_layout
-from ...structure.base import Space
-from ...structure.calls import augment
-from ...structure.node_losses import NodeLoss
-from ...structure.row_loss import RowLoss
-from .sets import Sets
+from structsolve.examples.packed import Examples
+from structsolve.operators import Loss
+from structsolve.part_layout import PartLayout
+from structsolve.plugins.latent.sets import Sets
+from structsolve.structure.ask import ask_loss, make_layout
+from structsolve.structure.base import Space
+from structsolve.structure.calls import augment
+from structsolve.structure.node_losses import NodeLoss
+from structsolve.structure.row_loss import RowLoss
 
 
 class SetLoss:

@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from ...lp.oracle import ProgramOracle
-from ...solvers.checkpoint import Checkpoint, Content, check_records
-from ...solvers.driver import Outcome
-from ...solvers.problem import Problem
-from ..decode import decode, decode_in_batches
-from .candidates import CandidateCompleter
-from .carry import shifted_duals
-from .sets import Sets
+from structsolve.estimators.decode import decode, decode_in_batches
+from structsolve.lp.oracle import ProgramOracle
+from structsolve.plugins.latent.candidates import CandidateCompleter
+from structsolve.plugins.latent.carry import shifted_duals
+from structsolve.plugins.latent.sets import Sets
+from structsolve.solvers.checkpoint import Checkpoint, Content, check_records
+from structsolve.solvers.driver import Outcome
+from structsolve.solvers.problem import Problem
 
 # The first problems are solved to this relative gap, later ones to a share of a round's gain.
 ROUGH = 0.1

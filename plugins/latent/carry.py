@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ...potentials import calls
-from ...solvers.problem import Problem
-from ...structure.calls import difference
+from structsolve.potentials import calls
+from structsolve.solvers.problem import Problem
+from structsolve.structure.calls import difference
 
 # Entries of shifted cuts below this are rounding errors of 1 - 1.
 ROUNDING = 1e-12
