@@ -19,8 +19,8 @@ from .utils.version import __version__
 _HOMES = {
     "StructuredSVM": "estimators.structured_svm",
     "StructuredSVMCV": "evaluation.structured_svm_cv",
-    "HierarchicalSVMCV": "evaluation.structured_svm_cv",
-    "HierarchicalSVM": "estimators.hierarchical_svm",
+    "HierarchicalSVMCV": "plugins.dag.svm.path",
+    "HierarchicalSVM": "plugins.dag.svm.estimator",
     "LatentSVM": "plugins.latent.estimator",
     "ConditionalRiskMinimizer": "plugins.risk.estimator",
     "ExtremeSVM": "estimators.extreme_svm",
@@ -58,15 +58,16 @@ __all__ = ["__version__", "get_include", *_HOMES]
 if TYPE_CHECKING:
     from .cli.demo import make_strips
     from .estimators.extreme_svm import ExtremeSVM
-    from .estimators.hierarchical_svm import HierarchicalSVM
     from .estimators.load import load
     from .estimators.structured_svm import StructuredSVM
     from .evaluation.scorers import get_scorer
-    from .evaluation.structured_svm_cv import HierarchicalSVMCV, StructuredSVMCV
+    from .evaluation.structured_svm_cv import StructuredSVMCV
     from .examples.packed import Examples, Sequences, from_padded
     from .features.node_transformer import NodeTransformer
     from .features.vectorizer import SequenceVectorizer
     from .hookspecs import Named, hookimpl
+    from .plugins.dag.svm.estimator import HierarchicalSVM
+    from .plugins.dag.svm.path import HierarchicalSVMCV
     from .plugins.latent.candidates import AnyOf
     from .plugins.latent.estimator import LatentSVM
     from .plugins.risk.estimator import ConditionalRiskMinimizer

@@ -35,7 +35,6 @@ from .solvers import (
 )
 from .structure.functions import FunctionStructure
 from .structure.losses import ClassWeights, CostMatrix
-from .structure.path_cost import PathCost
 from .structure.python_operators import POWERS, PythonLoss, PythonOracle, PythonParts
 from .structure.python_projection import PythonProjection
 from .structure.task_loss import named_losses
@@ -112,7 +111,6 @@ def structsolve_losses():
     return [
         Named("CostMatrix", CostMatrix, "cost of each class for each true class"),
         Named("ClassWeights", ClassWeights, "errors weighed by the true class"),
-        Named("PathCost", PathCost, "root of the weights between two leaves of a hierarchy"),
     ]
 
 
@@ -206,7 +204,6 @@ def structsolve_readers():
 def structsolve_estimators():
     homes = {
         "StructuredSVM": ("structured_svm", "any structure, surrogate and loss"),
-        "HierarchicalSVM": ("hierarchical_svm", "nodes of a hierarchy that share weights"),
         "ExtremeSVM": ("extreme_svm", "very many classes"),
     }
     return [

@@ -14,8 +14,9 @@ from sklearn.model_selection import GridSearchCV
 
 import structsolve
 from structsolve import HierarchicalSVM
-from structsolve.estimators.hierarchy import Hierarchy, PathCost, alternation, node_weights
-from structsolve.estimators.hierarchy.shared import best_weights, penalty
+from structsolve.plugins.dag import Hierarchy, PathCost, node_weights
+from structsolve.plugins.dag.svm import alternation
+from structsolve.plugins.dag.svm.shared import best_weights, penalty
 
 TREE = nx.DiGraph([("r", "a"), ("r", "b"), ("b", "c"), ("b", "d"), ("d", "e"), ("d", "f")])
 GRAPH = nx.DiGraph([("r", "a"), ("r", "b"), ("s", "b"), ("s", "c"), ("b", "d"), ("b", "e")])

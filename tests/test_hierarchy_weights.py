@@ -11,15 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference.hierarchies import brute_paths, numbered, random_dag, random_tree
 
-from structsolve.estimators.hierarchy import (
+from structsolve.plugins.dag import (
     Hierarchy,
     NodeWeights,
     node_weights,
-    shared,
     shared_norm,
     shared_weights,
 )
-from structsolve.estimators.hierarchy.shared import penalty
+from structsolve.plugins.dag.svm import shared
+from structsolve.plugins.dag.svm.shared import penalty
 
 
 def program(hierarchy, goal, low=1.0, top=1.0, directional=False):

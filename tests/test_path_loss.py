@@ -8,11 +8,10 @@ from reference.hierarchies import brute_paths, random_dag, random_tree
 
 import structsolve
 from structsolve import Block, Examples, StructuredSVM
-from structsolve.estimators.hierarchy import Hierarchy, PathCost, node_weights
 from structsolve.part_layout import PartLayout
-from structsolve.plugins.dag import DagStructure
+from structsolve.plugins.dag import DagStructure, Hierarchy, PathCost, node_weights
+from structsolve.plugins.dag._path_loss import PathCosts, PathLoss
 from structsolve.structure import calls
-from structsolve.structure._path_loss import PathCosts, PathLoss
 from structsolve.testing import check_structure
 
 
@@ -92,4 +91,4 @@ def test_refusals():
             path_loss(tree, np.ones(7)).check_truths(np.array(labels, dtype=np.int32))
     model = StructuredSVM(DagStructure(TREE), loss=PathCost(np.ones(7)))
     refused("single-leaf", model.fit, [[1.0]], [["r", "a"]])
-    assert "PathCost" in repr(structsolve.estimators.hierarchy.PathCost([1.0]))
+    assert "PathCost" in repr(structsolve.plugins.dag.PathCost([1.0]))

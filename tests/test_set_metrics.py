@@ -15,9 +15,9 @@ from sklearn.preprocessing import StandardScaler
 
 import structsolve
 from structsolve import Named, StructuredSVM, get_scorer, hookimpl, registry
-from structsolve.evaluation.label_sets import SET_METRICS, hierarchical_scores, label_set_report
+from structsolve.evaluation.label_sets import SET_METRICS, label_set_report
 from structsolve.evaluation.scorers import OURS, get_scorer_names
-from structsolve.plugins.dag import DagStructure
+from structsolve.plugins.dag import DagStructure, hierarchical_scores
 
 ANIMALS = nx.DiGraph([("animal", "dog"), ("animal", "cat"), ("thing", "chair"), ("pet", "dog")])
 
@@ -147,9 +147,11 @@ def test_plugins_bring_metrics():
         return [Named("share", lambda part=1.0: lambda model, X, y: part, "a constant")]
 
     plugin.structsolve_metrics = structsolve_metrics
+    before = get_scorer_names()
+    assert before[: len(OURS)] == [*OURS]
     registry.default().register(plugin, "share")
     try:
-        assert get_scorer_names() == [*OURS, "share"]
+        assert get_scorer_names() == [*before, "share"]
         X, Y = data()
         model = StructuredSVM("multilabel", alpha=0.05, max_iter=2, tol=9).fit(X, Y)
         assert model.score(X, Y, metric="share") == 1.0 == get_scorer("share")(model, X, Y)

@@ -7,8 +7,7 @@ from reference.hierarchies import ancestors, as_dict, random_edges
 
 import structsolve
 from structsolve import CostMatrix, HierarchicalSVM, StructuredSVM
-from structsolve.estimators.hierarchy import PathCost
-from structsolve.plugins.dag import DagStructure
+from structsolve.plugins.dag import DagStructure, PathCost
 from structsolve.potentials.calls import score
 from structsolve.structure import calls
 from structsolve.structure.ask import ask_loss

@@ -1,19 +1,77 @@
-"""Label sets under a hierarchy as a plugin: what it provides, hook by hook."""
+"""Hierarchies as a plugin: label sets under them, HierarchicalSVM (``svm``) and its scores.
+
+``hierarchy`` holds the graph, ``space`` and ``labels`` what a label is, ``path_cost`` the loss of
+normalised weights, ``metrics`` the scores, ``commands`` the option of the shell.
+"""
 
 from functools import partial
+from typing import TYPE_CHECKING
 
-from structsolve.hookspecs import Named, hookimpl
+from structsolve.hookspecs import Lazy, Named, hookimpl
 from structsolve.operators import IntegralRelaxation
+from structsolve.plugins.dag.hierarchy import Hierarchy
 from structsolve.plugins.dag.losses import LOSSES, bind_loss
+from structsolve.plugins.dag.path_cost import PathCost
 from structsolve.plugins.dag.space import DagSpace, DagStructure
-from structsolve.structure.hierarchy import Hierarchy
+from structsolve.utils.lazy import lazy_names
 
-__all__ = ["DagSpace", "DagStructure", "Hierarchy"]
+if TYPE_CHECKING:
+    from structsolve.plugins.dag.metrics import hierarchical_scores
+    from structsolve.plugins.dag.svm.estimator import HierarchicalSVM
+    from structsolve.plugins.dag.svm.norms import shared_norm
+    from structsolve.plugins.dag.svm.path import HierarchicalSVMCV
+    from structsolve.plugins.dag.svm.shared import shared_weights
+    from structsolve.plugins.dag.svm.weights import NodeWeights, node_weights
+
+__all__ = [
+    "DagSpace",
+    "DagStructure",
+    "HierarchicalSVM",
+    "HierarchicalSVMCV",
+    "Hierarchy",
+    "NodeWeights",
+    "PathCost",
+    "hierarchical_scores",
+    "node_weights",
+    "shared_norm",
+    "shared_weights",
+]
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "HierarchicalSVM": "svm.estimator",
+        "HierarchicalSVMCV": "svm.path",
+        "NodeWeights": "svm.weights",
+        "hierarchical_scores": "metrics",
+        "node_weights": "svm.weights",
+        "shared_norm": "svm.norms",
+        "shared_weights": "svm.shared",
+    },
+)
 
 
 @hookimpl
 def structsolve_structures():
     return [Named("dag", DagStructure, "label sets closed under a hierarchy, a tree or a DAG")]
+
+
+@hookimpl
+def structsolve_estimators():
+    home = Lazy("structsolve.plugins.dag.svm.estimator:HierarchicalSVM")
+    return [Named("HierarchicalSVM", home, "nodes of a hierarchy that share weights")]
+
+
+@hookimpl
+def structsolve_losses():
+    text = "root of the weights between two leaves of a hierarchy"
+    return [Named("PathCost", PathCost, text)]
+
+
+@hookimpl
+def structsolve_metrics():
+    home = Lazy("structsolve.plugins.dag.metrics:HierarchicalScorer")
+    figures = ("f1", "precision", "recall")
+    return [Named(f"hierarchical-{figure}", partial(home, figure)) for figure in figures]
 
 
 @hookimpl(trylast=True)

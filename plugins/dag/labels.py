@@ -9,7 +9,7 @@ import numpy as np
 from structsolve.algorithms.topological_order import first_barren, first_open
 from structsolve.examples.labels import first_difference
 from structsolve.examples.packing import is_sparse
-from structsolve.structure.hierarchy import Hierarchy
+from structsolve.plugins.dag.hierarchy import Hierarchy
 from structsolve.utils.sparse import as_csr
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from structsolve.lp import Polytope, Polytopes
-from structsolve.structure.hierarchy import Hierarchy
+from structsolve.plugins.dag.hierarchy import Hierarchy
 
 NOTES = {
     "closed": "totally unimodular: every row is a difference of two variables",

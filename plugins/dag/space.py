@@ -12,11 +12,11 @@ from structsolve.examples.labels import first_difference
 from structsolve.examples.packed import Examples
 from structsolve.plugins.dag._oracle import FoldedSets
 from structsolve.plugins.dag._shape import HierarchyShape
+from structsolve.plugins.dag.hierarchy import Hierarchy, as_hierarchy, as_mapping
 from structsolve.plugins.dag.labels import column_of, encode_leaves, encode_sets
 from structsolve.plugins.dag.union_program import UnionProgram
 from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import Space, Structure
-from structsolve.structure.hierarchy import Hierarchy, as_mapping
 
 LABELS = ("closed", "leaf-union", "single-leaf")
 
@@ -90,6 +90,20 @@ class DagStructure(Structure):
     def label_sets(self) -> bool:  # type: ignore[override]
         """Whether labels are rows of an indicator matrix."""
         return self.labels != "single-leaf"
+
+    def set_scores(self, y_true: Any, y_pred: Any) -> dict[str, Any]:
+        """Return :func:`~structsolve.plugins.dag.hierarchical_scores` of label sets.
+
+        Parameters
+        ----------
+        y_true, y_pred : array of shape (n_examples, n_nodes)
+            0 and 1.
+
+        Returns
+        -------
+        dict
+        """
+        return as_hierarchy(self.hierarchy).scores(y_true, y_pred)
 
     def saved_params(self) -> dict[str, Any]:
         """Return the parameters in forms that model files hold.

@@ -8,8 +8,8 @@ import numpy as np
 
 from structsolve.lp import Highs, Polytope
 from structsolve.lp.base import ProgramCache
+from structsolve.plugins.dag.hierarchy import Hierarchy
 from structsolve.plugins.dag.polytope import union_rows
-from structsolve.structure.hierarchy import Hierarchy
 
 # Error of simplex solutions at 0 and 1.
 NEAR = 1e-9

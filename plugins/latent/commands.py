@@ -45,8 +45,6 @@ def check(args: argparse.Namespace, hierarchy: bool) -> None:
     UsageError
         The message names the option.
     """
-    if args.normalization is not None:
-        raise UsageError("--n-hidden and --normalization: expected one of them")
     if args.class_weight is not None:
         raise UsageError("--class-weight: not with --n-hidden; give a --loss or weigh examples")
     refuse(args, ": --n-hidden trains a LatentSVM, which has none", *REFUSED)

@@ -19,7 +19,6 @@ REFUSED = (
     "max_iter",
     "tol",
     "oracle",
-    "normalization",
     "checkpoint",
     "history",
     "scale_features",

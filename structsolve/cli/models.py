@@ -9,14 +9,7 @@ from typing import Any
 
 import structsolve
 from structsolve import registry
-from structsolve.cli.options import (
-    UsageError,
-    class_weight,
-    kernel_params,
-    refuse,
-    svm_settings,
-    verbosity,
-)
+from structsolve.cli.options import UsageError, class_weight, path_settings, refuse, verbosity
 from structsolve.cli.outside import families
 from structsolve.estimators.common import generator_of
 from structsolve.evaluation.scorers import get_scorer_names
@@ -44,7 +37,7 @@ OF_PARAMETERS = (
     "loss",
 )
 # Options for which it has none.
-OF_OTHERS = ("alphas", "cv", "scoring", "normalization", "history", "kernel_param")
+OF_OTHERS = ("alphas", "cv", "scoring", "history", "kernel_param")
 
 # Files for parameters of structures: names of options, and of parameters.
 FILES = ("hierarchy", "network")
@@ -124,8 +117,6 @@ def check_model(args: argparse.Namespace, structure: Any) -> None:
         structure.check_params()
     if args.loss is not None:
         _check_loss(args.loss, structure)
-    if isinstance(structure, str) and args.normalization is not None:
-        return  # its parameters are in the data
     model = make_model(args, structure)
     if model is None:
         return
@@ -206,7 +197,7 @@ def check_options(args: argparse.Namespace, brings: Sequence[str] = ()) -> None:
     """
     if args.hierarchy is None and not brings_structure(args, brings):
         text = " is for hierarchies; give --hierarchy FILE with it"
-        refuse(args, text, "normalization", "labels", "close")
+        refuse(args, text, "labels", "close")
     for param in FILES:
         file, takes = getattr(args, param), param in _file_params(args.structure)
         if file is not None and args.structure is not None and not takes:
@@ -226,14 +217,11 @@ def check_options(args: argparse.Namespace, brings: Sequence[str] = ()) -> None:
         if given is not None and args.alphas is None:
             raise UsageError(f"--{option} chooses among --alphas; found none")
     _check_scoring(args.scoring)
-    if args.validation or args.validation_split:
-        if args.alphas is not None:
-            raise UsageError(
-                "--alphas and --validation: expected one of them; --alphas chooses by folds of the "
-                "data (--cv)"
-            )
-        if args.normalization == "learned":
-            raise UsageError("--validation: this estimator trains without validation; use score")
+    if args.alphas is not None and (args.validation or args.validation_split):
+        raise UsageError(
+            "--alphas and --validation: expected one of them; --alphas chooses by folds of the "
+            "data (--cv)"
+        )
     if "path" in (args.alphas or ()) and len(args.alphas) > 1:
         raise UsageError("--alphas: path excludes other values")
     for name, family in families().items():
@@ -345,32 +333,9 @@ def make_model(args: argparse.Namespace, structure: Any) -> Any:
         return family.make_model(args, structure)
     if args.estimator != "margin":
         return _make_named(args, structure)
-    common = svm_settings(args) | {
-        "kernel": args.kernel,
-        "kernel_params": kernel_params(args.kernel_param),
-        "cache_size": args.cache_size,
-        "early_stopping": args.early_stopping,
-        "scale_features": args.scale_features,
-    }
-    plain: Any = structsolve.StructuredSVM
-    hierarchical: Any = structsolve.HierarchicalSVM
-    if args.alphas is not None:
-        plain, hierarchical = structsolve.StructuredSVMCV, structsolve.HierarchicalSVMCV
-        del common["alpha"]
-        common |= {"cv": args.cv, "scoring": args.scoring}
-        common["alphas"] = "path" if args.alphas == ["path"] else args.alphas
-    common["class_weight"] = class_weight(args.class_weight)
-    if args.normalization is None:
-        return plain(structure, loss=args.loss or "auto", **common)
-    return hierarchical(
-        structure.hierarchy,
-        normalization=args.normalization,
-        labels=structure.labels,
-        close=args.close,
-        structure_name=args.structure,
-        loss=args.loss or "auto",
-        **common,
-    )
+    chooses = args.alphas is not None
+    estimator = structsolve.StructuredSVMCV if chooses else structsolve.StructuredSVM
+    return estimator(structure, **path_settings(args))
 
 
 def _make_named(args: argparse.Namespace, structure: Any) -> Any:

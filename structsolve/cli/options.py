@@ -181,6 +181,34 @@ def svm_settings(args: Any) -> dict[str, Any]:
     }
 
 
+def path_settings(args: Any) -> dict[str, Any]:
+    """Return the parameters of StructuredSVM or, where ``--alphas`` is given, StructuredSVMCV.
+
+    Parameters
+    ----------
+    args : Namespace
+        Options of ``fit``.
+
+    Returns
+    -------
+    dict
+    """
+    settings = svm_settings(args) | {
+        "loss": args.loss or "auto",
+        "kernel": args.kernel,
+        "kernel_params": kernel_params(args.kernel_param),
+        "cache_size": args.cache_size,
+        "early_stopping": args.early_stopping,
+        "scale_features": args.scale_features,
+        "class_weight": class_weight(args.class_weight),
+    }
+    if args.alphas is not None:
+        del settings["alpha"]
+        settings |= {"cv": args.cv, "scoring": args.scoring}
+        settings["alphas"] = "path" if args.alphas == ["path"] else args.alphas
+    return settings
+
+
 def check_folder(*paths: str | None) -> None:
     """Refuse outputs that cannot be written, before training.
 

@@ -97,7 +97,7 @@ def settle_estimator(args: argparse.Namespace) -> None:
         if option is not None and getattr(args, option) != args.default_of(option):
             chosen[f"--{option.replace('_', '-')}"] = name
     if len(chosen) > 1:
-        raise UsageError(f"{' and '.join(chosen)}: expected one of them")
+        raise UsageError(f"{' and '.join(sorted(chosen))}: expected one of them")
     args.estimator = next(iter(chosen.values()), "margin")
 
 

@@ -117,15 +117,12 @@ def make_parser(chosen: str | None = None) -> Parser:
     group.add_argument("--hierarchy", metavar="FILE", help="of labels: .json, .gml, or edge lines")
     group.add_argument("--labels", choices=("closed", "leaf-union", "single-leaf"), help="of it")
     group.add_argument("--close", action="store_true", help="add missing ancestors to labels")
-    group.add_argument(
-        "--normalization", metavar="RULE", help="HierarchicalSVM: rho:2, maxmin, ..."
-    )
     group.add_argument("--network", metavar="FILE", help="with demands: .json, .gml, .graphml")
     group.add_argument(
         "--estimator",
         default="margin",
         metavar="NAME",
-        help="margin (default), latent, risk (kernel ridge), or a class, NAME[:KEY=VALUE,...]",
+        help="margin (default), hierarchical, latent, risk, or a class, NAME[:KEY=VALUE,...]",
     )
     group.add_argument("--loss", help="default: that of the structure")
     group.add_argument(

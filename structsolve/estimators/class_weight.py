@@ -78,13 +78,27 @@ def class_weights(given: Any, space: Any, examples: Examples) -> np.ndarray:
     counts = np.ones(int(sizes.sum())) if counts is None else np.array(counts, dtype=np.float64)
     if examples.sample_weight is not None:
         counts = counts * np.repeat(examples.sample_weight, sizes)
-    return _of_classes(given, space.classes_, space.classes_, examples.labels, counts)
+    return weights_of_classes(given, space.classes_, space.classes_, examples.labels, counts)
 
 
-def _of_classes(
+def weights_of_classes(
     given: Any, known: np.ndarray, names: np.ndarray, labels: np.ndarray, counts: Any
 ) -> np.ndarray:
-    """Return the weights of the classes with these names, from the total weight of each."""
+    """Return the weights of the classes with these names, from the total weight of each.
+
+    Parameters
+    ----------
+    given : "balanced" or mapping
+    known, names : ndarray
+        All classes, and those of ``labels``.
+    labels : ndarray of int
+    counts : ndarray or None
+        Weights of the labels.
+
+    Returns
+    -------
+    ndarray of float
+    """
     if given != "balanced":
         every = known.tolist()
         strange = [name for name in given if name not in every]
@@ -98,48 +112,25 @@ def _of_classes(
     return weights
 
 
-def _weighed_examples(given: Any, own: np.ndarray, examples: Examples) -> Examples:
-    """Return examples whose weights are multiplied by the given factors."""
+def weighed_examples(given: Any, own: np.ndarray, examples: Examples) -> Examples:
+    """Return examples whose weights are multiplied by factors.
+
+    Parameters
+    ----------
+    given : "balanced" or mapping
+        For the message.
+    own : ndarray of shape (n,)
+    examples : Examples
+
+    Returns
+    -------
+    Examples
+    """
     if examples.sample_weight is not None:
         own = own * examples.sample_weight
     if not own.any():
         raise ValueError(f"class_weight is {given!r}, under which no example of y weighs anything")
     return replace(examples, sample_weight=own)
-
-
-def weighed_leaves(given: Any, space: Any, examples: Examples) -> Examples:
-    """Return examples of one leaf each, weighed by their leaves.
-
-    Parameters
-    ----------
-    given : None, "balanced" or mapping
-        "balanced" is the weight of all examples over the number of leaves that occur times the
-        weight of those of the leaf.
-    space : Space
-        Space of a hierarchy; labels are columns of its nodes where it is ``single``.
-    examples : Examples
-        Packed, with labels.
-
-    Returns
-    -------
-    Examples
-
-    Raises
-    ------
-    ValueError
-        If labels are sets, or a name is not a leaf.
-    """
-    if given is None:
-        return examples
-    if not space.single:
-        raise ValueError(
-            f"class_weight is {given!r}, but labels are sets of nodes, not one leaf each; weigh "
-            "examples by fit(..., sample_weight=), or give loss=ClassWeights({node: weight})"
-        )
-    used, labels = np.unique(examples.labels, return_inverse=True)
-    names = space.hierarchy.nodes[used]
-    weights = _of_classes(given, space.classes_, names, labels, examples.sample_weight)
-    return _weighed_examples(given, weights[labels], examples)
 
 
 def weighed(
@@ -172,7 +163,7 @@ def weighed(
         return loss, examples
     if isinstance(space, NodeSpace) and space.structure.single_node:
         own = class_weights(given, space, examples)[examples.labels]
-        return loss, _weighed_examples(given, own, examples)
+        return loss, weighed_examples(given, own, examples)
     if isinstance(surrogate, str):
         surrogate = registry.default().make("surrogates", surrogate)
     if not getattr(surrogate, "reads_loss", True):

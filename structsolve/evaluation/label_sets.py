@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from structsolve import registry
 from structsolve.evaluation.report import FIGURES, Report
 from structsolve.structure.ask import pack
-from structsolve.structure.hierarchy import as_hierarchy
 
-__all__ = ["hierarchical_scores", "label_set_report"]
+__all__ = ["label_set_report"]
 
 SET_AVERAGES = ("micro", "macro", "weighted", "samples")
 
@@ -29,8 +29,8 @@ def label_set_report(
         0 and 1.
     names : sequence, optional
         The label of each column; numbers by default.
-    hierarchy : Hierarchy or networkx DiGraph, optional
-        The hierarchy of the columns: adds the metrics of `hierarchical_scores`.
+    hierarchy : networkx DiGraph, mapping or Hierarchy, optional
+        The hierarchy of the columns: adds the ``set_scores`` of the structure that takes it.
 
     Returns
     -------
@@ -60,68 +60,17 @@ def label_set_report(
         accuracy=float((true == pred).mean()),
         exact_match=float((true == pred).all(axis=1).mean()),
         support=int(true.size),
-        per_class={name: _row(row[:3], row[3]) for name, row in table},
-        **{average: _row(figures(average)[:3], support) for average in SET_AVERAGES},
+        per_class={name: row_of(row[:3], row[3]) for name, row in table},
+        **{average: row_of(figures(average)[:3], support) for average in SET_AVERAGES},
     )
     if hierarchy is not None:
-        report["hierarchical"] = hierarchical_scores(true, pred, hierarchy)
+        known = registry.default()
+        takes = known.first_with("hierarchy")
+        if takes is None:
+            raise ValueError("hierarchy: no plugin has a structure that takes one")
+        structure = known.make("structures", takes, hierarchy=hierarchy)
+        report["hierarchical"] = structure.set_scores(true, pred)
     return report
-
-
-def hierarchical_scores(
-    y_true: Any, y_pred: Any, hierarchy: Any, sample_weight: Any = None
-) -> dict[str, Any]:
-    """
-    Compute hierarchical precision, recall and F1 (Kiritchenko, Matwin and Famili, 2005).
-
-    Both sets get all ancestors of their labels; precision is the share of predicted labels that are
-    true, recall the share of true labels that are predicted, both over all examples together.  A
-    single root is an ancestor of all labels and does not count.
-
-    Parameters
-    ----------
-    y_true, y_pred : array of shape (n_examples, n_nodes)
-        0 and 1, in the order of the hierarchy's nodes.
-    hierarchy : Hierarchy or networkx DiGraph
-        Edges go from parent to child.
-    sample_weight : array of shape (n_examples,), optional
-
-    Returns
-    -------
-    dict
-        ``precision``, ``recall``, ``f1`` and ``support``, the number of true labels.
-
-    Raises
-    ------
-    ValueError
-        If there is not one column per node.
-
-    Examples
-    --------
-    A dog predicted as a cat still counts as an animal:
-
-    >>> import networkx as nx
-    >>> from structsolve.evaluation.label_sets import hierarchical_scores
-    >>> animals = nx.DiGraph([("animal", "dog"), ("animal", "cat"), ("thing", "chair")])
-    >>> hierarchical_scores([[0, 1, 0, 0, 0]], [[0, 0, 1, 0, 0]], animals)["f1"]
-    0.5
-    """
-    hierarchy = as_hierarchy(hierarchy)
-    sets = []
-    for name, given in (("y_true", y_true), ("y_pred", y_pred)):
-        matrix = np.array(given, dtype=np.int32, order="C")
-        if matrix.ndim != 2 or matrix.shape[1] != len(hierarchy):
-            raise ValueError(
-                f"{name} has shape {matrix.shape}, expected one column for each of the "
-                f"{len(hierarchy)} nodes of the hierarchy"
-            )
-        matrix = hierarchy.close(matrix)
-        if len(hierarchy.roots) == 1 and len(hierarchy) > 1:
-            matrix[:, hierarchy.roots] = 0
-        sets.append(matrix)
-    true, pred = sets
-    shares = _micro(true, pred, sample_weight)
-    return _row(shares, int(true.sum()))
 
 
 @dataclass(frozen=True)
@@ -153,34 +102,24 @@ class SetScorer:
         Raises
         ------
         ValueError
-            If labels are not sets, or have no hierarchy.
+            If labels are not sets.
         """
         model, X = final_model(estimator, X)
         space: Any = getattr(model, "space_", None)
-        hierarchy = getattr(space, "hierarchy", None)
-        hierarchical = self.name.startswith("hierarchical-")
         structure: Any = getattr(space, "structure", None)
-        if not getattr(structure, "label_sets", False) and not (hierarchical and hierarchy):
+        if not getattr(structure, "label_sets", False):
             raise ValueError(
-                f"metric {self.name!r} needs {'hierarchies' if hierarchical else 'label sets'}; "
-                f"labels of structure {getattr(structure, 'name', None)!r} are none; see "
+                f"metric {self.name!r} needs label sets; labels of structure "
+                f"{getattr(structure, 'name', None)!r} are none; see "
                 "structsolve.evaluation.scorers.get_scorer_names"
             )
-        if hierarchical and hierarchy is None:
-            raise ValueError(
-                f"metric {self.name!r} needs a hierarchy; structure {structure.name!r} has none"
-            )
-        examples = pack(space, X, y)
-        true = _matrix(space, examples)
+        true = _matrix(pack(space, X, y))
         if self.name in RANKINGS:
             limit = np.finfo(np.float64).max / 4
             scores = np.clip(model.decision_function(X), -limit, limit)
             return RANKINGS[self.name](true, scores, sample_weight)
         answers = model.predict(X)
-        pred = _matrix(space, pack(space, X, answers))
-        if hierarchical:
-            figure = self.name.removeprefix("hierarchical-")
-            return float(hierarchical_scores(true, pred, hierarchy, sample_weight)[figure])
+        pred = _matrix(pack(space, X, answers))
         return _share(self.name, true, pred, sample_weight)
 
 
@@ -207,17 +146,39 @@ def final_model(estimator: Any, X: Any = None) -> tuple[Any, Any]:
             return estimator, X
 
 
-def _matrix(space: Any, examples: Any) -> np.ndarray:
-    """Return packed labels as indicators of all labels; single leaves without their ancestors."""
-    if not getattr(space, "single", False):
-        return np.asarray(examples.labels).reshape(examples.n, -1)
-    matrix = np.zeros((examples.n, len(space.hierarchy)), dtype=np.int32)
-    matrix[np.arange(examples.n), examples.labels] = 1
-    return matrix
+def _matrix(examples: Any) -> np.ndarray:
+    return np.asarray(examples.labels).reshape(examples.n, -1)
 
 
-def _micro(true: np.ndarray, pred: np.ndarray, weight: Any) -> tuple[float, float, float]:
-    """Return precision, recall and F1 over all labels of all rows; 0 where they are undefined."""
+def row_of(shares: Sequence[float], support: int) -> dict[str, Any]:
+    """Return a row of a report.
+
+    Parameters
+    ----------
+    shares : sequence of float
+        Precision, recall and F1.
+    support : int
+
+    Returns
+    -------
+    dict
+    """
+    return {**dict(zip(FIGURES, map(float, shares), strict=True)), "support": int(support)}
+
+
+def micro(true: np.ndarray, pred: np.ndarray, weight: Any) -> tuple[float, float, float]:
+    """Return precision, recall and F1 over all labels of all rows; 0 where they are undefined.
+
+    Parameters
+    ----------
+    true, pred : ndarray of shape (n_examples, n_labels)
+        0 and 1.
+    weight : array of shape (n_examples,) or None
+
+    Returns
+    -------
+    tuple of float
+    """
     weight = np.ones(len(true)) if weight is None else np.asarray(weight, float)
     both, guessed, there = (float(weight @ m.sum(axis=1)) for m in (true & pred, pred, true))
     return (
@@ -235,7 +196,7 @@ def _share(name: str, true: np.ndarray, pred: np.ndarray, weight: Any) -> float:
         return float(np.average(right, weights=weight))
     average, figure = name.split("-")
     if average == "micro":  # a search scores often, and sklearn's checks take longer than a fit
-        return _micro(true, pred, weight)[FIGURES.index(figure)]
+        return micro(true, pred, weight)[FIGURES.index(figure)]
     figures: Any = precision_recall_fscore_support(
         true, pred, average=average, sample_weight=weight, zero_division=0
     )
@@ -273,10 +234,5 @@ SET_METRICS: tuple[str, ...] = (
         for average in SET_AVERAGES
         for figure in ("f1", "precision", "recall")
     ),
-    *(f"hierarchical-{figure}" for figure in ("f1", "precision", "recall")),
     *RANKINGS,
 )
-
-
-def _row(shares: Sequence[float], support: int) -> dict[str, Any]:
-    return {**dict(zip(FIGURES, map(float, shares), strict=True)), "support": int(support)}

@@ -1,4 +1,4 @@
-"""StructuredSVMCV, HierarchicalSVMCV: alpha chosen by cross-validation along a path."""
+"""StructuredSVMCV: alpha chosen by cross-validation along a path."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from structsolve import registry
 
 from ..estimators.common import generator_of
 from ..estimators.fitting import take
-from ..estimators.hierarchical_svm import HierarchicalSVM
 from ..estimators.structured_svm import StructuredSVM
 from ..examples.packing import check_weights
 from ..potentials.mercer import PRECOMPUTED
@@ -40,8 +39,18 @@ from .scorers import name_of, scorer_of
 SET = ("alpha", "warm_start")
 
 
-def _with_settings_of(base: type) -> Callable[[Any], Any]:
-    """Let a constructor's ``**settings`` show as the keyword parameters of a base class."""
+def with_settings_of(base: type) -> Callable[[Any], Any]:
+    """Let a constructor's ``**settings`` show as the keyword parameters of a base class.
+
+    Parameters
+    ----------
+    base : type
+
+    Returns
+    -------
+    callable
+        A decorator.
+    """
 
     def told(init: Any) -> Any:
         own = inspect.signature(init).parameters
@@ -392,7 +401,7 @@ evaluation.alpha_path.is_over`); None tries all. Listed values are all tried.
 
     kind = StructuredSVM
 
-    @_with_settings_of(StructuredSVM)
+    @with_settings_of(StructuredSVM)
     def __init__(
         self,
         structure: Any = "chain",
@@ -405,54 +414,4 @@ evaluation.alpha_path.is_over`); None tries all. Listed values are all tried.
         **settings: Any,
     ):
         super().__init__(structure, **settings)
-        self._set(alphas, cv, scoring, patience, refit)
-
-
-class HierarchicalSVMCV(PathMixin, HierarchicalSVM):
-    """:class:`HierarchicalSVM` whose ``alpha`` is chosen as by :class:`StructuredSVMCV`.
-
-    Parameters
-    ----------
-    hierarchy : networkx.DiGraph, mapping or array of shape (m, 2)
-    alphas, cv, scoring, patience, refit : as of StructuredSVMCV
-    normalization, directional, slack, labels, close, structure_name : as of HierarchicalSVM
-        With normalization "learned" there are no warm starts.
-    loss, class_weight, surrogate, solver, oracle, max_iter, tol, max_alternations : as there
-    sparse : bool, default=False
-        As there; ``alphas`` must then be a list.
-    fit_intercept, penalize_intercept : as there
-    scale_features, kernel, kernel_params, cache_size, early_stopping : as there
-    validation_fraction, n_iter_no_change : as there
-    callbacks, checkpoint, n_jobs, random_state, verbose : as of StructuredSVMCV
-
-    Attributes
-    ----------
-    alpha_, alphas_, scores_, scoring_, passes_ : as of StructuredSVMCV
-    coef_, node_weights_, history_, ... : as of HierarchicalSVM
-
-    Examples
-    --------
-    >>> from structsolve import HierarchicalSVMCV
-    >>> animals = [("bird", "owl"), ("bird", "duck"), ("mammal", "cat")]
-    >>> X, y = [[1.0, 0.0], [1.0, 1.0], [-1.0, 0.0]] * 4, ["owl", "duck", "cat"] * 4
-    >>> model = HierarchicalSVMCV(animals, cv=2).fit(X, y)
-    >>> model.predict([[1.0, 2.0]]).tolist(), float(model.scores_.max())
-    (['duck'], 1.0)
-    """
-
-    kind = HierarchicalSVM
-
-    @_with_settings_of(HierarchicalSVM)
-    def __init__(
-        self,
-        hierarchy: Any = None,
-        *,
-        alphas: Any = "path",
-        cv: Any = None,
-        scoring: Any = None,
-        patience: int | None = 3,
-        refit: bool = True,
-        **settings: Any,
-    ):
-        super().__init__(hierarchy, **settings)
         self._set(alphas, cv, scoring, patience, refit)

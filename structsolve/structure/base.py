@@ -63,7 +63,7 @@ class Structure(Params):
     file_format: str | None = None
     #: Constructor parameters that the shell reads from files.  "hierarchy", by ``--hierarchy``: the
     #: structure then takes ``labels`` and ``close`` as well, its space has ``hierarchy`` and
-    #: ``single``, and HierarchicalSVM trains it too.  "network", by ``--network``.
+    #: ``single``, and the structure has ``set_scores``.  "network", by ``--network``.
     file_params: tuple[str, ...] = ()
     #: Parameters that change the layout of theta, with values to test.
     #: ``check_structure`` tries them together, where ``check_params()`` does not refuse: code that

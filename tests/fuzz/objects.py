@@ -21,9 +21,9 @@ import structsolve.solvers
 from structsolve import Problem, TaskLoss, WeightedLabels, registry
 from structsolve.algorithms.minimum_cut import CutNetwork
 from structsolve.estimators.decode import Batches, Masks
-from structsolve.estimators.hierarchy.sparse_tree import SparseTree
 from structsolve.features._numbering import Names, Numbering
 from structsolve.lp import ask_cones, ask_oracle
+from structsolve.plugins.dag.svm.sparse_tree import SparseTree
 from structsolve.plugins.mrf._exact import ExactSearch
 from structsolve.plugins.mrf._model import GraphModel
 from structsolve.solvers.base import Start

@@ -5,7 +5,7 @@ from itertools import product
 import networkx as nx
 import numpy as np
 
-from structsolve.estimators.hierarchy import Hierarchy
+from structsolve.plugins.dag import Hierarchy
 
 TREE = {"a": ["b", "c"], "b": ["d", "e"], "f": ["g"]}
 GRAPH = [("a", "b"), ("a", "c"), ("b", "d"), ("c", "d"), ("c", "e"), ("f", "e"), ("f", "g")]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..utils.params import Params
+from structsolve.utils.params import Params
 
 
 class PathCost(Params):
@@ -24,7 +24,7 @@ class PathCost(Params):
     --------
     >>> import networkx as nx
     >>> from structsolve import StructuredSVM
-    >>> from structsolve.estimators.hierarchy import PathCost
+    >>> from structsolve.plugins.dag import PathCost
     >>> from structsolve.plugins.dag import DagStructure
     >>> tree = nx.DiGraph([("root", "a"), ("root", "b")])
     >>> structure = DagStructure(tree, labels="single-leaf")
@@ -55,7 +55,7 @@ class PathCost(Params):
             If labels are not single leaves, or the weights do not fit the hierarchy.
         """
         # Compiled, and loads scipy.sparse for hierarchies: deferred until a loss is bound.
-        from ._path_loss import PathCosts, PathLoss
+        from structsolve.plugins.dag._path_loss import PathCosts, PathLoss
 
         if not getattr(space, "single", False):
             raise ValueError(

@@ -2,7 +2,7 @@
 
 The penalty ``sum ||U_n||^2 / alpha_n`` treats classes with short and long paths from the root alike
 if the weights ``alpha`` sum to one over every leaf and its ancestors.  This module has the rules
-that use only the hierarchy; :mod:`structsolve.estimators.hierarchy.shared` learns the weights.
+that use only the hierarchy; :mod:`structsolve.plugins.dag.svm.shared` learns the weights.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ...structure.hierarchy import Hierarchy, as_hierarchy
-from . import programs
+from structsolve.plugins.dag.hierarchy import Hierarchy, as_hierarchy
+from structsolve.plugins.dag.svm import programs
 
 #: Largest sum over a leaf and its ancestors on a directed acyclic graph, by default.
 DAG_SLACK = 1.5

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from ...structure.hierarchy import Hierarchy
+from structsolve.plugins.dag.hierarchy import Hierarchy
 
 
 def maxmin(hierarchy: Hierarchy, directional: bool, top: float) -> np.ndarray:

@@ -12,9 +12,9 @@ cimport cython
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memset
 
-from .leaf_search cimport LeafSearch
-from .leaf_search import LOSSES
-from .node_sums cimport NodeSums, Sums, WIDTH, nodes_of
+from structsolve.plugins.dag.svm.leaf_search cimport LeafSearch
+from structsolve.plugins.dag.svm.leaf_search import LOSSES
+from structsolve.plugins.dag.svm.node_sums cimport NodeSums, Sums, WIDTH, nodes_of
 
 
 cdef enum:

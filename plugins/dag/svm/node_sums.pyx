@@ -8,8 +8,8 @@ from libc.stdint cimport int32_t, int64_t, uint16_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memmove
 
-from ...extreme.feature_rows cimport room_for
-from ...utils.arrays import check_counts, check_finite, checked_array
+from structsolve.extreme.feature_rows cimport room_for
+from structsolve.utils.arrays import check_counts, check_finite, checked_array
 
 
 cdef enum:

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from ...examples.packing import packed_bytes
-from ...solvers.checkpoint import Checkpoint
-from ..alpha import UNKNOWN, is_auto
-from ..class_weight import weighed_leaves
-from ..fitting import TrainingData, fingerprint_of_examples
-from ..structured_svm import StructuredSVM
-from .sparse_model import require_finite, train
-from .weights import node_weights, parse
+from structsolve.estimators.alpha import UNKNOWN, is_auto
+from structsolve.estimators.fitting import TrainingData, fingerprint_of_examples
+from structsolve.estimators.structured_svm import StructuredSVM
+from structsolve.examples.packing import packed_bytes
+from structsolve.plugins.dag.svm.class_weight import weighed_leaves
+from structsolve.plugins.dag.svm.sparse_model import require_finite, train
+from structsolve.plugins.dag.svm.weights import node_weights, parse
+from structsolve.solvers.checkpoint import Checkpoint
 
 
 class SparseFitting(StructuredSVM):

@@ -7,10 +7,10 @@ from libc.math cimport INFINITY, sqrt
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memset
 
-from ...extreme.feature_lists cimport FeatureLists
-from ...extreme.feature_lists import checked_rows
-from ...utils.arrays import check_numbers, checked_array
-from ...utils.parallel import over_examples
+from structsolve.extreme.feature_lists cimport FeatureLists
+from structsolve.extreme.feature_lists import checked_rows
+from structsolve.utils.arrays import check_numbers, checked_array
+from structsolve.utils.parallel import over_examples
 
 
 cdef enum:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..algorithms.topological_order import (
+from structsolve.algorithms.topological_order import (
     add_ancestors,
     compressed,
     leaf_lines,
@@ -55,7 +55,7 @@ class Hierarchy:
 
     Examples
     --------
-    >>> from structsolve.estimators.hierarchy import Hierarchy
+    >>> from structsolve.plugins.dag import Hierarchy
     >>> animals = Hierarchy({"animal": ["dog", "cat"], "pet": ["dog"]})
     >>> animals.nodes.tolist()
     ['animal', 'pet', 'dog', 'cat']
@@ -188,6 +188,35 @@ class Hierarchy:
         paths.sort_indices()
         return paths
 
+    def scores(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> dict[str, Any]:
+        """Return :func:`~structsolve.plugins.dag.hierarchical_scores` under this hierarchy.
+
+        Parameters
+        ----------
+        y_true, y_pred, sample_weight : as there
+
+        Returns
+        -------
+        dict
+        """
+        from structsolve.evaluation.label_sets import micro, row_of  # heavy
+
+        sets = []
+        for name, given in (("y_true", y_true), ("y_pred", y_pred)):
+            matrix = np.array(given, dtype=np.int32, order="C")
+            if matrix.ndim != 2 or matrix.shape[1] != len(self):
+                raise ValueError(
+                    f"{name} has shape {matrix.shape}, expected one column for each of the "
+                    f"{len(self)} nodes of the hierarchy"
+                )
+            matrix = self.close(matrix)
+            if len(self.roots) == 1 and len(self) > 1:
+                matrix[:, self.roots] = 0
+            sets.append(matrix)
+        true, pred = sets
+        shares = micro(true, pred, sample_weight)
+        return row_of(shares, int(true.sum()))
+
     def close(self, Y: np.ndarray) -> np.ndarray:
         """Add all ancestors to indicators, in place.
 
@@ -215,7 +244,7 @@ class Hierarchy:
 
         Examples
         --------
-        >>> from structsolve.estimators.hierarchy import Hierarchy
+        >>> from structsolve.plugins.dag import Hierarchy
         >>> Hierarchy({"a": ["b", "c"], "c": ["d", "e"]}).sibling_weights().tolist()
         [1.0, 0.5, 0.5, 0.25, 0.25]
         """

@@ -10,10 +10,10 @@ import numpy as np
 
 cimport cython
 from libc.math cimport sqrt
-from ..operators cimport Loss
-from ..part_layout cimport PartLayout
+from structsolve.operators cimport Loss
+from structsolve.part_layout cimport PartLayout
 
-from .hierarchy import intervals
+from structsolve.plugins.dag.hierarchy import intervals
 
 # Relative error of sums of weights.
 cdef double ROUNDING = 4e-16
@@ -25,7 +25,7 @@ cdef class PathCosts:
 
     Parameters
     ----------
-    hierarchy : structsolve.structure.hierarchy.Hierarchy
+    hierarchy : structsolve.plugins.dag.hierarchy.Hierarchy
     weights : ndarray of shape (n_nodes,)
         ``alpha``.
     """

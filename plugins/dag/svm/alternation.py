@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from ...solvers.checkpoint import Checkpoint, Content, check_records
-from ...solvers.problem import Problem
-from ...structure.hierarchy import Hierarchy
-from .shared import best_weights, penalty
-from .weights import node_weights
+from structsolve.plugins.dag.hierarchy import Hierarchy
+from structsolve.plugins.dag.svm.shared import best_weights, penalty
+from structsolve.plugins.dag.svm.weights import node_weights
+from structsolve.solvers.checkpoint import Checkpoint, Content, check_records
+from structsolve.solvers.problem import Problem
 
 # Inner problems are solved to this share of the joint gap, or of the tolerance.
 INNER = 0.3

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...structure.hierarchy import Hierarchy, as_hierarchy
+from structsolve.plugins.dag.hierarchy import Hierarchy, as_hierarchy
 
 
 def shared_norm(U: Any, hierarchy: Any = None) -> float:
@@ -36,7 +36,7 @@ def shared_norm(U: Any, hierarchy: Any = None) -> float:
     Examples
     --------
     >>> import numpy as np
-    >>> from structsolve.estimators.hierarchy import shared_norm
+    >>> from structsolve.plugins.dag import shared_norm
     >>> row = np.array([[3.0, 4.0]])
     >>> round(shared_norm(np.vstack([row, row, row])), 3)      # Frobenius: 8.66
     5.0

@@ -4,8 +4,8 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from structsolve.estimators.hierarchy.leaf_search import LeafSearch
-from structsolve.estimators.hierarchy.node_sums import NodeSums
+from structsolve.plugins.dag.svm.leaf_search import LeafSearch
+from structsolve.plugins.dag.svm.node_sums import NodeSums
 
 @final
 class SparseTree:

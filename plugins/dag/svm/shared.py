@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...structure.hierarchy import Hierarchy, as_hierarchy
+from structsolve.plugins.dag.hierarchy import Hierarchy, as_hierarchy
 
 # Maximum number of Newton steps, and the relative gap that ends them, if the hierarchy is no tree.
 STEPS = 200

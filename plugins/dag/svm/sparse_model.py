@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ...examples.packed import Examples
-from ...examples.packing import refuse_infinite
-from ...extreme.postings import Postings
-from ...potentials.mercer import Kernel
-from ...potentials.model import Model
-from ...solvers.base import rng_state, set_rng_state
-from ...solvers.checkpoint import Checkpoint, Content, check_records
-from ...utils.parallel import effective_jobs
-from ...utils.sparse import csr_of
-from .leaf_search import LeafSearch
-from .sparse_tree import SparseTree
+from structsolve.examples.packed import Examples
+from structsolve.examples.packing import refuse_infinite
+from structsolve.extreme.postings import Postings
+from structsolve.plugins.dag.svm.leaf_search import LeafSearch
+from structsolve.plugins.dag.svm.sparse_tree import SparseTree
+from structsolve.potentials.mercer import Kernel
+from structsolve.potentials.model import Model
+from structsolve.solvers.base import rng_state, set_rng_state
+from structsolve.solvers.checkpoint import Checkpoint, Content, check_records
+from structsolve.utils.parallel import effective_jobs
+from structsolve.utils.sparse import csr_of
 
 # Of checkpoints: sums in float32, by lists of 65,536 nodes.
 STORAGE = 2
@@ -29,7 +29,7 @@ class SparseModel(Model):
 
     Parameters
     ----------
-    hierarchy : structsolve.structure.hierarchy.Hierarchy
+    hierarchy : structsolve.plugins.dag.hierarchy.Hierarchy
     matrix : scipy.sparse.csr_matrix of shape (n_features, n_nodes)
         Columns in the order of the hierarchy's nodes; the last row is the intercept's, if any.
     intercept : bool
@@ -168,7 +168,7 @@ def train(
 
     Parameters
     ----------
-    hierarchy : structsolve.structure.hierarchy.Hierarchy
+    hierarchy : structsolve.plugins.dag.hierarchy.Hierarchy
         A forest.
     X : CSR matrix of shape (n, n_features)
     labels : ndarray of int32 of shape (n,)

@@ -1,0 +1,77 @@
+"""``structsolve fit --normalization RULE``: its option, checks and the model; imports little."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import structsolve
+from structsolve.cli.options import UsageError, path_settings
+
+#: For messages.
+ABOUT = "hierarchies"
+#: Options that only this estimator takes.
+OWN = ("normalization",)
+#: The option that stands for ``--estimator hierarchical``.
+CHOSEN_BY = "normalization"
+
+
+def add_options(group: Any) -> None:
+    """Add the option of :data:`OWN`.
+
+    Parameters
+    ----------
+    group : argument group of argparse
+    """
+    group.add_argument(
+        "--normalization", metavar="RULE", help="HierarchicalSVM: rho:2, maxmin, ..."
+    )
+
+
+def check(args: argparse.Namespace, hierarchy: bool) -> None:
+    """Refuse options that the estimator does not take, before data are read.
+
+    Parameters
+    ----------
+    args : Namespace
+        Options of ``fit``.
+    hierarchy : bool
+        Whether a hierarchy is given, or comes with the data.
+
+    Raises
+    ------
+    UsageError
+        The message names the option.
+    """
+    if not hierarchy:
+        raise UsageError("--normalization is for hierarchies; give --hierarchy FILE with it")
+    if args.normalization == "learned" and (args.validation or args.validation_split):
+        raise UsageError("--validation: this estimator trains without validation; use score")
+
+
+def make_model(args: argparse.Namespace, structure: Any) -> Any:
+    """Make the estimator, not fitted.
+
+    Parameters
+    ----------
+    args : Namespace
+        Options of ``fit``.
+    structure : Structure or str
+
+    Returns
+    -------
+    HierarchicalSVM, HierarchicalSVMCV or None
+        None if the hierarchy is in the data, which are not read yet.
+    """
+    if isinstance(structure, str):
+        return None
+    chooses = args.alphas is not None
+    estimator = structsolve.HierarchicalSVMCV if chooses else structsolve.HierarchicalSVM
+    return estimator(
+        structure.hierarchy,
+        normalization="none" if args.normalization is None else args.normalization,
+        labels=structure.labels,
+        close=args.close,
+        structure_name=args.structure,
+        **path_settings(args),
+    )

@@ -1,0 +1,106 @@
+"""Hierarchical precision, recall and F1, of arrays and as scorers by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from structsolve.evaluation.label_sets import final_model
+from structsolve.plugins.dag.hierarchy import as_hierarchy
+from structsolve.structure.ask import pack
+
+
+def hierarchical_scores(
+    y_true: Any, y_pred: Any, hierarchy: Any, sample_weight: Any = None
+) -> dict[str, Any]:
+    """
+    Compute hierarchical precision, recall and F1 (Kiritchenko, Matwin and Famili, 2005).
+
+    Both sets get all ancestors of their labels; precision is the share of predicted labels that are
+    true, recall the share of true labels that are predicted, both over all examples together.  A
+    single root is an ancestor of all labels and does not count.
+
+    Parameters
+    ----------
+    y_true, y_pred : array of shape (n_examples, n_nodes)
+        0 and 1, in the order of the hierarchy's nodes.
+    hierarchy : Hierarchy or networkx DiGraph
+        Edges go from parent to child.
+    sample_weight : array of shape (n_examples,), optional
+
+    Returns
+    -------
+    dict
+        ``precision``, ``recall``, ``f1`` and ``support``, the number of true labels.
+
+    Raises
+    ------
+    ValueError
+        If there is not one column per node.
+
+    Examples
+    --------
+    A dog predicted as a cat still counts as an animal:
+
+    >>> import networkx as nx
+    >>> from structsolve.plugins.dag import hierarchical_scores
+    >>> animals = nx.DiGraph([("animal", "dog"), ("animal", "cat"), ("thing", "chair")])
+    >>> hierarchical_scores([[0, 1, 0, 0, 0]], [[0, 0, 1, 0, 0]], animals)["f1"]
+    0.5
+    """
+    return as_hierarchy(hierarchy).scores(y_true, y_pred, sample_weight)
+
+
+@dataclass(frozen=True)
+class HierarchicalScorer:
+    """``scorer(estimator, X, y) -> float`` of :func:`hierarchical_scores`, greater is better.
+
+    Parameters
+    ----------
+    figure : {"f1", "precision", "recall"}
+    """
+
+    figure: str
+
+    def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Score predictions.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Fitted; maybe in a pipeline or a search.
+        X, y : as for its ``fit``
+        sample_weight : array of shape (n,), optional
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ValueError
+            If labels have no hierarchy.
+        """
+        model, X = final_model(estimator, X)
+        space: Any = getattr(model, "space_", None)
+        if getattr(space, "hierarchy", None) is None:
+            structure = getattr(space, "structure", None)
+            raise ValueError(
+                f"metric 'hierarchical-{self.figure}' needs a hierarchy; structure "
+                f"{getattr(structure, 'name', None)!r} has none"
+            )
+        given = (pack(space, X, labels) for labels in (y, model.predict(X)))
+        true, pred = (_indicators(space, examples) for examples in given)
+        scores = hierarchical_scores(true, pred, space.hierarchy, sample_weight)
+        return float(scores[self.figure])
+
+
+def _indicators(space: Any, examples: Any) -> np.ndarray:
+    """Return packed labels as indicators of all nodes; single leaves without their ancestors."""
+    if not space.single:
+        return np.asarray(examples.labels).reshape(examples.n, -1)
+    matrix = np.zeros((examples.n, len(space.hierarchy)), dtype=np.int32)
+    matrix[np.arange(examples.n), examples.labels] = 1
+    return matrix

@@ -1,0 +1,1 @@
+"""HierarchicalSVM: nodes that share weights, their fair regularisation, sparse models."""

@@ -1,0 +1,501 @@
+"""HierarchicalSVM: classes or label sets of a hierarchy, with fairly penalised node vectors."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from structsolve import registry
+from structsolve.estimators.fitting import TrainingData, fingerprint_of
+from structsolve.estimators.structured_svm import StructuredSVM
+from structsolve.plugins.dag.path_cost import PathCost
+from structsolve.plugins.dag.svm.alternation import Alternation, alternate, first_weights
+from structsolve.plugins.dag.svm.class_weight import weighed_leaves
+from structsolve.plugins.dag.svm.sparse_fit import SparseFitting
+from structsolve.plugins.dag.svm.sparse_model import SparseModel
+from structsolve.plugins.dag.svm.weights import NodeWeights, node_weights, parse
+from structsolve.potentials.mercer import Kernel
+from structsolve.solvers.base import Solver, Start
+from structsolve.solvers.checkpoint import Checkpoint
+from structsolve.solvers.choose import choose_solver
+from structsolve.solvers.driver import Outcome
+from structsolve.solvers.problem import Problem
+
+
+class HierarchicalSVM(SparseFitting):
+    """Classifier whose classes or labels are nodes of a hierarchy and share ancestors' weights.
+
+    A class scores ``sum U_n . x`` over its node and all its ancestors.  Training minimises
+    ``alpha/2 sum ||U_n||^2 / a_n + mean_i H_i(U)``: the node weights ``a`` make up for paths of
+    unequal length.
+
+    Parameters
+    ----------
+    hierarchy : networkx.DiGraph, mapping or array of shape (m, 2)
+        Edges from parents to children: a tree, a forest or a directed acyclic graph.
+    normalization : str, default="rho:2"
+        "none": all ``a_n`` are 1 (hierarchical SVM). "rho:RHO", RHO > 1: weights of least
+        ``sum a^RHO``, with sums of 1 over each leaf and its ancestors; copies of nodes matter less
+        as RHO nears 1. "maxmin": the weights whose smallest is largest. "learned": weights with
+        sums of at most 1, learned from the data (Shared SVM).
+    directional : bool, default=False
+        No child weighs less than a parent ("rho", "maxmin").
+    slack : float, optional
+        The sums lie in ``[1, slack]`` ("rho", "maxmin"); 1 on trees and 1.5 on other graphs.
+    labels : {"auto", "single-leaf", "leaf-union", "closed"}, default="auto"
+        The kind of labels: one leaf per example, unions of paths to leaves, or any sets that
+        contain the parents of their nodes. "auto": one leaf per example if y is 1-D, else unions.
+    close : bool, default=False
+        Add missing ancestors to the labels of y; if False, such labels are refused.
+    structure_name : str, optional
+        A structure whose ``file_params`` name "hierarchy"; by default the first of a plugin,
+        :class:`~structsolve.plugins.dag.DagStructure`.
+    loss : str or object, default="auto"
+        A loss of the structure, or a :class:`~structsolve.plugins.dag.PathCost`. "auto"
+        for single leaves is "hamming" without normalization, and else ``sqrt(sum of a)`` over the
+        nodes on the path of only one of two leaves, with the weights of "rho:2" for "learned"; for
+        sets it is "hamming" without normalization and "leaf" otherwise.
+    class_weight : {"balanced"}, dict or None, default=None
+        Weights of single leaves by name, 1 for those left out: factors of the weights of their
+        examples. "balanced": all leaves that occur have the same total weight.
+    surrogate : str or object, default="margin"
+        As in :class:`StructuredSVM`, like all parameters below without a description.
+    solver : str or Solver, default="auto"
+        As there; "auto" is "sgd" with ``sparse=True``, else "bcfw".
+    oracle : str or structsolve.lp.Backend, optional
+        As there.
+    alpha : float or "auto", default="auto"
+        As there.
+    max_iter : int, default=100
+        Maximum number of passes; with "learned", per alternation.
+    tol : float, default=1e-3
+        Relative gap; with "learned", of the joint problem.
+    max_alternations : int, default=50
+        Maximum number of updates of learned weights.
+    sparse : bool, default=False
+        Keep only nonzero weights, for hierarchies and features too many for a weight per pair: one
+        leaf per example of a tree, solver "sgd", surrogate "margin". Memory then grows with the
+        number of weights that training changes, ``coef_["node"]`` is a CSR matrix, and the model
+        gives ``predict`` and ``score``.
+    fit_intercept : bool, default=True
+        See :class:`StructuredSVM`.
+    penalize_intercept : bool, default=True
+        As there.
+    scale_features : {False, True, "std", "max-abs"}, default=False
+        As there; not with ``sparse=True``.
+    kernel : str, callable or None, default=None
+        As there; not with "learned".
+    kernel_params : dict, optional
+        As there.
+    cache_size : float, default=200
+        As there.
+    warm_start : bool, default=False
+        As there; not with "learned".
+    early_stopping : bool, default=False
+        As there; not with "learned".
+    validation_fraction : float, default=0.1
+        As there.
+    n_iter_no_change : int, default=5
+        As there.
+    callbacks : list of callable, optional
+        As there.
+    checkpoint : path, optional
+        As there.
+    n_jobs : int or None, default=1
+        As there.
+    random_state : int, RandomState or None, default=0
+        As there.
+    verbose : int, default=0
+        As there.
+
+    Attributes
+    ----------
+    node_weights_ : ndarray of shape (n_nodes,)
+        ``a``, in the order of ``nodes_``; it may underflow to 0 for RHO near 1.
+    log_node_weights_ : ndarray of shape (n_nodes,)
+        Their logarithms.
+    nodes_ : ndarray
+        Names of the nodes, the columns of ``coef_["node"]``, which holds ``U``.
+    history_ : list of dict
+        As in :class:`StructuredSVM`. With "learned", each record has the number of its
+        ``"alternation"``. The last record of each alternation has the joint ``"objective"``, which
+        never rises, and ``"joint_gap"``, a certified bound of its distance to the optimum.
+
+    Notes
+    -----
+    Unless ``loss`` is given, ``score`` is the accuracy for single leaves, and the share of correct
+    nodes for sets.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> from structsolve import HierarchicalSVM
+    >>> animals = nx.DiGraph([("bird", "owl"), ("bird", "duck"), ("mammal", "cat")])
+    >>> X, y = [[1.0, 0.0], [1.0, 1.0], [-1.0, 0.0]], ["owl", "duck", "cat"]
+    >>> model = HierarchicalSVM(animals, normalization="maxmin", alpha=0.01).fit(X, y)
+    >>> model.predict([[1.0, 2.0]]).tolist()
+    ['duck']
+    >>> dict(zip(model.nodes_.tolist(), model.node_weights_.tolist()))
+    {'bird': 0.5, 'owl': 0.5, 'duck': 0.5, 'mammal': 0.5, 'cat': 0.5}
+    """
+
+    _extras = ("log_node_weights_",)
+    _models = (*StructuredSVM._models, SparseModel)
+
+    def __init__(
+        self,
+        hierarchy: Any = None,
+        *,
+        normalization: str = "rho:2",
+        directional: bool = False,
+        slack: float | None = None,
+        labels: str = "auto",
+        close: bool = False,
+        structure_name: str | None = None,
+        loss: Any = "auto",
+        class_weight: Any = None,
+        surrogate: Any = "margin",
+        solver: Any = "auto",
+        oracle: Any = None,
+        alpha: float | str = "auto",
+        max_iter: int = 100,
+        tol: float = 1e-3,
+        max_alternations: int = 50,
+        sparse: bool = False,
+        fit_intercept: bool = True,
+        penalize_intercept: bool = True,
+        scale_features: bool | str = False,
+        kernel: Any = None,
+        kernel_params: Any = None,
+        cache_size: float = 200,
+        warm_start: bool = False,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 5,
+        callbacks: Any = None,
+        checkpoint: Any = None,
+        n_jobs: int | None = 1,
+        random_state: Any = 0,
+        verbose: int = 0,
+    ):
+        self.hierarchy = hierarchy
+        self.normalization = normalization
+        self.directional = directional
+        self.slack = slack
+        self.labels = labels
+        self.close = close
+        self.structure_name = structure_name
+        self.loss = loss
+        self.class_weight = class_weight
+        self.surrogate = surrogate
+        self.solver = solver
+        self.oracle = oracle
+        self.alpha = alpha
+        self.max_iter = max_iter
+        self.tol = tol
+        self.max_alternations = max_alternations
+        self.sparse = sparse
+        self.fit_intercept = fit_intercept
+        self.penalize_intercept = penalize_intercept
+        self.scale_features = scale_features
+        self.kernel = kernel
+        self.kernel_params = kernel_params
+        self.cache_size = cache_size
+        self.warm_start = warm_start
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.callbacks = callbacks
+        self.checkpoint = checkpoint
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @property
+    def structure(self) -> Any:
+        """The structure for labels of this form."""
+        if self.labels == "auto" and hasattr(self, "space_"):
+            return self.space_.structure
+        return self._structure("single-leaf" if self.labels == "auto" else self.labels)
+
+    @property
+    def nodes_(self) -> np.ndarray:
+        """Names of the nodes, in the order of columns."""
+        return self.space_.hierarchy.nodes
+
+    @property
+    def node_weights_(self) -> np.ndarray:
+        """The weights of the nodes."""
+        return NodeWeights(self.log_node_weights_).values
+
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, validation: Any = None
+    ) -> HierarchicalSVM:
+        """Train.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or data frame of shape (n, n_features)
+        y : leaves, lists of labels, or indicators
+            One leaf per example, a list of labels per example, or a matrix of 0 and 1 with one
+            column per node, in the hierarchy's order.
+        sample_weight : array of shape (n,), optional
+        validation : tuple (X, y), optional
+            As for :meth:`StructuredSVM.fit`; not with learned weights.
+
+        Returns
+        -------
+        HierarchicalSVM
+            Itself.
+        """
+        super().fit(X, _plain_leaves(y), sample_weight, validation)
+        return self
+
+    # -- parts of fit ---------------------------------------------------------------------------
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        if self.max_alternations < 1:
+            raise ValueError(
+                f"max_alternations is {self.max_alternations!r}, expected an integer >= 1"
+            )
+
+    def _check_combination(self, validated: bool) -> None:
+        if self.labels not in ("auto", "single-leaf", "leaf-union", "closed"):
+            raise ValueError(
+                f"labels is {self.labels!r}, expected 'auto', 'single-leaf', 'leaf-union' or "
+                "'closed'"
+            )
+        if self.sparse:
+            self._check_sparse(validated)
+        elif self._learns_node_weights():
+            self._check_learned(validated)
+        super()._check_combination(validated)
+
+    def _solver(self) -> Solver:
+        if isinstance(self.solver, str) and self.solver == "auto":
+            name = "sgd" if self.sparse else "bcfw"
+            return registry.default().find("solvers", name).factory()
+        return super()._solver()
+
+    def _learns_node_weights(self) -> bool:
+        return parse(self.normalization)[0] == "learned"
+
+    def _train(self, data: TrainingData, rng: np.random.Generator) -> StructuredSVM:
+        if self.sparse:
+            return self._train_sparse(data, rng)
+        if self._learns_node_weights():
+            return self._train_learned(data, rng)
+        return super()._train(data, rng)
+
+    def _structure(self, labels: str) -> Any:
+        name = self.structure_name
+        if name is None:
+            name = registry.default().first_with("hierarchy")
+        if name is None:
+            raise ValueError(
+                f"no plugin brings a structure over hierarchies{registry.default().broken_note()}"
+            )
+        factory = registry.default().factory_of("structures", name)
+        if "hierarchy" not in getattr(factory, "file_params", ()):
+            raise ValueError(
+                f"structure_name is {name!r}, expected a structure that takes a hierarchy, which "
+                "names it in file_params"
+            )
+        return registry.get_structure(
+            name, hierarchy=self.hierarchy, labels=labels, close=self.close
+        )
+
+    def _structure_for(self, y: Any) -> Any:
+        return self._structure(_kind_of(y) if self.labels == "auto" else self.labels)
+
+    def _problem(
+        self, space: Any, examples: Any, kernel: Kernel | None, dense: bool, gram: bool = True
+    ) -> Problem:
+        if self.sparse:
+            raise ValueError("sparse=True needs all examples at once; use fit")
+        if self._learns_node_weights():
+            raise ValueError("normalization='learned' needs all examples at once; use fit")
+        weights = node_weights(space.hierarchy, self.normalization, self.directional, self.slack)
+        self.log_node_weights_ = weights.log
+        scale = None if self.normalization == "none" else weights.sqrt
+        examples = weighed_leaves(self.class_weight, space, examples)
+        return self._scaled(space, examples, scale, weights.values, kernel, dense, gram)
+
+    def _scaled(
+        self,
+        space: Any,
+        examples: Any,
+        scale: np.ndarray | None,
+        weights: np.ndarray,
+        kernel: Kernel | None = None,
+        dense: bool = False,
+        gram: bool = True,
+    ) -> Problem:
+        return Problem(
+            space,
+            examples,
+            self._training_loss(space, weights),
+            self.surrogate,
+            self.penalize_intercept,
+            gram=gram,
+            kernel=kernel,
+            dense=dense,
+            oracle=self._training_oracle(),
+            node_scale=scale,
+        )
+
+    def _task_loss(self, space: Any) -> Any:
+        return self.loss  # `_training_loss` says what "auto" is
+
+    def _training_loss(self, space: Any, weights: np.ndarray) -> Any:
+        if not isinstance(self.loss, str) or self.loss != "auto":
+            return self.loss
+        kind, _ = parse(self.normalization)
+        if kind == "none":
+            return "hamming"
+        if not space.single:
+            return "leaf"
+        if kind == "learned":
+            # The required margins stay fixed while the weights are learned.
+            weights = node_weights(space.hierarchy, "rho:2").values
+        return PathCost(weights)
+
+    def _scored_loss(self, space: Any) -> Any:
+        if self.sparse:
+            return "zero-one"
+        if not isinstance(self.loss, str) or self.loss != "auto":
+            return self.loss
+        return "zero-one" if space.single else "hamming"
+
+    def _check_learned(self, validated: bool) -> None:
+        given = {
+            "kernel": self.kernel is not None,
+            "early_stopping": bool(self.early_stopping),
+            "validation": validated,
+            "warm_start": bool(self.warm_start),
+            "slack": self.slack is not None,
+            "directional": bool(self.directional),
+        }
+        for name, used in given.items():
+            if used:
+                raise ValueError(
+                    f"{name} is given, but normalization='learned' has none: leave it out, or use "
+                    "another normalization"
+                )
+
+    def _train_learned(self, data: TrainingData, rng: np.random.Generator) -> HierarchicalSVM:
+        space = data.space
+        examples = weighed_leaves(self.class_weight, space, data.examples)
+        hierarchy, solver = space.hierarchy, self._solver()
+
+        def make(scale: np.ndarray) -> Problem:
+            return self._scaled(space, examples, scale, scale**2)
+
+        first = make(np.sqrt(first_weights(hierarchy)))
+        self._choose_alpha(first)
+
+        def begin(problem: Problem, w: Any, tol: float) -> Any:
+            start = Start(problem, self.alpha_, rng, self.n_jobs or 1, w, tol)
+            self.solver_ = choose_solver(solver, problem)
+            return self.solver_.start(start)
+
+        def inner(run: Any, tol: float) -> Outcome:
+            return self._drive(run, None, "", tol, file)
+
+        file = None
+        if self.checkpoint is not None:
+            settings = self._settings(solver, first.space) | {"learned": float(self.tol)}
+            fingerprint = fingerprint_of(first, settings) + repr(self.alpha_)
+            file = Checkpoint(self.checkpoint, fingerprint)
+
+        learned = alternate(
+            hierarchy,
+            make,
+            begin,
+            inner,
+            self.alpha_,
+            float(self.tol),
+            int(self.max_alternations),
+            file,
+        )
+        self.log_node_weights_ = NodeWeights.of(learned.weights).log
+        self.memory_ = learned.memory
+        outcome = Outcome(learned.w, learned.history, learned.reason)
+        self._finish(space, outcome, learned.problem.model(learned.w), warn=False)
+        self._remember_names(data.X)
+        self._warn_of_joint_gap(learned)
+        return self
+
+    def _warn_of_joint_gap(self, learned: Alternation) -> None:
+        """Warn how far learned weights may be from the optimum if training ended early."""
+        last = learned.history[-1]
+        if learned.reason not in ("max_iter", "settled") or last.get("joint_gap") is None:
+            return
+        gap = f"{last['joint_gap'] / max(abs(last['objective']), 1e-300):.2g}"
+        done = last["alternation"]
+        if learned.reason == "settled":
+            why = f"the gap closes too slowly for max_alternations={self.max_alternations}"
+            what = "raise max_alternations or tol, or"
+        elif done < self.max_alternations:
+            why = f"max_iter={self.max_iter} passes did not solve the problems of given weights"
+            what = "raise max_iter or tol, or"
+        else:
+            why = f"max_alternations={self.max_alternations} are done"
+            what = "raise max_alternations, max_iter or tol, or"
+        warnings.warn(
+            f"learning node weights stopped with a relative joint gap of {gap}, tol is "
+            f"{self.tol:g}, as {why}; {what} take a larger alpha or a rule that needs no data",
+            ConvergenceWarning,
+            stacklevel=6,
+        )
+
+    # -- files ----------------------------------------------------------------------------------
+
+    def saved_params(self) -> dict[str, Any]:
+        """Return the parameters in the form of model files.
+
+        Returns
+        -------
+        dict of str to object
+        """
+        params = self.get_params(deep=False)
+        params["hierarchy"] = self.space_.structure.saved_params()["hierarchy"]
+        return params
+
+
+def _plain_leaves(y: Any) -> Any:
+    """Return y unchanged, except that a column of leaves is flattened, as in scikit-learn."""
+    if y is None:
+        raise ValueError(
+            "y is None, expected one leaf per row of X: this estimator requires y to be passed, "
+            "but the target y is None"
+        )
+    if hasattr(y, "__array__") and not hasattr(y, "__len__"):
+        y = np.asarray(y)
+    if not isinstance(y, np.ndarray) or y.dtype.kind not in "iufUS":
+        return y
+    from sklearn.utils import column_or_1d  # heavy
+    from sklearn.utils.multiclass import check_classification_targets  # heavy
+
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = column_or_1d(y, warn=True)
+    if y.ndim == 1 and len(y):
+        check_classification_targets(y)
+    return y
+
+
+def _kind_of(y: Any) -> str:
+    """Return the kind of labels in y, for "auto"."""
+    if getattr(y, "ndim", 1) != 1:
+        return "leaf-union"
+    if y is None or isinstance(y, (str, bytes)) or not hasattr(y, "__len__"):
+        return "single-leaf"  # which refuses y with an error
+    values = y.to_numpy() if hasattr(y, "iloc") else y
+    if isinstance(values, np.ndarray) and values.dtype.kind != "O":
+        return "single-leaf"
+    sets = any(not isinstance(e, (str, bytes)) and hasattr(e, "__iter__") for e in values)
+    return "leaf-union" if sets else "single-leaf"
