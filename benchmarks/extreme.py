@@ -78,8 +78,8 @@ def ours(path: str, settings: dict[str, object]) -> None:
     from extreme_peers import TOP, Peer, measure
 
     from structsolve import ExtremeSVM
-    from structsolve.extreme.choice import SelfChoice
-    from structsolve.extreme.softmax import SampledSoftmax
+    from structsolve.plugins.extreme.solvers.choice import SelfChoice
+    from structsolve.plugins.extreme.solvers.softmax import SampledSoftmax
 
     if "softmax" in settings:
         softmax = SampledSoftmax(**settings.pop("softmax"))  # type: ignore[arg-type]

@@ -26,8 +26,8 @@ MOST_PASSES = 30
 
 
 def ours(X, y, n_classes, epsilon, limit):
-    from structsolve.extreme.base import ExtremeProblem
-    from structsolve.extreme.dual import ExtremeDual
+    from structsolve.plugins.extreme.solvers.base import ExtremeProblem
+    from structsolve.plugins.extreme.solvers.dual import ExtremeDual
 
     given = {"tol": GOALS[-1], "max_iter": MOST_PASSES}
     problem = ExtremeProblem(X, y.astype(np.int32), n_classes, 1 / len(y), **given)

@@ -23,9 +23,9 @@ from common import Clock, machine
 from extreme import FOLDER, data
 from extreme_peers import errors, load
 
-from structsolve.extreme.base import ExtremeProblem
-from structsolve.extreme.memoir import Memoir
-from structsolve.extreme.rivals import make_rivals
+from structsolve.plugins.extreme.solvers.base import ExtremeProblem
+from structsolve.plugins.extreme.solvers.memoir import Memoir
+from structsolve.plugins.extreme.solvers.rivals import make_rivals
 
 PRINTED = {"steps": "printed"}
 DIVIDED = {"steps": "mean", "eta0": 0.1, "eta_step": 0.02}

@@ -21,9 +21,9 @@ from common import PICTURES, Clock, machine
 from extreme import FOLDER, data
 from extreme_peers import load, one_hot
 
-from structsolve.extreme.postings import Postings
-from structsolve.extreme.rival_checks import ask_rivals
-from structsolve.extreme.rivals import make_rivals
+from structsolve.plugins.extreme.solvers.rival_checks import ask_rivals
+from structsolve.plugins.extreme.solvers.rivals import make_rivals
+from structsolve.plugins.extreme.weights.postings import Postings
 
 SPECS = ["exact"]
 SPECS += [f"certified:{epsilon}" for epsilon in (0.0125, 0.025, 0.05, 0.1, 0.2)]

@@ -23,7 +23,7 @@ _HOMES = {
     "HierarchicalSVM": "plugins.dag.svm.estimator",
     "LatentSVM": "plugins.latent.estimator",
     "ConditionalRiskMinimizer": "plugins.risk.estimator",
-    "ExtremeSVM": "estimators.extreme_svm",
+    "ExtremeSVM": "plugins.extreme.estimator",
     "Sequences": "examples.packed",
     "from_padded": "examples.packed",
     "SequenceVectorizer": "features.vectorizer",
@@ -57,7 +57,6 @@ __all__ = ["__version__", "get_include", *_HOMES]
 
 if TYPE_CHECKING:
     from .cli.demo import make_strips
-    from .estimators.extreme_svm import ExtremeSVM
     from .estimators.load import load
     from .estimators.structured_svm import StructuredSVM
     from .evaluation.scorers import get_scorer
@@ -68,6 +67,7 @@ if TYPE_CHECKING:
     from .hookspecs import Named, hookimpl
     from .plugins.dag.svm.estimator import HierarchicalSVM
     from .plugins.dag.svm.path import HierarchicalSVMCV
+    from .plugins.extreme.estimator import ExtremeSVM
     from .plugins.latent.candidates import AnyOf
     from .plugins.latent.estimator import LatentSVM
     from .plugins.risk.estimator import ConditionalRiskMinimizer

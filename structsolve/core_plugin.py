@@ -6,9 +6,6 @@ from functools import partial
 
 from . import surrogates
 from .evaluation.scorers import OURS, make_scorer
-from .extreme.graph import GraphRivals
-from .extreme.lsh import LSHRivals
-from .extreme.rivals import CertifiedRivals, ExactRivals, RandomRivals
 from .hookspecs import Lazy, Named, hookimpl
 from .io.archives import ArchiveReader
 from .io.arff import ArffReader
@@ -174,17 +171,6 @@ def structsolve_solvers():
 
 
 @hookimpl
-def structsolve_rival_indexes():
-    return [
-        Named("exact", ExactRivals, "the best rivals, by a scan"),
-        Named("certified", CertifiedRivals, "certified:EPSILON, a scan that misses no more"),
-        Named("random", RandomRivals, "random:K, the best of K uniform draws"),
-        Named("lsh", LSHRivals, "lsh:BITS,CANDIDATES, by SimpleLSH"),
-        Named("graph", GraphRivals, "graph:NEIGHBORS,WALK, a small-world graph by nmslib"),
-    ]
-
-
-@hookimpl
 def structsolve_metrics():
     return [Named(name, partial(make_scorer, name)) for name in OURS]
 
@@ -202,11 +188,5 @@ def structsolve_readers():
 
 @hookimpl
 def structsolve_estimators():
-    homes = {
-        "StructuredSVM": ("structured_svm", "any structure, surrogate and loss"),
-        "ExtremeSVM": ("extreme_svm", "very many classes"),
-    }
-    return [
-        Named(name, Lazy(f"structsolve.estimators.{home}:{name}"), text)
-        for name, (home, text) in homes.items()
-    ]
+    home = Lazy("structsolve.estimators.structured_svm:StructuredSVM")
+    return [Named("StructuredSVM", home, "any structure, surrogate and loss")]

@@ -486,7 +486,7 @@ def structsolve_rival_indexes() -> Sequence[Named]:
     -------
     sequence of Named
         Factories take the arguments behind ``name:``, if any, and make a
-        ``structsolve.extreme.rivals.RivalIndex``.
+        ``structsolve.plugins.extreme.solvers.rivals.RivalIndex``.
 
     Examples
     --------

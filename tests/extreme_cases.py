@@ -3,8 +3,8 @@
 import numpy as np
 import scipy.sparse as sp
 
-from structsolve.extreme.base import ExtremeResult, ExtremeSolver
-from structsolve.extreme.postings import Postings
+from structsolve.plugins.extreme.solvers.base import ExtremeResult, ExtremeSolver
+from structsolve.plugins.extreme.weights.postings import Postings
 
 
 def documents(n=120, n_classes=12, n_features=60, seed=0, noise=0.1):

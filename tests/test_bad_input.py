@@ -19,9 +19,9 @@ from structsolve import (
     TaskLoss,
     from_padded,
 )
-from structsolve.extreme.dual import ExtremeDual
-from structsolve.extreme.one_vs_some import OneVsSome
 from structsolve.plugins.chain.space import ChainStructure
+from structsolve.plugins.extreme.solvers.dual import ExtremeDual
+from structsolve.plugins.extreme.solvers.one_vs_some import OneVsSome
 from structsolve.solvers.bcfw import BCFW
 from structsolve.solvers.cutting_plane import CuttingPlane
 from structsolve.surrogates import Slack

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from structsolve.extreme.base import ExtremeProblem
-from structsolve.extreme.choice import SelfChoice, missed
-from structsolve.extreme.one_vs_some import OneVsSome
-from structsolve.extreme.postings import Postings
-from structsolve.extreme.softmax import SampledSoftmax
+from structsolve.plugins.extreme.solvers.base import ExtremeProblem
+from structsolve.plugins.extreme.solvers.choice import SelfChoice, missed
+from structsolve.plugins.extreme.solvers.one_vs_some import OneVsSome
+from structsolve.plugins.extreme.solvers.softmax import SampledSoftmax
+from structsolve.plugins.extreme.weights.postings import Postings
 
 
 def words(rng, n=900, n_classes=30, d=300, own=0.5):

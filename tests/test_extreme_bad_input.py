@@ -7,16 +7,16 @@ from checks import refused
 from extreme_cases import Plain, documents
 
 from structsolve import ExtremeSVM
-from structsolve.estimators.extreme.checks import (
+from structsolve.plugins.extreme.checks import (
     encode,
     read_classes,
     read_rows,
     refuse_beyond,
     some_rows,
 )
-from structsolve.extreme.base import ExtremeResult, ExtremeSolver
-from structsolve.extreme.postings import Postings
-from structsolve.extreme.rivals import RivalIndex
+from structsolve.plugins.extreme.solvers.base import ExtremeResult, ExtremeSolver
+from structsolve.plugins.extreme.solvers.rivals import RivalIndex
+from structsolve.plugins.extreme.weights.postings import Postings
 
 
 @pytest.fixture(scope="module")

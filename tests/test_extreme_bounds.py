@@ -11,11 +11,16 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from structsolve.extreme.base import ExtremeProblem
-from structsolve.extreme.dual import ExtremeDual
-from structsolve.extreme.dual_run import DualRun
-from structsolve.extreme.memoir import Memoir
-from structsolve.extreme.rivals import CertifiedRivals, ExactRivals, RandomRivals, RivalIndex
+from structsolve.plugins.extreme.solvers.base import ExtremeProblem
+from structsolve.plugins.extreme.solvers.dual import ExtremeDual
+from structsolve.plugins.extreme.solvers.dual_run import DualRun
+from structsolve.plugins.extreme.solvers.memoir import Memoir
+from structsolve.plugins.extreme.solvers.rivals import (
+    CertifiedRivals,
+    ExactRivals,
+    RandomRivals,
+    RivalIndex,
+)
 
 SURROGATES = ("margin", "squared-hinge", "crf", "max-min", "sparsemap")
 # Weights and dual variables are float32; both are added up in another order here.

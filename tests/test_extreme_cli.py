@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import structsolve
-from structsolve.cli.extreme import macro_f1
 from structsolve.cli.main import main
-from structsolve.io.extreme import read_extreme
+from structsolve.plugins.extreme.commands import macro_f1
+from structsolve.plugins.extreme.reader import read_extreme
 
 
 def fails(capsys, *argv, match):

@@ -7,10 +7,15 @@ import pytest
 from scipy import sparse
 
 from structsolve import StructuredSVM
-from structsolve.extreme.base import RECORD, ExtremeProblem
-from structsolve.extreme.dual import ExtremeDual
-from structsolve.extreme.dual_run import DualRun
-from structsolve.extreme.rivals import CertifiedRivals, ExactRivals, RandomRivals, RivalIndex
+from structsolve.plugins.extreme.solvers.base import RECORD, ExtremeProblem
+from structsolve.plugins.extreme.solvers.dual import ExtremeDual
+from structsolve.plugins.extreme.solvers.dual_run import DualRun
+from structsolve.plugins.extreme.solvers.rivals import (
+    CertifiedRivals,
+    ExactRivals,
+    RandomRivals,
+    RivalIndex,
+)
 from structsolve.solvers.checkpoint import Checkpoint
 from structsolve.surrogates import CRF, Margin, Slack
 

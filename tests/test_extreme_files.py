@@ -13,12 +13,12 @@ from test_mapped_files import is_mapped
 
 import structsolve
 from structsolve import ExtremeSVM
-from structsolve.estimators.extreme.pruning import prune_to_error, threshold_keeping
-from structsolve.extreme.choice import SelfChoice
-from structsolve.extreme.one_vs_some import OneVsSome
-from structsolve.extreme.postings import Postings
-from structsolve.extreme.rivals import CertifiedRivals
-from structsolve.extreme.softmax import SampledSoftmax
+from structsolve.plugins.extreme.pruning import prune_to_error, threshold_keeping
+from structsolve.plugins.extreme.solvers.choice import SelfChoice
+from structsolve.plugins.extreme.solvers.one_vs_some import OneVsSome
+from structsolve.plugins.extreme.solvers.rivals import CertifiedRivals
+from structsolve.plugins.extreme.solvers.softmax import SampledSoftmax
+from structsolve.plugins.extreme.weights.postings import Postings
 from structsolve.surrogates import Margin
 from structsolve.utils import container
 

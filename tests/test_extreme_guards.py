@@ -9,16 +9,16 @@ import scipy.sparse as sp
 from fuzz import extreme
 from sklearn.utils.fixes import parse_version
 
-from structsolve.extreme._dual import DualAscent
-from structsolve.extreme._lsh import nearest
-from structsolve.extreme._one_vs_rest import RestMachines, RestSpace
-from structsolve.extreme._one_vs_some import Machines, Space, pair_lists, scatter
-from structsolve.extreme._softmax import SoftmaxWeights
-from structsolve.extreme.feature_lists import checked_rows
-from structsolve.extreme.feature_rows import FeatureRows
-from structsolve.extreme.postings import Postings
-from structsolve.extreme.weight_table import WeightTable
 from structsolve.io._pairs import parse
+from structsolve.plugins.extreme.solvers._dual import DualAscent
+from structsolve.plugins.extreme.solvers._lsh import nearest
+from structsolve.plugins.extreme.solvers._one_vs_rest import RestMachines, RestSpace
+from structsolve.plugins.extreme.solvers._one_vs_some import Machines, Space, pair_lists, scatter
+from structsolve.plugins.extreme.solvers._softmax import SoftmaxWeights
+from structsolve.plugins.extreme.weights.feature_lists import checked_rows
+from structsolve.plugins.extreme.weights.feature_rows import FeatureRows
+from structsolve.plugins.extreme.weights.postings import Postings
+from structsolve.plugins.extreme.weights.weight_table import WeightTable
 
 REFUSED = (ValueError, TypeError, MemoryError)
 IDS = np.array([[0], [7]], np.int32)

@@ -13,9 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
-from structsolve.io import extreme, read_examples
-from structsolve.io.extreme import read_extreme, read_svmlight_chunks
+from structsolve.io import read_examples
 from structsolve.io.predictions import prediction_lines, write_predictions
+from structsolve.plugins.extreme import reader as extreme
+from structsolve.plugins.extreme.reader import read_extreme, read_svmlight_chunks
 
 same_folder = settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60

@@ -14,7 +14,7 @@ path, tests = sys.argv[1:]
 sys.path.insert(0, tests)
 from extreme_cases import documents
 from structsolve import ExtremeSVM
-from structsolve.extreme.memoir import Memoir
+from structsolve.plugins.extreme.solvers.memoir import Memoir
 from structsolve.solvers.checkpoint import Checkpoint
 from structsolve.utils import container
 

@@ -12,12 +12,12 @@ from test_one_vs_some import rows
 
 import structsolve
 from structsolve import ExtremeSVM
-from structsolve.estimators.extreme.label_sets import form_of, read_label_sets
 from structsolve.evaluation.ranked_labels import precision_at_k
-from structsolve.extreme._one_vs_rest import BLOCK, RestMachines, RestSpace
-from structsolve.extreme.base import ExtremeProblem
-from structsolve.extreme.one_vs_rest import OneVsRest
-from structsolve.extreme.one_vs_some import OneVsSome
+from structsolve.plugins.extreme.label_sets import form_of, read_label_sets
+from structsolve.plugins.extreme.solvers._one_vs_rest import BLOCK, RestMachines, RestSpace
+from structsolve.plugins.extreme.solvers.base import ExtremeProblem
+from structsolve.plugins.extreme.solvers.one_vs_rest import OneVsRest
+from structsolve.plugins.extreme.solvers.one_vs_some import OneVsSome
 from structsolve.solvers.checkpoint import Checkpoint
 
 pytestmark = pytest.mark.filterwarnings("ignore:X. .* far from length 1:UserWarning")
@@ -263,7 +263,7 @@ def test_rows_and_labels_without_any_are_fine(data):
 
 
 def test_many_labels_are_trained_on_some_rows(data, monkeypatch):
-    monkeypatch.setattr("structsolve.estimators.extreme.training._ALL_ROWS", 1000)
+    monkeypatch.setattr("structsolve.plugins.extreme.training._ALL_ROWS", 1000)
     model = ExtremeSVM().fit(*data)
     assert model.settings_["solver"] == "one-vs-some" and model.score(*data) > 0.8
 

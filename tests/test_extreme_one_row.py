@@ -9,7 +9,7 @@ from checks import refused
 from extreme_cases import documents
 
 from structsolve import ExtremeSVM
-from structsolve.extreme.postings import Postings
+from structsolve.plugins.extreme.weights.postings import Postings
 
 
 def test_one_row_has_the_class_that_the_scan_of_many_finds():

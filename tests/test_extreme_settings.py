@@ -7,9 +7,9 @@ from checks import refused
 from extreme_cases import documents
 
 from structsolve import ExtremeSVM
-from structsolve.extreme.choice import SelfChoice
-from structsolve.extreme.rivals import ExactRivals
-from structsolve.extreme.softmax import SampledSoftmax
+from structsolve.plugins.extreme.solvers.choice import SelfChoice
+from structsolve.plugins.extreme.solvers.rivals import ExactRivals
+from structsolve.plugins.extreme.solvers.softmax import SampledSoftmax
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 SOLVERS = ["choice", "one-vs-some", "softmax", "dual", "memoir"]

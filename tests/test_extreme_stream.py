@@ -10,8 +10,8 @@ from checks import refused, reloaded, same
 from extreme_cases import documents
 
 from structsolve import ExtremeSVM
-from structsolve.estimators.extreme import kept_rows
-from structsolve.estimators.extreme.kept_rows import KeptRows
+from structsolve.plugins.extreme import kept_rows
+from structsolve.plugins.extreme.kept_rows import KeptRows
 
 
 @pytest.fixture(scope="module")

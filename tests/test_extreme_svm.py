@@ -17,13 +17,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-import structsolve.estimators.extreme.prediction as module
+import structsolve.plugins.extreme.prediction as module
 from structsolve import ExtremeSVM
-from structsolve.estimators.extreme.training import choose_solver, is_incremental
-from structsolve.extreme.base import RECORD
-from structsolve.extreme.dual import ExtremeDual
-from structsolve.extreme.memoir import Memoir
-from structsolve.extreme.one_vs_some import OneVsSome
+from structsolve.plugins.extreme.solvers.base import RECORD
+from structsolve.plugins.extreme.solvers.dual import ExtremeDual
+from structsolve.plugins.extreme.solvers.memoir import Memoir
+from structsolve.plugins.extreme.solvers.one_vs_some import OneVsSome
+from structsolve.plugins.extreme.training import choose_solver, is_incremental
 
 NAMES = np.array([f"class {c:02}" for c in range(12)])
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from structsolve.extreme.feature_rows import FeatureRows
-from structsolve.extreme.postings import Postings
+from structsolve.plugins.extreme.weights.feature_rows import FeatureRows
+from structsolve.plugins.extreme.weights.postings import Postings
 
 
 def changes(rng, X, C, m, integers):

@@ -6,11 +6,16 @@ import scipy.sparse as sp
 from reference.memoir import memoir, objective
 from scipy.special import logsumexp
 
-from structsolve.extreme.base import RECORD, ExtremeProblem
-from structsolve.extreme.k_rivals import KRivals
-from structsolve.extreme.memoir import Memoir
-from structsolve.extreme.memoir_run import rows_of
-from structsolve.extreme.rivals import CertifiedRivals, ExactRivals, RandomRivals, RivalIndex
+from structsolve.plugins.extreme.solvers.base import RECORD, ExtremeProblem
+from structsolve.plugins.extreme.solvers.k_rivals import KRivals
+from structsolve.plugins.extreme.solvers.memoir import Memoir
+from structsolve.plugins.extreme.solvers.memoir_run import rows_of
+from structsolve.plugins.extreme.solvers.rivals import (
+    CertifiedRivals,
+    ExactRivals,
+    RandomRivals,
+    RivalIndex,
+)
 from structsolve.solvers.checkpoint import Checkpoint
 
 

@@ -9,12 +9,12 @@ import structsolve
 from structsolve import StructuredSVM
 from structsolve.algorithms import topological_order as walks
 from structsolve.estimators.decode import Room, decode, decode_kbest, draw, node_rows
-from structsolve.extreme._strips import Strips
 from structsolve.lp import ask_oracle
 from structsolve.plugins.dag._closure import ClosureGraph
 from structsolve.plugins.dag.svm.leaf_search import LeafSearch
 from structsolve.plugins.dag.svm.sparse_tree import SparseTree
 from structsolve.plugins.dependency._shape import first_fault
+from structsolve.plugins.extreme.weights._strips import Strips
 from structsolve.plugins.mrf import MRFStructure
 from structsolve.plugins.mrf._elimination_plan import Plans
 from structsolve.plugins.mrf._model import _scores

@@ -6,11 +6,11 @@ from scipy import optimize, sparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
-from structsolve.extreme._one_vs_some import Machines, Space, pair_lists
-from structsolve.extreme.base import RECORD, ExtremeProblem
-from structsolve.extreme.class_means import class_means
-from structsolve.extreme.one_vs_some import OneVsSome
-from structsolve.extreme.rivals import make_rivals
+from structsolve.plugins.extreme.solvers._one_vs_some import Machines, Space, pair_lists
+from structsolve.plugins.extreme.solvers.base import RECORD, ExtremeProblem
+from structsolve.plugins.extreme.solvers.class_means import class_means
+from structsolve.plugins.extreme.solvers.one_vs_some import OneVsSome
+from structsolve.plugins.extreme.solvers.rivals import make_rivals
 from structsolve.solvers.checkpoint import Checkpoint
 
 

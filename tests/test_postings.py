@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from structsolve.extreme.postings import Postings
+from structsolve.plugins.extreme.weights.postings import Postings
 
 
 def rows_of(rng, n, d, density=0.4, integers=False):

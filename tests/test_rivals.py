@@ -10,18 +10,18 @@ from hypothesis import strategies as st
 from reference.dense_rows import DenseRows
 
 from structsolve import Named, hookimpl, registry
-from structsolve.extreme._lsh import nearest, packed
-from structsolve.extreme.graph import GraphRivals
-from structsolve.extreme.lsh import LSHRivals, class_rows
-from structsolve.extreme.postings import Postings
-from structsolve.extreme.rival_checks import ask_rivals, check_rivals
-from structsolve.extreme.rivals import (
+from structsolve.plugins.extreme.solvers._lsh import nearest, packed
+from structsolve.plugins.extreme.solvers.graph import GraphRivals
+from structsolve.plugins.extreme.solvers.lsh import LSHRivals, class_rows
+from structsolve.plugins.extreme.solvers.rival_checks import ask_rivals, check_rivals
+from structsolve.plugins.extreme.solvers.rivals import (
     CertifiedRivals,
     ExactRivals,
     RandomRivals,
     RivalIndex,
     make_rivals,
 )
+from structsolve.plugins.extreme.weights.postings import Postings
 
 
 def problem(seed, n=6, d=9, classes=7):

@@ -8,8 +8,8 @@ import pytest
 from reference import softmax_rows
 from scipy import optimize, sparse
 
-from structsolve.extreme.base import ExtremeProblem
-from structsolve.extreme.softmax import Run, SampledSoftmax
+from structsolve.plugins.extreme.solvers.base import ExtremeProblem
+from structsolve.plugins.extreme.solvers.softmax import Run, SampledSoftmax
 from structsolve.solvers.checkpoint import Checkpoint
 
 
@@ -101,7 +101,7 @@ def test_the_last_primal_is_that_of_the_weights_returned(end, keep, monkeypatch)
             raise KeyboardInterrupt
         return end == "callback" and record["pass"] == 2
 
-    monkeypatch.setattr("structsolve.extreme.softmax.SCORES", 1000)
+    monkeypatch.setattr("structsolve.plugins.extreme.solvers.softmax.SCORES", 1000)
     result = solver.fit(problem, after)
     last, W = result.history[-1], result.weights.to_matrix().toarray().astype(np.float64)
     rows = np.random.default_rng([problem.seed, 0, 2]).permutation(1500)[:1000]

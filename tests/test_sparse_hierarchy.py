@@ -12,11 +12,11 @@ from sklearn.base import clone
 
 import structsolve
 from structsolve import HierarchicalSVM
-from structsolve.extreme.postings import Postings
 from structsolve.plugins.dag import Hierarchy
 from structsolve.plugins.dag.svm.leaf_search import LeafSearch
 from structsolve.plugins.dag.svm.sparse_model import SparseModel, train
 from structsolve.plugins.dag.svm.sparse_tree import SparseTree
+from structsolve.plugins.extreme.weights.postings import Postings
 from structsolve.utils import container
 
 

@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse as sp
 from test_postings import best, rows_of, sums
 
-from structsolve.extreme.feature_rows import FeatureRows
-from structsolve.extreme.postings import Postings
+from structsolve.plugins.extreme.weights.feature_rows import FeatureRows
+from structsolve.plugins.extreme.weights.postings import Postings
 
 # Two strips and a part of a third.
 C = 20_000

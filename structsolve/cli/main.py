@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from structsolve import registry
-from structsolve.cli import messages
+from structsolve.cli import messages, outside
 from structsolve.cli.options import UsageError
 from structsolve.cli.parser import make_parser
 
@@ -88,16 +88,18 @@ def _own_output() -> Iterator[None]:
 
 
 def _parsed(argv: list[str]) -> Any:
-    """Return the options, with the two words of the command ``fit extreme`` as one."""
+    """Return the options, with the words of a command such as ``fit extreme`` as one."""
     first = next((i for i in range(len(argv)) if _is_command(argv, i)), None)
-    parser = make_parser(None if first is None else argv[first])
-    if first is None or argv[first : first + 2] != ["fit", "extreme"]:
-        return parser.parse_args(argv)
-    joined = [*argv[:first], "fit extreme", *argv[first + 2 :]]
-    if os.path.exists("extreme"):  # the data of ``fit``, where no others follow
+    if first is None:
+        return make_parser().parse_args(argv)
+    words = " ".join(argv[first : first + 2])
+    if words not in outside.names():
+        return make_parser(argv[first]).parse_args(argv)
+    parser, joined = make_parser(words), [*argv[:first], words, *argv[first + 2 :]]
+    if os.path.exists(argv[first + 1]):  # the data of ``fit``, where no others follow
         with contextlib.suppress(UsageError):
             return parser.parse_args(joined)
-        return parser.parse_args(argv)
+        return make_parser(argv[first]).parse_args(argv)
     return parser.parse_args(joined)
 
 

@@ -16,6 +16,16 @@ GROUP = "structsolve_commands"
 FIT = "structsolve_fit"
 
 
+def names() -> list[str]:
+    """Return the names of commands that installed packages provide.
+
+    Returns
+    -------
+    list of str
+    """
+    return [entry.name for _, entry in entries(GROUP) if entry is not None]
+
+
 def add_commands(command: Any, taken: Any, chosen: str | None) -> None:
     """Add the parsers of commands that installed packages provide.
 

@@ -19,7 +19,6 @@ FORMATS: dict[str, tuple[str, ...]] = {
     "svmlight": (".svmlight", ".svm", ".libsvm"),
     "npz": (".npz",),
     "conllu": (),
-    "extreme": (),
 }
 
 
@@ -65,8 +64,8 @@ def read_examples(
     ----------
     path : path-like
         The file; ``"-"`` is standard input (not for npz).
-    format : {"conll", "crfsuite", "svmlight", "npz", "conllu", "extreme"}, optional
-        By default guessed from the ending.
+    format : {"conll", "crfsuite", "svmlight", "npz", "conllu"} or str, optional
+        Or the name of a plugin's reader, such as "extreme". By default guessed from the ending.
     **options
         Passed on to the format's reader, e.g. ``label_column`` to
         `structsolve.io.conll.read_conll`.
@@ -74,8 +73,8 @@ def read_examples(
     Returns
     -------
     X, y
-        In the form of `read_conll`, `read_crfsuite`, `read_svmlight`, `read_npz`, `read_conllu` or
-        `read_extreme`.
+        In the form of `read_conll`, `read_crfsuite`, `read_svmlight`, `read_npz`, `read_conllu`, or
+        of the reader.
 
     Raises
     ------
@@ -92,6 +91,13 @@ def read_examples(
     """
     name = guess_format(path) if format is None else format
     if name not in FORMATS:
-        raise ValueError(f"format: found {name!r}; expected one of {', '.join(FORMATS)}")
+        from structsolve import registry  # heavy
+
+        others = [other for other in registry.default().names("readers") if other not in FORMATS]
+        if name in others:
+            return registry.default().make("readers", name, **options).fit(path)
+        raise ValueError(
+            f"format: found {name!r}; expected one of {', '.join([*FORMATS, *others])}"
+        )
     reader = getattr(import_module(f"structsolve.io.{name}"), f"read_{name}")
     return reader(path, **options)

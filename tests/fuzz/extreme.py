@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from structsolve.extreme import _dual, _lsh, _one_vs_rest, _one_vs_some, _softmax
-from structsolve.extreme.feature_lists import Space as ScanSpace
-from structsolve.extreme.feature_rows import FeatureRows
-from structsolve.extreme.postings import Postings
-from structsolve.extreme.weight_table import WeightTable
 from structsolve.io import _pairs
+from structsolve.plugins.extreme.solvers import _dual, _lsh, _one_vs_rest, _one_vs_some, _softmax
+from structsolve.plugins.extreme.weights.feature_lists import Space as ScanSpace
+from structsolve.plugins.extreme.weights.feature_rows import FeatureRows
+from structsolve.plugins.extreme.weights.postings import Postings
+from structsolve.plugins.extreme.weights.weight_table import WeightTable
 
 # Examples, features, classes.
 N, D, C = 12, 6, 3

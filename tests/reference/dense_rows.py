@@ -3,7 +3,7 @@
 import numpy as np
 import scipy.sparse as sp
 
-from structsolve.extreme.postings import Postings
+from structsolve.plugins.extreme.weights.postings import Postings
 
 
 class DenseRows:

@@ -3,7 +3,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from structsolve.extreme.feature_lists import FeatureLists
+from structsolve.plugins.extreme.weights.feature_lists import FeatureLists
 
 LOSSES: dict[Any, Any]
 

@@ -7,8 +7,8 @@ from libc.math cimport INFINITY, sqrt
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memset
 
-from structsolve.extreme.feature_lists cimport FeatureLists
-from structsolve.extreme.feature_lists import checked_rows
+from structsolve.plugins.extreme.weights.feature_lists cimport FeatureLists
+from structsolve.plugins.extreme.weights.feature_lists import checked_rows
 from structsolve.utils.arrays import check_numbers, checked_array
 from structsolve.utils.parallel import over_examples
 
@@ -52,7 +52,7 @@ cdef class LeafSearch:
     --------
     >>> import numpy as np
     >>> import scipy.sparse as sp
-    >>> from structsolve.extreme.postings import Postings
+    >>> from structsolve.plugins.extreme.weights.postings import Postings
     >>> search = LeafSearch(np.array([-1, 0, 0, 1, 1]))
     >>> weights = Postings.from_matrix(sp.csr_matrix([[0.0, 1, 2, -1, 3], [0, 0, 1, 0, 0]]))
     >>> X = sp.eye(2, dtype=np.float32, format="csr")

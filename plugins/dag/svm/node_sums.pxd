@@ -1,7 +1,7 @@
 # Two sums for each stored pair of a feature and a node; not part of the C interface.
 from libc.stdint cimport int32_t, int64_t, uint16_t
 
-from structsolve.extreme.feature_rows cimport room_for
+from structsolve.plugins.extreme.weights.feature_rows cimport room_for
 
 
 cdef enum:

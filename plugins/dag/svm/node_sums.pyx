@@ -8,7 +8,7 @@ from libc.stdint cimport int32_t, int64_t, uint16_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memmove
 
-from structsolve.extreme.feature_rows cimport room_for
+from structsolve.plugins.extreme.weights.feature_rows cimport room_for
 from structsolve.utils.arrays import check_counts, check_finite, checked_array
 
 

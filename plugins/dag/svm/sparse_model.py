@@ -10,9 +10,9 @@ from scipy import sparse
 
 from structsolve.examples.packed import Examples
 from structsolve.examples.packing import refuse_infinite
-from structsolve.extreme.postings import Postings
 from structsolve.plugins.dag.svm.leaf_search import LeafSearch
 from structsolve.plugins.dag.svm.sparse_tree import SparseTree
+from structsolve.plugins.extreme.weights.postings import Postings
 from structsolve.potentials.mercer import Kernel
 from structsolve.potentials.model import Model
 from structsolve.solvers.base import rng_state, set_rng_state

@@ -1,0 +1,602 @@
+"""ExtremeSVM: a linear classifier for thousands to hundreds of thousands of classes."""
+
+from __future__ import annotations
+
+import numbers
+import os
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+
+from structsolve.estimators.alpha import tell
+from structsolve.estimators.common import OnlyIf, check_number, check_run_settings, generator_of
+from structsolve.examples.packing import check_weights
+from structsolve.plugins.extreme import files
+from structsolve.plugins.extreme.calibration import Calibration
+from structsolve.plugins.extreme.checks import (
+    encode,
+    read_classes,
+    read_labels,
+    read_rows,
+    refuse_unknown,
+)
+from structsolve.plugins.extreme.kept_rows import KeptRows
+from structsolve.plugins.extreme.label_sets import form_of, read_label_sets
+from structsolve.plugins.extreme.prediction import NO_PROBABILITIES, ExtremePredictionMixin
+from structsolve.plugins.extreme.pruning import prune_to_error, prune_to_size
+from structsolve.plugins.extreme.solvers.base import ExtremeProblem
+from structsolve.plugins.extreme.solvers.rivals import make_rivals
+from structsolve.plugins.extreme.training import (
+    choose_solver,
+    continued,
+    fingerprint_of,
+    is_incremental,
+    own_alpha,
+    refuse_unread_rivals,
+    solver_of_label_sets,
+    train,
+    warn_lengths,
+    warn_unfinished,
+)
+from structsolve.plugins.extreme.weights.postings import Postings
+from structsolve.solvers.checkpoint import Checkpoint
+from structsolve.utils.parallel import effective_jobs
+from structsolve.utils.params import check_types
+
+
+def _is_incremental(model: ExtremeSVM) -> bool:
+    if not is_incremental(model.solver):
+        raise AttributeError(
+            f"partial_fit needs a solver that resumes from weights, found solver={model.solver!r}: "
+            "use solver='memoir', or 'auto', which keeps rows"
+        )
+    return True
+
+
+class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
+    """Linear classifier for very many classes over sparse features.
+
+    Class c scores ``w_c . x``, plus an intercept if the solver learns one.  Minimises ``alpha/2
+    ||W||^2 + sum_i s_i H_i(W)`` (or ``alpha/2 ||W||_1``), with the shares ``s_i`` of the examples,
+    over a surrogate ``H`` of the true class and its strongest rivals.  Weights are kept by feature,
+    without zeros.
+
+    Parameters
+    ----------
+    surrogate : str or object, default="auto"
+        "squared-hinge", "logistic", "margin", "crf", "max-min", ...; see the table below. "auto":
+        the solver's preference.
+    penalty : {"l2", "l1"}, default="l2"
+        "l1" leaves out whole features of a class.
+    rivals : str or RivalIndex, default="auto"
+        How a solver finds the rivals of an example: "exact", "certified:EPS" (a scan that skips
+        terms that cannot change a difference of scores by more than EPS), "random:K", "lsh:BITS",
+        "graph", the name of a plugin's index, or a
+        :class:`~structsolve.plugins.extreme.solvers.rivals.RivalIndex` object. "auto": the solver's
+        preference.
+    solver : str or ExtremeSolver, default="auto"
+        "choice", "one-vs-some", "one-vs-rest", "softmax", "dual", "memoir" or an object with
+        settings.
+        "choice" trains with "one-vs-some" or "softmax", whichever errs less on a few held-out rows
+        of the training set. "auto": "memoir" for ``penalty="l1"`` and :meth:`partial_fit` with a
+        named surrogate, else by surrogate: "choice" for "auto" ("one-vs-some" with rivals),
+        "one-vs-some" for "squared-hinge" and "logistic", "softmax" for "crf", "dual" for others and
+        for objects.
+        Rows of several labels: "one-vs-rest", beyond 2^34 non-zeros times labels "one-vs-some".
+    alpha : float or "auto", default="auto"
+        Regularisation constant. "auto": 1 over the number of examples (the sum of their weights),
+        which is liblinear's C = 1; 0 for solver "softmax", whose few passes regularise.
+    tol : float, default=1e-2
+        Relative gap at which solvers with a certificate stop.
+    max_memory : float, optional
+        Limit in bytes for training, without the data, and for results of
+        :meth:`decision_function`.  Larger requests raise an error with an estimate before
+        allocation.
+    max_iter : int, default=20
+        Maximum number of passes over the data.
+    callbacks : list of callable, optional
+        Each gets a copy of the record of a pass; returning True ends training.
+    checkpoint : path, optional
+        Training writes this file, and resumes from it if it exists.
+    n_jobs : int or None, default=1
+        Threads; -1 for all cores. Results do not depend on it.
+    random_state : int, RandomState or None, default=0
+    verbose : int, default=0
+        1: progress; 2: a line per pass.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features,)
+        If X was a data frame.
+    coef_ : csr_matrix of float32 of shape (n_classes, n_features)
+        Computed at each access because the model stores weights by feature.
+    intercept_ : ndarray of float32 of shape (n_classes,)
+        Zeros if the solver learns none.
+    history_ : list of dict
+        A record per pass: "primal" bound, "dual", "gap", "mean_epsilon" (what inexact rivals may
+        have missed), "entries" (weights read in scans), "seconds" since the fit began; None if the
+        solver does not compute a value. The gap also holds with inexact rivals.
+    n_iter_ : int
+        Records in ``history_``.
+    stop_reason_ : str
+        "tol", "max_iter", "callback" or "interrupted" (Ctrl-C keeps the model).
+    solver_ : ExtremeSolver
+        The solver that ran; not in files.
+    settings_ : dict
+        The values used for "auto", and the solver's choices.
+    metadata_ : dict
+        User data, kept in model files.
+
+    Notes
+    -----
+    Capabilities of the solvers:
+
+    =============  ========================================  ========  ===========  =======
+    solver         surrogates                                penalty   partial_fit  gap
+    =============  ========================================  ========  ===========  =======
+    "choice"       "auto": that of the chosen solver         l2        "auto"       no
+    "one-vs-some"  "squared-hinge", "logistic"               l2        no           pairs
+    "one-vs-rest"  "squared-hinge"                           l2        no           yes
+    "softmax"      "crf"                                     l2        no           no
+    "dual"         "margin", "crf", "max-min", "sparsemap",  l2        no           yes
+                   "squared-hinge"
+    "memoir"       "margin"                                  l2, l1    yes          no
+    =============  ========================================  ========  ===========  =======
+
+    With ``solver="auto"``, :meth:`partial_fit` keeps rows and trains with "choice" on them.
+
+    The gaps of "dual" and "one-vs-rest" cover all classes. The gap of "one-vs-some" covers only the
+    pairs of rows and classes that it keeps; it does not bound the gap over all pairs.
+
+    "one-vs-some" and "one-vs-rest" take rows of several labels: :meth:`predict` then returns the
+    labels of positive scores in the form of y, and :meth:`score` the precision of the best label.
+
+    Scale rows to norms around 1, as :class:`~sklearn.preprocessing.Normalizer` does: all solvers
+    but "dual" have constants for such rows, and warn about others.  Rows without features score the
+    intercept.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> from structsolve import ExtremeSVM
+    >>> X = sparse.csr_matrix(np.repeat(np.eye(4), 3, axis=0))
+    >>> y = np.repeat(["ape", "bee", "cat", "dog"], 3)
+    >>> model = ExtremeSVM().fit(X, y)
+    >>> model.predict(X[[0, 5, 9]]).tolist()
+    ['ape', 'bee', 'dog']
+    >>> classes, scores = model.predict_topk(X[:1] + 0.5 * X[3:4], k=2)
+    >>> classes.tolist(), bool(scores[0, 0] > scores[0, 1])
+    ([['ape', 'bee']], True)
+    """
+
+    classes_: np.ndarray
+    n_features_in_: int
+    settings_: dict[str, Any]
+    _weights: Postings
+    _calibration: Calibration | None
+    #: Rows that `partial_fit` trains on again; None after `fit` and in loaded models.
+    _kept: KeptRows | None = None
+
+    def __init__(
+        self,
+        *,
+        surrogate: Any = "auto",
+        penalty: str = "l2",
+        rivals: Any = "auto",
+        solver: Any = "auto",
+        alpha: Any = "auto",
+        tol: float = 1e-2,
+        max_memory: float | None = None,
+        max_iter: int = 20,
+        callbacks: Any = None,
+        checkpoint: Any = None,
+        n_jobs: int | None = 1,
+        random_state: Any = 0,
+        verbose: int = 0,
+    ):
+        self.surrogate = surrogate
+        self.penalty = penalty
+        self.rivals = rivals
+        self.solver = solver
+        self.alpha = alpha
+        self.tol = tol
+        self.max_memory = max_memory
+        self.max_iter = max_iter
+        self.callbacks = callbacks
+        self.checkpoint = checkpoint
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # -- training -------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ExtremeSVM:
+        """Train.
+
+        Parameters
+        ----------
+        X : array, data frame or sparse matrix of shape (n, n_features)
+            Rows may be empty.
+        y : array of shape (n,), or labels of each row
+            Strings or integers, of at least two classes.  For several labels per row, or none:
+            indicators of shape (n, n_classes), an array or a sparse matrix, whose ``classes_`` are
+            column numbers; or a list of lists or sets of labels (lists of one length of 0 and 1
+            alone are indicators).
+        sample_weight : array of shape (n,), optional
+            Weight of each example in the mean.
+
+        Returns
+        -------
+        ExtremeSVM
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            If data or settings are wrong, or training would take more than ``max_memory``.
+        """
+        self._check_settings()
+        rows = read_rows(X, None, self.max_memory)
+        weights = None if sample_weight is None else check_weights(sample_weight, rows.shape[0])
+        form, sets = form_of(y), None
+        if form is None:
+            labels = read_labels(y, rows.shape[0])
+            classes = read_classes(labels)
+            numbers = encode(labels, classes)
+        else:
+            sets, classes = read_label_sets(y, form, rows.shape[0])
+            some = np.diff(sets.indptr) > 0
+            numbers = np.full(rows.shape[0], -1, np.int32)
+            numbers[some] = sets.indices[sets.indptr[:-1][some]]
+        self._train(rows, numbers, classes, weights, sets=sets)
+        self._label_form = form
+        self._remember_names(X)
+        return self
+
+    @OnlyIf(_is_incremental)
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+    ) -> ExtremeSVM:
+        """Train on a batch of a stream of examples.
+
+        By default (``solver`` and ``surrogate`` "auto", ``penalty="l2"``), rows are kept, and the
+        model is trained on all of them as in :meth:`fit`.  Kept are up to 2^26 values (non-zeros,
+        and 4 a row) of 8 bytes, half a gigabyte; beyond that, a uniform sample of the stream.
+        Training waits until 5% of the kept rows are new, or any class is.  Rows that wait are not
+        yet in the model.  A stream takes at most about 20 times as long as one fit of its rows if
+        batches bring no new classes.  Pickles contain the rows, files do not.
+
+        With ``solver="memoir"``, ``penalty="l1"`` or a named surrogate, and after :meth:`fit` or
+        in a loaded model, no rows are kept.  MEMOIR then makes one pass over the batch from the
+        current weights, in the memory of the model and at a larger error; classes are fixed.  Set
+        ``alpha`` if the batches are parts of one data set: "auto" is 1 over the size of the first
+        batch here.  No gap is computed, because past rows cannot be scanned again.  The record
+        describes the batch: "primal" is its objective, on at most 1000 rows, and with
+        ``Memoir(averaging=True)`` "expected_gap" bounds its objective from the weights at its
+        start.
+
+        Parameters
+        ----------
+        X, y : a batch, as for :meth:`fit`
+        classes : sequence, optional
+            All classes, in the first call; by default the classes of the first batch, and, where
+            rows are kept, those of later batches.
+        sample_weight : array of shape (n,), optional
+
+        Returns
+        -------
+        ExtremeSVM
+            Itself.
+        """
+        self._check_settings()
+        begun = self.__sklearn_is_fitted__()
+        if form_of(y) is not None:
+            raise ValueError(
+                "y: found rows of several labels, but partial_fit takes one class per row: use fit"
+            )
+        if begun:
+            self._check_names(X)
+        rows = read_rows(X, self.n_features_in_ if begun else None, self.max_memory)
+        labels = read_labels(y, rows.shape[0])
+        if begun:
+            known = self.classes_
+            if classes is not None and not np.array_equal(read_classes(classes), known):
+                raise ValueError(
+                    f"classes is not the same as in the first call, which had {len(known)}: leave "
+                    "it out, or train a new model"
+                )
+        else:
+            known = read_classes(labels if classes is None else classes)
+        numbers, keeps = encode(labels, known), self._keeps_rows(begun)
+        if keeps and begun and classes is None and (numbers < 0).any():
+            known = np.union1d(known, labels)
+            numbers = encode(labels, known)
+        refuse_unknown(numbers, labels, "y", "name all classes in the first call, classes=")
+        weights = None if sample_weight is None else check_weights(sample_weight, rows.shape[0])
+        if keeps:
+            self._keep(rows, numbers, known, weights)
+        else:
+            before = (self._weights, self.history_) if begun else None
+            self._train(rows, numbers, known, weights, incremental=True, before=before)
+        if not begun:
+            self._remember_names(X)
+        return self
+
+    def _keeps_rows(self, begun: bool) -> bool:
+        """Whether `partial_fit` trains on kept rows."""
+        plain = self._is_auto("solver") and self._is_auto("surrogate") and self.penalty == "l2"
+        return plain and (not begun or self._kept is not None)
+
+    def _keep(self, X: sp.csr_matrix, y: np.ndarray, classes: np.ndarray, weights: Any) -> None:
+        """Add rows to those kept, and train on them if enough are new."""
+        old, history = self._kept, [] if self._kept is None else self.history_
+        kept = KeptRows.of(X, y, weights, 0 if old is None else old.seen)
+        if old is not None:
+            kept = old.renumbered(self.classes_, classes).joined(kept)
+        if old is None or kept.due or len(classes) > len(self.classes_):
+            self._train(kept.X, kept.y, classes, kept.weight, before=(None, history))
+            kept = kept.trained()
+        self._kept = kept
+        self.settings_ |= {"seen_rows": kept.seen, "kept_rows": len(kept.y)}
+
+    def _train(
+        self,
+        X: sp.csr_matrix,
+        y: np.ndarray,
+        classes: np.ndarray,
+        sample_weight: np.ndarray | None,
+        incremental: bool = False,
+        before: Any = None,
+        sets: sp.csr_matrix | None = None,
+    ) -> None:
+        given, asked = (self.solver, self.surrogate, self.penalty), not self._is_auto("rivals")
+        if sets is None:
+            solver, surrogate = choose_solver(*given, incremental, asked)
+        else:
+            size = float(X.nnz) * len(classes)
+            solver, surrogate = solver_of_label_sets(*given, asked, size)
+        warn_lengths(solver, X)
+        # Indexes store the weights: clone the user's index, which must not change.
+        rivals = None
+        if not self._is_auto("rivals"):
+            refuse_unread_rivals(solver, self.rivals)
+            rivals = clone(make_rivals(self.rivals), safe=False)
+        # An example of weight 2 counts as two, also for alpha.
+        total = len(y) if sample_weight is None else float(sample_weight.sum())
+        alpha = own_alpha(solver, total) if self._is_auto("alpha") else float(self.alpha)
+        if before is not None and incremental and "eta0" in self.settings_:
+            solver = continued(solver, self.settings_)
+            alpha = self.settings_["alpha"] if self._is_auto("alpha") else alpha
+        if self._is_auto("alpha"):
+            tell(self, alpha, "the number of examples")
+        problem = ExtremeProblem(
+            X,
+            y,
+            len(classes),
+            alpha,
+            surrogate=surrogate,
+            penalty=self.penalty,
+            rivals=rivals,
+            sample_weight=sample_weight,
+            max_iter=1 if incremental else int(self.max_iter),
+            tol=float(self.tol),
+            max_memory=self.max_memory,
+            n_jobs=effective_jobs(self.n_jobs),
+            seed=int(generator_of(self.random_state).integers(2**31)),
+            start=None if before is None else before[0],
+            labels=sets,
+        )
+        settings = {
+            "solver": [solver.name, repr(solver)],
+            "surrogate": repr(surrogate),
+            "rivals": repr(rivals),
+            "penalty": self.penalty,
+            "seed": problem.seed,
+        }
+        file, streamed = None, incremental or before is not None
+        if self.checkpoint is not None and not streamed:
+            file = Checkpoint(self.checkpoint, fingerprint_of(problem, settings))
+        result = train(solver, problem, self.callbacks, 0 if streamed else int(self.verbose), file)
+        history = [] if before is None else list(before[1])
+        for record in result.history:
+            history.append({**record, "pass": len(history) + 1})
+        self._become_fitted(classes, result.weights)
+        self._kept = None
+        self.history_, self.n_iter_ = history, len(history)
+        self.stop_reason_, self.solver_ = result.stop_reason, solver
+        self.metadata_: dict[str, Any] = getattr(self, "metadata_", {})
+        self.settings_ = {
+            "solver": solver.name,
+            "surrogate": getattr(surrogate, "name", surrogate),
+            "alpha": alpha,
+            **result.settings,
+        }
+        if self.settings_["surrogate"] == "crf":
+            # The training objective is a softmax over the unscaled scores.
+            self._calibration = Calibration(1.0, -np.inf, len(classes))
+        if not incremental:
+            warn_unfinished(result, problem.tol, problem.max_iter)
+
+    def _is_auto(self, name: str) -> bool:
+        value = getattr(self, name)
+        return isinstance(value, str) and value == "auto"
+
+    def _check_settings(self) -> None:
+        check_run_settings(self)
+        if not self._is_auto("alpha"):
+            check_number("alpha", self.alpha, 0, True, " or 'auto'")
+        if self.max_memory is not None:
+            check_number("max_memory", self.max_memory, 0, True, " of bytes, or None")
+        if not isinstance(self.penalty, str) or self.penalty not in ("l2", "l1"):
+            raise ValueError(f"penalty is {self.penalty!r}, expected 'l2' or 'l1'")
+        for name in ("surrogate", "rivals", "solver"):
+            value = getattr(self, name)
+            if value is None or isinstance(value, (bool, numbers.Number, type)):
+                raise ValueError(f"{name} is {value!r}, expected 'auto', a name or an object")
+        check_types(self)
+
+    def _become_fitted(self, classes: np.ndarray, weights: Postings) -> None:
+        self.classes_, self._weights = classes, weights
+        self.n_features_in_ = weights.n_features
+        self._calibration = None
+        self._uncalibrated = NO_PROBABILITIES
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_weights" in self.__dict__
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        named = isinstance(self.solver, str) and self.solver in (
+            "auto",
+            "one-vs-rest",
+            "one-vs-some",
+        )
+        tags.classifier_tags.multi_label = named or bool(getattr(self.solver, "several", False))
+        return tags
+
+    # -- weights --------------------------------------------------------------------------------
+
+    @property
+    def coef_(self) -> sp.csr_matrix:
+        """The weights, a row per class."""
+        self._require_fitted()
+        return self._weights.to_matrix().T.tocsr()
+
+    @property
+    def intercept_(self) -> np.ndarray:
+        """The intercepts, one per class."""
+        self._require_fitted()
+        given = self._weights.intercept
+        return np.zeros(len(self.classes_), np.float32) if given is None else np.array(given)
+
+    # -- smaller models, files ------------------------------------------------------------------
+
+    def sparsify(
+        self,
+        mb: float | None = None,
+        error: float | None = None,
+        X: Any = None,
+        y: Any = None,
+        dtype: Any = None,
+    ) -> ExtremeSVM:
+        """Drop small weights to reach a size on disk, or until the error rises by a given amount.
+
+        Without ``mb`` and ``error`` no weight is dropped.  Calibration is lost, except with "crf":
+        call :meth:`calibrate` afterwards.
+
+        Parameters
+        ----------
+        mb : float, optional
+            Maximum size in megabytes of the file that :meth:`save` writes.
+        error : float, optional
+            Maximum rise of the error on ``X, y``, such as .001.
+        X, y : examples, optional
+            Held-out examples for ``error``.
+        dtype : {"float32", "float16"}, optional
+            dtype of the kept weights; unchanged by default.
+
+        Returns
+        -------
+        ExtremeSVM
+            Itself.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from structsolve import ExtremeSVM
+        >>> X = np.eye(3) + 0.01
+        >>> model = ExtremeSVM().fit(X, ["a", "b", "c"])
+        >>> before = model.coef_.nnz
+        >>> model.sparsify(error=0.0, X=X, y=["a", "b", "c"]).coef_.nnz < before
+        True
+        """
+        self._require_fitted()
+        if mb is not None and error is not None:
+            raise ValueError("sparsify takes mb= or error=, found both: leave one out")
+        if mb is None and error is None:
+            self._weights = files.as_type(self._weights, dtype)
+            return self
+        if error is None:
+            check_number("mb", mb, 0, True)
+            if X is not None or y is not None:
+                raise ValueError("X and y belong to error=; leave them out with mb=")
+            weights = files.as_type(self._weights, dtype)
+            weights = prune_to_size(weights, 1e6 * float(mb or 0), files.empty_bytes(self))
+        else:
+            check_number("error", error, 0, False)
+            if X is None or y is None:
+                raise ValueError("error= needs X and y, held-out examples to measure it on")
+            rows = self._read(X)
+            jobs = effective_jobs(self.n_jobs)
+
+            def error_of(tried: Postings) -> float:
+                best = tried.top(rows, 1, n_jobs=jobs)[0][:, 0]
+                return float(1 - np.mean(self._right(best, y)))
+
+            weights = prune_to_error(files.as_type(self._weights, dtype), error_of, float(error))
+        calibration = self._calibration
+        self._become_fitted(self.classes_, weights)
+        if self.settings_["surrogate"] == "crf":
+            self._calibration = calibration
+        elif calibration is not None:
+            self._uncalibrated = "sparsify() changed the scores: call calibrate(X, y) again"
+        return self
+
+    def save(self, path: str | os.PathLike[str], dtype: Any = None) -> None:
+        """Write the model to a file that :func:`structsolve.load` reads; no pickle inside.
+
+        ``structsolve.load(path, mmap=True)`` maps the weights into memory instead of reading them.
+
+        Parameters
+        ----------
+        path : path
+        dtype : {"float32", "float16"}, optional
+            dtype of the weights in the file; unchanged by default.
+
+        Raises
+        ------
+        ValueError
+            If only pickle could save a parameter, or weights exceed float16; names the parameter.
+        """
+        self._require_fitted()
+        files.save(self, path, dtype)
+
+    #: Types of its files' arrays, and those that ``load(path, mmap=True)`` maps.
+    array_types = (
+        ("postings_(indptr|classes)", "integers"),
+        ("postings_.*", "floating-point numbers"),
+    )
+    mapped_arrays = files.MAPPED
+    #: The module of its ``predict`` and ``score`` in the shell.
+    shell = "structsolve.plugins.extreme.commands"
+
+    @classmethod
+    def from_file(
+        cls, meta: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any = None
+    ) -> Any:
+        """Return the model of a file, from its contents; :func:`structsolve.load` calls it.
+
+        Parameters
+        ----------
+        meta : dict
+            The file's numbers and names.
+        arrays : dict of str to ndarray
+        kernel : None
+            It has none.
+
+        Returns
+        -------
+        ExtremeSVM
+
+        Raises
+        ------
+        ValueError
+            If parts of the file do not fit together.
+        """
+        return files.load(cls, meta, arrays)

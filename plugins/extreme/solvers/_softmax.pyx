@@ -1,0 +1,466 @@
+"""Stochastic gradient descent for softmax regression with very many classes.
+
+A row's gradient is computed over the most frequent classes and one random block of the others.
+Frequent features store a weight for each class.  Other features store a hash table, and their
+gradients are rounded at random so that few classes enter it.
+"""
+
+import numpy as np
+
+from libc.math cimport INFINITY
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memset
+
+from structsolve.utils.arrays import check_numbers, check_offsets
+from structsolve.plugins.extreme.weights.feature_lists import flat
+from structsolve.plugins.extreme.weights.weight_table cimport Row, find, find_or_make, hashed
+
+# So many classes that no table grows dense: only features listed in `dense` are.
+cdef int32_t TABLES = 2147483647
+
+
+cdef extern from "math.h" nogil:
+    float logf(float x)
+
+cdef extern from "softmax_loops.h" nogil:
+    ctypedef struct ss_barrier:
+        pass
+    enum: SS_LANES
+    void ss_add(Py_ssize_t n, float a, const float* w, float* out)
+    float ss_softmax(Py_ssize_t n, float* x)
+    float ss_clipped(const float* x, float most)
+    uint64_t ss_draw(uint64_t seed, uint64_t row, uint64_t purpose)
+    int32_t ss_place(int32_t c, int32_t head, int32_t base, int32_t block, Py_ssize_t j)
+    void ss_fetch(const void* address)
+    void ss_wait(ss_barrier* barrier, long threads)
+
+
+cdef struct Gradient:
+    # Gradient of one row of a batch, by the scores of its classes.
+    float* part         # head and block, `width` entries; the SS_LANES before them are scratch
+    int32_t* ids        # classes of the rounded gradient
+    float* rounded
+    Py_ssize_t n_rounded
+    int32_t base, own   # first class of the block; true class if outside of head and block, or -1
+    float own_part, weight, loss
+    int64_t row, read
+
+
+cdef class SoftmaxWeights:
+    """Weights of softmax regression, and their gradient steps.
+
+    Classes are numbered so that the ``head`` comes first, then blocks of ``block`` classes.
+
+    Parameters
+    ----------
+    rows : tuple of indptr int64, indices int32, data float32
+        Rows of features, CSR.
+    labels : ndarray of int32 of shape (n,)
+    weights : ndarray of float32 of shape (n,)
+        Weight of each example, about 1.
+    intercept : ndarray of float32 of shape (head + blocks * block,)
+        -inf for unused numbers.
+    head, block : int
+        ``block`` is 0 if the head holds all classes.
+    dense : ndarray of bool of shape (n_features,)
+        Features that store a weight for each class.
+    batch : int
+        Number of rows whose gradients are computed at the same weights.
+    rounding : float
+        In tables, gradient entries below it are rounded to it or 0 at random, with the same mean; 0
+        disables rounding.
+    seed : int
+
+    Raises
+    ------
+    ValueError
+        If sizes do not match, or a number is out of range.
+    MemoryError
+        If there is no memory for the weights of dense features.
+    """
+
+    cdef readonly Py_ssize_t n_features, n_classes, head, block, blocks, width, batch
+    cdef readonly double scale
+    cdef double rounding
+    cdef uint64_t seed
+    cdef const int64_t[::1] indptr
+    cdef const int32_t[::1] indices, labels
+    cdef const float[::1] data, weights, intercept
+    cdef Row* tables
+    cdef Gradient* gradients
+    cdef float* parts
+    cdef float* rounded
+    cdef int32_t* ids
+    cdef ss_barrier barrier
+    cdef bint failed, made
+
+    def __cinit__(self, *args, **kwargs):
+        self.tables = NULL
+        self.gradients = NULL
+        self.parts = self.rounded = NULL
+        self.ids = NULL
+        self.made = False
+
+    def __init__(self, rows, labels, weights, intercept, head, block, dense, batch, rounding, seed):
+        cdef Py_ssize_t f, s, stride
+        if self.tables != NULL:
+            raise ValueError("SoftmaxWeights: made already")
+        indptr, indices, data = rows
+        indptr = np.asarray(indptr, np.int64)
+        indices, data = flat(indices, np.int32, "indices"), flat(data, np.float32, "data")
+        self.indptr, self.indices, self.data = indptr, indices, data
+        self.labels, self.weights, self.intercept = labels, weights, intercept
+        dense = flat(dense, np.bool_, "dense")
+        self.head, self.block, self.batch = head, block, batch
+        self.n_features, self.n_classes = len(dense), len(intercept)
+        n = len(labels)
+        check_offsets(indptr, len(indices), 0, "indptr")
+        check_numbers(indices, self.n_features, "indices")
+        check_numbers(labels, self.n_classes, "labels")
+        left = self.n_classes - self.head
+        if len(indptr) != n + 1 or len(data) != len(indices) or len(weights) != n:
+            raise ValueError("rows, labels and weights: expected as many labels as rows")
+        if not 0 <= rounding < np.inf:
+            raise ValueError(f"rounding is {rounding}, expected a finite number of at least 0")
+        if self.n_classes >= 2**31 or self.head < 1 or self.block < 0 or left < 0 or batch < 1 or (
+            left % max(self.block, 1) or (self.block < 1 and left)
+        ):
+            raise ValueError(
+                f"head is {head}, block {block}, batch {batch}: expected parts of "
+                f"{self.n_classes} classes"
+            )
+        self.blocks = left // self.block if self.block else 0
+        self.width = self.head + (self.block if self.blocks else 0)
+        self.width = (self.width + SS_LANES - 1) // SS_LANES * SS_LANES
+        self.rounding, self.seed, self.scale = rounding, seed, 1.0
+        self.tables = <Row*>calloc(max(self.n_features, 1), sizeof(Row))
+        self.gradients = <Gradient*>calloc(self.batch, sizeof(Gradient))
+        stride = self.width + 2 * SS_LANES
+        self.parts = <float*>calloc(self.batch, stride * sizeof(float))
+        self.rounded = <float*>calloc(self.batch, stride * sizeof(float))
+        self.ids = <int32_t*>calloc(self.batch, stride * sizeof(int32_t))
+        if self.tables == NULL or self.gradients == NULL or self.parts == NULL:
+            raise MemoryError("no memory is left for the weights")
+        if self.rounded == NULL or self.ids == NULL:
+            raise MemoryError("no memory is left for the weights")
+        for s in range(self.batch):
+            self.gradients[s].part = self.parts + s * stride + SS_LANES
+            self.gradients[s].rounded = self.rounded + s * stride
+            self.gradients[s].ids = self.ids + s * stride
+        for f in np.flatnonzero(dense):
+            self.tables[f].dense = <float*>calloc(self.n_classes, sizeof(float))
+            if self.tables[f].dense == NULL:
+                raise MemoryError("no memory is left for the weights of frequent features")
+            self.tables[f].capacity = self.tables[f].size = <int32_t>self.n_classes
+        self.made = True
+
+    cdef int check_made(self) except -1:
+        if not self.made:
+            raise ValueError("SoftmaxWeights: not made yet, or its making failed")
+        return 0
+
+    def __dealloc__(self):
+        cdef Py_ssize_t f
+        if self.tables != NULL:
+            for f in range(self.n_features):
+                free(self.tables[f].slots)
+                free(self.tables[f].dense)
+        free(self.tables)
+        free(self.gradients)
+        free(self.parts)
+        free(self.rounded)
+        free(self.ids)
+
+    @property
+    def nbytes(self):
+        """Size of the weights in bytes, with free places of tables."""
+        cdef Py_ssize_t f, total = self.n_features * sizeof(Row)
+        self.check_made()
+        for f in range(self.n_features):
+            total += self.tables[f].capacity * (8 if self.tables[f].slots != NULL else 4)
+        return total
+
+    def begin(self):
+        """Reset the out-of-memory flag; call it before threads call :meth:`steps`."""
+        self.failed = False
+
+    def steps(self, const int64_t[::1] order not None, Py_ssize_t first, Py_ssize_t last,
+              uint64_t pass_, rates, double alpha, double[::1] losses not None, int thread,
+              int threads):
+        """Take gradient steps on the rows ``order[first:last]``, as one of several threads.
+
+        All threads call it with the same arguments, except for their own number.  One thread
+        computes each row's gradient, and one thread updates each feature's weights, in the order of
+        the rows.  The answer is the same for any number of threads.
+
+        Parameters
+        ----------
+        order : ndarray of int64
+            Numbers of rows.
+        first, last : int
+        pass_ : int
+            Number of the pass.  Random draws depend on it, the row and the seed.
+        rates : tuple of two float
+            Step sizes at the first row of `order` and after the last.
+        alpha : float
+            Weights shrink by ``rate * alpha`` for each row.
+        losses : ndarray of float64
+            Losses in the order of `order`; this thread writes those of its rows.
+        thread, threads : int
+
+        Returns
+        -------
+        int
+            Number of weights read by this thread.
+        """
+        cdef Py_ssize_t b, s, many, n = order.shape[0]
+        rate_of_first, rate_after = rates
+        cdef double rate = rate_of_first, fall = rate_after - rate, eta, shrink
+        cdef int64_t read = 0
+        cdef uint64_t seed = ss_draw(self.seed, pass_, 7)
+        self.check_made()
+        if not 0 <= first <= last <= n == losses.shape[0] or not 0 <= thread < threads:
+            raise ValueError(f"first is {first}, last {last}: expected a part of {n} rows")
+        check_numbers(order[first:last], self.labels.shape[0], "order")
+        with nogil:
+            b = first
+            while b < last:
+                many = min(self.batch, last - b)
+                eta = rate + fall * b / n
+                s = thread
+                while s < many:
+                    self.take(&self.gradients[s], order[b + s], seed)
+                    losses[b + s] = self.gradients[s].loss
+                    read += self.gradients[s].read
+                    s += threads
+                ss_wait(&self.barrier, threads)
+                shrink = 1 - min(eta * alpha * many, 0.5)
+                self.move(many, eta / (self.scale * shrink), thread, threads)
+                ss_wait(&self.barrier, threads)
+                if thread == 0:
+                    self.scale *= shrink
+                ss_wait(&self.barrier, threads)
+                if self.failed:
+                    break
+                b += many
+            if self.scale < 1e-6:
+                self.settle(thread, threads)
+        if self.failed:
+            raise MemoryError("no memory is left for the weights; use fewer features or classes")
+        return read
+
+    cdef void settle(self, int thread, int threads) noexcept nogil:
+        """Multiply the weights by the common factor, and reset it to 1."""
+        cdef Py_ssize_t f, j
+        cdef float factor = self.scale
+        cdef Row* table
+        ss_wait(&self.barrier, threads)
+        f = thread
+        while f < self.n_features:
+            table = &self.tables[f]
+            for j in range(table.capacity):
+                if table.slots == NULL:
+                    table.dense[j] *= factor
+                else:
+                    table.slots[j].w *= factor
+            f += threads
+        ss_wait(&self.barrier, threads)
+        if thread == 0:
+            self.scale = 1.0
+        ss_wait(&self.barrier, threads)
+
+    cdef void take(self, Gradient* taken, int64_t i, uint64_t seed) noexcept nogil:
+        """Compute the gradient of a row with respect to its scores."""
+        cdef Py_ssize_t k, j, width = self.width, head = self.head, block = self.block
+        cdef int32_t y = self.labels[i], base = <int32_t>head
+        cdef float* part = taken.part
+        cdef float a, scale = self.scale, more = 0, own = 0, log_sum, target
+        cdef const float* weight
+        cdef const Row* table
+        taken.row, taken.own, taken.read, taken.weight = i, -1, 0, self.weights[i]
+        memset(part - SS_LANES, 0, (width + 2 * SS_LANES) * sizeof(float))
+        if self.blocks:
+            base += <int32_t>((ss_draw(seed, i, 0) >> 11) % <uint64_t>self.blocks * block)
+            more = logf(<float>self.blocks)
+        taken.base = base
+        for k in range(self.indptr[i], self.indptr[i + 1]):
+            if k + 3 < self.indptr[i + 1]:          # prefetch: tables are scattered in memory
+                table = &self.tables[self.indices[k + 3]]
+                if table.dense != NULL:
+                    ss_fetch(table.dense)
+                else:                               # all cache lines, so that misses overlap
+                    j = 0
+                    while j < table.capacity:
+                        ss_fetch(table.slots + j)
+                        j += 8
+            table, a = &self.tables[self.indices[k]], self.data[k]
+            if table.dense != NULL:
+                ss_add(head, a, table.dense, part)
+                if self.blocks:
+                    ss_add(block, a, table.dense + base, part + head)
+                taken.read += head + block
+                continue
+            taken.read += table.capacity
+            for j in range(table.capacity):
+                part[ss_place(table.slots[j].c, <int32_t>head, base, <int32_t>block, j)] += (
+                    a * table.slots[j].w)
+        for j in range(head):
+            part[j] = scale * part[j] + self.intercept[j]
+        for j in range(head, head + (block if self.blocks else 0)):
+            part[j] = scale * part[j] + self.intercept[base + j - head] + more
+        for j in range(head + (block if self.blocks else 0), width + SS_LANES):
+            part[j] = -INFINITY
+        if y < head:
+            j = y
+        elif base <= y < base + block:
+            j = y - base + head
+            part[j] -= more
+        else:                           # always included, after the head and the block
+            for k in range(self.indptr[i], self.indptr[i + 1]):
+                weight = find(&self.tables[self.indices[k]], y, hashed(y))
+                if weight != NULL:
+                    own += self.data[k] * weight[0]
+            j, taken.own = width, y
+            part[j] = scale * own + self.intercept[y]
+        target = part[j]
+        log_sum = ss_softmax(width + SS_LANES, part)
+        taken.loss = taken.weight * (log_sum - target)
+        part[j] -= 1
+        taken.own_part = part[width]
+        taken.n_rounded = self.round(taken, j, seed)
+
+    cdef Py_ssize_t round(self, Gradient* taken, Py_ssize_t own, uint64_t seed) noexcept nogil:
+        """Draw the gradient for tables: the true class, and few others by systematic sampling.
+
+        Each entry has the same expectation as without rounding.
+        """
+        cdef Py_ssize_t group, first, j, n = 0, width = self.width, head = self.head
+        cdef float tau = self.rounding, passed = 0, step, part
+        cdef float next = tau * ((ss_draw(seed, taken.row, 1) >> 40) * <float>(1.0 / 16777216.0))
+        for group in range(width // SS_LANES):
+            first = group * SS_LANES
+            if tau > 0 and not first <= own < first + SS_LANES:
+                step = ss_clipped(taken.part + first, tau)
+                if passed + step < next:
+                    passed += step
+                    continue
+            for j in range(first, first + SS_LANES):
+                part = taken.part[j]
+                if j == own:
+                    pass
+                elif tau <= 0:
+                    if part == 0:
+                        continue
+                else:
+                    passed += min(part, tau)
+                    if passed >= next:
+                        next += tau
+                        part = max(part, tau)
+                    elif part < tau:
+                        continue
+                taken.ids[n] = <int32_t>(j if j < head else taken.base + j - head)
+                taken.rounded[n] = part
+                n += 1
+        if taken.own >= 0:
+            taken.ids[n], taken.rounded[n] = taken.own, taken.own_part
+            n += 1
+        return n
+
+    cdef void move(self, Py_ssize_t many, double step, int thread, int threads) noexcept nogil:
+        """Update the weights of this thread's features with the gradients of a batch."""
+        cdef Py_ssize_t s, k, j, head = self.head, block = self.block if self.blocks else 0
+        cdef int32_t f
+        cdef float a
+        cdef float* weight
+        cdef Gradient* taken
+        cdef Row* table
+        for s in range(many):
+            taken = &self.gradients[s]
+            for k in range(self.indptr[taken.row], self.indptr[taken.row + 1]):
+                f = self.indices[k]
+                if threads > 1 and (<uint32_t>f * <uint32_t>2654435769 >> 16) % threads != thread:
+                    continue
+                table, a = &self.tables[f], -step * taken.weight * self.data[k]
+                if table.dense != NULL:
+                    ss_add(head, a, taken.part, table.dense)
+                    ss_add(block, a, taken.part + head, table.dense + taken.base)
+                    if taken.own >= 0:
+                        table.dense[taken.own] += a * taken.own_part
+                    continue
+                for j in range(taken.n_rounded):
+                    weight = find_or_make(table, taken.ids[j], TABLES)
+                    if weight == NULL:
+                        self.failed = True
+                        return
+                    weight[0] += a * taken.rounded[j]
+
+    def entries(self, double least, bint scaled=True):
+        """Return the weights above a size.
+
+        Parameters
+        ----------
+        least : float
+            Only weights of greater absolute value are returned; if negative, all stored weights
+            are, with zeros.
+        scaled : bool, default=True
+            Whether to multiply the weights by the common factor `scale`.
+
+        Returns
+        -------
+        indptr : ndarray of int64 of shape (n_features + 1,)
+        classes : ndarray of int32
+            Numbers of this object, unordered.
+        weights : ndarray of float32
+        """
+        cdef Py_ssize_t f, j, size = 0
+        cdef float scale = self.scale if scaled else 1.0, w
+        cdef const Row* table
+        self.check_made()
+        starts = np.zeros(self.n_features + 1, np.int64)
+        cdef int64_t[::1] start = starts
+        for f in range(self.n_features):
+            table = &self.tables[f]
+            for j in range(table.capacity):
+                w = table.dense[j] if table.slots == NULL else table.slots[j].w
+                if table.slots == NULL or table.slots[j].c >= 0:
+                    size += abs(scale * w) > least
+            start[f + 1] = size
+        numbers, values = np.empty(size, np.int32), np.empty(size, np.float32)
+        cdef int32_t[::1] number = numbers
+        cdef float[::1] value = values
+        size = 0
+        for f in range(self.n_features):
+            table = &self.tables[f]
+            for j in range(table.capacity):
+                w = table.dense[j] if table.slots == NULL else table.slots[j].w
+                if table.slots == NULL or table.slots[j].c >= 0:
+                    if abs(scale * w) > least:
+                        number[size] = <int32_t>j if table.slots == NULL else table.slots[j].c
+                        value[size] = scale * w
+                        size += 1
+        return starts, numbers, values
+
+    def load(self, const int64_t[::1] start not None, const int32_t[::1] number not None,
+             const float[::1] value not None, double scale=1.0):
+        """Load weights returned by :meth:`entries`.
+
+        Raises
+        ------
+        ValueError
+            If shapes do not match.
+        """
+        cdef Py_ssize_t f, j
+        cdef float* weight
+        self.check_made()
+        check_offsets(start, len(number), 0, "start")
+        check_numbers(number, self.n_classes, "classes")
+        if len(start) != self.n_features + 1 or len(value) != len(number) or not scale > 0:
+            raise ValueError("weights: found those of other features")
+        for f in range(self.n_features):
+            for j in range(start[f], start[f + 1]):
+                weight = find_or_make(&self.tables[f], number[j], TABLES)
+                if weight == NULL:
+                    raise MemoryError("no memory is left for the weights")
+                weight[0] = value[j]
+        self.scale = scale

@@ -1,1 +1,0 @@
-"""Parts of ExtremeSVM: input checks, training, probabilities, pruning, files."""
