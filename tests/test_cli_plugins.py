@@ -76,13 +76,16 @@ def test_formats_that_nobody_reads(table, tmp_path, capsys):
     fit = ("fit", table, "--model", tmp_path / "m.structsolve", "--format")
     status, _, err = shell(capsys, *fit, "tabel")
     assert status == 2
-    known = "conll, crfsuite, svmlight, npz, conllu, extreme, or a plugin's"
+    known = "conll, crfsuite, svmlight, npz, conllu, or a plugin's"
     assert f"--format: {known}; unknown read" in err
-    assert "known: ['arff', 'csv', 'fasta', 'npz', 'pictures', 'table']" in err
+    assert "known: ['arff', 'csv', 'extreme', 'fasta', 'npz', 'pictures', 'table']" in err
     registry.default().unregister(registry.default().plugins[-1].module)
     status, _, err = shell(capsys, *fit, "table")
     assert status == 2
-    assert "unknown reader 'table'; known: ['arff', 'csv', 'fasta', 'npz', 'pictures']" in err
+    assert (
+        "unknown reader 'table'; known: ['arff', 'csv', 'extreme', 'fasta', 'npz', 'pictures']"
+        in err
+    )
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from structsolve.algorithms.topological_order import (
     add_ancestors,
@@ -180,11 +179,13 @@ class Hierarchy:
         return levels
 
     @cached_property
-    def paths(self) -> sp.csr_matrix:
+    def paths(self) -> Any:
         """Indicators of each leaf (rows, as in ``leaves``) and its ancestors (columns)."""
         first, line = self.lines
         ones, shape = np.ones(len(line)), (len(self.leaves), len(self))
-        paths = sp.csr_matrix((ones, line, first), shape, copy=True)
+        from scipy.sparse import csr_matrix  # heavy
+
+        paths = csr_matrix((ones, line, first), shape, copy=True)
         paths.sort_indices()
         return paths
 

@@ -44,7 +44,7 @@ SELECTING = ("split", "where", "rows")
 
 def _readers() -> dict[str, Any]:
     known = registry.default()
-    return {name: known.find("readers", name).factory for name in known.names("readers")}
+    return {name: known.factory_of("readers", name) for name in known.names("readers")}
 
 
 def reads(name: str) -> Any:
