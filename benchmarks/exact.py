@@ -73,9 +73,9 @@ def toulbar2(path: Path, seconds: int) -> tuple[np.ndarray | None, bool, float]:
 def row(name: str, path: Path, seconds: int, rounds: int) -> list[Any]:
     from uai import completed
 
-    from structsolve.io.uai import read_uai
     from structsolve.plugins.mrf import decode
     from structsolve.plugins.mrf._model import GraphModel
+    from structsolve.plugins.mrf.uai import read_uai
 
     network = read_uai(path)
     scores = network.unary, network.ends, network.pair

@@ -161,7 +161,6 @@ def timed(call: Callable[[], Any]) -> tuple[Any, float]:
 
 
 def row(path: Path, steps: float, largest_lp: int, seconds: int) -> list[Any]:
-    from structsolve.io.uai import read_uai
     from structsolve.plugins.mrf import decode
     from structsolve.plugins.mrf._exact import ExactSearch
     from structsolve.plugins.mrf._local_search import local_search
@@ -169,6 +168,7 @@ def row(path: Path, steps: float, largest_lp: int, seconds: int) -> list[Any]:
     from structsolve.plugins.mrf._roof_duality import roof_duality
     from structsolve.plugins.mrf._trws import tree_reweighted
     from structsolve.plugins.mrf.elimination import eliminate
+    from structsolve.plugins.mrf.uai import read_uai
 
     # No variable is observed in these sets.
     network = read_uai(path)

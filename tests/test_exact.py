@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from checks import refused
 
-from structsolve.io.uai import read_uai
 from structsolve.plugins.mrf import decode, exact, grid_edges
 from structsolve.plugins.mrf._elimination import best_labelings
 from structsolve.plugins.mrf._exact import ExactSearch
 from structsolve.plugins.mrf._model import GraphModel
+from structsolve.plugins.mrf.uai import read_uai
 
 
 def small_graph(rng, kind):

@@ -16,6 +16,7 @@ FORMER = {
 NOW = {
     ("structsolve.estimators.hierarchy", "node_weights"): "structsolve.plugins.dag",
     ("structsolve.io.extreme", "read_extreme"): "structsolve.plugins.extreme.reader",
+    ("structsolve.io.uai", "read_uai"): "structsolve.plugins.mrf.uai",
     ("structsolve.extreme.rivals", "RivalIndex"): "structsolve.plugins.extreme.solvers.rivals",
     ("structsolve.extreme.memoir", "Memoir"): "structsolve.plugins.extreme.solvers.memoir",
     ("structsolve.extreme.postings", "Postings"): "structsolve.plugins.extreme.weights.postings",

@@ -11,12 +11,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from reference.graphs import exact_search
 
-from structsolve.io.uai import read_uai
 from structsolve.plugins.mrf import decode
 from structsolve.plugins.mrf._local_search import local_search
 from structsolve.plugins.mrf._model import GraphModel
 from structsolve.plugins.mrf._roof_duality import roof_duality
 from structsolve.plugins.mrf._trws import tree_reweighted
+from structsolve.plugins.mrf.uai import read_uai
 
 TOY = """MARKOV
 3
@@ -267,8 +267,8 @@ def test_factors_over_many_variables(tmp_path):
 def test_tables_that_would_not_fit(tmp_path, monkeypatch):
     factors = [((0, 1, 2), np.ones((2, 3, 2))), ((1, 2, 3), np.ones((3, 2, 2)))]
     path = put(tmp_path, written([2, 3, 2, 2], factors))
-    monkeypatch.setattr("structsolve.io.uai.LARGEST_TABLES", 168)
+    monkeypatch.setattr("structsolve.plugins.mrf.uai.LARGEST_TABLES", 168)
     assert sum(table.size for table in read_uai(path).pair) == 168
-    monkeypatch.setattr("structsolve.io.uai.LARGEST_TABLES", 167)
+    monkeypatch.setattr("structsolve.plugins.mrf.uai.LARGEST_TABLES", 167)
     message = r"line 9: found 12 entries that are not 0 in factor 1, over \(1, .* would have 168"
     refused(message, read_uai, path)

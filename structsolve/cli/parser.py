@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import structsolve
-from structsolve.cli import commands, convert, outside, solve
+from structsolve.cli import commands, convert, outside
 from structsolve.cli.options import UsageError, data_options
 from structsolve.utils.suggest import ELSEWHERE, did_you_mean
 
@@ -188,7 +188,6 @@ def make_parser(chosen: str | None = None) -> Parser:
 
     sub.set_defaults(default_of=sub.get_default)
 
-    solve.add_commands(command)
     convert.add_commands(command)
 
     sub = command("predict", commands.predict, "Label a file with a saved model.")

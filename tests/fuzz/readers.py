@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from structsolve.io import read_examples
 from structsolve.io.graphs import read_hierarchy, read_network
 from structsolve.io.npz import write_npz
-from structsolve.io.uai import read_uai
+from structsolve.plugins.mrf.uai import read_uai
 
 from .base import Fault, Target, short
 

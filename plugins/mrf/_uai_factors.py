@@ -1,4 +1,5 @@
-# Factors of a network as scores of nodes and edges: merged; larger factors become nodes.
+"""Factors of a network as scores of nodes and edges: merged; larger factors become nodes."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence

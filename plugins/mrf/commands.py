@@ -1,4 +1,5 @@
-# `decode` of the shell: the best labels of a complete model in a file, without training.
+"""``structsolve decode``: the best labels of a complete model in a file, without training."""
+
 from __future__ import annotations
 
 import argparse
@@ -16,26 +17,30 @@ from structsolve.io._text import atomic_write, bad_line, text_lines
 ABOUT_PICTURES = ("size", "shape")
 
 
-def add_commands(command: Any) -> None:
-    """Add the parser of `decode`.
+def add_decode(parser: argparse.ArgumentParser) -> Any:
+    """Find the best labels of a complete model in a file.
 
     Parameters
     ----------
-    command : callable
-        Makes a parser of a name, the function that runs it, and a text.
+    parser : ArgumentParser
+
+    Returns
+    -------
+    callable
+        Runs the command.
     """
-    sub = command("decode", decode, "Find the best labels of a complete model in a file.")
-    sub.add_argument("data", help="UAI model, .npz of energies or costs, text of costs")
-    sub.add_argument("--evidence", metavar="FILE", help="observations, for UAI models")
-    sub.add_argument("--target", metavar="NAME", help="the array of costs in an archive")
-    sub.add_argument("--oracle", default="auto", help="for graphs: exact, trws, lp, ilp, ...")
-    sub.add_argument("--max-iter", type=int, default=100, help="iterations of message passing")
-    sub.add_argument(
+    parser.add_argument("data", help="UAI model, .npz of energies or costs, text of costs")
+    parser.add_argument("--evidence", metavar="FILE", help="observations, for UAI models")
+    parser.add_argument("--target", metavar="NAME", help="the array of costs in an archive")
+    parser.add_argument("--oracle", default="auto", help="for graphs: exact, trws, lp, ilp, ...")
+    parser.add_argument("--max-iter", type=int, default=100, help="iterations of message passing")
+    parser.add_argument(
         "--time-limit", type=float, metavar="SECONDS", help="for exact: stop with the best so far"
     )
-    sub.add_argument("--maximize", action="store_true", help="costs are scores")
-    sub.add_argument("--output", metavar="FILE", help="for the labels; default: standard output")
-    sub.add_argument("--json", action="store_true", help="labels, value and bound as JSON")
+    parser.add_argument("--maximize", action="store_true", help="costs are scores")
+    parser.add_argument("--output", metavar="FILE", help="for the labels; default: standard output")
+    parser.add_argument("--json", action="store_true", help="labels, value and bound as JSON")
+    return decode
 
 
 def decode(args: argparse.Namespace) -> None:
@@ -92,7 +97,7 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _of_uai(args: argparse.Namespace) -> tuple[Any, float, float]:
-    from structsolve.io.uai import read_uai  # heavy
+    from structsolve.plugins.mrf.uai import read_uai  # heavy
 
     model = read_uai(args.data, args.evidence)
     labels, value, bound = _solver("graph")(model.unary, model.ends, model.pair, **_options(args))
