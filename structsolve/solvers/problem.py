@@ -22,6 +22,7 @@ from ..potentials.weight_layout import WeightLayout
 from ..search import SearchResult, trace
 from ..structure.base import Space
 from ..structure.calls import encode
+from ..structure.used_columns import widened
 from ..surrogates.calls import cut
 from ..surrogates.task import Task
 from ..utils.params import check_types
@@ -213,10 +214,9 @@ class Problem:
         """
         if self.kernel is not None:
             return KernelModel.of(self, w)
-        w, scaling = self.model_weights(w), self.examples.scaling
-        return LinearModel(
-            self.space, w if scaling is None else scaling.folded(self.space.layout, w)
-        )
+        w, scaling = widened(self.space, self.model_weights(w)), self.examples.scaling
+        space = self.space.whole or self.space
+        return LinearModel(space, w if scaling is None else scaling.folded(space.layout, w))
 
     def solver_weights(self, w: np.ndarray) -> np.ndarray:
         """Return a solver's weights for the weights of a model; see :meth:`model_weights`.
