@@ -145,6 +145,24 @@ def test_checkpoints_warm_starts_and_validation_with_empty_columns(tmp_path, sca
         check_same(model, small, places)
 
 
+@pytest.mark.parametrize("width", [100, 200])
+def test_warm_starts_notice_other_columns(width):
+    seen = []
+    model, X, Y, places = unfitted("multiclass", True, warm_start=True)
+    model.fit(X, Y)
+    moved = sp.csr_matrix((X.data, width - 1 - X.indices, X.indptr), (X.shape[0], width))
+    callbacks = [lambda record: seen.append(record["weights"]())]
+    model.set_params(callbacks=callbacks).fit(moved, Y)
+    assert seen[-1].shape == model.flat_weights().shape
+    np.testing.assert_array_equal(seen[-1], model.flat_weights())
+    assert model.coef_["node"][width - 1 - places].any(axis=1).all()
+    # Columns in another order would be seen too: here the same entries are in other places.
+    shifted = sp.csr_matrix((X.data, X.indices + width - 100, X.indptr), (X.shape[0], width))
+    model.fit(shifted, Y)
+    assert model.coef_["node"][places + width - 100].any(axis=1).all()
+    np.testing.assert_array_equal(seen[-1], model.flat_weights())
+
+
 def test_constraints_name_all_columns():
     from structsolve.solvers.weight_constraints import WeightBounds
 
