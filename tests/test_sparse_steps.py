@@ -9,6 +9,7 @@ import structsolve
 from structsolve.plugins.dag import DagStructure
 from structsolve.solvers import BCFW, ConsensusADMM
 from structsolve.solvers.base import Start
+from structsolve.structure.used_columns import narrowed, widened, with_used_columns
 
 KINDS = ["multiclass", "multilabel", "dag", "chain", "shared"]
 
@@ -161,6 +162,32 @@ def test_warm_starts_notice_other_columns(width):
     model.fit(shifted, Y)
     assert model.coef_["node"][places + width - 100].any(axis=1).all()
     np.testing.assert_array_equal(seen[-1], model.flat_weights())
+
+
+@pytest.mark.parametrize("kind", ["multiclass", "chain", "dag"])
+def test_operators_see_all_columns(kind):
+    model, X, Y, places = unfitted(kind, True)
+    space, examples = structsolve.get_structure(model.structure).make_space(X, Y)
+    narrow, left = with_used_columns(space, examples)
+    assert narrow.layout.n_features == len(places) and left.nodes.shape[1] == len(places)
+    problem = structsolve.Problem(narrow, left)
+    assert (problem.task.examples.nodes != examples.nodes).nnz == 0
+    assert problem.task.examples.nodes.shape == examples.nodes.shape
+    w = np.zeros(narrow.layout.dim)
+    rows = narrow.layout.node_block(w)
+    rows[...] = np.random.default_rng(0).normal(size=rows.shape)
+    np.testing.assert_array_equal(narrowed(narrow, widened(narrow, w)), w)
+
+
+def test_few_empty_columns_and_dense_rows_stay():
+    rng = np.random.default_rng(0)
+    for X in (sp.csr_matrix(np.eye(6)[:4]), np.eye(6, 3) + 1.0):
+        y = rng.integers(0, 2, X.shape[0])
+        space, examples = structsolve.get_structure("multiclass").make_space(X, y, classes=[0, 1])
+        assert with_used_columns(space, examples)[0] is space
+    empty = sp.csr_matrix((4, 6))
+    model = structsolve.StructuredSVM("multiclass").fit(empty, [0, 1, 1, 1])
+    assert model.coef_["node"].shape[0] >= 6 and model.predict(empty).tolist() == [1] * 4
 
 
 def test_constraints_name_all_columns():

@@ -22,7 +22,7 @@ from ..potentials.weight_layout import WeightLayout
 from ..search import SearchResult, trace
 from ..structure.base import Space
 from ..structure.calls import encode
-from ..structure.used_columns import widened
+from ..structure.used_columns import widened, with_all_columns
 from ..surrogates.calls import cut
 from ..surrogates.task import Task
 from ..utils.params import check_types
@@ -122,7 +122,8 @@ class Problem:
             oracle,
             node_scale,
         )
-        packed = examples  # operators get the space's arrays, dense if the user's are dense
+        # Operators get the space's arrays, dense if the user's are dense, and all columns.
+        packed = with_all_columns(space, examples)
         if kernel is None:
             examples = replace(examples, nodes=sparsify(examples.nodes))
         examples = replace(examples, edges=sparsify(examples.edges))

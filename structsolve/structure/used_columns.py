@@ -53,6 +53,27 @@ def with_used_columns(space: Any, examples: Examples) -> tuple[Any, Examples]:
     return narrow, replace(examples, nodes=nodes)
 
 
+def with_all_columns(space: Any, examples: Examples) -> Examples:
+    """Return the examples from which these were made; see :func:`with_used_columns`.
+
+    Methods of structures in Python may read the columns.
+
+    Parameters
+    ----------
+    space : Space
+    examples : Examples
+
+    Returns
+    -------
+    Examples
+    """
+    if space.whole is None:
+        return examples
+    X, width = examples.nodes, space.whole.layout.n_features
+    index = space.columns.astype(X.indices.dtype)[X.indices]
+    return replace(examples, nodes=type(X)((X.data, index, X.indptr), shape=(X.shape[0], width)))
+
+
 def widened(space: Any, w: np.ndarray) -> np.ndarray:
     """Return the weights of the whole space for those of a space with used columns.
 
