@@ -34,6 +34,7 @@ SCRIPTS = {
     "ordinal": [],
     "rankings": [],
     "sparse_rows": [],
+    "sparse_steps": [],
     "scaling": [],
     "alpha_path": [],
     "alpha_search": ["--sets", "yeast", "333 documents"],

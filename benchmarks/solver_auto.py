@@ -147,13 +147,11 @@ def compared(args: argparse.Namespace) -> None:
         least = min(s for kind, s in best.items() if kind != "auto" and isinstance(s, float))
         ratio = best["auto"] / least if isinstance(best["auto"], float) else None
         rows.append([name, f"{alpha:.3g}", *best.values(), chosen, ratio])
-        print(*rows[-1], flush=True)
         if chosen == "admm":
             for jobs in (1, 2):
                 times = [train(problem, alpha, shards, args, jobs)[:2] for _ in range(args.repeat)]
                 cpu, wall = (min(column) for column in zip(*times))
                 cores.append([name, jobs, cpu, wall])
-                print(*cores[-1], flush=True)
     columns = ["problem", "alpha", *(f"{kind} [CPU s]" for kind in kinds), "auto took"]
     print("\n" + table([*columns, "auto / best"], rows))
     print("What auto took where that is admm, by threads; wall seconds depend on the free cores:\n")

@@ -68,6 +68,8 @@ def fingerprint_of(problem: Problem, settings: dict[str, Any]) -> str:
     }
     scale = problem.potentials.node_scale
     more = [problem.weights, *([] if scale is None else [scale])]
+    if problem.space.whole is not None:
+        more += [problem.space.columns, np.array(problem.space.whole.layout.n_features)]
     return fingerprint_of_examples(problem.examples, described, more)
 
 

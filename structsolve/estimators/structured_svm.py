@@ -25,6 +25,7 @@ from ..solvers.driver import Outcome, Validation, drive
 from ..solvers.problem import Problem
 from ..structure.ask import learn_space, pack
 from ..structure.base import Space
+from ..structure.used_columns import narrowed, with_used_columns
 from ..utils.parallel import effective_jobs
 from ..utils.params import check_types
 from ..utils.progress import stage
@@ -566,9 +567,11 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
             text = f"features, Gram matrices and oracles of {n} examples"
             stage(int(self.verbose), name, text)
             gram = getattr(self._solver(), "uses_gram", True)
-            data.problem = self._problem(
-                data.space, data.examples, self._kernel(), data.dense, gram
-            )
+            space, examples, kernel = data.space, data.examples, self._kernel()
+            # Constraints name columns.
+            if kernel is None and not getattr(self._solver(), "constraints", None):
+                space, examples = with_used_columns(space, examples)
+            data.problem = self._problem(space, examples, kernel, data.dense, gram)
         return data.problem
 
     def _structure_for(self, y: Any) -> Any:
@@ -608,8 +611,8 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
     def _start(self, problem: Problem, rng: np.random.Generator, w: Any) -> Start:
         scaling = problem.examples.scaling
         if w is not None and scaling is not None:
-            w = scaling.unfolded(problem.space.layout, w)
-        w = None if w is None else problem.solver_weights(w)
+            w = scaling.unfolded((problem.space.whole or problem.space).layout, w)
+        w = None if w is None else problem.solver_weights(narrowed(problem.space, w))
         return Start(problem, self.alpha_, rng, self.n_jobs or 1, w, float(self.tol))
 
     def _warm_weights(self, space: Any) -> np.ndarray | None:
@@ -650,7 +653,8 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
             examples, dense = held_out
 
             def score(w: np.ndarray) -> float:
-                return self._score(problem.model(w), problem.space, examples, dense)
+                space = problem.space.whole or problem.space
+                return self._score(problem.model(w), space, examples, dense)
 
             check = Validation(score, self.n_iter_no_change if self.early_stopping else 0)
         return drive(

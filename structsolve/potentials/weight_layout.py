@@ -324,3 +324,43 @@ def _view(flat: np.ndarray, block: Block, start: int, rows: int | None) -> np.nd
     """Return the block that begins at ``start`` without its padding, as a view."""
     shape = (*(() if rows is None else (rows,)), *block.shape[:-1], block.stride)
     return flat[start : start + prod(shape)].reshape(shape)[..., : block.shape[-1]]
+
+
+def with_features(layout: WeightLayout, n_features: int) -> WeightLayout:
+    """Return the layout for another number of node features.
+
+    Parameters
+    ----------
+    layout : WeightLayout
+    n_features : int
+
+    Returns
+    -------
+    WeightLayout
+    """
+    return WeightLayout(layout.blocks, n_features, layout.n_edge_features, layout.intercept)
+
+
+def moved(
+    w: np.ndarray, layout: WeightLayout, z: np.ndarray, other: WeightLayout, into: Any, rows: Any
+) -> np.ndarray:
+    """Return z with the weights of w: shared blocks, edges, and some rows of the node block.
+
+    Parameters
+    ----------
+    w, layout : ndarray and WeightLayout
+        Weights, and their layout.
+    z, other : ndarray and WeightLayout
+        Weights to change in place, and their layout.
+    into, rows : slice or ndarray of int
+        Rows of the node block of z, and those of w.
+
+    Returns
+    -------
+    ndarray
+        z
+    """
+    z[: other.node_start] = w[: layout.node_start]
+    z[other.edge_start :] = w[layout.edge_start :]
+    other.node_block(z)[into] = layout.node_block(w)[rows]
+    return z

@@ -185,6 +185,7 @@ cdef class BlockLoop(VisitLoop):
                 if self.damped:
                     self._damp(visit, i)
                 if visit.gamma > 0:
+                    self.rise += self.weights[i] * visit.rise
                     self._apply(visit, i, averaging)
                     if self.feasible is not None:
                         self.feasible.project(&self.w_view[0], 1, True,
@@ -197,7 +198,7 @@ cdef class BlockLoop(VisitLoop):
         return 0
 
     cdef void _damp(self, Visit* visit, Py_ssize_t i) noexcept nogil:
-        """Set the share of a step that leads to the maximum of the dual on its way."""
+        """Set the share of a step that leads to the maximum of the dual on its way, and its rise."""
         cdef Py_ssize_t j
         cdef double rise = visit.b_change
         cdef double curvature = self.weights[i] / self.alpha * visit.square
@@ -211,6 +212,7 @@ cdef class BlockLoop(VisitLoop):
             visit.gamma = 0
         elif rise < curvature:
             visit.gamma = rise / curvature
+        visit.rise = visit.gamma * (rise - 0.5 * visit.gamma * curvature)
 
     cdef void _apply(self, Visit* visit, Py_ssize_t i, bint averaging) noexcept nogil:
         """Change w (and the average) once, for all steps of a visit."""

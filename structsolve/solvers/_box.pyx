@@ -230,7 +230,7 @@ cdef class BoxLoop(DualLoop):
         """Maximise the dual over the parts whose slopes are in theta, each alone."""
         cdef double* duals = &self.duals_view[i, 0]
         cdef const double* slopes = &self.theta[0]
-        cdef double inverse = 1 / curvature if curvature > 0 else 0, x
+        cdef double inverse = 1 / curvature if curvature > 0 else 0, x, slope = 0, square = 0
         cdef Py_ssize_t j, k, moved = 0
         for j in range(m):
             k = j if full else self.kept[i, j]
@@ -242,10 +242,14 @@ cdef class BoxLoop(DualLoop):
             if x != duals[k]:
                 self.changed[moved] = <int>k
                 self.change[moved] = x - duals[k]
+                slope += self.change[moved] * slopes[j]
+                square += self.change[moved] * self.change[moved]
                 duals[k] = x
                 moved += 1
         if moved:
             self.moved_view[i] = 1
+            square *= self.weights[i] / self.alpha * self.norms[i]
+            self.rise += self.weights[i] * (slope - 0.5 * square)
             self._move(i, moved)
 
     cdef void _move(self, Py_ssize_t i, Py_ssize_t m) noexcept nogil:

@@ -231,17 +231,20 @@ cdef class HullLoop(DualLoop):
         """Move the dual variable of an example from `point` to `goal`."""
         cdef Block* block = &self.blocks[i]
         cdef Py_ssize_t k, m = 0
-        cdef double change, b_change = 0
+        cdef double change, b_change = 0, slope = 0, square = 0
         for k in range(size):
             change = self.goal[k] - self.point[k]
             if change != 0:
                 self.places[m], self.coefs[m] = <int>k, change
                 b_change += change * self.costs[k]
+                slope += change * self.theta[k]
+                square += change * change
                 m += 1
         if m == 0:
             return 0
         self.moved_view[i] = 1
         self.b_total += self.weights[i] * b_change
+        self.rise += self.weights[i] * (slope - 0.5 * block.share * block.norm * square)
         self.potentials.add(i, m, &self.places[0], &self.coefs[0], -block.share, &self.w_view[0])
         self._truth(i, &self.point[0])
         m = 0

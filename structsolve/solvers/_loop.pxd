@@ -22,6 +22,8 @@ cdef class DualLoop(BatchLoop):
     cdef const int* truths
     cdef char[::1] moved_view
     cdef Py_ssize_t max_cuts
+    # Sum of the rises of the dual in steps; constraints on w change it more.
+    cdef public double rise
     cdef public double alpha, b_total, average_mass
     cdef public long steps_done
 

@@ -472,10 +472,12 @@ cdef class SimplexLoop(DualLoop):
     cdef void _move(self, Py_ssize_t i, Py_ssize_t m) noexcept nogil:
         """Change the weights of the m candidates from `old` to `q`."""
         cdef Py_ssize_t j, changed = 0
-        cdef double share = self.blocks[i].share, change, b_change = 0
+        cdef double share = self.blocks[i].share, change, b_change = 0, slope = 0, square = 0
         for j in range(m):
             change = self.q_buffer[j] - self.old_buffer[j]
             if change != 0:
+                slope += change * self.theta_buffer[j]
+                square += change * change
                 self.changed_buffer[changed] = self.label_buffer[j]
                 self.coef_buffer[changed] = -share * change
                 b_change += change * self.gain_buffer[j]
@@ -483,6 +485,7 @@ cdef class SimplexLoop(DualLoop):
         if changed:
             self.moved_view[i] = 1
             self.b_total += self.weights[i] * b_change
+            self.rise += self.weights[i] * (slope - 0.5 * share * self.blocks[i].norm * square)
             self._add(i, changed)
 
     cdef int _keep(self, Py_ssize_t i, Block* block, Py_ssize_t m, double near) except -1 nogil:

@@ -5,7 +5,7 @@ from libc.math cimport INFINITY
 
 cdef bint line_searches(CutHead** heads, Py_ssize_t m, const double* gram, Py_ssize_t side,
                         double* slopes, double* drift, double share, bint pairwise, int max_steps,
-                        double tol, double min_gain) noexcept nogil:
+                        double tol, double min_gain, double* rise) noexcept nogil:
     cdef Py_ssize_t j, k, best, worst
     cdef double free, gain, first_gain = 0, curvature, gamma, room, best_slope, worst_slope, x
     cdef int step
@@ -51,6 +51,7 @@ cdef bint line_searches(CutHead** heads, Py_ssize_t m, const double* gram, Py_ss
         gamma = room
         if share * curvature * room > gain:
             gamma = gain / (share * curvature)
+        rise[0] += gamma * (gain - 0.5 * gamma * share * curvature)
         if pairwise:
             if best >= 0:
                 heads[best].weight += gamma

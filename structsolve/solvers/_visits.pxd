@@ -32,11 +32,12 @@ cdef struct Visit:
     Py_ssize_t n_changed
     double gap
     double b_change, square     # <p, K_ii p> of the change
+    double rise                 # of the dual by the whole step, per weight of the example
     double gamma                # share of the step that was taken
     double* value
     int* index
     double* before              # weights of the cuts before the step
-    double[7] padding           # no cache line is of two threads
+    double[6] padding           # no cache line is of two threads
 
 # Arguments of run().
 cdef struct Settings:

@@ -138,7 +138,7 @@ cdef class VisitLoop(DualLoop):
         cdef CutHead** heads = space.heads
         cdef bint moved = False
         m = self.cuts.heads(i, heads)
-        visit.calls, visit.n_changed, visit.gap = 0, 0, 0
+        visit.calls, visit.n_changed, visit.gap, visit.rise = 0, 0, 0, 0
         visit.moved = visit.open = False
         visit.skipped = max_calls == 0 and m == 0
         if visit.skipped:
@@ -191,7 +191,7 @@ cdef class VisitLoop(DualLoop):
                     slopes[m - 1] = self._slope_now(i, heads[m - 1], theta)
             if line_searches(heads, m, self.cuts.lists[i].gram, self.cuts.lists[i].side, slopes,
                              space.drift, share, settings.pairwise, settings.max_steps,
-                             settings.inner_tol, settings.min_gain):
+                             settings.inner_tol, settings.min_gain, &visit.rise):
                 moved = True
             call += 1
             if call >= max_calls:

@@ -35,6 +35,8 @@ WINDOW = (1.5, 8)
 # Share of the mean gap below which a cheap visit makes no step; exact steps are cheaper.
 SMALL_GAIN = 0.01
 SMALL_GAIN_EXACT = 0.003
+# Relative difference of primal and dual below which they are equal.
+ROUNDING = 1e-14
 SAMPLINGS = ("permutation", "uniform", "gap")
 
 
@@ -333,7 +335,7 @@ class BCFWRun(Run):
         self.team = Team(loop, 1 if self.exact else batch_threads(solver.batch, start))
         problem = start.problem
         self.passes = self.window_start = 0
-        self.last_dual = 0.0
+        self.last_dual = self.before = 0.0
         self.focused, self.visits = False, 0
         self.best_w = np.zeros(problem.dim)
         self.best_primal = np.inf
@@ -355,6 +357,16 @@ class BCFWRun(Run):
         """The projection of w onto the constraints; None without constraints."""
         return getattr(self.loop, "feasible", None)
 
+    def _rise(self) -> float:
+        """Return the rise of the dual since the last call, or since the pass began."""
+        if self.feasible is None:
+            # Its steps add up to it: no cheap pass reads all weights.
+            rise, self.loop.rise = self.loop.rise, 0.0
+        else:
+            dual = self.dual
+            rise, self.before = dual - self.before, dual
+        return float(rise)
+
     def _begin_window(self) -> None:
         """Restart the average when it is due."""
         if self.passes >= WINDOW[0] * self.window_start + WINDOW[1]:
@@ -369,10 +381,11 @@ class BCFWRun(Run):
     def _step(self) -> dict[str, Any]:
         solver = self.solver
         self._begin_window()
+        self.loop.rise, self.before = 0.0, self.last_dual
         estimate, calls = self._pass(self._order(), solver.oracle_calls)
         cached = 0
         if solver.cached_passes:
-            gain = (self.dual - self.last_dual) / self.given.problem.n
+            gain = self._rise() / self.given.problem.n
             small = (SMALL_GAIN_EXACT if self.exact else SMALL_GAIN) * estimate
             cached = self._cached_passes(solver.cached_gain * gain, small)
         return self._passed(estimate, calls, {"cached_passes": cached, "cuts": self.loop.count})
@@ -382,7 +395,7 @@ class BCFWRun(Run):
         self.last_dual = self.dual
         self.passes += 1
         self.estimate = estimate
-        near = estimate <= 1.5 * self.given.tol * max(abs(self.dual + estimate), 1e-300)
+        near = estimate <= 1.5 * self.given.tol * max(abs(self.last_dual + estimate), 1e-300)
         record: dict[str, Any] = {
             "primal": None,
             "dual": self.last_dual,
@@ -414,7 +427,6 @@ class BCFWRun(Run):
     def _cached_passes(self, enough: float, min_gain: float) -> int:
         """Make cheap passes while one raises the dual by ``enough`` a visit; return how many."""
         chosen = np.arange(self.given.problem.n)
-        before = self.dual
         done = 0
         with ExitStack() as stack:
             while done < self.solver.cached_passes:
@@ -422,8 +434,7 @@ class BCFWRun(Run):
                     stack.enter_context(self._focus(chosen))
                 self._pass(self.given.rng.permutation(chosen), 0, min_gain)
                 done += 1
-                last, before = before, self.dual
-                if before - last <= enough * len(chosen):
+                if self._rise() <= enough * len(chosen):
                     break
                 chosen = np.flatnonzero(self.loop.moved.view(bool))
         return done
@@ -489,10 +500,13 @@ class BCFWRun(Run):
             candidates.append(self.loop.w - self.loop.average / self.loop.average_mass)
         spent = self._keep_best(candidates)
         self.best_dual = max(self.best_dual, self.dual)
+        # At the optimum rounding may lift the dual above the primal.
+        over, rounding = self.best_dual - self.best_primal, ROUNDING * abs(self.best_primal)
+        dual = self.best_primal if 0 < over <= rounding else self.best_dual
         return {
             "primal": self.best_primal,
-            "dual": self.best_dual,
-            "gap": self.best_primal - self.best_dual,
+            "dual": dual,
+            "gap": self.best_primal - dual,
             "certified": True,
             "oracle_calls": spent,
         }

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..lp.base import GaveUp
+from ..structure.used_columns import widened
 from ..utils.progress import Progress
 from .base import Run, relative_gap
 from .checkpoint import Checkpoint, check_records, check_state
@@ -142,6 +143,9 @@ def drive(
         outer = {"history": history, "run": meta, "stale": stale, "best_score": best_score}
         return outer, arrays
 
+    def weights() -> np.ndarray:
+        return widened(run.given.problem.space, run.weights())
+
     reason = _ended(history, tol) or "max_iter"
     evaluated = bool(history) and history[-1].get("certified")
     watch = Watch(run, history[-1].get("violation") if history else None)
@@ -189,7 +193,7 @@ def drive(
                 progress.update(record)
                 if callbacks:
                     with progress.aside():
-                        answers = [c({**record, "weights": run.weights}) for c in callbacks]
+                        answers = [c({**record, "weights": weights}) for c in callbacks]
                     if any(answer is True for answer in answers):
                         reason = "callback"
                 done = reason != "max_iter" or len(history) >= max_iter

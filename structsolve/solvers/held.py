@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..examples.packing import is_sparse
-from ..potentials.weight_layout import WeightLayout
+from ..potentials.weight_layout import WeightLayout, moved, with_features
 from .problem import Problem
 
 # Shards hold only their own features if no more than this share of all is common to several.
@@ -78,21 +78,6 @@ def entries_of(problem: Problem, picks: np.ndarray) -> np.ndarray:
     mask[picks] = True
     rows = np.repeat(mask, np.diff(problem.examples.offsets))
     return np.repeat(rows, np.diff(problem.examples.nodes.indptr))
-
-
-def with_features(layout: WeightLayout, n_features: int) -> WeightLayout:
-    """Return the layout for another number of node features.
-
-    Parameters
-    ----------
-    layout : WeightLayout
-    n_features : int
-
-    Returns
-    -------
-    WeightLayout
-    """
-    return WeightLayout(layout.blocks, n_features, layout.n_edge_features, layout.intercept)
 
 
 class Common:
@@ -217,28 +202,3 @@ class Common:
             ``w``.
         """
         return moved(z, self.layout, w, self.whole, self.rows[some], some)
-
-
-def moved(
-    w: np.ndarray, layout: WeightLayout, z: np.ndarray, other: WeightLayout, into: Any, rows: Any
-) -> np.ndarray:
-    """Return z with the weights of w: shared blocks, edges, and some rows of the node block.
-
-    Parameters
-    ----------
-    w, layout : ndarray and WeightLayout
-        Weights, and their layout.
-    z, other : ndarray and WeightLayout
-        Weights to change in place, and their layout.
-    into, rows : slice or ndarray of int
-        Rows of the node block of z, and those of w.
-
-    Returns
-    -------
-    ndarray
-        z
-    """
-    z[: other.node_start] = w[: layout.node_start]
-    z[other.edge_start :] = w[layout.edge_start :]
-    other.node_block(z)[into] = layout.node_block(w)[rows]
-    return z

@@ -11,7 +11,8 @@ from scipy import sparse
 
 from ..potentials.linear import LinearPotentials
 from ..potentials.make import linear_potentials
-from .held import Common, blocks, entries_of, moved, with_features
+from ..potentials.weight_layout import moved, with_features
+from .held import Common, blocks, entries_of
 from .problem import Problem
 
 

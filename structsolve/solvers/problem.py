@@ -22,6 +22,7 @@ from ..potentials.weight_layout import WeightLayout
 from ..search import SearchResult, trace
 from ..structure.base import Space
 from ..structure.calls import encode
+from ..structure.used_columns import widened, with_all_columns
 from ..surrogates.calls import cut
 from ..surrogates.task import Task
 from ..utils.params import check_types
@@ -121,7 +122,8 @@ class Problem:
             oracle,
             node_scale,
         )
-        packed = examples  # operators get the space's arrays, dense if the user's are dense
+        # Operators get the space's arrays, dense if the user's are dense, and all columns.
+        packed = with_all_columns(space, examples)
         if kernel is None:
             examples = replace(examples, nodes=sparsify(examples.nodes))
         examples = replace(examples, edges=sparsify(examples.edges))
@@ -213,10 +215,9 @@ class Problem:
         """
         if self.kernel is not None:
             return KernelModel.of(self, w)
-        w, scaling = self.model_weights(w), self.examples.scaling
-        return LinearModel(
-            self.space, w if scaling is None else scaling.folded(self.space.layout, w)
-        )
+        w, scaling = widened(self.space, self.model_weights(w)), self.examples.scaling
+        space = self.space.whole or self.space
+        return LinearModel(space, w if scaling is None else scaling.folded(space.layout, w))
 
     def solver_weights(self, w: np.ndarray) -> np.ndarray:
         """Return a solver's weights for the weights of a model; see :meth:`model_weights`.

@@ -331,30 +331,23 @@ class Shard:
         self.loop.restore(counters, arrays, old.w, old.average, old.gaps)
         self.loop.resynchronise()
 
-    def _dual(self) -> float:
-        w = self.loop.w
-        return float(self.loop.b_total - 0.5 * self.loop.alpha * (w @ w))
-
     def _pass(self, rng: np.random.Generator) -> None:
         """Make one pass that calls the oracle, then cached passes while they pay."""
         n = len(self.picks)
-        before = self._dual()
         self.estimate, calls = self._run(rng.permutation(self.picks), 1, MAX_AGE, 0.0)
         self.calls += calls
-        dual = self._dual()
-        gain, small = (dual - before) / n, SMALL_GAIN * self.estimate
+        gain, small = self.loop.rise / n, SMALL_GAIN * self.estimate
         for _ in range(200):
             order = rng.permutation(np.flatnonzero(self.loop.moved.view(bool)))
             self._run(order, 0, ANY_AGE, small)
             self.cached += 1
-            before, dual = dual, self._dual()
-            if dual - before <= PAYS * gain * len(order):
+            if self.loop.rise <= PAYS * gain * len(order):
                 break
 
     def _run(
         self, order: np.ndarray, calls: int, max_age: int, min_gain: float
     ) -> tuple[float, int]:
-        total, spent = 0.0, 0
+        total, spent, self.loop.rise = 0.0, 0, 0.0
         for some in pieces(order):
             gap, used = self.loop.run(some, calls, 30, True, max_age, 0.1, min_gain, False)
             total += gap

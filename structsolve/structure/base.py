@@ -203,6 +203,10 @@ class Space:
     #: other parts: a loss that decomposes is decided part by part.
     separate_parts: bool = False
 
+    #: The space of all columns, if this one is of those that the examples use; their numbers.
+    whole: Space | None = None
+    columns: np.ndarray
+
     def __init__(self, structure: Structure, layout: WeightLayout):
         self.structure = structure
         self.layout = layout
