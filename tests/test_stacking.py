@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from structsolve.examples import packing
-from structsolve.examples.stacking import dense_to_csr, pieces, stack_csr
+from structsolve.examples.stacking import dense_to_csr, distinct_pairs, pieces, stack_csr
 
 DTYPES = st.sampled_from([np.float64, np.float32])
 SIZES = st.lists(st.integers(0, 5), min_size=1, max_size=20)
@@ -183,3 +183,35 @@ def test_pieces_outside_the_array_are_refused():
         with pytest.raises(TypeError):
             pieces(wrong, [0, 1])
     refused("plain", pieces, np.zeros((2, 2)).view(np.recarray), [0, 1], error=TypeError)
+
+
+def test_distinct_pairs_agree_with_arrays():
+    rng = np.random.default_rng(0)
+    for _ in range(500):
+        pairs, end = rng.integers(-1, 6, (rng.integers(0, 4), 2)), int(rng.integers(0, 6))
+        good = len(pairs) and pairs.min() >= 0 and pairs.max() < end and (np.diff(pairs) != 0).all()
+        fixed = pairs.astype(np.int64)
+        fixed.flags.writeable = False
+        rows = pairs.tolist()
+        forms = [pairs, fixed, pairs.astype(np.int32), rows, list(map(tuple, rows))]
+        for one in forms:
+            answer = distinct_pairs(one, end)
+            assert (answer is not None) == bool(good)
+            if good:
+                assert answer.dtype == np.int32 and answer.tolist() == pairs.tolist()
+                assert answer.base is None
+
+
+@pytest.mark.parametrize(
+    "unusual",
+    [
+        [[0, True]], [[0, 1.0]], [[0, 1, 2]], [[0]], [0, 1], [[0, 1], None], [[0, 2**70]],
+        [[-(2**70), 0]], ((0, 1),), None, "01", [["0", "1"]], {(0, 1)}, [np.array([0, 1])],
+        [[np.int64(0), np.int64(1)]], np.array([0, 1]), np.array([[[0, 1]]]), np.array([[0, 1, 2]]),
+        np.array([[0.0, 1.0]]), np.array([[0, 1], [1, 2]]).T, np.array([[0, 1]], ">i8"),
+        np.array([[0, 1]], np.uint64), np.array([[False, True]]), np.array([[0, 1]], object),
+        np.ma.masked_equal([[0, 1]], 1), np.zeros((2, 4), int)[:, ::2],
+    ],
+)  # fmt: skip
+def test_distinct_pairs_leave_unusual_ones_to_arrays(unusual):
+    assert distinct_pairs(unusual, 5) is None

@@ -13,7 +13,7 @@ import numpy as np
 from structsolve.examples import packing
 from structsolve.examples.packed import Examples
 from structsolve.examples.stacking import pieces
-from structsolve.structure.base import NodeSpace
+from structsolve.structure.base import NodeSpace, inherits
 from structsolve.structure.labelings import LabelingSpace, LabelingStructure
 from structsolve.structure.tag_schemes import RULES, forbidden_pairs
 
@@ -94,6 +94,13 @@ class ChainSpace(LabelingSpace):
         """Whether any sequence of labels is allowed."""
         inherited = type(self).enumerate_labels is NodeSpace.enumerate_labels
         return inherited and self.structure.forbidden is None
+
+    @property
+    def plain_rows(self) -> bool:  # type: ignore[override]
+        """Whether examples are matrices, and no subclass reads them in another way."""
+        own = inherits(self, ChainSpace, "pack", "stack", "unpack")
+        own = own and inherits(self.structure, ChainStructure, "stack")
+        return own and self.layout.edge is None
 
     def contains(self, label: np.ndarray, examples: Examples, i: int) -> bool:
         """Return whether an encoded label has no forbidden neighbours."""

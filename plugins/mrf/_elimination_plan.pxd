@@ -24,7 +24,7 @@ cdef class Plans:
     cdef Py_ssize_t count
     cdef const Py_ssize_t[:, ::1] rows
     cdef const double[::1] cost
-    cdef object order, scope_at, scope, table_at, choice_at
+    cdef object owners
     cdef const int* order_p
     cdef const int* scope_p
     cdef const Py_ssize_t* scope_at_p

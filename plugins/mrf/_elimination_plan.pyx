@@ -305,14 +305,14 @@ cdef class Plans:
         cdef GraphModel single = None if shape is not None else graphs
         if shape is None and single is None:
             raise TypeError("graphs is None, expected a GraphShape or a GraphModel")
-        cdef Py_ssize_t g, n, W, size, nodes = 0, scopes = 0, k
+        cdef Py_ssize_t g, n, W, size, nodes = 0, scopes = 0, first, k
         cdef Model model
         cdef Graph graph
         cdef char* memory
         cdef int[::1] order, scope
         cdef int* position
         cdef Py_ssize_t* sizes
-        cdef Py_ssize_t[::1] scope_at, table_at, choice_at
+        cdef Py_ssize_t[:, ::1] starts
         self.graphs, self.keep = graphs, keep
         self.count = 1 if shape is None else shape.n_graphs
         rows = np.zeros((self.count + 1, 3), dtype=np.intp)     # first node, first scope, doubles
@@ -325,10 +325,9 @@ cdef class Plans:
             nodes += model.n
         row_view[self.count, 0] = nodes
         orders = np.zeros(nodes + 1, dtype=np.int32)
-        scope_ats = np.zeros(nodes + self.count + 1, dtype=np.intp)
-        table_ats = np.zeros(nodes + self.count + 1, dtype=np.intp)
-        choice_ats = np.zeros(nodes + self.count + 1, dtype=np.intp)
-        pieces = [np.zeros(1, dtype=np.int32)]
+        # Of scopes, tables and choices.
+        all_starts = np.zeros((3, nodes + self.count + 1), dtype=np.intp)
+        order, starts, pieces = orders, all_starts, []
         self.most_entries = 0
         for g in range(self.count):
             model = single.model if shape is None else shape.graph(g)
@@ -347,31 +346,27 @@ cdef class Plans:
             graph.fill = <Py_ssize_t*>(graph.weight + n)
             sizes = graph.fill + n
             position = <int*>(sizes + n)        # followed by two more lists of nodes
-            order = orders[row_view[g, 0]:row_view[g, 0] + n]
-            cost_view[g] = _best_order(&graph, &model, most_table, most_entries, &order[0],
+            first = row_view[g, 0]
+            cost_view[g] = _best_order(&graph, &model, most_table, most_entries, &order[first],
                                        position + n)
             if cost_view[g] < INFINITY:
-                k = row_view[g, 0] + g
-                scope_at, table_at = scope_ats[k:k + n + 1], table_ats[k:k + n + 1]
-                choice_at = choice_ats[k:k + n + 1]
-                size = _scopes(&graph, &model, &order[0], position, NULL, NULL)
-                pieces.append(np.zeros(size, dtype=np.int32))
-                scope = pieces[len(pieces) - 1] if size else np.zeros(1, dtype=np.int32)
-                _scopes(&graph, &model, &order[0], position, &scope_at[0], &scope[0])
-                row_view[g, 2] = _place(&model, &order[0], &scope_at[0], &scope[0], &table_at[0],
-                                        &choice_at[0], sizes, position + 2 * n, keep)
-                scopes += size
+                k = first + g
+                size = _scopes(&graph, &model, &order[first], position, NULL, NULL)
+                # One spare entry, so that it has an address.
+                scope = piece = np.zeros(size + 1, dtype=np.int32)
+                pieces.append(piece)
+                _scopes(&graph, &model, &order[first], position, &starts[0, k], &scope[0])
+                row_view[g, 2] = _place(&model, &order[first], &starts[0, k], &scope[0],
+                                        &starts[1, k], &starts[2, k], sizes, position + 2 * n, keep)
+                scopes += size + 1
             self.most_entries = max(self.most_entries, cost_view[g])
             free(memory)
-        # The spare entry comes last.
-        pieces.append(pieces.pop(0))
-        scope_all = np.concatenate(pieces)
-        self.order, self.scope, self.scope_at = orders, scope_all, scope_ats
-        self.table_at, self.choice_at = table_ats, choice_ats
-        order, scope = orders, scope_all
-        scope_at, table_at, choice_at = scope_ats, table_ats, choice_ats
-        self.order_p, self.scope_p, self.scope_at_p = &order[0], &scope[0], &scope_at[0]
-        self.table_at_p, self.choice_at_p = &table_at[0], &choice_at[0]
+        if len(pieces) != 1:
+            piece = np.concatenate([*pieces, np.zeros(1, dtype=np.int32)])
+        scope = piece
+        self.owners = orders, piece, all_starts
+        self.order_p, self.scope_p, self.scope_at_p = &order[0], &scope[0], &starts[0, 0]
+        self.table_at_p, self.choice_at_p = &starts[1, 0], &starts[2, 0]
         self.rows, self.cost = rows, cost
 
     cdef Plan of(self, Py_ssize_t g) noexcept nogil:

@@ -10,6 +10,7 @@ import numpy as np
 
 from structsolve.examples import packing
 from structsolve.examples.packed import Examples
+from structsolve.examples.stacking import distinct_pairs
 from structsolve.plugins.mrf.networks import from_networkx, is_network, name_nodes
 from structsolve.utils.memory import refuse_too_large
 
@@ -39,6 +40,9 @@ def check_edges(
     ValueError
         The message names the edge.
     """
+    pairs = distinct_pairs(edges, n_nodes) if parallel else None
+    if pairs is not None:
+        return pairs
     pairs = np.asarray(edges)
     if pairs.size == 0:
         return np.zeros((0, 2), dtype=np.int32)

@@ -9,7 +9,7 @@ import numpy as np
 from structsolve.examples import labels, packing
 from structsolve.examples.packed import Examples
 from structsolve.potentials.weight_layout import Block, WeightLayout
-from structsolve.structure.base import NodeSpace, Structure
+from structsolve.structure.base import NodeSpace, Structure, inherits
 
 
 class MulticlassStructure(Structure):
@@ -74,6 +74,11 @@ class RowSpace(NodeSpace):
 
     #: Whether class scores consist of thresholds and one direction (algorithms.class_operators).
     steps = False
+
+    @property
+    def plain_rows(self) -> bool:  # type: ignore[override]
+        """Whether no subclass reads X, or writes labels, in another way."""
+        return inherits(self, RowSpace, "pack", "stack", "unpack")
 
     def stack(self, X: Any) -> Examples:
         """Return packed rows without labels."""

@@ -43,6 +43,8 @@ class _Kept:
     def __init__(self, space: Any):
         self.space = space
         self.binds: dict[tuple[Any, ...], Bind | None] = {}
+        # The way of a short example through one call, and for which model it was sought.
+        self.direct: tuple[Any, Any] = None, None
 
 
 class OperatorsMixin:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,12 @@ from .. import registry
 from ..examples.packed import Examples
 from ..part_layout import PartLayout
 from ..potentials.linear import LinearPotentials
-from ..potentials.model import Model
+from ..potentials.model import LinearModel, Model
 from ..structure.ask import make_layout, pack
+from ..structure.base import inherits
 from .common import listed, mean_score, refuse_forced
 from .decode import decode, decode_in_batches, decode_kbest, node_rows, refuse_impossible
+from .direct import Direct
 from .distribution import DistributionMixin
 from .label_list import guarded
 
@@ -50,6 +53,10 @@ class PredictionMixin(DistributionMixin):
         Labels in the form of ``y``: an array for single nodes, a list of arrays for sequences,
         which scikit-learn's metrics refuse: use :func:`structsolve.get_scorer`.
         """
+        if allowed is None and forbidden is None:
+            answers = self._direct_labels(X)
+            if answers is not None:
+                return guarded(answers)
         examples, dense = self._pack(X)
         space = self.space_
         labels = self._best_labels(self._model, space, examples, dense, allowed, forbidden)
@@ -219,6 +226,25 @@ class PredictionMixin(DistributionMixin):
         self._check_names(X)
         dense = self._model.check_input(X)
         return pack(self.space_, X), dense
+
+    def _direct_labels(self, X: Any) -> Any:
+        """Return the labels of a few short dense examples by one call; None for the general way."""
+        kept = self.__dict__.get("_operators")
+        if kept is None or kept.space is not self.space_ or self.oracle is not None:
+            return None
+        if type(self.n_jobs) is not int or self.n_jobs != 1 or hasattr(self, "feature_names_in_"):
+            return None
+        if type(X[0] if type(X) is list and X else X) is not np.ndarray:
+            return None
+        model, direct = kept.direct
+        if model is not self._model:
+            model, direct = self._model, None
+            own = ("_pack", "_best_labels", "_asked", "_check_names", "_require_fitted")
+            if type(model) is LinearModel and inherits(self, PredictionMixin, *own):
+                with suppress(Exception):  # the general way raises it
+                    direct = Direct(model, self._asked("oracle"))
+            kept.direct = model, direct
+        return None if direct is None else direct.labels(X)
 
     def _lack(self, power: str, lacks: str, layout: PartLayout) -> str:
         """Describe which oracle lacks a power and why; ``lacks`` is the verb of the clause."""

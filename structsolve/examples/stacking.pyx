@@ -411,6 +411,56 @@ def size_starts(sizes, int64_t least):
     return offsets if n else None
 
 
+def distinct_pairs(given, int64_t end):
+    """Return pairs of different integers from 0 to ``end - 1`` as an array, by a fast way.
+
+    Parameters
+    ----------
+    given : list of lists or tuples of two integers, or array of int of shape (m, 2)
+    end : int
+        At most 2^31.
+
+    Returns
+    -------
+    ndarray of int32 of shape (m, 2), or None
+        None for others, if only unusual, and for no pair.
+    """
+    cdef Py_ssize_t k, n = len(given) if type(given) is list else 0
+    cdef cnp.ndarray array
+    cdef cnp.npy_intp[2] shape
+    cdef int64_t a, b
+    cdef bint wide = False
+    if cnp.PyArray_CheckExact(given):
+        array = given
+        if array.ndim != 2 or array.shape[1] != 2 or not PyArray_ISCARRAY_RO(array):
+            return None
+        wide = cnp.PyArray_TYPE(array) == cnp.NPY_INT64
+        n = array.shape[0] if wide or cnp.PyArray_TYPE(array) == cnp.NPY_INT32 else 0
+    if n == 0:
+        return None
+    shape[0], shape[1] = n, 2
+    cdef cnp.ndarray pairs = cnp.PyArray_EMPTY(2, shape, cnp.NPY_INT32, 0)
+    cdef int32_t* out = <int32_t*>pairs.data
+    for k in range(n):
+        if type(given) is list:
+            pair = given[k]
+            if not (type(pair) is list or type(pair) is tuple) or len(pair) != 2:
+                return None
+            first, second = pair
+            if type(first) is not int or type(second) is not int or not (
+                    0 <= first < end and 0 <= second < end):
+                return None
+            a, b = first, second
+        elif wide:
+            a, b = (<const int64_t*>array.data)[2 * k], (<const int64_t*>array.data)[2 * k + 1]
+        else:
+            a, b = (<const int32_t*>array.data)[2 * k], (<const int32_t*>array.data)[2 * k + 1]
+        if a == b or not (0 <= a < end and 0 <= b < end):
+            return None
+        out[2 * k], out[2 * k + 1] = <int32_t>a, <int32_t>b
+    return pairs
+
+
 def arrays_fit(examples, layout, bint columns, bint features):
     """Return whether packed arrays fit each other and the layout, by a fast check.
 

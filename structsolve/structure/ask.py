@@ -146,11 +146,12 @@ def _settled(name: str, given: Examples, Y: Any, weights: Any) -> Examples:
     return examples
 
 
+# Objects, which compare several times as fast as types of scalars do.
 _INTEGERS = {
-    "labels": np.int32,
-    "offsets": np.int64,
-    "label_offsets": np.int64,
-    "edge_offsets": np.int64,
+    "labels": np.dtype(np.int32),
+    "offsets": np.dtype(np.int64),
+    "label_offsets": np.dtype(np.int64),
+    "edge_offsets": np.dtype(np.int64),
 }
 
 

@@ -202,6 +202,10 @@ class Space:
     #: Every set of parts of the one row of nodes is the ``mu(y)`` of a label, and there are no
     #: other parts: a loss that decomposes is decided part by part.
     separate_parts: bool = False
+    #: X is a list of matrices with a row of features for each node (for single nodes, one matrix),
+    #: ``pack()`` checks and stacks them as :func:`~structsolve.examples.packing.stack_rows` does,
+    #: and labels are arrays of ``classes_``: prediction then need not pack short examples.
+    plain_rows: bool = False
 
     #: The space of all columns, if this one is of those that the examples use; their numbers.
     whole: Space | None = None
@@ -558,6 +562,24 @@ class Space:
 
     def _declared(self, hook: str, **arguments: Any) -> Any:
         return registry.default().declared(hook, space=self, **arguments)
+
+
+def inherits(one: Any, base: type, *names: str) -> bool:
+    """Return whether an object has the methods of a base class, none overridden.
+
+    Parameters
+    ----------
+    one : object
+    base : type
+    *names : str
+        Of the methods.
+
+    Returns
+    -------
+    bool
+    """
+    own = vars(one)
+    return all(getattr(type(one), n) is getattr(base, n) and n not in own for n in names)
 
 
 def node_loss(space: Space, loss: Any) -> Callable[[Any], Any] | None:

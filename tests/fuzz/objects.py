@@ -21,11 +21,14 @@ import structsolve.solvers
 from structsolve import Problem, TaskLoss, WeightedLabels, registry
 from structsolve.algorithms.minimum_cut import CutNetwork
 from structsolve.estimators.decode import Batches, Masks
+from structsolve.estimators.direct import Direct
+from structsolve.estimators.hierarchy.sparse_tree import SparseTree
 from structsolve.features._numbering import Names, Numbering
 from structsolve.lp import ask_cones, ask_oracle
 from structsolve.plugins.dag.svm.sparse_tree import SparseTree
 from structsolve.plugins.mrf._exact import ExactSearch
 from structsolve.plugins.mrf._model import GraphModel
+from structsolve.potentials.model import LinearModel
 from structsolve.solvers.base import Start
 from structsolve.structure import calls
 from structsolve.structure.ask import (
@@ -188,7 +191,12 @@ def _alone() -> list[Any]:
     tree = SparseTree(np.array([-1, 0, 0], dtype=np.int32), one, one, "hamming", 2)
     chain, rows = (space.layout for space, _ in (_spaces()[0], classes()))
     model = GraphModel([2, 2], [[0, 1]], unary, pair)
+    short = [
+        Direct(LinearModel(space, np.zeros(space.layout.dim)), ask_oracle(space))
+        for space, _ in (_spaces()[0], classes())
+    ]
     return [
+        *short,
         CutNetwork(3, [[0, 1], [1, 2]]), model, ExactSearch(model), tree,
         tree.sums, Names(), Numbering(Names()), Masks(chain, {}),
         Masks(rows, {"node": np.zeros((6, 3))}),
