@@ -1,4 +1,4 @@
-"""Samples and interpolated decisions as custom operators, beside those of ``operators``."""
+"""Samples and decisions as custom operators, beside those of ``operators``."""
 
 from __future__ import annotations
 
@@ -132,11 +132,321 @@ def sample(
     return given.labels(drawn)
 
 
+@custom_op("structsolve::encoded", mutates_args=())
+def encoded(
+    layer: int,
+    tensors: Tensors,
+    names: str,
+    lengths: Optional,
+    mask: Optional,
+    labels: torch.Tensor,
+) -> Tensors:
+    """Return the parts of given labels, in the form of :func:`best_parts`.
+
+    Parameters
+    ----------
+    layer : int
+        Number of the layer.
+    tensors : list of Tensor
+        Scores.
+    names : str
+        Their blocks, between spaces.
+    lengths : Tensor or None
+    mask : Tensor or None
+    labels : Tensor
+
+    Returns
+    -------
+    list of Tensor
+    """
+    own, given = operators.read(layer, tensors, names, lengths, mask)
+    return own.encoded(given, labels)
+
+
+@encoded.register_fake
+def _(layer: Any, tensors: Any, names: Any, lengths: Any, mask: Any, labels: Any) -> Any:
+    return best_parts(layer, tensors, names, lengths, mask)
+
+
+@custom_op("structsolve::product", mutates_args=())
+def product(
+    layer: int,
+    tensors: Tensors,
+    names: str,
+    lengths: Optional,
+    mask: Optional,
+    parts: Tensors,
+) -> torch.Tensor:
+    """Return ``<scores, mu>`` of every example.
+
+    Parameters
+    ----------
+    layer : int
+        Number of the layer.
+    tensors : list of Tensor
+        Scores.
+    names : str
+        Their blocks, between spaces.
+    lengths : Tensor or None
+    mask : Tensor or None
+    parts : list of Tensor
+        In the form of :func:`best_parts`; constants.
+
+    Returns
+    -------
+    Tensor of shape (n,)
+    """
+    _, given = operators.read(layer, tensors, names, lengths, mask)
+    return given.product(tensors, parts)
+
+
+@product.register_fake
+def _(layer: Any, tensors: Any, names: Any, lengths: Any, mask: Any, parts: Any) -> Any:
+    return tensors[0].new_empty(
+        (operators.many(layer, tensors, names, lengths if mask is None else mask),)
+    )
+
+
+def _product_context(ctx: Any, inputs: Any, output: Any) -> None:
+    ctx.layer, tensors, ctx.names, *others, parts = inputs
+    ctx.many = len(tensors)
+    ctx.save_for_backward(*others, *tensors, *parts)
+
+
+def _product_backward(ctx: Any, factor: torch.Tensor) -> Any:
+    others, rest, k = ctx.saved_tensors[:2], ctx.saved_tensors[2:], ctx.many
+    operands = ctx.layer, list(rest[:k]), ctx.names, *others, list(rest[k:])
+    return None, operators.call(weighed, *operands, factor), None, None, None, [None] * k
+
+
+@custom_op("structsolve::weighed", mutates_args=())
+def weighed(
+    layer: int,
+    tensors: Tensors,
+    names: str,
+    lengths: Optional,
+    mask: Optional,
+    parts: Tensors,
+    factor: torch.Tensor,
+) -> Tensors:
+    """Return the gradient of :func:`product` by the scores.
+
+    Parameters
+    ----------
+    layer : int
+        Number of the layer.
+    tensors : list of Tensor
+        Scores.
+    names : str
+        Their blocks, between spaces.
+    lengths : Tensor or None
+    mask : Tensor or None
+    parts : list of Tensor
+    factor : Tensor of shape (n,)
+        Derivative by the products.
+
+    Returns
+    -------
+    list of Tensor
+    """
+    _, given = operators.read(layer, tensors, names, lengths, mask)
+    return [given.weigh(name, factor, part) for name, part in zip(given.names, parts)]
+
+
+@weighed.register_fake
+def _(layer: Any, tensors: Any, *_: Any) -> Any:
+    return [torch.empty_like(t) for t in tensors]
+
+
+@custom_op("structsolve::noise", mutates_args=())
+def noise(
+    layer: int,
+    tensors: Tensors,
+    names: str,
+    lengths: Optional,
+    mask: Optional,
+    seed: torch.Tensor,
+) -> Tensors:
+    """Return the noise of a layer ``PerturbedArgmax``.
+
+    Parameters
+    ----------
+    layer : int
+        Number of the layer.
+    tensors : list of Tensor
+        Scores.
+    names : str
+        Their blocks, between spaces.
+    lengths : Tensor or None
+    mask : Tensor or None
+    seed : Tensor
+        A number.
+
+    Returns
+    -------
+    list of Tensor
+    """
+    own, given = operators.read(layer, tensors, names, lengths, mask)
+    answer: Tensors = own.drawn(given, seed)
+    return answer
+
+
+@noise.register_fake
+def _(layer: Any, tensors: Any, names: Any, lengths: Any, mask: Any, seed: Any) -> Any:
+    samples = operators.layers[layer].n_samples
+    best = best_parts(layer, tensors, names, lengths, mask)
+    return [b.new_empty((samples, *b.shape)) for b in best]
+
+
+@custom_op("structsolve::perturbed", mutates_args=())
+def perturbed(
+    layer: int,
+    tensors: Tensors,
+    names: str,
+    lengths: Optional,
+    mask: Optional,
+    noise: Tensors,
+) -> Tensors:
+    """Return the means of the best labels' parts under noise, then the parts of each sample.
+
+    Parameters
+    ----------
+    layer : int
+        Number of the layer.
+    tensors : list of Tensor
+        Scores.
+    names : str
+        Their blocks, between spaces.
+    lengths : Tensor or None
+    mask : Tensor or None
+    noise : list of Tensor
+
+    Returns
+    -------
+    list of Tensor
+        Twice as many; the parts have no derivative.
+    """
+    own, given = operators.read(layer, tensors, names, lengths, mask)
+    best = own.samples(given, given.tensors, noise)
+    return [*(b.mean(0) for b in best), *best]
+
+
+@perturbed.register_fake
+def _(layer: Any, tensors: Any, names: Any, lengths: Any, mask: Any, noise: Any) -> Any:
+    return [*(torch.empty_like(z[0]) for z in noise), *map(torch.empty_like, noise)]
+
+
+def _perturbed_context(ctx: Any, inputs: Any, output: Any) -> None:
+    ctx.layer, tensors, ctx.names, *others, noise = inputs
+    ctx.many = k = len(tensors)
+    ctx.save_for_backward(*others, *tensors, *noise, *output[k:])
+
+
+def _perturbed_backward(ctx: Any, directions: Any) -> Any:
+    others, rest, k = ctx.saved_tensors[:2], ctx.saved_tensors[2:], ctx.many
+    tensors, noise, best = (list(rest[i : i + k]) for i in (0, k, 2 * k))
+    directions = [
+        torch.zeros_like(b[0]) if d is None else d.contiguous() for d, b in zip(directions, best)
+    ]
+    operands = ctx.layer, tensors, ctx.names, *others, noise, best, directions
+    return None, operators.call(perturbed_vjp, *operands), None, None, None, [None] * k
+
+
+@custom_op("structsolve::perturbed_vjp", mutates_args=())
+def perturbed_vjp(
+    layer: int,
+    tensors: Tensors,
+    names: str,
+    lengths: Optional,
+    mask: Optional,
+    noise: Tensors,
+    best: Tensors,
+    directions: Tensors,
+) -> Tensors:
+    """Return the gradient by the scores, from one by the means of :func:`perturbed`.
+
+    Parameters
+    ----------
+    layer : int
+        Number of the layer.
+    tensors : list of Tensor
+        Scores.
+    names : str
+        Their blocks, between spaces.
+    lengths : Tensor or None
+    mask : Tensor or None
+    noise, best : list of Tensor
+        Of each sample.
+    directions : list of Tensor
+
+    Returns
+    -------
+    list of Tensor
+    """
+    own, given = operators.read(layer, tensors, names, lengths, mask)
+    answer: Tensors = own.gradients(given, noise, best, directions, tensors)
+    return answer
+
+
+@perturbed_vjp.register_fake
+def _(layer: Any, tensors: Any, *_: Any) -> Any:
+    return [torch.empty_like(t) for t in tensors]
+
+
+class OfOperators:
+    """A batch for decisions in graphs, with what :class:`structsolve.torch.layer.Given` offers.
+
+    Parameters
+    ----------
+    operands : tuple
+        As of :meth:`Layer.operands`.
+    lengths, mask : Tensor or None
+    """
+
+    def __init__(self, operands: Any, lengths: Any, mask: Any):
+        self.number, tensors, self.names = operands
+        self.tensors, self.sizes = tuple(tensors), (lengths, mask)
+
+    def call(self, operator: Any, tensors: Any, *more: Any) -> Any:
+        """Call an operator on scores of the batch.
+
+        Parameters
+        ----------
+        operator : CustomOpDef
+        tensors : sequence of Tensor
+        *more : object
+            Its further arguments.
+
+        Returns
+        -------
+        object
+        """
+        return operators.call(operator, self.number, list(tensors), self.names, *self.sizes, *more)
+
+    def product(self, tensors: Any, parts: Any) -> torch.Tensor:
+        """Return ``<scores, mu>`` of every example; see :meth:`Given.product`.
+
+        Parameters
+        ----------
+        tensors, parts : sequence of Tensor
+
+        Returns
+        -------
+        Tensor of shape (n,)
+        """
+        answer: torch.Tensor = self.call(product, tensors, list(parts))
+        return answer
+
+
 operators.derivatives |= {
     interpolated: (_interpolated_context, _interpolated_backward),
     best_parts: (_best_context, operators.no_more),
-    sample: (lambda *_: None, operators.no_more),
+    product: (_product_context, _product_backward),
+    weighed: (_best_context, operators.no_more),
+    perturbed: (_perturbed_context, _perturbed_backward),
+    perturbed_vjp: (_best_context, operators.no_more),
+    **dict.fromkeys((sample, encoded, noise), (lambda *_: None, operators.no_more)),
 }
-for _operator in (interpolated, best_parts):
+for _operator in (interpolated, best_parts, product, weighed, perturbed, perturbed_vjp):
     _context, _backward = operators.derivatives[_operator]
     _operator.register_autograd(_backward, setup_context=_context)

@@ -12,6 +12,7 @@ from ..batch.answers import best_labels
 from ..batch.padded import check_reduction
 from . import decision_operators, operators
 from ._second import once, sealed
+from .decision_operators import OfOperators
 from .layer import Backward, Given, Layer
 from .loss import truths
 from .masks import as_lengths
@@ -46,12 +47,48 @@ class _Decision(Layer):
         """Message of a second derivative."""
         return f"{self.label} has no second derivatives"
 
-    def best(self, given: Given, tensors: Any) -> list[torch.Tensor]:
+    def once(self, given: Given | OfOperators) -> Any:
+        """Return the scores of a loss, whose second derivatives raise.
+
+        Parameters
+        ----------
+        given : Given or OfOperators
+            Operators raise by themselves.
+
+        Returns
+        -------
+        sequence of Tensor
+        """
+        return once(self.no_second, given.tensors) if isinstance(given, Given) else given.tensors
+
+    def batch(
+        self, scores: Any, lengths: Any, examples: Any, mask: Any, graphs: Any, beside: Any = None
+    ) -> Given | OfOperators:
+        """Return a batch of scores, for graphs as calls of operators.
+
+        Parameters
+        ----------
+        scores, lengths, examples, mask
+            See :class:`StructuredLoss`.
+        graphs : dict
+        beside : Tensor or dict of str to Tensor, optional
+            Other scores of the same call.
+
+        Returns
+        -------
+        Given or OfOperators
+        """
+        if not operators.traced(scores, lengths, mask, beside):
+            return self.read(scores, lengths, examples, mask, **graphs)
+        operands = self.operands(scores, examples, graphs)
+        return OfOperators(operands, as_lengths(lengths), as_lengths(mask))
+
+    def best(self, given: Given | OfOperators, tensors: Any) -> list[torch.Tensor]:
         """Return the parts of the best labels at these scores.
 
         Parameters
         ----------
-        given : Given
+        given : Given or OfOperators
             The batch.
         tensors : sequence of Tensor
             Its scores, or others of the same shapes.
@@ -59,11 +96,35 @@ class _Decision(Layer):
         Returns
         -------
         list of Tensor
-            Shared blocks have one array for each example.
+            Shared blocks have one array for each example.  They have no derivative.
         """
+        tensors = [t.detach() for t in tensors]
+        if isinstance(given, OfOperators):
+            answer: list[torch.Tensor] = given.call(decision_operators.best_parts, tensors)
+            return answer
         scores = given.scores_of(tensors)
         labels = best_labels(given.space, scores, oracle=self.oracle, n_jobs=self.n_jobs)
         return given.tensors_of(encode(given.space, given.scores, labels))
+
+    def encoded(self, given: Given | OfOperators, labels: Any) -> list[torch.Tensor]:
+        """Return the parts of labels; see :meth:`best`.
+
+        Parameters
+        ----------
+        given : Given or OfOperators
+        labels : Tensor
+
+        Returns
+        -------
+        list of Tensor
+        """
+        if isinstance(given, OfOperators):
+            here = [t.detach() for t in given.tensors]
+            answer: list[torch.Tensor] = given.call(
+                decision_operators.encoded, here, torch.as_tensor(labels)
+            )
+            return answer
+        return given.tensors_of(encode(given.space, given.scores, truths(labels, given)))
 
 
 class PerturbedArgmax(_Decision):
@@ -154,8 +215,12 @@ class PerturbedArgmax(_Decision):
         ValueError, TypeError
             See :class:`StructuredLoss`.
         """
-        given = self.read(scores, lengths, examples, mask, **graphs)
-        return given.in_form(_Perturbed.apply(self, given, *given.tensors))
+        given = self.batch(scores, lengths, examples, mask, graphs)
+        noise = self.noise_of(given)
+        if isinstance(given, OfOperators):
+            both = given.call(decision_operators.perturbed, given.tensors, noise)
+            return self.in_form(scores, both[: len(noise)])
+        return self.in_form(scores, _Perturbed.apply(self, given, noise, *given.tensors))
 
     def loss(
         self,
@@ -192,96 +257,148 @@ class PerturbedArgmax(_Decision):
             See :class:`StructuredLoss`.
         """
         check_reduction(reduction)
-        given = self.read(scores, lengths, examples, mask, **graphs)
-        true = given.tensors_of(encode(given.space, given.scores, truths(labels, given)))
-        tensors, total = once(self.no_second, given.tensors), 0  # type: Any, Any
-        for draw in self.draws(given):
-            noisy = self.perturb(tensors, draw)
-            best = self.best(given, [t.detach() for t in noisy])
-            total = total + given.product(noisy, best) / self.n_samples
-        return _reduced(total - given.product(tensors, true), reduction)
+        given = self.batch(scores, lengths, examples, mask, graphs)
+        true, noise = self.encoded(given, labels), self.noise_of(given)
+        best = self.samples(given, given.tensors, noise)
+        # The score of a best label with its noise: <t + sigma z, mu>, or <t, factor mu>.
+        added: Any = 0
+        if self.noise == "additive":
+            sums = [(z * b).mean(0) for z, b in zip(noise, best)]
+            added = self.sigma * given.product(sums, [torch.ones_like(s) for s in sums])
+        else:
+            best = [self.factor(z) * b for z, b in zip(noise, best)]
+        parts = [b.mean(0) - t for b, t in zip(best, true)]
+        tensors = self.once(given)
+        return _reduced(given.product(tensors, parts) + added, reduction)
 
-    def perturb(self, tensors: Any, draw: Any) -> list[torch.Tensor]:
-        """Return scores with noise.
+    def factor(self, noise: torch.Tensor) -> torch.Tensor:
+        """Return the factors of multiplicative noise.
 
         Parameters
         ----------
-        tensors : sequence of Tensor
-        draw : sequence of Tensor
-            Z, of their shapes.
+        noise : Tensor
+            Z.
+
+        Returns
+        -------
+        Tensor
+        """
+        return (self.sigma * noise - self.sigma**2 / 2).exp()
+
+    def noise_of(self, given: Given | OfOperators) -> list[torch.Tensor]:
+        """Return the noise of all samples.
+
+        Parameters
+        ----------
+        given : Given or OfOperators
+
+        Returns
+        -------
+        list of Tensor
+            Z of each sample, of the shapes of the scores; of shared blocks for each example.
+        """
+        seed = torch.randint(2**62, ()) if self.random_state is None else self.random_state
+        if isinstance(given, Given):
+            return self.drawn(given, seed)
+        here = [t.detach() for t in given.tensors]
+        answer: list[torch.Tensor] = given.call(
+            decision_operators.noise, here, torch.as_tensor(seed)
+        )
+        return answer
+
+    def drawn(self, given: Given, seed: Any) -> list[torch.Tensor]:
+        """Return the noise of a seed; see :meth:`noise_of`.
+
+        Parameters
+        ----------
+        given : Given
+        seed : Tensor or int
 
         Returns
         -------
         list of Tensor
         """
-        if self.noise == "additive":
-            return [t + self.sigma * z for t, z in zip(tensors, draw)]
-        return [t * (self.sigma * z - self.sigma**2 / 2).exp() for t, z in zip(tensors, draw)]
+        generator, answer = torch.Generator().manual_seed(int(seed)), []
+        for shared, t in zip(given.shared, given.tensors):
+            shape = (self.n_samples, *([given.n] if shared else []), *t.shape)
+            answer.append(torch.randn(shape, generator=generator, dtype=t.dtype).to(t.device))
+        return answer
 
-    def draws(self, given: Given) -> Any:
-        """Yield the noise of each sample.
+    def samples(self, given: Given | OfOperators, tensors: Any, noise: Any) -> list[torch.Tensor]:
+        """Return the parts of the best labels of all samples.
+
+        Parameters
+        ----------
+        given : Given or OfOperators
+        tensors : sequence of Tensor
+        noise : sequence of Tensor
+
+        Returns
+        -------
+        list of Tensor
+            Of the shapes of the noise; without derivatives.
+        """
+        tensors = [t.detach() for t in tensors]
+        if isinstance(given, OfOperators):
+            answer: list[torch.Tensor] = given.call(decision_operators.perturbed, tensors, noise)
+            return answer[len(noise) :]
+        each = []
+        for draw in zip(*noise):
+            if self.noise == "additive":
+                noisy = [t + self.sigma * z for t, z in zip(tensors, draw)]
+            else:
+                noisy = [t * self.factor(z) for t, z in zip(tensors, draw)]
+            each.append(self.best(given, noisy))
+        return [torch.stack(best) for best in zip(*each)]
+
+    def gradients(
+        self, given: Given, noise: Any, best: Any, directions: Any, tensors: Any
+    ) -> list[torch.Tensor]:
+        """Return the gradients by the scores, from those by the means.
 
         Parameters
         ----------
         given : Given
+        noise, best : sequence of Tensor
+            Of all samples.
+        directions, tensors : sequence of Tensor
 
-        Yields
-        ------
+        Returns
+        -------
         list of Tensor
-            Z, of the shapes of the scores; of shared blocks one array for each example.
         """
-        generator = None
-        if self.random_state is not None:
-            generator = torch.Generator().manual_seed(self.random_state)
-        n, layout = given.places.examples.n, given.space.layout
-        for _ in range(self.n_samples):
-            draw = []
-            for name, t in zip(given.names, given.tensors):
-                each = (n, *t.shape) if layout.block(name).kind == "shared" else t.shape
-                draw.append(torch.randn(each, generator=generator, dtype=t.dtype).to(t.device))
-            yield draw
+        n, gradients = self.n_samples, []
+        worths = torch.stack([given.product(directions, own) for own in zip(*best)])
+        if n > 1:
+            # Subtract the mean of the other draws: Z has expectation 0, and the variance falls.
+            worths = worths - (worths.sum(0) - worths) / (n - 1)
+        for name, draws, t in zip(given.names, noise, tensors):
+            total: Any = sum(given.weigh(name, own, z) for own, z in zip(worths, draws))
+            gradient = given.read_alone(name, total / (n * self.sigma))
+            if self.noise == "multiplicative":
+                gradient = torch.where(t == 0, torch.zeros_like(t), gradient / t)
+            gradients.append(gradient)
+        return gradients
 
 
 class _Perturbed(Backward):
     """Mean of best labels under noise."""
 
     @staticmethod
-    def forward(ctx: Any, layer: PerturbedArgmax, given: Given, *tensors: torch.Tensor) -> Any:
-        kept = []
-        for draw in layer.draws(given):
-            kept.append((draw, layer.best(given, layer.perturb(tensors, draw))))
-        ctx.layer, ctx.given, ctx.kept = layer, given, kept
+    def forward(
+        ctx: Any, layer: PerturbedArgmax, given: Given, noise: Any, *tensors: torch.Tensor
+    ) -> Any:
+        best = layer.samples(given, tensors, noise)
+        ctx.layer, ctx.given, ctx.kept = layer, given, (noise, best)
         ctx.save_for_backward(*tensors)
-        return tuple(sum(best) / len(kept) for best in zip(*(best for _, best in kept)))
+        return tuple(b.mean(0) for b in best)
 
     @staticmethod
     def backward(ctx: Any, *directions: torch.Tensor) -> Any:
-        layer, given, kept = ctx.layer, ctx.given, ctx.kept
-        tensors = ctx.saved_tensors  # once: checkpointing frees them
+        layer, tensors = ctx.layer, ctx.saved_tensors  # once: checkpointing frees them
         with torch.no_grad():
-            gradients = _Perturbed.gradients(layer, given, kept, directions, tensors)
-        return None, None, *sealed(layer.no_second, gradients, (*directions, *tensors))
-
-    @staticmethod
-    def gradients(
-        layer: PerturbedArgmax, given: Given, kept: Any, directions: Any, tensors: Any
-    ) -> list[torch.Tensor]:
-        """Return the gradients from the draws of the noise and their best labels."""
-        worths = [given.product(directions, best) for _, best in kept]
-        # Subtract the mean of the other draws: Z has expectation 0, and the variance falls.
-        total, n = sum(worths), len(kept)
-        gradients: Any = [0] * len(given.tensors)
-        for worth, (draw, _) in zip(worths, kept):
-            if n > 1:
-                worth = worth - (total - worth) / (n - 1)
-            for k, (name, z) in enumerate(zip(given.names, draw)):
-                gradients[k] = gradients[k] + given.weigh(name, worth, z) / (n * layer.sigma)
-        gradients = [given.read_alone(name, g) for name, g in zip(given.names, gradients)]
-        if layer.noise == "multiplicative":
-            gradients = [
-                torch.where(t == 0, torch.zeros_like(t), g / t) for g, t in zip(gradients, tensors)
-            ]
-        return gradients
+            gradients = layer.gradients(ctx.given, *ctx.kept, directions, tensors)
+        return None, None, None, *sealed(layer.no_second, gradients, (*directions, *tensors))
 
 
 class BlackboxDiff(_Decision):
@@ -360,13 +477,12 @@ class BlackboxDiff(_Decision):
         ValueError, TypeError
             See :class:`StructuredLoss`.
         """
-        if operators.traced(scores, lengths, mask):
-            operands = self.operands(scores, examples, graphs)
-            sizes = as_lengths(lengths), as_lengths(mask)
-            answer = operators.call(decision_operators.interpolated, *operands, *sizes)
-            return answer[0] if not isinstance(scores, dict) else dict(zip(scores, answer))
-        given = self.read(scores, lengths, examples, mask, **graphs)
-        return given.in_form(_Interpolated.apply(self, given, *given.tensors))
+        given = self.batch(scores, lengths, examples, mask, graphs)
+        if isinstance(given, OfOperators):
+            answer = given.call(decision_operators.interpolated, given.tensors)
+        else:
+            answer = _Interpolated.apply(self, given, *given.tensors)
+        return self.in_form(scores, answer)
 
 
 class _Interpolated(Backward):
@@ -383,11 +499,10 @@ class _Interpolated(Backward):
     def backward(ctx: Any, *directions: torch.Tensor) -> Any:
         layer, given, tensors = ctx.layer, ctx.given, ctx.saved_tensors
         # A shared block has a direction for each example, so it is no longer shared.
-        moved = [(t - layer.lam * d).detach() for t, d in zip(tensors, directions)]
+        moved = [t - layer.lam * d for t, d in zip(tensors, directions)]
         gradients = []
-        for name, here, there in zip(given.names, ctx.best, layer.best(given, moved)):
+        for shared, here, there in zip(given.shared, ctx.best, layer.best(given, moved)):
             gradient = (here - there) / layer.lam
-            shared = given.space.layout.block(name).kind == "shared"
             gradients.append(gradient.sum(0) if shared else gradient)
         return None, None, *sealed(layer.no_second, gradients, (*directions, *tensors))
 
@@ -470,22 +585,18 @@ class SPOPlus(_Decision):
         ValueError, TypeError
             See :class:`StructuredLoss`.
         """
-        given = self.read(scores, lengths, examples, mask, **graphs)
-        true = self.read(true_scores, lengths, examples, mask, **graphs)
+        given = self.batch(scores, lengths, examples, mask, graphs, true_scores)
+        true = self.batch(true_scores, lengths, examples, mask, graphs, scores)
         if true.names != given.names or any(
             a.shape != b.shape for a, b in zip(true.tensors, given.tensors)
         ):
             raise ValueError("true_scores: expected the blocks and shapes of scores")
-        if labels is None:
-            best = self.best(true, true.tensors)
-        else:
-            flat = truths(labels, true)
-            best = true.tensors_of(encode(true.space, true.scores, flat))
+        best = self.best(true, true.tensors) if labels is None else self.encoded(true, labels)
         mixed = [
             torch.where(s.isneginf(), s, 2 * s - t.detach().to(s))
-            for s, t in zip(once(self.no_second, given.tensors), true.tensors)
+            for s, t in zip(self.once(given), true.tensors)
         ]
-        worst = self.best(given, [m.detach() for m in mixed])
+        worst = self.best(given, mixed)
         regret = given.product(mixed, [w - b.to(w) for w, b in zip(worst, best)])
         return _reduced(regret, self.reduction)
 
