@@ -21,6 +21,7 @@ from structsolve.torch import (  # noqa: E402
     decision_operators,
     decode,
     operators,
+    perturbed_operators,
 )
 from structsolve.torch.decoding import best_labels_of  # noqa: E402
 
@@ -449,19 +450,19 @@ def test_operators_of_decisions_pass_the_checks_of_torch():
     plain = [node.detach(), table.detach()]
     sizes = "node transition", lengths, None
     parts = decision_operators.encoded(layer._number, plain, *sizes, labels)
-    noise = decision_operators.noise(layer._number, plain, *sizes, torch.tensor(0))
-    both = decision_operators.perturbed(layer._number, plain, *sizes, noise)
+    noise = perturbed_operators.noise(layer._number, plain, *sizes, torch.tensor(0))
+    both = perturbed_operators.perturbed(layer._number, plain, *sizes, noise)
     operands = layer._number, [node, table], *sizes
     for operator, *more in (
         (decision_operators.product, parts),
-        (decision_operators.perturbed, noise),
+        (perturbed_operators.perturbed, noise),
     ):
         torch.library.opcheck(operator, (*operands, *more))
     for operator, *more in (
         (decision_operators.encoded, labels),
-        (decision_operators.noise, torch.tensor(0)),
+        (perturbed_operators.noise, torch.tensor(0)),
         (decision_operators.weighed, parts, torch.ones(4)),
-        (decision_operators.perturbed_vjp, noise, both[2:], both[:2]),
+        (perturbed_operators.perturbed_vjp, noise, both[2:], both[:2]),
     ):
         torch.library.opcheck(operator, (layer._number, plain, *sizes, *more))
 
