@@ -200,7 +200,7 @@ def test_derivatives_of_marginals(kind, name):
     for array in (directions.node, directions.edge, *directions.shared.values()):
         if array is not None:
             array[...] = rng.normal(size=array.shape)
-    if not binding_of(space, scores.examples).projection(name).has_derivative:
+    if not binding_of(space, scores).projection(name).has_derivative:
         with pytest.raises(ValueError, match=f"has no derivative of its projection '{name}'"):
             marginals_vjp(space, scores, directions, name)
         return

@@ -51,7 +51,7 @@ def argmax(
     >>> labels.tolist(), values.tolist()
     ([0, 1], [5.0])
     """
-    binding = binding_of(space, scores.examples)
+    binding = binding_of(space, scores)
     bound, n = binding.oracle(oracle), binding.layout.n
     labels = np.zeros(int(binding.examples.label_offsets[-1]), dtype=np.int32)
     values, bounds = np.empty(n), np.empty(n)
@@ -130,7 +130,7 @@ def marginals(
     >>> answer.node.round(6).tolist(), np.exp(values).round(6).tolist()
     ([[0.25, 0.75]], [4.0])
     """
-    binding = binding_of(space, scores.examples)
+    binding = binding_of(space, scores)
     bound, n = binding.projection(projection), binding.layout.n
     source, values = sheet_of(scores, binding), np.empty(n)
     answer = each_like(scores, source)
@@ -219,7 +219,7 @@ def k_best(
     ([[0], [1]], [1.0, 0.0])
     """
     _check_number(k, "k")
-    binding = binding_of(space, scores.examples)
+    binding = binding_of(space, scores)
     bound = binding.kbest()
     sheet = sheet_of(scores, binding)
     answer: tuple[list[np.ndarray], list[np.ndarray]]
@@ -268,7 +268,7 @@ def samples(
     0.73
     """
     _check_number(n, "n")
-    binding = binding_of(space, scores.examples)
+    binding = binding_of(space, scores)
     bound = binding.projection("entropy")
     if not bound.has_samples:
         raise ValueError(

@@ -7,7 +7,6 @@ import reprlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from .. import registry
 from ..examples.packed import Examples
 from ..lp.ask import ask_oracle, without_warm_starts
 from ..operators import KBest, Oracle, Parts, Projection
+from ..part_layout import PartLayout
 from ..projections.choose import ask_euclidean
 from ..structure.ask import ask_parts, ask_power, ask_projection, make_layout
 from ..surrogates.base import Surrogate
@@ -44,17 +44,35 @@ class Binding:
 
     def __init__(self, space: Any, examples: Examples, kept: Kept):
         self.space, self.examples, self._kept = space, examples, kept
-        self.layout = make_layout(space, examples)
-        self.places = kept.once("places", lambda: places_of(self.layout, space.layout.blocks))
-        self.version = kept.version
+        self._layouts: dict[bool, PartLayout] = {}
+        self._bounds: np.ndarray | None = None
+        self.version, self.rooms = kept.version, kept.rooms
         self._bound: dict[Any, Any] = {}
         self._lock = threading.Lock()
-        self.rooms = kept.rooms
 
-    @cached_property
+    def _layout(self, training: bool) -> PartLayout:
+        # A layout takes longer than its use, so only that of the operators asked for is made.
+        if training not in self._layouts:
+            self._layouts[training] = make_layout(self.space, self.examples, training)
+        return self._layouts[training]
+
+    @property
+    def layout(self) -> PartLayout:
+        """The sizes of the examples: a layout of any operator."""
+        return self._layout(True in self._layouts)
+
+    @property
+    def places(self) -> Any:
+        """The positions of blocks in theta, which all batches of the space share."""
+        kept = self._kept
+        return kept.once("places", lambda: places_of(self.layout, self.space.layout.blocks))
+
+    @property
     def bounds(self) -> np.ndarray:
         """First example of each range whose gradients of shared blocks have a sum, and the end."""
-        return first_of_ranges(self.examples.offsets, shares(SUMS, taper=True))
+        if self._bounds is None:
+            self._bounds = first_of_ranges(self.examples.offsets, shares(SUMS, taper=True))
+        return self._bounds
 
     def oracle(self, oracle: Any = None) -> Oracle:
         """Return the oracle for prediction.
@@ -71,7 +89,7 @@ class Binding:
         key = "oracle", fingerprint(oracle)
         if key not in self._bound:
             bind = self._kept.once(key, lambda: ask_oracle(self.space, _cold(oracle)))
-            self._bound[key] = bind(self.layout)
+            self._bound[key] = bind(self._layout(False))
         bound: Oracle = self._bound[key]
         return bound
 
@@ -83,7 +101,7 @@ class Binding:
         Parts
         """
         if "parts" not in self._bound:
-            self._bound["parts"] = ask_parts(self.space)(self.layout)
+            self._bound["parts"] = ask_parts(self.space)(self._layout(False))
         bound: Parts = self._bound["parts"]
         return bound
 
@@ -101,7 +119,7 @@ class Binding:
         """
         if "kbest" not in self._bound:
             bind = self._kept.once("kbest", lambda: ask_power(self.space, "kbest"))
-            bound = None if bind is None else bind(self.layout)
+            bound = None if bind is None else bind(self._layout(False))
             if bound is None:
                 why = getattr(self.space, "no_powers", {}).get("kbest", "")
                 raise ValueError(
@@ -131,7 +149,7 @@ class Binding:
         key = "projection", name
         if key not in self._bound:
             bind = self._kept.once(key, lambda: _ask_projection(self.space, name))
-            self._bound[key] = bind(self.layout)
+            self._bound[key] = bind(self._layout(False))
         bound: Projection = self._bound[key]
         return bound
 
@@ -167,7 +185,8 @@ class Binding:
         task, bound = self._bound.get(key, (None, None))
         if task is None:
             asked = self._kept.once(key[2:], lambda: Asked(self.space, loss, _cold(oracle)))
-            task = _LabelledTask(self.space, self.examples, loss, oracle, asked=asked)
+            layout = self._layout(True)
+            task = _LabelledTask(self.space, self.examples, loss, oracle, layout, asked)
         check_labels(task.layout, labels, task.parts.n_states)
         task.loss.check_truths(labels)
         self.space.check_labels(labels, self.examples)
@@ -176,7 +195,7 @@ class Binding:
         if bound is not None and np.array_equal(task.own_labels, labels):
             return bound
         made = self._kept.once(key[:2], lambda: _made(surrogate))
-        task.own_labels, task.reads_labels = labels.copy(), False
+        task.own_labels, task.reads_labels = labels, False
         bound = made.bind(task)
         self._bound[key] = task, bound
         return bound
@@ -190,7 +209,8 @@ class _LabelledTask(Task):
 
     @property
     def labels(self) -> np.ndarray | None:
-        self.reads_labels = True
+        if not self.reads_labels and self.own_labels is not None:
+            self.own_labels, self.reads_labels = self.own_labels.copy(), True
         return self.own_labels
 
     @labels.setter
@@ -257,24 +277,30 @@ class Kept:
             self.asked[key] = ask()
         return self.asked[key]
 
-    def refresh(self) -> None:
-        """Clear the cache if the set of plugins has changed."""
-        version = registry.default().version
+    def refresh(self, version: int) -> None:
+        """Clear the cache if the set of plugins has changed.
+
+        Parameters
+        ----------
+        version : int
+            The registry's.
+        """
         if version != self.version:
-            self.version = version
-            self.bindings.clear()
-            self.asked = {}
+            with self.lock:
+                self.version = version
+                self.bindings.clear()
+                self.asked = {}
 
 
-def binding_of(space: Any, examples: Examples) -> Binding:
-    """Return the binding of examples; the last few batches of each space are cached.
+def binding_of(space: Any, scores: Any) -> Binding:
+    """Return the binding of scores' examples; the last few batches of each space are cached.
 
     Batches are equal if their sizes and graphs are equal.
 
     Parameters
     ----------
     space : Space
-    examples : Examples
+    scores : Scores
 
     Returns
     -------
@@ -283,24 +309,21 @@ def binding_of(space: Any, examples: Examples) -> Binding:
     Raises
     ------
     TypeError
-        If ``examples`` are none.
-    ValueError
-        If their arrays do not fit each other.
+        If ``scores.examples`` are none.
     """
+    kept: Kept = vars(space).get("_batches") or vars(space).setdefault("_batches", Kept())
+    places, examples = scores.places, scores.examples
+    kept.refresh(registry.default().version)
+    if places is not None and places.space is space:
+        binding: Binding | None = places.binding
+        if binding is None or binding.version != kept.version:
+            binding = places.binding = Binding(space, examples, kept)
+        return binding
     if not isinstance(examples, Examples):
         raise TypeError(
             f"scores: examples is a {type(examples).__name__}, expected Examples: sizes and "
             "graphs, as pack_sizes() of the space gives them"
         )
-    kept: Kept = vars(space).get("_batches") or vars(space).setdefault("_batches", Kept())
-    fixed = vars(examples).get("_binding")
-    if fixed is not None:
-        binding = fixed.get(space)
-        if binding is None or binding.version != registry.default().version:
-            with kept.lock:
-                kept.refresh()
-            binding = fixed[space] = Binding(space, _sizes_alone(examples, copied=False), kept)
-        return binding
     key = (
         fingerprint(examples.offsets),
         fingerprint(examples.edge_offsets),
@@ -308,7 +331,6 @@ def binding_of(space: Any, examples: Examples) -> Binding:
         fingerprint(examples.topology) if examples.topology else None,
     )
     with kept.lock:
-        kept.refresh()
         binding = kept.bindings.get(key)
         if binding is not None:
             kept.bindings.move_to_end(key)
@@ -321,39 +343,8 @@ def binding_of(space: Any, examples: Examples) -> Binding:
     return binding
 
 
-def fix(examples: Examples) -> Examples:
-    """Return examples whose arrays will never change: their bindings are kept with them.
-
-    Parameters
-    ----------
-    examples : Examples
-        That no user has, without a topology.
-
-    Returns
-    -------
-    Examples
-        The same ones.
-    """
-    vars(examples)["_binding"] = _Fixed()
-    return examples
-
-
-class _Fixed(dict[Any, Binding]):
-    """The bindings of examples by space; copies and pickles are empty."""
-
-    def __reduce__(self) -> Any:
-        return _Fixed, ()
-
-
-def _sizes_alone(examples: Examples, copied: bool = True) -> Examples:
+def _sizes_alone(examples: Examples) -> Examples:
     """Return examples without features and labels, with private arrays."""
-    if not copied:
-        return Examples(
-            examples.offsets,
-            label_offsets=examples.label_offsets,
-            edge_offsets=examples.edge_offsets,
-            topology=examples.topology,
-        )
     own = Examples(
         np.array(examples.offsets),
         edge_offsets=None if examples.edge_offsets is None else np.array(examples.edge_offsets),

@@ -42,7 +42,7 @@ def encode(space: Any, scores: Scores, labels: Any) -> Scores:
     >>> encode(chain, scores, np.array([1, 0], np.int32)).node.tolist()
     [[0.0, 1.0], [1.0, 0.0]]
     """
-    binding = binding_of(space, scores.examples)
+    binding = binding_of(space, scores)
     bound = binding.parts()
     labels = flat_labels(labels)
     check_labels(binding.layout, labels, bound.n_states)

@@ -13,13 +13,12 @@ import numpy as np
 
 from .. import registry
 from ..examples.packed import Examples
-from .binding import fix
 from .places import Places, Tables
 from .scores import Scores
 from .spaces import score_space
 
 #: Number of batches, by shapes and lengths, whose places are cached per structure.
-KEPT = 64
+KEPT = 8
 _REDUCTIONS = ("mean", "sum", "none")
 
 
@@ -53,6 +52,7 @@ class Batch:
         """
         layout, places = self.space.layout, self.places
         answer: Any = Scores(None, {}, None, places.examples, places.first, places.edge_first)
+        answer.places = places if places.fixed else None
         for name, array in zip(self.names, arrays):
             kind = layout.block(name).kind
             if kind == "node":
@@ -339,11 +339,13 @@ class _Kind:
         key: Any = (lead, edge_lead, None if sizes is None else (sizes.shape, sizes.tobytes()))
         if examples is not None:
             key = (*key, id(examples))
-        if not graphs and key in self._kept:
+        _, places = (None, None) if graphs else self._kept.get(key, (None, None))
+        if places is not None:
             self._kept.move_to_end(key)
-            return self._kept[key][1]
+            return places
         places = self._make(lead, edge_lead, sizes, examples, graphs)
         if not graphs:
+            places.fixed = examples is None
             self._kept[key] = examples, places  # kept, so no other object gets its id
             if len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
@@ -394,6 +396,8 @@ class _Kind:
                 raise ValueError("examples tell sizes and graphs: expected no lengths beside them")
         elif self.one_row:
             examples = space.pack_sizes(lead[0], **graphs)
+        elif sizes is not None and sizes.ndim == 1 and len(lead) < 3:  # no table
+            examples = space.pack_sizes(sizes, **graphs)
         elif packed and sizes is None:
             raise ValueError(
                 f"scores: found one axis, {lead[0]} rows, before those of one row; expected "
@@ -401,15 +405,11 @@ class _Kind:
             )
         else:
             examples, table_sizes = self._examples(lead, sizes, graphs)
-            if not graphs:
-                fix(examples)
         return Places(space, examples, lead, packed, edge_lead, self.tables, table_sizes)
 
     def _examples(self, lead: tuple[int, ...], sizes: Any, graphs: dict[str, Any]) -> Any:
         """Return examples of sizes, and the sizes if they determine an example."""
         if sizes is not None:
-            if sizes.ndim == 1 and len(lead) < 3:  # no table
-                return self.space.pack_sizes(sizes, **graphs), None
             each = sizes.tolist() if sizes.ndim == 1 else [*map(tuple, sizes.tolist())]
             return self.space.pack_sizes(each, **graphs), None if graphs else each
         # As large as there is room: a table has a size for each axis, or one for all.

@@ -49,6 +49,17 @@ class Places:
         If the arrays are too small for the examples.
     """
 
+    # Of the class, since each new set of lengths makes an object.
+    first: np.ndarray | None = None
+    index: np.ndarray | None = None
+    edge_first: np.ndarray | None = None
+    label_shape: tuple[int, ...]
+    # Set where the labels are not those of the nodes.
+    _label_index: np.ndarray | None = None
+    #: Operators of the batch, if nobody else has the examples: then these never change.
+    binding: Any = None
+    fixed = False
+
     def __init__(
         self,
         space: Any,
@@ -61,27 +72,26 @@ class Places:
     ):
         self.space, self.examples, self.lead, self.packed = space, examples, lead, packed
         self.edge_lead = edge_lead
-        self.first: np.ndarray | None = None
-        self.index: np.ndarray | None = None
-        self.edge_first: np.ndarray | None = None
-        # Set where the labels are not those of the nodes.
-        self._label_index: np.ndarray | None = None
-        n, rows = examples.n, int(examples.offsets[-1])
         if packed or len(lead) == 1:
+            n = examples.n
+            rows = int(examples.offsets[-1])
             sizes = _steps(examples.label_offsets)
             _expect("scores", lead[0], rows, "rows, as lengths say" if packed else "examples")
-            self.label_shape: tuple[int, ...] = (int(sizes.sum()),)
+            self.label_shape = (int(sizes.sum()),)
             if not packed and sizes.size and (sizes == sizes[0]).all():
                 self.label_shape = (n,) if sizes[0] == 1 else (n, int(sizes[0]))
         else:
-            _expect("scores", lead[0], n, "examples, as there are lengths")
-            self._pad(tables or Tables(space), table_sizes)
+            _expect("scores", lead[0], examples.n, "examples, as there are lengths")
+            self._pad(tables, table_sizes)
         if edge_lead is not None:
             self._edges(edge_lead)
 
-    def _pad(self, tables: Tables, table_sizes: Any) -> None:
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "binding": None}
+
+    def _pad(self, tables: Tables | None, table_sizes: Any) -> None:
         """Find the places in padded arrays."""
-        n, room = self.examples.n, self.lead[1:]
+        n, room = self.lead[0], self.lead[1:]
         offsets, label_offsets = self.examples.offsets, self.examples.label_offsets
         if len(room) == 1:
             least, largest = extremes(offsets)
@@ -102,6 +112,7 @@ class Places:
             # Labels of one size, such as the two ends of a span, are not padded.
             columns = int(sizes[0]) if (sizes == sizes[0]).all() else max(room[0], int(sizes.max()))
         else:
+            tables = tables or Tables(self.space)
             index, shapes = tables.index(self.examples, table_sizes, room)
             if len(index) != n * prod(room) or (np.diff(index) != 1).any():
                 self.index = index

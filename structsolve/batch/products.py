@@ -88,7 +88,7 @@ def smooth_projection(
     ValueError
         Where there is none.
     """
-    binding = binding_of(space, scores.examples)
+    binding = binding_of(space, scores)
     bound: Any = binding.surrogate(surrogate, loss, oracle, flat_labels(labels))
     smooth = type(bound) is FenchelYoung
     if smooth and bound.projection.has_derivative:
@@ -135,7 +135,7 @@ def jacobian_product(
     ValueError, TypeError
         See :func:`structsolve.batch.marginals_vjp`.
     """
-    binding: Binding = binding_of(space, scores.examples)
+    binding: Binding = binding_of(space, scores)
     bound = binding.projection(projection) if isinstance(projection, str) else projection
     if not bound.has_derivative:
         raise ValueError(

@@ -51,3 +51,6 @@ class Scores:
     examples: Any = None
     rows: np.ndarray | None = None
     edge_rows: np.ndarray | None = None
+
+    # Set for a network's batch, whose sizes never change: it keeps their operators.
+    places = None

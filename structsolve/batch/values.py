@@ -79,7 +79,7 @@ def value_and_gradient(
     >>> gradient.node.tolist(), gradient.shared["transition"].tolist()
     ([[0.0, 0.0], [-1.0, 1.0], [1.0, -1.0]], [[-1.0, 1.0], [0.0, 0.0]])
     """
-    binding = binding_of(space, scores.examples)
+    binding = binding_of(space, scores)
     labels = flat_labels(labels)
     bound = binding.surrogate(surrogate, loss, oracle, labels)
     source = sheet_of(scores, binding)

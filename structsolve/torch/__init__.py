@@ -11,12 +11,13 @@ except ImportError as error:
         "structsolve.torch needs PyTorch: pip install 'structsolve-learn[torch]'"
     ) from error
 
-from .decisions import BlackboxDiff, PerturbedArgmax, SPOPlus
+from .decisions import BlackboxDiff, SPOPlus
 from .decoding import Sample, decode
 from .device import on_device
 from .loss import StructuredLoss
 from .marginals import Marginals
 from .output_layer import CRF, OutputLayer
+from .perturbed import PerturbedArgmax
 
 __all__ = [
     "CRF",

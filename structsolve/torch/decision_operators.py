@@ -1,4 +1,4 @@
-"""Samples and interpolated decisions as custom operators, beside those of ``operators``."""
+"""Samples and decisions as custom operators, beside those of ``operators``."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def best_parts(
 
 
 @best_parts.register_fake
-def _(layer: Any, tensors: Any, names: Any, lengths: Any, mask: Any) -> Any:
+def _parts_like(layer: Any, tensors: Any, names: Any, lengths: Any, mask: Any, *_: Any) -> Any:
     n = operators.many(layer, tensors, names, lengths if mask is None else mask)
     blocks = operators.blocks(layer, tensors, names)
     return [
@@ -77,9 +77,7 @@ def interpolated(
     return answer
 
 
-@interpolated.register_fake
-def _(layer: Any, tensors: Any, names: Any, lengths: Any, mask: Any) -> Any:
-    return best_parts(layer, tensors, names, lengths, mask)
+interpolated.register_fake(_parts_like)
 
 
 def _interpolated_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -102,7 +100,13 @@ def _interpolated_backward(ctx: Any, directions: Any) -> Any:
     return None, answer, None, None, None
 
 
-def _best_context(ctx: Any, inputs: Any, output: Any) -> None:
+def best_context(ctx: Any, inputs: Any, output: Any) -> None:
+    """Note the message of a derivative that decisions do not have.
+
+    Parameters
+    ----------
+    ctx, inputs, output : object
+    """
     ctx.why = operators.layers[inputs[0]].no_second
 
 
@@ -132,11 +136,180 @@ def sample(
     return given.labels(drawn)
 
 
+@custom_op("structsolve::encoded", mutates_args=())
+def encoded(
+    layer: int,
+    tensors: Tensors,
+    names: str,
+    lengths: Optional,
+    mask: Optional,
+    labels: torch.Tensor,
+) -> Tensors:
+    """Return the parts of given labels, in the form of :func:`best_parts`.
+
+    Parameters
+    ----------
+    layer : int
+        Number of the layer.
+    tensors : list of Tensor
+        Scores.
+    names : str
+        Their blocks, between spaces.
+    lengths : Tensor or None
+    mask : Tensor or None
+    labels : Tensor
+
+    Returns
+    -------
+    list of Tensor
+    """
+    own, given = operators.read(layer, tensors, names, lengths, mask)
+    return own.encoded(given, labels)
+
+
+encoded.register_fake(_parts_like)
+
+
+@custom_op("structsolve::product", mutates_args=())
+def product(
+    layer: int,
+    tensors: Tensors,
+    names: str,
+    lengths: Optional,
+    mask: Optional,
+    parts: Tensors,
+) -> torch.Tensor:
+    """Return ``<scores, mu>`` of every example.
+
+    Parameters
+    ----------
+    layer : int
+        Number of the layer.
+    tensors : list of Tensor
+        Scores.
+    names : str
+        Their blocks, between spaces.
+    lengths : Tensor or None
+    mask : Tensor or None
+    parts : list of Tensor
+        In the form of :func:`best_parts`; constants.
+
+    Returns
+    -------
+    Tensor of shape (n,)
+    """
+    _, given = operators.read(layer, tensors, names, lengths, mask)
+    return given.product(tensors, parts)
+
+
+@product.register_fake
+def _(layer: Any, tensors: Any, names: Any, lengths: Any, mask: Any, parts: Any) -> Any:
+    return tensors[0].new_empty(
+        (operators.many(layer, tensors, names, lengths if mask is None else mask),)
+    )
+
+
+def _product_context(ctx: Any, inputs: Any, output: Any) -> None:
+    ctx.layer, tensors, ctx.names, *others, parts = inputs
+    ctx.many = len(tensors)
+    ctx.save_for_backward(*others, *tensors, *parts)
+
+
+def _product_backward(ctx: Any, factor: torch.Tensor) -> Any:
+    others, rest, k = ctx.saved_tensors[:2], ctx.saved_tensors[2:], ctx.many
+    operands = ctx.layer, list(rest[:k]), ctx.names, *others, list(rest[k:])
+    return None, operators.call(weighed, *operands, factor), None, None, None, [None] * k
+
+
+@custom_op("structsolve::weighed", mutates_args=())
+def weighed(
+    layer: int,
+    tensors: Tensors,
+    names: str,
+    lengths: Optional,
+    mask: Optional,
+    parts: Tensors,
+    factor: torch.Tensor,
+) -> Tensors:
+    """Return the gradient of :func:`product` by the scores.
+
+    Parameters
+    ----------
+    layer : int
+        Number of the layer.
+    tensors : list of Tensor
+        Scores.
+    names : str
+        Their blocks, between spaces.
+    lengths : Tensor or None
+    mask : Tensor or None
+    parts : list of Tensor
+    factor : Tensor of shape (n,)
+        Derivative by the products.
+
+    Returns
+    -------
+    list of Tensor
+    """
+    _, given = operators.read(layer, tensors, names, lengths, mask)
+    return [given.weigh(name, factor, part) for name, part in zip(given.names, parts)]
+
+
+weighed.register_fake(operators.like_scores)
+
+
+class OfOperators:
+    """A batch for decisions in graphs, with what :class:`structsolve.torch.layer.Given` offers.
+
+    Parameters
+    ----------
+    operands : tuple
+        As of :meth:`Layer.operands`.
+    lengths, mask : Tensor or None
+    """
+
+    def __init__(self, operands: Any, lengths: Any, mask: Any):
+        self.number, tensors, self.names = operands
+        self.tensors, self.sizes = tuple(tensors), (lengths, mask)
+
+    def call(self, operator: Any, tensors: Any, *more: Any) -> Any:
+        """Call an operator on scores of the batch.
+
+        Parameters
+        ----------
+        operator : CustomOpDef
+        tensors : sequence of Tensor
+        *more : object
+            Its further arguments.
+
+        Returns
+        -------
+        object
+        """
+        return operators.call(operator, self.number, list(tensors), self.names, *self.sizes, *more)
+
+    def product(self, tensors: Any, parts: Any) -> torch.Tensor:
+        """Return ``<scores, mu>`` of every example; see :meth:`Given.product`.
+
+        Parameters
+        ----------
+        tensors, parts : sequence of Tensor
+
+        Returns
+        -------
+        Tensor of shape (n,)
+        """
+        answer: torch.Tensor = self.call(product, tensors, list(parts))
+        return answer
+
+
 operators.derivatives |= {
     interpolated: (_interpolated_context, _interpolated_backward),
-    best_parts: (_best_context, operators.no_more),
-    sample: (lambda *_: None, operators.no_more),
+    best_parts: (best_context, operators.no_more),
+    product: (_product_context, _product_backward),
+    weighed: (best_context, operators.no_more),
+    **dict.fromkeys((sample, encoded), (lambda *_: None, operators.no_more)),
 }
-for _operator in (interpolated, best_parts):
+for _operator in (interpolated, best_parts, product, weighed):
     _context, _backward = operators.derivatives[_operator]
     _operator.register_autograd(_backward, setup_context=_context)

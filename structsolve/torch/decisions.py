@@ -1,4 +1,4 @@
-"""Decisions as layers: derivatives of the best label by noise, interpolation, or regret."""
+"""Decisions as layers: derivatives of the best label by interpolation, or regret."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from ..batch.answers import best_labels
 from ..batch.padded import check_reduction
 from . import decision_operators, operators
 from ._second import once, sealed
+from .decision_operators import OfOperators
 from .layer import Backward, Given, Layer
 from .loss import truths
 from .masks import as_lengths
 
 
-class _Decision(Layer):
+class Decision(Layer):
     """Base of layers that compute best labels.
 
     Parameters
@@ -46,12 +47,48 @@ class _Decision(Layer):
         """Message of a second derivative."""
         return f"{self.label} has no second derivatives"
 
-    def best(self, given: Given, tensors: Any) -> list[torch.Tensor]:
+    def once(self, given: Given | OfOperators) -> Any:
+        """Return the scores of a loss, whose second derivatives raise.
+
+        Parameters
+        ----------
+        given : Given or OfOperators
+            Operators raise by themselves.
+
+        Returns
+        -------
+        sequence of Tensor
+        """
+        return once(self.no_second, given.tensors) if isinstance(given, Given) else given.tensors
+
+    def batch(
+        self, scores: Any, lengths: Any, examples: Any, mask: Any, graphs: Any, beside: Any = None
+    ) -> Given | OfOperators:
+        """Return a batch of scores, for graphs as calls of operators.
+
+        Parameters
+        ----------
+        scores, lengths, examples, mask
+            See :class:`StructuredLoss`.
+        graphs : dict
+        beside : Tensor or dict of str to Tensor, optional
+            Other scores of the same call.
+
+        Returns
+        -------
+        Given or OfOperators
+        """
+        if not operators.traced(scores, lengths, mask, beside):
+            return self.read(scores, lengths, examples, mask, **graphs)
+        operands = self.operands(scores, examples, graphs)
+        return OfOperators(operands, as_lengths(lengths), as_lengths(mask))
+
+    def best(self, given: Given | OfOperators, tensors: Any) -> list[torch.Tensor]:
         """Return the parts of the best labels at these scores.
 
         Parameters
         ----------
-        given : Given
+        given : Given or OfOperators
             The batch.
         tensors : sequence of Tensor
             Its scores, or others of the same shapes.
@@ -59,232 +96,38 @@ class _Decision(Layer):
         Returns
         -------
         list of Tensor
-            Shared blocks have one array for each example.
+            Shared blocks have one array for each example.  They have no derivative.
         """
+        tensors = [t.detach() for t in tensors]
+        if isinstance(given, OfOperators):
+            answer: list[torch.Tensor] = given.call(decision_operators.best_parts, tensors)
+            return answer
         scores = given.scores_of(tensors)
         labels = best_labels(given.space, scores, oracle=self.oracle, n_jobs=self.n_jobs)
         return given.tensors_of(encode(given.space, given.scores, labels))
 
-
-class PerturbedArgmax(_Decision):
-    r"""Mean of best labels under noise: ``E[mu(argmax(scores + sigma Z))]`` (Berthet et al. 2020).
-
-    Parameters
-    ----------
-    structure : str or Structure
-    sigma : float, default=1.0
-        Scale of the noise.
-    n_samples : int, default=10
-        Draws of the noise.
-    noise : {"additive", "multiplicative"}, default="additive"
-        "multiplicative": scores are multiplied by ``exp(sigma Z - sigma^2 / 2)``, which keeps their
-        signs (Dalle et al. 2022).
-    random_state : int, optional
-        A seed gives the same noise at every call; by default torch's generator draws.
-    classes : int or sequence, optional
-        See :class:`StructuredLoss`.
-    oracle : str or structsolve.lp.Backend, optional
-        Solver of linear programs that replaces the structure's oracle.
-    n_jobs : int, optional
-        Threads.
-
-    Notes
-    -----
-    Z is standard normal.  The backward pass computes ``E[<direction, mu> Z] / sigma`` over the same
-    draws, minus the mean of ``<direction, mu>``, which lowers the variance. :meth:`loss` is the
-    Fenchel-Young loss of the same maximum.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from structsolve.torch import PerturbedArgmax
-    >>> scores = torch.tensor([[1.0, 0.0, 0.0]], requires_grad=True)
-    >>> shares = PerturbedArgmax("multiclass", n_samples=1000, random_state=0)(scores)
-    >>> bool(shares[0, 0] > 0.5), round(shares.sum().item(), 4)
-    (True, 1.0)
-    """
-
-    def __init__(
-        self,
-        structure: Any,
-        sigma: float = 1.0,
-        n_samples: int = 10,
-        noise: str = "additive",
-        random_state: int | None = None,
-        classes: Any = None,
-        oracle: Any = None,
-        n_jobs: int | None = None,
-    ):
-        super().__init__(structure, classes, oracle, n_jobs)
-        _check_positive(sigma, "sigma")
-        if not isinstance(n_samples, int) or n_samples < 1:
-            raise ValueError(f"n_samples is {n_samples!r}, expected an integer of at least 1")
-        if noise not in ("additive", "multiplicative"):
-            raise ValueError(f"noise is {noise!r}, expected 'additive' or 'multiplicative'")
-        self.sigma, self.n_samples, self.noise = sigma, n_samples, noise
-        self.random_state = random_state
-
-    def forward(
-        self,
-        scores: Any,
-        lengths: Any = None,
-        examples: Any = None,
-        mask: Any = None,
-        **graphs: Any,
-    ) -> Any:
-        """Return the mean of the best labels' parts.
+    def encoded(self, given: Given | OfOperators, labels: Any) -> list[torch.Tensor]:
+        """Return the parts of labels; see :meth:`best`.
 
         Parameters
         ----------
-        scores : Tensor or dict of str to Tensor
-            See :class:`StructuredLoss`, also for the others.
-        lengths : Tensor, array or list of int, optional
-        examples : Examples, optional
-        mask : Tensor or array of bool or int, optional
-            Replaces lengths; of the shape of padded labels.
-        **graphs : object
-
-        Returns
-        -------
-        Tensor or dict of str to Tensor
-            In the form of the scores, but shared blocks have one array for each example.
-
-        Raises
-        ------
-        ValueError, TypeError
-            See :class:`StructuredLoss`.
-        """
-        given = self.read(scores, lengths, examples, mask, **graphs)
-        return given.in_form(_Perturbed.apply(self, given, *given.tensors))
-
-    def loss(
-        self,
-        scores: Any,
-        labels: Any,
-        lengths: Any = None,
-        examples: Any = None,
-        reduction: str = "mean",
-        mask: Any = None,
-        **graphs: Any,
-    ) -> torch.Tensor:
-        """Return ``E[max(scores + sigma Z)] - score of the truth``, a Fenchel-Young loss.
-
-        Parameters
-        ----------
-        scores : Tensor or dict of str to Tensor
-            See :class:`StructuredLoss`, also for the others.
-        labels : Tensor of int
-        lengths : Tensor, array or list of int, optional
-        examples : Examples, optional
-        reduction : {"mean", "sum", "none"}, default="mean"
-        mask : Tensor or array of bool or int, optional
-            Replaces lengths; of the shape of padded labels.
-        **graphs : object
-
-        Returns
-        -------
-        Tensor
-            For multiplicative noise, the scores of the best labels include the noise.
-
-        Raises
-        ------
-        ValueError, TypeError
-            See :class:`StructuredLoss`.
-        """
-        check_reduction(reduction)
-        given = self.read(scores, lengths, examples, mask, **graphs)
-        true = given.tensors_of(encode(given.space, given.scores, truths(labels, given)))
-        tensors, total = once(self.no_second, given.tensors), 0  # type: Any, Any
-        for draw in self.draws(given):
-            noisy = self.perturb(tensors, draw)
-            best = self.best(given, [t.detach() for t in noisy])
-            total = total + given.product(noisy, best) / self.n_samples
-        return _reduced(total - given.product(tensors, true), reduction)
-
-    def perturb(self, tensors: Any, draw: Any) -> list[torch.Tensor]:
-        """Return scores with noise.
-
-        Parameters
-        ----------
-        tensors : sequence of Tensor
-        draw : sequence of Tensor
-            Z, of their shapes.
+        given : Given or OfOperators
+        labels : Tensor
 
         Returns
         -------
         list of Tensor
         """
-        if self.noise == "additive":
-            return [t + self.sigma * z for t, z in zip(tensors, draw)]
-        return [t * (self.sigma * z - self.sigma**2 / 2).exp() for t, z in zip(tensors, draw)]
-
-    def draws(self, given: Given) -> Any:
-        """Yield the noise of each sample.
-
-        Parameters
-        ----------
-        given : Given
-
-        Yields
-        ------
-        list of Tensor
-            Z, of the shapes of the scores; of shared blocks one array for each example.
-        """
-        generator = None
-        if self.random_state is not None:
-            generator = torch.Generator().manual_seed(self.random_state)
-        n, layout = given.places.examples.n, given.space.layout
-        for _ in range(self.n_samples):
-            draw = []
-            for name, t in zip(given.names, given.tensors):
-                each = (n, *t.shape) if layout.block(name).kind == "shared" else t.shape
-                draw.append(torch.randn(each, generator=generator, dtype=t.dtype).to(t.device))
-            yield draw
+        if isinstance(given, OfOperators):
+            here = [t.detach() for t in given.tensors]
+            answer: list[torch.Tensor] = given.call(
+                decision_operators.encoded, here, torch.as_tensor(labels)
+            )
+            return answer
+        return given.tensors_of(encode(given.space, given.scores, truths(labels, given)))
 
 
-class _Perturbed(Backward):
-    """Mean of best labels under noise."""
-
-    @staticmethod
-    def forward(ctx: Any, layer: PerturbedArgmax, given: Given, *tensors: torch.Tensor) -> Any:
-        kept = []
-        for draw in layer.draws(given):
-            kept.append((draw, layer.best(given, layer.perturb(tensors, draw))))
-        ctx.layer, ctx.given, ctx.kept = layer, given, kept
-        ctx.save_for_backward(*tensors)
-        return tuple(sum(best) / len(kept) for best in zip(*(best for _, best in kept)))
-
-    @staticmethod
-    def backward(ctx: Any, *directions: torch.Tensor) -> Any:
-        layer, given, kept = ctx.layer, ctx.given, ctx.kept
-        tensors = ctx.saved_tensors  # once: checkpointing frees them
-        with torch.no_grad():
-            gradients = _Perturbed.gradients(layer, given, kept, directions, tensors)
-        return None, None, *sealed(layer.no_second, gradients, (*directions, *tensors))
-
-    @staticmethod
-    def gradients(
-        layer: PerturbedArgmax, given: Given, kept: Any, directions: Any, tensors: Any
-    ) -> list[torch.Tensor]:
-        """Return the gradients from the draws of the noise and their best labels."""
-        worths = [given.product(directions, best) for _, best in kept]
-        # Subtract the mean of the other draws: Z has expectation 0, and the variance falls.
-        total, n = sum(worths), len(kept)
-        gradients: Any = [0] * len(given.tensors)
-        for worth, (draw, _) in zip(worths, kept):
-            if n > 1:
-                worth = worth - (total - worth) / (n - 1)
-            for k, (name, z) in enumerate(zip(given.names, draw)):
-                gradients[k] = gradients[k] + given.weigh(name, worth, z) / (n * layer.sigma)
-        gradients = [given.read_alone(name, g) for name, g in zip(given.names, gradients)]
-        if layer.noise == "multiplicative":
-            gradients = [
-                torch.where(t == 0, torch.zeros_like(t), g / t) for g, t in zip(gradients, tensors)
-            ]
-        return gradients
-
-
-class BlackboxDiff(_Decision):
+class BlackboxDiff(Decision):
     """The best label, with the derivative of an interpolation (Vlastelica et al. 2020).
 
     Parameters
@@ -327,7 +170,7 @@ class BlackboxDiff(_Decision):
         n_jobs: int | None = None,
     ):
         super().__init__(structure, classes, oracle, n_jobs)
-        _check_positive(lam, "lam")
+        check_positive(lam, "lam")
         self.lam = lam
 
     def forward(
@@ -360,13 +203,12 @@ class BlackboxDiff(_Decision):
         ValueError, TypeError
             See :class:`StructuredLoss`.
         """
-        if operators.traced(scores, lengths, mask):
-            operands = self.operands(scores, examples, graphs)
-            sizes = as_lengths(lengths), as_lengths(mask)
-            answer = operators.call(decision_operators.interpolated, *operands, *sizes)
-            return answer[0] if not isinstance(scores, dict) else dict(zip(scores, answer))
-        given = self.read(scores, lengths, examples, mask, **graphs)
-        return given.in_form(_Interpolated.apply(self, given, *given.tensors))
+        given = self.batch(scores, lengths, examples, mask, graphs)
+        if isinstance(given, OfOperators):
+            answer = given.call(decision_operators.interpolated, given.tensors)
+        else:
+            answer = _Interpolated.apply(self, given, *given.tensors)
+        return self.in_form(scores, answer)
 
 
 class _Interpolated(Backward):
@@ -383,16 +225,15 @@ class _Interpolated(Backward):
     def backward(ctx: Any, *directions: torch.Tensor) -> Any:
         layer, given, tensors = ctx.layer, ctx.given, ctx.saved_tensors
         # A shared block has a direction for each example, so it is no longer shared.
-        moved = [(t - layer.lam * d).detach() for t, d in zip(tensors, directions)]
+        moved = [t - layer.lam * d for t, d in zip(tensors, directions)]
         gradients = []
-        for name, here, there in zip(given.names, ctx.best, layer.best(given, moved)):
+        for shared, here, there in zip(given.shared, ctx.best, layer.best(given, moved)):
             gradient = (here - there) / layer.lam
-            shared = given.space.layout.block(name).kind == "shared"
             gradients.append(gradient.sum(0) if shared else gradient)
         return None, None, *sealed(layer.no_second, gradients, (*directions, *tensors))
 
 
-class SPOPlus(_Decision):
+class SPOPlus(Decision):
     """Loss of decisions: an upper bound of their regret (Elmachtoub and Grigas 2022).
 
     ``max_y <2 s - t, mu(y)> - <2 s - t, mu(y*)>`` of predicted scores s and true scores t, where y*
@@ -470,33 +311,52 @@ class SPOPlus(_Decision):
         ValueError, TypeError
             See :class:`StructuredLoss`.
         """
-        given = self.read(scores, lengths, examples, mask, **graphs)
-        true = self.read(true_scores, lengths, examples, mask, **graphs)
+        given = self.batch(scores, lengths, examples, mask, graphs, true_scores)
+        true = self.batch(true_scores, lengths, examples, mask, graphs, scores)
         if true.names != given.names or any(
             a.shape != b.shape for a, b in zip(true.tensors, given.tensors)
         ):
             raise ValueError("true_scores: expected the blocks and shapes of scores")
-        if labels is None:
-            best = self.best(true, true.tensors)
-        else:
-            flat = truths(labels, true)
-            best = true.tensors_of(encode(true.space, true.scores, flat))
+        best = self.best(true, true.tensors) if labels is None else self.encoded(true, labels)
         mixed = [
             torch.where(s.isneginf(), s, 2 * s - t.detach().to(s))
-            for s, t in zip(once(self.no_second, given.tensors), true.tensors)
+            for s, t in zip(self.once(given), true.tensors)
         ]
-        worst = self.best(given, [m.detach() for m in mixed])
+        worst = self.best(given, mixed)
         regret = given.product(mixed, [w - b.to(w) for w, b in zip(worst, best)])
-        return _reduced(regret, self.reduction)
+        return reduced(regret, self.reduction)
 
 
-def _reduced(values: torch.Tensor, reduction: str) -> torch.Tensor:
+def reduced(values: torch.Tensor, reduction: str) -> torch.Tensor:
+    """Reduce one number per example.
+
+    Parameters
+    ----------
+    values : Tensor of shape (n,)
+    reduction : {"mean", "sum", "none"}
+
+    Returns
+    -------
+    Tensor
+    """
     if reduction == "none":
         return values
     return values.mean() if reduction == "mean" else values.sum()
 
 
-def _check_positive(number: Any, name: str) -> None:
+def check_positive(number: Any, name: str) -> None:
+    """Refuse what is no number above 0.
+
+    Parameters
+    ----------
+    number : object
+    name : str
+        For the message.
+
+    Raises
+    ------
+    ValueError
+    """
     real = isinstance(number, (int, float, np.integer, np.floating))
     if not real or isinstance(number, bool) or not 0 < number < np.inf:
         raise ValueError(f"{name} is {number!r}, expected a number above 0")

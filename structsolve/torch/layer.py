@@ -28,10 +28,6 @@ class Given:
         Scores for native code.
     tensors : tuple of Tensor
         One for each of the batch's names, of half precision as float32.
-    keys : tuple of str, or None
-        Names in the user's dict; None: the user gave one tensor.
-    dtypes : tuple of dtype
-        The types of the given tensors.
     label : str
         Name of the layer, for messages.
     """
@@ -39,8 +35,6 @@ class Given:
     batch: Batch
     scores: Scores
     tensors: tuple[torch.Tensor, ...]
-    keys: tuple[str, ...] | None
-    dtypes: tuple[torch.dtype, ...]
     label: str
 
     @property
@@ -57,6 +51,17 @@ class Given:
     def names(self) -> tuple[str, ...]:
         """The block of each tensor."""
         return self.batch.names
+
+    @property
+    def n(self) -> int:
+        """Number of examples."""
+        n: int = self.places.examples.n
+        return n
+
+    @property
+    def shared(self) -> list[bool]:
+        """Whether all examples share the block of each tensor."""
+        return [self.space.layout.block(name).kind == "shared" for name in self.names]
 
     def tensors_of(self, answer: Any) -> list[torch.Tensor]:
         """Return arrays in the form of the scores as tensors, in the order of the given ones.
@@ -201,20 +206,6 @@ class Given:
         """
         return torch.from_numpy(self.places.pad_labels(flat)).to(self.tensors[0].device)
 
-    def in_form(self, tensors: Any) -> Any:
-        """Return tensors in the users' form and types: one tensor, or a dict by block.
-
-        Parameters
-        ----------
-        tensors : sequence of Tensor
-
-        Returns
-        -------
-        Tensor or dict of str to Tensor
-        """
-        tensors = [t.to(dtype) for t, dtype in zip(tensors, self.dtypes)]
-        return tensors[0] if self.keys is None else dict(zip(self.keys, tensors))
-
 
 class Layer(torch.nn.Module):
     """A module over a structure, without parameters; caches by shape.
@@ -253,6 +244,22 @@ class Layer(torch.nn.Module):
         dict of str to Tensor
         """
         return scores if isinstance(scores, dict) else {"node": scores}
+
+    def in_form(self, scores: Any, tensors: Any) -> Any:
+        """Return tensors in the form and types of scores: one tensor, or a dict by block.
+
+        Parameters
+        ----------
+        scores : Tensor or dict of str to Tensor
+        tensors : sequence of Tensor
+
+        Returns
+        -------
+        Tensor or dict of str to Tensor
+        """
+        named = self.named(scores)
+        own = {name: t.to(named[name].dtype) for name, t in zip(named, tensors)}
+        return own if isinstance(scores, dict) else own["node"]
 
     def operands(self, scores: Any, examples: Any, graphs: Any) -> tuple[int, Any, str]:
         """Return the first arguments of operators.
@@ -321,7 +328,6 @@ class Layer(torch.nn.Module):
             If they do not fit.
         """
         named = self.named(scores)
-        plain = named is not scores and len(named) == 1
         dtypes = tuple(checked_dtype(tensor, name) for name, tensor in named.items())
         # Autograd rounds the gradients of half precision, which come back in single precision.
         tensors = tuple(
@@ -335,8 +341,7 @@ class Layer(torch.nn.Module):
         elif isinstance(lengths, torch.Tensor):
             lengths = lengths.detach().cpu().numpy()
         batch = self._batches.read(shapes, lengths, examples, **graphs)
-        keys = None if plain else tuple(named)
-        return Given(batch, batch.scores(arrays), tensors, keys, dtypes, self.label)
+        return Given(batch, batch.scores(arrays), tensors, self.label)
 
     @property
     def label(self) -> str:

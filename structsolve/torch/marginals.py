@@ -89,7 +89,7 @@ class Marginals(Layer):
             answer = operators.call(
                 operators.marginals, *operands, as_lengths(lengths), as_lengths(mask)
             )
-            return answer[0] if not isinstance(scores, dict) else dict(zip(scores, answer))
+            return self.in_form(scores, answer)
         if self.projection == "entropy" and examples is None and not graphs:
             named = self.named(scores)
             batch = on_device_or_none(self, named, lengths, mask)
@@ -97,7 +97,7 @@ class Marginals(Layer):
             if here is not None:
                 return here if isinstance(scores, dict) else here["node"]
         given = self.read(scores, lengths, examples, mask, **graphs)
-        return given.in_form(_Marginals.apply(self, given, *given.tensors))
+        return self.in_form(scores, _Marginals.apply(self, given, *given.tensors))
 
 
 class _Marginals(Backward):

@@ -159,6 +159,21 @@ def _kinds(layer: int, tensors: Any, names: str) -> list[str]:
     return [block.kind for block in blocks(layer, tensors, names)]
 
 
+def like_scores(layer: int, tensors: Any, *_: Any) -> Tensors:
+    """Return empty tensors of the form of an operator's scores.
+
+    Parameters
+    ----------
+    layer : int
+    tensors : list of Tensor
+
+    Returns
+    -------
+    list of Tensor
+    """
+    return [torch.empty_like(t) for t in tensors]
+
+
 def call(operator: Any, *args: Any) -> Any:
     """Call an operator, also with tensors of ``torch.func``.
 
@@ -339,9 +354,7 @@ def loss_gradient(
     return given.tensors_of(own.value(given, own.truths(labels, given), weights)[1])
 
 
-@loss_gradient.register_fake
-def _(layer: Any, tensors: Any, *_: Any) -> Any:
-    return [torch.empty_like(t) for t in tensors]
+loss_gradient.register_fake(like_scores)
 
 
 def _gradient_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -516,9 +529,7 @@ def marginals_vjp(
     return given.tensors_of(answer)
 
 
-@marginals_vjp.register_fake
-def _(layer: Any, tensors: Any, *_: Any) -> Any:
-    return [torch.empty_like(t) for t in tensors]
+marginals_vjp.register_fake(like_scores)
 
 
 def _second_context(ctx: Any, inputs: Any, output: Any) -> None:
