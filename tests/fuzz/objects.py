@@ -22,7 +22,6 @@ from structsolve import Problem, TaskLoss, WeightedLabels, registry
 from structsolve.algorithms.minimum_cut import CutNetwork
 from structsolve.estimators.decode import Batches, Masks
 from structsolve.estimators.direct import Direct
-from structsolve.estimators.hierarchy.sparse_tree import SparseTree
 from structsolve.features._numbering import Names, Numbering
 from structsolve.lp import ask_cones, ask_oracle
 from structsolve.plugins.dag.svm.sparse_tree import SparseTree
