@@ -91,6 +91,27 @@ def test_slack_is_steep_where_losses_are_large(recwarn):
     assert not [one for one in recwarn if one.category is RuntimeWarning]
 
 
+@pytest.mark.parametrize("n", [9, 10, 399, 400, 401, 1600])
+@pytest.mark.parametrize("weight", [None, 2.0])
+def test_more_than_400_label_sets_count_as_fewer(n, weight):
+    rng = np.random.default_rng(n)
+    X = rng.normal(size=(n, 4))
+    Y = (X[:, :3] + 3 * rng.normal(size=(n, 3)) > 0).astype(int)
+    # Margins at w = 0: every label is wrong, its hinge is 1.
+    g = X[:, :, None] * (2 * Y - 1)[:, None]
+    square = (g.mean(axis=0) ** 2).sum()
+    count = n * (weight or 1.0)
+    size = count if count <= 400 else np.sqrt(400 * count)
+    some = g[np.linspace(0, n - 1, min(n, 100)).astype(int)]
+    chance = ((some**2).sum(axis=(1, 2)).mean() - square) / size if count >= 10 else square / 13
+    square = max(square, chance)
+    expected = square / (3 * size) * np.clip((13 * chance / square) ** 2, 0.2, 30)
+    structure = structsolve.get_structure("multilabel", edges="none")
+    space, examples = structure.make_space(X, Y)
+    examples.sample_weight = None if weight is None else np.full(n, weight)
+    assert default_alpha(Problem(space, examples)) == pytest.approx(expected)
+
+
 def test_weights_count_as_rows_do():
     X, y = rows()
     counts = np.random.default_rng(1).integers(0, 4, len(y))

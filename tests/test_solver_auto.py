@@ -199,6 +199,21 @@ def test_what_has_a_solver_of_its_own(name, more, taken):
         assert choose_solver(Auto(), problem, WEAK).name == taken
 
 
+@pytest.mark.parametrize(
+    "edges, loss, taken",
+    [
+        ("none", "hamming", "bcfw"),  # exact steps
+        ([(0, 1)], "hamming", "bcfw"),  # two groups, with steps of their own
+        ([(0, 1), (1, 2)], "hamming", "admm"),
+        ([(0, 1)], "zero-one", "admm"),  # which is no sum over the groups
+    ],
+)
+def test_separate_labels_take_bcfw(edges, loss, taken):
+    problem = problem_of("multilabel", 600, {"edges": edges}, loss=loss)
+    assert choose_solver(Auto(), problem, 1e-9).name == taken
+    assert choose_solver(Auto(), problem, 1e6).name == "bcfw"
+
+
 def test_few_examples_and_many_weights_take_bcfw(strips):
     X, Y = strips
     few = Problem(*structsolve.get_structure("chain").make_space(X[:499], Y[:499]))

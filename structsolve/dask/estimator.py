@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from .. import registry
-from ..estimators.alpha import alpha_of, chosen_alpha, feature_square, steepness
+from ..estimators.alpha import alpha_of, chosen_alpha, effective, feature_square, steepness
 from ..estimators.common import score_sums
 from ..estimators.fitting import description_of
 from ..estimators.structured_svm import StructuredSVM
@@ -454,6 +454,7 @@ def _mean(sums: list[tuple[float, float]]) -> float:
 def _alpha_of(problem: RemoteProblem, n_jobs: int) -> float:
     """Return what alpha="auto" is, as of :func:`~structsolve.estimators.alpha.default_alpha`."""
     g, _, value = problem.engine.ask("cut", np.zeros(problem.dim), n_jobs).sums
-    (square,), (nodes, count) = problem.engine.ask("mean_square").sums, problem.weighed
-    alpha = alpha_of(feature_square(problem, g), float(square), float(value), nodes, count)
+    (square,) = problem.engine.ask("mean_square").sums
+    counts = effective(problem.space, *problem.weighed)
+    alpha = alpha_of(feature_square(problem, g), float(square), float(value), *counts)
     return alpha / steepness(problem, float(value))

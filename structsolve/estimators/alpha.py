@@ -22,6 +22,8 @@ UNKNOWN = 1e-3
 SAMPLE, FEWEST, NUMBERS = 100, 16, 10**7
 # A subgradient whose square is this many times its size by chance needs no correction.
 CLEAR = 13.0
+# Number of label sets above which they count as fewer: the rule was found on sets of this size.
+SETS = 400
 # Limits of the correction, and the number of examples below which it is left out.
 LEAST, MOST, FEW = 0.2, 30.0, 10
 # Parts of the subgradient below this share of its square are rounding.
@@ -66,7 +68,8 @@ def default_alpha(problem: Problem, n_jobs: int = 1) -> float:
     The slope of the surrogate "slack" there grows with the loss, so alpha is divided by ``R`` once
     more if that is above 1.  Features ``t`` times as large make alpha ``t^2`` times as large,
     losses ``t`` times as large ``1 / t`` times; a chain of independent nodes gets what its nodes
-    alone would get.  It takes one pass.
+    alone would get.  More than 400 label sets count as ``sqrt(400 n)``: the constant that predicts
+    best falls by the root of their number.  It takes one pass.
 
     Parameters
     ----------
@@ -93,9 +96,9 @@ def default_alpha(problem: Problem, n_jobs: int = 1) -> float:
     1.0
     """
     g, _, bounds, _ = subgradient(problem, np.zeros(problem.dim), n_jobs)
-    nodes, count = weighed(problem)
     value = float(problem.weights @ bounds)
-    alpha = alpha_of(feature_square(problem, g), mean_square(problem), value, nodes, count)
+    counts = effective(problem.space, *weighed(problem))
+    alpha = alpha_of(feature_square(problem, g), mean_square(problem), value, *counts)
     return alpha / steepness(problem, value)
 
 
@@ -230,6 +233,33 @@ def weighed(problem: Problem) -> tuple[float, float]:
         if np.isfinite(nodes) and np.isfinite(examples) and examples > 0:
             return nodes, examples
     return float(sizes.sum()), float(len(sizes))
+
+
+def effective(space: Any, nodes: float, count: float) -> tuple[float, float]:
+    """Return the numbers of nodes and examples that the rule takes.
+
+    Parameters
+    ----------
+    space : Space
+    nodes, count : float
+        As of :func:`weighed`.
+
+    Returns
+    -------
+    nodes, examples : float
+        Fewer than given for more than 400 label sets.
+
+    Examples
+    --------
+    >>> import structsolve
+    >>> from structsolve.estimators.alpha import effective
+    >>> structure = structsolve.get_structure("multilabel")
+    >>> space, _ = structure.make_space([[1.0], [0.0]], [[1, 0], [0, 1]])
+    >>> effective(space, 100, 100), effective(space, 1600, 1600)
+    ((100.0, 100.0), (800.0, 800.0))
+    """
+    share = np.sqrt(SETS / max(count, SETS)) if space.structure.label_sets else 1.0
+    return float(nodes * share), float(count * share)
 
 
 def mean_square(problem: Problem) -> float:

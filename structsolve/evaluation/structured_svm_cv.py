@@ -35,6 +35,9 @@ from .alpha_path import (
 from .folds import given_folds, shuffled_folds
 from .scorers import name_of, scorer_of
 
+# Relative gap at which fits of folds end on a path of automatic values: their scores vary more from
+# fold to fold.
+FOLD_TOL = 0.01
 # Parameters that estimators with a path set internally.
 SET = ("alpha", "warm_start")
 
@@ -219,6 +222,7 @@ class PathMixin:
         n = X.shape[0] if hasattr(X, "shape") else len(X)
         if weights is not None:
             weights = check_weights(weights, n)
+        automatic = isinstance(given_alphas(self.alphas), int)
         classes = y if is_classifier(self) and _one_label_each(y) else None
         if self.cv is None or isinstance(self.cv, numbers.Integral):
             splits = shuffled_folds(
@@ -232,6 +236,7 @@ class PathMixin:
                 callbacks=None,
                 checkpoint=None,
                 verbose=max(0, int(self.verbose) - 1),
+                tol=max(self.tol, FOLD_TOL) if automatic else self.tol,
                 random_state=int(seeds.integers(2**31)),
             )
             learns = getattr(worker, "normalization", None) == "learned"
@@ -349,7 +354,9 @@ alpha_path.best_of`).
     alphas : {"path"}, int or sequence of float, default="path"
         Values to try. "path": 15 over seven powers of ten; a number: that many. They start at the
         alpha of practically zero weights (:func:`~structsolve.evaluation.alpha_path.\
-largest_alpha`), which takes scales of features and hierarchies into account.
+largest_alpha`), which takes scales of features and hierarchies into account. Fits
+        of folds then end at a relative gap of 1 % (``tol`` if that is more), of listed values at
+        ``tol``.
     cv : int, splitter or iterable, optional
         Folds, 5 by default: rows are shuffled by ``random_state``, and stratified if y is one class
         a row. A splitter, or pairs of training and test rows, are used unchanged.

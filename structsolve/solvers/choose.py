@@ -6,7 +6,7 @@ import numpy as np
 
 from ..utils.params import check_types
 from .base import Solver
-from .bcfw import BCFW, simplex_duals
+from .bcfw import BCFW, box_duals, simplex_duals
 from .consensus import ConsensusADMM
 from .consensus_run import TYPICAL
 from .gbcfw import GBCFW, has_segments
@@ -14,6 +14,7 @@ from .interior_point import InteriorPoint
 from .interior_point import suits as suits_interior_point
 from .passes import subgradient
 from .problem import Problem
+from .separate import groups_of
 from .smo import SMO
 from .smo import suits as suits_smo
 
@@ -40,9 +41,10 @@ class Auto(BCFW):
 
     g and b being those of the mean surrogate's cut ``b - <g, w>`` at w = 0, for
     at least 500 examples, no more weights than numbers in their features, and labels that share
-    parts.  That is weak regularisation: the loss curves so much more than the regulariser.
-    Everything else is as with :class:`BCFW`, which hands some problems to solvers of their own
-    (:func:`~structsolve.solvers.choose_solver`).  The rule does not look at ``n_jobs``.
+    parts, in one group that scores connect.  That is weak regularisation: the loss curves so much
+    more than the regulariser.  Everything else is as with :class:`BCFW`, which hands some problems
+    to solvers of their own (:func:`~structsolve.solvers.choose_solver`).  The rule does not look at
+    ``n_jobs``.
 
     Parameters
     ----------
@@ -151,10 +153,12 @@ def _suits_shards(problem: Problem, alpha: float, n_jobs: int, bent: float) -> b
         or problem.penalty is not None
         or 8 * problem.dim > problem.potentials.nbytes
         or simplex_duals(problem)
+        or box_duals(problem)
     ):
         return False
     g, b, _, _ = subgradient(problem, np.zeros(problem.dim), n_jobs)
-    return TYPICAL * float(g @ g) >= bent * max(b, 1e-300) * alpha
+    weak = TYPICAL * float(g @ g) >= bent * max(b, 1e-300) * alpha
+    return weak and not groups_of(problem)
 
 
 def words_of(solver: Solver, n_jobs: int) -> str:
