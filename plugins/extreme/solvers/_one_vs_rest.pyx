@@ -3,7 +3,8 @@
 The machine of label c is ``min 1/2 (||w||^2 + b^2) + sum_i cost_i max(0, 1 - s_ic (w . x_i + bias
 b))^2`` with the sign ``s_ic`` that tells whether row i has the label.  Hsieh et al., A dual
 coordinate descent method for large-scale linear SVM, ICML 2008, algorithm 3.  The order of visits
-depends on the seed and the block of labels alone.
+depends on the seed and the block of labels alone: a second pass in the order of the first one would
+see gradients near zero long before the optimum.
 """
 
 import numpy as np
@@ -130,7 +131,7 @@ cdef class RestMachines:
     def __init__(self, X, start, rows, cost, float bias, int64_t passes, float accuracy,
                  uint64_t seed):
         n, d = X.shape
-        arrays = checked_rows(X, d)
+        checked_rows(X, d)
         start, rows = flat(start, np.int64, "start"), flat(rows, np.int32, "rows")
         cost = flat(cost, np.float32, "cost")
         if len(cost) != n:
@@ -139,7 +140,10 @@ cdef class RestMachines:
             raise ValueError("cost: expected finite numbers above 0")
         check_offsets(start, len(rows), 0, "start of the labels' rows")
         check_numbers(rows, n, "rows")
-        self.indptr, self.indices, self.data = arrays
+        # The first pass visits rows as they lie in memory, in a random order.
+        order = np.random.default_rng(seed).permutation(n)
+        X, rows, cost = X[order], np.argsort(order).astype(np.int32)[rows], cost[order]
+        self.indptr, self.indices, self.data = checked_rows(X, d)
         self.start, self.rows, self.cost, self.bias = start, rows, cost, bias
         self.passes, self.accuracy, self.seed = passes, accuracy, seed
         self.n, self.n_features, self.n_classes = n, d, len(start) - 1
@@ -253,7 +257,7 @@ cdef class RestMachines:
         for l in range(SS_MACHINES):
             r.above[l] = INFINITY
         for turn in range(self.passes):
-            for t in range(active - 1, 0, -1):
+            for t in range(active - 1 if turn else 0, 0, -1):
                 other = <int64_t>(((next_random(&state) >> 32) * <uint64_t>(t + 1)) >> 32)
                 held = r.order[t]
                 r.order[t] = r.order[other]

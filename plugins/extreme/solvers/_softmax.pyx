@@ -28,6 +28,7 @@ cdef extern from "softmax_loops.h" nogil:
         pass
     enum: SS_LANES
     void ss_add(Py_ssize_t n, float a, const float* w, float* out)
+    void ss_shift(Py_ssize_t n, float scale, const float* bias, float more, float* x)
     float ss_softmax(Py_ssize_t n, float* x)
     float ss_clipped(const float* x, float most)
     uint64_t ss_draw(uint64_t seed, uint64_t row, uint64_t purpose)
@@ -230,6 +231,8 @@ cdef class SoftmaxWeights:
                 eta = rate + fall * b / n
                 s = thread
                 while s < many:
+                    if b + s + threads < last:
+                        self.fetch(order[b + s + threads])
                     self.take(&self.gradients[s], order[b + s], seed)
                     losses[b + s] = self.gradients[s].loss
                     read += self.gradients[s].read
@@ -270,6 +273,12 @@ cdef class SoftmaxWeights:
             self.scale = 1.0
         ss_wait(&self.barrier, threads)
 
+    cdef void fetch(self, int64_t i) noexcept nogil:
+        """Prefetch where the tables of a row are."""
+        cdef Py_ssize_t k
+        for k in range(self.indptr[i], self.indptr[i + 1]):
+            ss_fetch(&self.tables[self.indices[k]])
+
     cdef void take(self, Gradient* taken, int64_t i, uint64_t seed) noexcept nogil:
         """Compute the gradient of a row with respect to its scores."""
         cdef Py_ssize_t k, j, width = self.width, head = self.head, block = self.block
@@ -289,6 +298,7 @@ cdef class SoftmaxWeights:
                 table = &self.tables[self.indices[k + 3]]
                 if table.dense != NULL:
                     ss_fetch(table.dense)
+                    ss_fetch(table.dense + base)
                 else:                               # all cache lines, so that misses overlap
                     j = 0
                     while j < table.capacity:
@@ -305,10 +315,9 @@ cdef class SoftmaxWeights:
             for j in range(table.capacity):
                 part[ss_place(table.slots[j].c, <int32_t>head, base, <int32_t>block, j)] += (
                     a * table.slots[j].w)
-        for j in range(head):
-            part[j] = scale * part[j] + self.intercept[j]
-        for j in range(head, head + (block if self.blocks else 0)):
-            part[j] = scale * part[j] + self.intercept[base + j - head] + more
+        ss_shift(head, scale, &self.intercept[0], 0, part)
+        if self.blocks:
+            ss_shift(block, scale, &self.intercept[base], more, part + head)
         for j in range(head + (block if self.blocks else 0), width + SS_LANES):
             part[j] = -INFINITY
         if y < head:

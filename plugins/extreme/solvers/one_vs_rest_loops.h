@@ -148,22 +148,24 @@ static int64_t ss_rest_pass(ss_rest *r, int64_t active, float *most, float *leas
 
 /* Losses of all rows, those by weights above `keep` and a share of the bias, and the dual without
  * its square, by machine. */
-SS_CLONES static void ss_rest_values(const ss_rest *r, int64_t n, float keep, float share,
-                                     double *loss, double *loss_kept, double *dual) {
+SS_CLONES static void ss_rest_values(const ss_rest *restrict r, int64_t n, float keep, float share,
+                                     double *restrict loss, double *restrict loss_kept,
+                                     double *restrict dual) {
   int32_t bits;
   memcpy(&bits, &keep, 4);
   for (int64_t i = 0; i < n; i++) {
     const signed char *sign = r->sign + (int64_t)SS_MACHINES * i;
     const float *a = r->a + (int64_t)SS_MACHINES * i;
-    const double cost = r->cost[i];
+    const double cost = r->cost[i], inverse = 1 / (4 * cost);
     float z[SS_MACHINES], kept[SS_MACHINES];
     ss_rest_both(r, i, bits, z, kept);
     for (int l = 0; l < SS_MACHINES; l++) {
       const double s = sign[l], b = r->bias * r->b[l], m = s * s - s * (z[l] + b);
       const double m_kept = s * s - s * (kept[l] + share * b);
-      loss[l] += m > 0 ? cost * m * m : 0.0;
-      loss_kept[l] += m_kept > 0 ? cost * m_kept * m_kept : 0.0;
-      dual[l] += a[l] - a[l] * (double)a[l] / (4 * cost);
+      const double lost = m > 0 ? m : 0.0, lost_kept = m_kept > 0 ? m_kept : 0.0, own = a[l];
+      loss[l] += cost * lost * lost;
+      loss_kept[l] += cost * lost_kept * lost_kept;
+      dual[l] += own - own * own * inverse;
     }
   }
 }

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
-from scipy.special import logsumexp
 
 from structsolve.plugins.extreme.solvers._softmax import SoftmaxWeights
 from structsolve.plugins.extreme.solvers.base import ExtremeProblem, ExtremeResult, ExtremeSolver
@@ -359,9 +358,10 @@ class Run:
         for some in np.array_split(
             rows, min(-(-len(rows) * problem.n_classes // SCORES), len(rows))
         ):
-            scores = (problem.X[some] @ matrix).toarray().astype(np.float64) + weights.intercept
+            scores = (problem.X[some] @ matrix).toarray() + weights.intercept
+            scores -= scores.max(axis=1, keepdims=True)
             own = scores[np.arange(len(some)), problem.y[some]]
-            losses.append(logsumexp(scores, axis=1) - own)
+            losses.append(np.log(np.exp(scores).sum(axis=1, dtype=np.float64)) - own)
         shares = problem.shares[rows]
         mean = np.concatenate(losses) @ shares / max(shares.sum(), np.finfo(float).tiny)
         size = np.square(weights.weights.astype(np.float64)).sum()

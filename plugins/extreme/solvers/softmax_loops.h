@@ -25,6 +25,11 @@ SS_CLONES static void ss_add(ptrdiff_t n, float a, const float *w, float *out) {
   for (ptrdiff_t j = 0; j < n; j++) out[j] += a * w[j];
 }
 
+/* x := scale x + bias + more */
+SS_CLONES static void ss_shift(ptrdiff_t n, float scale, const float *bias, float more, float *x) {
+  for (ptrdiff_t j = 0; j < n; j++) x[j] = scale * x[j] + bias[j] + more;
+}
+
 /* exp(x) for x <= 0, within 2 units in the last place; 0 below -87 */
 static inline float ss_exp(float x) {
   const float bound = x < -87.0f ? -87.0f : x, whole = floorf(bound * 1.44269504f + 0.5f);
@@ -36,10 +41,11 @@ static inline float ss_exp(float x) {
   p = p * r + 1.6666665459e-1f;
   p = p * r + 5.0000001201e-1f;
   p = p * r * r + r + 1.0f;
-  const int32_t bits = ((int32_t)whole + 127) << 23;
+  /* A mask instead of a branch, so that loops over it use vectors. */
+  const int32_t bits = (((int32_t)whole + 127) << 23) & -(int32_t)(x >= -87.0f);
   float power;
   memcpy(&power, &bits, 4);
-  return x < -87.0f ? 0.0f : p * power;
+  return p * power;
 }
 
 /* x := softmax(x) over n entries, n a multiple of SS_LANES (-inf in the padding); returns the
