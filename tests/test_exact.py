@@ -53,7 +53,8 @@ def test_search_against_enumeration(kind, steps):
     for _ in range(1500):
         unary, edges, pair, total = small_graph(rng, kind)
         model = model_of(unary, edges, pair)
-        start = [int(rng.integers(len(row))) for row in unary]
+        # From a labeling, or from messages of TRW-S.
+        start = [int(rng.integers(len(row))) for row in unary] if rng.random() < 0.5 else None
         search = ExactSearch(model, start)
         slices = 0
         while not search.advance(steps):
@@ -181,7 +182,7 @@ def test_narrow_graphs_are_eliminated_after_a_while(monkeypatch):
         return best_labelings(*limits)
 
     monkeypatch.setattr(exact, "best_labelings", eliminate)
-    for name, value in (("SPENT", 0.0), ("SHARE", 1e-9), ("SLICE", 1.0)):
+    for name, value in (("SPENT", 0.0), ("SPENT_EACH", 0.0), ("SHARE", 1e-9), ("SLICE", 1.0)):
         monkeypatch.setattr(exact, name, value)
     same = decode(unary, edges, pair, oracle="exact")
     assert len(runs) == 1

@@ -58,7 +58,7 @@ THRESHOLDS = {
 }
 # Tolerances, numbers of rounds and what guards memory: other answers are right on both sides.
 OTHERS = {
-    "_best_first": "SWEEPS LONGEST RARE MOST_STEPS",
+    "_best_first": "SWEEPS FEW_SWEEPS LONGEST RARE MOST_STEPS",
     "_cost_network": "ROUNDING ARCS EXISTS FEW CELLS",
     "_dual_relaxation": "PASSES SLOW LARGE SLACK ROUNDS SMALL_ROUNDS SMALL_TOL NOISE WHOLE",
     "_dual_relaxation_core": "LOOK ENOUGH LESS LONG NEVER",
@@ -78,7 +78,7 @@ OTHERS = {
     "_trws": "STALLED PATIENCE TURNS SPARE",
     "decode": "PROVEN SEARCHED",
     "decoders": "CUT_PAIRS RELAXED",
-    "exact": "SLICE SPENT SHARE SUMS PATIENCE PATIENCE_EACH LONGEST",
+    "exact": "SLICE SPENT SPENT_EACH SHARE SUMS PATIENCE PATIENCE_EACH LONGEST",
     "programs": "NEAR",
 }
 # One table and one per edge, in theta's own order or not, of one example and of several.

@@ -48,11 +48,14 @@ cdef struct Search:
     int* best
     int* trial
     char* scratch               # of local search
+    int idle, unclimbed         # labelings it leaves out after a call without a gain; now
     void* blocks[5]
 
 
 # A search that starts from a labeling, or from none if its score is -INFINITY; NULL without memory.
-cdef Search* make_search(const Model* model, const int* label) noexcept nogil
+# Unless phi is NULL, it is an equivalent transformation to begin with, see Pass.phi.
+cdef Search* make_search(const Model* model, const int* label, const double* phi,
+                         Py_ssize_t phi_step) noexcept nogil
 cdef void free_search(Search* search) noexcept nogil
 # Search for about so many more steps; True if the best labeling is proven.
 cdef bint advance(Search* search, double steps) noexcept nogil

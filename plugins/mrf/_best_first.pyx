@@ -19,11 +19,13 @@ from structsolve.plugins.mrf._local_search cimport climb, climb_bytes
 from structsolve.plugins.mrf._model cimport Model, score
 from structsolve.plugins.mrf._small_degrees cimport complete
 from structsolve.plugins.mrf._soft_consistency cimport (
-    AGAIN, FORBIDDEN, propagate, sweep, wake,
+    AGAIN, FORBIDDEN, propagate, shorten, sweep, transform, wake,
 )
 
 # Rounds of messages before the search.
 cdef int SWEEPS = 30
+# From messages of TRW-S, so many and one for each NODES, MORE at most.
+cdef int FEW_SWEEPS = 3, NODES = 32, MORE = 20
 # Failures after which a dive ends, at most; while replays are within these shares of all choices.
 cdef long long LONGEST = 16384
 cdef double RARE = 0.05, OFTEN = 0.1
@@ -31,7 +33,8 @@ cdef double RARE = 0.05, OFTEN = 0.1
 cdef Py_ssize_t MOST_STEPS = 2 ** 22
 
 
-cdef Search* make_search(const Model* model, const int* label) noexcept nogil:
+cdef Search* make_search(const Model* model, const int* label, const double* phi,
+                         Py_ssize_t phi_step) noexcept nogil:
     cdef Search* search = <Search*>calloc(1, sizeof(Search))
     cdef Py_ssize_t n = model.n, width = model.unary_at[model.n]
     cdef Network* net
@@ -57,7 +60,11 @@ cdef Search* make_search(const Model* model, const int* label) noexcept nogil:
     if value > -INFINITY:
         net.high = -value
         memcpy(search.best, label, n * sizeof(int))
+    shorten(net)
     search.sweeps = SWEEPS
+    if phi != NULL:
+        search.sweeps = <int>min(MORE, FEW_SWEEPS + n / NODES)
+        transform(net, phi, phi_step)
     return search
 
 
@@ -241,12 +248,18 @@ cdef void _improve(Search* search) noexcept nogil:
     # All nodes are decided: keep the labeling, improved by local search, if it is the best.
     cdef Network* net = search.net
     cdef Py_ssize_t i
-    cdef double value
+    cdef double value, better
     complete(net, search.trial)
     value = score(net.model, search.trial)
     if -value >= net.high:
         return
-    value = climb(net.model, search.trial, search.scratch)
+    search.unclimbed -= 1
+    if search.unclimbed < 0:
+        # After a local search without a gain, twice as many labelings do without.
+        better = climb(net.model, search.trial, search.scratch)
+        search.idle = 0 if better > value else 2 * search.idle + 1
+        search.unclimbed = search.idle
+        value = better
     net.high = -value
     memcpy(search.best, search.trial, net.n * sizeof(int))
     for i in range(search.depth):
@@ -283,7 +296,8 @@ cdef void _fail(Search* search) noexcept nogil:
         search.dives = False
         return
     search.fails += 1
-    if search.fails > search.allowed and search.n_steps < MOST_STEPS:
+    # Failures cost less than a way back to what is left.
+    if search.fails > max(search.allowed, search.depth / 2) and search.n_steps < MOST_STEPS:
         _leave(search)
         search.dives = False
         return

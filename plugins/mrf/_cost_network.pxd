@@ -46,6 +46,7 @@ cdef struct Network:
     double low                  # lower bound of all costs
     double high                 # cost of the best labeling, or infinite
     double margin, unit         # differences below are rounding; least useful gain
+    double most                 # magnitude of all costs
     double pruned               # `low` when states were last compared with `high`
     double work                 # steps
     int blame                   # edge of the last conflict, -1: none

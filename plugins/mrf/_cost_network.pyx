@@ -102,8 +102,9 @@ cdef Network* make_network(const Model* model) noexcept nogil:
         return NULL
     net.pruned = -INFINITY
     net.blame = -1
-    net.margin = ROUNDING * magnitude(model)
-    net.unit = max(1e3 * net.margin, 1e-4 * magnitude(model) / (model.n + model.m))
+    net.most = magnitude(model)
+    net.margin = ROUNDING * net.most
+    net.unit = max(1e3 * net.margin, 1e-4 * net.most / (model.n + model.m))
     memcpy(net.near, model.near, 2 * model.m * sizeof(int))
     memcpy(net.ends, model.ends, 2 * model.m * sizeof(int))
     for v in range(model.n):
@@ -211,7 +212,7 @@ cdef void normalise(Network* net, int w) noexcept nogil:
     for t in range(first, first + net.states[w]):
         if net.alive[t] and net.x[t] < least:
             least = net.x[t]
-    if least > 0 and least < INFINITY:
+    if least != 0 and least < INFINITY:
         for t in range(first, first + net.states[w]):
             if net.alive[t]:
                 set_cost(net, t, net.x[t] - least)

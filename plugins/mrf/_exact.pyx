@@ -8,9 +8,11 @@ from libc.string cimport memcpy, memset
 from structsolve.plugins.mrf._best_first cimport (
     Search, advance, free_search, lowest, make_search,
 )
-from structsolve.plugins.mrf._float_passes cimport dual_ascent, dual_ascent_bytes
+from structsolve.plugins.mrf._float_passes cimport (
+    dual_ascent, dual_ascent_bytes, transformation,
+)
 from structsolve.plugins.mrf._local_search cimport climb, climb_bytes
-from structsolve.plugins.mrf._model cimport GraphModel, Model, score
+from structsolve.plugins.mrf._model cimport GraphModel, Model, most_states, score
 from structsolve.plugins.mrf._roof_duality cimport roof_bytes, roof_dual
 
 # Iterations of TRW-S before the search; fewer where tables have more cells than SMALL.
@@ -29,7 +31,25 @@ cdef inline Py_ssize_t _half_bytes(const Model* model) noexcept nogil:
 
 cdef Py_ssize_t exact_bytes(const Model* model) noexcept nogil:
     return (model.unary_at[model.n] * sizeof(double) + _half_bytes(model)
-            + max(roof_bytes(model.n, model.m), dual_ascent_bytes(model), climb_bytes(model)))
+            + max(roof_bytes(model.n, model.m), _ascent_bytes(model)
+                  + max(climb_bytes(model), _phi_bytes(model))))
+
+
+cdef inline Py_ssize_t _ascent_bytes(const Model* model) noexcept nogil:
+    return _round_up(dual_ascent_bytes(model))
+
+
+cdef inline Py_ssize_t _phi_bytes(const Model* model) noexcept nogil:
+    return 2 * model.m * most_states(model) * sizeof(double)
+
+
+cdef double* _transformed(const Model* model, const Model* left, char* work) noexcept nogil:
+    # The equivalent transformation by TRW-S, after _begin().
+    cdef char* scratch = (work + model.unary_at[model.n] * sizeof(double) + _half_bytes(model))
+    cdef double* phi = <double*>(scratch + _ascent_bytes(model))
+    memset(phi, 0, _phi_bytes(model))
+    transformation(left, scratch, phi, most_states(model))
+    return phi
 
 
 cdef bint _fix(const Model* model, const signed char* state, double* unary) noexcept nogil:
@@ -76,7 +96,7 @@ cdef bint _begin(const Model* model, Model* left, int* label, double* value, dou
     if value[0] == -INFINITY:
         memset(label, 0, model.n * sizeof(int))
     if value[0] < bound[0]:
-        value[0] = climb(left, label, scratch)
+        value[0] = climb(left, label, scratch + _ascent_bytes(model))
     if value[0] > -INFINITY:
         value[0] = score(model, label)
     if bound[0] <= value[0]:
@@ -92,7 +112,7 @@ cdef bint exact(const Model* model, double steps, int* label, double* value, dou
     cdef bint proven = _begin(model, &left, label, value, bound, work)
     if proven:
         return True
-    search = make_search(&left, label)
+    search = make_search(&left, label, _transformed(model, &left, work), most_states(model))
     if search == NULL:
         return False
     proven = advance(search, steps)
@@ -147,11 +167,11 @@ cdef class ExactSearch:
             # Not zeros: unused pages take no memory.
             self.work = np.empty(exact_bytes(given) // 8 + 1)
         else:
-            self._search()
+            self._search(NULL)
 
-    def _search(self):
+    cdef _search(self, const double* phi):
         with nogil:
-            self.search = make_search(&self.left, &self.first[0])
+            self.search = make_search(&self.left, &self.first[0], phi, most_states(&self.left))
         if self.search == NULL:
             raise MemoryError("no memory for the costs of a graph")
 
@@ -164,7 +184,7 @@ cdef class ExactSearch:
                             &self.first_bound, <char*>&work[0])
         self.begun = True
         if not proven:
-            self._search()
+            self._search(_transformed(&self.model.model, &self.left, <char*>&work[0]))
 
     def __dealloc__(self):
         free_search(self.search)

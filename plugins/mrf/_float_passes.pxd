@@ -42,3 +42,6 @@ cdef Py_ssize_t dual_ascent_bytes(const Model* model) noexcept nogil
 cdef int dual_ascent(const Model* model, int max_iter, double tol, int* label, double* value,
                      double* bound, double* phi, Py_ssize_t phi_step, double* phi_bound,
                      char* work) noexcept nogil
+# phi <- an equivalent transformation, from what dual_ascent() has left in `work`.
+cdef void transformation(const Model* model, char* work, double* phi,
+                         Py_ssize_t phi_step) noexcept nogil

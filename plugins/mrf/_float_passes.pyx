@@ -322,6 +322,14 @@ cdef int dual_ascent(const Model* model, int max_iter, double tol, int* label, d
     return done
 
 
+cdef void transformation(const Model* model, char* work, double* phi,
+                         Py_ssize_t phi_step) noexcept nogil:
+    cdef Pass state = place_pass(model, work)
+    forward(model, &state, True)
+    state.phi, state.phi_step = phi, phi_step
+    backward(model, &state, NULL)
+
+
 def float_tree_reweighted(GraphModel model not None, int max_iter=1000, double tol=0.0,
                           bint reparametrize=False):
     """Like :func:`~structsolve.plugins.mrf._trws.tree_reweighted`, but in single precision.

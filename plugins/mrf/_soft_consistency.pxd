@@ -8,6 +8,10 @@ cdef enum:
     AGAIN = 1
     DONE = 2
 cdef int sweep(Network* net) noexcept nogil
+# Eliminate nodes with one neighbour at most; False if nothing is left of one.
+cdef bint shorten(Network* net) noexcept nogil
+# Begin with an equivalent transformation of the scores, see Pass.phi; -inf and NaN are ignored.
+cdef void transform(Network* net, const double* phi, Py_ssize_t phi_step) noexcept nogil
 # Let propagate() look at all nodes.
 cdef void wake(Network* net) noexcept nogil
 # False if no labeling is better than `high`.

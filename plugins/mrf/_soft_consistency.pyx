@@ -5,7 +5,7 @@ Existential arc consistency (de Givry, Heras, Zytnicki, Larrosa 2005) raises the
 state of a node has costs.
 """
 
-from libc.math cimport INFINITY
+from libc.math cimport INFINITY, fabs
 
 from structsolve.plugins.mrf._cost_network cimport (
     ARCS, EXISTS, FEW, Network, across, is_open, normalise, push, remove_state, set_cost,
@@ -36,7 +36,7 @@ cdef void _costs_at(Network* net, int e, int v, int w, double share, double* out
     cdef double* base = net.from_v
     cdef const double* x = net.x + net.unary_at[v]
     cdef const char* alive = net.alive + net.unary_at[v]
-    cdef double best
+    cdef double best, another, y
     net.work += <double>k * size + 4
     for s in range(k):
         base[s] = share * x[s] - own[s] if alive[s] else INFINITY
@@ -52,11 +52,16 @@ cdef void _costs_at(Network* net, int e, int v, int w, double share, double* out
             out[t] -= other[t]
         return
     for t in range(size):
-        best = INFINITY
+        best = another = INFINITY
         if net.alive[net.unary_at[w] + t]:
-            for s in range(k):
+            # Two chains of comparisons: one waits for each of its results.
+            for s in range(0, k - 1, 2):
                 best = cell[s] + base[s] if cell[s] + base[s] < best else best
-        out[t] = best - other[t]
+                y = cell[s + 1] + base[s + 1]
+                another = y if y < another else another
+            if k & 1:
+                best = min(best, cell[k - 1] + base[k - 1])
+        out[t] = min(best, another) - other[t]
         cell += k
 
 
@@ -213,11 +218,15 @@ cdef bint _to(Network* net, int v, bint back) noexcept nogil:
     cdef Py_ssize_t j, s, first = net.unary_at[v], own
     cdef int w, e, later = 0, earlier = 0
     cdef double share
+    if net.rank[v] >= 0:
+        return True
     for j in range(net.near_at[v], net.near_at[v + 1]):
         e = net.near[j]
         if e < 0:
             continue
         w = across(net, e, v)
+        if net.rank[w] >= 0:
+            continue
         if (w > v) != back:
             later += 1
         else:
@@ -230,7 +239,7 @@ cdef bint _to(Network* net, int v, bint back) noexcept nogil:
     for j in range(net.near_at[v], net.near_at[v + 1]):
         e = net.near[j]
         w = across(net, e, v) if e >= 0 else -1
-        if e >= 0 and (w > v) != back:
+        if e >= 0 and net.rank[w] < 0 and (w > v) != back:
             own = net.phi_at[e] + (0 if net.ends[2 * e] == v else net.states[w])
             for s in range(net.states[v]):
                 if net.alive[first + s]:
@@ -247,7 +256,8 @@ cdef int sweep(Network* net) noexcept nogil:
     for v in range(net.n):
         if net.size[v] == 0:
             return FORBIDDEN
-        normalise(net, v)
+        if net.rank[v] < 0:
+            normalise(net, v)
     for v in range(net.n):
         if not _to(net, v, False):
             return FORBIDDEN
@@ -258,6 +268,64 @@ cdef int sweep(Network* net) noexcept nogil:
             or (net.high < INFINITY and net.low - before < SLOW * (net.high - net.low))):
         return DONE
     return AGAIN
+
+
+cdef bint shorten(Network* net) noexcept nogil:
+    cdef Py_ssize_t j
+    cdef int v, w, degree
+    for v in range(net.n):
+        push(net, FEW, v)
+    while net.count[FEW]:
+        v = _pop(net, FEW)
+        degree = 0
+        for j in range(net.near_at[v], net.near_at[v + 1]):
+            w = across(net, net.near[j], v) if net.near[j] >= 0 else v
+            if w != v and net.rank[w] < 0:
+                # A single state has not sent its costs yet.
+                degree += 1 if net.size[w] > 1 else 2
+        if degree < 2 and not eliminate_node(net, v):
+            return False
+    return True
+
+
+cdef void transform(Network* net, const double* phi, Py_ssize_t phi_step) noexcept nogil:
+    cdef Py_ssize_t j, s, first, other
+    cdef int v, w, e, end
+    cdef double x
+    for v in range(net.n):
+        if net.rank[v] >= 0:
+            continue
+        first = net.unary_at[v]
+        for j in range(net.near_at[v], net.near_at[v + 1]):
+            e = net.near[j]
+            if e < 0 or net.rank[across(net, e, v)] >= 0:
+                continue
+            end = 0 if net.ends[2 * e] == v else 1
+            other = net.phi_at[e] + (net.states[across(net, e, v)] if end else 0)
+            for s in range(net.states[v]):
+                x = phi[(2 * e + end) * phi_step + s]
+                if fabs(x) < net.most:
+                    net.x[other + s] -= x
+                    net.x[first + s] -= x
+    # What any transformation leaves in tables may be negative.
+    for v in range(net.n):
+        if net.rank[v] >= 0:
+            continue
+        first = net.unary_at[v]
+        for j in range(net.near_at[v], net.near_at[v + 1]):
+            e = net.near[j]
+            w = across(net, e, v) if e >= 0 else -1
+            if e < 0 or net.rank[w] >= 0:
+                continue
+            other = net.phi_at[e] + (0 if net.ends[2 * e] == v else net.states[w])
+            _costs_at(net, e, w, v, 0, net.to_w)
+            for s in range(net.states[v]):
+                if net.alive[first + s] and net.to_w[s] < INFINITY:
+                    net.x[first + s] += net.to_w[s]
+                    net.x[other + s] += net.to_w[s]
+    for v in range(net.n):
+        if net.rank[v] < 0:
+            normalise(net, v)
 
 
 cdef void wake(Network* net) noexcept nogil:

@@ -154,8 +154,11 @@ def _decode(
     """Run the decoder; with an equivalent transformation if TRW-S has one at hand."""
     if oracle in ("trws", "expansion"):
         return _ascended(scores, max_iter, oracle == "expansion", transform)
-    blocks, shape, layout = _graph_of(scores)
-    if oracle == "exact" and not shape.forest:
+    cyclic = len(scores.ends) >= len(scores.states)
+    if not cyclic or oracle != "exact":
+        blocks, shape, layout = _graph_of(scores)
+        cyclic = not shape.forest
+    if oracle == "exact" and cyclic:
         # Also what is cheap enough for an oracle: its calls cannot be stopped.
         return _searched(exact.solve(_tables_of(scores), time_limit, progress))
     if algorithm_of(shape, oracle, layout) == "expansion" and not (

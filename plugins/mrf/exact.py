@@ -16,8 +16,9 @@ from structsolve.plugins.mrf.decoders import MOST, TABLE
 
 # Steps between two looks at the clock, a few milliseconds.
 SLICE = 2.0**20
-# Narrow graphs are eliminated after so many steps, and so many for each sum.
-SPENT, SHARE = 2.0**22, 2.0**-8
+# Narrow graphs are eliminated after so many steps, and so many for each sum.  The plan takes longer
+# the more pairs of nodes there are.
+SPENT, SPENT_EACH, SHARE = 2.0**22, 4.0, 2.0**-8
 # Sums per second at least: whether elimination fits into a time limit.
 SUMS = 2.0**28
 # "auto" stops after so many steps, for each cell too, without a better labeling, and at the most.
@@ -74,7 +75,7 @@ def solve(
                 status = "time limit"
                 break
             proven = search.advance(SLICE)
-            if sums is None and search.steps > SPENT:
+            if sums is None and search.steps > max(SPENT, SPENT_EACH * len(model.states) ** 2):
                 sums = Plans(model, TABLE, MOST, False).most_entries
             if not proven and sums is not None and sums <= min(MOST, search.steps / SHARE):
                 left = np.inf if time_limit is None else time_limit - (time.monotonic() - begun)

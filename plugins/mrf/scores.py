@@ -158,7 +158,7 @@ def _nodes(unary: Any) -> tuple[np.ndarray, np.ndarray]:
         table = np.ascontiguousarray(table, dtype=np.float64)
         _check_finite(table, "unary of node")
         return np.full(len(table), table.shape[1], dtype=np.int32), _fixed(table)
-    nodes = [_table(row, 1, "unary of node", v) for v, row in enumerate(unary)]
+    nodes = _each(unary, 1, "unary of node")
     if not nodes:
         raise ValueError("unary: found no nodes, expected at least one")
     return np.array([len(row) for row in nodes], dtype=np.int32), _joined(nodes, "unary of node")
@@ -214,6 +214,16 @@ def _table(values: Any, ndim: int, where: str, number: int | None = None) -> np.
     return table
 
 
+def _each(rows: Any, ndim: int, where: str) -> list[np.ndarray]:
+    """Return an array of numbers for each row; most are arrays already."""
+    return [
+        row
+        if type(row) is np.ndarray and row.dtype.char == "d" and row.ndim == ndim and row.size
+        else _table(row, ndim, where, i)
+        for i, row in enumerate(rows)
+    ]
+
+
 def _joined(tables: list[np.ndarray], where: str) -> np.ndarray:
     """Return all entries, one table after the other; refuse infinity."""
     flat = np.concatenate([table.ravel() for table in tables])
@@ -261,12 +271,12 @@ def _tables(pair: Any, ends: np.ndarray, states: np.ndarray) -> np.ndarray:
         tables = np.ascontiguousarray(pair, dtype=np.float64)
         _check_finite(tables, "pair of edge")
         return _fixed(tables)
-    rows = [_table(table, 2, "pair of edge", e) for e, table in enumerate(pair)]
-    for e, (table, shape) in enumerate(zip(rows, states[ends].tolist())):
-        if table.shape != tuple(shape):
-            u, v = ends[e].tolist()
-            raise ValueError(
-                f"pair of edge {e}: found shape {table.shape}, expected {tuple(shape)} for nodes "
-                f"{u} and {v}"
-            )
+    rows, shapes = _each(pair, 2, "pair of edge"), list(map(tuple, states[ends].tolist()))
+    if [table.shape for table in rows] != shapes:
+        e = next(e for e, shape in enumerate(shapes) if rows[e].shape != shape)
+        u, v = ends[e].tolist()
+        raise ValueError(
+            f"pair of edge {e}: found shape {rows[e].shape}, expected {shapes[e]} for nodes "
+            f"{u} and {v}"
+        )
     return _joined(rows, "pair of edge")
