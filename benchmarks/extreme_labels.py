@@ -108,7 +108,7 @@ def measure(system: str, path: str, answer: str) -> None:
 def compare(folder: Path, python: Path, name: str, rounds: int) -> None:
     from extreme import ONE_THREAD, os
 
-    from structsolve.evaluation.ranked_labels import precision_at_k, propensity_precision_at_k
+    from structsolve.plugins.extreme.metrics import precision_at_k, propensity_precision_at_k
 
     path, answer = folder / f"labels-{name}.npz", folder / "best.npy"
     if not path.exists():

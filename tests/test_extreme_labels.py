@@ -12,8 +12,8 @@ from test_one_vs_some import rows
 
 import structsolve
 from structsolve import ExtremeSVM
-from structsolve.evaluation.ranked_labels import precision_at_k
 from structsolve.plugins.extreme.label_sets import form_of, read_label_sets
+from structsolve.plugins.extreme.metrics import precision_at_k
 from structsolve.plugins.extreme.solvers._one_vs_rest import BLOCK, RestMachines, RestSpace
 from structsolve.plugins.extreme.solvers.base import ExtremeProblem
 from structsolve.plugins.extreme.solvers.one_vs_rest import OneVsRest

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from checks import refused
 
-from structsolve.evaluation.ranked_labels import precision_at_k, propensity_precision_at_k
+from structsolve.plugins.extreme.metrics import precision_at_k, propensity_precision_at_k
 
 
 def case(rng):

@@ -204,7 +204,7 @@ class ExtremePredictionMixin(CommonMixin):
         """Return the accuracy; classes unseen in training count as errors.
 
         For models of several labels per row: the precision of the best label, the share of rows
-        that have it (:func:`~structsolve.evaluation.ranked_labels.precision_at_k` with k = 1).
+        that have it (:func:`~structsolve.plugins.extreme.metrics.precision_at_k` with k = 1).
 
         Parameters
         ----------

@@ -32,7 +32,7 @@ def precision_at_k(y_true: Any, ranked: Any, k: int = 5) -> float:
 
     Examples
     --------
-    >>> from structsolve.evaluation.ranked_labels import precision_at_k
+    >>> from structsolve.plugins.extreme.metrics import precision_at_k
     >>> precision_at_k([{"a", "b"}, ["c"]], [["a", "c"], ["a", "c"]], k=2)
     0.5
     """
@@ -69,7 +69,7 @@ def propensity_precision_at_k(
 
     Examples
     --------
-    >>> from structsolve.evaluation.ranked_labels import propensity_precision_at_k
+    >>> from structsolve.plugins.extreme.metrics import propensity_precision_at_k
     >>> train = [["a"], ["a"], ["a"], ["a", "b"]]
     >>> truth = [{"a", "b"}, {"a"}]
     >>> first = propensity_precision_at_k(truth, [["a"], ["a"]], k=1, y_train=train)
