@@ -17,6 +17,9 @@ import pluggy
 hookspec = pluggy.HookspecMarker("structsolve")
 hookimpl = pluggy.HookimplMarker("structsolve")
 
+#: The number of what structsolve.plugin and the hooks promise, ``MAJOR.MINOR``.
+CONTRACT = "1.0"
+
 
 @dataclass(frozen=True)
 class Lazy:

@@ -256,7 +256,7 @@ WANTED = {"GL08", "SS01", "PR01", "PR02", "PR03", "PR04", "PR05"}
 def test_docstrings_are_complete(name):
     validate = pytest.importorskip("numpydoc.validate").validate
     thing = resolve(name)
-    if name == "structsolve.hookimpl" or isinstance(thing, (tuple, dict)):  # constants
+    if name == "structsolve.hookimpl" or isinstance(thing, (tuple, dict, str)):  # constants
         return
     assert problems(validate, thing, name) == []
     if inspect.isclass(thing):

@@ -13,7 +13,7 @@ from .. import abi, hookspecs
 from ..hookspecs import Named
 from .distributions import GROUP, described, disabled, installed
 from .names import Names
-from .plugin import LISTS, Plugin, module_name
+from .plugin import LISTS, Plugin, check_contract, module_name
 
 logger = logging.getLogger("structsolve.plugins")
 
@@ -149,6 +149,8 @@ class Registry(Names):
         ------
         ValueError
             If the name or module is taken, or something is declared twice.
+        ImportError
+            If it was written for another number of the contract.
         TypeError
             If a hook is unknown or not marked, there is none, or one returns the wrong kind.
         RuntimeError
@@ -177,6 +179,7 @@ class Registry(Names):
             raise TypeError(
                 f"{module!r} implements no hook; mark functions with structsolve.hookimpl"
             )
+        check_contract(getattr(module, "STRUCTSOLVE_CONTRACT", None))
         declares: dict[str, list[Any]] = {}
         try:
             self.manager.register(module, name=plugin.key)

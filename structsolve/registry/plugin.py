@@ -7,6 +7,8 @@ import types
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..hookspecs import CONTRACT
+
 LISTS = (
     "structures",
     "surrogates",
@@ -144,3 +146,40 @@ def one(kind: str) -> str:
     str
     """
     return _ONE.get(kind, kind[:-1]).replace("_", " ")
+
+
+def check_contract(number: Any) -> None:
+    """Refuse a plugin that was written for another number of the Python contract.
+
+    Parameters
+    ----------
+    number : str or None
+        Its ``STRUCTSOLVE_CONTRACT``; None if it has none.
+
+    Raises
+    ------
+    ImportError
+        If the major differs, or the minor is later than ours; also if it is no number.
+
+    Examples
+    --------
+    >>> check_contract("1.0")
+    >>> check_contract("2.0")
+    Traceback (most recent call last):
+    ImportError: it was written for contract 2.0 of structsolve.plugin, this structsolve has 1.0; \
+install a structsolve with that contract, or a version of the plugin for 1.0
+    """
+    if number is None:
+        return
+    parts = re.fullmatch(r"(\d+)\.(\d+)", number) if isinstance(number, str) else None
+    if parts is None:
+        raise ImportError(
+            f"STRUCTSOLVE_CONTRACT is {number!r}, expected a text such as {CONTRACT!r}"
+        )
+    major, minor = map(int, CONTRACT.split("."))
+    if int(parts[1]) != major or int(parts[2]) > minor:
+        raise ImportError(
+            f"it was written for contract {number} of structsolve.plugin, this structsolve has "
+            f"{CONTRACT}; install a structsolve with that contract, or a version of the plugin for "
+            f"{CONTRACT}"
+        )

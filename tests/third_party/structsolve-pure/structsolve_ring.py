@@ -2,10 +2,19 @@
 
 import numpy as np
 
-from structsolve import Block, Examples, Named, NodeSpace, Structure, WeightLayout, hookimpl
-from structsolve.examples import labels as label_codes
-from structsolve.examples import packing
-from structsolve.hookspecs import Lazy
+from structsolve import plugin
+from structsolve.plugin import (
+    Block,
+    Examples,
+    Lazy,
+    Named,
+    NodeSpace,
+    Structure,
+    WeightLayout,
+    hookimpl,
+)
+
+STRUCTSOLVE_CONTRACT = "1.0"
 
 
 class RingStructure(Structure):
@@ -23,9 +32,9 @@ class RingStructure(Structure):
         self.transitions = transitions
 
     def make_space(self, X, Y, classes=None, fit_intercept=True):
-        nodes, offsets = packing.stack_rows(X)
-        flat = label_codes.flatten(Y, offsets)
-        classes = label_codes.learn_classes(flat, classes)
+        nodes, offsets = plugin.stack_rows(X)
+        flat = plugin.flatten(Y, offsets)
+        classes = plugin.learn_classes(flat, classes)
         space = RingSpace(self, classes, nodes.shape[1], fit_intercept)
         return space, Examples(offsets, nodes, space.encode(flat, offsets))
 
@@ -50,7 +59,7 @@ class RingSpace(NodeSpace):
         super().__init__(structure, WeightLayout(blocks, n_features, 0, intercept), classes)
 
     def stack(self, X):
-        nodes, offsets = packing.stack_rows(X, self.layout.n_features)
+        nodes, offsets = plugin.stack_rows(X, self.layout.n_features)
         return Examples(offsets, nodes)
 
     def state(self):
