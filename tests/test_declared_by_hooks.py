@@ -29,8 +29,9 @@ DECLARED = {
     "permutation": ALL | {"loss_names"},
     "dependency": ALL,
     "flow": ALL - {"projection"} | {"loss_names"},
-    "dag": ALL | {"loss_names"},
+    "dag": ALL | {"loss_names", "losses", "estimators", "metrics"},
 }
+LISTED = {"loss_names", "losses", "estimators", "metrics"}  # they answer no question about a space
 SPACES = {
     f"{name}-{k}": (name, params) for name, kinds in CASES.items() for k, params in enumerate(kinds)
 }  # ids without addresses of objects, which differ from process to process
@@ -66,7 +67,11 @@ def declaring(hook):
 
 def test_the_table_of_contents():
     shipped = {p.name: p for p in registry.default().plugins if p.distribution and p.is_ours}
-    families = {"risk": {"structsolve_estimators"}}  # they have no structure of their own
+    # They have no structure of their own.
+    families = dict.fromkeys(("risk", "latent"), {"structsolve_estimators"})
+    families["extreme"] = {
+        f"structsolve_{kind}" for kind in ("estimators", "readers", "rival_indexes")
+    }
     assert {*shipped} == {*DECLARED, *families, "core"}
     for name, hooks in families.items():
         assert {*shipped[name].declares["hooks"]} == hooks, name
@@ -96,7 +101,7 @@ def test_its_own_plugin_answers_and_nobody_else(name, params):
             if answer is not None:
                 assert impl.plugin.__name__ == f"structsolve.plugins.{name}", (hook, arguments)
                 answered.add(hook.removeprefix("structsolve_"))
-    missing = (DECLARED[name] - {"loss_names"}) - answered
+    missing = DECLARED[name] - LISTED - answered
     assert missing <= {"polytope", "projection", "max_min"}  # some kinds of spaces lack them
     assert "polytope" not in missing or params == {"thresholds": True}
 

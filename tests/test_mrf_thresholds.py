@@ -71,6 +71,7 @@ OTHERS = {
     "_minimum_cut": "TOLERANCE REST ROUNDING MOST_PAIRS MOST_FLOWS",
     "_oracle": "PASSES",
     "_roof_duality": "DUST",
+    "uai": "LARGEST_FACTOR LARGEST_TABLES",
     "_small_roof_duality": "ROUNDING DUST ONE",
     "_small_degrees": "SUMS",
     "_soft_consistency": "SHARE SLOW FORBIDDEN AGAIN DONE",

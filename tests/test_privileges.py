@@ -107,8 +107,6 @@ def test_the_core_names_structures_only_as_defaults():
         "cli/bench.py": {"chain"},
         # Names in other libraries.
         "utils/suggest.py": {"chain", "dag", "grid", "mrf", "permutation"},
-        # A class among its rivals: input of surrogates for several classes.
-        "extreme/k_rivals.py": {"multiclass"},
         # The module of pytorch-crf, which is for chains.
         "torch/output_layer.py": {"chain"},
         # Orders of examples.

@@ -82,6 +82,7 @@ class PathMixin:
     # Attributes of the estimators that use the mixin.
     alpha: Any
     loss: Any
+    tol: float
     warm_start: Any
     n_jobs: int | None
     random_state: Any

@@ -335,7 +335,7 @@ class BCFWRun(Run):
         self.team = Team(loop, 1 if self.exact else batch_threads(solver.batch, start))
         problem = start.problem
         self.passes = self.window_start = 0
-        self.last_dual = self.before = 0.0
+        self.last_dual = 0.0
         self.focused, self.visits = False, 0
         self.best_w = np.zeros(problem.dim)
         self.best_primal = np.inf
@@ -357,16 +357,6 @@ class BCFWRun(Run):
         """The projection of w onto the constraints; None without constraints."""
         return getattr(self.loop, "feasible", None)
 
-    def _rise(self) -> float:
-        """Return the rise of the dual since the last call, or since the pass began."""
-        if self.feasible is None:
-            # Its steps add up to it: no cheap pass reads all weights.
-            rise, self.loop.rise = self.loop.rise, 0.0
-        else:
-            dual = self.dual
-            rise, self.before = dual - self.before, dual
-        return float(rise)
-
     def _begin_window(self) -> None:
         """Restart the average when it is due."""
         if self.passes >= WINDOW[0] * self.window_start + WINDOW[1]:
@@ -381,11 +371,10 @@ class BCFWRun(Run):
     def _step(self) -> dict[str, Any]:
         solver = self.solver
         self._begin_window()
-        self.loop.rise, self.before = 0.0, self.last_dual
         estimate, calls = self._pass(self._order(), solver.oracle_calls)
         cached = 0
         if solver.cached_passes:
-            gain = self._rise() / self.given.problem.n
+            gain = (self.dual - self.last_dual) / self.given.problem.n
             small = (SMALL_GAIN_EXACT if self.exact else SMALL_GAIN) * estimate
             cached = self._cached_passes(solver.cached_gain * gain, small)
         return self._passed(estimate, calls, {"cached_passes": cached, "cuts": self.loop.count})
@@ -425,16 +414,26 @@ class BCFWRun(Run):
         return rng.choice(n, n, p=share / share.sum())
 
     def _cached_passes(self, enough: float, min_gain: float) -> int:
-        """Make cheap passes while one raises the dual by ``enough`` a visit; return how many."""
+        """Make cheap passes while one raises the dual by ``enough`` a visit; return how many.
+
+        Without constraints the rises of its steps add up to that of a pass, which then reads no
+        weight that no step touches.
+        """
         chosen = np.arange(self.given.problem.n)
+        before = 0.0 if self.feasible is None else self.dual
         done = 0
         with ExitStack() as stack:
             while done < self.solver.cached_passes:
                 if done == 1:
                     stack.enter_context(self._focus(chosen))
+                self.loop.rise = 0.0
                 self._pass(self.given.rng.permutation(chosen), 0, min_gain)
                 done += 1
-                if self._rise() <= enough * len(chosen):
+                rise = self.loop.rise
+                if self.feasible is not None:
+                    last, before = before, self.dual
+                    rise = before - last
+                if rise <= enough * len(chosen):
                     break
                 chosen = np.flatnonzero(self.loop.moved.view(bool))
         return done

@@ -331,12 +331,18 @@ class Shard:
         self.loop.restore(counters, arrays, old.w, old.average, old.gaps)
         self.loop.resynchronise()
 
+    def _dual(self) -> float:
+        w = self.loop.w
+        return float(self.loop.b_total - 0.5 * self.loop.alpha * (w @ w))
+
     def _pass(self, rng: np.random.Generator) -> None:
         """Make one pass that calls the oracle, then cached passes while they pay."""
         n = len(self.picks)
+        before = self._dual()
         self.estimate, calls = self._run(rng.permutation(self.picks), 1, MAX_AGE, 0.0)
         self.calls += calls
-        gain, small = self.loop.rise / n, SMALL_GAIN * self.estimate
+        # Cuts that make room for others lower the dual, which is no rise of a step.
+        gain, small = (self._dual() - before) / n, SMALL_GAIN * self.estimate
         for _ in range(200):
             order = rng.permutation(np.flatnonzero(self.loop.moved.view(bool)))
             self._run(order, 0, ANY_AGE, small)

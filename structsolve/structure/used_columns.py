@@ -39,7 +39,7 @@ def with_used_columns(space: Any, examples: Examples) -> tuple[Any, Examples]:
     used = np.zeros(n_features, dtype=bool)
     used[X.indices] = True
     columns = np.flatnonzero(used)
-    if len(columns) > (1 - UNUSED) * n_features:
+    if not len(columns) or len(columns) > (1 - UNUSED) * n_features:
         return space, examples
     number = (np.cumsum(used) - 1).astype(X.indices.dtype)
     nodes = type(X)((X.data, number[X.indices], X.indptr), shape=(X.shape[0], len(columns)))
