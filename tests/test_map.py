@@ -46,5 +46,5 @@ def test_a_row_names_files_that_exist(what):
     ]
     names = re.findall(r"``(?:class )?(\w+)(?:\(\))?``", where)
     for name in (n for n in names if not (CODE / n).exists() and not (ROOT / n).exists()):
-        whole = sources or [path.read_text(encoding="utf-8") for path in CODE.glob("*.py")]
+        whole = sources + [path.read_text(encoding="utf-8") for path in CODE.glob("*.py")]
         assert any(name in text for text in whole) or name.startswith("_"), f"{name}: in no file"
