@@ -526,6 +526,7 @@ def test_the_chosen_alpha_is_told(capsys, data):
         (["--labels", "closed"], "--labels is for hierarchies; give --hierarchy FILE"),
         (["--close"], "--close is for hierarchies"),
         (["--normalization", "rho:2"], "--normalization is for hierarchies"),
+        (["--estimator", "hierarchical"], "--estimator hierarchical is for hierarchies"),
         (["--structure", "dag"], "structure dag needs --hierarchy FILE"),
         (["--structure", "flow"], "structure flow needs --network FILE"),
         (["--structure", "chain", "--hierarchy", "h"], "--hierarchy is for structure dag"),

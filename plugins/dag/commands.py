@@ -44,7 +44,8 @@ def check(args: argparse.Namespace, hierarchy: bool) -> None:
         The message names the option.
     """
     if not hierarchy:
-        raise UsageError("--normalization is for hierarchies; give --hierarchy FILE with it")
+        option = "--estimator hierarchical" if args.normalization is None else "--normalization"
+        raise UsageError(f"{option} is for hierarchies; give --hierarchy FILE with it")
     if args.normalization == "learned" and (args.validation or args.validation_split):
         raise UsageError("--validation: this estimator trains without validation; use score")
 
