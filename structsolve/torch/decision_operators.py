@@ -7,9 +7,7 @@ from typing import Any
 import torch
 from torch.library import custom_op
 
-from ..batch import encode
 from ..batch import samples as batch_samples
-from ..batch.answers import best_labels
 from . import operators
 from .operators import Optional, Tensors
 
@@ -36,13 +34,13 @@ def best_parts(
     list of Tensor
     """
     own, given = operators.read(layer, tensors, names, lengths, mask)
-    labels = best_labels(given.space, given.scores, oracle=own.oracle, n_jobs=own.n_jobs)
-    return given.tensors_of(encode(given.space, given.scores, labels))
+    answer: Tensors = own.best(given, given.tensors)
+    return answer
 
 
 @best_parts.register_fake
 def _parts_like(layer: Any, tensors: Any, names: Any, lengths: Any, mask: Any, *_: Any) -> Any:
-    n = operators.many(layer, tensors, names, lengths if mask is None else mask)
+    n = operators.many(layer, tensors, names, lengths, mask)
     blocks = operators.blocks(layer, tensors, names)
     return [
         t.new_empty((n, *t.shape))
@@ -204,9 +202,7 @@ def product(
 
 @product.register_fake
 def _(layer: Any, tensors: Any, names: Any, lengths: Any, mask: Any, parts: Any) -> Any:
-    return tensors[0].new_empty(
-        (operators.many(layer, tensors, names, lengths if mask is None else mask),)
-    )
+    return tensors[0].new_empty((operators.many(layer, tensors, names, lengths, mask),))
 
 
 def _product_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -303,13 +299,12 @@ class OfOperators:
         return answer
 
 
-operators.derivatives |= {
-    interpolated: (_interpolated_context, _interpolated_backward),
-    best_parts: (best_context, operators.no_more),
-    product: (_product_context, _product_backward),
-    weighed: (best_context, operators.no_more),
-    **dict.fromkeys((sample, encoded), (lambda *_: None, operators.no_more)),
-}
-for _operator in (interpolated, best_parts, product, weighed):
-    _context, _backward = operators.derivatives[_operator]
-    _operator.register_autograd(_backward, setup_context=_context)
+operators.differentiate(
+    {
+        interpolated: (_interpolated_context, _interpolated_backward),
+        best_parts: (best_context, operators.no_more),
+        product: (_product_context, _product_backward),
+        weighed: (best_context, operators.no_more),
+    }
+)
+operators.derivatives |= dict.fromkeys((sample, encoded), (lambda *_: None, operators.no_more))

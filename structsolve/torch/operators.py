@@ -88,7 +88,7 @@ def read(layer: int, tensors: Any, names: str, lengths: Any, mask: Any) -> tuple
     return own, own.read(dict(zip(names.split(), tensors)), lengths, None, mask)
 
 
-def many(layer: int, tensors: Any, names: str, lengths: Any) -> Any:
+def many(layer: int, tensors: Any, names: str, lengths: Any, mask: Any) -> Any:
     """Return the number of examples, from shapes.
 
     Parameters
@@ -99,15 +99,15 @@ def many(layer: int, tensors: Any, names: str, lengths: Any) -> Any:
         Scores.
     names : str
         Their blocks, between spaces.
-    lengths : Tensor or None
-        Or a mask: anything with an entry for each example.
+    lengths, mask : Tensor or None
 
     Returns
     -------
     int
     """
-    if lengths is not None:
-        return lengths.shape[0]
+    for of_examples in (mask, lengths):
+        if of_examples is not None:
+            return of_examples.shape[0]
     return node_scores(layer, tensors, names).shape[0]
 
 
@@ -299,7 +299,7 @@ def loss(
 @loss.register_fake
 def _(layer: Any, tensors: Any, names: Any, labels: Any, lengths: Any, mask: Any) -> Any:
     if layers[layer].reduction == "none":
-        size = (many(layer, tensors, names, lengths if mask is None else mask),)
+        size = (many(layer, tensors, names, lengths, mask),)
         return tensors[0].new_empty(size), []
     return tensors[0].new_empty(()), [torch.empty_like(t) for t in tensors]
 
@@ -473,7 +473,7 @@ def marginals(
 
 @marginals.register_fake
 def _(layer: Any, tensors: Any, names: Any, lengths: Any, mask: Any) -> Any:
-    n = many(layer, tensors, names, lengths if mask is None else mask)
+    n = many(layer, tensors, names, lengths, mask)
     return [
         t.new_empty((n, *t.shape)) if kind == "shared" else torch.empty_like(t)
         for t, kind in zip(tensors, _kinds(layer, tensors, names))
@@ -538,12 +538,28 @@ def _second_context(ctx: Any, inputs: Any, output: Any) -> None:
     )
 
 
-derivatives: dict[Any, tuple[Any, Any]] = {
-    loss: (_loss_context, _loss_backward),
-    loss_gradient: (_gradient_context, _gradient_backward),
-    loss_second: (_third_context, no_more),
-    marginals: (_marginals_context, _marginals_backward),
-    marginals_vjp: (_second_context, no_more),
-}
-for _operator, (_context, _backward) in derivatives.items():
-    _operator.register_autograd(_backward, setup_context=_context)
+derivatives: dict[Any, tuple[Any, Any]] = {}
+
+
+def differentiate(given: dict[Any, tuple[Any, Any]]) -> None:
+    """Register derivatives of operators, and note them for :func:`call`.
+
+    Parameters
+    ----------
+    given : dict
+        For each operator, what sets up its context, and its backward pass.
+    """
+    derivatives.update(given)
+    for operator, (context, backward) in given.items():
+        operator.register_autograd(backward, setup_context=context)
+
+
+differentiate(
+    {
+        loss: (_loss_context, _loss_backward),
+        loss_gradient: (_gradient_context, _gradient_backward),
+        loss_second: (_third_context, no_more),
+        marginals: (_marginals_context, _marginals_backward),
+        marginals_vjp: (_second_context, no_more),
+    }
+)

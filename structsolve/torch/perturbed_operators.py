@@ -145,11 +145,10 @@ def perturbed_vjp(
 perturbed_vjp.register_fake(operators.like_scores)
 
 
-operators.derivatives |= {
-    noise: (lambda *_: None, operators.no_more),
-    perturbed: (_perturbed_context, _perturbed_backward),
-    perturbed_vjp: (best_context, operators.no_more),
-}
-for _operator in (perturbed, perturbed_vjp):
-    _context, _backward = operators.derivatives[_operator]
-    _operator.register_autograd(_backward, setup_context=_context)
+operators.differentiate(
+    {
+        perturbed: (_perturbed_context, _perturbed_backward),
+        perturbed_vjp: (best_context, operators.no_more),
+    }
+)
+operators.derivatives[noise] = (lambda *_: None, operators.no_more)
