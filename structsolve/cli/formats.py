@@ -59,7 +59,10 @@ def reads(name: str) -> Any:
     callable or None
         None if the shell reads the format without a plugin.
     """
-    return _readers().get(name) if name not in FORMATS or name == "npz" else None
+    known = registry.default()
+    if name not in known.names("readers") or (name in FORMATS and name != "npz"):
+        return None
+    return known.factory_of("readers", name)
 
 
 def guess(path: str) -> str:

@@ -23,7 +23,13 @@ def names() -> list[str]:
     -------
     list of str
     """
-    return [entry.name for _, entry in entries(GROUP) if entry is not None]
+    return [entry.name for _, entry in _commands() if entry is not None]
+
+
+@functools.lru_cache(maxsize=1)
+def _commands() -> list[Any]:
+    """Return the entry points of commands: looking at every installed package takes a while."""
+    return list(entries(GROUP))
 
 
 def add_commands(command: Any, taken: Any, chosen: str | None) -> None:
@@ -42,7 +48,7 @@ def add_commands(command: Any, taken: Any, chosen: str | None) -> None:
     chosen : str or None
         The command that is run; None imports all, for ``--help``.
     """
-    for plugin, entry in entries(GROUP):
+    for plugin, entry in _commands():
         if entry is None or any(map(plugin.is_called, disabled())):
             continue
         if entry.name in taken:

@@ -140,7 +140,8 @@ class PathMixin:
         else:
             alphas = given
         self.scoring_ = name_of(self.scoring, plain._scored_loss(data.space))
-        folds = list(self._folds(X, y, sample_weight, groups, data.space, scorer, seeds))
+        tol = max(self.tol, FOLD_TOL) if automatic else self.tol
+        folds = list(self._folds(X, y, sample_weight, groups, data.space, scorer, seeds, tol))
         self.scores_, self.passes_, objectives = self._scores(folds, alphas, automatic)
         self.alphas_ = np.array(alphas[: self.scores_.shape[1]])
         best = best_of(self.scores_, objectives)
@@ -219,11 +220,11 @@ class PathMixin:
         space: Any,
         scorer: Any,
         seeds: np.random.Generator,
+        tol: float,
     ) -> Iterator[_Fold]:
         n = X.shape[0] if hasattr(X, "shape") else len(X)
         if weights is not None:
             weights = check_weights(weights, n)
-        automatic = isinstance(given_alphas(self.alphas), int)
         classes = y if is_classifier(self) and _one_label_each(y) else None
         if self.cv is None or isinstance(self.cv, numbers.Integral):
             splits = shuffled_folds(
@@ -237,7 +238,7 @@ class PathMixin:
                 callbacks=None,
                 checkpoint=None,
                 verbose=max(0, int(self.verbose) - 1),
-                tol=max(self.tol, FOLD_TOL) if automatic else self.tol,
+                tol=tol,
                 random_state=int(seeds.integers(2**31)),
             )
             learns = getattr(worker, "normalization", None) == "learned"
