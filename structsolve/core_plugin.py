@@ -9,8 +9,6 @@ from .evaluation.scorers import OURS, make_scorer
 from .hookspecs import Lazy, Named, hookimpl
 from .io.archives import ArchiveReader
 from .io.arff import ArffReader
-from .io.fasta import FastaReader
-from .io.pictures import PictureReader
 from .io.tables import TableReader
 from .lp import Cvxpy, Highs
 from .projections.choose import node_closed_form
@@ -181,8 +179,6 @@ def structsolve_readers():
         Named("npz", ArchiveReader, "NumPy archives: splits, sparse labels, rankings, ..."),
         Named("csv", TableReader, "tables, one example a line"),
         Named("arff", ArffReader, "Weka's tables, label sets with XML (Mulan), hierarchies"),
-        Named("fasta", FastaReader, "proteins and genes, labels in a second file"),
-        Named("pictures", PictureReader, "a folder of pictures, label pictures in a second one"),
     ]
 
 

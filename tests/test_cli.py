@@ -12,8 +12,8 @@ from data import data_file, needs_data
 
 import structsolve
 from structsolve.cli.main import main
-from structsolve.io.crfsuite import write_crfsuite
 from structsolve.io.npz import write_npz
+from structsolve.plugins.chain.crfsuite import write_crfsuite
 
 TRAIN = """He PRP B-NP
 reckons VBZ B-VP
@@ -404,7 +404,7 @@ def test_numbers_of_strips_that_are_none(wrong):
 
 @needs_data
 def test_conll2000_from_the_shell(capsys, tmp_path):
-    from structsolve.io.conll import read_conll, write_conll
+    from structsolve.plugins.chain.conll import read_conll, write_conll
 
     X, Y = read_conll(data_file("seq-conll2000", "test.txt.gz"))
     train, test, path = (

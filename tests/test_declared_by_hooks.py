@@ -19,19 +19,25 @@ from structsolve.structure.python_operators import PythonOracle
 ALL = {"oracle", "parts", "power", "projection", "loss", "polytope"}
 # What each declares besides: names of losses, closed forms; flows have no projection.
 DECLARED = {
-    "chain": ALL,
+    "chain": ALL | {"readers", "metrics"},
     "tree": ALL,
     "mrf": ALL,
-    "grid": ALL,
+    "grid": ALL | {"readers"},
     "multiclass": ALL,
     "multilabel": ALL | {"max_min"},
     "ordinal": ALL | {"loss_names"},
     "permutation": ALL | {"loss_names"},
-    "dependency": ALL,
+    "dependency": ALL | {"readers"},
     "flow": ALL - {"projection"} | {"loss_names"},
     "dag": ALL | {"loss_names", "losses", "estimators", "metrics"},
 }
-LISTED = {"loss_names", "losses", "estimators", "metrics"}  # they answer no question about a space
+LISTED = {
+    "loss_names",
+    "losses",
+    "estimators",
+    "metrics",
+    "readers",
+}  # they answer no question about a space
 SPACES = {
     f"{name}-{k}": (name, params) for name, kinds in CASES.items() for k, params in enumerate(kinds)
 }  # ids without addresses of objects, which differ from process to process

@@ -16,9 +16,9 @@ from test_cli import fails, works
 
 import structsolve
 from structsolve import ConditionalRiskMinimizer, HierarchicalSVM, Named, StructuredSVM, registry
-from structsolve.io.conllu import ConlluSentence, write_conllu
 from structsolve.io.graphs import read_hierarchy
 from structsolve.io.npz import write_npz
+from structsolve.plugins.dependency.conllu import ConlluSentence, write_conllu
 from structsolve.search import make_search
 from structsolve.search.hull import ConvexHull
 from structsolve.structure.node_losses import NodeCosts, NodeLoss

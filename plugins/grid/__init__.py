@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from structsolve.hookspecs import Named, hookimpl
+from structsolve.hookspecs import Lazy, Named, hookimpl
 from structsolve.plugins.grid.space import GridSpace, GridStructure
 from structsolve.plugins.mrf.graph_operators import (
     POWERS,
@@ -20,6 +20,12 @@ __all__ = ["GridSpace", "GridStructure"]
 @hookimpl
 def structsolve_structures():
     return [Named("grid", GridStructure, "pictures: a label per pixel, scores of neighbours")]
+
+
+@hookimpl
+def structsolve_readers():
+    home = Lazy("structsolve.plugins.grid.reader:PictureReader")
+    return [Named("pictures", home, "a folder of pictures, label pictures in a second one")]
 
 
 @hookimpl(trylast=True)

@@ -1,4 +1,5 @@
-# What packages bring to the shell, by entry points: commands, and estimators with own options.
+# What packages bring to the shell, by entry points: commands, options of estimators and formats,
+# scores.
 from __future__ import annotations
 
 import argparse
@@ -14,6 +15,8 @@ from structsolve.registry.plugin import Plugin
 
 GROUP = "structsolve_commands"
 FIT = "structsolve_fit"
+FORMATS = "structsolve_formats"
+SCORE = "structsolve_score"
 
 
 def names() -> list[str]:
@@ -69,7 +72,19 @@ def add_commands(command: Any, taken: Any, chosen: str | None) -> None:
             parser.set_defaults(run=_refusal(plugin, error))
 
 
-@functools.lru_cache(maxsize=1)
+@functools.cache
+def _modules(group: str) -> dict[str, Any]:
+    """Return the modules that packages name in a group, those that fail left out."""
+    modules = {}
+    for plugin, entry in entries(group):
+        if entry is not None and not any(map(plugin.is_called, disabled())):
+            try:
+                modules[entry.name] = entry.load()
+            except Exception as error:  # it may fail in any way; the others stay
+                warnings.warn(f"{plugin.label} was not loaded: {described(error)}", stacklevel=2)
+    return modules
+
+
 def families() -> dict[str, Any]:
     """Return the modules of estimators with options of their own, by their short names.
 
@@ -82,14 +97,34 @@ def families() -> dict[str, Any]:
     -------
     dict of str to module
     """
-    modules = {}
-    for plugin, entry in entries(FIT):
-        if entry is not None and not any(map(plugin.is_called, disabled())):
-            try:
-                modules[entry.name] = entry.load()
-            except Exception as error:  # it may fail in any way; the others stay
-                warnings.warn(f"{plugin.label} was not loaded: {described(error)}", stacklevel=2)
-    return modules
+    return _modules(FIT)
+
+
+def formats() -> dict[str, Any]:
+    """Return the modules of formats with options of their own, by the names of readers.
+
+    ``structsolve fit`` takes a module's options (``add_options(group)``, ``OWN``: their names),
+    which set parameters of the reader, and calls ``check(args)`` of it.
+
+    Returns
+    -------
+    dict of str to module
+    """
+    return _modules(FORMATS)
+
+
+def scores() -> list[Any]:
+    """Return the modules with scores of their own for ``structsolve score``.
+
+    Each may have ``add_score_options(parser)``; ``report(model, data, args)``, which returns all
+    that is printed, a dict with a text of its own, or None; and ``figures(model, data, truth,
+    guess, args)``, which returns entries and lines beside the scores of tokens.
+
+    Returns
+    -------
+    list of module
+    """
+    return [*_modules(SCORE).values()]
 
 
 def settle_estimator(args: argparse.Namespace) -> None:

@@ -175,15 +175,8 @@ def make_parser(chosen: str | None = None) -> Parser:
     group.add_argument(
         "--missing", choices=("mean", "zero"), help="replace missing features; default: refuse them"
     )
-    group.add_argument("--label-column", type=int, default=-1, help="of conll data")
-    group.add_argument("--comment", metavar="PREFIX", help="lines to skip before a sentence")
-    group.add_argument(
-        "--features",
-        choices=("template", "columns", "attrs"),
-        help="of conll data: the chunking template (default), each column, or columns "
-        "that are CRFsuite attributes, name[:value]",
-    )
-    group.add_argument("--window", type=int, default=2, help="tokens on either side")
+    for module in outside.formats().values() if chosen in (None, "fit") else ():
+        module.add_options(group)
     group.add_argument("--zero-based", action="store_true", help="svmlight columns start at 0")
 
     sub.set_defaults(default_of=sub.get_default)
@@ -198,7 +191,7 @@ def make_parser(chosen: str | None = None) -> Parser:
     what.add_argument("--marginals", action="store_true", help="add label:probability columns")
     what.add_argument("--kbest", type=int, metavar="K", help="the K best labelings and scores")
     what.add_argument("--top", type=int, metavar="K", help="very many classes: the K best")
-    what.add_argument("--columns", action="store_true", help="repeat the columns of conll data")
+    what.add_argument("--columns", action="store_true", help="repeat the columns of the data")
     data_options(sub)
     sub.add_argument("--oracle", help=ORACLE + "; default: that of training")
     sub.add_argument("--n-jobs", type=int)
@@ -208,7 +201,8 @@ def make_parser(chosen: str | None = None) -> Parser:
     )
     sub.add_argument("model")
     sub.add_argument("data")
-    sub.add_argument("--scheme", default="conll", help="scheme of spans: conll, IOB2, IOBES, ...")
+    for module in outside.scores() if chosen in (None, "score") else ():
+        getattr(module, "add_score_options", lambda _: None)(sub)
     sub.add_argument("--metric", help="only this one, as name or name:arguments")
     sub.add_argument("--json", action="store_true", help="print JSON")
     data_options(sub)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from structsolve import registry
-from structsolve.evaluation.report import FIGURES, Report
+from structsolve.evaluation.report import FIGURES, Report, row_of
 from structsolve.structure.ask import pack
 
 __all__ = ["label_set_report"]
@@ -148,22 +148,6 @@ def final_model(estimator: Any, X: Any = None) -> tuple[Any, Any]:
 
 def _matrix(examples: Any) -> np.ndarray:
     return np.asarray(examples.labels).reshape(examples.n, -1)
-
-
-def row_of(shares: Sequence[float], support: int) -> dict[str, Any]:
-    """Return a row of a report.
-
-    Parameters
-    ----------
-    shares : sequence of float
-        Precision, recall and F1.
-    support : int
-
-    Returns
-    -------
-    dict
-    """
-    return {**dict(zip(FIGURES, map(float, shares), strict=True)), "support": int(support)}
 
 
 def micro(true: np.ndarray, pred: np.ndarray, weight: Any) -> tuple[float, float, float]:

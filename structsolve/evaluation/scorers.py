@@ -10,13 +10,12 @@ from structsolve import registry
 from structsolve.utils.suggest import did_you_mean
 
 from .label_sets import SET_METRICS, SetScorer, final_model
-from .metrics import TOKEN_METRICS, make_span_scorer, make_token_scorer
+from .metrics import TOKEN_METRICS, make_token_scorer
 
 __all__ = ["get_scorer", "get_scorer_names"]
 
-_SPANS = ("span-f1", "span-precision", "span-recall")
 #: Metrics of structsolve: of label sequences, then of label sets only.
-OURS = tuple(dict.fromkeys([*TOKEN_METRICS, *_SPANS, *SET_METRICS]))
+OURS = tuple(dict.fromkeys([*TOKEN_METRICS, *SET_METRICS]))
 
 
 def get_scorer(name: str) -> Callable[..., float]:
@@ -49,7 +48,7 @@ def get_scorer(name: str) -> Callable[..., float]:
     See Also
     --------
     structsolve.evaluation.metrics.make_token_scorer : With the classes that averages cover.
-    structsolve.evaluation.metrics.make_span_scorer : With a scheme of tags, or one type of span.
+    structsolve.plugins.chain.metrics.make_span_scorer : With a scheme of tags, or one type of span.
 
     Examples
     --------
@@ -90,8 +89,6 @@ def make_scorer(name: str) -> Callable[..., float]:
         The result of `get_scorer`.
     """
     of_sets = SetScorer(name) if name in SET_METRICS else None
-    if name in _SPANS:
-        return make_span_scorer(name.removeprefix("span-"))  # type: ignore[arg-type]
     if name not in TOKEN_METRICS:
         assert of_sets is not None
         return of_sets
