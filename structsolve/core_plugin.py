@@ -28,17 +28,10 @@ from .solvers import (
     CuttingPlane,
     InteriorPoint,
 )
-from .structure.functions import FunctionStructure
 from .structure.losses import ClassWeights, CostMatrix
 from .structure.python_operators import POWERS, PythonLoss, PythonOracle, PythonParts
 from .structure.python_projection import PythonProjection
 from .structure.task_loss import named_losses
-
-
-@hookimpl
-def structsolve_structures():
-    return [Named("functions", FunctionStructure, "features, oracle, loss as three callables")]
-
 
 # The space's own methods answer: in plain Python, through adapters, or make_oracle() and so on.
 # If a class of spaces has none, these call the plugin that declares its operators.

@@ -14,7 +14,7 @@ from .utils.lazy import lazy_names
 _HOMES = {
     **dict.fromkeys(("Lazy", "Named", "hookimpl"), "hookspecs"),
     **dict.fromkeys(("ConePair", "NodeSpace", "Space", "Structure"), "structure.base"),
-    "FunctionStructure": "structure.functions",
+    "FunctionStructure": "plugins.functions",
     "TaskLoss": "structure.task_loss",
     **dict.fromkeys(("Block", "WeightLayout"), "potentials.weight_layout"),
     "Examples": "examples.packed",

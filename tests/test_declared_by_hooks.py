@@ -24,7 +24,7 @@ DECLARED = {
     "mrf": ALL,
     "grid": ALL | {"readers"},
     "multiclass": ALL,
-    "multilabel": ALL | {"max_min"},
+    "multilabel": ALL | {"max_min", "metrics"},
     "ordinal": ALL | {"loss_names"},
     "permutation": ALL | {"loss_names"},
     "dependency": ALL | {"readers"},
@@ -78,6 +78,7 @@ def test_the_table_of_contents():
     families["extreme"] = {
         f"structsolve_{kind}" for kind in ("estimators", "readers", "rival_indexes")
     }
+    families["functions"] = {"structsolve_structures"}
     assert {*shipped} == {*DECLARED, *families, "core"}
     for name, hooks in families.items():
         assert {*shipped[name].declares["hooks"]} == hooks, name

@@ -16,6 +16,11 @@ FORMER = {
 NOW = {
     ("structsolve.estimators.hierarchy", "node_weights"): "structsolve.plugins.dag",
     ("structsolve.io.extreme", "read_extreme"): "structsolve.plugins.extreme.reader",
+    ("structsolve.cli.demo", "make_strips"): "structsolve.plugins.chain.demo",
+    ("structsolve.structure.functions", "FunctionStructure"): "structsolve.plugins.functions",
+    ("structsolve.evaluation.label_sets", "label_set_report"): (
+        "structsolve.plugins.multilabel.metrics"
+    ),
     ("structsolve.io.uai", "read_uai"): "structsolve.plugins.mrf.uai",
     ("structsolve.io.conllu", "read_conllu"): "structsolve.plugins.dependency.conllu",
     ("structsolve.io.conll", "read_conll"): "structsolve.plugins.chain.conll",

@@ -15,9 +15,9 @@ from sklearn.preprocessing import StandardScaler
 
 import structsolve
 from structsolve import Named, StructuredSVM, get_scorer, hookimpl, registry
-from structsolve.evaluation.label_sets import SET_METRICS, label_set_report
 from structsolve.evaluation.scorers import OURS, get_scorer_names
 from structsolve.plugins.dag import DagStructure, hierarchical_scores
+from structsolve.plugins.multilabel.metrics import SET_METRICS, label_set_report
 
 ANIMALS = nx.DiGraph([("animal", "dog"), ("animal", "cat"), ("thing", "chair"), ("pet", "dog")])
 

@@ -1,4 +1,4 @@
-"""The shell's options of CoNLL data, and its scores of spans; imports little."""
+"""The shell's options of CoNLL data, scores of spans, demo and bench; imports little."""
 
 from __future__ import annotations
 
@@ -9,6 +9,16 @@ from structsolve.cli.options import UsageError
 
 #: Options that set the reader's parameters of these names.
 OWN = ("features", "window", "label_column", "comment")
+#: Options of ``bench``.
+BENCH = {
+    "words": 2000,
+    "length": 8,
+    "features": 128,
+    "states": 26,
+    "passes": 5,
+    "n-jobs": 1,
+    "seed": 0,
+}
 
 
 def add_options(group: Any) -> None:
@@ -90,3 +100,64 @@ def figures(
     report = span_f1(truth, guess, scheme=args.scheme)
     told = "  ".join(f"{name} {report[name]:.4f}" for name in FIGURES)
     return {"spans": report}, [f"spans ({args.scheme}): {told}"]
+
+
+def add_demo(parser: Any) -> Any:
+    """Train on real images, against a model without structure.
+
+    Parameters
+    ----------
+    parser : ArgumentParser
+
+    Returns
+    -------
+    callable
+        Runs the command.
+    """
+    parser.add_argument("--output", default="structsolve-demo", metavar="DIR")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--quick", action="store_true", help="less data, a few seconds")
+    return demo
+
+
+def demo(args: argparse.Namespace) -> None:
+    """Train on real images, with structure and without.
+
+    Parameters
+    ----------
+    args : Namespace
+    """
+    from structsolve.plugins.chain.demo import run_demo  # heavy
+
+    run_demo(args.output, seed=args.seed, quick=args.quick)
+
+
+def add_bench(parser: Any) -> Any:
+    """Time training and decoding on synthetic sequences.
+
+    Parameters
+    ----------
+    parser : ArgumentParser
+
+    Returns
+    -------
+    callable
+        Runs the command.
+    """
+    for name, default in BENCH.items():
+        parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--dense", action="store_true", help="dense features instead of CSR")
+    return bench
+
+
+def bench(args: argparse.Namespace) -> None:
+    """Time training and decoding on synthetic sequences.
+
+    Parameters
+    ----------
+    args : Namespace
+    """
+    from structsolve.plugins.chain.bench import run_bench  # heavy
+
+    names = [*(name.replace("-", "_") for name in BENCH), "dense"]
+    run_bench(**{name: getattr(args, name) for name in names})

@@ -200,8 +200,8 @@ class Hierarchy:
         -------
         dict
         """
-        from structsolve.evaluation.label_sets import micro  # heavy
         from structsolve.evaluation.report import row_of  # heavy
+        from structsolve.plugins.multilabel.metrics import micro  # heavy
 
         sets = []
         for name, given in (("y_true", y_true), ("y_pred", y_pred)):

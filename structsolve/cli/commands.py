@@ -16,37 +16,6 @@ from structsolve.cli.outside import families, formats, scores, settle_estimator
 from structsolve.io._text import atomic_write
 
 
-def demo(args: argparse.Namespace) -> None:
-    """Train on real images, with structure and without.
-
-    Parameters
-    ----------
-    args : Namespace
-        Options of ``demo``.
-    """
-    from structsolve.cli.demo import run_demo  # heavy
-
-    run_demo(args.output, seed=args.seed, quick=args.quick)
-
-
-def bench(args: argparse.Namespace) -> None:
-    """Time training and decoding on synthetic sequences.
-
-    Parameters
-    ----------
-    args : Namespace
-        Options of ``bench``.
-    """
-    from structsolve.cli.bench import run_bench  # heavy
-
-    options = {
-        name: value
-        for name, value in vars(args).items()
-        if name not in ("run", "verbose", "quiet", "without_plugin")
-    }
-    run_bench(**options)
-
-
 def fit(args: argparse.Namespace) -> None:
     """Train a model on a file and save it.
 
@@ -228,7 +197,6 @@ def score(args: argparse.Namespace) -> None:
     ValueError
         For malformed data, and options that do not fit.
     """
-    from structsolve.evaluation.label_sets import label_set_report  # heavy
     from structsolve.evaluation.metrics import sequence_error, token_report  # heavy
     from structsolve.evaluation.scorers import get_scorer  # heavy
 
@@ -251,15 +219,8 @@ def score(args: argparse.Namespace) -> None:
     for module in scores():
         report = getattr(module, "report", lambda *_: None)(model, data, args)
         if report is not None:
-            text = json.dumps(report, indent=2, default=messages.plain) if args.json else report
-            print(text, file=messages.out())
+            print(output.report_text(report, args), file=messages.out())
             return
-    if getattr(model.space_.structure, "label_sets", False):
-        truth = output.as_matrix(model, data)
-        hierarchy = getattr(model.space_, "hierarchy", None)
-        report = label_set_report(truth, model.predict(data.X), model.classes_, hierarchy)
-        print(output.report_text(report, args), file=messages.out())
-        return
     if output.are_structured(data.y):
         print(output.whole_labels_text(model, data, args), file=messages.out())
         return

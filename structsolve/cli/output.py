@@ -52,23 +52,6 @@ def as_lists(labels: Iterable[Any]) -> list[list[Any]]:
     return [one.ravel().tolist() if hasattr(one, "ravel") else list(one) for one in labels]
 
 
-def as_matrix(model: Any, data: Any) -> Any:
-    """Return the labels of a file as rows of indicators, from any form.
-
-    Parameters
-    ----------
-    model : estimator
-        Fitted.
-    data : Data
-
-    Returns
-    -------
-    ndarray of shape (n_examples, n_labels)
-    """
-    examples = pack(model.space_, data.X, data.y)
-    return model.space_.unpack(examples.labels, examples)
-
-
 def are_structured(labels: Any) -> bool:
     """Return whether labels are neither classes nor sequences or pictures of them: spans, trees.
 
@@ -265,7 +248,7 @@ def report_text(
     ----------
     report : mapping
         As `token_report` or `label_set_report` returns it, maybe with ``sequence_error`` and
-        ``hierarchical``.
+        ``hierarchical``; without ``per_class``, its own text.
     args : Namespace
         With ``json``.
     more : sequence of str
@@ -277,6 +260,8 @@ def report_text(
     """
     if args.json:
         return json.dumps(report, indent=2, default=plain)
+    if "per_class" not in report:
+        return str(report)
     rows = {str(label): row for label, row in report["per_class"].items()}
     rows |= {title: report[name] for name, title in AVERAGES.items() if name in report}
     width = max(14, *(len(label) + 2 for label in rows))

@@ -100,11 +100,6 @@ def make_parser(chosen: str | None = None) -> Parser:
         sub.set_defaults(run=run)
         return sub
 
-    sub = command("demo", commands.demo, "Train on real images, against a model without structure.")
-    sub.add_argument("--output", default="structsolve-demo", metavar="DIR")
-    sub.add_argument("--seed", type=int, default=0)
-    sub.add_argument("--quick", action="store_true", help="less data, a few seconds")
-
     sub = command("fit", commands.fit, "Train a model on a file and save it.")
     sub.add_argument("data", help="training data; '-' is standard input")
     sub.add_argument("--model", required=True, metavar="FILE", help="where to save the model")
@@ -210,19 +205,6 @@ def make_parser(chosen: str | None = None) -> Parser:
     sub.add_argument("--n-jobs", type=int)
 
     command("plugins", commands.plugins, "List the installed plugins and their sources.")
-
-    sub = command("bench", commands.bench, "Time training and decoding on synthetic sequences.")
-    for name, default in (
-        ("words", 2000),
-        ("length", 8),
-        ("features", 128),
-        ("states", 26),
-        ("passes", 5),
-        ("n-jobs", 1),
-        ("seed", 0),
-    ):
-        sub.add_argument(f"--{name}", type=int, default=default)
-    sub.add_argument("--dense", action="store_true", help="dense features instead of CSR")
 
     outside.add_commands(command, subparsers.choices, chosen)
     return parser
