@@ -26,7 +26,6 @@ from .solvers import (
     Auto,
     ConsensusADMM,
     CuttingPlane,
-    InteriorPoint,
 )
 from .structure.losses import ClassWeights, CostMatrix
 from .structure.python_operators import POWERS, PythonLoss, PythonOracle, PythonParts
@@ -153,7 +152,6 @@ def structsolve_solvers():
         Named("gbcfw", GBCFW, "block-coordinate Frank-Wolfe for crf, sparsemap, max-min"),
         Named("sdca", SDCA, "stochastic dual coordinate ascent for crf and sparsemap"),
         Named("cutting-plane", CuttingPlane, "one-slack or n-slack cutting planes (BMRM)"),
-        Named("interior-point", InteriorPoint, "Newton systems for classes of few features"),
         Named("admm", ConsensusADMM, "rounds over shards of the examples, one thread each"),
         Named("smo", SMO, "pair steps of the largest gain, for kernel models of classes"),
         Named("lbfgs", LBFGS, "quasi-Newton steps for smooth surrogates; L1, elastic net"),

@@ -384,7 +384,7 @@ def test_demo(capsys, tmp_path):
 
 
 def test_demo_images_are_apart():
-    from structsolve.cli.demo import make_strips
+    from structsolve import make_strips
 
     train, test = make_strips(50, 50, seed=1)
     again, _ = make_strips(50, 50, seed=1)
@@ -396,7 +396,7 @@ def test_demo_images_are_apart():
 
 @pytest.mark.parametrize("wrong", [0, -1, 2.5, "a"])
 def test_numbers_of_strips_that_are_none(wrong):
-    from structsolve.cli.demo import make_strips
+    from structsolve import make_strips
 
     refused("n_train is .*, expected an integer of at least 1", make_strips, wrong, 1)
     refused("n_test is .*, expected an integer of at least 1", make_strips, 1, wrong)

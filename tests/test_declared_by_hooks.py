@@ -23,7 +23,7 @@ DECLARED = {
     "tree": ALL,
     "mrf": ALL,
     "grid": ALL | {"readers"},
-    "multiclass": ALL,
+    "multiclass": ALL | {"solvers"},
     "multilabel": ALL | {"max_min", "metrics"},
     "ordinal": ALL | {"loss_names"},
     "permutation": ALL | {"loss_names"},
@@ -37,6 +37,7 @@ LISTED = {
     "estimators",
     "metrics",
     "readers",
+    "solvers",
 }  # they answer no question about a space
 SPACES = {
     f"{name}-{k}": (name, params) for name, kinds in CASES.items() for k, params in enumerate(kinds)

@@ -21,6 +21,10 @@ NOW = {
     ("structsolve.evaluation.label_sets", "label_set_report"): (
         "structsolve.plugins.multilabel.metrics"
     ),
+    ("structsolve.solvers.interior_point", "InteriorPoint"): (
+        "structsolve.plugins.multiclass.interior_point"
+    ),
+    ("structsolve.structure.row_loss", "RowLoss"): "structsolve.plugins.latent.row_loss",
     ("structsolve.io.uai", "read_uai"): "structsolve.plugins.mrf.uai",
     ("structsolve.io.conllu", "read_conllu"): "structsolve.plugins.dependency.conllu",
     ("structsolve.io.conll", "read_conll"): "structsolve.plugins.chain.conll",
