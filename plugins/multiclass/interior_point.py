@@ -127,6 +127,7 @@ class InteriorPointRun(NewtonRun):
 
     other = "cutting-plane"
     iterates = ("v", "xi", "q", "s")
+    v: np.ndarray
 
     def _begin(self) -> None:
         """Start from the centre, with w = 0."""

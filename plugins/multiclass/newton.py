@@ -42,7 +42,6 @@ class NewtonRun(Run):
     least = 0.0
     #: Names of the arrays in a checkpoint besides the best weights.
     iterates: tuple[str, ...] = ("v",)
-    v: np.ndarray
 
     def __init__(self, solver: Solver, start: Start):
         self.solver, self.given = solver, start
