@@ -3,9 +3,6 @@
 import json
 import re
 
-import pytest
-
-from structsolve import Named
 from structsolve.cli.main import main
 from structsolve.io.reader import Reader
 
@@ -50,20 +47,6 @@ class TableReader(Reader):
                 raise ValueError(f"{path}, line {number}: found no x; expected features")
         X = [[[word.get(name, 0.0) for name in self.names] for word in line["x"]] for line in lines]
         return X, [line["y"] for line in lines] if "y" in lines[0] else None
-
-
-DATA = [
-    {"x": [{"up": 1.0}, {"down": 1.0}], "y": ["a", "b"]},
-    {"x": [{"down": 1.0}, {"up": 1.0}, {"up": 0.5}], "y": ["b", "a", "a"]},
-]
-
-
-@pytest.fixture
-def table(tmp_path, registered):
-    registered(structsolve_readers=lambda: [Named("table", TableReader, "JSON lines")])
-    path = tmp_path / "train.table.txt"
-    path.write_text("".join(json.dumps(line) + "\n" for line in DATA))
-    return path
 
 
 def shell(capsys, *argv):

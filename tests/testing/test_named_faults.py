@@ -8,7 +8,7 @@ import pytest
 from checks import refused
 from data import classes
 from python_structures import PyChainSpace, PyChainStructure
-from shell import TableReader, shell, table  # noqa: F401 (a fixture)
+from shell import TableReader, shell
 from sklearn.base import clone
 
 import structsolve
@@ -152,7 +152,7 @@ class Lines(Reader):
 
 
 @pytest.mark.parametrize("ending", ["csv", "arff", "fasta", "npz", "table.txt"])
-def test_a_missing_file_is_a_missing_file(table, tmp_path, capsys, ending):  # noqa: F811
+def test_a_missing_file_is_a_missing_file(table, tmp_path, capsys, ending):
     missing = tmp_path / f"gone.{ending}"
     status, _, err = shell(capsys, "fit", missing, "--model", tmp_path / "m.structsolve")
     assert status == 2 and "No such file" in err and str(missing) in err and "plugin" not in err
@@ -174,7 +174,7 @@ def test_a_readers_error_has_file_and_line(tmp_path, capsys, registered, line, m
     assert status == 2 and f"{path}, {message}" in err
 
 
-def test_errors_behind_the_lines_have_the_file(table, tmp_path, capsys, monkeypatch):  # noqa: F811
+def test_errors_behind_the_lines_have_the_file(table, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(TableReader, "fit", lambda self, path: 1 / 0)
     status, _, err = shell(capsys, "fit", table, "--model", tmp_path / "m.structsolve")
     assert status == 2 and f"{table}: plugin 'fake_plugin_0' failed in structsolve_readers" in err
@@ -188,7 +188,7 @@ def share(least=0):
     return lambda model, X, Y: float(np.mean([y[0] == p[0] for y, p in zip(Y, model.predict(X))]))
 
 
-def test_the_shell_scores_by_metrics_of_plugins(table, tmp_path, capsys, registered):  # noqa: F811
+def test_the_shell_scores_by_metrics_of_plugins(table, tmp_path, capsys, registered):
     registered(structsolve_metrics=lambda: [Named("first-right", share)])
     model = tmp_path / "m.structsolve"
     assert shell(capsys, "fit", table, "--model", model, "--alpha", "0.01")[0] == 0
