@@ -99,13 +99,11 @@ def structsolve_loss(space, loss):
 
 
 @hookimpl
-def structsolve_loss_names():
-    return ["hamming", "normalized-hamming", "zero-one"]
-
-
-@hookimpl
 def structsolve_losses():
     return [
+        "hamming",
+        "normalized-hamming",
+        "zero-one",
         Named("CostMatrix", CostMatrix, "cost of each class for each true class"),
         Named("ClassWeights", ClassWeights, "errors weighed by the true class"),
     ]

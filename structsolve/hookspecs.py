@@ -17,6 +17,9 @@ import pluggy
 hookspec = pluggy.HookspecMarker("structsolve")
 hookimpl = pluggy.HookimplMarker("structsolve")
 
+#: Hooks that the next major removes, and what to write instead.
+FORMER = {"structsolve_loss_names": "list the names in structsolve_losses"}
+
 #: The number of what structsolve.plugin and the hooks promise, ``MAJOR.MINOR``.
 CONTRACT = "1.0"
 
@@ -333,27 +336,8 @@ def structsolve_loss(space: Any, loss: Any) -> Any:
 
 
 @hookspec
-def structsolve_loss_names() -> Sequence[str]:
-    """Return the names of ``structsolve_loss``, for messages and listings.
-
-    Returns
-    -------
-    sequence of str
-
-    Examples
-    --------
-    ::
-
-        @hookimpl
-        def structsolve_loss_names():
-            return ["ends-only"]
-    """
-    return []
-
-
-@hookspec
-def structsolve_losses() -> Sequence[Named]:
-    """Return classes of loss objects, so that models trained with them can be saved.
+def structsolve_losses() -> Sequence[Named | str]:
+    """Return losses by name: classes of loss objects, and the names of ``structsolve_loss``.
 
     Users pass a loss object as ``loss`` if the loss has parameters.  It is a
     ``structsolve.utils.params.Params``.  Its ``bind(space)`` returns a factory for the native
@@ -362,8 +346,8 @@ def structsolve_losses() -> Sequence[Named]:
 
     Returns
     -------
-    sequence of Named
-        Factories take the loss object's parameters.
+    sequence of Named or str
+        Factories take the loss object's parameters.  A string is a name without parameters.
 
     Examples
     --------
@@ -371,7 +355,18 @@ def structsolve_losses() -> Sequence[Named]:
 
         @hookimpl
         def structsolve_losses():
-            return [Named("EndsOnly", EndsOnly, "errors at the ends of sequences")]
+            return ["ends-only", Named("Ends", Ends, "errors at the ends, Ends:weight=2")]
+    """
+    return []
+
+
+@hookspec
+def structsolve_loss_names() -> Sequence[str]:
+    """Return the names of ``structsolve_loss``; of contract 1.0, now in ``structsolve_losses``.
+
+    Returns
+    -------
+    sequence of str
     """
     return []
 

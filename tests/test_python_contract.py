@@ -50,10 +50,10 @@ def test_plugins_are_checked_against_it(number):
     module = ModuleType("written-before")
 
     @hookimpl
-    def structsolve_loss_names():
+    def structsolve_losses():
         return ["nothing"]
 
-    module.structsolve_loss_names = structsolve_loss_names
+    module.structsolve_losses = structsolve_losses
     if number is not None:
         module.STRUCTSOLVE_CONTRACT = number
     known = registry.default()

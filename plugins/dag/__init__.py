@@ -64,7 +64,7 @@ def structsolve_estimators():
 @hookimpl
 def structsolve_losses():
     text = "root of the weights between two leaves of a hierarchy"
-    return [Named("PathCost", PathCost, text)]
+    return [*LOSSES, Named("PathCost", PathCost, text)]
 
 
 @hookimpl
@@ -144,11 +144,6 @@ def structsolve_projection(space, regularizer):
 def structsolve_loss(space, loss):
     if isinstance(space, DagSpace):
         return bind_loss(space, loss)
-
-
-@hookimpl
-def structsolve_loss_names():
-    return list(LOSSES)
 
 
 @hookimpl(trylast=True)

@@ -54,7 +54,7 @@ def structsolve_loss(space, loss):
 
 
 @hookimpl
-def structsolve_loss_names():
+def structsolve_losses():
     return list(CONTINUOUS)  # "squared" by conditional risk minimisation alone
 
 

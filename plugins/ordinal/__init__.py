@@ -61,7 +61,7 @@ def structsolve_loss(space, loss):
 
 
 @hookimpl
-def structsolve_loss_names():
+def structsolve_losses():
     return list(LOSSES)
 
 

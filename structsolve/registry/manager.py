@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -186,12 +187,18 @@ class Registry(Names):
             for kind in (*LISTS, "loss_names"):
                 hook = f"structsolve_{kind}"
                 if hook in marked and not marked[hook].get("wrapper"):
-                    declares[kind] = _checked(_called(module, hook, plugin), hook, kind)
+                    declares[kind] = _checked(_called(module, hook, plugin), hook)
+                    if hook in hookspecs.FORMER:
+                        text = f"{plugin.label}: {hook}() goes; {hookspecs.FORMER[hook]}"
+                        warnings.warn(text, FutureWarning, stacklevel=2)
         except BaseException:
             # A failed registration keeps the hooks before the faulty one.
             if self.manager.is_registered(module):
                 self.manager.unregister(module)
             raise
+        losses = [*declares.pop("losses", ()), *declares.pop("loss_names", ())]
+        for kind, form in (("losses", Named), ("loss_names", str)):
+            declares[kind] = [loss for loss in losses if isinstance(loss, form)]
         plugin.module = module
         plugin.declares = {**declares, "hooks": sorted(marked)}
         self.plugins.append(plugin)
@@ -417,18 +424,15 @@ def _called(module: Any, hook: str, plugin: Plugin) -> Any:
         raise kind(_failure(plugin, hook, error)) from error
 
 
-def _checked(declared: Any, hook: str, kind: str) -> list[Any]:
-    expected = str if kind == "loss_names" else Named
+def _checked(declared: Any, hook: str) -> list[Any]:
+    names_too = hook in ("structsolve_losses", "structsolve_loss_names")
+    expected = "Named objects or names" if names_too else "Named objects"
     if isinstance(declared, (str, bytes)) or not isinstance(declared, Iterable):
-        raise TypeError(
-            f"{hook} returned {declared!r}, expected a list of {expected.__name__} objects"
-        )
+        raise TypeError(f"{hook} returned {declared!r}, expected a list of {expected}")
     declared = list(declared)
     for item in declared:
-        if not isinstance(item, expected):
-            raise TypeError(
-                f"{hook} returned a list with {item!r}, expected {expected.__name__} objects"
-            )
+        if not isinstance(item, (Named, str) if names_too else Named):
+            raise TypeError(f"{hook} returned a list with {item!r}, expected {expected}")
     names = [getattr(item, "name", item) for item in declared]
     for name in names:
         if names.count(name) > 1:
