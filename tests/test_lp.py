@@ -438,8 +438,8 @@ class NoPolytopes:
 
 
 def test_a_hook_that_returns_something_else_is_named(registered):
-    def polytope(space, examples):
-        return NoPolytopes() if space.structure.name == "multiclass" else None
+    def polytope(space):
+        return (lambda layout: NoPolytopes()) if space.structure.name == "multiclass" else None
 
     registered("wrong-polytope", structsolve_polytope=polytope)
     model = StructuredSVM("multiclass", oracle="lp")

@@ -5,7 +5,7 @@ from types import ModuleType
 
 import pytest
 from checks import refused
-from python_contract import FOLDER, with_owners, written
+from python_contract import FOLDER, by_name, takes_what, written
 
 import structsolve
 from structsolve import hookimpl, plugin, registry
@@ -30,7 +30,28 @@ def test_a_minor_only_adds():
     lines = recorded()
     for number, held in lines.items():
         if number.split(".")[0] == plugin.CONTRACT.split(".")[0]:
-            assert with_owners(held) <= with_owners(lines[plugin.CONTRACT]), number
+            now = by_name(lines[plugin.CONTRACT])
+            for name, line in by_name(held).items():
+                assert name in now and takes_what(line, now[name]), (number, name)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fits"),
+    [
+        ("f(a, b=1)", "f(a, b=1)", True),
+        ("f(a, b=1)", "f(a=0, b=1)", True),
+        ("f(a, b=(1, 2))", "f(a, b=(1, 2), c=None)", True),
+        ("f(a, b=1)", "f(a, b=2)", False),
+        ("f(a, b=1)", "f(a, c=1)", False),
+        ("f(a, b=1)", "f(a, b)", False),
+        ("f(a)", "f(a, b)", False),
+        ("f(a, b=1)", "f(a)", False),
+        ("f(a, b)", "f(b, a)", False),
+        ("f()", "f(a=1)", True),
+    ],
+)
+def test_signatures_are_compared(old, new, fits):
+    assert takes_what(old, new) is fits
 
 
 def test_every_name_is_documented_and_the_public_one():
@@ -45,7 +66,7 @@ def test_every_name_is_documented_and_the_public_one():
     assert "Structure" in dir(plugin)
 
 
-@pytest.mark.parametrize("number", [None, "1.0", "0.9", "2.0", "1.999", "one", 1.0])
+@pytest.mark.parametrize("number", [None, "1.0", "1.1", "0.9", "2.0", "1.999", "one", 1.0])
 def test_plugins_are_checked_against_it(number):
     module = ModuleType("written-before")
 
@@ -57,7 +78,7 @@ def test_plugins_are_checked_against_it(number):
     if number is not None:
         module.STRUCTSOLVE_CONTRACT = number
     known = registry.default()
-    if number in (None, "1.0"):
+    if number in (None, "1.0", "1.1"):
         known.register(module, "written-before")
         known.unregister(module)
         return

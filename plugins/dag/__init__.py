@@ -147,8 +147,8 @@ def structsolve_loss(space, loss):
 
 
 @hookimpl(trylast=True)
-def structsolve_polytope(space, examples):
+def structsolve_polytope(space):
     if isinstance(space, DagSpace):
         from structsolve.plugins.dag.polytope import HierarchyPolytopes
 
-        return HierarchyPolytopes(space)
+        return lambda _: HierarchyPolytopes(space)

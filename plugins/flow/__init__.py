@@ -59,8 +59,8 @@ def structsolve_losses():
 
 
 @hookimpl(trylast=True)
-def structsolve_polytope(space, examples):
+def structsolve_polytope(space):
     if isinstance(space, FlowSpace):
         from structsolve.plugins.flow.polytope import FlowPolytopes
 
-        return FlowPolytopes(space.network.integral())
+        return lambda _: FlowPolytopes(space.network.integral())

@@ -66,8 +66,8 @@ def structsolve_losses():
 
 
 @hookimpl(trylast=True)
-def structsolve_polytope(space, examples):
+def structsolve_polytope(space):
     if isinstance(space, OrdinalSpace):
         from structsolve.plugins.multiclass.polytope import Simplex
 
-        return Simplex(space.layout)
+        return lambda _: Simplex(space.layout)

@@ -66,8 +66,8 @@ def structsolve_losses():
 
 
 @hookimpl(trylast=True)
-def structsolve_polytope(space, examples):
+def structsolve_polytope(space):
     if isinstance(space, AssignmentSpace):
         from structsolve.plugins.permutation.polytope import AssignmentPolytopes  # Birkhoff's
 
-        return AssignmentPolytopes(space, examples)
+        return lambda layout: AssignmentPolytopes(space, layout.examples)

@@ -11,7 +11,7 @@ from typing import Any
 import pluggy
 
 from .. import abi, hookspecs
-from ..hookspecs import Named
+from ..hookspecs import BOUND_BEFORE, CONTRACT, FORMER, Named
 from .distributions import GROUP, described, disabled, installed
 from .names import Names
 from .plugin import LISTS, Plugin, check_contract, module_name
@@ -188,14 +188,20 @@ class Registry(Names):
                 hook = f"structsolve_{kind}"
                 if hook in marked and not marked[hook].get("wrapper"):
                     declares[kind] = _checked(_called(module, hook, plugin), hook)
-                    if hook in hookspecs.FORMER:
-                        text = f"{plugin.label}: {hook}() goes; {hookspecs.FORMER[hook]}"
+                    if hook in FORMER:
+                        text = f"{plugin.label}: {hook}() goes; {FORMER[hook]}"
                         warnings.warn(text, FutureWarning, stacklevel=2)
         except BaseException:
             # A failed registration keeps the hooks before the faulty one.
             if self.manager.is_registered(module):
                 self.manager.unregister(module)
             raise
+        for hook, argument in BOUND_BEFORE.items():
+            impls = getattr(self.manager.hook, hook).get_hookimpls()
+            if any(impl.plugin is module and _wraps_bound(hook, impl) for impl in impls):
+                text = f"its wrapper of {hook} gets what is bound, as in contract 1.0"
+                remedy = f"take no {argument!r} and declare {CONTRACT}, then it gets a factory"
+                warnings.warn(f"{plugin.label}: {text}; {remedy}", FutureWarning, stacklevel=2)
         losses = [*declares.pop("losses", ()), *declares.pop("loss_names", ())]
         for kind, form in (("losses", Named), ("loss_names", str)):
             declares[kind] = [loss for loss in losses if isinstance(loss, form)]
@@ -228,6 +234,8 @@ class Registry(Names):
         ------
         TypeError
             If a plugin returns something else than ``expected`` or None.
+        FutureWarning
+            If one returns what is bound, for a hook of ``hookspecs.BOUND_BEFORE``.
         ImportError
             If the answer was compiled against another C API.
         ValueError, TypeError, RuntimeError
@@ -235,9 +243,38 @@ class Registry(Names):
         """
         with self.blame(hook):
             answer = self._caller(hook, False)(**arguments)
+        if answer is not None and hook in BOUND_BEFORE and not callable(answer):
+            warnings.warn(
+                f"{self._source(hook, answer, arguments)} returned a bound {type(answer).__name__} "
+                f"from {hook}; return a callable that takes a layout, such as the class or a "
+                "functools.partial of it",
+                FutureWarning,
+                stacklevel=3,
+            )
+            return lambda layout: answer
         if answer is not None:
             self.check_answer(hook, answer, expected, arguments)
         return answer
+
+    def wrapped_before(self, hook: str, bound: Any, arguments: dict[str, Any]) -> Any:
+        """Return what the wrappers of contract 1.0 make of an operator, which got it bound.
+
+        Parameters
+        ----------
+        hook : str
+            One of ``hookspecs.BOUND_BEFORE``.
+        bound : object
+        arguments : dict
+            Arguments of the hook.
+
+        Returns
+        -------
+        object
+        """
+        impls = getattr(self.manager.hook, hook).get_hookimpls()
+        others = [impl.plugin for impl in impls if not _wraps_bound(hook, impl)]
+        caller = self.manager.subset_hook_caller(hook, others)
+        return caller.call_extra([lambda: bound], arguments) if len(others) < len(impls) else bound
 
     def declared(self, hook: str, **arguments: Any) -> Any:
         """Return the declaration of a ``trylast`` plugin, for a space without its own method.
@@ -262,6 +299,7 @@ class Registry(Names):
             impl.plugin
             for impl in impls
             if last is not (impl.trylast and not (impl.wrapper or impl.hookwrapper))
+            or _wraps_bound(hook, impl)
         ]
         return self.manager.subset_hook_caller(hook, left)
 
@@ -354,8 +392,7 @@ class Registry(Names):
         """
         stale = abi.stale_object(answer)
         if stale or not isinstance(answer, expected):
-            module = getattr(answer, "__module__", None) or type(answer).__module__
-            label = _label(self._owner_of_module(module) or self._who_answers(hook, arguments))
+            label = self._source(hook, answer, arguments)
             if stale:
                 raise ImportError(f"{label}: {stale}")
             name = getattr(expected, "__qualname__", str(expected))
@@ -366,6 +403,11 @@ class Registry(Names):
             if expected is Callable:
                 wanted = "a callable that takes a layout, such as the operator's class, or None"
             raise TypeError(f"{label} returned {given} from {hook}, expected {wanted}")
+
+    def _source(self, hook: str, answer: Any, arguments: dict[str, Any] | None) -> str:
+        """Return the plugin of an answer, for messages."""
+        module = getattr(answer, "__module__", None) or type(answer).__module__
+        return _label(self._owner_of_module(module) or self._who_answers(hook, arguments))
 
     def _who_answers(self, hook: str, arguments: dict[str, Any] | None) -> Plugin | None:
         """Return the plugin that answers; for a space's own methods, the plugin of its class."""
@@ -403,6 +445,14 @@ class Registry(Names):
             if plugin.module is not None and package == name.split(".")[0] != "structsolve":
                 return plugin
         return None
+
+
+def _wraps_bound(hook: str, impl: Any) -> bool:
+    """Return whether a wrapper is of contract 1.0, where two hooks returned what is bound."""
+    if hook not in BOUND_BEFORE or not (impl.wrapper or impl.hookwrapper):
+        return False
+    former = getattr(impl.plugin, "STRUCTSOLVE_CONTRACT", "") == "1.0"
+    return former or BOUND_BEFORE[hook] in impl.argnames
 
 
 def _label(owner: Plugin | None) -> str:
