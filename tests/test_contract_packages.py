@@ -87,7 +87,16 @@ def test_its_structure_keeps_its_promises_and_its_polytope_decodes(run):
         "    print(model.loss, round(model.history_[-1]['primal'], 4))\n"
     ).splitlines()
     *warned, equal, falls, named, hamming = out
-    assert len([text for text in warned if "returned a bound StepsPolytopes from str" in text]) == 1
+    assert (
+        len(
+            [
+                text
+                for text in warned
+                if "(structsolve-steps 0.1.0) returned a bound StepsPolytopes from str" in text
+            ]
+        )
+        == 1
+    )
     assert equal == "True True"
     assert falls.split()[1] == named.split()[1] != hamming.split()[1]
 
@@ -110,10 +119,16 @@ def test_methods_of_its_subclass_are_called_as_before(run):
         "    print(values[0] == values[1], sorted({*steps.TagsSpace.made}), steps.wrapped[-1:])\n"
     ).splitlines()
     assert "make_max_min(loss) returns a callable that takes a layout" in out[0]
-    assert "returned a bound LabelSetMaxMin from structsolve_max_min" in out[0]
+    assert (
+        "(structsolve-steps 0.1.0) returned a bound LabelSetMaxMin from structsolve_max_min"
+        in out[0]
+    )
     assert out[1:3] == ["set()", "True ['LabelSetMaxMin'] ['LabelSetMaxMin']"]
     assert "make_polytopes() returns a callable that takes a layout" in out[3]
-    assert "returned a bound GraphPolytopes from structsolve_polytope" in out[3]
+    assert (
+        "(structsolve-steps 0.1.0) returned a bound GraphPolytopes from structsolve_polytope"
+        in out[3]
+    )
     assert out[4] == "set()" and out[5].startswith("True ['GraphPolytopes', 'LabelSetMaxMin']")
 
 

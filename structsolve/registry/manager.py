@@ -6,6 +6,7 @@ import contextlib
 import logging
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import pluggy
@@ -243,38 +244,29 @@ class Registry(Names):
         """
         with self.blame(hook):
             answer = self._caller(hook, False)(**arguments)
-        if answer is not None and hook in BOUND_BEFORE and not callable(answer):
-            warnings.warn(
-                f"{self._source(hook, answer, arguments)} returned a bound {type(answer).__name__} "
-                f"from {hook}; return a callable that takes a layout, such as the class or a "
-                "functools.partial of it",
-                FutureWarning,
-                stacklevel=3,
-            )
-            return lambda layout: answer
+        if hook in BOUND_BEFORE:
+            answer = self._factory(hook, answer, arguments)
         if answer is not None:
             self.check_answer(hook, answer, expected, arguments)
         return answer
 
-    def wrapped_before(self, hook: str, bound: Any, arguments: dict[str, Any]) -> Any:
-        """Return what the wrappers of contract 1.0 make of an operator, which got it bound.
-
-        Parameters
-        ----------
-        hook : str
-            One of ``hookspecs.BOUND_BEFORE``.
-        bound : object
-        arguments : dict
-            Arguments of the hook.
-
-        Returns
-        -------
-        object
-        """
+    def _factory(self, hook: str, answer: Any, arguments: dict[str, Any]) -> Any:
+        """Return a factory for an answer of contract 1.0, which is bound, and for its wrappers."""
+        if answer is not None and not callable(answer):
+            text = f"returned a bound {type(answer).__name__} from {hook}; return a callable that "
+            text += "takes a layout, such as the class or a functools.partial of it"
+            owner = _label(self._who_answers(hook, arguments))
+            warnings.warn(f"{owner} {text}", FutureWarning, stacklevel=4)
+            answer = partial(_bound, answer)
         impls = getattr(self.manager.hook, hook).get_hookimpls()
         others = [impl.plugin for impl in impls if not _wraps_bound(hook, impl)]
-        caller = self.manager.subset_hook_caller(hook, others)
-        return caller.call_extra([lambda: bound], arguments) if len(others) < len(impls) else bound
+        if len(others) == len(impls):
+            return answer
+        caller, make = (
+            self.manager.subset_hook_caller(hook, others),
+            answer or partial(_bound, None),
+        )
+        return lambda layout: caller.call_extra([lambda: make(layout)], arguments)
 
     def declared(self, hook: str, **arguments: Any) -> Any:
         """Return the declaration of a ``trylast`` plugin, for a space without its own method.
@@ -392,7 +384,8 @@ class Registry(Names):
         """
         stale = abi.stale_object(answer)
         if stale or not isinstance(answer, expected):
-            label = self._source(hook, answer, arguments)
+            module = getattr(answer, "__module__", None) or type(answer).__module__
+            label = _label(self._owner_of_module(module) or self._who_answers(hook, arguments))
             if stale:
                 raise ImportError(f"{label}: {stale}")
             name = getattr(expected, "__qualname__", str(expected))
@@ -403,11 +396,6 @@ class Registry(Names):
             if expected is Callable:
                 wanted = "a callable that takes a layout, such as the operator's class, or None"
             raise TypeError(f"{label} returned {given} from {hook}, expected {wanted}")
-
-    def _source(self, hook: str, answer: Any, arguments: dict[str, Any] | None) -> str:
-        """Return the plugin of an answer, for messages."""
-        module = getattr(answer, "__module__", None) or type(answer).__module__
-        return _label(self._owner_of_module(module) or self._who_answers(hook, arguments))
 
     def _who_answers(self, hook: str, arguments: dict[str, Any] | None) -> Plugin | None:
         """Return the plugin that answers; for a space's own methods, the plugin of its class."""
@@ -445,6 +433,10 @@ class Registry(Names):
             if plugin.module is not None and package == name.split(".")[0] != "structsolve":
                 return plugin
         return None
+
+
+def _bound(answer: Any, _: Any) -> Any:
+    return answer
 
 
 def _wraps_bound(hook: str, impl: Any) -> bool:

@@ -238,8 +238,6 @@ def ask(hook: str, expected: type, space: Space, **arguments: Any) -> Bind | Non
             if blamed is error:
                 raise
             raise blamed from error
-        if hook in BOUND_BEFORE:
-            operator = registry.default().wrapped_before(hook, operator, given)
         if operator is None and hook in _MAY_LACK:
             return None
         if type(operator) not in known:
