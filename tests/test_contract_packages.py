@@ -25,7 +25,9 @@ def test_they_are_what_they_were(name):
     files = [p for s in ("*.py", "*.pyx", "*.toml") for p in (PACKAGES / name).rglob(s)]
     for path in sorted(files, key=lambda path: path.relative_to(PACKAGES).parts):
         digest.update(path.name.encode() + path.read_bytes().replace(b"\r\n", b"\n"))
-    assert digest.hexdigest()[:16] == FROZEN[name], f"never edit {name}: see its folder's README.md"
+    assert digest.hexdigest()[:16] == FROZEN[name], (
+        f"never edit {name}: see tests/third_party/README.md"
+    )
 
 
 @pytest.fixture(scope="module")

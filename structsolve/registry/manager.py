@@ -235,12 +235,15 @@ class Registry(Names):
         ------
         TypeError
             If a plugin returns something else than ``expected`` or None.
-        FutureWarning
-            If one returns what is bound, for a hook of ``hookspecs.BOUND_BEFORE``.
         ImportError
             If the answer was compiled against another C API.
         ValueError, TypeError, RuntimeError
             As of :meth:`blame`, when the plugin raises.
+
+        Warns
+        -----
+        FutureWarning
+            If one returns what is bound, for a hook of ``hookspecs.BOUND_BEFORE``.
         """
         with self.blame(hook):
             answer = self._caller(hook, False)(**arguments)
@@ -262,10 +265,8 @@ class Registry(Names):
         others = [impl.plugin for impl in impls if not _wraps_bound(hook, impl)]
         if len(others) == len(impls):
             return answer
-        caller, make = (
-            self.manager.subset_hook_caller(hook, others),
-            answer or partial(_bound, None),
-        )
+        caller = self.manager.subset_hook_caller(hook, others)
+        make = answer or partial(_bound, None)
         return lambda layout: caller.call_extra([lambda: make(layout)], arguments)
 
     def declared(self, hook: str, **arguments: Any) -> Any:

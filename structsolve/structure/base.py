@@ -574,6 +574,7 @@ class Space:
         made = self._declared("structsolve_polytope", examples=examples)
         if examples is None:
             return made
+        examples.check(self.layout, self.structure.name, columns=False, features=False)
         return _bound(made, "make_polytopes()", PartLayout(self.layout, examples))
 
     def _declared(self, hook: str, **arguments: Any) -> Any:
