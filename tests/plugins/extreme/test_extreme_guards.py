@@ -29,12 +29,12 @@ LATE[0] = 0
 @pytest.mark.parametrize(
     "call, place, value, message",
     [
-        (Machines, 1, np.zeros(3, np.uint8), "rows, own, cost, dual and offset have 12, 3"),
+        (Machines, 1, np.zeros(3, np.uint8), "rows, own, cost and dual have 12, 3"),
         (Machines, 2, np.array([0, 2**63 - 1, -5, 12]), "begin of the classes' pairs"),
         (Machines, 2, [0, 4, 8, 12], "begin: found list"),
         (Machines, 3, np.full(12, 12, np.int32), "rows: found numbers from 12"),
         (Machines, 4, np.zeros(12, np.float32), "cost: expected finite numbers above 0"),
-        (Machines, 7, sp.csr_matrix((2, 6), dtype=np.float32), "centres has shape"),
+        (Machines, 6, sp.csr_matrix((2, 6), dtype=np.float32), "centres has shape"),
         ((Machines, "train"), 1, 4, "first is 0, last 4"),
         ((Machines, "train"), 2, Space(6, 3, 12), "space: expected one for 6 features"),
         ((Machines, "train"), 2, Space.__new__(Space), "space: expected one for 6 features"),

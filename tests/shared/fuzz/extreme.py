@@ -44,7 +44,6 @@ def sound() -> dict[Any, list[Any]]:
         begin,
         examples,
         ones,
-        ones,
         0 * ones,
         None,
         "logistic",
