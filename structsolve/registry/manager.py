@@ -192,17 +192,17 @@ class Registry(Names):
                     if hook in FORMER:
                         text = f"{plugin.label}: {hook}() goes; {FORMER[hook]}"
                         warnings.warn(text, FutureWarning, stacklevel=2)
+            for hook, argument in BOUND_BEFORE.items():
+                impls = getattr(self.manager.hook, hook).get_hookimpls()
+                if any(impl.plugin is module and _wraps_bound(hook, impl) for impl in impls):
+                    text = f"{plugin.label}: its wrapper of {hook} gets what is bound, as in "
+                    text += f"contract 1.0; take no {argument!r} and declare {CONTRACT}, then it "
+                    warnings.warn(f"{text}gets a factory", FutureWarning, stacklevel=2)
         except BaseException:
             # A failed registration keeps the hooks before the faulty one.
             if self.manager.is_registered(module):
                 self.manager.unregister(module)
             raise
-        for hook, argument in BOUND_BEFORE.items():
-            impls = getattr(self.manager.hook, hook).get_hookimpls()
-            if any(impl.plugin is module and _wraps_bound(hook, impl) for impl in impls):
-                text = f"its wrapper of {hook} gets what is bound, as in contract 1.0"
-                remedy = f"take no {argument!r} and declare {CONTRACT}, then it gets a factory"
-                warnings.warn(f"{plugin.label}: {text}; {remedy}", FutureWarning, stacklevel=2)
         losses = [*declares.pop("losses", ()), *declares.pop("loss_names", ())]
         for kind, form in (("losses", Named), ("loss_names", str)):
             declares[kind] = [loss for loss in losses if isinstance(loss, form)]

@@ -219,3 +219,14 @@ def test_callers_of_the_methods_may_bind_as_before():
     grid, at_grid, loss = space_of("multilabel", edges="full")
     with pytest.warns(FutureWarning):
         assert grid.make_max_min(loss, at_grid) is None
+
+
+@pytest.mark.filterwarnings("error::FutureWarning")
+def test_where_warnings_are_errors_nothing_of_a_former_plugin_stays():
+    module = ModuleType("of-1.0")
+    module.structsolve_polytope = hookimpl(wrapper=True)(lambda space, examples: (yield))
+    known = registry.default()
+    with pytest.raises(FutureWarning, match="take no 'examples' and declare 1.1, then it gets a"):
+        known.register(module, "of-1.0")
+    assert not known.manager.is_registered(module)
+    assert not any(p.name == "of-1.0" for p in known.plugins)
