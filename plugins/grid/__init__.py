@@ -53,6 +53,6 @@ def structsolve_loss(space, loss):
 
 
 @hookimpl(trylast=True)
-def structsolve_polytope(space, examples):
+def structsolve_polytope(space):
     if isinstance(space, GridSpace):
-        return graph_polytopes(space, examples)
+        return partial(graph_polytopes, space)

@@ -69,6 +69,6 @@ def structsolve_loss(space, loss):
 
 
 @hookimpl(trylast=True)
-def structsolve_polytope(space, examples):
+def structsolve_polytope(space):
     if isinstance(space, MRFSpace):
-        return graph_polytopes(space, examples)
+        return partial(graph_polytopes, space)

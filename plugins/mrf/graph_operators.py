@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from structsolve.examples.packed import Examples
+from structsolve.part_layout import PartLayout
 from structsolve.plugins.mrf._projections import ForestSumProduct
 from structsolve.plugins.mrf._shape import GraphParts, GraphShape
 from structsolve.plugins.mrf.decoders import make_oracle, make_power
 from structsolve.plugins.mrf.polytope import GraphPolytopes
-from structsolve.structure.ask import make_layout
 from structsolve.utils.memory import refuse_too_large
 
 #: Powers of graphs; binding one gives None for graphs without it.
@@ -193,17 +192,16 @@ def bind_entropy(space: GraphSpace, layout: Any) -> Any:
     return ForestSumProduct(shape, layout)
 
 
-def graph_polytopes(space: Any, examples: Examples) -> Any:
+def graph_polytopes(space: Any, layout: PartLayout) -> GraphPolytopes:
     """Return the local polytopes of the graphs of packed examples.
 
     Parameters
     ----------
     space : GraphSpace
-    examples : Examples
+    layout : PartLayout
 
     Returns
     -------
-    structsolve.lp.Polytopes
+    GraphPolytopes
     """
-    layout = make_layout(space, examples)
     return GraphPolytopes(space.graphs(layout), layout)

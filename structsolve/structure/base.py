@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -12,10 +13,16 @@ from .. import registry
 from ..examples import labels
 from ..examples.packed import Examples
 from ..examples.stacking import pieces
+from ..part_layout import PartLayout
 from ..potentials.weight_layout import WeightLayout
 from ..utils.params import Params
 from .node_losses import make_node_loss
 from .weighted_labels import bind_weighted, split_weights, weigh_nodes
+
+if TYPE_CHECKING:
+    from ..lp import Polytopes
+    from ..operators import Loss, Operator, Oracle, Parts, Projection
+    from ..protocols import Binder, DeviceOperations, Featurizer
 
 
 class ConePair(NamedTuple):
@@ -72,7 +79,7 @@ class Structure(Params):
     #: Losses for which conditional risk minimisation predicts rows of numbers of any size.
     continuous_losses: tuple[str, ...] = ()
 
-    def make_featurizer(self, **params: Any) -> Any:
+    def make_featurizer(self, **params: Any) -> Featurizer:
         """Return a transformer from the sentences of a CoNLL-U file to X.
 
         Parameters
@@ -263,7 +270,7 @@ class Space:
             "features; use those of pack()"
         )
 
-    def device_operations(self) -> Any:
+    def device_operations(self) -> DeviceOperations | None:
         """Return operations of torch, for layers whose scores lie on a device such as a GPU.
 
         Returns
@@ -459,7 +466,7 @@ class Space:
     # space, the factory often; operators must not depend on labels or features.  None means that
     # the space has no such operator.  The defaults return a plugin's declaration for this class.
 
-    def make_oracle(self) -> Callable[[Any], Any] | None:
+    def make_oracle(self) -> Binder[Oracle] | None:
         """Return a factory for the oracle.
 
         Returns
@@ -469,7 +476,7 @@ class Space:
         """
         return self._declared("structsolve_oracle")
 
-    def make_parts(self) -> Callable[[Any], Any] | None:
+    def make_parts(self) -> Binder[Parts] | None:
         """Return a factory for the parts of labels.
 
         Returns
@@ -479,7 +486,7 @@ class Space:
         """
         return self._declared("structsolve_parts")
 
-    def make_power(self, name: str) -> Callable[[Any], Any] | None:
+    def make_power(self, name: str) -> Binder[Operator] | None:
         """Return a factory for a power of the oracle.
 
         Parameters
@@ -496,7 +503,7 @@ class Space:
         """
         return self._declared("structsolve_power", power=name)
 
-    def make_projection(self, regularizer: str) -> Callable[[Any], Any] | None:
+    def make_projection(self, regularizer: str) -> Binder[Projection] | None:
         """Return a factory for a projection.
 
         Parameters
@@ -511,7 +518,7 @@ class Space:
         """
         return self._declared("structsolve_projection", regularizer=regularizer)
 
-    def make_loss(self, loss: Any) -> Callable[[Any], Any] | None:
+    def make_loss(self, loss: Any) -> Binder[Loss] | None:
         """Return a factory for a task loss.
 
         Parameters
@@ -531,37 +538,53 @@ class Space:
         """
         return self._declared("structsolve_loss", loss=loss)
 
-    def make_max_min(self, loss: Any, layout: Any) -> Any:
-        """Return ``argmax_mu min_nu nu' A mu + <theta, mu>`` in closed form.
+    def make_max_min(
+        self, loss: Loss, layout: PartLayout | None = None
+    ) -> Binder[Projection] | None:
+        """Return a factory for ``argmax_mu min_nu nu' A mu + <theta, mu>`` in closed form.
 
         Parameters
         ----------
         loss : structsolve.operators.Loss
-            Bound to ``layout``; A is the matrix of its costs.
-        layout : structsolve.part_layout.PartLayout
+            Bound to the same examples; A is the matrix of its costs.
+        layout : PartLayout, optional
+            Of contract 1.0: return what is bound to it.
 
         Returns
         -------
-        structsolve.operators.Projection or None
-            Bound to ``layout``.
+        callable or None
+            ``layout -> structsolve.operators.Projection``.
         """
-        return self._declared("structsolve_max_min", loss=loss, layout=layout)
+        made = self._declared("structsolve_max_min", loss=loss, layout=layout)
+        return made if layout is None else _bound(made, "make_max_min(loss)", layout)
 
-    def make_polytopes(self, examples: Examples) -> Any:
-        """Return the polytopes of examples, for linear programs.
+    def make_polytopes(self, examples: Examples | None = None) -> Binder[Polytopes] | None:
+        """Return a factory for the polytopes of examples, for linear programs.
 
         Parameters
         ----------
-        examples : Examples
+        examples : Examples, optional
+            Of contract 1.0: return what is bound to them.
 
         Returns
         -------
-        structsolve.lp.Polytopes or None
+        callable or None
+            ``layout -> structsolve.lp.Polytopes``.
         """
-        return self._declared("structsolve_polytope", examples=examples)
+        made = self._declared("structsolve_polytope", examples=examples)
+        if examples is None:
+            return made
+        examples.check(self.layout, self.structure.name, columns=False, features=False)
+        return _bound(made, "make_polytopes()", PartLayout(self.layout, examples))
 
     def _declared(self, hook: str, **arguments: Any) -> Any:
         return registry.default().declared(hook, space=self, **arguments)
+
+
+def _bound(made: Any, method: str, layout: PartLayout) -> Any:
+    text = f"{method} returns a callable that takes a layout; call it so, and then that"
+    warnings.warn(text, FutureWarning, stacklevel=3)
+    return made(layout) if callable(made) else made
 
 
 def inherits(one: Any, base: type, *names: str) -> bool:
@@ -582,7 +605,7 @@ def inherits(one: Any, base: type, *names: str) -> bool:
     return all(getattr(type(one), n) is getattr(base, n) and n not in own for n in names)
 
 
-def node_loss(space: Space, loss: Any) -> Callable[[Any], Any] | None:
+def node_loss(space: Space, loss: Any) -> Binder[Loss] | None:
     """Return a factory for a loss over nodes: Hamming, zero-one, or costs of classes.
 
     Parameters
@@ -699,7 +722,7 @@ class NodeSpace(Space):
         """
         return self.classes_[label[0]] if self.structure.single_node else self.classes_[label]
 
-    def make_loss(self, loss: Any) -> Callable[[Any], Any] | None:
+    def make_loss(self, loss: Any) -> Binder[Loss] | None:
         """Return a factory for a plugin's loss, or for a loss of nodes (:func:`node_loss`).
 
         Parameters
