@@ -13,7 +13,8 @@ from .utils.lazy import lazy_names
 # Modules of the names, imported on first use.
 _HOMES = {
     **dict.fromkeys(("Lazy", "Named", "hookimpl"), "hookspecs"),
-    **dict.fromkeys(("ConePair", "NodeSpace", "Space", "Structure"), "structure.base"),
+    **dict.fromkeys(("ConePair", "Space", "Structure"), "structure.base"),
+    "NodeSpace": "structure.node_space",
     "FunctionStructure": "structure.functions",
     "TaskLoss": "structure.task_loss",
     **dict.fromkeys(("Block", "WeightLayout"), "potentials.weight_layout"),

@@ -82,7 +82,7 @@ def test_the_dual_falls_in_no_batch(kind):
         for t in range(12):
             order = rng.permutation(12)
             calls = 1 if t % 3 == 0 else 0
-            loop.run(order, calls, 30, True, 10, 0.1, 0.0, False, 12)
+            loop.run(order, calls, batch=12)
             alone.run(order, calls, 30, True, 10, 0.1, 0.0, False)
             assert dual_now(loop) >= before - 1e-13
             before = dual_now(loop)
@@ -95,7 +95,7 @@ def test_a_batch_of_copies_takes_the_step_of_one():
     x, y = np.ones((2, 1)), np.array([0, 1])
     problem = Problem(*get_structure("chain").make_space([x] * 4, [y] * 4))
     loop = begin(BCFW(), problem, 1e-3).loop
-    loop.run(np.arange(4), 1, 30, True, 10, 0.0, 0.0, False, 4)
+    loop.run(np.arange(4), 1, inner_tol=0.0, batch=4)
     first = dual_now(loop)
     whole = begin(BCFW(steps="pairwise"), problem, 1e-3)
     follow(whole, 1e-9)

@@ -113,10 +113,13 @@ cdef class LeafSearch:
         leaf = best_below[1:]
         child = child[np.lexsort((given[leaf], -far[leaf], up[1:n_inner]))]
         child_start = np.searchsorted(up[child], np.arange(n_inner + 1))
-        self._keep(n_inner, kind, own[:M], given, up, down, leaf_start.astype(np.int32), farthest,
-                   child_start.astype(np.int32), np.append(child, np.int32(0)), best_below)
+        self._keep(
+            n_inner, kind, own[:M], given, up, down, leaf_starts=leaf_start.astype(np.int32),
+            farthest=farthest, child_starts=child_start.astype(np.int32),
+            children=np.append(child, np.int32(0)), best_below=best_below,
+        )
 
-    def _keep(self, n_inner, kind, own, given, up, down, leaf_starts, farthest, child_starts,
+    def _keep(self, n_inner, kind, own, given, up, down, *, leaf_starts, farthest, child_starts,
               children, best_below):
         work = (
             np.zeros(n_inner), np.zeros(n_inner), np.zeros(n_inner, np.uint8),
@@ -288,7 +291,7 @@ cdef class LeafSearch:
         made._keep(self.n_inner, self.kind, self.own, *self._kept[:len(self._kept) - 1])
         return made
 
-    def _best_range(self, FeatureLists weights not None, rows, places, work, labels, scores,
+    def _best_range(self, FeatureLists weights not None, rows, places, work, *, labels, scores,
                     Py_ssize_t first, Py_ssize_t last):
         # Positions of the scores of the renumbered nodes; the spare root has none.
         cdef const int32_t[::1] place = places
@@ -354,7 +357,8 @@ cdef class LeafSearch:
 
         def work(first, last, scratch):
             search, own = scratch
-            search._best_range(weights, rows, places, own, labels, scores, first, last)
+            search._best_range(weights, rows, places, own, labels=labels, scores=scores,
+                               first=first, last=last)
 
         over_examples(work, rows[0] + np.arange(n + 1), n_jobs, make)
         return labels, scores
