@@ -222,12 +222,10 @@ def parameters(cls: type[Made]) -> type[Made]:
 
     Examples
     --------
-    >>> from dataclasses import KW_ONLY
     >>> from structsolve.utils.params import Params, parameters
     >>> @parameters
     ... class Rule(Params):
     ...     steps: int = 1
-    ...     _: KW_ONLY
     ...     rate: float = 0.5
     >>> Rule(2, rate=0.1)
     Rule(steps=2, rate=0.1)

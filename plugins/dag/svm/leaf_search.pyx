@@ -113,13 +113,10 @@ cdef class LeafSearch:
         leaf = best_below[1:]
         child = child[np.lexsort((given[leaf], -far[leaf], up[1:n_inner]))]
         child_start = np.searchsorted(up[child], np.arange(n_inner + 1))
-        self._keep(
-            n_inner, kind, own[:M], given, up, down, leaf_starts=leaf_start.astype(np.int32),
-            farthest=farthest, child_starts=child_start.astype(np.int32),
-            children=np.append(child, np.int32(0)), best_below=best_below,
-        )
+        self._keep(n_inner, kind, own[:M], given, up, down, leaf_start.astype(np.int32), farthest,
+                   child_start.astype(np.int32), np.append(child, np.int32(0)), best_below)
 
-    def _keep(self, n_inner, kind, own, given, up, down, *, leaf_starts, farthest, child_starts,
+    def _keep(self, n_inner, kind, own, given, up, down, leaf_starts, farthest, child_starts,
               children, best_below):
         work = (
             np.zeros(n_inner), np.zeros(n_inner), np.zeros(n_inner, np.uint8),
