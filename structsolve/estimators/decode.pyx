@@ -224,7 +224,7 @@ def decode_kbest(LinearPotentials potentials not None, KBest kbest not None,
 
 
 def draw(LinearPotentials potentials not None, Projection projection not None,
-         const double[::1] w not None, Py_ssize_t n, double scale, seed, n_jobs=1):
+         const double[::1] w not None, Py_ssize_t n, *, double scale, seed, n_jobs=1):
     """Draw labels of every example from ``p(y) ~ exp(scale <theta, mu(y)>)``.
 
     Every example has its own random numbers, so they do not depend on ``n_jobs``.
@@ -271,7 +271,7 @@ def draw(LinearPotentials potentials not None, Projection projection not None,
 
 
 def node_rows(LinearPotentials potentials not None, Operator operator not None,
-              const double[::1] w not None, masks, double scale=1.0, n_jobs=1,
+              const double[::1] w not None, masks, *, double scale=1.0, n_jobs=1,
               Py_ssize_t state_rows=0):
     """Return node rows of an operator's result: max-marginals, or marginals of a projection.
 

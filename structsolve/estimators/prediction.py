@@ -94,7 +94,7 @@ class PredictionMixin(DistributionMixin):
             raise ValueError(
                 f"decision_function needs max-marginals, which {lack}; {others} not need them"
             )
-        rows, _ = node_rows(potentials, operator, w, {}, 1.0, self.n_jobs)
+        rows, _ = node_rows(potentials, operator, w, {}, n_jobs=self.n_jobs)
         scores = self.space_.unpack_scores(self._by_class(rows, np.maximum), layout.examples)
         if self.space_.structure.single_node and scores.shape[1] == 2:
             return scores[:, 1] - scores[:, 0]

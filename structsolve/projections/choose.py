@@ -9,8 +9,9 @@ import numpy as np
 
 from ..operators import Loss, Projection
 from ..structure.ask import Bind, ask, loss_advice
-from ..structure.base import NodeSpace, Space
+from ..structure.base import Space
 from ..structure.node_losses import NodeLoss
+from ..structure.node_space import NodeSpace
 from .active_set import ActiveSet
 from .double_oracle import DoubleOracle
 from .rows import NodeRows, RowMaxMin, RowSoftmax, RowSparsemax
@@ -152,7 +153,7 @@ def free_nodes(space: Space) -> bool:
     ----------
     space : Space
         It may have an attribute ``free_nodes``.  Without one, a
-        :class:`~structsolve.structure.base.NodeSpace` has free nodes if it inherits
+        :class:`~structsolve.structure.node_space.NodeSpace` has free nodes if it inherits
         ``enumerate_labels``: one that lists its labels itself may have fewer.
 
     Returns

@@ -22,7 +22,7 @@ from libc.string cimport memcmp, memcpy, memset
 from ..operators cimport Operator
 from ..part_layout cimport PartLayout
 
-from .base import NodeSpace
+from .node_space import NodeSpace
 
 cnp.import_array()
 

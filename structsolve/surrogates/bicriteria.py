@@ -12,6 +12,7 @@ from ..search.exact import Counting
 from ..search.plane import LabelPlane
 from ..search.psi import BetaPsi, GeneralizedPsi, LogPsi, ProbLossPsi, Psi, PythonPsi, RatioPsi
 from ..utils.params import Params
+from ..utils.positional import positional_deprecated
 from ._bicriteria import BiCriteriaSurrogate
 from .checks import pick_relaxation, refuse_wrong_truths
 
@@ -72,10 +73,12 @@ class BiCriteria(Params):
 
     name = "bi-criteria"
 
+    @positional_deprecated
     def __init__(
         self,
         psi: Any,
         search: Any = "auto",
+        *,
         relaxed: bool | None = None,
         warm_start: bool = True,
         max_calls: int = 50,
@@ -176,10 +179,10 @@ class BiCriteria(Params):
             psi,
             search,
             relaxed,
-            bool(self.warm_start),
-            0 if relaxed else int(self.max_kbest),
-            task.labels,
-            closer,
+            warm_start=bool(self.warm_start),
+            max_kbest=0 if relaxed else int(self.max_kbest),
+            labels=task.labels,
+            closer=closer,
         )
 
 

@@ -323,7 +323,9 @@ class HierarchicalSVM(SparseFitting):
         self.log_node_weights_ = weights.log
         scale = None if self.normalization == "none" else weights.sqrt
         examples = weighed_leaves(self.class_weight, space, examples)
-        return self._scaled(space, examples, scale, weights.values, kernel, dense, gram)
+        return self._scaled(
+            space, examples, scale, weights.values, kernel=kernel, dense=dense, gram=gram
+        )
 
     def _scaled(
         self,
@@ -331,6 +333,7 @@ class HierarchicalSVM(SparseFitting):
         examples: Any,
         scale: np.ndarray | None,
         weights: np.ndarray,
+        *,
         kernel: Kernel | None = None,
         dense: bool = False,
         gram: bool = True,
@@ -340,7 +343,7 @@ class HierarchicalSVM(SparseFitting):
             examples,
             self._training_loss(space, weights),
             self.surrogate,
-            self.penalize_intercept,
+            penalize_intercept=self.penalize_intercept,
             gram=gram,
             kernel=kernel,
             dense=dense,
@@ -417,10 +420,10 @@ class HierarchicalSVM(SparseFitting):
             make,
             begin,
             inner,
-            self.alpha_,
-            float(self.tol),
-            int(self.max_alternations),
-            file,
+            alpha=self.alpha_,
+            tol=float(self.tol),
+            max_alternations=int(self.max_alternations),
+            checkpoint=file,
         )
         self.log_node_weights_ = NodeWeights.of(learned.weights).log
         self.memory_ = learned.memory

@@ -288,7 +288,7 @@ cdef class LeafSearch:
         made._keep(self.n_inner, self.kind, self.own, *self._kept[:len(self._kept) - 1])
         return made
 
-    def _best_range(self, FeatureLists weights not None, rows, places, work, labels, scores,
+    def _best_range(self, FeatureLists weights not None, rows, places, work, *, labels, scores,
                     Py_ssize_t first, Py_ssize_t last):
         # Positions of the scores of the renumbered nodes; the spare root has none.
         cdef const int32_t[::1] place = places
@@ -354,7 +354,8 @@ cdef class LeafSearch:
 
         def work(first, last, scratch):
             search, own = scratch
-            search._best_range(weights, rows, places, own, labels, scores, first, last)
+            search._best_range(weights, rows, places, own, labels=labels, scores=scores,
+                               first=first, last=last)
 
         over_examples(work, rows[0] + np.arange(n + 1), n_jobs, make)
         return labels, scores

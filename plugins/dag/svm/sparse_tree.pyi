@@ -30,6 +30,7 @@ class SparseTree:
         data: NDArray[np.float64],
         labels: NDArray[np.int32],
         order: NDArray[np.int64],
+        *,
         alpha: float,
         weight: NDArray[np.float64] | None = None,
     ) -> None: ...

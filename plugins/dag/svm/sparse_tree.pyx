@@ -92,7 +92,7 @@ cdef class SparseTree:
             raise ValueError("SparseTree: not initialised")
         return 0
 
-    def run(self, indptr, indices, data, labels, order, double alpha, weight=None):
+    def run(self, indptr, indices, data, labels, order, *, double alpha, weight=None):
         """Take one Pegasos step for each example of ``order``.
 
         Parameters

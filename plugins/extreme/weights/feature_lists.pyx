@@ -275,8 +275,8 @@ cdef class FeatureLists:
         self.clear(space)
         return read
 
-    def _top_range(self, rows, k, exclude, double epsilon, ids_out, scores_out, bounds_out,
-                   Py_ssize_t first, Py_ssize_t last, Space space not None):
+    def _top_range(self, Py_ssize_t first, Py_ssize_t last, Space space not None, *, rows, k,
+                   exclude, double epsilon, ids_out, scores_out, bounds_out):
         cdef const int64_t[::1] start = rows[0]
         cdef const int32_t[::1] column = rows[1]
         cdef const float[::1] value = rows[2]
@@ -352,7 +352,8 @@ cdef class FeatureLists:
         ids, scores = np.empty((n, k), np.int32), np.empty((n, k), np.float32)
         bounds, entries = np.zeros(n), 0
         if n:
-            work = partial(self._top_range, rows, k, exclude, epsilon, ids, scores, bounds)
+            work = partial(self._top_range, rows=rows, k=k, exclude=exclude, epsilon=epsilon,
+                           ids_out=ids, scores_out=scores, bounds_out=bounds)
             make = partial(Space, self, k, int(np.diff(rows[0]).max()), n)
             entries = sum(over_examples(work, rows[0] + np.arange(n + 1), n_jobs, make))
         return ids, scores, bounds, entries
