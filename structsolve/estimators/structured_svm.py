@@ -413,7 +413,8 @@ class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
             space, examples, kernel = data.space, data.examples, self._kernel()
             # Constraints name columns.
             if kernel is None and not getattr(self._solver(), "constraints", None):
-                space, examples = with_used_columns(space, examples)
+                turns = getattr(self._solver(), "squared_norm", True)
+                space, examples = with_used_columns(space, examples, turns)
             data.problem = self._problem(space, examples, kernel, data.dense, gram)
         return data.problem
 

@@ -213,9 +213,11 @@ class Space:
     #: and labels are arrays of ``classes_``: prediction then need not pack short examples.
     plain_rows: bool = False
 
-    #: The space of all columns, if this one is of those that the examples use; their numbers.
+    #: The space of all columns, if this one has fewer; what its columns stand for, see
+    #: :func:`structsolve.structure.used_columns.with_used_columns`.
     whole: Space | None = None
-    columns: np.ndarray
+    column_entries: Any
+    column_norms: np.ndarray
 
     def __init__(self, structure: Structure, layout: WeightLayout):
         self.structure = structure
