@@ -162,12 +162,12 @@ def timed(call: Callable[[], Any]) -> tuple[Any, float]:
 
 def row(path: Path, steps: float, largest_lp: int, seconds: int) -> list[Any]:
     from structsolve.plugins.mrf import decode
-    from structsolve.plugins.mrf._exact import ExactSearch
-    from structsolve.plugins.mrf._local_search import local_search
-    from structsolve.plugins.mrf._model import GraphModel
-    from structsolve.plugins.mrf._roof_duality import roof_duality
-    from structsolve.plugins.mrf._trws import tree_reweighted
-    from structsolve.plugins.mrf.elimination import eliminate
+    from structsolve.plugins.mrf.cuts._roof_duality import roof_duality
+    from structsolve.plugins.mrf.elimination.narrow import eliminate
+    from structsolve.plugins.mrf.exact._search import ExactSearch
+    from structsolve.plugins.mrf.local_search._climb import local_search
+    from structsolve.plugins.mrf.messages._trws import tree_reweighted
+    from structsolve.plugins.mrf.tables._model import GraphModel
     from structsolve.plugins.mrf.uai import read_uai
 
     # No variable is observed in these sets.

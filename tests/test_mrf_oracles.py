@@ -16,9 +16,9 @@ from structsolve.lp import Answer, Backend, Highs, Program, ask_oracle
 from structsolve.lp.base import cone_rows
 from structsolve.lp.polytope import bound_of
 from structsolve.plugins.mrf import MRFStructure, decode, decoders, grid_edges
-from structsolve.plugins.mrf._model import GraphModel
-from structsolve.plugins.mrf.elimination import eliminate
-from structsolve.plugins.mrf.programs import LocalPolytope
+from structsolve.plugins.mrf.elimination.narrow import eliminate
+from structsolve.plugins.mrf.relaxation.programs import LocalPolytope
+from structsolve.plugins.mrf.tables._model import GraphModel
 from structsolve.structure import calls
 from structsolve.structure.ask import ask_power, make_layout
 from structsolve.surrogates import Margin

@@ -17,8 +17,8 @@ from structsolve import ConePair
 from structsolve.lp import make_backend
 from structsolve.plugins import mrf
 from structsolve.plugins.mrf import grid_edges
-from structsolve.plugins.mrf._enumerated_cones import EnumeratedCones
-from structsolve.plugins.mrf.programs import Programs
+from structsolve.plugins.mrf.elimination._enumerated_cones import EnumeratedCones
+from structsolve.plugins.mrf.relaxation.programs import Programs
 from structsolve.structure import calls
 
 # Constant: value, and the test below that has sizes on both of its sides.

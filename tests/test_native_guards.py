@@ -16,11 +16,11 @@ from structsolve.plugins.dag.svm.sparse_tree import SparseTree
 from structsolve.plugins.dependency._shape import first_fault
 from structsolve.plugins.extreme.weights._strips import Strips
 from structsolve.plugins.mrf import MRFStructure
-from structsolve.plugins.mrf._elimination_plan import Plans
-from structsolve.plugins.mrf._model import _scores
 from structsolve.plugins.mrf._oracle import ExactOracle, GraphKBest
-from structsolve.plugins.mrf._shape import GraphShape
-from structsolve.plugins.mrf._table_kinds import recognize
+from structsolve.plugins.mrf.elimination._plan import Plans
+from structsolve.plugins.mrf.tables._model import _scores
+from structsolve.plugins.mrf.tables._shape import GraphShape
+from structsolve.plugins.mrf.tables._table_kinds import recognize
 from structsolve.potentials.calls import add, add_gram, dot, row_dot, row_score
 from structsolve.potentials.features import FeatureRows, _check_values
 from structsolve.potentials.mercer import Kernel

@@ -10,21 +10,21 @@ from libc.string cimport memcpy, memset
 from structsolve.operators cimport KBest, MaxMarginals, Oracle
 from structsolve.part_layout cimport PartLayout
 
-from structsolve.plugins.mrf._elimination cimport eliminate, eliminate_kbest, largest_work
-from structsolve.plugins.mrf._elimination_plan cimport Plan, Plans
-from structsolve.plugins.mrf._exact cimport exact, exact_bytes
-from structsolve.plugins.mrf._expansion cimport expand, expand_bytes
-from structsolve.plugins.mrf._float_passes cimport dual_ascent, dual_ascent_bytes
-from structsolve.plugins.mrf._gray_code cimport (
+from structsolve.plugins.mrf.elimination._elimination cimport eliminate, eliminate_kbest, largest_work
+from structsolve.plugins.mrf.elimination._plan cimport Plan, Plans
+from structsolve.plugins.mrf.exact._search cimport exact, exact_bytes
+from structsolve.plugins.mrf.local_search._expansion cimport expand, expand_bytes
+from structsolve.plugins.mrf.messages._float_passes cimport dual_ascent, dual_ascent_bytes
+from structsolve.plugins.mrf.elimination._gray_code cimport (
     cube_argmax, cube_fits, gray_bytes, gray_kbest, gray_kbest_bytes, gray_marginals,
 )
-from structsolve.plugins.mrf._local_search cimport climb, climb_bytes
-from structsolve.plugins.mrf._max_product cimport (
+from structsolve.plugins.mrf.local_search._climb cimport climb, climb_bytes
+from structsolve.plugins.mrf.messages._max_product cimport (
     forest_argmax, forest_bytes, forest_kbest, forest_kbest_bytes, forest_marginals,
 )
-from structsolve.plugins.mrf._model cimport Model, edge_scores, other_end, score, scores_of
-from structsolve.plugins.mrf._roof_duality cimport half_bytes, roof_bytes, roof_dual
-from structsolve.plugins.mrf._shape cimport GraphShape
+from structsolve.plugins.mrf.tables._model cimport Model, edge_scores, other_end, score, scores_of
+from structsolve.plugins.mrf.cuts._roof_duality cimport half_bytes, roof_bytes, roof_dual
+from structsolve.plugins.mrf.tables._shape cimport GraphShape
 
 # Steps of the search before an integer program takes over, seconds; before elimination does, its
 # number of sums at most.

@@ -6,8 +6,8 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from structsolve.plugins.mrf._exact import ExactSearch
-from structsolve.plugins.mrf._model import GraphModel
+from structsolve.plugins.mrf.exact._search import ExactSearch
+from structsolve.plugins.mrf.tables._model import GraphModel
 
 KINDS = ["normal", "ties", "tenths", "huge", "zeros", "mixed", "forbidden", "frustrated"]
 NONE = -np.inf

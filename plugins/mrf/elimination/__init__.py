@@ -1,0 +1,15 @@
+"""Elimination and enumeration: best labelings, the k best and cones of graphs that are small.
+
+``_elimination`` maximises nodes out one by one (Bertele, Brioschi 1972), in an order that ``_plan``
+chooses once per graph among a few rules.  Guaranteed: the best labeling, and the k best.  Time and
+memory grow with the product of the states of the neighbours of a node when it goes, so narrow
+graphs of any length are cheap; the plan tells the number of sums beforehand.
+
+``_gray_code`` goes through all labelings, each by one change from the one before, and gives
+the best, max-marginals and the k best.  ``_enumerated_cones`` gives the best labeling in a cone of
+the label plane, which the searches of bi-criteria surrogates ask for.  Guaranteed:
+exact, as sums that may be the best are scored anew.
+
+Taken: enumeration up to 2^14 labelings by "auto" (2^20 for the k best and max-marginals, 2^16 for
+cones); elimination up to 2^14 sums by "auto", up to 2^30 by "exact", up to 2^23 for the k best.
+"""
