@@ -26,11 +26,13 @@ THRESHOLDS = {
     # The tables over the first two-state nodes; nodes of two states that are enumerated so.
     "elimination/_gray_code.LOW": (9, "test_dense"),
     "elimination/_gray_code.CUBE": (20, "test_dense"),
+    # Labelings in the time of one sum of elimination.
+    "elimination/_gray_code.FASTER": (8, "test_enumeration_or_elimination"),
     # Sums up to which elimination comes first; labelings, and sums, up to which "auto" is exact.
     "_oracle.CHEAP": (2**14, "test_dense"),
     "decoders.FEW": (2**14, "test_dense"),
-    # Labelings up to which the k best and max-marginals are enumerated, and cones.
-    "decoders.MANY": (2**20, "test_dense"),
+    # Labelings up to which max-marginals take as many sums as the k best; cones are enumerated.
+    "decoders.MANY": (2**20, "test_wide"),
     "decoders.CONSTRAINED": (2**16, "test_cones"),
     # Sums of elimination, entries of its tables, those that the k best keep.
     "exact/search.MOST": (2**30, "test_wide"),
@@ -66,7 +68,6 @@ OTHERS = {
     "exact/_search": "ITERATIONS LESS SMALL",
     "local_search/_expansion": "ROUNDING",
     "messages/_float_passes": "STALLED PATIENCE CLOSE ROUNDING TOO_LARGE",
-    "elimination/_gray_code": "SLACK",
     "local_search/_climb": "ROUNDING LONGEST FORESTS ROUNDS STEPS",
     "cuts/_minimum_cut": "TOLERANCE REST ROUNDING MOST_PAIRS MOST_FLOWS",
     "_oracle": "PASSES",
@@ -182,7 +183,7 @@ def test_dense_of_three_states(layout, n):
 @pytest.mark.parametrize("layout", [SOME[0], SOME[3]], ids=str)
 @pytest.mark.parametrize("n", [20, 21])
 def test_wide(layout, n):
-    """Cubes, then the search; the k best by enumeration, then by elimination."""
+    """Cubes, then elimination; max-marginals of 20 nodes, not of 21."""
     rng = np.random.default_rng(n)
     graph = Graph([2] * n, complete(n), "exact", *layout)
     theta = graph.theta("normal", rng)
@@ -193,6 +194,37 @@ def test_wide(layout, n):
         value, bound = graph.answer(theta)
         assert value == bound == pytest.approx(graph.scores(theta).max(), abs=1e-10)
     graph.check_kbest(theta, 20)
+
+
+@pytest.mark.parametrize("layout", [*SOME, ("shared", True, "void")], ids=str)
+@pytest.mark.parametrize("K", [2, 3])
+@pytest.mark.parametrize("n", range(3, 10))
+def test_enumeration_or_elimination(layout, K, n):
+    """Cycles have 2^n labelings, and about 4 n sums; complete graphs as many sums as labelings."""
+    rng = np.random.default_rng(n)
+    for edges in (cycle(n), complete(n)):
+        graph = Graph([K] * n, edges, "exact", *layout)
+        for kind in ("normal", "ties", "forbidden parts"):
+            theta = graph.theta(kind, rng)
+            graph.check_best(theta)
+            graph.check_kbest(theta, 20)
+
+
+@pytest.mark.parametrize("layout", SOME, ids=str)
+@pytest.mark.parametrize("n, K", [(20, 2), (21, 2), (300, 2), (40, 5)])
+def test_max_marginals_of_narrow_graphs(layout, n, K):
+    """Beyond 2^20 labelings, if elimination for every state is cheap: each best by elimination."""
+    rng = np.random.default_rng(n)
+    graph = Graph([K] * n, cycle(n), "exact", *layout)
+    theta = graph.theta("normal", rng)
+    margins = calls.max_marginals(graph.max_marginals, graph.number, theta, K)
+    unary, pair = graph.scattered(theta)
+    for v in rng.integers(n, size=5):
+        for s in range(K):
+            fixed = np.array(unary)
+            fixed[v, np.arange(fixed.shape[1]) != s] = -np.inf
+            best = eliminated(graph.states, graph.edges, fixed, pair)
+            assert margins.reshape(n, K)[v, s] == pytest.approx(best, abs=1e-9)
 
 
 def test_what_is_too_wide_has_no_k_best():

@@ -21,9 +21,10 @@ from structsolve.plugins.mrf.tables._shape import GraphParts
 NAMES = ("auto", "exact", "mincut", "roof-duality", "trws", "expansion", "lp")
 
 # Numbers of labelings: up to FEW "auto" is exact; up to CONSTRAINED cones are enumerated; up to
-# MANY max-marginals and the k best are enumerated.
+# MANY max-marginals take as many sums as the k best.
 FEW, CONSTRAINED, MANY = 2.0**14, 2.0**16, 2.0**20
-# Sums of elimination: up to FEW "auto" is exact; the k best keep up to KEPT.
+# Sums of elimination: up to FEW "auto" is exact; up to KEPT there are the k best, whose tables are
+# kept, and max-marginals, where these are the sums for all states.
 KEPT = 2.0**23
 # States up to which "auto" tries a minimum cut before TRW-S, and before a linear relaxation; pairs
 # of arcs at most, 64 bytes each.  benchmarks/learn_binary.py prints the ms of both by the number of
@@ -142,9 +143,8 @@ def make_oracle(shape: Any, name: str, max_iter: int, layout: Any) -> Any:
 def make_power(shape: Any, name: str, power: str, layout: Any) -> Any:
     """Return the operator of a power for the oracle ``name``.
 
-    The k best labels and max-marginals exist if the oracle is exact: on forests, and if
-    labelings can be enumerated; the k best also on other narrow graphs.  The linear relaxation and
-    its cones always exist.
+    The k best labels and max-marginals exist if the oracle is exact, on forests and other narrow
+    graphs.  The linear relaxation and its cones always exist.
 
     Parameters
     ----------
@@ -212,13 +212,15 @@ def _make_ranking(shape: Any, algorithm: str, power: str, layout: Any) -> Any:
     if algorithm not in ("forest", "exact"):
         return None
     plans = None
-    if algorithm == "exact" and shape.labelings > MANY:
-        plans = _plans(shape, layout, KEPT, keep=True) if power == "kbest" else None
-        if plans is None or plans.most_entries > KEPT:
+    if algorithm == "exact":
+        # Max-marginals eliminate once for each state.
+        sums = KEPT if power == "kbest" or shape.labelings <= MANY else KEPT / shape.max_unary
+        plans = _plans(shape, layout, KEPT, keep=power == "kbest")
+        if plans.most_entries > sums:
             return None
     if power == "kbest":
         return _oracle.GraphKBest(plans, shape, layout)
-    return _oracle.GraphMaxMarginals(shape, layout)
+    return _oracle.GraphMaxMarginals(plans, shape, layout)
 
 
 def _by_program(name: str) -> bool:

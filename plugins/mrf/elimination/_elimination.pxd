@@ -8,6 +8,11 @@ cdef Py_ssize_t elimination_bytes(const Plan* plan, const Model* model) noexcept
 # label <- the best labeling; returns its score, or -INFINITY and label 0 if all are forbidden.
 cdef double eliminate(const Model* model, const Plan* plan, int* label, char* work) noexcept nogil
 
+# out (as model.unary) <- the best score of a labeling with that state; `unary` and `label` are memory
+# for as many scores, and for a labeling.
+cdef void eliminate_marginals(const Model* model, const Plan* plan, double* out, double* unary,
+                              int* label, char* work) noexcept nogil
+
 # Like Oracle.kbest along a plan that keeps its tables, but 0 if all are forbidden.
 cdef Py_ssize_t elimination_kbest_bytes(const Plan* plan, const Model* model,
                                         Py_ssize_t k) noexcept nogil

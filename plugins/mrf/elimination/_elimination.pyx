@@ -105,6 +105,37 @@ cdef double eliminate(const Model* model, const Plan* plan, int* label, char* wo
     return score(model, label)
 
 
+cdef void eliminate_marginals(const Model* model, const Plan* plan, double* out, double* unary,
+                              int* label, char* work) noexcept nogil:
+    # The best labeling with each state, one after the other, if none before has it and is the best.
+    cdef Model fixed = model[0]
+    cdef Py_ssize_t v, first, s, K, part
+    cdef double best, value
+    fixed.unary = unary
+    memcpy(unary, model.unary, model.unary_at[model.n] * sizeof(double))
+    for part in range(model.unary_at[model.n]):
+        out[part] = -INFINITY
+    best = eliminate(model, plan, label, work)
+    if best == -INFINITY:
+        return
+    for v in range(model.n):
+        out[model.unary_at[v] + label[v]] = best
+    for v in range(model.n):
+        first, K = model.unary_at[v], model.states[v]
+        for part in range(first, first + K):
+            if out[part] == best:
+                continue
+            for s in range(K):
+                unary[first + s] = -INFINITY
+            unary[part] = model.unary[part]
+            value = eliminate(&fixed, plan, label, work)
+            out[part] = value
+            if value == best:
+                for s in range(model.n):
+                    out[model.unary_at[s] + label[s]] = best
+        memcpy(unary + first, model.unary + first, K * sizeof(double))
+
+
 cdef void _sums_given(const Model* model, const Plan* plan, Py_ssize_t step, const int* label,
                       const Room* room) noexcept nogil:
     # room.sums <- the best score of each state of a step, given the labels of later ones, without
