@@ -8,8 +8,9 @@ misses to the best one, in percent of what the best one gains over each node's o
 
 The last table counts for each decoder the rows where it is ahead by more than 5 %: in value of all
 others; in time of all others that reach the best value ("time"), or come within 5 % of it
-("quick"); or as the only one that proves its labels.  "auto" chooses among them; it is measured beside them.  "trws" and "expansion" are the same
-where TRW-S proves its label: neither is ahead of the other there.
+("quick"); or as the only one that proves its labels.  "auto" chooses among them; it is measured
+beside them.  "trws" and "expansion" are the same where TRW-S proves its label: neither is ahead of
+the other there.
 
     STRUCTSOLVE_DATA=... python benchmarks/decoders.py
 """
