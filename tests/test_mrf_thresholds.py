@@ -65,6 +65,7 @@ OTHERS = {
     "relaxation/_dual": "PASSES SLOW LARGE SLACK ROUNDS SMALL_ROUNDS SMALL_TOL NOISE WHOLE",
     "relaxation/_dual_core": "LOOK ENOUGH LESS LONG NEVER",
     "elimination/_enumerated_cones": "ROUNDING",
+    "elimination/_plan": "FILLED",
     "exact/_search": "ITERATIONS LESS SMALL",
     "local_search/_expansion": "ROUNDING",
     "messages/_float_passes": "STALLED PATIENCE CLOSE ROUNDING TOO_LARGE",

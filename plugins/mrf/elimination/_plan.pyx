@@ -25,10 +25,12 @@ cdef extern from *:
     """
     int ss_bits(uint64_t x) nogil
 
-# Maximum number of nodes of a graph with a plan; of a graph whose fill is counted.
+# Maximum number of nodes of a graph with a plan; of a graph whose fill is counted; squared nodes for
+# one sum, beyond which fill is not counted if other orders fail.
 cdef enum:
     MOST_NODES = 4096
     FEW_NODES = 1024
+    FILLED = 4
 
 # Rules for orders.
 cdef enum Rule:
@@ -184,7 +186,8 @@ cdef double _best_order(Graph* graph, const Model* model, double most_table, dou
     if _least_entries(model, trial) > most_entries:
         return INFINITY
     for rule in range(3):
-        if rule == FILL and graph.n > FEW_NODES:
+        if rule == FILL and (graph.n > FEW_NODES or (
+                best == INFINITY and <double>graph.n * graph.n > FILLED * most_entries)):
             continue
         cost = _simulate(graph, model, <Rule>rule, most_table, min(most_entries, best), trial)
         if cost < best:
