@@ -73,8 +73,8 @@ def extensions() -> list[Extension]:
                     define_macros=MACROS,
                     depends=[
                         p.as_posix()
-                        for folder in (Path("structsolve/simd"), path.parent)
-                        for p in folder.glob("*.h")
+                        for folder in (Path("structsolve/simd"), Path(*path.parts[:2]))
+                        for p in folder.rglob("*.h")
                     ],
                     extra_compile_args=compile_args(path.read_text("utf-8").startswith(GLUE)),
                     extra_link_args=[f"-fsanitize={SANITIZE}"] if SANITIZE else [],

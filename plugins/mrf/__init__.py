@@ -12,13 +12,13 @@ from structsolve.plugins.mrf.graph_operators import (
     bind_power,
     graph_polytopes,
 )
-from structsolve.plugins.mrf.graphs import grid_edges
 from structsolve.plugins.mrf.reparametrization import (
     ArcConsistency,
     arc_consistent,
     reparametrization_bound,
 )
 from structsolve.plugins.mrf.space import MRFSpace, MRFStructure
+from structsolve.plugins.mrf.tables.graphs import grid_edges
 from structsolve.structure.base import node_loss
 
 __all__ = [

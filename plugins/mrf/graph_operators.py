@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from structsolve.part_layout import PartLayout
-from structsolve.plugins.mrf._projections import ForestSumProduct
-from structsolve.plugins.mrf._shape import GraphParts, GraphShape
 from structsolve.plugins.mrf.decoders import make_oracle, make_power
-from structsolve.plugins.mrf.polytope import GraphPolytopes
+from structsolve.plugins.mrf.messages._sum_product import ForestSumProduct
+from structsolve.plugins.mrf.relaxation.polytope import GraphPolytopes
+from structsolve.plugins.mrf.tables._shape import GraphParts, GraphShape
 from structsolve.utils.memory import refuse_too_large
 
 #: Powers of graphs; binding one gives None for graphs without it.
@@ -69,7 +69,7 @@ def common_graphs(
     layout : PartLayout
         Has a block ``"node"`` and, if pairs of states have scores, a block ``"pair"``.
     ends : ndarray of int32 of shape (m, 2)
-        Edges from :func:`~structsolve.plugins.mrf.graphs.check_edges`, of the one graph,
+        Edges from :func:`~structsolve.plugins.mrf.tables.graphs.check_edges`, of the one graph,
         or of all examples, concatenated.
     states : int or array of int
         Number of states of every node, or of each node of the one graph.

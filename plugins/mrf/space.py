@@ -11,20 +11,20 @@ from structsolve.examples import labels, packing
 from structsolve.examples.packed import Examples
 from structsolve.plugins.mrf.decoders import check_name
 from structsolve.plugins.mrf.graph_operators import NO_POWERS, common_graphs
-from structsolve.plugins.mrf.graphs import (
-    check_edges,
-    check_states,
-    drop_nodes,
-    stack_graphs,
-)
-from structsolve.plugins.mrf.networks import by_node, by_node_one, check_attributes, in_order
 from structsolve.plugins.mrf.node_labels import (
     NodeLabels,
     read_labels,
     refuse_all_void,
     void_names,
 )
-from structsolve.plugins.mrf.unread import unread_pairs
+from structsolve.plugins.mrf.tables.graphs import (
+    check_edges,
+    check_states,
+    drop_nodes,
+    stack_graphs,
+)
+from structsolve.plugins.mrf.tables.networks import by_node, by_node_one, check_attributes, in_order
+from structsolve.plugins.mrf.tables.unread import unread_pairs
 from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import Structure
 from structsolve.structure.node_space import NodeSpace

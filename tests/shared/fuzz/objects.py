@@ -25,8 +25,8 @@ from structsolve.estimators.direct import Direct
 from structsolve.features._numbering import Names, Numbering
 from structsolve.lp import ask_cones, ask_oracle
 from structsolve.plugins.dag.svm.sparse_tree import SparseTree
-from structsolve.plugins.mrf._exact import ExactSearch
-from structsolve.plugins.mrf._model import GraphModel
+from structsolve.plugins.mrf.exact._search import ExactSearch
+from structsolve.plugins.mrf.tables._model import GraphModel
 from structsolve.potentials.model import LinearModel
 from structsolve.solvers.base import Start
 from structsolve.structure import calls
