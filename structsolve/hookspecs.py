@@ -18,7 +18,7 @@ hookspec = pluggy.HookspecMarker("structsolve")
 hookimpl = pluggy.HookimplMarker("structsolve")
 
 #: The number of what structsolve.plugin and the hooks promise, ``MAJOR.MINOR``.
-CONTRACT = "1.0"
+CONTRACT = "1.1"
 
 
 @dataclass(frozen=True)
