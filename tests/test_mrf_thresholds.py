@@ -72,6 +72,7 @@ OTHERS = {
     "_oracle": "PASSES",
     "_roof_duality": "DUST",
     "uai": "LARGEST_FACTOR LARGEST_TABLES",
+    "_small_graph": "MOST",
     "_small_roof_duality": "ROUNDING DUST ONE",
     "_small_degrees": "SUMS",
     "_soft_consistency": "SHARE SLOW FORBIDDEN AGAIN DONE",
