@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -280,6 +280,27 @@ class Space:
             With the functions ``pays``, ``log_partition``, ``best`` and ``score`` of
             ``structsolve/plugins/chain/_device.py``, for padded sequences.  None, the default: the
             layers copy scores to the host.
+        """
+        return None
+
+    def unpacked_oracle(self, bind: Any) -> Callable[[Any, int], Any] | None:
+        """Return a factory of oracles of single small examples that are not packed.
+
+        For the latency of one prediction, where X is a list of pairs ``(matrix, topology)``: the
+        matrices and labels must be as ``plain_rows`` says, and there must be no scores of edges.
+
+        Parameters
+        ----------
+        bind : callable
+            ``layout -> oracle`` of packed examples, of whichever plugin gives it: where that is not
+            the space's own, the factory must not replace it.
+
+        Returns
+        -------
+        callable or None
+            ``(topology, n_nodes) -> oracle``, whose ``argmax(0, ...)`` labels that example just as
+            an oracle of the packed one does; it needs no layout.  The callable returns None for
+            examples that must be packed, such as invalid ones.  Here None.
         """
         return None
 
