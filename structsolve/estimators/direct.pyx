@@ -60,7 +60,7 @@ cdef class Direct:
     cdef double intercept
     cdef bint single
 
-    def __init__(self, model, bind):
+    def __init__(self, model, bind: "Callable[[PartLayout], Oracle]"):
         space, layout = model.space, model.space.layout
         classes = getattr(space, "classes_", None)
         if not (space.plain_rows and layout.node is not None and layout.edge is None
