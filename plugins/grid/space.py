@@ -93,15 +93,9 @@ class GridStructure(Structure):
         predict_oracle: Any = None,
         max_iter: int = 100,
     ):
-        self.neighbours = neighbours
-        self.directed = directed
-        self.by_direction = by_direction
-        self.contrast = contrast
-        self.contrast_scale = contrast_scale
-        self.void = void
-        self.oracle = oracle
-        self.predict_oracle = predict_oracle
-        self.max_iter = max_iter
+        self.neighbours, self.directed, self.by_direction = neighbours, directed, by_direction
+        self.contrast, self.contrast_scale, self.void = contrast, contrast_scale, void
+        self.oracle, self.predict_oracle, self.max_iter = oracle, predict_oracle, max_iter
 
     @property
     def tables(self) -> str:

@@ -69,13 +69,8 @@ class ArchiveReader(Reader):
         gap: int = 10,
         hierarchy: dict[str, list[str]] | None = None,
     ):
-        self.split = split
-        self.target = target
-        self.where = where
-        self.rows = rows
-        self.unpack = unpack
-        self.gap = gap
-        self.hierarchy = hierarchy
+        self.split, self.target, self.where, self.rows = split, target, where, rows
+        self.unpack, self.gap, self.hierarchy = unpack, gap, hierarchy
 
     @classmethod
     def sniff(cls, path: str, head: bytes) -> bool:

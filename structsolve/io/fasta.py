@@ -58,13 +58,8 @@ class FastaReader(Reader):
         rows: str | int | None = None,
         letters: str | None = None,
     ):
-        self.target = target
-        self.mask = mask
-        self.window = window
-        self.split = split
-        self.where = where
-        self.rows = rows
-        self.letters = letters
+        self.target, self.mask, self.window, self.split = target, mask, window, split
+        self.where, self.rows, self.letters = where, rows, letters
 
     @classmethod
     def sniff(cls, path: str, head: bytes) -> bool:

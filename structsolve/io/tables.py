@@ -75,14 +75,8 @@ class TableReader(Reader):
         columns: list[Any] | None = None,
         labels: list[str] | None = None,
     ):
-        self.target = target
-        self.drop = drop
-        self.group = group
-        self.header = header
-        self.delimiter = delimiter
-        self.where = where
-        self.rows = rows
-        self.columns = columns
+        self.target, self.drop, self.group, self.header = target, drop, group, header
+        self.delimiter, self.where, self.rows, self.columns = delimiter, where, rows, columns
         self.labels = labels
 
     @classmethod

@@ -137,18 +137,10 @@ class BCFW(Solver):
         constraints: Any = None,
         batch: int = 1,
     ):
-        self.steps = steps
-        self.oracle_calls = oracle_calls
-        self.max_steps = max_steps
-        self.inner_tol = inner_tol
-        self.cached_passes = cached_passes
-        self.cached_gain = cached_gain
-        self.max_cuts = max_cuts
-        self.max_age = max_age
-        self.sampling = sampling
-        self.averaging = averaging
-        self.certify_every = certify_every
-        self.constraints = constraints
+        self.steps, self.oracle_calls, self.max_steps = steps, oracle_calls, max_steps
+        self.inner_tol, self.cached_passes, self.cached_gain = inner_tol, cached_passes, cached_gain
+        self.max_cuts, self.max_age, self.sampling = max_cuts, max_age, sampling
+        self.averaging, self.certify_every, self.constraints = averaging, certify_every, constraints
         self.batch = batch
 
     def start(self, start: Start) -> Run:

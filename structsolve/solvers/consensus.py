@@ -105,13 +105,8 @@ class ConsensusADMM(Solver):
         metric: str = "identity",
         finish: float | None = None,
     ):
-        self.n_shards = n_shards
-        self.penalty = penalty
-        self.relax = relax
-        self.passes = passes
-        self.first_passes = first_passes
-        self.certify_every = certify_every
-        self.metric = metric
+        self.n_shards, self.penalty, self.relax, self.passes = n_shards, penalty, relax, passes
+        self.first_passes, self.certify_every, self.metric = first_passes, certify_every, metric
         self.finish = finish
 
     def start(self, start: Start) -> ConsensusRun | RelayRun:

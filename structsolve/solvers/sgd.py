@@ -107,16 +107,9 @@ class SGD(Solver):
         constraints: Any = None,
         batch: int = 1,
     ):
-        self.averaging = averaging
-        self.power = power
-        self.order = order
-        self.projection = projection
-        self.certify_every = certify_every
-        self.patience = patience
-        self.t0 = t0
-        self.free_step = free_step
-        self.constraints = constraints
-        self.batch = batch
+        self.averaging, self.power, self.order = averaging, power, order
+        self.projection, self.certify_every, self.patience = projection, certify_every, patience
+        self.t0, self.free_step, self.constraints, self.batch = t0, free_step, constraints, batch
 
     def start(self, start: Start) -> SGDRun:
         """Begin an optimisation; see :meth:`Solver.start`."""

@@ -95,16 +95,9 @@ class Memoir(ExtremeSolver):
         primal_rows: int | None = 1000,
         check_rows: int = 10,
     ):
-        self.steps = steps
-        self.batch = batch
-        self.n_iter = n_iter
-        self.eta0 = eta0
-        self.eta_step = eta_step
-        self.ball = ball
-        self.k = k
-        self.averaging = averaging
-        self.primal_rows = primal_rows
-        self.check_rows = check_rows
+        self.steps, self.batch, self.n_iter, self.eta0 = steps, batch, n_iter, eta0
+        self.eta_step, self.ball, self.k, self.averaging = eta_step, ball, k, averaging
+        self.primal_rows, self.check_rows = primal_rows, check_rows
 
     def fit(
         self,

@@ -109,19 +109,10 @@ class OneVsSome(ExtremeSolver):
         keep: float = 0.13,
         means: float = 2.0,
     ):
-        self.loss = loss
-        self.n_rivals = n_rivals
-        self.epsilon = epsilon
-        self.n_sampled = n_sampled
-        self.rounds = rounds
-        self.n_mistakes = n_mistakes
-        self.prior = prior
-        self.positive = positive
-        self.negative = negative
-        self.bias = bias
-        self.intercept = intercept
-        self.keep = keep
-        self.means = means
+        self.loss, self.n_rivals, self.epsilon, self.n_sampled = loss, n_rivals, epsilon, n_sampled
+        self.rounds, self.n_mistakes, self.prior = rounds, n_mistakes, prior
+        self.positive, self.negative, self.bias = positive, negative, bias
+        self.intercept, self.keep, self.means = intercept, keep, means
 
     def fit(
         self,

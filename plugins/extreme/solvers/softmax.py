@@ -93,16 +93,9 @@ class SampledSoftmax(ExtremeSolver):
         batch: int = 16,
         keep: float = 0.1,
     ):
-        self.passes = passes
-        self.rate = rate
-        self.last_rate = last_rate
-        self.head = head
-        self.block = block
-        self.whole = whole
-        self.dense_from = dense_from
-        self.rounding = rounding
-        self.batch = batch
-        self.keep = keep
+        self.passes, self.rate, self.last_rate, self.head = passes, rate, last_rate, head
+        self.block, self.whole, self.dense_from, self.rounding = block, whole, dense_from, rounding
+        self.batch, self.keep = batch, keep
 
     def check(self, problem: ExtremeProblem) -> None:
         """Check the arguments and the problem.
