@@ -61,7 +61,7 @@ cdef class Direct:
     cdef double intercept
     cdef bint single
 
-    def __init__(self, model, bind):
+    def __init__(self, model, bind: "Callable[[PartLayout], Oracle]"):
         space, layout = model.space, model.space.layout
         classes = getattr(space, "classes_", None)
         self.make_oracle = space.unpacked_oracle(bind)
