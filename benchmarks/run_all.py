@@ -56,6 +56,7 @@ SCRIPTS = {
     "cuts": [],
     "decode_grids": [],
     "superpixels": [],
+    "decoders": [],
     "uai": [],
     "exact": [],
     "trws": [],
