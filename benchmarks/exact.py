@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from common import header, structsolve_or_none, table
 
-sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "shared"))
 import hard_networks
 
 SETS = ("uai-grids", "uai-segmentation", "uai-objectdetection")

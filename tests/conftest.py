@@ -4,14 +4,16 @@
 """
 
 import gc
+import json
 import os
 import sys
 
 import pytest
 from checks import plugin_of
 from hypothesis import settings
+from shell import TableReader
 
-from structsolve import registry
+from structsolve import Named, registry
 
 settings.register_profile("structsolve", deadline=None, derandomize=True)
 settings.register_profile("random", deadline=None)
@@ -64,3 +66,16 @@ def install(tmp_path, monkeypatch):
     yield put
     for module in modules:
         sys.modules.pop(module, None)
+
+
+@pytest.fixture
+def table(tmp_path, registered):
+    """Let a plugin read JSON lines during a test, and write a file of two sequences."""
+    registered(structsolve_readers=lambda: [Named("table", TableReader, "JSON lines")])
+    lines = [
+        {"x": [{"up": 1.0}, {"down": 1.0}], "y": ["a", "b"]},
+        {"x": [{"down": 1.0}, {"up": 1.0}, {"up": 0.5}], "y": ["b", "a", "a"]},
+    ]
+    path = tmp_path / "train.table.txt"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path

@@ -2,7 +2,7 @@
 
 A pair t is an example with a sign: 1 if the example belongs to class c, else -1.  The classifier
 of class c minimises, over its pairs, ``1/2 (||w - centre||^2 + b^2) + sum_t cost_t
-loss(sign_t (w . x_t + bias b + offset_t))``, where the loss is the squared hinge
+loss(sign_t (w . x_t + bias b))``, where the loss is the squared hinge
 ``max(0, 1 - m)^2`` or the logistic loss ``log(1 + exp(-m))``.  References: Hsieh et al., A dual
 coordinate descent method for large-scale linear SVM, ICML 2008, algorithm 3; Yu et al., Dual
 coordinate descent for logistic regression, Machine Learning 2011.  For the logistic loss, the
@@ -181,8 +181,6 @@ cdef class Machines:
         The example of each pair.
     cost : ndarray of float32 of shape (pairs,)
         Positive.
-    offset : ndarray of float32 of shape (pairs,), optional
-        Added to the scores of the pairs.
     dual : ndarray of float32 of shape (pairs,)
         Initial dual variables, at least 0; overwritten with the final ones.
     centres : csr_matrix of float32 of shape (C, n_features), optional
@@ -211,9 +209,9 @@ cdef class Machines:
     cdef const int64_t[::1] indptr, begin
     cdef const int32_t[::1] indices, rows
     cdef const unsigned char[::1] own
-    cdef const float[::1] data, cost, offset
+    cdef const float[::1] data, cost
     cdef float[::1] dual
-    cdef bint logistic, shifted, centred
+    cdef bint logistic, centred
     cdef const int64_t[::1] centre_start
     cdef const int32_t[::1] centre_feature
     cdef const float[::1] centre_value, later
@@ -223,7 +221,7 @@ cdef class Machines:
     cdef int64_t passes, n_features, n_classes
     cdef uint64_t seed
 
-    def __init__(self, X, own, begin, rows, cost, offset, dual, centres, loss, double bias, int64_t passes,
+    def __init__(self, X, own, begin, rows, cost, dual, centres, loss, double bias, int64_t passes,
                  double accuracy, uint64_t seed, double prior=1.0, later=None):
         if loss not in LOSSES:
             raise ValueError(f"loss is {loss!r}, expected one of {list(LOSSES)}")
@@ -231,13 +229,11 @@ cdef class Machines:
         arrays = checked_rows(X, d)
         own, rows, cost = flat(own, np.uint8, "own"), flat(rows, np.int32, "rows"), flat(cost, np.float32, "cost")
         begin, dual = flat(begin, np.int64, "begin"), flat(dual, np.float32, "dual")
-        shifted = offset is not None
-        offset = flat(offset, np.float32, "offset") if shifted else cost
         pairs = len(rows)
-        if not len(own) == len(cost) == len(dual) == len(offset) == pairs:
+        if not len(own) == len(cost) == len(dual) == pairs:
             raise ValueError(
-                f"rows, own, cost, dual and offset have {pairs}, {len(own)}, {len(cost)}, "
-                f"{len(dual)} and {len(offset) if shifted else 'no'} entries, expected as many each"
+                f"rows, own, cost and dual have {pairs}, {len(own)}, {len(cost)} and {len(dual)} "
+                "entries, expected as many each"
             )
         check_offsets(begin, pairs, 0, "begin of the classes' pairs")
         check_numbers(rows, n, "rows")
@@ -258,7 +254,7 @@ cdef class Machines:
             self.later = later
         self.indptr, self.indices, self.data = arrays
         self.own, self.begin, self.rows, self.cost, self.dual = own, begin, rows, cost, variables
-        self.shifted, self.offset, self.centred = shifted, offset, centres is not None
+        self.centred = centres is not None
         self.logistic = loss == "logistic"
         self.bias, self.accuracy, self.passes, self.seed = bias, accuracy, passes, seed
         self.n_features, self.n_classes = d, len(begin) - 1
@@ -453,9 +449,6 @@ cdef class Machines:
             z = product(index + start, value + start, space.begin[t + 1] - start, w)
             z += b * self.bias
             sign = 1 if self.own[base + t] else -1
-            if self.shifted:
-                z += self.offset[base + t]
-                dual -= sign * a[t] * self.offset[base + t]
             if self.logistic:
                 primal += cost * log_loss(sign * z)
                 part = a[t] / cost
@@ -492,8 +485,6 @@ cdef class Machines:
             cost = self.cost[base + t]
             z = product(index + start, value + start, space.begin[t + 1] - start, w)
             z += share * intercept[0]
-            if self.shifted:
-                z += self.offset[base + t]
             sign = 1 if self.own[base + t] else -1
             if self.logistic:
                 figures[3] += cost * log_loss(sign * z)
@@ -528,8 +519,6 @@ cdef class Machines:
                 sign = 1 if self.own[base + t] else -1
                 slack = 0.5 / self.cost[base + t]
                 gradient = product(index + start, value + start, size, w) + b * self.bias
-                if self.shifted:
-                    gradient += self.offset[base + t]
                 gradient = sign * gradient - 1 + slack * a[t]
                 projected = gradient
                 if a[t] <= 0:
@@ -581,8 +570,6 @@ cdef class Machines:
                 sign = 1 if self.own[base + t] else -1
                 cost = self.cost[base + t]
                 margin = product(index + start, value + start, size, w) + b * self.bias
-                if self.shifted:
-                    margin += self.offset[base + t]
                 margin *= sign
                 # The sigmoid's slope is at most 1/4, so 4 converts probabilities to scores.
                 wrong = 4 * fabs(a[t] / cost - sigmoid(-margin))

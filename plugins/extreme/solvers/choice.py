@@ -104,7 +104,7 @@ class SelfChoice(ExtremeSolver):
         softmax = SampledSoftmax() if self.softmax is None else self.softmax
         # Few passes from zero regularise softmax regression by themselves.
         return {
-            machines.name: (machines, replace(problem, surrogate=machines.loss)),
+            machines.name: (machines, replace(problem, surrogate="squared-hinge")),
             softmax.name: (softmax, replace(problem, surrogate="crf", alpha=0.0)),
         }
 

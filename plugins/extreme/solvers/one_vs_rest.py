@@ -14,7 +14,7 @@ from structsolve.plugins.extreme.solvers.one_vs_some_run import (
     ENTRIES_PER_UNIT,
     Run,
     assembled,
-    run_rounds,
+    train,
 )
 from structsolve.plugins.extreme.weights.postings import Postings
 from structsolve.utils.memory import refuse_too_large
@@ -87,7 +87,7 @@ class OneVsRest(ExtremeSolver):
         """
         self._check(problem)
         self.refuse_large(problem)
-        return run_rounds(RestRun(self, problem), 1, after, checkpoint)
+        return train(RestRun(self, problem), after, checkpoint)
 
     def _check(self, problem: ExtremeProblem) -> None:
         check_types(self, "OneVsRest: ")

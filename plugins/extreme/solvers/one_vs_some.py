@@ -9,7 +9,7 @@ import numpy as np
 
 from structsolve.plugins.extreme.solvers._one_vs_some import LOSSES, Space
 from structsolve.plugins.extreme.solvers.base import ExtremeProblem, ExtremeResult, ExtremeSolver
-from structsolve.plugins.extreme.solvers.one_vs_some_run import TINY, Run, run_rounds
+from structsolve.plugins.extreme.solvers.one_vs_some_run import TINY, Run, train
 from structsolve.utils.memory import refuse_too_large
 from structsolve.utils.parallel import effective_jobs
 from structsolve.utils.params import check_types
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from structsolve.solvers.checkpoint import Checkpoint
 
 # Settings that may be 0.
-FREE = ("prior", "bias", "intercept", "keep", "means")
+FREE = ("epsilon", "prior", "bias", "intercept", "keep", "means")
 # Bytes per pair, per rival of an example (number and score), and per kept weight.
 PAIR_BYTES, RIVAL_BYTES, WEIGHT_BYTES = 25, 8, 12
 # Range of costs in float32: TINY to HUGE.
@@ -39,7 +39,7 @@ class OneVsSome(ExtremeSolver):
     is its number of examples; large classes change little.  With sample weights, ``n_c`` is the
     class's share of them times n.
 
-    In each round's record, ``primal`` is the objective of the model over all kept pairs, after
+    In the record, ``primal`` is the objective of the model over all kept pairs, after
     class means are added and small weights dropped.  ``dual`` is a lower bound of the objective
     for these pairs.  ``gap`` is their difference, which is mostly due to these two changes.
     ``machines_gap`` is the gap before them; machines are solved to a precision proportional to
@@ -51,18 +51,10 @@ class OneVsSome(ExtremeSolver):
 
     Parameters
     ----------
-    loss : {"squared-hinge", "logistic"}, default="squared-hinge"
-        The loss if the problem's surrogate is "auto"; otherwise the surrogate is the loss.
     n_rivals : int, default=25
         Negatives of each example found with class means.
     epsilon : float, default=0.1
         Largest error of a score in this scan, for rows of length one.
-    n_sampled : int, default=0
-        Additional negatives of each example, sampled by class frequency.
-    rounds : int, default=1
-        Later rounds solve the machines again with more negatives.
-    n_mistakes : int, default=8
-        Negatives of each example found with the model of the previous round.
     prior : float, default=2
         Length of the class means towards which weights are regularised.
     positive, negative : float, default=10
@@ -95,12 +87,8 @@ class OneVsSome(ExtremeSolver):
 
     def __init__(
         self,
-        loss: str = "squared-hinge",
         n_rivals: int = 25,
         epsilon: float = 0.1,
-        n_sampled: int = 0,
-        rounds: int = 1,
-        n_mistakes: int = 8,
         prior: float = 2.0,
         positive: float = 10.0,
         negative: float = 10.0,
@@ -109,12 +97,8 @@ class OneVsSome(ExtremeSolver):
         keep: float = 0.13,
         means: float = 2.0,
     ):
-        self.loss = loss
         self.n_rivals = n_rivals
         self.epsilon = epsilon
-        self.n_sampled = n_sampled
-        self.rounds = rounds
-        self.n_mistakes = n_mistakes
         self.prior = prior
         self.positive = positive
         self.negative = negative
@@ -131,20 +115,17 @@ class OneVsSome(ExtremeSolver):
     ) -> ExtremeResult:
         """Train; see :meth:`ExtremeSolver.fit`.
 
-        After Ctrl-C in the first round the model consists of the class means: scores of trained
-        machines are not comparable with those of class means.
+        After Ctrl-C the model consists of the class means: scores of trained machines are not
+        comparable with those of class means.
         """
         self._check(problem)
         self.refuse_large(problem)
-        return run_rounds(Run(self, problem), self.rounds, after, checkpoint)
+        return train(Run(self, problem), after, checkpoint)
 
     def _check(self, problem: ExtremeProblem) -> None:
         """Raise ValueError if an argument is invalid or the problem is not supported."""
         check_types(self, "OneVsSome: ")
-        if self.loss not in LOSSES:
-            raise ValueError(f"loss is {self.loss!r}, expected one of {list(LOSSES)}")
-        least = {"n_rivals": 1, "rounds": 1, "n_mistakes": 1, "n_sampled": 0, "epsilon": 0}
-        for name, low in {**least, **dict.fromkeys(FREE, 0)}.items():
+        for name, low in {"n_rivals": 1, **dict.fromkeys(FREE, 0)}.items():
             if not low <= getattr(self, name) < np.inf:
                 raise ValueError(f"{name} is {getattr(self, name)!r}, expected at least {low}")
         for name in ("positive", "negative"):
@@ -185,7 +166,6 @@ class OneVsSome(ExtremeSolver):
         """
         n, nnz = len(problem.y), problem.X.nnz
         k = min(self.n_rivals, problem.n_classes - 1)
-        k += self.n_sampled + self.n_mistakes * (self.rounds - 1)
         # About one weight is kept per non-zero of X, and at most one in the class means.
         size = float(n * (k + 1) * (PAIR_BYTES + RIVAL_BYTES) + 2 * WEIGHT_BYTES * nnz)
         size += effective_jobs(problem.n_jobs) * self._space(problem, k)

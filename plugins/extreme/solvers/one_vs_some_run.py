@@ -1,4 +1,4 @@
-"""A run of one-vs-some: rounds of rivals, blocks of classes, the state of a checkpoint."""
+"""A run of one-vs-some: rivals, blocks of classes, the state of a checkpoint."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BLOCKS = 16
 PRUNE = 0.03
 # A machine is done when its gradient, in units of scores, is optimal within ACCURACY * tol.
 ACCURACY = 30
-# Answers of an index of rivals compared with a full scan, per round.
+# Answers of an index of rivals compared with a full scan.
 CHECKED = 5
 # The smallest cost of an example in float32.
 TINY = 1e-38
@@ -62,32 +62,18 @@ class Run:
         self.weights = self._first()
 
     def _first(self) -> Postings:
-        """Weights before the first round: class means."""
-        problem, solver = self.problem, self.solver
-        loss = solver.loss if problem.surrogate == "auto" else problem.surrogate
-        self.settings = {"surrogate": loss, "n_rivals": solver.n_rivals}
+        """Weights before the machines: class means."""
+        problem = self.problem
+        loss = "squared-hinge" if problem.surrogate == "auto" else problem.surrogate
+        self.settings = {"surrogate": loss, "n_rivals": self.solver.n_rivals}
         self.means = class_means(problem.X, problem.own, problem.n_classes, problem.shares, PRUNE)
         return Postings.from_matrix(self.means.T.tocsr())
 
     def find(self) -> None:
-        """Find the rivals of a round: with class means in the first, then with the model."""
-        problem, solver = self.problem, self.solver
-        if self.machines is None and not self.trained and self.rivals.shape[1] < self._wanted():
-            k = solver.n_mistakes if self.history else solver.n_rivals
-            strongest = self._scan(min(k, problem.n_classes - 1))
-            drawn = np.empty((len(problem.y), 0), np.int32)
-            if solver.n_sampled and not self.history:
-                rng = np.random.default_rng(problem.seed)
-                size = (len(problem.y), solver.n_sampled)
-                drawn = problem.y[rng.choice(len(problem.y), size, p=problem.shares)]
-            self.rivals = np.hstack([self.rivals, strongest, drawn])
+        """Find the rivals with class means, if a checkpoint has none."""
+        if not self.trained:
+            self.rivals = self._scan(min(self.solver.n_rivals, self.problem.n_classes - 1))
         self._pair()
-
-    def _wanted(self) -> int:
-        """Number of columns of rivals for this round."""
-        solver, others = self.solver, self.problem.n_classes - 1
-        first = min(solver.n_rivals, others) + solver.n_sampled
-        return first + min(solver.n_mistakes, others) * len(self.history)
 
     def _scan(self, k: int) -> np.ndarray:
         problem, epsilon = self.problem, self.solver.epsilon
@@ -108,9 +94,9 @@ class Run:
         """Query an index for rivals, and compare a few answers with a full scan."""
         X, y, seed = self.problem.X, self.problem.y, self.problem.seed
         index.start(self.weights, seed, self.problem.n_jobs)
-        index.batch(len(self.history))
+        index.batch(0)
         answer = ask_rivals(index, self.weights, X, y, k)
-        few = np.random.default_rng([seed, len(self.history)]).permutation(len(y))[:CHECKED]
+        few = np.random.default_rng([seed, 0]).permutation(len(y))[:CHECKED]
         claims = (answer[0][few], answer[1][few], answer[2][few])
         check_rivals(index, self.weights, X[few], y[few], claims, few)
         return np.array(answer[0]), *answer[1:]
@@ -133,7 +119,6 @@ class Run:
             begin,
             rows,
             cost,
-            None,
             np.zeros(len(rows), np.float32),
             self.means,
             self.settings["surrogate"],
@@ -149,7 +134,7 @@ class Run:
         self.blocks = ranges(np.concatenate([[0], np.cumsum(self.work)]), BLOCKS)
 
     def more(self) -> bool:
-        """Return whether this round has untrained classes.
+        """Return whether there are untrained classes.
 
         Returns
         -------
@@ -179,12 +164,12 @@ class Run:
         self.trained = end
 
     def close(self) -> dict[str, Any]:
-        """Store the weights of a round.
+        """Store the weights.
 
         Returns
         -------
         dict
-            The record of the round.
+            The record.
         """
         problem = self.problem
         figures = np.vstack([piece[4] for piece in self.pieces]).sum(axis=0)
@@ -192,7 +177,7 @@ class Run:
         intercept = self._intercept()
         self.weights = assembled(self.pieces, problem.X.shape[1], intercept)
         record = {
-            "pass": len(self.history) + 1,
+            "pass": 1,
             "primal": problem.alpha * primal,
             "dual": problem.alpha * dual,
             "gap": problem.alpha * (primal - dual),
@@ -204,7 +189,7 @@ class Run:
             "visits": int(visits),
         }
         self.history.append(record)
-        self.trained, self.machines = 0, None
+        self.trained = 0
         return record
 
     def _intercept(self) -> np.ndarray | None:
@@ -220,8 +205,8 @@ class Run:
         Returns
         -------
         Postings
-            Of the last round; class means in the first, whose scores are not comparable with those
-            of trained machines.
+            Class means, unless all is trained: their scores are not comparable with those of
+            trained machines.
         """
         return self.weights
 
@@ -272,18 +257,16 @@ class Run:
         )
 
 
-def run_rounds(
+def train(
     run: Run,
-    rounds: int,
     after: Callable[[dict[str, Any]], bool] | None,
     checkpoint: Checkpoint | None,
 ) -> ExtremeResult:
-    """Train rounds of machines, from a checkpoint if there is one.
+    """Train the machines, from a checkpoint if there is one.
 
     Parameters
     ----------
     run : Run
-    rounds : int
     after : callable, optional
     checkpoint : Checkpoint, optional
         As for :meth:`ExtremeSolver.fit`.
@@ -299,7 +282,7 @@ def run_rounds(
             run.resume(*held)
     reason, weights = "max_iter", None
     try:
-        while len(run.history) < rounds:
+        if not run.history:
             run.find()
             while run.more():
                 run.block()
@@ -310,7 +293,6 @@ def run_rounds(
                 checkpoint.write(run.state)
             if after is not None and after(record):
                 reason = "callback"
-                break
     except KeyboardInterrupt:
         reason, weights = "interrupted", run.partial()
     if checkpoint is not None:

@@ -1,0 +1,112 @@
+# The shell with plugins: formats that they read, options of structures, plugins left out.
+import json
+
+import pytest
+from shell import TableReader, shell
+
+import structsolve
+from structsolve import registry
+
+
+def test_a_plugin_brings_a_format(table, tmp_path, capsys):
+    model = tmp_path / "m.structsolve"
+    chain = "chain:start_end=false,transitions=true"
+    fit = ("fit", table, "--model", model, "--alpha", "0.01", "--structure", chain)
+    status, out, _ = shell(capsys, *fit)
+    assert status == 0 and "read      2 sequences, 5 rows, 2 features" in out
+    loaded = structsolve.load(model)
+    assert loaded.space_.structure.start_end is False
+    assert loaded.metadata_["shell"]["reader"] == {"names": ["down", "up"]}
+    # Another order of names, without labels.
+    new = tmp_path / "new.table.txt"
+    new.write_text(json.dumps({"x": [{"down": 1.0}, {"up": 1.0}]}))
+    assert shell(capsys, "predict", model, new) == (0, "b\na\n", "")
+    status, out, _ = shell(capsys, "score", model, table)
+    assert status == 0 and "accuracy 1.0000 of 5 labels" in out
+    new.write_text("{}")
+    status, _, err = shell(capsys, "predict", model, new)
+    assert status == 2 and "new.table.txt, line 1: found no x; expected features" in err
+
+
+def test_formats_that_nobody_reads(table, tmp_path, capsys):
+    fit = ("fit", table, "--model", tmp_path / "m.structsolve", "--format")
+    status, _, err = shell(capsys, *fit, "tabel")
+    assert status == 2
+    known = "conll, crfsuite, svmlight, npz, conllu, or a plugin's"
+    assert f"--format: {known}; unknown read" in err
+    assert "known: ['arff', 'csv', 'extreme', 'fasta', 'npz', 'pictures', 'table']" in err
+    registry.default().unregister(registry.default().plugins[-1].module)
+    status, _, err = shell(capsys, *fit, "table")
+    assert status == 2
+    assert (
+        "unknown reader 'table'; known: ['arff', 'csv', 'extreme', 'fasta', 'npz', 'pictures']"
+        in err
+    )
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (lambda self, path: 3, r"the reader of 'table' returned 3, expected (X, y)"),
+        (lambda self, path: 1 / 0, "failed in structsolve_readers: ZeroDivisionError"),
+    ],
+)
+def test_readers_that_answer_something_else(table, tmp_path, capsys, monkeypatch, change, message):
+    monkeypatch.setattr(TableReader, "fit", change)
+    status, _, err = shell(capsys, "fit", table, "--model", tmp_path / "m.structsolve")
+    assert status == 2 and message in err
+
+
+def test_what_readers_learn_is_json(table, tmp_path, capsys, monkeypatch):
+    def fit(self, path):
+        self.names = {1, 2}
+        return [[1.0]], [0]
+
+    monkeypatch.setattr(TableReader, "fit", fit)
+    status, _, err = shell(capsys, "fit", table, "--model", tmp_path / "m.structsolve")
+    assert status == 2 and "the reader of 'table' has parameters {'names': {1, 2}}" in err
+
+
+def test_plugins_are_left_out(install, monkeypatch, capsys):
+    install("gone", "raise SystemExit('imported')")
+    monkeypatch.setattr(registry, "_registry", None)
+    status, out, _ = shell(capsys, "--without-plugin", "gone", "plugins")
+    line = next(line for line in out.splitlines() if line.startswith("gone"))
+    assert status == 0 and line.split() == ["gone", "structsolve-gone", "1.0", "off", "nothing"]
+    status, _, err = shell(capsys, "--without-plugin", "other", "plugins")
+    assert status == 2 and "no plugin is called 'other'" in err
+
+
+def test_files_of_structures_with_options(tmp_path, capsys):
+    (tmp_path / "h.txt").write_text("1 11\n1 12\n")
+    (tmp_path / "t.svm").write_text("11 1:1\n12 1:-1\n")
+    fit = ("fit", tmp_path / "t.svm", "--model", tmp_path / "m.structsolve")
+    status, _, err = shell(capsys, *fit, "--structure", "dag:close=true")
+    assert status == 2 and "structure dag:close=true needs --hierarchy FILE" in err
+    hierarchy = ("--hierarchy", tmp_path / "h.txt")
+    status, _, err = shell(capsys, *fit, *hierarchy, "--structure", "dag:oracle=auto,colour=red")
+    assert status == 2 and "colour" in err
+
+
+def test_faults_of_a_plugin_are_told_with_its_name(tmp_path, capsys, monkeypatch, install):
+    code = """
+from structsolve import Named, hookimpl
+from structsolve.plugins.chain import ChainStructure
+
+class Broken(ChainStructure):
+    name = "broken"
+
+    def make_space(self, *given, **more):
+        return [] + 1
+
+@hookimpl
+def structsolve_structures():
+    return [Named("broken", Broken)]
+"""
+    install("a_broken_one", code, "broken-plugin")
+    monkeypatch.setattr(registry, "_registry", None)
+    (tmp_path / "x.conll").write_text("a X\nb Y\n")
+    given = ("fit", tmp_path / "x.conll", "--structure", "broken", "--model", tmp_path / "m")
+    status, _, error = shell(capsys, *given)
+    assert status == 2
+    assert "(broken-plugin 1.0) raised TypeError: can only concatenate list" in error

@@ -1,0 +1,269 @@
+"""Losses, labels and marginals of JAX arrays, compared with torch, whose tests enumerate labels."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+jax = pytest.importorskip("jax", reason="needs the extra [jax]")
+torch = pytest.importorskip("torch", reason="needs the extra [torch]")
+
+import jax.numpy as jnp  # noqa: E402
+from doc_code import directives  # noqa: E402
+from jax.test_util import check_grads  # noqa: E402
+from jax_cases import arrays, given  # noqa: E402
+from torch_cases import CASES, GIBBS  # noqa: E402
+
+import structsolve.jax as ours  # noqa: E402
+import structsolve.torch as theirs  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def _double():
+    with jax.enable_x64(True):
+        yield
+
+
+def equal(mine, other):
+    np.testing.assert_allclose(np.asarray(mine), np.asarray(other.detach()), atol=1e-12)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("name", CASES)
+def test_losses_and_gradients(name, reduction):
+    case = CASES[name](np.random.default_rng(7))
+    surrogate = "crf" if name in GIBBS else "slack"
+    lengths, more = given(case)
+    layer = theirs.StructuredLoss(case.structure, surrogate, reduction=reduction)
+    loss = ours.StructuredLoss(case.structure, surrogate, reduction=reduction)
+    factors = np.random.default_rng(8).normal(size=len(case.truths))
+    factor = factors if reduction == "none" else 2.5
+
+    def total(scores, labels, lengths):
+        return (loss(scores, labels, lengths, **more) * factor).sum()
+
+    labels = jnp.asarray(case.labels.numpy())
+    expected = (layer(case.scores, case.labels, **case.given) * torch.as_tensor(factor)).sum()
+    expected.backward()
+    for function in (jax.value_and_grad(total), jax.jit(jax.value_and_grad(total))):
+        value, gradient = function(arrays(case), labels, lengths)
+        equal(value, expected)
+        for block, tensor in case.scores.items():
+            equal(gradient[block], tensor.grad)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_best_labels(name):
+    case = CASES[name](np.random.default_rng(9))
+    lengths, more = given(case)
+    expected = theirs.decode(case.structure, case.scores, **case.given)
+    loss = ours.StructuredLoss(case.structure)
+    for decode in (ours.decode, jax.jit(ours.decode, static_argnums=0)):
+        if more and decode is not ours.decode:
+            continue  # graphs are no arrays
+        equal(decode(loss, arrays(case), lengths, **more), expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "projection"), [*((n, "entropy") for n in GIBBS), ("ranking", "euclidean")]
+)
+def test_marginals_and_their_derivatives(name, projection):
+    case = CASES[name](np.random.default_rng(10), n=2)
+    lengths, more = given(case)
+    function = ours.Marginals(case.structure, projection)
+    answer = function(arrays(case), lengths, **more)
+    expected = theirs.Marginals(case.structure, projection)(case.scores, **case.given)
+    for block, tensor in expected.items():
+        equal(answer[block], tensor)
+    check_grads(
+        lambda scores: function(scores, lengths, **more),
+        (arrays(case),),
+        1,
+        modes=["rev"],
+        atol=1e-4,
+        rtol=1e-4,
+    )
+
+
+@pytest.fixture
+def host_calls(monkeypatch):
+    """Counts calls of native code."""
+    calls, original = [], jax.pure_callback
+
+    def counting(function, *args, **settings):
+        def run(*given):
+            calls.append(1)
+            return function(*given)
+
+        return original(run, *args, **settings)
+
+    monkeypatch.setattr(jax, "pure_callback", counting)
+    return calls
+
+
+@pytest.mark.parametrize(
+    ("mapped", "reduction"),
+    [
+        ("all", "none"),
+        ("all", "mean"),
+        ("node", "sum"),
+        ("transition", "mean"),
+        ("lengths", "none"),
+    ],
+)
+def test_vmap_is_one_host_call(mapped, reduction, host_calls):
+    rng = np.random.default_rng(11)
+    node, table = rng.normal(size=(5, 2, 4, 3)), rng.normal(size=(5, 3, 3))
+    labels, lengths = rng.integers(3, size=(5, 2, 4)), rng.integers(1, 5, size=(5, 2))
+    every = {"node": node, "transition": table, "labels": labels, "lengths": lengths}
+    one = {name: jnp.asarray(a[0]) for name, a in every.items()}
+    chosen = list(every) if mapped == "all" else [mapped]
+    many = {name: jnp.asarray(a) if name in chosen else one[name] for name, a in every.items()}
+    axes = {name: 0 if name in chosen else None for name in every}
+    loss = ours.StructuredLoss("chain", "crf", reduction=reduction)
+
+    def value(given):
+        scores = {name: given[name] for name in ("node", "transition")}
+        return (loss(scores, given["labels"], given["lengths"]) ** 2).sum()
+
+    def gradient(given):
+        floats = {name: given[name] for name in ("node", "transition")}
+        return jax.grad(lambda own: value({**given, **own}))(floats)
+
+    def best(given):
+        scores = {name: given[name] for name in ("node", "transition")}
+        return ours.decode(loss, scores, given["lengths"])
+
+    def shares(given):
+        scores = {name: given[name] for name in ("node", "transition")}
+        return ours.Marginals("chain")(scores, given["lengths"])
+
+    rows = [{**one, **{name: jnp.asarray(every[name][i]) for name in chosen}} for i in range(5)]
+    for function, most in ((value, 1), (gradient, 2), (best, 1), (shares, 1)):
+        expected = jax.tree.map(lambda *a: np.stack(a), *map(function, rows))
+        for way in (jax.vmap(function, (axes,)), jax.jit(jax.vmap(function, (axes,)))):
+            host_calls.clear()
+            answer = jax.block_until_ready(way(many))
+            assert len(host_calls) <= most
+            jax.tree.map(
+                lambda a, b: np.testing.assert_allclose(a, b, atol=1e-12), answer, expected
+            )
+
+
+def test_vmap_over_examples_and_vmap_of_vmap(host_calls):
+    rng = np.random.default_rng(12)
+    scores, labels = rng.normal(size=(3, 2, 4, 3)), rng.integers(3, size=(3, 2, 4))
+    table = jnp.asarray(rng.normal(size=(3, 3)))
+    loss = ours.StructuredLoss("chain", "margin")
+
+    def of_one(node, labels, table):
+        return loss({"node": node[None], "transition": table}, labels[None])
+
+    def total(table):
+        twice = jax.vmap(jax.vmap(of_one, (0, 0, None)), (0, 0, None))
+        return twice(jnp.asarray(scores), jnp.asarray(labels), table).sum()
+
+    def packed(table):
+        whole = {"node": jnp.asarray(scores.reshape(6, 4, 3)), "transition": table}
+        return 6 * loss(whole, jnp.asarray(labels.reshape(6, 4)))
+
+    expected = jax.value_and_grad(packed)(table)
+    host_calls.clear()
+    value, gradient = jax.jit(jax.value_and_grad(total))(table)
+    assert len(host_calls) == 1
+    np.testing.assert_allclose(value, expected[0])
+    np.testing.assert_allclose(gradient, expected[1], atol=1e-12)
+    hessian = ours.StructuredLoss("chain", "crf", reduction="none")
+    shapes = jnp.asarray(scores), jnp.asarray(labels)
+    ways = jax.vmap(jax.hessian(lambda s, y: (hessian({"node": s, "transition": table}, y)).sum()))
+    one = jax.hessian(lambda s, y: (hessian({"node": s, "transition": table}, y)).sum())
+    np.testing.assert_allclose(ways(*shapes)[1], one(shapes[0][1], shapes[1][1]), atol=1e-12)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_vmap_of_every_structure(name, host_calls):
+    cases = [CASES[name](np.random.default_rng(13)) for _ in range(2)]
+    lengths, more = given(cases[0])
+    surrogate = "crf" if name in GIBBS else "slack"
+    loss = ours.StructuredLoss(cases[0].structure, surrogate, reduction="none")
+    labels = jnp.asarray(cases[0].labels.numpy())
+    many = {k: jnp.stack([a, -a, 2 * a]) for k, a in arrays(cases[0]).items()}
+
+    def function(scores):
+        return loss(scores, labels, lengths, **more)
+
+    def best(scores):
+        return ours.decode(loss, scores, lengths, **more)
+
+    expected = [function(jax.tree.map(lambda a, i=i: a[i], many)) for i in range(3)]
+    labels_of = [best(jax.tree.map(lambda a, i=i: a[i], many)) for i in range(3)]
+    host_calls.clear()
+    np.testing.assert_allclose(jax.vmap(function)(many), expected, atol=1e-9)
+    assert len(host_calls) == 1
+    np.testing.assert_array_equal(jax.vmap(best)(many), labels_of)
+
+
+def test_packed_batches_and_single_precision():
+    rng = np.random.default_rng(12)
+    scores = jnp.asarray(rng.normal(size=(7, 3)), jnp.float32)
+    labels, lengths = jnp.asarray(rng.integers(3, size=7)), jnp.asarray([3, 4])
+    loss = ours.StructuredLoss("chain", "crf", reduction="none")
+    values = jax.jit(loss)(scores, labels, lengths)
+    assert values.shape == (2,) and values.dtype == jnp.float32
+    alone = [
+        loss(scores[None, :3], labels[None, :3])[0],
+        loss(scores[None, 3:], labels[None, 3:])[0],
+    ]
+    np.testing.assert_allclose(values, alone, rtol=1e-6)
+    half = ours.StructuredLoss("chain", "crf", reduction="none")(
+        scores.astype(jnp.bfloat16), labels, lengths
+    )
+    np.testing.assert_allclose(np.asarray(half), values, rtol=0.02)
+
+
+@pytest.mark.parametrize(
+    ("scores", "labels", "lengths", "match"),
+    [
+        (np.zeros((2, 3, 2)), np.zeros((2, 3), int), [4, 3], "example 0: its length is 4"),
+        (np.zeros((2, 3, 2)), np.zeros((2, 3)), [3, 3], "labels: found float64"),
+        (np.zeros((2, 3, 2), int), np.zeros((2, 3), int), [3, 3], "is int64, expected an array of"),
+        ({"nodes": np.zeros((2, 3, 2))}, np.zeros((2, 3), int), None, "found the block 'nodes'"),
+        (np.full((2, 3, 2), np.nan), np.zeros((2, 3), int), [3, 3], "example 0: the block 'node'"),
+        (np.zeros((2, 3, 2)), np.full((2, 3), 5), [3, 3], "example 0"),
+    ],
+)
+def test_what_does_not_fit(scores, labels, lengths, match):
+    scores = jax.tree.map(jnp.asarray, scores)
+    with pytest.raises((ValueError, TypeError, jax.errors.JaxRuntimeError), match=match):
+        ours.StructuredLoss("chain")(scores, jnp.asarray(labels), lengths)
+
+
+def test_labels_that_are_all_forbidden_are_refused_by_decode():
+    scores = jnp.asarray(np.full((1, 3, 2), -np.inf))
+    with pytest.raises(jax.errors.JaxRuntimeError, match="example 0: every label is forbidden"):
+        jax.block_until_ready(ours.decode("chain", scores))
+    assert ours.decode("chain", scores.at[0, :, 1].set(0.0)).tolist() == [[1, 1, 1]]
+
+
+def test_settings_that_do_not_exist():
+    with pytest.raises(ValueError, match="reduction is 'median'"):
+        ours.StructuredLoss("chain", reduction="median")
+    with pytest.raises(ValueError, match="lengths= for a packed one"):
+        jax.jit(lambda scores, lengths: ours.decode("chain", scores, lengths))(
+            jnp.zeros((5, 2)), jnp.asarray([2, 3])
+        )
+
+
+def test_only_this_package_imports_jax():
+    command = "import sys, structsolve, structsolve.batch; print('jax' in sys.modules)"
+    answer = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True)
+    assert answer.stdout.strip() == "False", answer.stderr
+
+
+def test_the_page():
+    space = {}
+    for line, _, code in directives(Path(__file__).parents[2] / "docs" / "jax.rst", "python"):
+        exec(compile("\n" * (line - 1) + code, "docs/jax.rst", "exec"), space)
+    assert space["best"].tolist()[1][2] == -1

@@ -1,0 +1,19 @@
+"""JAX arrays as tests give them."""
+
+import pytest
+
+pytest.importorskip("jax", reason="needs the extra [jax]")
+
+import jax.numpy as jnp
+import numpy as np
+
+
+def arrays(case):
+    return {name: jnp.asarray(t.detach().numpy()) for name, t in case.scores.items()}
+
+
+def given(case):
+    """Return the example's sizes as an array; graphs are unchanged."""
+    more = dict(case.given)
+    lengths = more.pop("lengths", None)
+    return (None if lengths is None else jnp.asarray(np.asarray(lengths))), more
