@@ -151,7 +151,7 @@ def chunking_attributes(sentence: list[tuple[str, str]]) -> list[list[str]]:
 
     Both sides of a benchmark get these; `structsolve.conll_features` makes them.
     """
-    from structsolve.features.token_features import conll_features
+    from structsolve.plugins.chain.token_features import conll_features
 
     return conll_features(sentence)
 

@@ -26,7 +26,7 @@ LONGEST = 40
 
 def read(folder: Path, part: str) -> tuple[list[Any], list[np.ndarray]]:
     """Sentences and heads of a part of the treebank."""
-    from structsolve.io.conllu import read_conllu
+    from structsolve.plugins.dependency.conllu import read_conllu
 
     sentences, heads = read_conllu(folder / "dep-ud-english-ewt" / f"en_ewt-ud-{part}.conllu.gz")
     assert heads is not None

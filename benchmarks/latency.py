@@ -27,7 +27,7 @@ from datasets import conll2000
 
 import structsolve
 from structsolve import ExtremeSVM, HierarchicalSVM, SequenceVectorizer, StructuredSVM
-from structsolve.features.token_features import conll_features
+from structsolve.plugins.chain.token_features import conll_features
 
 Call = Callable[[Any], Any]
 # Name, examples, our call, the peer's name and call, target as a multiple of the peer's median.

@@ -22,7 +22,7 @@ from datasets import conll2000
 from latency import names
 
 from structsolve import SequenceVectorizer
-from structsolve.features.token_features import conll_features
+from structsolve.plugins.chain.token_features import conll_features
 
 KINDS = {"lists": conll_features, "dicts": names}
 

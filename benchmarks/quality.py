@@ -90,7 +90,7 @@ def ocr_task(structsolve: Any, folds: list[int], ways: list[str], peers: list[st
 
 
 def conll_task(structsolve: Any, peers: list[str], limit: int | None) -> None:
-    from structsolve.evaluation.metrics import span_f1
+    from structsolve.plugins.chain.metrics import span_f1
 
     (train, y), (test, truth) = conll2000("train"), conll2000("test")
     train, y = train[:limit], y[:limit]

@@ -45,7 +45,7 @@ def main() -> None:
     parser.add_argument("--tol", type=float, default=1e-3)
     args = parser.parse_args()
     structsolve = structsolve_or_none()
-    from structsolve.evaluation.metrics import span_f1
+    from structsolve.plugins.chain.metrics import span_f1
     from structsolve.solvers import LBFGS
 
     header(f"A sparse CRF on {args.sentences} sentences of CoNLL-2000")

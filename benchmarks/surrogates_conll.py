@@ -47,7 +47,7 @@ def main() -> None:
     parser.add_argument("--runs", nargs="+", choices=list(RUNS), default=list(RUNS))
     args = parser.parse_args()
     structsolve = structsolve_or_none()
-    from structsolve.evaluation.metrics import span_f1
+    from structsolve.plugins.chain.metrics import span_f1
 
     header("Surrogates on CoNLL-2000")
     sentences, y = conll2000("train")

@@ -33,7 +33,7 @@ _HOMES = {
     "AnyOf": "plugins.latent.candidates",
     "WeightedLabels": "structure.weighted_labels",
     "TaskLoss": "structure.task_loss",
-    "FunctionStructure": "structure.functions",
+    "FunctionStructure": "plugins.functions",
     "Structure": "structure.base",
     "Space": "structure.base",
     "NodeSpace": "structure.node_space",
@@ -48,7 +48,7 @@ _HOMES = {
     "get_structure": "registry",
     "list_plugins": "registry",
     "load": "estimators.load",
-    "make_strips": "cli.demo",
+    "make_strips": "plugins.chain.demo",
 }
 # Former names, still supported.
 _RENAMED = {"Layout": "WeightLayout"}
@@ -56,7 +56,6 @@ _RENAMED = {"Layout": "WeightLayout"}
 __all__ = ["__version__", "get_include", *_HOMES]
 
 if TYPE_CHECKING:
-    from .cli.demo import make_strips
     from .estimators.load import load
     from .estimators.structured_svm import StructuredSVM
     from .evaluation.scorers import get_scorer
@@ -65,9 +64,11 @@ if TYPE_CHECKING:
     from .features.node_transformer import NodeTransformer
     from .features.vectorizer import SequenceVectorizer
     from .hookspecs import Named, hookimpl
+    from .plugins.chain.demo import make_strips
     from .plugins.dag.svm.estimator import HierarchicalSVM
     from .plugins.dag.svm.path import HierarchicalSVMCV
     from .plugins.extreme.estimator import ExtremeSVM
+    from .plugins.functions import FunctionStructure
     from .plugins.latent.candidates import AnyOf
     from .plugins.latent.estimator import LatentSVM
     from .plugins.risk.estimator import ConditionalRiskMinimizer
@@ -75,7 +76,6 @@ if TYPE_CHECKING:
     from .registry import get_structure, list_plugins
     from .solvers.problem import Problem
     from .structure.base import ConePair, Space, Structure
-    from .structure.functions import FunctionStructure
     from .structure.losses import ClassWeights, CostMatrix
     from .structure.node_space import NodeSpace
     from .structure.task_loss import TaskLoss

@@ -10,8 +10,6 @@ from .evaluation.scorers import OURS, make_scorer
 from .hookspecs import BOUND_BEFORE, Lazy, Named, hookimpl
 from .io.archives import ArchiveReader
 from .io.arff import ArffReader
-from .io.fasta import FastaReader
-from .io.pictures import PictureReader
 from .io.tables import TableReader
 from .lp import Cvxpy, Highs
 from .projections.choose import node_closed_form
@@ -29,20 +27,12 @@ from .solvers import (
     Auto,
     ConsensusADMM,
     CuttingPlane,
-    InteriorPoint,
 )
 from .structure.base import Space, inherits
-from .structure.functions import FunctionStructure
 from .structure.losses import ClassWeights, CostMatrix
 from .structure.python_operators import POWERS, PythonLoss, PythonOracle, PythonParts
 from .structure.python_projection import PythonProjection
 from .structure.task_loss import named_losses
-
-
-@hookimpl
-def structsolve_structures():
-    return [Named("functions", FunctionStructure, "features, oracle, loss as three callables")]
-
 
 # The space's own methods answer: in plain Python, through adapters, or make_oracle() and so on.
 # If a class of spaces has none, these call the plugin that declares its operators.
@@ -174,7 +164,6 @@ def structsolve_solvers():
         Named("gbcfw", GBCFW, "block-coordinate Frank-Wolfe for crf, sparsemap, max-min"),
         Named("sdca", SDCA, "stochastic dual coordinate ascent for crf and sparsemap"),
         Named("cutting-plane", CuttingPlane, "one-slack or n-slack cutting planes (BMRM)"),
-        Named("interior-point", InteriorPoint, "Newton systems for classes of few features"),
         Named("admm", ConsensusADMM, "rounds over shards of the examples, one thread each"),
         Named("smo", SMO, "pair steps of the largest gain, for kernel models of classes"),
         Named("lbfgs", LBFGS, "quasi-Newton steps for smooth surrogates; L1, elastic net"),
@@ -193,8 +182,6 @@ def structsolve_readers():
         Named("npz", ArchiveReader, "NumPy archives: splits, sparse labels, rankings, ..."),
         Named("csv", TableReader, "tables, one example a line"),
         Named("arff", ArffReader, "Weka's tables, label sets with XML (Mulan), hierarchies"),
-        Named("fasta", FastaReader, "proteins and genes, labels in a second file"),
-        Named("pictures", PictureReader, "a folder of pictures, label pictures in a second one"),
     ]
 
 

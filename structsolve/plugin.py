@@ -30,7 +30,7 @@ _HOMES = {
     ),
     **dict.fromkeys(("ConePair", "Space", "Structure"), "structure.base"),
     "NodeSpace": "structure.node_space",
-    "FunctionStructure": "structure.functions",
+    "FunctionStructure": "plugins.functions",
     "TaskLoss": "structure.task_loss",
     **dict.fromkeys(("Block", "WeightLayout"), "potentials.weight_layout"),
     "Examples": "examples.packed",

@@ -13,7 +13,7 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.pipeline import make_pipeline
 
 from structsolve import ExtremeSVM
-from structsolve.io.conllu import read_conllu
+from structsolve.plugins.dependency.conllu import read_conllu
 
 SENTENCES = 500  # of the development part, read in a second; more is better
 

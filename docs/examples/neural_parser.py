@@ -17,8 +17,8 @@ import torch
 from neural_training import by_length, draw, experiment, options, report
 from torch import nn
 
-from structsolve.io.conllu import ConlluSentence, read_conllu
 from structsolve.plugins.dependency import DependencyStructure, projectivize
+from structsolve.plugins.dependency.conllu import ConlluSentence, read_conllu
 
 STRUCTURE = DependencyStructure(projective=True, single_root=True)
 LONGEST = 40  # words of a sentence in training

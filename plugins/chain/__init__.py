@@ -1,6 +1,12 @@
-"""Label sequences as a plugin: what it provides, hook by hook."""
+"""Label sequences as a plugin: structure, operators, files of tokens, chunk tags and their scores.
 
-from structsolve.hookspecs import Named, hookimpl
+``readers`` holds the shell's, ``conll``, ``crfsuite`` and ``fasta`` read and write files, ``spans``
+reads tags, ``metrics`` scores them, ``commands`` are the shell's options.
+"""
+
+from functools import partial
+
+from structsolve.hookspecs import Lazy, Named, hookimpl
 from structsolve.plugins.chain.space import ChainSpace, ChainStructure
 from structsolve.structure.base import node_loss
 
@@ -10,6 +16,24 @@ __all__ = ["ChainSpace", "ChainStructure"]
 @hookimpl
 def structsolve_structures():
     return [Named("chain", ChainStructure, "label sequences: transitions, start, end, edges")]
+
+
+@hookimpl
+def structsolve_readers():
+    homes = {
+        "conll": ("readers:ConllReader", "a token a line, columns, labels in one of them"),
+        "crfsuite": ("readers:CrfsuiteReader", "label TAB attribute[:value] ..., CRFsuite's text"),
+        "fasta": ("fasta:FastaReader", "proteins and genes, labels in a second file"),
+    }
+    package = "structsolve.plugins.chain"
+    return [Named(name, Lazy(f"{package}.{home}"), text) for name, (home, text) in homes.items()]
+
+
+@hookimpl
+def structsolve_metrics():
+    home = Lazy("structsolve.plugins.chain.metrics:make_span_scorer")
+    figures = ("f1", "precision", "recall")
+    return [Named(f"span-{figure}", partial(home, figure)) for figure in figures]
 
 
 @hookimpl(trylast=True)

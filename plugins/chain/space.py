@@ -13,10 +13,10 @@ import numpy as np
 from structsolve.examples import packing
 from structsolve.examples.packed import Examples
 from structsolve.examples.stacking import pieces
+from structsolve.plugins.chain.tag_schemes import RULES, forbidden_pairs
 from structsolve.structure.base import inherits
 from structsolve.structure.labelings import LabelingSpace, LabelingStructure
 from structsolve.structure.node_space import NodeSpace
-from structsolve.structure.tag_schemes import RULES, forbidden_pairs
 
 PAIR = "(label, next label)"
 
@@ -187,9 +187,9 @@ class ChainStructure(LabelingStructure):
         next label), None for the outside of the sequence (before the first, after the last); or the
         name of a scheme of chunk tags, "BIO" (or "IOB2"), "IOB1", "IOE1", "IOE2", "BILOU" (or
         "IOBES", "BIOES", "BMES"), which forbids what
-        :func:`~structsolve.structure.tag_schemes.forbidden_pairs` lists.  Training refuses examples
-        that have them.  Pairs of labels that y lacks cannot occur and are ignored.  An oracle
-        from another package has to obey ``space.forbidden``.
+        :func:`~structsolve.plugins.chain.tag_schemes.forbidden_pairs` lists.  Training refuses
+        examples that have them.  Pairs of labels that y lacks cannot occur and are ignored.  An
+        oracle from another package has to obey ``space.forbidden``.
     empty : bool, default=False
         Accept sequences of length 0.  Their only label is empty, with score and loss 0; they do not
         affect the weights.

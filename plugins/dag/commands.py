@@ -76,3 +76,36 @@ def make_model(args: argparse.Namespace, structure: Any) -> Any:
         structure_name=args.structure,
         **path_settings(args),
     )
+
+
+def figures(
+    model: Any, data: Any, truth: list[Any], guess: list[Any], args: argparse.Namespace
+) -> tuple[dict[str, Any], list[str]]:
+    """Return the hierarchical scores of single leaves, for ``structsolve score``.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted.
+    data : Data
+        What the shell has read.
+    truth, guess : list of list
+    args : Namespace
+        Options of ``score``.
+
+    Returns
+    -------
+    report : dict
+        With ``hierarchical``, or empty.
+    lines : list of str
+        Empty: the report's table has a row for it.
+    """
+    if not getattr(model.space_, "single", False):
+        return {}, []
+    from structsolve.plugins.dag.metrics import HierarchicalScorer  # heavy
+
+    row = {
+        name: HierarchicalScorer(name)(model, data.X, data.y)
+        for name in ("precision", "recall", "f1")
+    }
+    return {"hierarchical": {**row, "support": len(truth)}}, []

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from structsolve.algorithms.topological_order import (
+from structsolve.plugins.dag.topological_order import (
     add_ancestors,
     compressed,
     leaf_lines,
@@ -200,7 +200,8 @@ class Hierarchy:
         -------
         dict
         """
-        from structsolve.evaluation.label_sets import micro, row_of  # heavy
+        from structsolve.evaluation.report import row_of  # heavy
+        from structsolve.plugins.multilabel.metrics import micro  # heavy
 
         sets = []
         for name, given in (("y_true", y_true), ("y_pred", y_pred)):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from structsolve.evaluation.label_sets import final_model
+from structsolve.evaluation.scorers import final_model
 from structsolve.plugins.dag.hierarchy import as_hierarchy
 from structsolve.structure.ask import pack
 

@@ -1,19 +1,49 @@
-"""Dependency trees as a plugin: what it provides, hook by hook."""
+"""Dependency trees as a plugin: structure, features of arcs, CoNLL-U files, scores of trees."""
 
 from functools import partial
+from typing import TYPE_CHECKING
 
-from structsolve.hookspecs import Named, hookimpl
+from structsolve.hookspecs import Lazy, Named, hookimpl
 from structsolve.operators import IntegralRelaxation
 from structsolve.plugins.dependency.arcs import Arcs, projectivize
-from structsolve.plugins.dependency.features import ArcFeaturizer
 from structsolve.plugins.dependency.space import DependencySpace, DependencyStructure
+from structsolve.utils.lazy import lazy_names
 
-__all__ = ["ArcFeaturizer", "Arcs", "DependencySpace", "DependencyStructure", "projectivize"]
+if TYPE_CHECKING:
+    from structsolve.plugins.dependency.conllu import ConlluSentence, read_conllu, write_conllu
+    from structsolve.plugins.dependency.features import ArcFeaturizer
+    from structsolve.plugins.dependency.metrics import attachment_report
+
+_HOMES = {
+    "ArcFeaturizer": "features",
+    "ConlluSentence": "conllu",
+    "attachment_report": "metrics",
+    "read_conllu": "conllu",
+    "write_conllu": "conllu",
+}
+__all__ = [
+    "ArcFeaturizer",
+    "Arcs",
+    "ConlluSentence",
+    "DependencySpace",
+    "DependencyStructure",
+    "attachment_report",
+    "projectivize",
+    "read_conllu",
+    "write_conllu",
+]
+__getattr__ = lazy_names(__name__, _HOMES)
 
 
 @hookimpl
 def structsolve_structures():
     return [Named("dependency", DependencyStructure, "trees over the words of sentences")]
+
+
+@hookimpl
+def structsolve_readers():
+    home = Lazy("structsolve.plugins.dependency.reader:ConlluReader")
+    return [Named("conllu", home, "sentences with trees in ten columns")]
 
 
 @hookimpl(trylast=True)

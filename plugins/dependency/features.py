@@ -39,7 +39,7 @@ class ArcFeaturizer(TransformerMixin, BaseEstimator):
 
     Examples
     --------
-    >>> from structsolve.io.conllu import ConlluSentence
+    >>> from structsolve.plugins.dependency.conllu import ConlluSentence
     >>> from structsolve.plugins.dependency import ArcFeaturizer
     >>> sentence = ConlluSentence.of(["He", "ran", "home"], ["PRON", "VERB", "ADV"])
     >>> arcs = ArcFeaturizer(n_bits=16).fit_transform([sentence])

@@ -13,7 +13,6 @@ from structsolve.examples.packed import Examples
 from structsolve.examples.stacking import pieces
 from structsolve.plugins.dependency._shape import first_fault
 from structsolve.plugins.dependency.arcs import Arcs, check_heads, check_trees, stack_arcs
-from structsolve.plugins.dependency.features import ArcFeaturizer
 from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import Space, Structure
 from structsolve.utils.memory import refuse_too_large
@@ -69,6 +68,8 @@ class DependencyStructure(Structure):
 
     def make_featurizer(self, **params: Any) -> Any:
         """Return a featurizer of sentences."""
+        from structsolve.plugins.dependency.features import ArcFeaturizer  # heavy: scikit-learn
+
         return ArcFeaturizer.of_state(params) if params else ArcFeaturizer()
 
     def make_space(

@@ -152,7 +152,7 @@ def predict(model: Any, args: argparse.Namespace) -> None:
     ValueError
         For malformed data.
     """
-    from structsolve.io.predictions import prediction_lines  # heavy
+    from structsolve.plugins.extreme.predictions import prediction_lines  # heavy
 
     if args.top is not None and args.top < 1:
         raise UsageError(f"--top: found {args.top}; expected at least 1")

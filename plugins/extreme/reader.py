@@ -10,14 +10,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from structsolve.io._pairs import (
-    FLOAT_FAULT,
-    HIGH_FAULT,
-    LABEL_FAULT,
-    LOW_FAULT,
-    PAIR_FAULT,
-    parse,
-)
 from structsolve.io._text import (
     LINE_LIMIT,
     PathLike,
@@ -26,6 +18,14 @@ from structsolve.io._text import (
     open_binary,
 )
 from structsolve.io.reader import Reader
+from structsolve.plugins.extreme._pairs import (
+    FLOAT_FAULT,
+    HIGH_FAULT,
+    LABEL_FAULT,
+    LOW_FAULT,
+    PAIR_FAULT,
+    parse,
+)
 
 # Bytes to read and parse at a time.
 _BLOCK = 2**22

@@ -9,12 +9,12 @@ import numpy as np
 from structsolve.examples.packed import Examples
 from structsolve.operators import Loss
 from structsolve.part_layout import PartLayout
+from structsolve.plugins.latent.row_loss import RowLoss
 from structsolve.plugins.latent.sets import Sets
 from structsolve.structure.ask import ask_loss, make_layout
 from structsolve.structure.base import Space
 from structsolve.structure.calls import augment
 from structsolve.structure.node_losses import NodeLoss
-from structsolve.structure.row_loss import RowLoss
 
 
 class SetLoss:

@@ -1,6 +1,11 @@
-"""One of K classes per row as a plugin: what it provides, hook by hook."""
+"""One of K classes per row as a plugin: structure, operators, and Newton systems of few features.
 
-from structsolve.hookspecs import Named, hookimpl
+``interior_point`` is the solver for margins, ``newton`` for ``"crf"``; both read ``class_rows``.
+"""
+
+from typing import TYPE_CHECKING
+
+from structsolve.hookspecs import Lazy, Named, hookimpl
 from structsolve.plugins.multiclass.row_operators import (
     class_parts,
     class_power,
@@ -9,13 +14,24 @@ from structsolve.plugins.multiclass.row_operators import (
 )
 from structsolve.plugins.multiclass.space import MulticlassSpace, MulticlassStructure
 from structsolve.structure.base import node_loss
+from structsolve.utils.lazy import lazy_names
 
-__all__ = ["MulticlassSpace", "MulticlassStructure"]
+if TYPE_CHECKING:
+    from structsolve.plugins.multiclass.interior_point import InteriorPoint
+
+__all__ = ["InteriorPoint", "MulticlassSpace", "MulticlassStructure"]
+__getattr__ = lazy_names(__name__, {"InteriorPoint": "interior_point"})
 
 
 @hookimpl
 def structsolve_structures():
     return [Named("multiclass", MulticlassStructure, "one of K classes per row of features")]
+
+
+@hookimpl
+def structsolve_solvers():
+    home = Lazy("structsolve.plugins.multiclass.interior_point:InteriorPoint")
+    return [Named("interior-point", home, "Newton systems for classes of few features")]
 
 
 @hookimpl(trylast=True)

@@ -1,4 +1,4 @@
-"""Label sets as a plugin: what it provides, hook by hook.
+"""Label sets as a plugin: structure, operators, and the scores of ``metrics``.
 
 Label sets are labelings of a graph of the labels: with pairs of labels, everything but the losses
 comes from structsolve.plugins.mrf.
@@ -6,7 +6,7 @@ comes from structsolve.plugins.mrf.
 
 from functools import partial
 
-from structsolve.hookspecs import Named, hookimpl
+from structsolve.hookspecs import Lazy, Named, hookimpl
 from structsolve.plugins.mrf.graph_operators import (
     POWERS,
     bind_entropy,
@@ -24,6 +24,15 @@ __all__ = ["MultilabelSpace", "MultilabelStructure"]
 @hookimpl
 def structsolve_structures():
     return [Named("multilabel", MultilabelStructure, "label sets, with scores of pairs of labels")]
+
+
+@hookimpl
+def structsolve_metrics():
+    home = Lazy("structsolve.plugins.multilabel.metrics:SetScorer")
+    figures = [f"samples-{figure}" for figure in ("f1", "precision", "recall")]
+    own = ["exact-match", *figures, "average-precision", "neg-coverage", "neg-ranking-loss"]
+    text = "label-sets:NAME, of those that label sequences have too"
+    return [Named("label-sets", home, text), *(Named(name, partial(home, name)) for name in own)]
 
 
 @hookimpl(trylast=True)

@@ -152,3 +152,39 @@ def trained_text(model: Any) -> str:
     losses = getattr(model, "cv_losses_", None)
     told = "" if losses is None else f", held-out loss {losses.min():.4g}"
     return f"conditional risk: alpha {model.alpha_:g}{told}"
+
+
+class MeanLoss(dict):
+    """The mean loss of continuous labels: a dict that prints as a line."""
+
+    def __str__(self) -> str:
+        return f"mean {self.name} loss {self['loss']:.6g} of {self['examples']} examples"
+
+    name = ""
+
+
+def report(model: Any, data: Any, args: argparse.Namespace) -> MeanLoss | None:
+    """Return the mean loss of continuous labels, which only their loss can compare.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted.
+    data : Data
+        What the shell has read.
+    args : Namespace
+        Options of ``score``.
+
+    Returns
+    -------
+    MeanLoss or None
+        None for other labels.
+    """
+    losses = getattr(model.space_.structure, "continuous_losses", ())
+    if not hasattr(model, "risk_bound") or not isinstance(model.loss, str):
+        return None
+    if model.loss not in losses:
+        return None
+    made = MeanLoss(loss=-float(model.score(data.X, data.y)), examples=len(data.y))
+    made.name = model.loss
+    return made

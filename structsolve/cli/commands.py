@@ -12,41 +12,9 @@ import structsolve
 from structsolve.cli import messages, output
 from structsolve.cli.formats import check_format, guess, parameters, reads, settings
 from structsolve.cli.options import UsageError, check_outputs, reader_options
-from structsolve.cli.outside import families, settle_estimator
-from structsolve.evaluation.report import FIGURES
+from structsolve.cli.outside import families, formats, scores, settle_estimator
 from structsolve.io._text import atomic_write
 from structsolve.protocols import ShellModule, require
-
-
-def demo(args: argparse.Namespace) -> None:
-    """Train on real images, with structure and without.
-
-    Parameters
-    ----------
-    args : Namespace
-        Options of ``demo``.
-    """
-    from structsolve.cli.demo import run_demo  # heavy
-
-    run_demo(args.output, seed=args.seed, quick=args.quick)
-
-
-def bench(args: argparse.Namespace) -> None:
-    """Time training and decoding on synthetic sequences.
-
-    Parameters
-    ----------
-    args : Namespace
-        Options of ``bench``.
-    """
-    from structsolve.cli.bench import run_bench  # heavy
-
-    options = {
-        name: value
-        for name, value in vars(args).items()
-        if name not in ("run", "verbose", "quiet", "without_plugin")
-    }
-    run_bench(**options)
 
 
 def fit(args: argparse.Namespace) -> None:
@@ -80,7 +48,11 @@ def fit(args: argparse.Namespace) -> None:
     params, selecting = settings(format, reader_options(args))
     brings = getattr(reads(format), "brings", ())
     check_options(args, brings)
-    check_data_options(args, format, parameters(reads(format)))
+    check_data_options(args, format)
+    if params is not None:
+        params |= {name: getattr(args, name) for name in getattr(formats().get(format), "OWN", ())}
+        if "structure" in parameters(reads(format)):
+            params["structure"] = args.structure
     # The data may contain the structure's parameters.
     late = brings_structure(args, brings)
     chosen = None if late else make_structure(args)
@@ -135,14 +107,9 @@ def _new_recipe(
 
     return Recipe(
         format,
-        features=(args.features or "template") if format == "conll" else None,
-        window=args.window,
-        label_column=args.label_column,
-        comment=args.comment,
         zero_based=args.zero_based,
         flat=getattr(structure, "single_node", False),
         label_sets=getattr(structure, "label_sets", False),
-        structure=args.structure if format == "conllu" else None,
         named=args.hierarchy is not None,
         pictures=getattr(structure, "label_axes", 1) == 2,
         reader=params,
@@ -233,8 +200,8 @@ def predict(args: argparse.Namespace) -> None:
         )
     if args.kbest is not None and args.kbest < 1:
         raise UsageError(f"--kbest: found {args.kbest}; expected at least 1")
-    if args.columns and recipe.format != "conll":
-        raise UsageError(f"--columns is for conll data; found {recipe.format}")
+    if args.columns and not getattr(reads(recipe.format), "annotates", ""):
+        raise UsageError(f"--columns: {recipe.format} data have no columns to repeat")
     data = recipe.read(args.data)
     if args.kbest:
         blocks = output.kbest_text(model, data, args.kbest)
@@ -260,8 +227,7 @@ def score(args: argparse.Namespace) -> None:
     ValueError
         For malformed data, and options that do not fit.
     """
-    from structsolve.evaluation.label_sets import label_set_report  # heavy
-    from structsolve.evaluation.metrics import sequence_error, span_f1, token_report  # heavy
+    from structsolve.evaluation.metrics import sequence_error, token_report  # heavy
     from structsolve.evaluation.scorers import get_scorer  # heavy
 
     model = _load(args)
@@ -280,38 +246,28 @@ def score(args: argparse.Namespace) -> None:
         text = json.dumps({args.metric: value}, indent=2) if args.json else ""
         print(text or f"{args.metric} {value:.6g} of {len(data.y)} examples", file=messages.out())
         return
-    if getattr(model.space_.structure, "label_sets", False):
-        truth = output.as_matrix(model, data)
-        hierarchy = getattr(model.space_, "hierarchy", None)
-        report = label_set_report(truth, model.predict(data.X), model.classes_, hierarchy)
-        print(output.report_text(report, args), file=messages.out())
-        return
-    if output.is_continuous(model):
-        print(output.mean_loss_text(model, data, args), file=messages.out())
-        return
-    if data.sentences is None and output.are_structured(data.y):
+    for module in scores():
+        report = getattr(module, "report", lambda *_: None)(model, data, args)
+        if report is not None:
+            print(output.report_text(report, args), file=messages.out())
+            return
+    if output.are_structured(data.y):
         print(output.whole_labels_text(model, data, args), file=messages.out())
         return
     guess = output.predictions(model, data)
-    if data.sentences is not None:
-        print(output.trees_text(output.as_lists(data.y), guess, args), file=messages.out())
-        return
     whole = data.sequences or getattr(model.space_.structure, "label_rows", False)
     truth = output.as_lists(data.y if whole else data.split(data.y))
     truth, guess = output.without_void(model, data, truth, guess)
     report = token_report(truth, guess)
     if whole or data.lengths:
         report["sequence_error"] = sequence_error(truth, guess)
-    if getattr(model.space_, "single", False):
-        figures = {name: f"hierarchical-{name}" for name in FIGURES}
-        report["hierarchical"] = {
-            **{name: get_scorer(full)(model, data.X, data.y) for name, full in figures.items()},
-            "support": len(truth),
-        }
-    names = [str(name) for name in report["per_class"]]
-    if all(name == "O" or name[1:2] == "-" for name in names) and len(names) > 1:
-        report["spans"] = span_f1(truth, guess, scheme=args.scheme)
-    print(output.report_text(report, args), file=messages.out())
+    lines: list[str] = []
+    for module in scores():
+        if hasattr(module, "figures"):
+            more, told = module.figures(model, data, truth, guess, args)
+            report |= more
+            lines += told
+    print(output.report_text(report, args, lines), file=messages.out())
 
 
 def plugins(args: argparse.Namespace) -> None:

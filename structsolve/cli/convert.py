@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from structsolve import registry
 from structsolve.cli import messages
 from structsolve.cli.formats import check_format, guess, settings
 from structsolve.cli.options import UsageError, check_folder, data_options, reader_options
+from structsolve.io.reader import Reader
 
-# Endings of outputs, and their contents.
-OUTPUTS = (".npz", ".crfsuite", ".svmlight")
+# Endings of outputs with numbers; plugins write named features.
+OUTPUTS = (".npz", ".svmlight")
 
 
 def add_commands(command: Any) -> None:
@@ -24,7 +26,7 @@ def add_commands(command: Any) -> None:
     """
     sub = command("convert", convert, "Write a data file in another format.")
     sub.add_argument("data")
-    sub.add_argument("output", help=f"ends in {', '.join(OUTPUTS)}")
+    sub.add_argument("output", help=f"ends in {', '.join(OUTPUTS)}, or as a plugin's writer")
     data_options(sub)
 
 
@@ -42,38 +44,43 @@ def convert(args: argparse.Namespace) -> None:
         For malformed data, and data that the output cannot hold.
     """
     from structsolve.cli.data import Recipe  # heavy
-    from structsolve.io.conll import read_conll, split_labels  # heavy
-    from structsolve.io.crfsuite import write_crfsuite  # heavy
     from structsolve.io.npz import write_npz  # heavy
-    from structsolve.io.select import parse_rows  # heavy
 
     ending = next((end for end in OUTPUTS if args.output.lower().endswith(end)), None)
-    if ending is None:
-        raise UsageError(f"{args.output}: expected an ending of {', '.join(OUTPUTS)}")
+    writers = {end: name for name, one in _readers_with("write") for end in one.endings}
+    written = next((end for end in writers if args.output.lower().endswith(end)), None)
+    if ending is None and written is None:
+        ends = ", ".join([*OUTPUTS, *writers])
+        raise UsageError(f"{args.output}: expected an ending of {ends}")
     check_format(args.format)
     check_folder(args.output)
     format = args.format or guess(args.data)
     params, selecting = settings(format, reader_options(args))
-    if format in ("conllu", "extreme"):
-        raise UsageError(f"{args.data}: {format} data cannot be converted")
-    if ending == ".crfsuite":
-        if format != "conll":
-            raise UsageError(f"{args.output}: only conll data have names; found {format}")
-        sentences = read_conll(args.data, label_column=None)[0][parse_rows(selecting.get("rows"))]
-        labels = split_labels(sentences, -1)
-        attributes = [[[f"c{j}={v}" for j, v in enumerate(t)] for t in s] for s in sentences]
-        write_crfsuite(args.output, attributes, labels)
-        messages.say("saved", f"{args.output}: {len(labels)} sequences")
+    known = registry.default()
+    if written is not None:
+        named = [name for name, _ in _readers_with("names")]
+        if format not in named:
+            told = " or ".join(named) or "a plugin's"
+            raise UsageError(f"{args.output}: only {told} data have names; found {format}")
+        X, y = known.make("readers", format, **{**(params or {}), **selecting}).names(args.data)
+        known.make("readers", writers[written]).write(args.output, X, y)
+        messages.say("saved", f"{args.output}: {len(y)} sequences")
         return
-    recipe = Recipe(format, reader=params, selecting=selecting)
-    recipe.features = "columns" if format == "conll" else None
-    data = recipe.fit(args.data)
+    data = Recipe(format, reader=params, selecting=selecting).fit(args.data)
     X, y = data.X, data.y
     if ending == ".npz":
         write_npz(args.output, X, y)
     else:
         _write_svmlight(args.output, X, y)
     messages.say("saved", f"{args.output}: {messages.size_text(data)}")
+
+
+def _readers_with(method: str) -> list[tuple[str, Any]]:
+    """Return the readers of plugins that have a method of their own, by name."""
+    known = registry.default()
+    readers = [(name, known.class_of("readers", name)) for name in known.names("readers")]
+    base = getattr(Reader, method)
+    return [(name, one) for name, one in readers if getattr(one, method, base) is not base]
 
 
 def _write_svmlight(path: str, X: Any, y: Any) -> None:

@@ -8,29 +8,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-import structsolve
-from structsolve import registry
-from structsolve.cli.formats import guess, read_with_plugin, reads, settings
+from structsolve.cli.formats import guess, parameters, read_with_plugin, reads, settings
 from structsolve.cli.missing import fill_values, filled
-from structsolve.features.token_features import conll_features
-from structsolve.features.vectorizer import SequenceVectorizer
-from structsolve.io import FORMATS, guess_format, read_examples
-from structsolve.io.conll import read_conll, split_labels
-from structsolve.io.conllu import read_conllu
-from structsolve.io.crfsuite import parse_attribute, read_crfsuite
+from structsolve.io import FORMATS, guess_format
 from structsolve.io.select import parse_rows
 from structsolve.io.svmlight import read_svmlight
-
-
-def _structures_for(file_format: str) -> str:
-    """Names of the structures for a format, for messages."""
-    known = registry.default()
-    names = [
-        name
-        for name in known.names("structures")
-        if getattr(known.find("structures", name).factory, "file_format", None) == file_format
-    ]
-    return " or ".join(map(repr, names)) or "one of a plugin"
 
 
 @dataclass
@@ -44,24 +26,22 @@ class Data:
         None if the file has no labels.
     weights : list of float, optional
         Weights of the examples.
-    rows : list of list of list of str, optional
-        Columns of CoNLL tokens.
     lengths : list of int, optional
         Lengths of sequences that a flat model gets as one matrix.
-    sentences : list of ConlluSentence, optional
+    reader : Reader, optional
+        A plugin's, which has read the file.
     """
 
     X: Any
     y: Any
     weights: list[float] | None = None
-    rows: Any = None
     lengths: list[int] | None = None
-    sentences: list[Any] | None = None
+    reader: Any = None
 
     @property
     def sequences(self) -> bool:
         """Whether an example is a sequence or a sentence."""
-        return isinstance(self.X, list) or self.sentences is not None
+        return not hasattr(self.X, "shape")
 
     def split(self, flat: Sequence[Any]) -> list[Sequence[Any]]:
         """Split the predictions of a flat model into sequences.
@@ -88,19 +68,12 @@ class Recipe:
     Parameters
     ----------
     format : str
-    features : {"template", "columns", "attrs"}, optional
-        For CoNLL data, as are ``window``, ``label_column``, ``comment`` and ``columns``, the number
-        of columns without the label.
     zero_based, n_features
         Settings for svmlight data, see `read_svmlight`.
     flat : bool
         Whether the model gets tokens, not sequences.
     label_sets, n_labels
         Whether labels are sets, and their number.
-    vectorizer, featurizer : dict, optional
-        The state of the transformer that made features from names.
-    structure : str, optional
-        For CoNLL-U data.
     named : bool
         Whether labels are names of a hierarchy's nodes.
     reader : dict, optional
@@ -116,19 +89,11 @@ class Recipe:
     """
 
     format: str
-    features: str | None = None
-    window: int = 2
-    label_column: int = -1
-    columns: int | None = None
-    comment: str | None = None
     zero_based: bool = False
     n_features: int | None = None
     flat: bool = False
     label_sets: bool = False
     n_labels: int | None = None
-    vectorizer: dict[str, Any] | None = None
-    structure: str | None = None
-    featurizer: dict[str, Any] | None = None
     named: bool = False
     reader: dict[str, Any] | None = None
     pictures: bool = False
@@ -195,7 +160,9 @@ class Recipe:
                 f"{path}: this model was trained on npz data, but the ending is another; give "
                 "--format npz, or the file's format"
             )
-        if chosen != recipe.format and {chosen, recipe.format} & {"conll", "crfsuite", "conllu"}:
+        factory = reads(chosen)
+        named = [getattr(one, "named_features", False) for one in (factory, reads(recipe.format))]
+        if chosen != recipe.format and any(named):
             trained = f"{recipe.format} data" if recipe.format else "arrays, from Python"
             raise ValueError(
                 f"{path}: found {chosen} data; this model was trained on {trained}, and has no "
@@ -203,6 +170,9 @@ class Recipe:
             )
         # Parameters that a reader learned apply to the files that it reads.
         kept = recipe.reader if chosen == recipe.format else None
+        if kept is None and chosen == recipe.format and factory is not None:
+            # Earlier releases saved the parameters of some readers beside the others.
+            kept = {name: saved[name] for name in parameters(factory) if name in saved}
         recipe.format = chosen
         recipe.reader, recipe.selecting = settings(chosen, given, kept)
         if recipe.n_features is None:
@@ -253,14 +223,14 @@ class Recipe:
         return self._flatten(data)
 
     def _read(self, path: str, fit: bool) -> Data:
-        if reads(self.format) is not None:
+        if self.format != "svmlight":
             params = {**(self.reader or {}), **(self.selecting or {})}
-            X, y, learned = read_with_plugin(self.format, params, path, fit)
+            X, y, reader, learned = read_with_plugin(self.format, params, path, fit)
             self.reader = learned if fit else self.reader
             self._check_pictures(path, X)
-            return Data(X, y)
-        data = self._read_named(path, fit)
+            return Data(X, y, getattr(reader, "weights", None), reader=reader)
         rows = (self.selecting or {}).get("rows")
+        data = self._svmlight(path, fit, parse_rows(rows))
         if rows and not (data.X.shape[0] if hasattr(data.X, "shape") else len(data.X)):
             raise ValueError(f"{path}: found no examples left by rows={rows}")
         return data
@@ -272,49 +242,16 @@ class Recipe:
                 "file by structsolve.io.npz.write_npz"
             )
 
-    def _read_named(self, path: str, fit: bool) -> Data:
-        if self.format == "conll":
-            return self._conll(path, fit)
-        if self.format == "conllu":
-            return self._conllu(path, fit)
-        if self.format == "crfsuite":
-            parts = read_crfsuite(path, return_weights=True)
-            X, y, weights = (part if part is None else part[self._rows] for part in parts)
-            return Data(self._vectorize(X, fit), y, weights)
-        if self.format == "svmlight" and self.label_sets:
-            return self._label_sets(path, fit)
-        if self.format == "svmlight":
-            X, y = read_examples(
-                path, "svmlight", n_features=self.n_features, zero_based=self.zero_based
-            )
-            X, y = X[self._rows], None if y is None else y[self._rows]
-            if fit:
-                self.n_features = (X[0] if isinstance(X, list) else X).shape[1]
-            return Data(X, y)
-        X, y = read_examples(path, self.format)
-        return Data(X[self._rows], y if y is None else y[self._rows])
-
-    @property
-    def _rows(self) -> slice:
-        return parse_rows((self.selecting or {}).get("rows"))
-
-    def _conllu(self, path: str, fit: bool) -> Data:
-        """Read trees; the structure's featurizer makes arcs of their words."""
-        sentences, heads = read_conllu(path)
-        sentences = sentences[self._rows]
-        heads = None if heads is None else heads[self._rows]
-        structure: Any = structsolve.get_structure(self.structure) if self.structure else None
-        if getattr(structure, "file_format", None) != "conllu":
-            raise ValueError(
-                f"{path}: conllu data are sentences with trees; found structure "
-                f"{self.structure!r}, expected one for them, such as {_structures_for('conllu')}"
-            )
-        featurizer = structure.make_featurizer(**(self.featurizer or {}))
+    def _svmlight(self, path: str, fit: bool, rows: slice) -> Data:
+        if self.label_sets:
+            return self._label_sets(path, fit, rows)
+        X, y = read_svmlight(path, n_features=self.n_features, zero_based=self.zero_based)
+        X, y = X[rows], None if y is None else y[rows]
         if fit:
-            self.featurizer = featurizer.fit(sentences).get_state()
-        return Data(featurizer.transform(sentences), heads, sentences=sentences)
+            self.n_features = (X[0] if isinstance(X, list) else X).shape[1]
+        return Data(X, y)
 
-    def _label_sets(self, path: str, fit: bool) -> Data:
+    def _label_sets(self, path: str, fit: bool, chosen: slice) -> Data:
         """Read comma-separated labels: column numbers of an indicator matrix."""
         X, sets = read_svmlight(
             path,
@@ -323,7 +260,7 @@ class Recipe:
             multilabel=True,
             sequences=False,
         )
-        X, sets = X[self._rows], sets[self._rows]
+        X, sets = X[chosen], sets[chosen]
         numbers = np.array([label for labels in sets for label in labels])
         rows = np.repeat(np.arange(len(sets)), [len(labels) for labels in sets])
         if fit:
@@ -345,45 +282,6 @@ class Recipe:
         y = np.zeros((len(sets), self.n_labels), dtype=np.int64)
         y[rows, numbers.astype(np.int64)] = 1
         return Data(X, y)
-
-    def _conll(self, path: str, fit: bool) -> Data:
-        sentences, _ = read_conll(path, label_column=None, comment=self.comment)
-        sentences = sentences[self._rows]
-        width = len(sentences[0][0])
-        if fit:
-            self.columns = width - 1
-            if not -width <= self.label_column < width or width < 2:
-                raise ValueError(
-                    f"{path}: found {width} columns; expected a word and a label in column "
-                    f"{self.label_column}"
-                )
-        assert self.columns is not None
-        if width not in (self.columns, self.columns + 1):
-            raise ValueError(
-                f"{path}: found {width} columns; expected {self.columns} as in training, or "
-                f"{self.columns + 1} with labels"
-            )
-        y = None
-        rows = [[list(row) for row in rows] for rows in sentences]
-        if width > self.columns:
-            y = split_labels(sentences, self.label_column)
-        return Data(self._vectorize(map(self._features, sentences), fit), y, rows=rows)
-
-    def _features(self, sentence: list[list[str]]) -> list[Any]:
-        if self.features == "template":
-            return conll_features(sentence, self.window)
-        if self.features == "columns":
-            return [["bias", *(f"c{c}={value}" for c, value in enumerate(row))] for row in sentence]
-        return [[parse_attribute(field) for field in row] for row in sentence]
-
-    def _vectorize(self, X: Any, fit: bool) -> list[Any]:
-        if not fit:
-            assert self.vectorizer is not None
-            return SequenceVectorizer.from_feature_names(self.vectorizer["features"]).transform(X)
-        vectorizer = SequenceVectorizer()
-        rows = vectorizer.fit_transform(X)
-        self.vectorizer = {"features": vectorizer.get_feature_names_out().tolist()}
-        return rows
 
     def _flatten(self, data: Data) -> Data:
         if not self.flat or not data.sequences or isinstance(data.X[0], tuple):

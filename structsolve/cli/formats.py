@@ -12,7 +12,7 @@ import numpy as np
 
 from structsolve import registry
 from structsolve.cli.options import UsageError
-from structsolve.io import FORMATS, guess_format
+from structsolve.io import FORMATS, endings, guess_format
 from structsolve.io._text import open_binary
 from structsolve.io.select import parse_rows, parse_where
 
@@ -44,7 +44,7 @@ SELECTING = ("split", "where", "rows")
 
 def _readers() -> dict[str, Any]:
     known = registry.default()
-    return {name: known.factory_of("readers", name) for name in known.names("readers")}
+    return {name: known.class_of("readers", name) for name in known.names("readers")}
 
 
 def reads(name: str) -> Any:
@@ -62,7 +62,7 @@ def reads(name: str) -> Any:
     known = registry.default()
     if name not in known.names("readers") or (name in FORMATS and name != "npz"):
         return None
-    return known.factory_of("readers", name)
+    return known.class_of("readers", name)
 
 
 def guess(path: str) -> str:
@@ -87,22 +87,14 @@ def guess(path: str) -> str:
             if getattr(factory, "folders", False):
                 return one
     stem = path.lower().removesuffix(".gz")
-    fitting = [
-        (len(ending), name)
-        for name, factory in readers.items()
-        for ending in getattr(factory, "endings", ())
-        if stem.endswith(ending)
-    ]
-    length, name = max(fitting, default=(0, ""))
-    ours = (len(e) for endings in FORMATS.values() for e in endings if stem.endswith(e))
-    named = max(ours, default=0)
+    known = any(stem.endswith(end) for ends in endings().values() for end in ends)
     # For text files and unknown endings, the contents decide first.
-    if stem.endswith(".txt") or not (length or named):
+    if stem.endswith(".txt") or not known:
         head = _head(path)
         for one, factory in readers.items():
             if head and getattr(factory, "sniff", lambda *_: False)(path, head):
                 return one
-    return name if length > named else guess_format(path)
+    return guess_format(path)
 
 
 def _head(path: str) -> bytes:
@@ -171,7 +163,7 @@ def parameters(factory: Any) -> list[str]:
 
 def read_with_plugin(
     name: str, params: dict[str, Any] | None, path: str, fit: bool
-) -> tuple[Any, Any, dict[str, Any]]:
+) -> tuple[Any, Any, Any, dict[str, Any]]:
     """Read a file by a plugin's reader.
 
     Parameters
@@ -187,8 +179,9 @@ def read_with_plugin(
     Returns
     -------
     X, y
+    reader : Reader
     params : dict
-        Parameters of the reader, afterwards.
+        Its parameters, afterwards.
 
     Raises
     ------
@@ -212,8 +205,12 @@ def read_with_plugin(
         except TypeError as error:
             raise TypeError(f"the reader of {name!r} has parameters {learned}: {error}") from None
     X, y = _arrays(answer[0]), answer[1]
-    rows = parse_rows(late)
-    return X[rows], y if y is None else y[rows], learned
+    if late is not None:
+        rows = parse_rows(late)
+        X, y = X[rows], y if y is None else y[rows]
+    if params.get("rows", late) and not (X.shape[0] if hasattr(X, "shape") else len(X)):
+        raise ValueError(f"{path}: found no examples left by rows={params.get('rows', late)}")
+    return X, y, reader, learned
 
 
 @contextlib.contextmanager

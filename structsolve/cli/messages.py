@@ -97,9 +97,9 @@ def size_text(data: Any) -> str:
     -------
     str
     """
-    if data.sentences is not None:
-        words = sum(map(len, data.sentences))
-        return f"{len(data.sentences)} sentences, {words} words, {data.X.features.shape[0]} arcs"
+    told = None if data.reader is None else data.reader.size_text(data.X)
+    if told is not None:
+        return str(told)
     blocks = data.X if data.sequences else [data.X]
     if isinstance(blocks[0], tuple):
         parts = [f"{len(blocks)} graphs"]

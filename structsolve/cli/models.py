@@ -9,8 +9,9 @@ from typing import Any
 
 import structsolve
 from structsolve import registry
+from structsolve.cli.formats import parameters, reads
 from structsolve.cli.options import UsageError, class_weight, path_settings, refuse, verbosity
-from structsolve.cli.outside import families
+from structsolve.cli.outside import families, formats
 from structsolve.estimators.common import generator_of
 from structsolve.evaluation.scorers import get_scorer_names
 from structsolve.io.graphs import read_hierarchy, read_network
@@ -210,8 +211,6 @@ def check_options(args: argparse.Namespace, brings: Sequence[str] = ()) -> None:
     if args.hierarchy is not None and args.network is not None:
         raise UsageError("--hierarchy and --network: expected one of them")
     class_weight(args.class_weight)
-    if args.window < 0:
-        raise UsageError(f"--window {args.window}: expected 0 or more tokens on either side")
     if args.alphas is not None and args.alpha is not None:
         raise UsageError("--alpha and --alphas: expected one of them")
     for option, given in (("cv", args.cv), ("scoring", args.scoring)):
@@ -236,17 +235,7 @@ def check_options(args: argparse.Namespace, brings: Sequence[str] = ()) -> None:
         families()[args.estimator].check(args, given)
 
 
-#: Options of only one format.
-OF_FORMATS = {
-    "features": "conll",
-    "window": "conll",
-    "label_column": "conll",
-    "comment": "conll",
-    "zero_based": "svmlight",
-}
-
-
-def check_data_options(args: argparse.Namespace, format: str, chooses: Sequence[str]) -> None:
+def check_data_options(args: argparse.Namespace, format: str) -> None:
     """Refuse options that do not apply to the data's format.
 
     Parameters
@@ -254,20 +243,21 @@ def check_data_options(args: argparse.Namespace, format: str, chooses: Sequence[
     args : Namespace
         Options of ``fit``.
     format : str
-    chooses : sequence of str
-        Parameters of the format's reader.
 
     Raises
     ------
     UsageError
         The message names the option.
     """
-    for name, takes in OF_FORMATS.items():
-        if format != takes:
-            refuse(args, f" is for {takes} data; found {format}", name)
-    if format in ("conll", "crfsuite", "conllu"):
+    for name, module in formats().items():
+        getattr(module, "check", lambda _: None)(args)
+        if name != format:
+            refuse(args, f" is for {name} data; found {format}", *module.OWN)
+    if format != "svmlight":
+        refuse(args, f" is for svmlight data; found {format}", "zero_based")
+    if getattr(reads(format), "named_features", False):
         refuse(args, f" is for data with numbers; found {format}", "missing")
-    if args.validation_split and "split" not in chooses:
+    if args.validation_split and "split" not in parameters(reads(format)):
         raise UsageError(f"--validation-split: {format} data have no named parts")
 
 

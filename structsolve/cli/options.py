@@ -97,7 +97,7 @@ def data_options(group: Any) -> None:
     group.add_argument(
         "--format",
         metavar="NAME",
-        help=f"{', '.join(FORMATS)}, or a plugin's; default: guessed from contents and ending",
+        help=f"{', '.join(FORMATS)}, or a plugin's: conll, csv, ...; default: guessed",
     )
     group.add_argument("--target", metavar="NAME", help="the labels: an array, columns, or a file")
     group.add_argument("--split", metavar="NAME", help="train, test, ... of a file with several")

@@ -3,13 +3,12 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import compress, pairwise
 from typing import Any
 
 from structsolve.cli.messages import one_line, plain
 from structsolve.evaluation.report import AVERAGES, FIGURES
-from structsolve.io.conll import conll_block
 from structsolve.registry.plugin import LISTS
 from structsolve.structure.ask import pack
 from structsolve.utils.values import is_flat
@@ -51,23 +50,6 @@ def as_lists(labels: Iterable[Any]) -> list[list[Any]]:
     list of list
     """
     return [one.ravel().tolist() if hasattr(one, "ravel") else list(one) for one in labels]
-
-
-def as_matrix(model: Any, data: Any) -> Any:
-    """Return the labels of a file as rows of indicators, from any form.
-
-    Parameters
-    ----------
-    model : estimator
-        Fitted.
-    data : Data
-
-    Returns
-    -------
-    ndarray of shape (n_examples, n_labels)
-    """
-    examples = pack(model.space_, data.X, data.y)
-    return model.space_.unpack(examples.labels, examples)
 
 
 def are_structured(labels: Any) -> bool:
@@ -143,43 +125,6 @@ def without_void(model: Any, data: Any, *labels: list[list[Any]]) -> list[list[l
     ]
 
 
-def is_continuous(model: Any) -> bool:
-    """Return whether labels are continuous, so that only their loss can compare them.
-
-    Parameters
-    ----------
-    model : estimator
-        Fitted.
-
-    Returns
-    -------
-    bool
-    """
-    losses = getattr(model.space_.structure, "continuous_losses", ())
-    return hasattr(model, "risk_bound") and isinstance(model.loss, str) and model.loss in losses
-
-
-def mean_loss_text(model: Any, data: Any, args: argparse.Namespace) -> str:
-    """Return the mean loss of predictions, as a line or as JSON.
-
-    Parameters
-    ----------
-    model : estimator
-        Fitted.
-    data : Data
-    args : Namespace
-        With ``json``.
-
-    Returns
-    -------
-    str
-    """
-    loss = -float(model.score(data.X, data.y))
-    if args.json:
-        return json.dumps({"loss": loss, "examples": len(data.y)}, indent=2)
-    return f"mean {model.loss} loss {loss:.6g} of {len(data.y)} examples"
-
-
 def labels_text(model: Any, data: Any, args: argparse.Namespace) -> Iterator[str]:
     """Write one label per line, with an empty line between sequences.
 
@@ -218,22 +163,16 @@ def labels_text(model: Any, data: Any, args: argparse.Namespace) -> Iterator[str
         yield from (json.dumps(plain_value(label)) + "\n" for label in predicted)
         return
     labels = predictions(model, data, predicted)
-    if data.sentences is not None:
+    annotates = getattr(data.reader, "annotates", "")
+    if annotates == "always" or (annotates and args.columns):
         if args.marginals:
-            raise ValueError(
-                "--marginals: the marginals of trees are tables, which are not printed"
-            )
-        for sentence, heads in zip(data.sentences, labels, strict=True):
-            yield sentence.with_heads(heads).text
+            raise ValueError("--marginals: they are not printed with the data's own columns")
+        yield from data.reader.annotated(labels)
         return
     if getattr(model.space_.structure, "label_rows", False):
         if args.marginals:
             raise ValueError("--marginals: labels that are rows of numbers have none")
         yield from (" ".join(map(str, row)) + "\n" for row in labels)
-        return
-    if args.columns:
-        for i, (rows, guess) in enumerate(zip(data.rows, labels, strict=True)):
-            yield "\n" * (i > 0) + conll_block(rows, guess)
         return
     tables: Iterable[Any] = [None] * len(labels)
     if args.marginals:
@@ -300,43 +239,20 @@ def kbest_text(model: Any, data: Any, k: int) -> Iterator[str]:
             yield f"{head}@{rank}\t{score:.6f}\n" + "".join(line + "\n" for line in lines)
 
 
-def trees_text(truth: list[list[int]], guess: list[list[int]], args: argparse.Namespace) -> str:
-    """Return the share of words with the correct head, and of trees without an error.
-
-    Parameters
-    ----------
-    truth, guess : list of list of int
-        Heads.
-    args : Namespace
-        With ``json``.
-
-    Returns
-    -------
-    str
-    """
-    right = sum(
-        a == b for y, z in zip(truth, guess, strict=True) for a, b in zip(y, z, strict=True)
-    )
-    words, whole = sum(map(len, truth)), sum(y == z for y, z in zip(truth, guess, strict=True))
-    report = {"uas": right / words, "exact": whole / len(truth), "words": words}
-    if args.json:
-        return json.dumps(report, indent=2)
-    return (
-        f"right heads {report['uas']:.4f} of {words} words\n"
-        f"trees without an error {report['exact']:.4f} of {len(truth)}"
-    )
-
-
-def report_text(report: Mapping[str, Any], args: argparse.Namespace) -> str:
+def report_text(
+    report: Mapping[str, Any], args: argparse.Namespace, more: Sequence[str] = ()
+) -> str:
     """Return a table of the metrics of each label, then of all; or JSON.
 
     Parameters
     ----------
     report : mapping
-        As `token_report` or `label_set_report` returns it, maybe with ``sequence_error``,
-        ``spans`` and ``hierarchical``.
+        As `token_report` or `label_set_report` returns it, maybe with ``sequence_error`` and
+        ``hierarchical``; without ``per_class``, its own text.
     args : Namespace
-        With ``json`` and ``scheme``.
+        With ``json``.
+    more : sequence of str
+        Lines below the others.
 
     Returns
     -------
@@ -344,6 +260,8 @@ def report_text(report: Mapping[str, Any], args: argparse.Namespace) -> str:
     """
     if args.json:
         return json.dumps(report, indent=2, default=plain)
+    if "per_class" not in report:
+        return str(report)
     rows = {str(label): row for label, row in report["per_class"].items()}
     rows |= {title: report[name] for name, title in AVERAGES.items() if name in report}
     width = max(14, *(len(label) + 2 for label in rows))
@@ -356,10 +274,7 @@ def report_text(report: Mapping[str, Any], args: argparse.Namespace) -> str:
         lines.append(f"sets without an error {report['exact_match']:.4f}")
     if "sequence_error" in report:
         lines.append(f"sequences with an error {report['sequence_error']:.4f}")
-    if "spans" in report:
-        figures = "  ".join(f"{name} {report['spans'][name]:.4f}" for name in FIGURES)
-        lines.append(f"spans ({args.scheme}): {figures}")
-    return "\n".join(lines)
+    return "\n".join([*lines, *more])
 
 
 def plugins_text(plugins: Iterable[Mapping[str, Any]]) -> str:

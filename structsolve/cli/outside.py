@@ -1,4 +1,5 @@
-# What packages bring to the shell, by entry points: commands, and estimators with own options.
+# What packages bring to the shell, by entry points: commands, options of estimators and formats,
+# scores.
 from __future__ import annotations
 
 import argparse
@@ -15,6 +16,8 @@ from structsolve.registry.plugin import Plugin
 
 GROUP = "structsolve_commands"
 FIT = "structsolve_fit"
+FORMATS = "structsolve_formats"
+SCORE = "structsolve_score"
 # Names after --without-plugin.
 _off: list[str] = []
 
@@ -28,11 +31,11 @@ def leave_out(names: Sequence[str]) -> None:
         Of entry points or distributions, beside those that the environment switches off.
     """
     _off[:] = names
-    families.cache_clear()
+    _modules.cache_clear()
 
 
 def has(name: str) -> bool:
-    """Return whether a name is that of a command, of options of ``fit``, or their distribution.
+    """Return whether a name is that of a command, of options, of scores, or their distribution.
 
     Parameters
     ----------
@@ -42,7 +45,8 @@ def has(name: str) -> bool:
     -------
     bool
     """
-    return any(plugin.is_called(name) for plugin, _ in (*_commands(), *entries(FIT)))
+    brought = [*_commands(), *entries(FIT), *entries(FORMATS), *entries(SCORE)]
+    return any(plugin.is_called(name) for plugin, _ in brought)
 
 
 def _is_left_out(plugin: Plugin) -> bool:
@@ -106,7 +110,22 @@ def add_commands(command: Any, taken: Any, chosen: str | None) -> None:
             parser.set_defaults(run=_refusal(plugin, error))
 
 
-@functools.lru_cache(maxsize=1)
+@functools.cache
+def _modules(group: str) -> dict[str, Any]:
+    """Return the modules that packages name in a group, those that fail left out."""
+    modules = {}
+    for plugin, entry in entries(group):
+        if entry is not None and not _is_left_out(plugin):
+            try:
+                module = entry.load()
+                if group == FIT:
+                    require(module, FitOptions, f"its module {entry.value!r}")
+                modules[entry.name] = module
+            except Exception as error:  # it may fail in any way; the others stay
+                warnings.warn(f"{plugin.label} was not loaded: {described(error)}", stacklevel=2)
+    return modules
+
+
 def families() -> dict[str, FitOptions]:
     """Return the modules of estimators with options of their own, by their short names.
 
@@ -117,16 +136,34 @@ def families() -> dict[str, FitOptions]:
     -------
     dict of str to module
     """
-    modules = {}
-    for plugin, entry in entries(FIT):
-        if entry is not None and not _is_left_out(plugin):
-            try:
-                module = entry.load()
-                require(module, FitOptions, f"its module {entry.value!r}")
-                modules[entry.name] = module
-            except Exception as error:  # it may fail in any way; the others stay
-                warnings.warn(f"{plugin.label} was not loaded: {described(error)}", stacklevel=2)
-    return modules
+    return _modules(FIT)
+
+
+def formats() -> dict[str, Any]:
+    """Return the modules of formats with options of their own, by the names of readers.
+
+    ``structsolve fit`` takes a module's options (``add_options(group)``, ``OWN``: their names),
+    which set parameters of the reader, and calls ``check(args)`` of it.
+
+    Returns
+    -------
+    dict of str to module
+    """
+    return _modules(FORMATS)
+
+
+def scores() -> list[Any]:
+    """Return the modules with scores of their own for ``structsolve score``.
+
+    Each may have ``add_score_options(parser)``; ``report(model, data, args)``, which returns all
+    that is printed, a dict with a text of its own, or None; and ``figures(model, data, truth,
+    guess, args)``, which returns entries and lines beside the scores of tokens.
+
+    Returns
+    -------
+    list of module
+    """
+    return [*_modules(SCORE).values()]
 
 
 def settle_estimator(args: argparse.Namespace) -> None:

@@ -79,11 +79,6 @@ def make_parser(chosen: str | None = None) -> Parser:
         sub.set_defaults(run=run)
         return sub
 
-    sub = command("demo", commands.demo, "Train on real images, against a model without structure.")
-    sub.add_argument("--output", default="structsolve-demo", metavar="DIR")
-    sub.add_argument("--seed", type=int, default=0)
-    sub.add_argument("--quick", action="store_true", help="less data, a few seconds")
-
     _add_fit(command, chosen)
     convert.add_commands(command)
     _add_predict(command)
@@ -93,25 +88,13 @@ def make_parser(chosen: str | None = None) -> Parser:
     )
     sub.add_argument("model")
     sub.add_argument("data")
-    sub.add_argument("--scheme", default="conll", help="scheme of spans: conll, IOB2, IOBES, ...")
+    for module in outside.scores() if chosen in (None, "score") else ():
+        getattr(module, "add_score_options", lambda _: None)(sub)
     sub.add_argument("--metric", help="only this one, as name or name:arguments")
     sub.add_argument("--json", action="store_true", help="print JSON")
     _use_options(sub)
 
     command("plugins", commands.plugins, "List the installed plugins and their sources.")
-
-    sub = command("bench", commands.bench, "Time training and decoding on synthetic sequences.")
-    for name, default in (
-        ("words", 2000),
-        ("length", 8),
-        ("features", 128),
-        ("states", 26),
-        ("passes", 5),
-        ("n-jobs", 1),
-        ("seed", 0),
-    ):
-        sub.add_argument(f"--{name}", type=int, default=default)
-    sub.add_argument("--dense", action="store_true", help="dense features instead of CSR")
 
     outside.add_commands(command, subparsers.choices, chosen)
     return parser
@@ -168,15 +151,8 @@ def _add_fit(command: _Command, chosen: str | None) -> None:
     group.add_argument(
         "--missing", choices=("mean", "zero"), help="replace missing features; default: refuse them"
     )
-    group.add_argument("--label-column", type=int, default=-1, help="of conll data")
-    group.add_argument("--comment", metavar="PREFIX", help="lines to skip before a sentence")
-    group.add_argument(
-        "--features",
-        choices=("template", "columns", "attrs"),
-        help="of conll data: the chunking template (default), each column, or columns "
-        "that are CRFsuite attributes, name[:value]",
-    )
-    group.add_argument("--window", type=int, default=2, help="tokens on either side")
+    for module in outside.formats().values() if chosen in (None, "fit") else ():
+        module.add_options(group)
     group.add_argument("--zero-based", action="store_true", help="svmlight columns start at 0")
     sub.set_defaults(default_of=sub.get_default)
 
@@ -250,7 +226,7 @@ def _add_predict(command: _Command) -> None:
     what.add_argument("--marginals", action="store_true", help="add label:probability columns")
     what.add_argument("--kbest", type=int, metavar="K", help="the K best labelings and scores")
     what.add_argument("--top", type=int, metavar="K", help="very many classes: the K best")
-    what.add_argument("--columns", action="store_true", help="repeat the columns of conll data")
+    what.add_argument("--columns", action="store_true", help="repeat the columns of the data")
     _use_options(sub)
 
 

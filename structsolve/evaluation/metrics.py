@@ -1,42 +1,29 @@
-"""Metrics of predicted label sequences: by token, by sequence, and by span.
+"""Metrics of predicted label sequences: by token and by sequence.
 
-Every function takes two lists of label sequences, truth first.  The spans follow conlleval, the
-script of the CoNLL shared tasks, because its scores are the published ones and because real tags
-are often broken (``O I-NP``); a named scheme (``"IOB2"``, ...) is strict instead.
+Every function takes two lists of label sequences, truth first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from structsolve.evaluation.report import Report
-from structsolve.evaluation.spans import (
-    SCHEMES,
-    Labels,
-    Spans,
-    check_scheme,
-    flatten,
-    spans,
-    tags_from_spans,
-    token_name,
-)
+from structsolve.evaluation.report import Report, row_of
+from structsolve.utils.lazy import moved
 from structsolve.utils.values import equal, is_flat
 
 __all__ = [
-    "SCHEMES",
     "hamming_loss",
-    "make_span_scorer",
     "make_token_scorer",
     "sequence_error",
-    "span_f1",
-    "spans",
-    "tags_from_spans",
     "token_report",
 ]
+
+Labels = Sequence[Any] | NDArray[Any]
 
 
 def token_report(
@@ -74,7 +61,7 @@ def token_report(
     """
     from sklearn.metrics import precision_recall_fscore_support  # heavy
 
-    true, pred, _ = _paired(y_true, y_pred)
+    true, pred, _ = paired(y_true, y_pred)
     if labels is None:
         names = np.unique(np.concatenate([true, pred]))
     else:
@@ -98,12 +85,12 @@ def token_report(
     averages = {}
     for average in ("macro", "micro", "weighted"):
         precision, recall, f1, _ = figures(average)
-        averages[average] = _row(precision, recall, f1, table[:, 3].sum())
+        averages[average] = row_of([precision, recall, f1], table[:, 3].sum())
     rows = zip(names.tolist(), table.tolist(), strict=True)
     return Report(
         accuracy=float(np.mean(true == pred)),
         support=int(true.size),
-        per_class={name: _row(*row) for name, row in rows},
+        per_class={name: row_of(row[:3], row[3]) for name, row in rows},
         **averages,
     )
 
@@ -169,108 +156,6 @@ def sequence_error(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> float:
     return float(np.mean(_errors(y_true, y_pred)[0] > 0))
 
 
-def span_f1(y_true: Sequence[Labels], y_pred: Sequence[Labels], scheme: str = "conll") -> Report:
-    """
-    Compute precision, recall and F1 of whole spans: correct only if start, end and type are.
-
-    Parameters
-    ----------
-    y_true, y_pred : sequence of sequences of str
-        Chunk tags such as ``"B-NP"``, ``"I-NP"``, ``"O"``, one sequence per example.
-    scheme : {"conll", "IOB1", "IOB2", "IOE1", "IOE2", "IOBES"}
-        ``"conll"`` reads tags as conlleval does, in any scheme, and tolerates broken tags.  A named
-        scheme is strict: a predicted span counts only if its tags follow the scheme, and the true
-        tags must all be valid.
-
-    Returns
-    -------
-    Report
-        A dict that prints as a table: ``precision``, ``recall``, ``f1`` (0 for 0 / 0), ``support``
-        (true spans), ``predicted``, ``correct``, and ``per_type``: the same for each type.
-
-    Raises
-    ------
-    ValueError
-        For unequal lengths, a label that is not a chunk tag, or, with a strict scheme, a broken tag
-        in `y_true`; it names the example and the position.
-
-    Examples
-    --------
-    >>> from structsolve.evaluation.metrics import span_f1
-    >>> report = span_f1([["B-NP", "I-NP", "O", "B-VP"]], [["B-NP", "I-NP", "O", "B-NP"]])
-    >>> report["f1"], report["per_type"]["NP"]["precision"], report["per_type"]["VP"]["recall"]
-    (0.5, 0.5, 0.0)
-    """
-    check_scheme(scheme)
-    true, pred, lengths = _paired(y_true, y_pred)
-    starts = np.cumsum(lengths) - lengths
-    types: dict[str, int] = {}
-    truth, guess = Spans(true, starts, types, "y_true"), Spans(pred, starts, types, "y_pred")
-    if scheme != "conll":
-        broken = truth.enforce(scheme)
-        if broken.size:
-            raise ValueError(
-                f"{token_name('y_true', starts, broken[0])} is {true[broken[0]].item()!r}, which "
-                f"{scheme} does not allow there; pass the scheme of your tags, or scheme='conll' "
-                "to score broken tags as conlleval does"
-            )
-        guess.enforce(scheme)
-    # Spans of one side do not overlap, so a span is known by its start.
-    end, kind = np.full((2, true.size), -1)
-    end[truth.first], kind[truth.first] = truth.last, truth.kind
-    hit = (end[guess.first] == guess.last) & (kind[guess.first] == guess.kind)
-    counts = np.stack(
-        [
-            np.bincount(each, minlength=len(types))
-            for each in (guess.kind[hit], guess.kind, truth.kind)
-        ],
-        axis=1,
-    )
-    each = {name: _shares(*counts[c]) for name, c in sorted(types.items()) if counts[c].any()}
-    return Report(_shares(*counts.sum(axis=0)), per_type=each)
-
-
-def make_span_scorer(
-    metric: Literal["f1", "precision", "recall"] = "f1",
-    *,
-    scheme: str = "conll",
-    span_type: str | None = None,
-) -> Callable[..., float]:
-    """
-    Make a scikit-learn scorer of spans, for ``GridSearchCV(scoring=...)`` and ``cross_validate``.
-
-    Parameters
-    ----------
-    metric : {"f1", "precision", "recall"}
-        The metric of `span_f1` to return.
-    scheme : str
-        As for `span_f1`.
-    span_type : str, optional
-        Score this type of span only.
-
-    Returns
-    -------
-    callable
-        ``scorer(estimator, X, Y) -> float``; it can be pickled.
-
-    Examples
-    --------
-    >>> from structsolve.evaluation.metrics import make_span_scorer
-    >>> from sklearn.base import BaseEstimator
-    >>> class Echo(BaseEstimator):
-    ...     def fit(self, X, Y): return self
-    ...     def predict(self, X): return X
-    >>> make_span_scorer("recall")(Echo(), [["B-A", "O"]], [["B-A", "B-A"]])
-    0.5
-    """
-    from sklearn.metrics import make_scorer  # heavy
-
-    check_scheme(scheme)
-    if metric not in ("f1", "precision", "recall"):
-        raise ValueError(f"metric is {metric!r}; choose 'f1', 'precision' or 'recall'")
-    return make_scorer(_span_score, metric=metric, scheme=scheme, span_type=span_type)
-
-
 def make_token_scorer(
     metric: str = "accuracy", *, labels: Sequence[Any] | None = None
 ) -> Callable[..., float]:
@@ -331,41 +216,11 @@ def _token_score(y_true: Any, y_pred: Any, metric: str, labels: Sequence[Any] | 
     return token_report(y_true, y_pred, labels)[average][figure]
 
 
-def _span_score(y_true: Any, y_pred: Any, metric: str, scheme: str, span_type: str | None) -> float:
-    report = span_f1(y_true, y_pred, scheme)
-    if span_type is not None:
-        report = report["per_type"].get(span_type, _shares(0, 0, 0))
-    return report[metric]
-
-
-def _row(precision: float, recall: float, f1: float, support: float, /) -> dict[str, Any]:
-    return {
-        "precision": float(precision),
-        "recall": float(recall),
-        "f1": float(f1),
-        "support": int(support),
-    }
-
-
-def _shares(correct: int, predicted: int, support: int) -> dict[str, Any]:
-    correct, predicted, support = int(correct), int(predicted), int(support)
-    return {
-        **_row(
-            correct / max(predicted, 1),
-            correct / max(support, 1),
-            2 * correct / max(predicted + support, 1),
-            support,
-        ),
-        "predicted": predicted,
-        "correct": correct,
-    }
-
-
 def _errors(
     y_true: Sequence[Labels], y_pred: Sequence[Labels]
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Wrong tokens and length of every sequence."""
-    true, pred, lengths = _paired(y_true, y_pred)
+    true, pred, lengths = paired(y_true, y_pred)
     owner = np.repeat(np.arange(lengths.size), lengths)
     return np.bincount(owner[true != pred], minlength=lengths.size), lengths
 
@@ -387,10 +242,25 @@ def _are_structured(labels: Any) -> bool:
     return any(isinstance(one, kinds) and not is_flat(one) for one in labels)
 
 
-def _paired(
+def paired(
     y_true: Sequence[Labels], y_pred: Sequence[Labels]
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.intp]]:
-    """Both sides as flat arrays of tokens, and the lengths that they share."""
+    """Return both sides as flat arrays of tokens, and the lengths that they share.
+
+    Parameters
+    ----------
+    y_true, y_pred : sequence of sequences of str or int
+
+    Returns
+    -------
+    true, pred : ndarray of shape (n_tokens,)
+    lengths : ndarray of int of shape (n_sequences,)
+
+    Raises
+    ------
+    ValueError
+        For unequal lengths, mixed types, and no labels at all.
+    """
     true, lengths = flatten(y_true, "y_true")
     pred, others = flatten(y_pred, "y_pred")
     if lengths.size != others.size:
@@ -413,3 +283,99 @@ def _paired(
             f"{pred[0].item()!r}; expected strings in both or integers in both"
         )
     return true, pred, lengths
+
+
+def token_name(name: str, starts: NDArray[np.intp], position: Any) -> str:
+    """Name a token of flat labels for messages.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument.
+    starts : ndarray of int
+        First token of each sequence.
+    position : int
+        Position of the token among all tokens.
+
+    Returns
+    -------
+    str
+        A name such as ``y_true[2][5]``.
+    """
+    example = int(np.searchsorted(starts, position, side="right")) - 1
+    return f"{name}[{example}][{int(position) - int(starts[example])}]"
+
+
+def flatten(sequences: Sequence[Labels], name: str) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Put all labels into one array.
+
+    Parameters
+    ----------
+    sequences : sequence of sequences of str or int
+    name : str
+        Name of the argument in messages.
+
+    Returns
+    -------
+    flat : ndarray of str or of int64, shape (n_tokens,)
+    lengths : ndarray of int, shape (n_sequences,)
+
+    Raises
+    ------
+    ValueError
+        For anything but a sequence of sequences, or mixed strings and numbers; names the position.
+    """
+    if isinstance(sequences, str) or not hasattr(sequences, "__iter__"):
+        raise ValueError(
+            f"{name} is a {type(sequences).__name__}; expected a list of label "
+            "sequences, one per example"
+        )
+    sequences = list(sequences)
+    for i, one in enumerate(sequences):
+        if (
+            isinstance(one, (str, bytes, dict))
+            or not hasattr(one, "__len__")
+            or getattr(one, "ndim", 1) != 1
+        ):
+            shown = repr(one) if len(repr(one)) < 60 else f"a {type(one).__name__}"
+            raise ValueError(
+                f"{name}[{i}] is {shown}; expected a sequence of labels.  Wrap a single sequence "
+                "as [labels]; for one label per example use sklearn.metrics"
+            )
+    lengths = np.fromiter(map(len, sequences), dtype=np.intp, count=len(sequences))
+    flat = list(
+        chain.from_iterable(
+            one.tolist() if isinstance(one, np.ndarray) else one for one in sequences
+        )
+    )
+    text = [isinstance(label, str) for label in flat]
+    if all(text):
+        return np.array(flat, dtype=np.str_), lengths
+    if not any(text):
+        try:
+            plain = np.array(flat)
+            with np.errstate(invalid="ignore"):
+                whole = plain.astype(np.int64)
+            if plain.dtype.kind in "biuf" and plain.ndim == 1 and (whole == plain).all():
+                return whole, lengths
+        except (TypeError, ValueError, OverflowError):
+            pass
+
+    def odd(label: Any) -> bool:
+        if isinstance(label, str):
+            return not text[0]
+        return text[0] or not isinstance(label, (int, float, np.number)) or label != np.floor(label)
+
+    position = next((i for i, label in enumerate(flat) if odd(label)), 0)
+    expected = "a string, like the other labels" if text[0] else "strings only or integers only"
+    raise ValueError(
+        f"{token_name(name, np.cumsum(lengths) - lengths, position)} is {flat[position]!r}; "
+        f"expected {expected}"
+    )
+
+
+__getattr__ = moved(
+    __name__,
+    "structsolve.plugins.chain.metrics",
+    *("SCHEMES", "make_span_scorer", "span_f1", "spans", "tags_from_spans"),
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 FIGURES = ("precision", "recall", "f1")
@@ -18,16 +19,12 @@ class Report(dict):
 
     Examples
     --------
-    >>> from structsolve.evaluation.metrics import span_f1
-    >>> print(span_f1([["B-NP", "I-NP", "O", "B-VP"]], [["B-NP", "I-NP", "O", "B-NP"]]))
-            precision    recall        f1   support
-    NP         0.5000    1.0000    0.6667         1
-    VP         0.0000    0.0000    0.0000         1
+    >>> from structsolve.evaluation.report import row_of
+    >>> print(Report(row_of([0.5, 1, 2 / 3], 2), per_class={"a": row_of([0.5, 1, 2 / 3], 2)}))
+           precision    recall        f1   support
+    a         0.5000    1.0000    0.6667         2
     <BLANKLINE>
-    all        0.5000    0.5000    0.5000         2
-    <BLANKLINE>
-    predicted 2
-    correct 1
+    all       0.5000    1.0000    0.6667         2
     """
 
     def __str__(self) -> str:
@@ -65,3 +62,19 @@ def _line(name: str, row: dict[str, Any], width: int) -> str:
 
 def _number(value: float) -> str:
     return str(value) if isinstance(value, int) else f"{value:.4f}"
+
+
+def row_of(shares: Sequence[float], support: int) -> dict[str, Any]:
+    """Return a row of a report.
+
+    Parameters
+    ----------
+    shares : sequence of float
+        Precision, recall and F1.
+    support : int
+
+    Returns
+    -------
+    dict
+    """
+    return {**dict(zip(FIGURES, map(float, shares), strict=True)), "support": int(support)}

@@ -9,14 +9,12 @@ from typing import Any
 from structsolve import registry
 from structsolve.utils.suggest import did_you_mean
 
-from .label_sets import SET_METRICS, SetScorer, final_model
-from .metrics import TOKEN_METRICS, make_span_scorer, make_token_scorer
+from .metrics import TOKEN_METRICS, make_token_scorer
 
 __all__ = ["get_scorer", "get_scorer_names"]
 
-_SPANS = ("span-f1", "span-precision", "span-recall")
-#: Metrics of structsolve: of label sequences, then of label sets only.
-OURS = tuple(dict.fromkeys([*TOKEN_METRICS, *_SPANS, *SET_METRICS]))
+#: Metrics of the core, of label sequences; label sets have some of the same names.
+OURS = TOKEN_METRICS
 
 
 def get_scorer(name: str) -> Callable[..., float]:
@@ -49,7 +47,7 @@ def get_scorer(name: str) -> Callable[..., float]:
     See Also
     --------
     structsolve.evaluation.metrics.make_token_scorer : With the classes that averages cover.
-    structsolve.evaluation.metrics.make_span_scorer : With a scheme of tags, or one type of span.
+    structsolve.plugins.chain.metrics.make_span_scorer : With a scheme of tags, or one type of span.
 
     Examples
     --------
@@ -89,14 +87,7 @@ def make_scorer(name: str) -> Callable[..., float]:
     callable
         The result of `get_scorer`.
     """
-    of_sets = SetScorer(name) if name in SET_METRICS else None
-    if name in _SPANS:
-        return make_span_scorer(name.removeprefix("span-"))  # type: ignore[arg-type]
-    if name not in TOKEN_METRICS:
-        assert of_sets is not None
-        return of_sets
-    of_tokens = make_token_scorer(name)
-    return of_tokens if of_sets is None else ByLabels(of_tokens, of_sets)
+    return make_token_scorer(name) if name == "sequence-accuracy" else ByLabels(name)
 
 
 @dataclass(frozen=True)
@@ -105,12 +96,11 @@ class ByLabels:
 
     Parameters
     ----------
-    of_tokens, of_sets : callable
-        The scorers of both.
+    name : str
+        Of `TOKEN_METRICS`; for label sets, the metric ``label-sets:NAME`` of a plugin.
     """
 
-    of_tokens: Callable[..., float]
-    of_sets: Callable[..., float]
+    name: str
 
     def __call__(self, estimator: Any, X: Any, y: Any, **given: Any) -> float:
         """Score predictions.
@@ -128,12 +118,39 @@ class ByLabels:
         """
         model, _ = final_model(estimator)
         structure = getattr(getattr(model, "space_", None), "structure", None)
-        sets = getattr(structure, "label_sets", False)
-        return (self.of_sets if sets else self.of_tokens)(estimator, X, y, **given)
+        if getattr(structure, "label_sets", False):
+            scorer = registry.default().make("metrics", f"label-sets:{self.name}")
+        else:
+            scorer = make_token_scorer(self.name)
+        score: float = scorer(estimator, X, y, **given)
+        return score
+
+
+def final_model(estimator: Any, X: Any = None) -> tuple[Any, Any]:
+    """Return the predictor within searches and pipelines, and X transformed for it.
+
+    Parameters
+    ----------
+    estimator : estimator
+    X : as for its ``predict``, optional
+
+    Returns
+    -------
+    model, X : tuple
+    """
+    while True:
+        if hasattr(estimator, "best_estimator_"):
+            estimator = estimator.best_estimator_
+        elif hasattr(estimator, "steps"):
+            if X is not None and len(estimator.steps) > 1:
+                X = estimator[:-1].transform(X)
+            estimator = estimator.steps[-1][1]
+        else:
+            return estimator, X
 
 
 def get_scorer_names() -> list[str]:
-    """Return the names for `get_scorer`: of sequences, then of label sets, then of plugins.
+    """Return the names for `get_scorer`: the core's, then those of plugins.
 
     Returns
     -------
@@ -146,7 +163,7 @@ def get_scorer_names() -> list[str]:
     True
     """
     others = registry.default().names("metrics")
-    return [*OURS, *(name for name in others if name not in OURS)]
+    return [*OURS, *(name for name in others if name not in (*OURS, "label-sets"))]
 
 
 def scorer_of(scoring: Any, plain: bool) -> Callable[..., float] | None:

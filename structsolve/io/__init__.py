@@ -1,4 +1,4 @@
-"""Data files: CoNLL columns and trees, CRFsuite text, svmlight (two readers), NumPy archives.
+"""Data files: svmlight, NumPy archives, and what plugins read.
 
 `read_examples` guesses the format from the file's ending.  Malformed files raise a ValueError that
 names the file and the line, what was found and what was expected.
@@ -10,16 +10,28 @@ import os
 from importlib import import_module
 from typing import Any
 
+from .. import registry
+
 __all__ = ["FORMATS", "guess_format", "read_examples"]
 
-#: File endings by format name, for guessing (``.gz`` may follow).
+#: File endings by format name, for guessing (``.gz`` may follow); plugins' readers have others.
 FORMATS: dict[str, tuple[str, ...]] = {
-    "conll": (".conll", ".conllu", ".iob", ".iob2", ".bio", ".txt"),
-    "crfsuite": (".crfsuite", ".crf"),
     "svmlight": (".svmlight", ".svm", ".libsvm"),
     "npz": (".npz",),
-    "conllu": (),
 }
+
+
+def endings() -> dict[str, tuple[str, ...]]:
+    """Return the endings of all formats, those of plugins first.
+
+    Returns
+    -------
+    dict of str to tuple of str
+    """
+    known = registry.default()
+    names = [name for name in known.names("readers") if name not in FORMATS]
+    others = {name: getattr(known.class_of("readers", name), "endings", ()) for name in names}
+    return {**{name: ends for name, ends in others.items() if ends}, **FORMATS}
 
 
 def guess_format(path: str | os.PathLike[str]) -> str:
@@ -33,7 +45,7 @@ def guess_format(path: str | os.PathLike[str]) -> str:
     Returns
     -------
     str
-        A key of `FORMATS`.
+        A key of `FORMATS`, or the name of a plugin's reader.
 
     Raises
     ------
@@ -46,13 +58,17 @@ def guess_format(path: str | os.PathLike[str]) -> str:
     'conll'
     """
     stem = os.fspath(path).lower().removesuffix(".gz")
-    for name, endings in FORMATS.items():
-        if stem.endswith(endings):
-            return name
-    known = "; ".join(
-        f"{name}: {' '.join(endings)}" for name, endings in FORMATS.items() if endings
-    )
-    raise ValueError(f"{path}: found no known ending; give the format, or use one of {known}")
+    known = endings()
+    fitting = [
+        (len(e), name in FORMATS, name)
+        for name, ends in known.items()
+        for e in ends
+        if stem.endswith(e)
+    ]
+    if fitting:
+        return max(fitting)[-1]
+    told = "; ".join(f"{name}: {' '.join(ends)}" for name, ends in known.items())
+    raise ValueError(f"{path}: found no known ending; give the format, or use one of {told}")
 
 
 def read_examples(
@@ -64,17 +80,17 @@ def read_examples(
     ----------
     path : path-like
         The file; ``"-"`` is standard input (not for npz).
-    format : {"conll", "crfsuite", "svmlight", "npz", "conllu"} or str, optional
-        Or the name of a plugin's reader, such as "extreme". By default guessed from the ending.
+    format : {"svmlight", "npz"} or str, optional
+        Or the name of a plugin's reader, such as "conll". By default guessed from the ending.
     **options
         Passed on to the format's reader, e.g. ``label_column`` to
-        `structsolve.io.conll.read_conll`.
+        `structsolve.plugins.chain.conll.read_conll`.
 
     Returns
     -------
     X, y
-        In the form of `read_conll`, `read_crfsuite`, `read_svmlight`, `read_npz`, `read_conllu`, or
-        of the reader.
+        In the form of `read_svmlight`, `read_npz`, or of the plugin's reader: of its ``function``,
+        such as `read_conll`, if it has one.
 
     Raises
     ------
@@ -90,14 +106,16 @@ def read_examples(
     ([[['a'], ['b']]], [['X', 'Y']])
     """
     name = guess_format(path) if format is None else format
-    if name not in FORMATS:
-        from structsolve import registry  # heavy
-
-        others = [other for other in registry.default().names("readers") if other not in FORMATS]
-        if name in others:
-            return registry.default().make("readers", name, **options).fit(path)
+    if name in FORMATS:
+        reader = getattr(import_module(f"structsolve.io.{name}"), f"read_{name}")
+        return reader(path, **options)
+    known = registry.default()
+    others = [other for other in known.names("readers") if other not in FORMATS]
+    if name not in others:
         raise ValueError(
             f"format: found {name!r}; expected one of {', '.join([*FORMATS, *others])}"
         )
-    reader = getattr(import_module(f"structsolve.io.{name}"), f"read_{name}")
-    return reader(path, **options)
+    function = getattr(known.class_of("readers", name), "function", None)
+    if function is not None:
+        return function(path, **options)
+    return known.make("readers", name, **options).fit(path)

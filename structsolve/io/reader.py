@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ..utils.params import Params
@@ -17,8 +17,9 @@ class Reader(Params):
     for the model is made from them.
 
     The shell's options ``--target``, ``--split``, ``--where`` and ``--rows`` set parameters of
-    these names, if a reader has them, and ``--option NAME=VALUE`` sets any other; ``split``,
-    ``where`` and ``rows`` select examples of one file, and are not saved with the model.
+    these names, if a reader has them, ``fit`` also ``structure``, the name of the model's, and
+    ``--option NAME=VALUE`` sets any other; ``split``, ``where`` and ``rows`` select examples of one
+    file, and are not saved with the model.
 
     Examples
     --------
@@ -43,6 +44,14 @@ class Reader(Params):
     folders: bool = False
     #: Parameters of structures that :meth:`fit` reads from the data: "hierarchy".
     brings: tuple[str, ...] = ()
+    #: Features are names, which only models trained on such files know; none is missing.
+    named_features: bool = False
+    #: The shell writes predictions by :meth:`annotated`: "always", if "asked" by ``--columns``.
+    annotates: str = ""
+    #: The weights of the examples that were read last, if the file has any.
+    weights: Sequence[float] | None = None
+    #: Of the path and options, what :func:`structsolve.io.read_examples` returns; by default `fit`.
+    function: Callable[..., Any] | None = None
 
     @classmethod
     def sniff(cls, path: str, head: bytes) -> bool:
@@ -134,3 +143,59 @@ class Reader(Params):
             For malformed files; it names the file and the line.
         """
         raise NotImplementedError(f"{type(self).__name__} does not implement read()")
+
+    def size_text(self, X: Any) -> str | None:
+        """Return the size of data in words, for the shell.
+
+        Parameters
+        ----------
+        X : object
+            As it was read last.
+
+        Returns
+        -------
+        str or None
+            None for the number of rows and features.
+        """
+        return None
+
+    def annotated(self, labels: Sequence[Any]) -> Iterator[str]:
+        """Yield the examples that were read last, with other labels.
+
+        Parameters
+        ----------
+        labels : sequence
+            One list for each example.
+
+        Yields
+        ------
+        str
+            Pieces of a file.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not implement annotated()")
+
+    def names(self, path: str) -> tuple[Any, Any]:
+        """Read named features, for ``structsolve convert`` to a format with :meth:`write`.
+
+        Parameters
+        ----------
+        path : str
+
+        Returns
+        -------
+        X, y
+            X has a list of names for each token of each sequence.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not implement names()")
+
+    def write(self, path: str, X: Any, y: Any) -> None:
+        """Write the named features and the labels of sequences.
+
+        Parameters
+        ----------
+        path : str
+        X : list of list of list of str
+            As :meth:`names` returns them.
+        y : list of list
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not implement write()")

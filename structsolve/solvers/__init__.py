@@ -4,12 +4,12 @@ Takes potentials and a surrogate (a :class:`~structsolve.Problem`); returns weig
 dual and gap.
 """
 
+from ..utils.lazy import moved
 from .bcfw import BCFW
 from .choose import Auto, choose_solver
 from .consensus import ConsensusADMM
 from .cutting_plane import CuttingPlane
 from .gbcfw import GBCFW, SDCA
-from .interior_point import InteriorPoint
 from .lbfgs import LBFGS
 from .sgd import SGD
 from .smo import SMO
@@ -26,9 +26,9 @@ __all__ = [
     "Auto",
     "ConsensusADMM",
     "CuttingPlane",
-    "InteriorPoint",
     "LinearConstraint",
     "SuperModular",
     "WeightBounds",
     "choose_solver",
 ]
+__getattr__ = moved(__name__, "structsolve.plugins.multiclass", "InteriorPoint")

@@ -215,6 +215,23 @@ class Solver(Params):
     uses_gram = True
     squared_norm: bool = True
 
+    @classmethod
+    def suits(cls, problem: Any) -> bool:
+        """Return whether it is known to train a problem sooner than others.
+
+        ``BCFW`` and ``"auto"``, with all settings at their defaults, hand such a problem to it.
+
+        Parameters
+        ----------
+        problem : Problem
+
+        Returns
+        -------
+        bool
+            False by default.
+        """
+        return False
+
     def start(self, start: Start) -> Run:
         """Begin an optimisation.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .. import registry
 from ..utils.params import check_types
 from .base import Solver
 from .bcfw import BCFW
@@ -11,13 +12,9 @@ from .consensus import ConsensusADMM
 from .consensus_run import TYPICAL
 from .exact_steps import box_duals, simplex_duals
 from .gbcfw import GBCFW, has_segments
-from .interior_point import InteriorPoint
-from .interior_point import suits as suits_interior_point
 from .passes import subgradient
 from .problem import Problem
 from .separate import groups_of
-from .smo import SMO
-from .smo import suits as suits_smo
 
 # "auto" takes shards from so many examples on, ...
 MANY = 500
@@ -78,9 +75,10 @@ def choose_solver(
 ) -> Solver:
     """Return the solver to run: ``BCFW(steps="auto")`` hands smooth surrogates to GBCFW.
 
-    With all other settings at their defaults, it hands thresholds of ordered classes to
-    :class:`InteriorPoint`, where rows and weights are few, and kernel models of rows with one of a
-    few classes to :class:`SMO`.  :class:`Auto` hands weak regularisation to :class:`ConsensusADMM`
+    With all other settings at their defaults, it hands problems to the solver that they suit
+    (:meth:`Solver.suits`): thresholds of ordered classes to "interior-point", where rows and
+    weights are few, and kernel models of rows with one of a few classes to :class:`SMO`.
+    :class:`Auto` hands weak regularisation to :class:`ConsensusADMM`
     as well.
 
     Parameters
@@ -122,10 +120,12 @@ def choose_solver(
         return solver
     plain = solver.get_params() == BCFW().get_params()
     if plain:
-        if suits_interior_point(problem):
-            return InteriorPoint()
-        if suits_smo(problem):
-            return SMO()
+        known = registry.default()
+        for name in known.names("solvers"):
+            own = known.class_of("solvers", name)
+            if getattr(own, "suits", Solver.suits)(problem):
+                made: Solver = own()
+                return made
     surrogate = problem.surrogate
     smooth = has_segments(surrogate) and surrogate.projection.gibbs
     if auto and plain and alpha is not None:

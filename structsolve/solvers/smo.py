@@ -65,6 +65,19 @@ class SMO(Solver):
     averaging = False
     constraints = None
 
+    @classmethod
+    def suits(cls, problem: Problem) -> bool:
+        """Return True for kernel models of few classes a row; see :meth:`Solver.suits`."""
+        node = problem.space.layout.node
+        return bool(
+            not problem.potentials.has_weights
+            and problem.surrogate.affine
+            and problem.penalty is None
+            and simplex_duals(problem)
+            and node is not None
+            and node.shape[0] <= FEW_CLASSES
+        )
+
     def start(self, start: Start) -> SMORun:
         """Begin an optimisation; see :meth:`Solver.start`."""
         self.check(start.problem)
@@ -81,29 +94,6 @@ class SMO(Solver):
                 f"{problem.space.structure.name!r} and {problem.surrogate_name!r}; use "
                 "solver='bcfw'"
             )
-
-
-def suits(problem: Problem) -> bool:
-    """Return whether pair steps are the fastest way to train a problem.
-
-    Parameters
-    ----------
-    problem : Problem
-
-    Returns
-    -------
-    bool
-        True for multiclass kernel models with few classes.
-    """
-    node = problem.space.layout.node
-    return bool(
-        not problem.potentials.has_weights
-        and problem.surrogate.affine
-        and problem.penalty is None
-        and simplex_duals(problem)
-        and node is not None
-        and node.shape[0] <= FEW_CLASSES
-    )
 
 
 class SMORun(BCFWRun):

@@ -41,13 +41,15 @@ def lazy_names(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
     return getattribute
 
 
-def moved(old: str, new: str) -> Callable[[str], Any]:
+def moved(old: str, new: str, *names: str) -> Callable[[str], Any]:
     """Return the ``__getattr__`` of a former module, which hands on with a warning.
 
     Parameters
     ----------
     old, new : str
         Names of the former module, and of the one that has its names now.
+    *names : str
+        The names that moved, if others stayed.
 
     Returns
     -------
@@ -55,7 +57,7 @@ def moved(old: str, new: str) -> Callable[[str], Any]:
     """
 
     def getattribute(name: str) -> Any:
-        if name.startswith("__"):
+        if name.startswith("__") or (names and name not in names):
             raise AttributeError(f"module {old!r} has no attribute {name!r}")
         warnings.warn(f"{old} is {new} now; import {name} from there", FutureWarning, stacklevel=2)
         return getattr(importlib.import_module(new), name)

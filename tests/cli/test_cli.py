@@ -12,8 +12,8 @@ from shell import fails, works
 
 import structsolve
 from structsolve.cli.main import main
-from structsolve.io.crfsuite import write_crfsuite
 from structsolve.io.npz import write_npz
+from structsolve.plugins.chain.crfsuite import write_crfsuite
 
 TRAIN = """He PRP B-NP
 reckons VBZ B-VP
@@ -366,7 +366,7 @@ def test_demo(capsys, tmp_path):
 
 
 def test_demo_images_are_apart():
-    from structsolve.cli.demo import make_strips
+    from structsolve import make_strips
 
     train, test = make_strips(50, 50, seed=1)
     again, _ = make_strips(50, 50, seed=1)
@@ -378,7 +378,7 @@ def test_demo_images_are_apart():
 
 @pytest.mark.parametrize("wrong", [0, -1, 2.5, "a"])
 def test_numbers_of_strips_that_are_none(wrong):
-    from structsolve.cli.demo import make_strips
+    from structsolve import make_strips
 
     refused("n_train is .*, expected an integer of at least 1", make_strips, wrong, 1)
     refused("n_test is .*, expected an integer of at least 1", make_strips, 1, wrong)
@@ -386,7 +386,7 @@ def test_numbers_of_strips_that_are_none(wrong):
 
 @needs_data
 def test_conll2000_from_the_shell(capsys, tmp_path):
-    from structsolve.io.conll import read_conll, write_conll
+    from structsolve.plugins.chain.conll import read_conll, write_conll
 
     X, Y = read_conll(data_file("seq-conll2000", "test.txt.gz"))
     train, test, path = (

@@ -16,9 +16,10 @@ from sklearn.model_selection import (
 
 from structsolve import ConditionalRiskMinimizer, LatentSVM, StructuredSVM, get_scorer
 from structsolve.estimators.label_list import LabelList, guarded
-from structsolve.evaluation.label_sets import SET_METRICS
-from structsolve.evaluation.metrics import TOKEN_METRICS, hamming_loss, span_f1, token_report
+from structsolve.evaluation.metrics import TOKEN_METRICS, hamming_loss, token_report
 from structsolve.evaluation.scorers import get_scorer_names
+from structsolve.plugins.chain.metrics import span_f1
+from structsolve.plugins.multilabel.metrics import SET_METRICS
 
 rng = np.random.default_rng(0)
 EQUAL = [rng.normal(size=(3, 2)) for _ in range(12)]

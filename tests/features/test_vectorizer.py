@@ -16,8 +16,8 @@ from sklearn.feature_extraction import DictVectorizer, FeatureHasher
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.pipeline import make_pipeline
 
-from structsolve.features.token_features import conll_features, word_features, word_shape
 from structsolve.features.vectorizer import SequenceVectorizer, split_rows
+from structsolve.plugins.chain.token_features import conll_features, word_features, word_shape
 
 DICTS = [
     [{"word": "Vienna", "len": 6, "first": True}, {"word": "waits", "len": 5.5}],
@@ -335,7 +335,7 @@ def test_template_edges():
 
 @needs_data
 def test_conll2000_features():
-    from structsolve.io.conll import read_conll
+    from structsolve.plugins.chain.conll import read_conll
 
     X, _ = read_conll(data_file("seq-conll2000", "test.txt.gz"))
     items = [conll_features(sentence) for sentence in X[:200]]

@@ -16,11 +16,11 @@ from scipy import sparse
 from structsolve.cli.main import main
 from structsolve.io import FORMATS, _text, guess_format, read_examples
 from structsolve.io._text import atomic_write
-from structsolve.io.conll import read_conll, write_conll
-from structsolve.io.crfsuite import escape, read_crfsuite, unescape, write_crfsuite
 from structsolve.io.graphs import read_hierarchy, read_network
 from structsolve.io.npz import read_npz, write_npz
 from structsolve.io.svmlight import read_svmlight
+from structsolve.plugins.chain.conll import read_conll, write_conll
+from structsolve.plugins.chain.crfsuite import escape, read_crfsuite, unescape, write_crfsuite
 
 same_folder = settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60
@@ -39,10 +39,12 @@ def test_guess_conll(name):
 
 
 def test_guess_covers_all_formats_and_refuses_others():
-    for name, endings in FORMATS.items():
+    for name, endings in {**FORMATS, "crfsuite": (".crf",), "fasta": (".fa",)}.items():
         assert all(guess_format("a" + ending) == name for ending in endings)
     refused(r"model\.bin: found no known ending.*conll.*\.npz", guess_format, "model.bin")
-    with pytest.raises(ValueError, match="format: found 'xml'; expected one of conll, crfsuite"):
+    with pytest.raises(
+        ValueError, match="format: found 'xml'; expected one of svmlight, npz, .*crfsuite"
+    ):
         read_examples("a.conll", format="xml")
 
 

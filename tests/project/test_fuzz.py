@@ -70,7 +70,7 @@ UNMADE = {
     "plugins.multilabel._projections.LabelSetMaxMin", "potentials.calls._Parts",
     "search.psi.PythonPsi", "search.psi.RatioPsi", "solvers._nslack.RowScratch",
     "solvers._pairs.PairTables", "solvers._polyhedron.TooManyRows", "solvers.passes.Scratch",
-    "structure.adapter.Vector", "structure.row_loss.RowLoss",
+    "structure.adapter.Vector", "plugins.latent.row_loss.RowLoss",
 }  # fmt: skip
 
 

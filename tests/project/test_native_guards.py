@@ -7,9 +7,9 @@ from data import chains, classes
 
 import structsolve
 from structsolve import StructuredSVM
-from structsolve.algorithms import topological_order as walks
 from structsolve.estimators.decode import Room, decode, decode_kbest, draw, node_rows
 from structsolve.lp import ask_oracle
+from structsolve.plugins.dag import topological_order as walks
 from structsolve.plugins.dag._closure import ClosureGraph
 from structsolve.plugins.dag.svm.leaf_search import LeafSearch
 from structsolve.plugins.dag.svm.sparse_tree import SparseTree

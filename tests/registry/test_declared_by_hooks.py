@@ -20,19 +20,25 @@ from structsolve.structure.python_operators import PythonOracle
 ALL = {"oracle", "parts", "power", "projection", "loss", "polytope"}
 # What each declares besides: names of losses, closed forms; flows have no projection.
 DECLARED = {
-    "chain": ALL,
+    "chain": ALL | {"readers", "metrics"},
     "tree": ALL,
     "mrf": ALL,
-    "grid": ALL,
-    "multiclass": ALL,
-    "multilabel": ALL | {"max_min"},
+    "grid": ALL | {"readers"},
+    "multiclass": ALL | {"solvers"},
+    "multilabel": ALL | {"max_min", "metrics"},
     "ordinal": ALL | {"losses"},
     "permutation": ALL | {"losses"},
-    "dependency": ALL,
+    "dependency": ALL | {"readers"},
     "flow": ALL - {"projection"} | {"losses"},
     "dag": ALL | {"losses", "estimators", "metrics"},
 }
-LISTED = {"losses", "estimators", "metrics"}  # they answer no question about a space
+LISTED = {
+    "losses",
+    "estimators",
+    "metrics",
+    "readers",
+    "solvers",
+}  # they answer no question about a space
 SPACES = {
     f"{name}-{k}": (name, params) for name, kinds in CASES.items() for k, params in enumerate(kinds)
 }  # ids without addresses of objects, which differ from process to process
@@ -73,6 +79,7 @@ def test_the_table_of_contents():
     families["extreme"] = {
         f"structsolve_{kind}" for kind in ("estimators", "readers", "rival_indexes")
     }
+    families["functions"] = {"structsolve_structures"}
     assert {*shipped} == {*DECLARED, *families, "core"}
     for name, hooks in families.items():
         assert {*shipped[name].declares["hooks"]} == hooks, name

@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 from structsolve import Problem, get_structure
 from structsolve.io.archives import ArchiveReader
-from structsolve.io.fasta import FastaReader
+from structsolve.plugins.chain.fasta import FastaReader
 from structsolve.io.tables import TableReader
 from structsolve.plugins.extreme.solvers.memoir import Memoir
 from structsolve.plugins.extreme.solvers.one_vs_some import OneVsSome

@@ -11,8 +11,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from structsolve import SequenceVectorizer, StructuredSVM
-from structsolve.evaluation.metrics import span_f1
 from structsolve.plugins.chain import ChainStructure
+from structsolve.plugins.chain.metrics import span_f1
 
 # %%
 # Generated sentences: names of people and places share words, such as "Paris" in "Paris Hilton".

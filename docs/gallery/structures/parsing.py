@@ -10,8 +10,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from structsolve import StructuredSVM
-from structsolve.io.conllu import ConlluSentence
 from structsolve.plugins.dependency import ArcFeaturizer
+from structsolve.plugins.dependency.conllu import ConlluSentence
 
 # %%
 # A grammar: noun phrases with adjectives, verbs, and prepositions attached to either.

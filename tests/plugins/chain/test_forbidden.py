@@ -10,9 +10,9 @@ from checks import refused, reloaded
 from enumeration import NONE
 
 from structsolve import StructuredSVM
-from structsolve.evaluation.metrics import spans, tags_from_spans
 from structsolve.plugins.chain import ChainStructure
-from structsolve.structure.tag_schemes import RULES, forbidden_pairs
+from structsolve.plugins.chain.spans import spans, tags_from_spans
+from structsolve.plugins.chain.tag_schemes import RULES, forbidden_pairs
 from structsolve.surrogates import CRF, MaxMin, SparseMAP
 from structsolve.testing import check_structure
 

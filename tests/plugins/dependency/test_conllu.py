@@ -9,8 +9,8 @@ from checks import refused
 from shell import fails, works
 
 from structsolve import StructuredSVM
-from structsolve.io.conllu import ConlluSentence, read_conllu, write_conllu
 from structsolve.plugins.dependency import ArcFeaturizer
+from structsolve.plugins.dependency.conllu import ConlluSentence, read_conllu, write_conllu
 
 TEXT = """# sent_id = 1
 # text = I don't know.

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from fuzz import extreme
 from sklearn.utils.fixes import parse_version
 
-from structsolve.io._pairs import parse
+from structsolve.plugins.extreme._pairs import parse
 from structsolve.plugins.extreme.solvers._dual import DualAscent
 from structsolve.plugins.extreme.solvers._lsh import nearest
 from structsolve.plugins.extreme.solvers._one_vs_rest import RestMachines, RestSpace

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from structsolve.io import read_examples
-from structsolve.io.predictions import prediction_lines, write_predictions
 from structsolve.plugins.extreme import reader as extreme
+from structsolve.plugins.extreme.predictions import prediction_lines, write_predictions
 from structsolve.plugins.extreme.reader import read_extreme, read_svmlight_chunks
 
 same_folder = settings(

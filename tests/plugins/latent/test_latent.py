@@ -22,6 +22,7 @@ from structsolve.plugins.latent.carry import shifted_duals
 from structsolve.plugins.latent.initial import first_states
 from structsolve.plugins.latent.losses import SetLoss
 from structsolve.plugins.latent.rounds import Completer
+from structsolve.plugins.latent.row_loss import RowLoss
 from structsolve.plugins.latent.sets import Sets, sets_of, split
 from structsolve.plugins.latent.states import with_classes
 from structsolve.plugins.mrf import MRFStructure
@@ -30,7 +31,6 @@ from structsolve.solvers.base import Start
 from structsolve.solvers.problem import Problem
 from structsolve.structure.ask import learn_space, make_layout
 from structsolve.structure.calls import augment, encode, loss_value
-from structsolve.structure.row_loss import RowLoss
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

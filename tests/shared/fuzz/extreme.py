@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from structsolve.io import _pairs
+from structsolve.plugins.extreme import _pairs
 from structsolve.plugins.extreme.solvers import _dual, _lsh, _one_vs_rest, _one_vs_some, _softmax
 from structsolve.plugins.extreme.weights.feature_lists import Space as ScanSpace
 from structsolve.plugins.extreme.weights.feature_rows import FeatureRows

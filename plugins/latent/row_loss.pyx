@@ -3,10 +3,10 @@
 import numpy as np
 
 from libc.stdint cimport int64_t
-from ..operators cimport Loss
-from ..part_layout cimport PartLayout
+from structsolve.operators cimport Loss
+from structsolve.part_layout cimport PartLayout
 
-from ..utils.arrays import check_numbers
+from structsolve.utils.arrays import check_numbers
 
 
 cdef class RowLoss(Loss):

@@ -8,10 +8,11 @@ from data import data_file, needs_data
 from sklearn.exceptions import ConvergenceWarning
 
 from structsolve import CostMatrix, StructuredSVM, get_structure
+from structsolve.plugins.multiclass import InteriorPoint
+from structsolve.plugins.multiclass.class_rows import ClassRows
 from structsolve.plugins.ordinal import OrdinalStructure
-from structsolve.solvers import BCFW, InteriorPoint, choose_solver
+from structsolve.solvers import BCFW, choose_solver
 from structsolve.solvers.base import Start
-from structsolve.solvers.class_rows import ClassRows
 from structsolve.solvers.problem import Problem
 from structsolve.structure import calls
 from structsolve.testing import check_solver

@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from ..utils.arrays import check_numbers, check_rows
+from structsolve.utils.arrays import check_numbers, check_rows
 
 
 def compressed(Py_ssize_t M, tails, heads):

@@ -1,0 +1,163 @@
+"""The shell's options of CoNLL data, scores of spans, demo and bench; imports little."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from structsolve.cli.options import UsageError
+
+#: Options that set the reader's parameters of these names.
+OWN = ("features", "window", "label_column", "comment")
+#: Options of ``bench``.
+BENCH = {
+    "words": 2000,
+    "length": 8,
+    "features": 128,
+    "states": 26,
+    "passes": 5,
+    "n-jobs": 1,
+    "seed": 0,
+}
+
+
+def add_options(group: Any) -> None:
+    """Add the options of :data:`OWN`.
+
+    Parameters
+    ----------
+    group : argument group of argparse
+    """
+    group.add_argument("--label-column", type=int, default=-1, help="of conll data")
+    group.add_argument("--comment", metavar="PREFIX", help="lines to skip before a sentence")
+    group.add_argument(
+        "--features",
+        choices=("template", "columns", "attrs"),
+        default="template",
+        help="of conll data: the chunking template (default), each column, or columns "
+        "that are CRFsuite attributes, name[:value]",
+    )
+    group.add_argument("--window", type=int, default=2, help="tokens on either side")
+
+
+def check(args: argparse.Namespace) -> None:
+    """Refuse impossible values, before data are read.
+
+    Parameters
+    ----------
+    args : Namespace
+        Options of ``fit``.
+
+    Raises
+    ------
+    UsageError
+        The message names the option.
+    """
+    if args.window < 0:
+        raise UsageError(f"--window {args.window}: expected 0 or more tokens on either side")
+
+
+def add_score_options(parser: Any) -> None:
+    """Add the option of the scheme of spans.
+
+    Parameters
+    ----------
+    parser : ArgumentParser
+    """
+    text = "scheme of spans: conll, IOB2, IOBES, ..."
+    parser.add_argument("--scheme", default="conll", help=text)
+
+
+def figures(
+    model: Any, data: Any, truth: list[Any], guess: list[Any], args: argparse.Namespace
+) -> tuple[dict[str, Any], list[str]]:
+    """Return the scores of spans, if all labels are chunk tags.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted.
+    data : Data
+        What the shell has read.
+    truth, guess : list of list
+        Labels of sequences.
+    args : Namespace
+        Options of ``score``.
+
+    Returns
+    -------
+    report : dict
+        With ``spans``, or empty.
+    lines : list of str
+        The same as text.
+    """
+    names = {str(label) for labels in (*truth, *guess) for label in labels}
+    if len(names) < 2 or not all(name == "O" or name[1:2] == "-" for name in names):
+        return {}, []
+    from structsolve.evaluation.report import FIGURES  # heavy
+    from structsolve.plugins.chain.metrics import span_f1  # heavy
+
+    report = span_f1(truth, guess, scheme=args.scheme)
+    told = "  ".join(f"{name} {report[name]:.4f}" for name in FIGURES)
+    return {"spans": report}, [f"spans ({args.scheme}): {told}"]
+
+
+def add_demo(parser: Any) -> Any:
+    """Train on real images, against a model without structure.
+
+    Parameters
+    ----------
+    parser : ArgumentParser
+
+    Returns
+    -------
+    callable
+        Runs the command.
+    """
+    parser.add_argument("--output", default="structsolve-demo", metavar="DIR")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--quick", action="store_true", help="less data, a few seconds")
+    return demo
+
+
+def demo(args: argparse.Namespace) -> None:
+    """Train on real images, with structure and without.
+
+    Parameters
+    ----------
+    args : Namespace
+    """
+    from structsolve.plugins.chain.demo import run_demo  # heavy
+
+    run_demo(args.output, seed=args.seed, quick=args.quick)
+
+
+def add_bench(parser: Any) -> Any:
+    """Time training and decoding on synthetic sequences.
+
+    Parameters
+    ----------
+    parser : ArgumentParser
+
+    Returns
+    -------
+    callable
+        Runs the command.
+    """
+    for name, default in BENCH.items():
+        parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--dense", action="store_true", help="dense features instead of CSR")
+    return bench
+
+
+def bench(args: argparse.Namespace) -> None:
+    """Time training and decoding on synthetic sequences.
+
+    Parameters
+    ----------
+    args : Namespace
+    """
+    from structsolve.plugins.chain.bench import run_bench  # heavy
+
+    names = [*(name.replace("-", "_") for name in BENCH), "dense"]
+    run_bench(**{name: getattr(args, name) for name in names})

@@ -1,0 +1,101 @@
+"""Allowed neighbours of chunk tags (``B-PER I-PER O``), by the name of a scheme."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+#: Prefixes by function: BILOU writes E and S as L and U, BMES writes I as M.
+MARKS = {"O": "O", "B": "B", "I": "I", "M": "I", "E": "E", "L": "E", "S": "S", "U": "S"}
+
+
+class Rules(NamedTuple):
+    """The marks beside O, and which of them continue a span of the same type.
+
+    Parameters
+    ----------
+    marks : str
+    goes_on : dict of str to str
+        For marks that never open a span: the marks required of the tag before, of the same type.
+    stays_open : dict of str to str
+        For marks that never close a span: the marks required of the next tag, of the same type.
+    """
+
+    marks: str
+    goes_on: dict[str, str]
+    stays_open: dict[str, str]
+
+
+_BIO = Rules("BI", {"I": "BI"}, {})
+_BILOU = Rules("BIES", {"I": "BI", "E": "BI"}, {"B": "IE", "I": "IE"})
+RULES = {
+    "BIO": _BIO,
+    "IOB2": _BIO,
+    "IOB1": Rules("BI", {"B": "BI"}, {}),
+    "IOE1": Rules("IE", {}, {"E": "IE"}),
+    "IOE2": Rules("IE", {}, {"I": "IE"}),
+    "BILOU": _BILOU,
+    "IOBES": _BILOU,
+    "BIOES": _BILOU,
+    "BMES": _BILOU,
+}
+
+
+def forbidden_pairs(tags: Iterable[Any], scheme: str) -> list[tuple[Any, Any]]:
+    """Return the pairs of neighbours that a scheme of chunk tags forbids.
+
+    Parameters
+    ----------
+    tags : sequence of str
+        All tags, such as ``model.classes_``.
+    scheme : {"BIO", "IOB1", "IOB2", "IOE1", "IOE2", "BILOU", "IOBES", "BIOES", "BMES"}
+        ``"BIO"`` and ``"IOB2"`` are one scheme, and so are the last four.
+
+    Returns
+    -------
+    list of (tag, next tag)
+        None as the first tag stands for the start of a sequence, as the second for its end.  A
+        sequence is valid if it has none of these pairs.
+
+    Raises
+    ------
+    ValueError
+        For an unknown scheme, and a tag that is not in the scheme.
+
+    Examples
+    --------
+    >>> from structsolve.plugins.chain.tag_schemes import forbidden_pairs
+    >>> forbidden_pairs(["B-PER", "I-PER", "O"], "BIO")
+    [(None, 'I-PER'), ('O', 'I-PER')]
+    """
+    rules = RULES.get(scheme) if isinstance(scheme, str) else None
+    if rules is None:
+        raise ValueError(f"scheme is {scheme!r}; choose one of {', '.join(RULES)}")
+    tags = list(tags)
+    read: dict[Any, tuple[str, str]] = {None: ("", "")}
+    for tag in tags:
+        prefix, _, kind = tag.partition("-") if isinstance(tag, str) else ("", "", "")
+        mark = MARKS.get(prefix, "")
+        if not mark or mark not in rules.marks + "O":
+            raise ValueError(
+                f"found the label {tag!r}, which is no tag of scheme {scheme!r}; expected 'O' or "
+                f"one of {', '.join(rules.marks)} with a type, as in "
+                f"'{rules.marks[0]}-PER'; name the scheme of your tags, or give pairs"
+            )
+        read[tag] = ("O", "") if mark == "O" else (mark, kind)
+
+    def broken(first: Any, second: Any) -> bool:
+        (mark, kind), (after, next_kind) = read[first], read[second]
+        before = rules.goes_on.get(after)
+        if before is not None and (not mark or mark not in before or kind != next_kind):
+            return True
+        behind = rules.stays_open.get(mark)
+        return behind is not None and (not after or after not in behind or kind != next_kind)
+
+    ends = [*tags, None]
+    return [
+        (first, second)
+        for first in [None, *tags]
+        for second in ends
+        if (first, second) != (None, None) and broken(first, second)
+    ]

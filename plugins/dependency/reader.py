@@ -1,0 +1,106 @@
+"""The shell's reader of CoNLL-U files: a structure's featurizer makes arcs of their words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from structsolve import registry
+from structsolve.io.reader import Reader
+from structsolve.io.select import parse_rows
+from structsolve.plugins.dependency.conllu import read_conllu
+
+
+class ConlluReader(Reader):
+    """Reads sentences with their trees; predictions are such files, too.
+
+    Parameters
+    ----------
+    structure : str, optional
+        The name of a structure whose ``file_format`` is ``"conllu"``: its ``make_featurizer()``
+        returns a transformer from sentences to X.
+    featurizer : dict, optional
+        The state of the transformer; :meth:`fit` stores it.
+    rows : str or int, optional
+        ``N`` or ``A:B``, of the sentences.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from structsolve.plugins.dependency import ConlluSentence, write_conllu
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "toy.conllu"
+    >>> write_conllu(path, [ConlluSentence.of(["He", "ran"], ["PRON", "VERB"])], [[2, 0]])
+    >>> reader = ConlluReader("dependency")
+    >>> X, y = reader.fit(str(path))
+    >>> reader.size_text(X), y[0].tolist()
+    ('1 sentences, 2 words, 4 arcs', [2, 0])
+    """
+
+    named_features = True
+    annotates = "always"
+    function = staticmethod(read_conllu)
+
+    def __init__(
+        self,
+        structure: str | None = None,
+        featurizer: dict[str, Any] | None = None,
+        rows: str | int | None = None,
+    ):
+        self.structure = structure
+        self.featurizer = featurizer
+        self.rows = rows
+
+    def fit(self, path: str) -> tuple[Any, Any]:
+        """Read training data; store the state of the featurizer.
+
+        See :meth:`Reader.fit`.
+
+        Raises
+        ------
+        ValueError
+            For malformed lines, and for a structure of other data.
+        """
+        return self._read(path, True)
+
+    def read(self, path: str) -> tuple[Any, Any]:
+        """Read data for a fitted model; see :meth:`Reader.read`.
+
+        Raises
+        ------
+        ValueError
+            For malformed lines.
+        """
+        return self._read(path, False)
+
+    def _read(self, path: str, fit: bool) -> tuple[Any, Any]:
+        known = registry.default()
+        structure = known.make("structures", self.structure) if self.structure else None
+        if getattr(structure, "file_format", None) != "conllu":
+            names = [
+                name
+                for name in known.names("structures")
+                if getattr(known.factory_of("structures", name), "file_format", None) == "conllu"
+            ]
+            raise ValueError(
+                f"{path}: conllu data are sentences with trees; found structure "
+                f"{self.structure!r}, expected one for them, such as "
+                f"{' or '.join(map(repr, names))}"
+            )
+        assert structure is not None
+        rows = parse_rows(self.rows)
+        sentences, heads = read_conllu(path)
+        self._sentences = sentences[rows]
+        featurizer = structure.make_featurizer(**(self.featurizer or {}))
+        if fit:
+            self.featurizer = featurizer.fit(self._sentences).get_state()
+        return featurizer.transform(self._sentences), None if heads is None else heads[rows]
+
+    def size_text(self, X: Any) -> str:
+        """Return the numbers of sentences, words and arcs; see :meth:`Reader.size_text`."""
+        words = sum(map(len, self._sentences))
+        return f"{len(self._sentences)} sentences, {words} words, {X.features.shape[0]} arcs"
+
+    def annotated(self, labels: Sequence[Any]) -> Iterator[str]:
+        """Yield the sentences with other heads; see :meth:`Reader.annotated`."""
+        for sentence, heads in zip(self._sentences, labels, strict=True):
+            yield sentence.with_heads(heads).text
