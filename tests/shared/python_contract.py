@@ -10,14 +10,20 @@ import re
 from pathlib import Path
 
 from structsolve import hookspecs, plugin
+from structsolve.utils.positional import positional_deprecated
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "contracts"
 
 
 def signature(function):
-    """Return the parameters of a callable without types; defaults as they print."""
+    """Return the parameters of a callable without types; defaults as they print.
+
+    Those that are still taken by position, with a warning, are written so.
+    """
     parts = inspect.signature(function).parameters.values()
     parts = [part.replace(annotation=inspect.Parameter.empty) for part in parts]
+    if getattr(function, "__globals__", {}).get("__name__") == positional_deprecated.__module__:
+        parts = [part.replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD) for part in parts]
     return str(inspect.Signature(parts))
 
 
