@@ -119,6 +119,8 @@ def function(name, node, line=()):
         default = ExpressionWriter().write(arg.default) if arg.default else None
         if default == "None" and not re.search("None|^Any$", kind):
             kind += " | None"
+        if arg.kw_only and "*" not in arguments:
+            arguments.append("*")
         arguments.append(
             f"{word}: {annotated(arg.annotation) or kind}" + f" = {default}" * bool(default)
         )

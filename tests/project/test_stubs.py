@@ -92,9 +92,16 @@ def test_a_type_that_nothing_defines_is_refused(tmp_path):
     write_stubs = runpy.run_path(str(ROOT / ".ci" / "stubs.py"))["write_stubs"]
     with pytest.raises(ValueError, match="rows.pyx: found the type Widget, expected a class"):
         write_stubs({"rows": tmp_path})
-    path.write_text(path.read_text().replace("Widget", "ndarray of float64"))
+    path.write_text(
+        path.read_text()
+        .replace("Widget", "ndarray of float64")
+        .replace("f(x)", "f(x, *, int y=-1)")
+    )
     (tmp_path / "gone.pyi").write_text("")
     write_stubs = runpy.run_path(str(ROOT / ".ci" / "stubs.py"))["write_stubs"]
     write_stubs({"rows": tmp_path})
-    assert "def f(x: NDArray[np.float64]) -> None: ..." in path.with_suffix(".pyi").read_text()
+    assert (
+        "def f(x: NDArray[np.float64], *, y: int = -1) -> None: ..."
+        in path.with_suffix(".pyi").read_text()
+    )
     assert not (tmp_path / "gone.pyi").exists()
