@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import re
+import runpy
 import sys
 from pathlib import Path
 
@@ -149,6 +150,7 @@ def translated(modules: list[Extension]) -> list[Extension]:
         return modules
     if {"editable_wheel", "develop", "--inplace", "-i"} & set(sys.argv[1:]):
         remove_stale()
+    runpy.run_path(".ci/stubs.py")["write_stubs"](PACKAGE_DIR)
     made = cythonize(
         modules,
         compiler_directives=DIRECTIVES,

@@ -37,7 +37,7 @@ SCRIPTS = {
     "sparse_steps": [],
     "scaling": [],
     "alpha_path": [],
-    "alpha_search": ["--sets", "yeast", "333 documents"],
+    "alpha_search": [],
     "chosen_alpha": [],
     "defaults": [],
     "cut_steps": [],

@@ -13,8 +13,9 @@ import numpy as np
 from structsolve.examples import packing
 from structsolve.examples.packed import Examples
 from structsolve.examples.stacking import pieces
-from structsolve.structure.base import NodeSpace, inherits
+from structsolve.structure.base import inherits
 from structsolve.structure.labelings import LabelingSpace, LabelingStructure
+from structsolve.structure.node_space import NodeSpace
 from structsolve.structure.tag_schemes import RULES, forbidden_pairs
 
 PAIR = "(label, next label)"

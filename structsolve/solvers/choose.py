@@ -6,9 +6,10 @@ import numpy as np
 
 from ..utils.params import check_types
 from .base import Solver
-from .bcfw import BCFW, box_duals, simplex_duals
+from .bcfw import BCFW
 from .consensus import ConsensusADMM
 from .consensus_run import TYPICAL
+from .exact_steps import box_duals, simplex_duals
 from .gbcfw import GBCFW, has_segments
 from .interior_point import InteriorPoint
 from .interior_point import suits as suits_interior_point

@@ -6,8 +6,11 @@ many machines.
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
+
 import numpy as np
 
+from ..utils.params import parameters
 from .base import Solver, Start
 from .consensus_run import ConsensusRun
 from .metric import check_features
@@ -15,6 +18,7 @@ from .problem import Problem
 from .relay import RelayRun
 
 
+@parameters
 class ConsensusADMM(Solver):
     """Consensus ADMM over shards (Boyd et al. 2011, section 7), with a certified gap.
 
@@ -92,23 +96,14 @@ class ConsensusADMM(Solver):
     needs_dual = True
     needs_weights = True
 
-    def __init__(
-        self,
-        n_shards: int = 4,
-        penalty: float | None = None,
-        relax: float = 1.9,
-        passes: int = 1,
-        certify_every: int = 10,
-        metric: str = "identity",
-        finish: float | None = None,
-    ):
-        self.n_shards = n_shards
-        self.penalty = penalty
-        self.relax = relax
-        self.passes = passes
-        self.certify_every = certify_every
-        self.metric = metric
-        self.finish = finish
+    n_shards: int = 4
+    penalty: float | None = None
+    _: KW_ONLY
+    relax: float = 1.9
+    passes: int = 1
+    certify_every: int = 10
+    metric: str = "identity"
+    finish: float | None = None
 
     def start(self, start: Start) -> ConsensusRun | RelayRun:
         """Begin an optimisation over shards in this process; see :meth:`Solver.start`."""

@@ -118,8 +118,8 @@ class ConsensusRun(Run):
         rho = self.first_rho if first else self.rho
         passes = FIRST_PASSES if first else solver.passes
         metric, common = (self.metric, self.common) if first else (None, None)
-        order = Order(self.rounds, self.z, rho, passes, solver.relax, self.fresh, metric, common)
-        order.alpha = self.given.alpha
+        order = Order(self.rounds, self.z, rho, passes, solver.relax, self.fresh)
+        order.alpha, order.metric, order.common = self.given.alpha, metric, common
         self.torn = True
         answer = self._round(order)
         self.torn = False

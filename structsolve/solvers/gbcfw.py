@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..utils.params import parameters
 from ._gbcfw import SegmentLoop
 from .base import Solver, Start, pieces
-from .bcfw import SAMPLINGS, BCFWRun
+from .bcfw import SAMPLINGS
+from .bcfw_run import BCFWRun
 
 
+@parameters
 class GBCFW(Solver):
     """Block-coordinate Frank-Wolfe for surrogates of projections (crf, sparsemap, max-min).
 
@@ -47,19 +50,11 @@ class GBCFW(Solver):
     needs_dual = True
     steps: tuple[str, ...] = ("search", "harmonic")
 
-    def __init__(
-        self,
-        step: str = "search",
-        sampling: str = "permutation",
-        averaging: bool = True,
-        certify_every: int = 10,
-        batch: int = 1,
-    ):
-        self.step = step
-        self.sampling = sampling
-        self.averaging = averaging
-        self.certify_every = certify_every
-        self.batch = batch
+    step: str = "search"
+    sampling: str = "permutation"
+    averaging: bool = True
+    certify_every: int = 10
+    batch: int = 1
 
     def start(self, start: Start) -> GBCFWRun:
         """Begin an optimisation; see :meth:`Solver.start`."""

@@ -184,7 +184,7 @@ CASES = {
         p.kbest, 0, np.zeros(p.layout.sizes(0)[0]), 1, 0
     ),
     "k below 1": lambda p: decode_kbest(p.problem.potentials, p.kbest, p.w, {}, 0),
-    "no samples": lambda p: draw(p.problem.potentials, p.entropy, p.w, -1, 1.0, 0),
+    "no samples": lambda p: draw(p.problem.potentials, p.entropy, p.w, -1, scale=1.0, seed=0),
     "states of max-marginals": lambda p: node_rows(
         p.problem.potentials, p.best, p.w, {}, state_rows=3
     ),
@@ -223,7 +223,7 @@ def test_calls_that_crashed_are_refused(made, case):
 @pytest.mark.parametrize("order", [longs(-1), longs(10**6), None])
 def test_loops_refuse_examples_that_do_not_exist(made, order):
     rest = {
-        "block": (1, 1, False, 1, 0.1, 0.1, False),
+        "block": (1,),
         "segment": ("search", 0, False),
         "simplex": (True,),
     }
@@ -265,7 +265,7 @@ def test_sparse_rows_beyond_the_features():
     tree = SparseTree(ints(-1, 0, 0), np.ones(3), np.ones(3), "hamming", 2)
     M = sp.csr_matrix(np.eye(2))
     with pytest.raises(REFUSED):
-        tree.run(M.indptr, ints(0, 9), M.data, ints(1, 2), longs(0, 1), 0.1)
+        tree.run(M.indptr, ints(0, 9), M.data, ints(1, 2), longs(0, 1), alpha=0.1)
 
 
 def test_plans_of_other_graphs_and_tables_without_states():

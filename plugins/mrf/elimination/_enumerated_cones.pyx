@@ -213,7 +213,7 @@ cdef class EnumeratedCones(ConeOracle):
 
 
 def constrained_argmax(GraphModel first not None, GraphModel second not None, double lam,
-                       double alpha, double beta, double h0=0.0, double g0=0.0, bint twin=False):
+                       double alpha, double beta, *, double h0=0.0, double g0=0.0, bint twin=False):
     """Return the labeling with the largest ``h + lam g`` among those within an angle.
 
     Here ``h = h0 + first.score(label)`` and ``g = g0 + second.score(label)``.

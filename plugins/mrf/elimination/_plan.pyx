@@ -5,11 +5,9 @@ Plans are made once per graph, before scores are known.  A few rules give orders
 compares the fewest sums is taken.
 """
 
-import numpy as np
-
 from libc.math cimport INFINITY, exp, log
 from libc.stdint cimport uint64_t
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
 from structsolve.plugins.mrf.tables._model cimport GraphModel, Model, other_end
@@ -284,6 +282,53 @@ cdef Py_ssize_t _place(const Model* model, const int* order, const Py_ssize_t* s
     return most
 
 
+cdef int make_plan(const Model* model, double most_table, double most_entries, bint keep,
+                   Plan* plan) except -1 nogil:
+    cdef Py_ssize_t n = model.n, W = (n + 63) // 64, size
+    cdef Graph graph
+    cdef Py_ssize_t* starts
+    cdef int* position
+    cdef int* order
+    cdef char* memory
+    memset(plan, 0, sizeof(Plan))
+    plan.n = n
+    if n > MOST_NODES:
+        return 0
+    memory = <char*>malloc((n * W + W + 3 * n) * sizeof(uint64_t) + 3 * n * sizeof(int))
+    if memory == NULL:
+        raise MemoryError("no memory for the neighbours of nodes")
+    graph.n, graph.words = n, W
+    graph.near = <uint64_t*>memory
+    graph.left = graph.near + n * W
+    graph.weight = <double*>(graph.left + W)
+    graph.fill = <Py_ssize_t*>(graph.weight + n)
+    position = <int*>(graph.fill + 2 * n)       # behind the sizes of tables
+    order = position + n
+    plan.entries = _best_order(&graph, model, most_table, most_entries, order, order + n)
+    if plan.entries == INFINITY:
+        plan.entries = 0
+        free(memory)
+        return 0
+    size = _scopes(&graph, model, order, position, NULL, NULL)
+    starts = <Py_ssize_t*>malloc(3 * (n + 1) * sizeof(Py_ssize_t) + (size + n) * sizeof(int))
+    if starts == NULL:
+        free(memory)
+        raise MemoryError("no memory for a plan")
+    plan.scope_at, plan.table_at, plan.choice_at = starts, starts + n + 1, starts + 2 * n + 2
+    plan.order = <int*>(starts + 3 * n + 3)
+    plan.scope = plan.order + n
+    memcpy(<int*>plan.order, order, n * sizeof(int))
+    _scopes(&graph, model, order, position, starts, <int*>plan.scope)
+    plan.doubles = _place(model, order, starts, plan.scope, starts + n + 1, starts + 2 * n + 2,
+                          graph.fill + n, order + n, keep)
+    free(memory)
+    return 0
+
+
+cdef void free_plan(Plan* plan) noexcept nogil:
+    free(<void*>plan.scope_at)
+
+
 cdef class Plans:
     """Plans of some graphs, if their cost is within limits.
 
@@ -303,84 +348,27 @@ cdef class Plans:
         Maximum number of sums of any graph; infinite if one has no plan.
     """
 
-    def __init__(self, graphs, double most_table, double most_entries, bint keep=False):
+    def __cinit__(self, graphs, double most_table, double most_entries, bint keep=False):
         cdef GraphShape shape = graphs if isinstance(graphs, GraphShape) else None
         cdef GraphModel single = None if shape is not None else graphs
         if shape is None and single is None:
             raise TypeError("graphs is None, expected a GraphShape or a GraphModel")
-        cdef Py_ssize_t g, n, W, size, nodes = 0, scopes = 0, first, k
+        cdef Py_ssize_t g, count = 1 if shape is None else shape.n_graphs
         cdef Model model
-        cdef Graph graph
-        cdef char* memory
-        cdef int[::1] order, scope
-        cdef int* position
-        cdef Py_ssize_t* sizes
-        cdef Py_ssize_t[:, ::1] starts
-        self.graphs, self.keep = graphs, keep
-        self.count = 1 if shape is None else shape.n_graphs
-        rows = np.zeros((self.count + 1, 3), dtype=np.intp)     # first node, first scope, doubles
-        cost = np.zeros(self.count + 1)
-        cdef Py_ssize_t[:, ::1] row_view = rows
-        cdef double[::1] cost_view = cost
-        for g in range(self.count):
+        self.plans = <Plan*>calloc(count + 1, sizeof(Plan))
+        if self.plans == NULL:
+            raise MemoryError("no memory for plans")
+        self.graphs, self.keep, self.count = graphs, keep, count
+        for g in range(count):
             model = single.model if shape is None else shape.graph(g)
-            row_view[g, 0] = nodes
-            nodes += model.n
-        row_view[self.count, 0] = nodes
-        orders = np.zeros(nodes + 1, dtype=np.int32)
-        # Of scopes, tables and choices.
-        all_starts = np.zeros((3, nodes + self.count + 1), dtype=np.intp)
-        order, starts, pieces = orders, all_starts, []
-        self.most_entries = 0
+            make_plan(&model, most_table, most_entries, keep, &self.plans[g])
+            self.most_entries = max(self.most_entries, self.plans[g].entries or INFINITY)
+
+    def __dealloc__(self):
+        cdef Py_ssize_t g
         for g in range(self.count):
-            model = single.model if shape is None else shape.graph(g)
-            n, W = model.n, (model.n + 63) // 64
-            row_view[g, 1] = scopes
-            if n > MOST_NODES:
-                self.most_entries = INFINITY
-                continue
-            memory = <char*>malloc((n * W + W + 3 * n) * sizeof(uint64_t) + 3 * n * sizeof(int))
-            if memory == NULL:
-                raise MemoryError("no memory for the neighbours of nodes")
-            graph.n, graph.words = n, W
-            graph.near = <uint64_t*>memory
-            graph.left = graph.near + n * W
-            graph.weight = <double*>(graph.left + W)
-            graph.fill = <Py_ssize_t*>(graph.weight + n)
-            sizes = graph.fill + n
-            position = <int*>(sizes + n)        # followed by two more lists of nodes
-            first = row_view[g, 0]
-            cost_view[g] = _best_order(&graph, &model, most_table, most_entries, &order[first],
-                                       position + n)
-            if cost_view[g] < INFINITY:
-                k = first + g
-                size = _scopes(&graph, &model, &order[first], position, NULL, NULL)
-                # One spare entry, so that it has an address.
-                scope = piece = np.zeros(size + 1, dtype=np.int32)
-                pieces.append(piece)
-                _scopes(&graph, &model, &order[first], position, &starts[0, k], &scope[0])
-                row_view[g, 2] = _place(&model, &order[first], &starts[0, k], &scope[0],
-                                        &starts[1, k], &starts[2, k], sizes, position + 2 * n, keep)
-                scopes += size + 1
-            self.most_entries = max(self.most_entries, cost_view[g])
-            free(memory)
-        if len(pieces) != 1:
-            piece = np.concatenate([*pieces, np.zeros(1, dtype=np.int32)])
-        scope = piece
-        self.owners = orders, piece, all_starts
-        self.order_p, self.scope_p, self.scope_at_p = &order[0], &scope[0], &starts[0, 0]
-        self.table_at_p, self.choice_at_p = &starts[1, 0], &starts[2, 0]
-        self.rows, self.cost = rows, cost
+            free_plan(&self.plans[g])
+        free(self.plans)
 
     cdef Plan of(self, Py_ssize_t g) noexcept nogil:
-        cdef Plan plan
-        cdef Py_ssize_t first = self.rows[g, 0]
-        plan.n = self.rows[g + 1, 0] - first
-        plan.order = self.order_p + first
-        plan.scope_at = self.scope_at_p + first + g
-        plan.scope = self.scope_p + self.rows[g, 1]
-        plan.table_at = self.table_at_p + first + g
-        plan.choice_at = self.choice_at_p + first + g
-        plan.doubles = self.rows[g, 2]
-        plan.entries = self.cost[g] if self.cost[g] < INFINITY else 0
-        return plan
+        return self.plans[g]

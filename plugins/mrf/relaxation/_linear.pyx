@@ -183,8 +183,7 @@ cdef class LinearCones(ConeOracle):
                   double* nodes, double* pairs, int* label) except -1:
         # 0 if the cone is empty, 1 with a label, 2 without; marginals in both cases.
         pair = ConePair(cone.h0, cone.g0, cone.lam, cone.alpha, cone.beta, bool(cone.twin))
-        answer = self.program.constrained(self.shape, i, *scores_of(model), *scores_of(weights),
-                                          pair)
+        answer = self.program.constrained(self.shape, i, *scores_of(model), scores_of(weights), pair)
         if answer is None:
             return 0
         return 1 if _keep(model, answer[0], answer[1], nodes, pairs, label) else 2

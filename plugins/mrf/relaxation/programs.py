@@ -289,8 +289,7 @@ class Programs:
         i: int,
         unary: np.ndarray,
         pair: np.ndarray,
-        cost_unary: np.ndarray,
-        cost_pair: np.ndarray,
+        costs: tuple[np.ndarray, np.ndarray],
         cone: Any,
     ) -> Any:
         """Return the point of the relaxation with the largest h + lam g in a closed cone.
@@ -299,8 +298,8 @@ class Programs:
         ----------
         shape, i, unary, pair
             See the class.
-        cost_unary, cost_pair : ndarray
-            The costs in g, in the layout of the scores.
+        costs : pair of ndarray
+            The costs in g of nodes and of edges, in the layout of the scores.
         cone : ConePair
 
         Returns
@@ -308,5 +307,5 @@ class Programs:
         (nodes, pairs) or None
             Marginals of nodes and of edges; None if the cone is empty.
         """
-        answer = self._ask(shape, i, unary, pair, side=(cost_unary, cost_pair, cone))
+        answer = self._ask(shape, i, unary, pair, side=(*costs, cone))
         return None if answer is None else answer[0].marginals(answer[1])

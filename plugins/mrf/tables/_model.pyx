@@ -7,6 +7,8 @@ from structsolve.plugins.mrf.tables.graphs import check_edges
 from libc.math cimport INFINITY, fabs
 from libc.string cimport memcpy
 
+from structsolve.plugins.mrf.tables._near cimport sort_edges
+
 
 cdef int most_states(const Model* model) noexcept nogil:
     cdef Py_ssize_t v
@@ -76,20 +78,6 @@ cdef bint breadth_first(const Model* model, const int* group, int* order, int* u
                 elif up[v] != e and up[w] != e:
                     forest = False
     return forest
-
-
-cdef void _sort_edges(Py_ssize_t n, Py_ssize_t m, const int* ends, Py_ssize_t* near_at,
-                      int* near) noexcept nogil:
-    # Edges by node, in rising order, as in _shape.pyx; near_at has n + 1 zeros.
-    cdef Py_ssize_t v, e
-    for e in range(2 * m):
-        near_at[ends[e]] += 1
-    for v in range(n):
-        near_at[v + 1] += near_at[v]
-    # Now near_at[v] is where the edges of v end; filled from behind, it becomes where they start.
-    for e in range(2 * m - 1, -1, -1):
-        near_at[ends[e]] -= 1
-        near[near_at[ends[e]]] = <int>(e // 2)
 
 
 cdef tuple scores_of(const Model* model):
@@ -238,7 +226,7 @@ cdef class GraphModel:
         cdef Py_ssize_t[::1] near_at = self.near_at
         cdef int[::1] near = self.near
         if m:
-            _sort_edges(n, m, &ends[0], &near_at[0], &near[0])
+            sort_edges(n, m, &ends[0], &near_at[0], &near[0])
 
     def _point(self, Py_ssize_t n, Py_ssize_t m):
         cdef const int[::1] states = self.states, ends = self.ends.ravel(), near = self.near

@@ -257,6 +257,7 @@ def stack_graphs(
     X: Any,
     one_graph: bool,
     with_features: bool,
+    *,
     n_features: int | None = None,
     n_edge_features: int | None = None,
     edges: np.ndarray | None = None,

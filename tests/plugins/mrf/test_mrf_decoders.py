@@ -373,7 +373,7 @@ def test_constrained_argmax(seed, kind, most, alpha, beta, twin):
     labels, scores = enumerate_labels(first)
     h, g = scores + h0, scores_of(second, labels) + g0
     allowed = in_cone(ConePair(h0, g0, lam, alpha, beta, twin), h, g)
-    label, *point = constrained_argmax(first, second, lam, alpha, beta, h0, g0, twin)
+    label, *point = constrained_argmax(first, second, lam, alpha, beta, h0=h0, g0=g0, twin=twin)
     if not allowed.any():
         assert label is None and point == [NONE, NONE]
         return

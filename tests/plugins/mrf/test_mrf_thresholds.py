@@ -74,6 +74,7 @@ OTHERS = {
     "_oracle": "PASSES",
     "cuts/_roof_duality": "DUST",
     "uai": "LARGEST_FACTOR LARGEST_TABLES",
+    "_small_graph": "MOST",
     "cuts/_small_roof": "ROUNDING DUST ONE",
     "exact/_small_degrees": "SUMS",
     "exact/_soft_consistency": "SHARE SLOW FORBIDDEN AGAIN DONE",

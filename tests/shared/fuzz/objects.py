@@ -194,8 +194,10 @@ def _alone() -> list[Any]:
         Direct(LinearModel(space, np.zeros(space.layout.dim)), ask_oracle(space))
         for space, _ in (_spaces()[0], classes())
     ]
+    graphs = structsolve.get_structure("mrf").score_space(2)
+    graph = graphs.unpacked_oracle(ask_oracle(graphs))([[0, 1], [1, 2], [2, 0]], 3)
     return [
-        *short,
+        *short, graph,
         CutNetwork(3, [[0, 1], [1, 2]]), model, ExactSearch(model), tree,
         tree.sums, Names(), Numbering(Names()), Masks(chain, {}),
         Masks(rows, {"node": np.zeros((6, 3))}),
