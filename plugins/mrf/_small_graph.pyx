@@ -41,7 +41,7 @@ cdef class SmallGraph(Oracle):
         cdef Py_ssize_t step = self.places.node_step
         cdef Py_ssize_t* starts
         cdef int* states
-        self.memory = calloc(1, (2 * n + m + 2) * sizeof(Py_ssize_t) + (3 * n + 2 * m) * sizeof(int))
+        self.memory = calloc(2 * n + m + 2 + (3 * n + 2 * m + 1) // 2, sizeof(Py_ssize_t))
         if self.memory == NULL:
             raise MemoryError("no memory for a graph")
         starts = <Py_ssize_t*>self.memory

@@ -65,7 +65,8 @@ cdef class Direct:
         space, layout = model.space, model.space.layout
         classes = getattr(space, "classes_", None)
         self.make_oracle = space.unpacked_oracle(bind)
-        if not ((space.plain_rows or self.make_oracle) and layout.node is not None and layout.edge is None
+        if not ((space.plain_rows or self.make_oracle)
+                and layout.node is not None and layout.edge is None
                 and type(classes) is np.ndarray and classes.ndim == 1 and not classes.dtype.hasobject
                 and np.isfinite(model.weights).all()):
             raise ValueError(f"structure {space.structure.name!r} or the model needs packed examples")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from ..utils.params import parameters
 from ._gbcfw import SegmentLoop
@@ -48,7 +48,7 @@ class GBCFW(Solver):
 
     name = "gbcfw"
     needs_dual = True
-    steps: tuple[str, ...] = ("search", "harmonic")
+    steps: ClassVar[tuple[str, ...]] = ("search", "harmonic")
 
     step: str = "search"
     sampling: str = "permutation"

@@ -364,7 +364,7 @@ cdef class DualAscent:
 
     def certify(self, Py_ssize_t first, Py_ssize_t last, const int32_t[:, ::1] ids not None,
                 const float[:, ::1] scores not None, const double[::1] slack not None,
-                bint of_best, *, double[::1] known not None, double[::1] upper not None,
+                bint of_best, double[::1] known not None, double[::1] upper not None,
                 signed char[:, ::1] wanted not None):
         """Bound H of the examples first .. last - 1 from the result of a scan.
 

@@ -187,8 +187,8 @@ cdef class SoftmaxWeights:
         self.failed = False
 
     def steps(self, const int64_t[::1] order not None, Py_ssize_t first, Py_ssize_t last,
-              int thread, int threads, *, uint64_t pass_, rates, double alpha,
-              double[::1] losses not None):
+              uint64_t pass_, rates, double alpha, double[::1] losses not None, int thread,
+              int threads):
         """Take gradient steps on the rows ``order[first:last]``, as one of several threads.
 
         All threads call it with the same arguments, except for their own number.  One thread

@@ -315,9 +315,9 @@ class Run:
                 steps = partial(self.weights.steps, order, first, last, **given)
                 self.weights.begin()
                 if jobs == 1:
-                    read += steps(0, 1)
+                    read += steps(thread=0, threads=1)
                 else:
-                    tasks = [pool.submit(steps, thread, jobs) for thread in range(jobs)]
+                    tasks = [pool.submit(steps, thread=k, threads=jobs) for k in range(jobs)]
                     read += sum(task.result() for task in tasks)
         record = {
             "pass": done + 1,

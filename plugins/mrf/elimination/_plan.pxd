@@ -1,5 +1,5 @@
 # Plans to eliminate the nodes of graphs.
-from structsolve.plugins.mrf._model cimport Model
+from structsolve.plugins.mrf.tables._model cimport Model
 
 # Maximum number of neighbours of a node when it is eliminated.
 cdef enum:
