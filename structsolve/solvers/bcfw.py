@@ -49,10 +49,8 @@ class BCFW(Solver):
     inner_tol : float, default=0.1
         A visit ends when the example's gap has fallen to this share.
     cached_passes : int, default=200
-        Maximum number of cheap passes between two oracle passes.
-    cached_gain : float, default=0.5
-        Continue cheap passes while each raises the dual by at least this share of the last oracle
-        pass's increase.
+        Maximum number of cheap passes between two oracle passes; they end where one raises the dual
+        by less than half of the last oracle pass's increase.
     max_cuts : int, default=50
         Cuts kept per example; beyond that, the two of least weight are merged.
     max_age : int, default=10
@@ -107,7 +105,6 @@ class BCFW(Solver):
     max_steps: int = 30
     inner_tol: float = 0.1
     cached_passes: int = 200
-    cached_gain: float = 0.5
     max_cuts: int = 50
     max_age: int = 10
     sampling: str = "permutation"
@@ -130,9 +127,8 @@ class BCFW(Solver):
             ("batch", 1),
         ):
             self.check_integer(name, least)
-        for name in ("inner_tol", "cached_gain"):
-            if not getattr(self, name) >= 0:
-                raise ValueError(f"BCFW: {name} is {getattr(self, name)!r}, expected >= 0")
+        if not self.inner_tol >= 0:
+            raise ValueError(f"BCFW: inner_tol is {self.inner_tol!r}, expected >= 0")
         if self.constraints and self.oracle_calls > 1:
             raise ValueError(
                 f"BCFW: oracle_calls is {self.oracle_calls}, expected 1 with constraints: w is "

@@ -113,7 +113,7 @@ class BCFWRun(Run):
         if solver.cached_passes:
             gain = (self.dual - self.last_dual) / self.given.problem.n
             small = (SMALL_GAIN_EXACT if self.exact else SMALL_GAIN) * estimate
-            cached = self._cached_passes(solver.cached_gain * gain, small)
+            cached = self._cached_passes(gain / 2, small)
         return self._passed(estimate, calls, {"cached_passes": cached, "cuts": self.loop.count})
 
     def _passed(self, estimate: float, calls: int, more: dict[str, Any]) -> dict[str, Any]:

@@ -50,7 +50,6 @@ class Auto(BCFW):
     oracle_calls, max_steps : int
     inner_tol : float
     cached_passes : int
-    cached_gain : float
     max_cuts, max_age : int
     sampling : str
     averaging : bool
