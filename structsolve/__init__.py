@@ -36,7 +36,7 @@ _HOMES = {
     "FunctionStructure": "plugins.functions",
     "Structure": "structure.base",
     "Space": "structure.base",
-    "NodeSpace": "structure.base",
+    "NodeSpace": "structure.node_space",
     "ConePair": "structure.base",
     "Block": "potentials.weight_layout",
     "WeightLayout": "potentials.weight_layout",
@@ -75,8 +75,9 @@ if TYPE_CHECKING:
     from .potentials.weight_layout import Block, WeightLayout
     from .registry import get_structure, list_plugins
     from .solvers.problem import Problem
-    from .structure.base import ConePair, NodeSpace, Space, Structure
+    from .structure.base import ConePair, Space, Structure
     from .structure.losses import ClassWeights, CostMatrix
+    from .structure.node_space import NodeSpace
     from .structure.task_loss import TaskLoss
     from .structure.weighted_labels import WeightedLabels
 

@@ -63,6 +63,7 @@ def make_chains(
 
 
 def run_bench(
+    *,
     words: int = 2000,
     length: int = 8,
     features: int = 128,

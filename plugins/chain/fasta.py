@@ -1,6 +1,7 @@
 # FASTA: sequences of letters, with a second file of labels for the letters.
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from itertools import islice
 from typing import Any
 
@@ -10,8 +11,10 @@ from scipy import sparse
 from structsolve.io._text import PathLike, bad_line, no_examples, reads_file, text_lines
 from structsolve.io.reader import Reader
 from structsolve.io.select import choose, parse_rows
+from structsolve.utils.params import parameters
 
 
+@parameters
 class FastaReader(Reader):
     """Reads proteins or genes: X has a column for each letter at each position of a window.
 
@@ -48,23 +51,14 @@ class FastaReader(Reader):
 
     endings = (".fasta", ".fa")
 
-    def __init__(
-        self,
-        target: str | None = None,
-        mask: str | None = None,
-        window: int = 7,
-        split: str | None = None,
-        where: str | None = None,
-        rows: str | int | None = None,
-        letters: str | None = None,
-    ):
-        self.target = target
-        self.mask = mask
-        self.window = window
-        self.split = split
-        self.where = where
-        self.rows = rows
-        self.letters = letters
+    target: str | None = None
+    _: KW_ONLY
+    mask: str | None = None
+    window: int = 7
+    split: str | None = None
+    where: str | None = None
+    rows: str | int | None = None
+    letters: str | None = None
 
     @classmethod
     def sniff(cls, path: str, head: bytes) -> bool:

@@ -14,8 +14,9 @@ from structsolve.examples import packing
 from structsolve.examples.packed import Examples
 from structsolve.examples.stacking import pieces
 from structsolve.plugins.chain.tag_schemes import RULES, forbidden_pairs
-from structsolve.structure.base import NodeSpace, inherits
+from structsolve.structure.base import inherits
 from structsolve.structure.labelings import LabelingSpace, LabelingStructure
+from structsolve.structure.node_space import NodeSpace
 
 PAIR = "(label, next label)"
 

@@ -8,7 +8,7 @@ it (isotonic regression by partitioning; Spouge, Wan, Wilbur 2003).
 
 cimport cython
 from libc.math cimport INFINITY, fabs
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 from structsolve.utils.alignment cimport align
 from structsolve.algorithms.minimum_cut cimport (
     Cut, CutGraph, build_cut_graph, cut_bytes, cut_graph_bytes, cut_side, place_cut, solve_cut,
@@ -284,6 +284,7 @@ cdef class NearestSets(Projection):
         cdef Py_ssize_t j, k, m = 0, size = group.last - group.first
         cdef int* ends = <int*>work.scratch
         cdef int v, p
+        cdef double sent
         cdef char* memory
         cdef CutGraph graph
         cdef Cut cut
@@ -297,10 +298,18 @@ cdef class NearestSets(Projection):
         memory = align(ends + 2 * m)
         graph = build_cut_graph(size, m, ends, memory)
         cut = place_cut(&graph, align(memory + cut_graph_bytes(size, m)))
-        for j in range(m):
-            cut.residual[2 * j], cut.residual[2 * j + 1] = INFINITY, 0
-        for j in range(size):
-            cut.terminal[j] = work.score[j]
+        # From the last child to the first: each sends its parents what they lack, and the first of
+        # them all else.  The search is left with what took the wrong way.
+        for j in range(m - 1, -1, -1):
+            v, p = ends[2 * j], ends[2 * j + 1]
+            sent = work.score[v]
+            if j and ends[2 * j - 2] == v:
+                sent = min(sent, -work.score[p])
+            sent = max(sent, 0.0)
+            work.score[v] -= sent
+            work.score[p] += sent
+            cut.residual[2 * j], cut.residual[2 * j + 1] = INFINITY, sent
+        memcpy(cut.terminal, work.score, size * sizeof(double))
         solve_cut(&cut)
         cut_side(&cut, False, work.on)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numbers
-import os
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from structsolve.estimators.alpha import tell
 from structsolve.estimators.common import OnlyIf, check_number, check_run_settings, generator_of
 from structsolve.examples.packing import check_weights
-from structsolve.plugins.extreme import files
 from structsolve.plugins.extreme.calibration import Calibration
 from structsolve.plugins.extreme.checks import (
     encode,
@@ -22,10 +20,9 @@ from structsolve.plugins.extreme.checks import (
     read_rows,
     refuse_unknown,
 )
+from structsolve.plugins.extreme.fitted import FittedMixin
 from structsolve.plugins.extreme.kept_rows import KeptRows
 from structsolve.plugins.extreme.label_sets import form_of, read_label_sets
-from structsolve.plugins.extreme.prediction import NO_PROBABILITIES, ExtremePredictionMixin
-from structsolve.plugins.extreme.pruning import prune_to_error, prune_to_size
 from structsolve.plugins.extreme.solvers.base import ExtremeProblem
 from structsolve.plugins.extreme.solvers.rivals import make_rivals
 from structsolve.plugins.extreme.training import (
@@ -55,7 +52,7 @@ def _is_incremental(model: ExtremeSVM) -> bool:
     return True
 
 
-class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
+class ExtremeSVM(FittedMixin, ClassifierMixin, BaseEstimator):
     """Linear classifier for very many classes over sparse features.
 
     Class c scores ``w_c . x``, plus an intercept if the solver learns one.  Minimises ``alpha/2
@@ -199,19 +196,10 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
         random_state: Any = 0,
         verbose: int = 0,
     ):
-        self.surrogate = surrogate
-        self.penalty = penalty
-        self.rivals = rivals
-        self.solver = solver
-        self.alpha = alpha
-        self.tol = tol
-        self.max_memory = max_memory
-        self.max_iter = max_iter
-        self.callbacks = callbacks
-        self.checkpoint = checkpoint
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+        self.surrogate, self.penalty, self.rivals, self.solver = surrogate, penalty, rivals, solver
+        self.alpha, self.tol, self.max_memory, self.max_iter = alpha, tol, max_memory, max_iter
+        self.callbacks, self.checkpoint, self.n_jobs = callbacks, checkpoint, n_jobs
+        self.random_state, self.verbose = random_state, verbose
 
     # -- training -------------------------------------------------------------------------------
 
@@ -350,22 +338,12 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
         y: np.ndarray,
         classes: np.ndarray,
         sample_weight: np.ndarray | None,
+        *,
         incremental: bool = False,
         before: Any = None,
         sets: sp.csr_matrix | None = None,
     ) -> None:
-        given, asked = (self.solver, self.surrogate, self.penalty), not self._is_auto("rivals")
-        if sets is None:
-            solver, surrogate = choose_solver(*given, incremental, asked)
-        else:
-            size = float(X.nnz) * len(classes)
-            solver, surrogate = solver_of_label_sets(*given, asked, size)
-        warn_lengths(solver, X)
-        # Indexes store the weights: clone the user's index, which must not change.
-        rivals = None
-        if not self._is_auto("rivals"):
-            refuse_unread_rivals(solver, self.rivals)
-            rivals = clone(make_rivals(self.rivals), safe=False)
+        solver, surrogate, rivals = self._chosen(X, len(classes), incremental, sets)
         # An example of weight 2 counts as two, also for alpha.
         total = len(y) if sample_weight is None else float(sample_weight.sum())
         alpha = own_alpha(solver, total) if self._is_auto("alpha") else float(self.alpha)
@@ -402,7 +380,20 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
         if self.checkpoint is not None and not streamed:
             file = Checkpoint(self.checkpoint, fingerprint_of(problem, settings))
         result = train(solver, problem, self.callbacks, 0 if streamed else int(self.verbose), file)
-        history = [] if before is None else list(before[1])
+        self._take(solver, problem, result, classes, [] if before is None else before[1])
+        if not incremental:
+            warn_unfinished(result, problem.tol, problem.max_iter)
+
+    def _take(
+        self,
+        solver: Any,
+        problem: ExtremeProblem,
+        result: Any,
+        classes: np.ndarray,
+        before: list[dict[str, Any]],
+    ) -> None:
+        """Become the model that training has led to, after the records before it."""
+        history = list(before)
         for record in result.history:
             history.append({**record, "pass": len(history) + 1})
         self._become_fitted(classes, result.weights)
@@ -412,15 +403,31 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
         self.metadata_: dict[str, Any] = getattr(self, "metadata_", {})
         self.settings_ = {
             "solver": solver.name,
-            "surrogate": getattr(surrogate, "name", surrogate),
-            "alpha": alpha,
+            "surrogate": getattr(problem.surrogate, "name", problem.surrogate),
+            "alpha": problem.alpha,
             **result.settings,
         }
         if self.settings_["surrogate"] == "crf":
             # The training objective is a softmax over the unscaled scores.
             self._calibration = Calibration(1.0, -np.inf, len(classes))
-        if not incremental:
-            warn_unfinished(result, problem.tol, problem.max_iter)
+
+    def _chosen(
+        self, X: sp.csr_matrix, n_classes: int, incremental: bool, sets: sp.csr_matrix | None
+    ) -> tuple[Any, Any, Any]:
+        """Return the solver, the surrogate and the index of rivals for these examples."""
+        given, asked = (self.solver, self.surrogate, self.penalty), not self._is_auto("rivals")
+        if sets is None:
+            solver, surrogate = choose_solver(*given, incremental, asked)
+        else:
+            size = float(X.nnz) * n_classes
+            solver, surrogate = solver_of_label_sets(*given, asked, size)
+        warn_lengths(solver, X)
+        # Indexes store the weights: clone the user's index, which must not change.
+        rivals = None
+        if not self._is_auto("rivals"):
+            refuse_unread_rivals(solver, self.rivals)
+            rivals = clone(make_rivals(self.rivals), safe=False)
+        return solver, surrogate, rivals
 
     def _is_auto(self, name: str) -> bool:
         value = getattr(self, name)
@@ -440,15 +447,6 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
                 raise ValueError(f"{name} is {value!r}, expected 'auto', a name or an object")
         check_types(self)
 
-    def _become_fitted(self, classes: np.ndarray, weights: Postings) -> None:
-        self.classes_, self._weights = classes, weights
-        self.n_features_in_ = weights.n_features
-        self._calibration = None
-        self._uncalibrated = NO_PROBABILITIES
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return "_weights" in self.__dict__
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -459,144 +457,3 @@ class ExtremeSVM(ExtremePredictionMixin, ClassifierMixin, BaseEstimator):
         )
         tags.classifier_tags.multi_label = named or bool(getattr(self.solver, "several", False))
         return tags
-
-    # -- weights --------------------------------------------------------------------------------
-
-    @property
-    def coef_(self) -> sp.csr_matrix:
-        """The weights, a row per class."""
-        self._require_fitted()
-        return self._weights.to_matrix().T.tocsr()
-
-    @property
-    def intercept_(self) -> np.ndarray:
-        """The intercepts, one per class."""
-        self._require_fitted()
-        given = self._weights.intercept
-        return np.zeros(len(self.classes_), np.float32) if given is None else np.array(given)
-
-    # -- smaller models, files ------------------------------------------------------------------
-
-    def sparsify(
-        self,
-        mb: float | None = None,
-        error: float | None = None,
-        X: Any = None,
-        y: Any = None,
-        dtype: Any = None,
-    ) -> ExtremeSVM:
-        """Drop small weights to reach a size on disk, or until the error rises by a given amount.
-
-        Without ``mb`` and ``error`` no weight is dropped.  Calibration is lost, except with "crf":
-        call :meth:`calibrate` afterwards.
-
-        Parameters
-        ----------
-        mb : float, optional
-            Maximum size in megabytes of the file that :meth:`save` writes.
-        error : float, optional
-            Maximum rise of the error on ``X, y``, such as .001.
-        X, y : examples, optional
-            Held-out examples for ``error``.
-        dtype : {"float32", "float16"}, optional
-            dtype of the kept weights; unchanged by default.
-
-        Returns
-        -------
-        ExtremeSVM
-            Itself.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from structsolve import ExtremeSVM
-        >>> X = np.eye(3) + 0.01
-        >>> model = ExtremeSVM().fit(X, ["a", "b", "c"])
-        >>> before = model.coef_.nnz
-        >>> model.sparsify(error=0.0, X=X, y=["a", "b", "c"]).coef_.nnz < before
-        True
-        """
-        self._require_fitted()
-        if mb is not None and error is not None:
-            raise ValueError("sparsify takes mb= or error=, found both: leave one out")
-        if mb is None and error is None:
-            self._weights = files.as_type(self._weights, dtype)
-            return self
-        if error is None:
-            check_number("mb", mb, 0, True)
-            if X is not None or y is not None:
-                raise ValueError("X and y belong to error=; leave them out with mb=")
-            weights = files.as_type(self._weights, dtype)
-            weights = prune_to_size(weights, 1e6 * float(mb or 0), files.empty_bytes(self))
-        else:
-            check_number("error", error, 0, False)
-            if X is None or y is None:
-                raise ValueError("error= needs X and y, held-out examples to measure it on")
-            rows = self._read(X)
-            jobs = effective_jobs(self.n_jobs)
-
-            def error_of(tried: Postings) -> float:
-                best = tried.top(rows, 1, n_jobs=jobs)[0][:, 0]
-                return float(1 - np.mean(self._right(best, y)))
-
-            weights = prune_to_error(files.as_type(self._weights, dtype), error_of, float(error))
-        calibration = self._calibration
-        self._become_fitted(self.classes_, weights)
-        if self.settings_["surrogate"] == "crf":
-            self._calibration = calibration
-        elif calibration is not None:
-            self._uncalibrated = "sparsify() changed the scores: call calibrate(X, y) again"
-        return self
-
-    def save(self, path: str | os.PathLike[str], dtype: Any = None) -> None:
-        """Write the model to a file that :func:`structsolve.load` reads; no pickle inside.
-
-        ``structsolve.load(path, mmap=True)`` maps the weights into memory instead of reading them.
-
-        Parameters
-        ----------
-        path : path
-        dtype : {"float32", "float16"}, optional
-            dtype of the weights in the file; unchanged by default.
-
-        Raises
-        ------
-        ValueError
-            If only pickle could save a parameter, or weights exceed float16; names the parameter.
-        """
-        self._require_fitted()
-        files.save(self, path, dtype)
-
-    #: Types of its files' arrays, and those that ``load(path, mmap=True)`` maps.
-    array_types = (
-        ("postings_(indptr|classes)", "integers"),
-        ("postings_.*", "floating-point numbers"),
-    )
-    mapped_arrays = files.MAPPED
-    #: The module of its ``predict`` and ``score`` in the shell.
-    shell = "structsolve.plugins.extreme.commands"
-
-    @classmethod
-    def from_file(
-        cls, meta: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any = None
-    ) -> Any:
-        """Return the model of a file, from its contents; :func:`structsolve.load` calls it.
-
-        Parameters
-        ----------
-        meta : dict
-            The file's numbers and names.
-        arrays : dict of str to ndarray
-        kernel : None
-            It has none.
-
-        Returns
-        -------
-        ExtremeSVM
-
-        Raises
-        ------
-        ValueError
-            If parts of the file do not fit together.
-        """
-        return files.load(cls, meta, arrays)

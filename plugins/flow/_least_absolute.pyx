@@ -55,7 +55,7 @@ cdef Py_ssize_t _best_item(const Costs* c, Py_ssize_t n, const long long* item,
 
 def least_absolute(ends, Py_ssize_t n_nodes, const long long[::1] first not None,
                    const double[::1] kinks not None, const long long[::1] item not None,
-                   const long long[::1] place not None, const double[:, ::1] weights not None,
+                   const long long[::1] place not None, *, const double[:, ::1] weights not None,
                    const double[:, ::1] starts not None, Py_ssize_t most=10000, n_jobs=1):
     """Return flows that minimise ``sum_i w_i |y - y_i|``, for rows of weights of any sign.
 

@@ -186,8 +186,8 @@ class FlowTargets:
             self.network.ends,
             self.network.n,
             *self._kinks,
-            np.ascontiguousarray(weights),
-            starts,
+            weights=np.ascontiguousarray(weights),
+            starts=starts,
             n_jobs=n_jobs,
         )
         if (cycles < 0).any():

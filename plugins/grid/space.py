@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
@@ -15,13 +16,15 @@ from structsolve.plugins.grid.contrast import (
     n_columns,
 )
 from structsolve.plugins.grid.pictures import Pictures, flat_allowed, flat_labels, read_pictures
-from structsolve.plugins.mrf.graphs import graph_identity, grid_directions, grid_edges
 from structsolve.plugins.mrf.node_labels import NodeLabels, read_labels
 from structsolve.plugins.mrf.space import GraphLabelings, check_decoding, needs_features
+from structsolve.plugins.mrf.tables.graphs import graph_identity, grid_directions, grid_edges
 from structsolve.structure.base import Structure
 from structsolve.utils.memory import refuse_too_large
+from structsolve.utils.params import parameters
 
 
+@parameters
 class GridStructure(Structure):
     """Label pictures: a class for every pixel, with scores of pairs of neighbouring pixels.
 
@@ -81,27 +84,16 @@ class GridStructure(Structure):
     layouts = {"neighbours": (4, 8), "directed": (False, True), "by_direction": (False, True)}
     label_axes = 2
 
-    def __init__(
-        self,
-        neighbours: int = 4,
-        directed: bool = False,
-        by_direction: bool = False,
-        contrast: Any = None,
-        contrast_scale: float | None = None,
-        void: Any = None,
-        oracle: str = "auto",
-        predict_oracle: Any = None,
-        max_iter: int = 100,
-    ):
-        self.neighbours = neighbours
-        self.directed = directed
-        self.by_direction = by_direction
-        self.contrast = contrast
-        self.contrast_scale = contrast_scale
-        self.void = void
-        self.oracle = oracle
-        self.predict_oracle = predict_oracle
-        self.max_iter = max_iter
+    neighbours: int = 4
+    _: KW_ONLY
+    directed: bool = False
+    by_direction: bool = False
+    contrast: Any = None
+    contrast_scale: float | None = None
+    void: Any = None
+    oracle: str = "auto"
+    predict_oracle: Any = None
+    max_iter: int = 100
 
     @property
     def tables(self) -> str:
@@ -200,7 +192,8 @@ class GridSpace(GraphLabelings):
         n_edge = 0
         if structure.tables == "features":
             n_edge = n_columns(contrast_names(structure.contrast), n_features, directions)
-        super().__init__(structure, classes, None, None, None, n_features, n_edge, intercept)
+        columns = n_features, n_edge, intercept
+        super().__init__(structure, classes, None, None, None, columns)
         self.contrast_scale_ = None if scale is None else float(scale)
 
     def stack(self, X: Any) -> Examples:

@@ -3,41 +3,36 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import numbers
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from structsolve.estimators.common import mean_score
 from structsolve.estimators.fitting import (
-    TrainingData,
     description_of,
     fingerprint_of_examples,
     packed_validation,
 )
 from structsolve.estimators.structured_svm import StructuredSVM
-from structsolve.examples.labels import flatten, flatten_rows
+from structsolve.estimators.warm_start import warm_weights
 from structsolve.examples.packed import Examples
-from structsolve.examples.stacking import pieces
 from structsolve.plugins.latent.candidates import (
     CandidateCompleter,
-    Candidates,
     holds_candidates,
     read_candidates,
 )
+from structsolve.plugins.latent.data import LatentData, given_states, unpacked
 from structsolve.plugins.latent.initial import STARTS, first_states
 from structsolve.plugins.latent.losses import SetLoss
+from structsolve.plugins.latent.prediction import HiddenPredictionMixin
 from structsolve.plugins.latent.rounds import Completer, Descent, Rounds
-from structsolve.plugins.latent.sets import Given, Sets, sets_of, split
+from structsolve.plugins.latent.sets import Given, sets_of, split
 from structsolve.plugins.latent.states import (
     check_n_hidden,
     has_states,
-    of_classes,
-    owners,
     with_classes,
 )
 from structsolve.potentials.mercer import given_dense
@@ -46,35 +41,11 @@ from structsolve.solvers.checkpoint import Checkpoint
 from structsolve.solvers.choose import choose_solver
 from structsolve.solvers.driver import Outcome
 from structsolve.solvers.problem import Problem
-from structsolve.structure.ask import ask_loss, learn_space, make_layout
+from structsolve.structure.ask import learn_space
 from structsolve.structure.base import Space
 
 
-@dataclass
-class LatentData(TrainingData):
-    """Arguments of fit() with partial labels.
-
-    Parameters
-    ----------
-    sets : Sets
-        The classes that each node allows.
-    n_hidden : ndarray of int of shape (n_classes,)
-    loss : str or loss object
-        Loss of states.
-    first : ndarray of int32, optional
-        Initial states.
-    candidates : Candidates, optional
-        The whole labels that each example allows, in place of ``sets`` and ``n_hidden``.
-    """
-
-    sets: Sets | None = None
-    n_hidden: np.ndarray | None = None
-    loss: Any = None
-    first: np.ndarray | None = None
-    candidates: Candidates | None = None
-
-
-class LatentSVM(StructuredSVM):
+class LatentSVM(HiddenPredictionMixin, StructuredSVM):
     """Predictor of classes with hidden states, or with partial training labels.
 
     Every class has ``n_hidden`` states, and the structure labels nodes with states. A training
@@ -215,26 +186,8 @@ class LatentSVM(StructuredSVM):
         random_state: Any = 0,
         verbose: int = 0,
     ):
-        self.structure = structure
-        self.n_hidden = n_hidden
-        self.init = init
-        self.n_init = n_init
-        self.max_rounds = max_rounds
-        self.surrogate = surrogate
-        self.loss = loss
-        self.solver = solver
-        self.oracle = oracle
-        self.alpha = alpha
-        self.max_iter = max_iter
-        self.tol = tol
-        self.fit_intercept = fit_intercept
-        self.penalize_intercept = penalize_intercept
-        self.warm_start = warm_start
-        self.callbacks = callbacks
-        self.checkpoint = checkpoint
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+        self._keep(locals())
+        self.n_hidden, self.init, self.n_init, self.max_rounds = n_hidden, init, n_init, max_rounds
 
     def fit(
         self,
@@ -272,7 +225,7 @@ class LatentSVM(StructuredSVM):
         if hidden is not None:
             if data.sets is None:
                 raise ValueError("hidden: y has whole labels, which have no hidden states")
-            data.first = _given_states(hidden, data)
+            data.first = given_states(hidden, data)
         return self._train(data, rng)
 
     @property
@@ -284,34 +237,6 @@ class LatentSVM(StructuredSVM):
     def rounds_(self) -> list[dict[str, Any]]:
         """The records of ``history_`` that end a round."""
         return [record for record in self.history_ if "objective" in record]
-
-    @property
-    def state_classes_(self) -> np.ndarray:
-        """The class of each state."""
-        return self.space_.classes_
-
-    @property
-    def n_hidden_(self) -> np.ndarray:
-        """The hidden states of each class."""
-        return np.bincount(owners(self.space_))
-
-    def predict_hidden(self, X: Any, allowed: Any = None, forbidden: Any = None) -> Any:
-        """Return the states of the best label of every example.
-
-        Parameters
-        ----------
-        X : as for ``fit``
-        allowed, forbidden : as for ``predict``
-            Masks of classes.
-
-        Returns
-        -------
-        In the form of ``y``, numbers of states; ``predict`` returns their classes, which are in
-        ``state_classes_``.
-        """
-        examples, dense = self._pack(X)
-        labels = self._best_labels(self._model, self.space_, examples, dense, allowed, forbidden)
-        return _numbers_of(self.space_).unpack(labels, examples)
 
     # -- parts of fit ---------------------------------------------------------------------------
 
@@ -413,7 +338,7 @@ class LatentSVM(StructuredSVM):
         return learn_space(structure, X, given.full, classes, intercept, sample_weight)
 
     def _train(self, data: Any, rng: np.random.Generator) -> LatentSVM:
-        solver, w = self._solver(), self._warm_weights(data.space)
+        solver, w = self._solver(), warm_weights(self, data.space)
         gram = getattr(solver, "uses_gram", True)
         problem = self._latent_problem(data, data.examples, gram)
         self._choose_alpha(problem)
@@ -453,19 +378,19 @@ class LatentSVM(StructuredSVM):
             completer,
             begin,
             inner,
-            self.alpha_,
-            float(self.tol),
-            int(self.max_rounds),
-            jobs,
-            file,
-            bool(getattr(solver, "constraints", None)),
+            alpha=self.alpha_,
+            tol=float(self.tol),
+            max_rounds=int(self.max_rounds),
+            n_jobs=jobs,
+            checkpoint=file,
+            constrained=bool(getattr(solver, "constraints", None)),
         )
         best = rounds.descend(first, seeds, w)
         self.memory_ = rounds.run.memory()
         self.objectives_ = rounds.objectives
         outcome = Outcome(best.w, best.history, best.reason)
         self._finish(data.space, outcome, problem.model(best.w), warn=False)
-        self.hidden_ = _unpacked(data, best.labels)
+        self.hidden_ = unpacked(data, best.labels)
         self._remember_names(data.X)
         self._warn(best)
         return self
@@ -476,7 +401,7 @@ class LatentSVM(StructuredSVM):
             examples,
             data.loss,
             self.surrogate,
-            self.penalize_intercept,
+            penalize_intercept=self.penalize_intercept,
             gram=gram,
             dense=data.dense,
             oracle=self._training_oracle(),
@@ -528,92 +453,3 @@ class LatentSVM(StructuredSVM):
             ConvergenceWarning,
             stacklevel=4,
         )
-
-    def _become_fitted(self, space: Any, model: Any) -> None:
-        super()._become_fitted(space, model)
-        if has_states(space):
-            self.classes_ = of_classes(space).classes_
-
-    # -- parts of prediction --------------------------------------------------------------------
-
-    def _state_names(self) -> np.ndarray:
-        if not has_states(self.space_) or len(self.classes_) == len(self.state_classes_):
-            return self.classes_
-        counts = self.n_hidden_
-        numbers = np.concatenate([np.arange(n) for n in counts])
-        return np.array([f"{c}/{h}" for c, h in zip(self.state_classes_.tolist(), numbers)])
-
-    def _mask(self, space: Any, examples: Examples, allowed: Any, forbidden: Any) -> dict[str, Any]:
-        if not has_states(space):
-            return super()._mask(space, examples, allowed, forbidden)
-        masks = of_classes(space).mask(examples, allowed, forbidden)
-        owner, blocks = owners(space), {block.name: block for block in space.layout.blocks}
-        for name, mask in masks.items():
-            # The rows of nodes or edges come first; other tables belong to the classes.
-            axes = blocks[name].axes or ("class",) * len(blocks[name].shape)
-            for axis, meaning in enumerate(axes, mask.ndim - len(axes)):
-                if meaning == "class":
-                    mask = np.take(mask, owner, axis)
-            masks[name] = mask
-        return masks
-
-    def _by_class(self, rows: np.ndarray, combine: np.ufunc) -> np.ndarray:
-        if not has_states(self.space_):
-            return rows
-        first = np.cumsum(self.n_hidden_) - self.n_hidden_
-        return np.asarray(combine.reduceat(rows, first, axis=1))
-
-    def _score(self, model: Any, space: Any, examples: Examples, dense: bool) -> float:
-        if not has_states(space):
-            return super()._score(model, space, examples, dense)
-        labels = self._best_labels(model, space, examples, dense)
-        plain, owner = of_classes(space), owners(space).astype(np.int32)
-        # Labels unseen in training get one more number.
-        truths = np.append(owner, np.int32(len(plain.classes_)))[examples.labels]
-        loss = ask_loss(plain, self._task_loss(plain))(make_layout(plain, examples))
-        return mean_score(loss, replace(examples, labels=truths), owner[labels])
-
-
-def _numbers_of(space: Space) -> Any:
-    """Return the space with numbers as names of its states, if it has states."""
-    if not has_states(space):
-        return space
-    numbers = copy.copy(space)
-    numbers.classes_ = np.arange(len(space.classes_))
-    return numbers
-
-
-def _unpacked(data: LatentData, labels: np.ndarray) -> Any:
-    shapes = data.examples.topology.get("shapes")
-    if shapes is not None and len(labels) != sum(height * width for height, width in shapes):
-        return pieces(labels, data.examples.offsets)  # void pixels were left out: no shape
-    return (data.space if data.sets is None else _numbers_of(data.space)).unpack(
-        labels, data.examples
-    )
-
-
-def _given_states(hidden: Any, data: LatentData) -> np.ndarray:
-    """Return the initial states; refuse states that the labels do not allow."""
-    assert data.sets is not None
-    offsets = data.examples.offsets
-    try:
-        if data.space.structure.single_node:
-            flat = flatten_rows(hidden, data.examples.n)
-        else:
-            flat = flatten([np.ravel(states) for states in hidden], offsets)
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"hidden: {error}") from None
-    table = data.sets.table[:, owners(data.space)]
-    if flat.dtype.kind not in "iub":
-        raise ValueError(f"hidden holds {flat.dtype}, expected numbers of states")
-    known = (flat >= 0) & (flat < table.shape[1])
-    known[known] = table[data.sets.rows[known], flat[known]]
-    wrong = np.flatnonzero(~known)
-    if wrong.size:
-        i = int(np.searchsorted(offsets, wrong[0], side="right")) - 1
-        allowed = np.flatnonzero(table[data.sets.rows[wrong[0]]]).tolist()
-        raise ValueError(
-            f"hidden, example {i}, node {wrong[0] - offsets[i]}: state {flat[wrong[0]]}, expected "
-            f"one that y allows: {allowed[:12]}"
-        )
-    return flat.astype(np.int32)

@@ -175,6 +175,7 @@ class Rounds:
         completer: Completer | CandidateCompleter | None,
         begin: Callable[[np.ndarray | None, float], Any],
         drive: Callable[[Any, float], Outcome],
+        *,
         alpha: float,
         tol: float,
         max_rounds: int,
@@ -363,7 +364,8 @@ class Rounds:
         if np.isnan(objective) or not 0 <= inner < np.inf:
             raise ValueError(f"an objective of {objective} with a tolerance of {inner}")
         history = check_records(meta["history"])
-        return Descent(w, labels, bounds, objective, inner, history, str(meta["reason"]))
+        why = str(meta["reason"])
+        return Descent(w, labels, bounds, objective, inner, history=history, reason=why)
 
 
 def _numbers(descent: Descent) -> dict[str, Any]:

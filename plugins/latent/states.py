@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
 
-from structsolve.structure.base import NodeSpace, Space
+from structsolve.structure.base import Space
+from structsolve.structure.node_space import NodeSpace
 from structsolve.utils.memory import refuse_too_large
 
 
@@ -146,3 +148,21 @@ def of_classes(space: Space) -> Space:
     """
     owner = owners(space)
     return with_classes(space, space.classes_[np.searchsorted(owner, np.arange(owner[-1] + 1))])
+
+
+def numbers_of(space: Space) -> Any:
+    """Return the space with numbers as names of its states, if it has states.
+
+    Parameters
+    ----------
+    space : Space
+
+    Returns
+    -------
+    Space
+    """
+    if not has_states(space):
+        return space
+    numbers = copy.copy(space)
+    numbers.classes_ = np.arange(len(space.classes_))
+    return numbers

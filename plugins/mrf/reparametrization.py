@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from structsolve.plugins.mrf._direct import WeightedModel, maximal_states, transformed_bound
-from structsolve.plugins.mrf.scores import graph_scores
+from structsolve.plugins.mrf.tables.scores import graph_scores
+from structsolve.utils.positional import positional_deprecated
 
 
 class ArcConsistency(NamedTuple):
@@ -83,11 +84,13 @@ def reparametrization_bound(
     )
 
 
+@positional_deprecated
 def arc_consistent(
     unary: Any,
     edges: Any,
     pair: Any,
     phi: Any,
+    *,
     directed: bool = False,
     weights: Any = None,
     tol: float = 1e-9,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
@@ -9,24 +10,30 @@ import numpy as np
 from structsolve.examples import labels, packing
 from structsolve.examples.packed import Examples
 from structsolve.plugins.mrf.decoders import check_name
-from structsolve.plugins.mrf.graph_operators import NO_POWERS, common_graphs
-from structsolve.plugins.mrf.graphs import (
-    check_edges,
-    check_states,
-    drop_nodes,
-    stack_graphs,
+from structsolve.plugins.mrf.graph_operators import (
+    NO_POWERS,
+    common_graphs,
+    unpacked_oracle,
 )
-from structsolve.plugins.mrf.networks import by_node, by_node_one, check_attributes, in_order
 from structsolve.plugins.mrf.node_labels import (
     NodeLabels,
     read_labels,
     refuse_all_void,
     void_names,
 )
-from structsolve.plugins.mrf.unread import unread_pairs
+from structsolve.plugins.mrf.tables.graphs import (
+    check_edges,
+    check_states,
+    drop_nodes,
+    stack_graphs,
+)
+from structsolve.plugins.mrf.tables.networks import by_node, by_node_one, check_attributes, in_order
+from structsolve.plugins.mrf.tables.unread import unread_pairs
 from structsolve.potentials.weight_layout import Block, WeightLayout
-from structsolve.structure.base import NodeSpace, Structure
+from structsolve.structure.base import Structure, inherits
+from structsolve.structure.node_space import NodeSpace
 from structsolve.structure.weighted_labels import weigh_nodes
+from structsolve.utils.params import parameters
 
 TABLES = ("shared", "per-edge", "features")
 
@@ -75,6 +82,7 @@ def needs_features(edge: bool, structure: Any, advice: str) -> None:
         )
 
 
+@parameters
 class MRFStructure(Structure):
     """Labelings of graphs: a Markov random field with scores of nodes and of edges.
 
@@ -152,37 +160,25 @@ class MRFStructure(Structure):
         "directed": (False, True),
     }
 
-    def __init__(
-        self,
-        edges: Any = None,
-        tables: str = "shared",
-        directed: bool = False,
-        n_states: Any = None,
-        oracle: str = "auto",
-        predict_oracle: Any = None,
-        max_iter: int = 100,
-        void: Any = None,
-        node_features: Any = "features",
-        edge_features: Any = "features",
-        node_labels: str = "label",
-    ):
-        self.edges = edges
-        self.tables = tables
-        self.directed = directed
-        self.n_states = n_states
-        self.oracle = oracle
-        self.predict_oracle = predict_oracle
-        self.max_iter = max_iter
-        self.void = void
-        self.node_features = node_features
-        self.edge_features = edge_features
-        self.node_labels = node_labels
+    edges: Any = None
+    tables: str = "shared"
+    directed: bool = False
+    _: KW_ONLY
+    n_states: Any = None
+    oracle: str = "auto"
+    predict_oracle: Any = None
+    max_iter: int = 100
+    void: Any = None
+    node_features: Any = "features"
+    edge_features: Any = "features"
+    node_labels: str = "label"
 
     @staticmethod
     def solve_instance(
         unary: Any,
         edges: Any,
         pair: Any,
+        *,
         weights: Any = None,
         oracle: str = "auto",
         max_iter: int = 100,
@@ -256,9 +252,8 @@ class MRFStructure(Structure):
                 )
         n_edge = examples.edges.shape[1] if self.tables == "features" else 0
         n_nodes = None if edges is None else int(examples.offsets[1])
-        space = MRFSpace(
-            self, names, edges, states, n_nodes, examples.nodes.shape[1], n_edge, fit_intercept
-        )
+        columns = examples.nodes.shape[1], n_edge, fit_intercept
+        space = MRFSpace(self, names, edges, states, n_nodes, columns)
         return space, space.label(examples, given)
 
     def score_space(self, classes: Any = None, edge: bool = False) -> MRFSpace:
@@ -294,7 +289,7 @@ class MRFStructure(Structure):
                 f"classes: found {names.tolist()}, expected 0 to {states.max() - 1} as n_states "
                 "says"
             )
-        return MRFSpace(self, names, edges, states, n_nodes, 0, 0, False)
+        return MRFSpace(self, names, edges, states, n_nodes, (0, 0, False))
 
     def space_from_state(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> MRFSpace:
         """Rebuild a space from what its ``state()`` returned."""
@@ -304,9 +299,7 @@ class MRFStructure(Structure):
             arrays.get("edges"),
             arrays.get("states"),
             state["n_nodes"],
-            state["n_features"],
-            state["n_edge_features"],
-            state["intercept"],
+            (state["n_features"], state["n_edge_features"], state["intercept"]),
         )
 
     def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
@@ -351,9 +344,7 @@ class GraphLabelings(NodeSpace):
         edges: np.ndarray | None,
         states: np.ndarray | None,
         n_nodes: int | None,
-        n_features: int,
-        n_edge_features: int,
-        intercept: bool,
+        columns: tuple[int, int, bool],
     ):
         K = len(classes)
         axes = ("class", "class")
@@ -370,9 +361,8 @@ class GraphLabelings(NodeSpace):
             shape = (len(edges), K, K)
             unread = None if states is None else unread_pairs(edges, states, K, each=True)
             blocks.insert(0, Block("pair", "shared", shape, ("edge", *axes), unread=unread))
-        super().__init__(
-            structure, WeightLayout(blocks, n_features, n_edge_features, intercept), classes
-        )
+        # Features of nodes and of edges, and the intercept.
+        super().__init__(structure, WeightLayout(blocks, *columns), classes)
         self.edges_, self.states_, self.n_nodes = edges, states, n_nodes
 
     @property
@@ -386,11 +376,11 @@ class GraphLabelings(NodeSpace):
             X,
             self.edges_ is not None,
             self.structure.tables == "features",
-            self.layout.n_features,
-            self.layout.n_edge_features,
-            self.edges_,
-            self.n_nodes,
-            self.structure,
+            n_features=self.layout.n_features,
+            n_edge_features=self.layout.n_edge_features,
+            edges=self.edges_,
+            n_nodes=self.n_nodes,
+            structure=self.structure,
         )
 
     def pack_sizes(self, sizes: Any, **topology: Any) -> Examples:
@@ -429,7 +419,7 @@ class GraphLabelings(NodeSpace):
                 parts.append(np.zeros((len(edges), 1)))
             X.append(tuple(parts) if len(parts) > 1 else parts[0])
         one = self.edges_ is not None
-        examples = stack_graphs(X, one, with_features, None, None, self.edges_, self.n_nodes)
+        examples = stack_graphs(X, one, with_features, edges=self.edges_, n_nodes=self.n_nodes)
         examples.nodes = examples.edges = None
         return examples
 
@@ -655,3 +645,8 @@ class MRFSpace(GraphLabelings):
     states_ : ndarray of int32 of shape (nodes,) or (1,), or None
         Number of ``classes_`` that each node of that graph may take.
     """
+
+    def unpacked_oracle(self, bind: Any) -> Any:
+        own = inherits(self, MRFSpace, "pack", "stack", "unpack", "graphs", "oracle_for")
+        shared = self.structure.tables == "shared" and self.edges_ is None
+        return unpacked_oracle(self, bind) if own and shared and self.free_nodes else None

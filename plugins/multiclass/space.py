@@ -9,7 +9,8 @@ import numpy as np
 from structsolve.examples import labels, packing
 from structsolve.examples.packed import Examples
 from structsolve.potentials.weight_layout import Block, WeightLayout
-from structsolve.structure.base import NodeSpace, Structure, inherits
+from structsolve.structure.base import Structure, inherits
+from structsolve.structure.node_space import NodeSpace
 
 
 class MulticlassStructure(Structure):

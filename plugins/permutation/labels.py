@@ -94,7 +94,7 @@ def rankings(Y: Any, n: int, K: int | None = None) -> np.ndarray:
 
 
 def _refuse_repeats(
-    row: np.ndarray, most: int, i: int, what: str, entry: str, number: str, shown: bool = True
+    row: np.ndarray, most: int, i: int, what: str, entry: str, number: str, *, shown: bool = True
 ) -> None:
     """Raise ValueError unless the numbers of a row differ and lie in 0 .. most - 1."""
     beyond = np.flatnonzero((row < 0) | (row >= most))
@@ -158,7 +158,7 @@ def matchings(Y: Any, rows: np.ndarray, cols: np.ndarray, forbidden: Any = None)
                 f"example {i}: X has {rows[i]} rows and y has {len(y)} columns; expected the "
                 "column of every row"
             )
-        _refuse_repeats(y, int(cols[i]), i, "matching", "row", "column", False)
+        _refuse_repeats(y, int(cols[i]), i, "matching", "row", "column", shown=False)
         if forbidden is not None:
             table = forbidden[start : start + rows[i] * cols[i]].reshape(rows[i], cols[i])
             wrong = np.flatnonzero(table[np.arange(len(y)), y])

@@ -11,21 +11,16 @@ from sklearn.base import BaseEstimator, clone
 from structsolve import registry
 from structsolve.estimators.alpha import AUTO, is_auto
 from structsolve.estimators.class_weight import check_class_weight, weighed_loss
-from structsolve.estimators.common import mean_score
-from structsolve.estimators.label_list import guarded
 from structsolve.examples.packing import is_sparse
-from structsolve.plugins.risk._decode import label_scores
-from structsolve.plugins.risk.diagnostics import RiskDiagnostics
 from structsolve.plugins.risk.held_out import held_out_loss
-from structsolve.plugins.risk.joint import check_joint
 from structsolve.plugins.risk.loading import load
 from structsolve.plugins.risk.own_alpha import chosen_alpha
-from structsolve.plugins.risk.ridge import FeatureSmoother, JointSmoother, KernelSmoother
+from structsolve.plugins.risk.prediction import RiskPredictionMixin
+from structsolve.plugins.risk.ridge import FeatureSmoother, KernelSmoother
 from structsolve.plugins.risk.saving import save
-from structsolve.plugins.risk.targets import PartTargets, example_rows
-from structsolve.potentials.mercer import PRECOMPUTED, Kernel, given_dense
-from structsolve.potentials.mercer_model import PREDICTION_BYTES
-from structsolve.structure.ask import learn_space, make_layout, pack
+from structsolve.plugins.risk.targets import PartTargets
+from structsolve.potentials.mercer import PRECOMPUTED
+from structsolve.structure.ask import learn_space
 from structsolve.utils.parallel import effective_jobs
 from structsolve.utils.params import check_types, cloned_transformer
 from structsolve.utils.progress import stage
@@ -35,7 +30,7 @@ from structsolve.utils.progress import stage
 MOST_EXACT, LANDMARKS = 4000, 1000
 
 
-class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
+class ConditionalRiskMinimizer(RiskPredictionMixin, BaseEstimator):
     """Predicts ``argmin_y sum_i w_i(x) L(y, y_i)``, the label of least expected loss at x.
 
     The weights are those of kernel ridge regression, ``w(x) = (K + n alpha I)^{-1} k(x)``: training
@@ -120,18 +115,10 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
         fit_intercept: bool = True,
         n_jobs: int | None = 1,
     ):
-        self.structure = structure
-        self.loss = loss
-        self.class_weight = class_weight
-        self.alpha = alpha
-        self.alphas = alphas
-        self.cv = cv
-        self.kernel = kernel
-        self.kernel_params = kernel_params
-        self.feature_map = feature_map
-        self.joint_kernel = joint_kernel
-        self.fit_intercept = fit_intercept
-        self.n_jobs = n_jobs
+        self.structure, self.loss, self.class_weight = structure, loss, class_weight
+        self.alpha, self.alphas, self.cv, self.kernel = alpha, alphas, cv, kernel
+        self.kernel_params, self.feature_map = kernel_params, feature_map
+        self.joint_kernel, self.fit_intercept, self.n_jobs = joint_kernel, fit_intercept, n_jobs
 
     # -- training -------------------------------------------------------------------------------
 
@@ -221,99 +208,6 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
             models.append(model)
         return models
 
-    # -- prediction -----------------------------------------------------------------------------
-
-    def predict(self, X: Any) -> Any:
-        """Return the label of least estimated risk of every example.
-
-        Parameters
-        ----------
-        X : as for ``fit``
-
-        Returns
-        -------
-        Labels in the form of ``y``; scikit-learn's metrics refuse lists of label sequences: use
-        :func:`structsolve.get_scorer`.
-        """
-        examples, labels, _ = self._decoded(X)
-        return guarded(self._targets.unpack(labels, examples))
-
-    def predict_with_risk(self, X: Any) -> tuple[Any, np.ndarray]:
-        """Return the predictions and their estimated risks.
-
-        Parameters
-        ----------
-        X : as for ``fit``
-
-        Returns
-        -------
-        labels : labels in the form of ``y``
-        risks : ndarray of shape (n,)
-        """
-        examples, labels, risks = self._decoded(X)
-        return self._targets.unpack(labels, examples), risks
-
-    def conditional_risk(self, X: Any, y: Any) -> np.ndarray:
-        """Return the estimated risk ``R(y_i | x_i)`` of predicting given labels.
-
-        Parameters
-        ----------
-        X, y : as for ``fit``
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
-        examples, features = self._new_rows(X)
-        if not isinstance(self._targets, PartTargets):
-            return self._targets.risks(self.weights(X), y)
-        labelled = pack(self.space_, X, y)
-        theta, constants = self._scores(features, self.alpha_)
-        parts = self._asked("parts")(make_layout(self.space_, labelled))
-        return constants - label_scores(parts, theta, labelled.labels)
-
-    def weights(self, X: Any) -> np.ndarray:
-        """Return the weights ``w(x)`` of the training examples.
-
-        Parameters
-        ----------
-        X : as for ``fit``
-
-        Returns
-        -------
-        ndarray of shape (n, n_training)
-
-        Raises
-        ------
-        ValueError
-            With a joint kernel, whose risks are no weighted sums of losses.
-        """
-        _, features = self._new_rows(X)
-        if self._joint is not None:
-            raise ValueError("weights: with a joint kernel the risk is no weighted sum of losses")
-        return self._smoother.weights(features, self.alpha_)
-
-    def score(self, X: Any, y: Any) -> float:
-        """Return ``1 - mean loss per part``, as :meth:`StructuredSVM.score` does.
-
-        For continuous labels, return minus the mean loss.
-
-        Parameters
-        ----------
-        X, y : as for ``fit``
-
-        Returns
-        -------
-        float
-        """
-        self._require_fitted()
-        if not isinstance(self._targets, PartTargets):
-            return -float(np.mean(self._targets.losses_of(self.predict(X), y)))
-        _, labels, _ = self._decoded(X)
-        examples = pack(self.space_, X, y, unseen="extra")
-        loss = self._asked("loss", self.loss)(make_layout(self.space_, examples))
-        return mean_score(loss, examples, labels)
-
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file without pickle, which :func:`structsolve.load` reads.
 
@@ -392,9 +286,6 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
                 )
         return alphas
 
-    def _is_mapped(self) -> bool:
-        return "feature_map_" in self.__dict__
-
     def _can_be_mapped(self) -> bool:
         named = isinstance(self.kernel, str) and self.kernel != PRECOMPUTED
         return named and self.joint_kernel is None
@@ -415,20 +306,6 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
             **(self.kernel_params or {}),
         )
 
-    def _rows(self, kernel: Kernel | None, examples: Any, X: Any) -> Any:
-        return example_rows(kernel or Kernel("linear"), examples, given_dense(X))
-
-    def _mapped(self, rows: Any, fit: bool = False) -> np.ndarray:
-        map_ = self.feature_map_
-        Z = map_.fit_transform(rows) if fit else map_.transform(rows)
-        Z = Z.toarray() if is_sparse(Z) else np.asarray(Z, dtype=np.float64)
-        if Z.ndim != 2 or len(Z) != rows.shape[0] or not np.isfinite(Z).all():
-            raise ValueError(
-                f"feature_map gave an array of shape {Z.shape} for {rows.shape[0]} rows, "
-                "expected finite numbers, one row each"
-            )
-        return Z
-
     def _become_fitted(self, space: Any, targets: Any, smoother: Any, rows: Any) -> None:
         for name in ("cv_losses_", "classes_"):
             self.__dict__.pop(name, None)
@@ -442,88 +319,6 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
         if hasattr(space, "classes_"):
             self.classes_ = space.classes_
         self.n_features_in_ = space.layout.n_features
-
-    def _new_rows(self, X: Any) -> tuple[Any, np.ndarray]:
-        """Return packed examples, and their kernel values or features for the smoother."""
-        self._require_fitted()
-        self._check_names(X)
-        kernel = self._kernel()
-        if kernel is not None and kernel.precomputed:
-            columns = np.shape(X)[-1] if np.ndim(X) else None
-            if columns != self._targets.n:
-                raise ValueError(
-                    f"X: found {columns} features, expected {self._targets.n} kernel values, one "
-                    "per training example (kernel='precomputed')"
-                )
-        examples = pack(self.space_, X)
-        self._targets.check_shape(examples)
-        rows = self._rows(kernel, examples, X)
-        if self._is_mapped():
-            return examples, self._mapped(rows)
-        if kernel is None:
-            return examples, rows.toarray() if is_sparse(rows) else rows
-        if kernel.precomputed:
-            return examples, rows
-        K = np.empty((examples.n, self._targets.n))
-        together = max(1, PREDICTION_BYTES // (8 * self._targets.n))
-        for first in range(0, examples.n, together):
-            some = slice(first, first + together)
-            K[some] = kernel.matrix(rows[some], self._train_rows)
-        return examples, K
-
-    def _decoded(self, X: Any) -> tuple[Any, np.ndarray, np.ndarray]:
-        examples, features = self._new_rows(X)
-        return examples, *self._decode(features, self.alpha_, examples)
-
-    def _decode(self, features: np.ndarray, alpha: float, examples: Any) -> tuple[Any, np.ndarray]:
-        if not isinstance(self._targets, PartTargets):
-            return self._targets.decode(self._smoother.weights(features, alpha), self.n_jobs)
-        return self._targets.decode(
-            lambda first, last: self._scores(features[first:last], alpha), examples, self.n_jobs
-        )
-
-    def _scores(self, features: np.ndarray, alpha: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return part scores whose maximiser has the least risk, and constants."""
-        if self._joint is not None:
-            return self._joint_scores(self._joint, self._costs, features, alpha)
-        if isinstance(self._smoother, FeatureSmoother):
-            averages = self._smoother.averages(features, self._targets.mu_and_one, alpha)
-            return self._targets.scores_of(averages[:, :-1], averages[:, -1])
-        return self._targets.scores(self._smoother.weights(features, alpha))
-
-    def _make_joint(self, smoother: KernelSmoother) -> JointSmoother:
-        block = self.space_.layout.node
-        if not isinstance(self._targets, PartTargets) or self._targets.sizes[0] != 1:
-            raise ValueError(
-                f"joint_kernel: structure {self.space_.structure.name!r} has no single node with "
-                "parts per example, which a joint kernel needs"
-            )
-        # Labels of single leaves name classes, but scores belong to nodes.
-        hierarchy = getattr(self.space_, "hierarchy", None)
-        names = getattr(self.space_, "classes_", np.arange(block.shape[-1]))
-        names = names if hierarchy is None else hierarchy.nodes
-        B = check_joint(self.joint_kernel, names, int(np.prod(block.shape)))
-        return JointSmoother(smoother, B)
-
-    def _part_costs(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return costs of the node's parts, without padding, and constants, per training label."""
-        rows, constants = self._targets.costs()
-        return rows[:, self._node_parts()], constants
-
-    def _node_parts(self) -> np.ndarray:
-        layout = self.space_.layout
-        inside = np.zeros((*layout.node.shape[:-1], layout.node.stride), dtype=bool)
-        inside[..., : layout.node.shape[-1]] = True
-        return layout.shared_size + np.flatnonzero(inside)
-
-    def _joint_scores(
-        self, joint: JointSmoother, costs: Any, features: np.ndarray, alpha: float
-    ) -> tuple[np.ndarray, np.ndarray]:
-        rows, constants = costs
-        theta = np.zeros((len(features), self._targets.size))
-        theta[:, self._node_parts()] = -joint.averages(features, rows, alpha)
-        weights = joint.smoother.weights(features, alpha)
-        return theta, weights @ constants
 
 
 def _check_alphas(alphas: Any, what: str = "alphas") -> list[float]:

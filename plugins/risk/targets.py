@@ -278,13 +278,11 @@ class PartTargets:
                 topology[name.removeprefix("topology_")] = value
         examples = Examples(
             arrays["offsets"],
-            None,
-            arrays["labels"],
-            arrays["label_offsets"],
-            arrays.get("edge_offsets"),
-            None,
-            np.ones(len(arrays["offsets"]) - 1),
-            topology,
+            labels=arrays["labels"],
+            label_offsets=arrays["label_offsets"],
+            edge_offsets=arrays.get("edge_offsets"),
+            sample_weight=np.ones(len(arrays["offsets"]) - 1),
+            topology=topology,
         )
         # Labels index tables: those of a damaged file must be within range.
         n_states = ask_parts(space)(make_layout(space, examples)).n_states

@@ -198,7 +198,7 @@ cdef int _over_ranges(_Gradients shared, const int64_t[::1] bounds, n_jobs, list
                 with nogil:
                     shared.run(a, z, &sums[k, 0], room)
 
-    in_rooms(piece, offsets[np.asarray(bounds)], n_jobs, rooms, layout, work_bytes, entries)
+    in_rooms(piece, offsets[np.asarray(bounds)], n_jobs, rooms, layout, work_bytes, entries=entries)
     if shared.out.shared_step:
         shared.out.store(shared.out.shared)
         return 0
@@ -210,7 +210,7 @@ cdef int _over_ranges(_Gradients shared, const int64_t[::1] bounds, n_jobs, list
 
 
 def gradients(Sheet scores not None, Sheet out not None, Surrogate surrogate not None,
-              const int[::1] labels not None, const double[::1] weights,
+              const int[::1] labels not None, *, const double[::1] weights,
               double[::1] values not None,
               const int64_t[::1] bounds not None, n_jobs, list rooms):
     """Compute values of a surrogate, and its gradients with respect to the scores.
@@ -255,7 +255,7 @@ def gradients(Sheet scores not None, Sheet out not None, Surrogate surrogate not
 
 
 def derivatives(Sheet scores not None, Sheet directions not None, Sheet out not None,
-                Projection projection not None, const double[::1] weights,
+                Projection projection not None, *, const double[::1] weights,
                 const int64_t[::1] bounds not None, n_jobs, list rooms):
     """Multiply the Jacobian of a projection, which is symmetric, by a direction for each example.
 
@@ -279,7 +279,7 @@ def derivatives(Sheet scores not None, Sheet directions not None, Sheet out not 
 
 
 def in_rooms(piece, offsets, n_jobs, list rooms, PartLayout layout not None, Py_ssize_t work_bytes,
-             Py_ssize_t entries=0):
+             *, Py_ssize_t entries=0):
     """Run a piece of work over examples, in cached memory.
 
     Parameters
@@ -299,7 +299,7 @@ def in_rooms(piece, offsets, n_jobs, list rooms, PartLayout layout not None, Py_
             room = rooms.pop()
         except IndexError:  # another thread may have taken the last one
             room = None
-        if room is None or not (<Room?>room).holds(layout, work_bytes, entries):
+        if room is None or not (<Room?>room).holds(layout, work_bytes, entries=entries):
             room = Room(layout, work_bytes, entries, room)
         used.append(room)
         return room
@@ -311,7 +311,7 @@ def in_rooms(piece, offsets, n_jobs, list rooms, PartLayout layout not None, Py_
 
 def labels_of(Sheet scores not None, Oracle oracle not None, int[::1] labels not None,
               double[::1] values not None,
-              double[::1] bounds not None, n_jobs, list rooms):
+              double[::1] bounds not None, *, n_jobs, list rooms):
     """Compute the best label of every example, its score, and an upper bound of all scores.
 
     Parameters

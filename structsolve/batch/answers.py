@@ -56,7 +56,7 @@ def argmax(
     labels = np.zeros(int(binding.examples.label_offsets[-1]), dtype=np.int32)
     values, bounds = np.empty(n), np.empty(n)
     sheet = sheet_of(scores, binding)
-    labels_of(sheet, bound, labels, values, bounds, n_jobs, binding.rooms)
+    labels_of(sheet, bound, labels, values, bounds, n_jobs=n_jobs, rooms=binding.rooms)
     return labels, values, bounds
 
 

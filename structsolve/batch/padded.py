@@ -405,7 +405,8 @@ class _Kind:
             )
         else:
             examples, table_sizes = self._examples(lead, sizes, graphs)
-        return Places(space, examples, lead, packed, edge_lead, self.tables, table_sizes)
+        tables = self.tables
+        return Places(space, examples, lead, packed, edge_lead, tables, table_sizes=table_sizes)
 
     def _examples(self, lead: tuple[int, ...], sizes: Any, graphs: dict[str, Any]) -> Any:
         """Return examples of sizes, and the sizes if they determine an example."""

@@ -68,6 +68,7 @@ class Places:
         packed: bool,
         edge_lead: tuple[int, ...] | None = None,
         tables: Tables | None = None,
+        *,
         table_sizes: Any = None,
     ):
         self.space, self.examples, self.lead, self.packed = space, examples, lead, packed

@@ -148,7 +148,8 @@ def jacobian_product(
     answer = each_like(scores, source) if each else like(scores, source)
     target = sheet_of(answer, binding, scores, each=each, written=True)
     rooms, bounds = binding.rooms, binding.bounds
-    derivatives(source, along, target, bound, weights, bounds, n_jobs, rooms)
+    run: dict[str, Any] = {"bounds": bounds, "n_jobs": n_jobs, "rooms": rooms}
+    derivatives(source, along, target, bound, weights=weights, **run)
     return answer
 
 

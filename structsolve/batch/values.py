@@ -95,7 +95,8 @@ def value_and_gradient(
     target = sheet_of(gradient, binding, scores, each=each, written=True)
     values = np.empty(binding.layout.n)
     rooms, bounds = binding.rooms, binding.bounds
-    gradients(source, target, bound, labels, weights, values, bounds, n_jobs, rooms)
+    run: dict[str, Any] = {"bounds": bounds, "n_jobs": n_jobs, "rooms": rooms}
+    gradients(source, target, bound, labels, weights=weights, values=values, **run)
     return values, gradient
 
 
@@ -145,10 +146,10 @@ def sheet_of(
         scores.node,
         scores.shared,
         scores.edge,
-        placed.rows,
-        placed.edge_rows,
-        each,
-        written,
+        rows=placed.rows,
+        edge_rows=placed.edge_rows,
+        each=each,
+        written=written,
     )
 
 

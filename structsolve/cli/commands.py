@@ -14,6 +14,7 @@ from structsolve.cli.formats import check_format, guess, parameters, reads, sett
 from structsolve.cli.options import UsageError, check_outputs, reader_options
 from structsolve.cli.outside import families, formats, scores, settle_estimator
 from structsolve.io._text import atomic_write
+from structsolve.protocols import ShellModule, require
 
 
 def fit(args: argparse.Namespace) -> None:
@@ -30,7 +31,6 @@ def fit(args: argparse.Namespace) -> None:
         For malformed data, and options that do not fit.
     """
     # Heavy: scikit-learn, and all plugins.
-    from structsolve.cli.data import Recipe
     from structsolve.cli.models import (
         brings_structure,
         check_data_options,
@@ -60,46 +60,20 @@ def fit(args: argparse.Namespace) -> None:
     if args.history and not args.history.endswith((".csv", ".json")):
         raise UsageError(f"--history: found {args.history!r}; expected an ending .csv or .json")
     check_outputs(args.data, model=args.model, history=args.history, checkpoint=args.checkpoint)
-    recipe = Recipe(
-        format,
-        zero_based=args.zero_based,
-        flat=getattr(chosen, "single_node", False),
-        label_sets=getattr(chosen, "label_sets", False),
-        named=args.hierarchy is not None,
-        pictures=getattr(chosen, "label_axes", 1) == 2,
-        reader=params,
-        missing=args.missing,
-        selecting=selecting,
-    )
+    recipe = _new_recipe(args, format, chosen, params, selecting)
     start = time.perf_counter()
     data = recipe.fit(args.data)
     if late:
-        brought = (recipe.reader or {}).get("hierarchy")
-        if brought is None:
-            raise UsageError(
-                f"structure {args.structure} needs --hierarchy FILE; {args.data} contains none"
-            )
-        chosen = make_structure(args, brought)
+        chosen = make_structure(args, _brought(recipe, args))
     if chosen is None:
-        shape: tuple[int, ...] = getattr(data.y, "shape", ())
-        if len(shape) == 2:
-            raise UsageError(
-                f"{args.data}: found {shape[1]} labels a row; expected --structure multilabel, "
-                "or another with several labels"
-            )
-        chosen = "chain" if data.sequences else "multiclass"
+        chosen = _usual_structure(data, args)
     settle_labels(chosen, data.y, args)
     recipe.label_sets = getattr(chosen, "label_sets", False)
     messages.say("read", messages.size_text(data), start)
 
     options: dict[str, Any] = {}
-    validation = args.validation or (args.data if args.validation_split else None)
-    if validation:
-        recipe.selecting = {"split": args.validation_split} if args.validation_split else {}
-        held_out = recipe.read(validation)
-        if held_out.y is None:
-            raise ValueError(f"{validation}: found no labels; expected some to validate with")
-        options["validation"] = held_out.X, held_out.y
+    if args.validation or args.validation_split:
+        options["validation"] = _validation(recipe, args)
     model = make_model(args, chosen)
     margin = isinstance(model, structsolve.StructuredSVM)
     if margin and data.weights is not None:
@@ -110,30 +84,86 @@ def fit(args: argparse.Namespace) -> None:
         )
     start = time.perf_counter()
     model.fit(data.X, data.y, **options)
-    name = getattr(chosen, "name", chosen)
-    if args.alphas is not None and margin:
-        messages.say_scores(model)
-    told = getattr(families().get(args.estimator), "trained_text", None)
-    if told is not None:
-        messages.say("trained", f"{name}, {told(model)}", start)
-    elif not margin:
-        messages.say("trained", f"{name}, {type(model).__name__}", start)
-    else:
-        solver = model.solver_.name if args.solver == "auto" else args.solver
-        messages.say(
-            "trained",
-            f"{name}, {args.surrogate}, {solver}: {messages.passes_text(model.history_)}, "
-            f"{model.stop_reason_}",
-            start,
-        )
+    _say_trained(model, getattr(chosen, "name", chosen), args, start)
     model.metadata_ = recipe.metadata()
     model.save(args.model)
     if args.history:
         messages.write_history(args.history, model.history_)
-    if validation:
+    if "validation" in options:
         score = model.score(*options["validation"])
-        messages.say("validated", f"score {score:.4f} on {validation}")
+        messages.say("validated", f"score {score:.4f} on {args.validation or args.data}")
     messages.say("saved", args.model)
+
+
+def _new_recipe(
+    args: argparse.Namespace,
+    format: str,
+    structure: Any,
+    params: dict[str, Any] | None,
+    selecting: Any,
+) -> Any:
+    """Return how to read the data for a structure; None where the data decide it."""
+    from structsolve.cli.data import Recipe  # heavy
+
+    return Recipe(
+        format,
+        zero_based=args.zero_based,
+        flat=getattr(structure, "single_node", False),
+        label_sets=getattr(structure, "label_sets", False),
+        named=args.hierarchy is not None,
+        pictures=getattr(structure, "label_axes", 1) == 2,
+        reader=params,
+        missing=args.missing,
+        selecting=selecting,
+    )
+
+
+def _brought(recipe: Any, args: argparse.Namespace) -> Any:
+    """Return the hierarchy that the data contain."""
+    brought = (recipe.reader or {}).get("hierarchy")
+    if brought is None:
+        raise UsageError(
+            f"structure {args.structure} needs --hierarchy FILE; {args.data} contains none"
+        )
+    return brought
+
+
+def _usual_structure(data: Any, args: argparse.Namespace) -> str:
+    """Return the structure that data have if none is named."""
+    shape: tuple[int, ...] = getattr(data.y, "shape", ())
+    if len(shape) == 2:
+        raise UsageError(
+            f"{args.data}: found {shape[1]} labels a row; expected --structure multilabel, or "
+            "another with several labels"
+        )
+    return "chain" if data.sequences else "multiclass"
+
+
+def _validation(recipe: Any, args: argparse.Namespace) -> tuple[Any, Any]:
+    """Return X and y of the examples to validate with."""
+    recipe.selecting = {"split": args.validation_split} if args.validation_split else {}
+    path = args.validation or args.data
+    held_out = recipe.read(path)
+    if held_out.y is None:
+        raise ValueError(f"{path}: found no labels; expected some to validate with")
+    return held_out.X, held_out.y
+
+
+def _say_trained(model: Any, name: str, args: argparse.Namespace, start: float) -> None:
+    """Say what was trained, in how many passes."""
+    margin = isinstance(model, structsolve.StructuredSVM)
+    if args.alphas is not None and margin:
+        messages.say_scores(model)
+    told = getattr(families().get(args.estimator), "trained_text", None)
+    if told is not None:
+        text = told(model)
+    elif not margin:
+        text = type(model).__name__
+    else:
+        solver = model.solver_.name if args.solver == "auto" else args.solver
+        passes = messages.passes_text(model.history_)
+        text = f"{args.surrogate}, {solver}: {passes}, {model.stop_reason_}"
+    messages.say("trained", f"{name}, {text}", start)
 
 
 def predict(args: argparse.Namespace) -> None:
@@ -266,7 +296,11 @@ def _load(args: argparse.Namespace) -> Any:
 def _own_shell(model: Any) -> Any:
     """Return the module with ``predict`` and ``score`` of the shell that an estimator names."""
     module = getattr(model, "shell", None)
-    return None if module is None else importlib.import_module(module)
+    if module is None:
+        return None
+    own = importlib.import_module(module)
+    require(own, ShellModule, f"{type(model).__name__}: the module {module!r}")
+    return own
 
 
 def _recipe(model: Any, args: argparse.Namespace) -> Any:

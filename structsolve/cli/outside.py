@@ -6,10 +6,11 @@ import argparse
 import functools
 import inspect
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from structsolve.cli.options import UsageError
+from structsolve.protocols import FitOptions, require
 from structsolve.registry.distributions import described, disabled, entries
 from structsolve.registry.plugin import Plugin
 
@@ -17,6 +18,39 @@ GROUP = "structsolve_commands"
 FIT = "structsolve_fit"
 FORMATS = "structsolve_formats"
 SCORE = "structsolve_score"
+# Names after --without-plugin.
+_off: list[str] = []
+
+
+def leave_out(names: Sequence[str]) -> None:
+    """Leave out commands and options of packages, until the next call.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Of entry points or distributions, beside those that the environment switches off.
+    """
+    _off[:] = names
+    _modules.cache_clear()
+
+
+def has(name: str) -> bool:
+    """Return whether a name is that of a command, of options, of scores, or their distribution.
+
+    Parameters
+    ----------
+    name : str
+
+    Returns
+    -------
+    bool
+    """
+    brought = [*_commands(), *entries(FIT), *entries(FORMATS), *entries(SCORE)]
+    return any(plugin.is_called(name) for plugin, _ in brought)
+
+
+def _is_left_out(plugin: Plugin) -> bool:
+    return any(map(plugin.is_called, (*disabled(), *_off)))
 
 
 def names() -> list[str]:
@@ -52,7 +86,11 @@ def add_commands(command: Any, taken: Any, chosen: str | None) -> None:
         The command that is run; None imports all, for ``--help``.
     """
     for plugin, entry in _commands():
-        if entry is None or any(map(plugin.is_called, disabled())):
+        if entry is None:
+            continue
+        if _is_left_out(plugin):
+            if entry.name == chosen:
+                raise UsageError(f"{chosen} is a command of {plugin.source}, which is switched off")
             continue
         if entry.name in taken:
             warnings.warn(
@@ -77,21 +115,22 @@ def _modules(group: str) -> dict[str, Any]:
     """Return the modules that packages name in a group, those that fail left out."""
     modules = {}
     for plugin, entry in entries(group):
-        if entry is not None and not any(map(plugin.is_called, disabled())):
+        if entry is not None and not _is_left_out(plugin):
             try:
-                modules[entry.name] = entry.load()
+                module = entry.load()
+                if group == FIT:
+                    require(module, FitOptions, f"its module {entry.value!r}")
+                modules[entry.name] = module
             except Exception as error:  # it may fail in any way; the others stay
                 warnings.warn(f"{plugin.label} was not loaded: {described(error)}", stacklevel=2)
     return modules
 
 
-def families() -> dict[str, Any]:
+def families() -> dict[str, FitOptions]:
     """Return the modules of estimators with options of their own, by their short names.
 
-    ``structsolve fit --estimator NAME`` takes a module's options (``add_options(group)``, ``OWN``:
-    their names, ``ABOUT``: what they are for), and calls ``check(args, hierarchy)``,
-    ``make_model(args, structure)`` and, if it has one, ``trained_text(model)`` of it.  With the
-    option ``CHOSEN_BY``, if it has one, ``--estimator NAME`` may be left out.
+    ``structsolve fit --estimator NAME`` takes a module's options.  With the option ``CHOSEN_BY``,
+    if it has one, ``--estimator NAME`` may be left out.
 
     Returns
     -------

@@ -64,6 +64,43 @@ def make_parser(chosen: str | None = None) -> Parser:
     -------
     Parser
     """
+    common = _common_options()
+    parser = Parser(
+        prog="structsolve",
+        description="Train and run predictors of sequences, classes and other structures.",
+        parents=[common],
+    )
+    parser.set_defaults(verbose=False, quiet=False)
+    parser.add_argument("--version", action=_Version, help="print the version and exit")
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    def command(name: str, run: Any, text: str) -> Any:
+        sub = subparsers.add_parser(name, help=text, description=text, parents=[common])
+        sub.set_defaults(run=run)
+        return sub
+
+    _add_fit(command, chosen)
+    convert.add_commands(command)
+    _add_predict(command)
+
+    sub = command(
+        "score", commands.score, "Compare a saved model's predictions with a file's labels."
+    )
+    sub.add_argument("model")
+    sub.add_argument("data")
+    for module in outside.scores() if chosen in (None, "score") else ():
+        getattr(module, "add_score_options", lambda _: None)(sub)
+    sub.add_argument("--metric", help="only this one, as name or name:arguments")
+    sub.add_argument("--json", action="store_true", help="print JSON")
+    _use_options(sub)
+
+    command("plugins", commands.plugins, "List the installed plugins and their sources.")
+
+    outside.add_commands(command, subparsers.choices, chosen)
+    return parser
+
+
+def _common_options() -> Parser:
     common = Parser(add_help=False)
     common.add_argument(
         "-v",
@@ -86,24 +123,42 @@ def make_parser(chosen: str | None = None) -> Parser:
         default=argparse.SUPPRESS,
         help="leave out an installed plugin, by its name or distribution; may be repeated",
     )
-    parser = Parser(
-        prog="structsolve",
-        description="Train and run predictors of sequences, classes and other structures.",
-        parents=[common],
-    )
-    parser.set_defaults(verbose=False, quiet=False)
-    parser.add_argument("--version", action=_Version, help="print the version and exit")
-    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    return common
 
-    def command(name: str, run: Any, text: str) -> Any:
-        sub = subparsers.add_parser(name, help=text, description=text, parents=[common])
-        sub.set_defaults(run=run)
-        return sub
 
+# (command, run, text) -> parser
+_Command = Callable[[str, Any, str], Any]
+
+
+def _add_fit(command: _Command, chosen: str | None) -> None:
     sub = command("fit", commands.fit, "Train a model on a file and save it.")
     sub.add_argument("data", help="training data; '-' is standard input")
     sub.add_argument("--model", required=True, metavar="FILE", help="where to save the model")
     group = sub.add_argument_group("model")
+    _add_kinds(group)
+    _add_numbers(group)
+    for family in outside.families().values() if chosen in (None, "fit") else ():
+        family.add_options(group)
+    group.add_argument("--early-stopping", action="store_true")
+    group.add_argument("--validation", metavar="FILE", help="data for scores and early stopping")
+    group.add_argument("--validation-split", metavar="NAME", help="in --validation, or in the data")
+    group.add_argument("--checkpoint", metavar="FILE", help="training state, to resume from")
+    group.add_argument("--history", metavar="FILE", help="the passes, as .csv or .json")
+    group.add_argument("--n-jobs", type=int, default=1)
+    group.add_argument("--random-state", type=int, default=0)
+    group = sub.add_argument_group("data")
+    data_options(group)
+    group.add_argument(
+        "--missing", choices=("mean", "zero"), help="replace missing features; default: refuse them"
+    )
+    for module in outside.formats().values() if chosen in (None, "fit") else ():
+        module.add_options(group)
+    group.add_argument("--zero-based", action="store_true", help="svmlight columns start at 0")
+    sub.set_defaults(default_of=sub.get_default)
+
+
+def _add_kinds(group: Any) -> None:
+    """Add what is trained: structure, estimator, loss, surrogate, solver."""
     group.add_argument(
         "--structure",
         metavar="NAME[:KEY=VALUE,...]",
@@ -126,6 +181,10 @@ def make_parser(chosen: str | None = None) -> Parser:
     group.add_argument("--surrogate", default="margin")
     group.add_argument("--solver", default="auto")
     group.add_argument("--oracle", help=ORACLE)
+
+
+def _add_numbers(group: Any) -> None:
+    """Add how it is trained: regularisation, passes, features."""
     group.add_argument(
         "--alpha",
         type=_number_or("auto"),
@@ -156,28 +215,9 @@ def make_parser(chosen: str | None = None) -> Parser:
         "--kernel-param", metavar="NAME=VALUE", action="append", help="gamma=0.1; may be repeated"
     )
     group.add_argument("--cache-size", type=float, default=200, help="MB for the kernel matrix")
-    for family in outside.families().values() if chosen in (None, "fit") else ():
-        family.add_options(group)
-    group.add_argument("--early-stopping", action="store_true")
-    group.add_argument("--validation", metavar="FILE", help="data for scores and early stopping")
-    group.add_argument("--validation-split", metavar="NAME", help="in --validation, or in the data")
-    group.add_argument("--checkpoint", metavar="FILE", help="training state, to resume from")
-    group.add_argument("--history", metavar="FILE", help="the passes, as .csv or .json")
-    group.add_argument("--n-jobs", type=int, default=1)
-    group.add_argument("--random-state", type=int, default=0)
-    group = sub.add_argument_group("data")
-    data_options(group)
-    group.add_argument(
-        "--missing", choices=("mean", "zero"), help="replace missing features; default: refuse them"
-    )
-    for module in outside.formats().values() if chosen in (None, "fit") else ():
-        module.add_options(group)
-    group.add_argument("--zero-based", action="store_true", help="svmlight columns start at 0")
 
-    sub.set_defaults(default_of=sub.get_default)
 
-    convert.add_commands(command)
-
+def _add_predict(command: _Command) -> None:
     sub = command("predict", commands.predict, "Label a file with a saved model.")
     sub.add_argument("model")
     sub.add_argument("data", help="with or without labels; '-' is standard input")
@@ -187,27 +227,14 @@ def make_parser(chosen: str | None = None) -> Parser:
     what.add_argument("--kbest", type=int, metavar="K", help="the K best labelings and scores")
     what.add_argument("--top", type=int, metavar="K", help="very many classes: the K best")
     what.add_argument("--columns", action="store_true", help="repeat the columns of the data")
+    _use_options(sub)
+
+
+def _use_options(sub: Any) -> None:
+    """Add the options of commands that use a saved model."""
     data_options(sub)
     sub.add_argument("--oracle", help=ORACLE + "; default: that of training")
     sub.add_argument("--n-jobs", type=int)
-
-    sub = command(
-        "score", commands.score, "Compare a saved model's predictions with a file's labels."
-    )
-    sub.add_argument("model")
-    sub.add_argument("data")
-    for module in outside.scores() if chosen in (None, "score") else ():
-        getattr(module, "add_score_options", lambda _: None)(sub)
-    sub.add_argument("--metric", help="only this one, as name or name:arguments")
-    sub.add_argument("--json", action="store_true", help="print JSON")
-    data_options(sub)
-    sub.add_argument("--oracle", help=ORACLE + "; default: that of training")
-    sub.add_argument("--n-jobs", type=int)
-
-    command("plugins", commands.plugins, "List the installed plugins and their sources.")
-
-    outside.add_commands(command, subparsers.choices, chosen)
-    return parser
 
 
 class _Version(argparse.Action):

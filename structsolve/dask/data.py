@@ -371,7 +371,7 @@ def build(
             examples,
             made["loss"],
             made["surrogate"],
-            made["penalize_intercept"],
+            penalize_intercept=made["penalize_intercept"],
             gram=made["gram"],
             oracle=made["oracle"],
         )

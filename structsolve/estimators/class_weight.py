@@ -10,8 +10,8 @@ import numpy as np
 
 from .. import registry
 from ..examples.packed import Examples
-from ..structure.base import NodeSpace
 from ..structure.losses import ClassWeights
+from ..structure.node_space import NodeSpace
 
 # Losses that can be multiplied by a weight of the true class.
 WEIGHED = {"hamming": False, "normalized-hamming": True}

@@ -160,6 +160,11 @@ def revive(value: Any, kind: str | None = None) -> Any:
         name = next(k for k in params if of_a_place(k))
         raise ValueError(f"it sets {name!r} of a solver of linear programs, which files must not")
     declared = registry.default().find(own_kind, value["name"], value.get("from", ""))
+    if own_kind == "solvers":  # older files may hold settings that went: no prediction needs them
+        solver = registry.default().class_of(own_kind, value["name"], value.get("from", ""))
+        known = inspect.signature(solver).parameters
+        if not any(p.kind is p.VAR_KEYWORD for p in known.values()):
+            params = {k: v for k, v in params.items() if k in known}
     made = declared.factory(**params)
     check_types(made, f"{value['name']!r}: ")
     return made

@@ -72,9 +72,9 @@ class DistributionMixin(EstimatorMixin):
             native,
             w,
             masks,
-            float(scale),
-            self.n_jobs,
-            getattr(space, "state_rows", 0) if native.has_state else 0,
+            scale=float(scale),
+            n_jobs=self.n_jobs,
+            state_rows=getattr(space, "state_rows", 0) if native.has_state else 0,
         )
         return space.unpack_scores(self._by_class(rows, np.add), layout.examples)
 
@@ -142,8 +142,8 @@ class DistributionMixin(EstimatorMixin):
             projection,
             w,
             int(n_samples),
-            float(scale),
-            int(rng.integers(2**31)),
-            self.n_jobs,
+            scale=float(scale),
+            seed=int(rng.integers(2**31)),
+            n_jobs=self.n_jobs,
         )
         return [self.space_.unpack(labels, layout.examples) for labels in flat]

@@ -94,7 +94,7 @@ class PredictionMixin(DistributionMixin):
             raise ValueError(
                 f"decision_function needs max-marginals, which {lack}; {others} not need them"
             )
-        rows, _ = node_rows(potentials, operator, w, {}, 1.0, self.n_jobs)
+        rows, _ = node_rows(potentials, operator, w, {}, n_jobs=self.n_jobs)
         scores = self.space_.unpack_scores(self._by_class(rows, np.maximum), layout.examples)
         if self.space_.structure.single_node and scores.shape[1] == 2:
             return scores[:, 1] - scores[:, 0]
@@ -234,7 +234,10 @@ class PredictionMixin(DistributionMixin):
             return None
         if type(self.n_jobs) is not int or self.n_jobs != 1 or hasattr(self, "feature_names_in_"):
             return None
-        if type(X[0] if type(X) is list and X else X) is not np.ndarray:
+        first = X[0] if type(X) is list and X else X
+        if type(first) is tuple and first:  # with a topology
+            first = first[0]
+        if type(first) is not np.ndarray:
             return None
         model, direct = kept.direct
         if model is not self._model:

@@ -2,38 +2,32 @@
 
 from __future__ import annotations
 
-import numbers
-import os
-import warnings
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.base import BaseEstimator
 
 from .. import registry
 from ..examples.packed import Examples
-from ..examples.scaling import KINDS, scale_columns
+from ..examples.scaling import scale_columns
 from ..lp.ask import without_warm_starts
 from ..potentials.mercer import Kernel, given_dense
-from ..potentials.mercer_model import KernelModel
-from ..potentials.model import LinearModel, Model
-from ..solvers.base import Solver, Start
+from ..potentials.model import Model
+from ..solvers.base import Solver
 from ..solvers.checkpoint import Checkpoint
 from ..solvers.choose import choose_solver, words_of
 from ..solvers.driver import Outcome, Validation, drive
 from ..solvers.problem import Problem
 from ..structure.ask import learn_space, pack
 from ..structure.base import Space
-from ..structure.used_columns import narrowed, with_used_columns
+from ..structure.used_columns import with_used_columns
 from ..utils.parallel import effective_jobs
-from ..utils.params import check_types
 from ..utils.progress import stage
-from . import saving
-from .alpha import UNKNOWN, check_alpha, chosen_alpha, is_auto
-from .class_weight import check_class_weight, weighed
-from .collapse import collapse
-from .common import OnlyIf, check_number, check_run_settings, generator_of, listed
+from .alpha import UNKNOWN, chosen_alpha, is_auto
+from .class_weight import weighed
+from .common import OnlyIf, generator_of, listed
+from .endings import warn_of_collapse, warn_of_end
+from .fitted import FittedMixin
 from .fitting import (
     TrainingData,
     description_of,
@@ -43,7 +37,8 @@ from .fitting import (
     refuse_partial,
     scale_hint,
 )
-from .prediction import PredictionMixin
+from .settings import check_combination, check_settings
+from .warm_start import AlphaPathMixin, start_of
 
 
 def _is_incremental(model: StructuredSVM) -> bool:
@@ -56,7 +51,7 @@ def _is_incremental(model: StructuredSVM) -> bool:
     return True
 
 
-class StructuredSVM(PredictionMixin, BaseEstimator):
+class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
     """Predictor of structured outputs, linear in the features of its parts or in a kernel's.
 
     Minimises ``alpha/2 ||w||^2 + mean_i H_i(w)``: over all weights, including biases and
@@ -213,29 +208,15 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         random_state: Any = 0,
         verbose: int = 0,
     ):
-        self.structure = structure
-        self.surrogate = surrogate
-        self.loss = loss
-        self.class_weight = class_weight
-        self.solver = solver
-        self.oracle = oracle
-        self.alpha = alpha
-        self.max_iter = max_iter
-        self.tol = tol
-        self.fit_intercept = fit_intercept
-        self.penalize_intercept = penalize_intercept
-        self.scale_features = scale_features
-        self.kernel = kernel
-        self.kernel_params = kernel_params
-        self.cache_size = cache_size
-        self.warm_start = warm_start
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.callbacks = callbacks
-        self.checkpoint = checkpoint
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+        self.structure, self.surrogate, self.loss = structure, surrogate, loss
+        self.class_weight, self.solver, self.oracle = class_weight, solver, oracle
+        self.alpha, self.max_iter, self.tol = alpha, max_iter, tol
+        self.fit_intercept, self.penalize_intercept = fit_intercept, penalize_intercept
+        self.scale_features, self.kernel, self.kernel_params = scale_features, kernel, kernel_params
+        self.cache_size, self.warm_start = cache_size, warm_start
+        self.early_stopping, self.validation_fraction = early_stopping, validation_fraction
+        self.n_iter_no_change, self.callbacks = n_iter_no_change, callbacks
+        self.checkpoint, self.n_jobs, self.random_state = checkpoint, n_jobs, random_state
         self.verbose = verbose
 
     # -- training -------------------------------------------------------------------------------
@@ -267,7 +248,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         rng = self._generator()
         data = self._read(X, y, sample_weight, validation, rng)
         self._train(data, rng)
-        self._warn_of_collapse(data)
+        warn_of_collapse(self, data)
         return self
 
     @OnlyIf(_is_incremental)
@@ -313,8 +294,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         if run is None:
             self.solver_ = choose_solver(solver, problem)
             self.alpha_ = UNKNOWN if is_auto(self.alpha) else float(self.alpha)
-            start = self._start(problem, self._generator(), self._warm_weights(space))
-            run = self.solver_.start(start)
+            run = self.solver_.start(start_of(self, problem, self._generator(), space))
             run.streams = True
             history: list[dict[str, Any]] = []
         else:
@@ -328,131 +308,10 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         self._partial = run
         return self
 
-    def path(
-        self, X: Any, y: Any, alphas: Any, sample_weight: Any = None, validation: Any = None
-    ) -> list[StructuredSVM]:
-        """Train for several values of alpha, each started from the solution before it.
-
-        Parameters
-        ----------
-        X, y : as for :meth:`fit`
-        alphas : sequence of float
-            Trained from the largest to the smallest, the best order for warm starts.
-        sample_weight, validation : as for :meth:`fit`
-
-        Returns
-        -------
-        list of StructuredSVM
-            One fitted model per alpha, in the order of ``alphas``.
-        """
-        try:
-            alphas = [float(a) for a in alphas]
-        except (TypeError, ValueError):
-            raise ValueError(f"alphas is {alphas!r}, expected a list of numbers above 0") from None
-        worker = clone(self).set_params(warm_start=True, checkpoint=None)
-        worker._check_settings()
-        worker._check_combination(validation is not None)
-        data = worker._read(X, y, sample_weight, validation, worker._generator())
-        fitted = {}
-        for alpha in sorted(set(alphas), reverse=True):
-            worker.set_params(alpha=alpha)
-            worker._check_settings()
-            worker._train(data, worker._generator())
-            model = clone(self).set_params(alpha=alpha)
-            model._become_fitted(worker.space_, worker._model)
-            model._take_extra_arrays(worker._extra_arrays())
-            for name in ("alpha_", "history_", "n_iter_", "stop_reason_", "feature_names_in_"):
-                if hasattr(worker, name):
-                    setattr(model, name, getattr(worker, name))
-            fitted[alpha] = model
-        return [fitted[a] for a in alphas]
-
-    def flat_weights(self) -> np.ndarray:
-        """Return the weights as one vector, in the form of potentials and solvers.
-
-        Returns
-        -------
-        ndarray of shape (space_.layout.dim,)
-
-        Raises
-        ------
-        ValueError
-            If the model has no such vector: with a kernel, or with ``sparse=True``.
-
-        Examples
-        --------
-        >>> from structsolve import StructuredSVM
-        >>> model = StructuredSVM("multiclass").fit([[-1.0], [1.0]], ["a", "b"])
-        >>> model.flat_weights().shape == (model.space_.layout.dim,)
-        True
-        """
-        self._require_fitted()
-        if self._model.weights is None:
-            raise ValueError(
-                f"a {type(self._model).__name__} has no vector of weights; give one in the form of "
-                "a solver's run"
-            )
-        return self._model.weights.copy()
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a file that :func:`structsolve.load` reads; no pickle inside.
-
-        The file appears at once or not at all. Callbacks and the checkpoint path are left out.
-
-        Parameters
-        ----------
-        path : path
-
-        Raises
-        ------
-        ValueError
-            The message names a parameter that only pickle could save.
-        """
-        self._require_fitted()
-        saving.save(self, path)
-
-    @classmethod
-    def from_file(
-        cls, meta: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any = None
-    ) -> Any:
-        """Return the model of a file, from its contents; :func:`structsolve.load` calls it.
-
-        Parameters
-        ----------
-        meta : dict
-            The file's numbers and names.
-        arrays : dict of str to ndarray
-        kernel : callable, optional
-            The kernel of a model trained with a function.
-
-        Returns
-        -------
-        StructuredSVM
-
-        Raises
-        ------
-        ValueError
-            If parts of the file do not fit together.
-        """
-        return saving.restore(cls, meta, arrays, kernel)
-
     # -- parts of fit ---------------------------------------------------------------------------
 
     def _check_settings(self) -> None:
-        check_run_settings(self)
-        check_alpha(self.alpha)
-        check_number("cache_size", self.cache_size, 0, False)
-        check_class_weight(self.class_weight)
-        if not any(self.scale_features is kind or self.scale_features == kind for kind in KINDS):
-            raise ValueError(f"scale_features is {self.scale_features!r}, expected one of {KINDS}")
-        fraction = self.validation_fraction
-        if not isinstance(fraction, numbers.Real) or not 0 < fraction < 1:
-            raise ValueError(
-                f"validation_fraction is {fraction!r}, expected a number between 0 and 1"
-            )
-        if not isinstance(self.n_iter_no_change, (int, np.integer)) or self.n_iter_no_change < 1:
-            raise ValueError(f"n_iter_no_change is {self.n_iter_no_change!r}, expected >= 1")
-        check_types(self)
+        check_settings(self)
 
     def _generator(self, seed: Any = None) -> np.random.Generator:
         return generator_of(self.random_state if seed is None else seed)
@@ -468,17 +327,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
 
     def _check_combination(self, validated: bool) -> None:
         """Refuse settings that exclude each other; ``validated``: fit() got a validation set."""
-        kernel = self._kernel()
-        if kernel is not None and self.scale_features:
-            raise ValueError(
-                f"scale_features is {self.scale_features!r}, but a kernel model has no weights to "
-                "fold factors into; put a scaler before the model"
-            )
-        if kernel is not None and kernel.precomputed and self.early_stopping and not validated:
-            raise ValueError(
-                "early_stopping cannot split a precomputed kernel; give fit validation=(X, y), "
-                "X with one column per training node"
-            )
+        check_combination(self, validated)
 
     def _read(
         self, X: Any, y: Any, sample_weight: Any, validation: Any, rng: np.random.Generator
@@ -522,7 +371,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
             self.solver_ = choose_solver(solver, problem, self.alpha_, jobs)
             if self.solver == "auto":
                 stage(int(self.verbose), type(self).__name__, words_of(self.solver_, jobs))
-            run = self.solver_.start(self._start(problem, rng, self._warm_weights(data.space)))
+            run = self.solver_.start(start_of(self, problem, rng, data.space))
         self._run = None
         outcome = self._drive(run, data.held_out, fingerprint + repr(self.alpha_))
         if self.warm_start and hasattr(run, "continue_at"):
@@ -535,26 +384,6 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         data.w = outcome.w
         self._remember_names(data.X)
         return self
-
-    def _warn_of_collapse(self, data: TrainingData) -> None:
-        """Warn about a model that has learned nothing; paths over alpha begin with such models."""
-        if data.w is None or self.stop_reason_ in ("contradicted", "failed", "interrupted"):
-            return
-        assert data.problem is not None
-        how = collapse(data.problem, data.w)
-        if how:
-            steps = ""
-            if self.solver_.name == "sgd":
-                steps = "the first steps of 'sgd' may be too large for so few passes: SGD(t0=1e5); "
-            warnings.warn(
-                f"the model {how}: alpha={self.alpha_:.3g} may be far too large or too small, "
-                "features may be uninformative, or surrogate "
-                f"{data.problem.surrogate_name!r} may have led to a poor local optimum; "
-                + steps
-                + "StructuredSVMCV chooses alpha by cross-validation",
-                RuntimeWarning,
-                stacklevel=3,
-            )
 
     def _choose_alpha(self, problem: Problem) -> None:
         """Set ``alpha_`` as given or by the rule."""
@@ -570,7 +399,8 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
             space, examples, kernel = data.space, data.examples, self._kernel()
             # Constraints name columns.
             if kernel is None and not getattr(self._solver(), "constraints", None):
-                space, examples = with_used_columns(space, examples)
+                turns = getattr(self._solver(), "squared_norm", True)
+                space, examples = with_used_columns(space, examples, turns)
             data.problem = self._problem(space, examples, kernel, data.dense, gram)
         return data.problem
 
@@ -595,7 +425,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
             examples,
             loss,
             self.surrogate,
-            self.penalize_intercept,
+            penalize_intercept=self.penalize_intercept,
             gram=gram,
             kernel=kernel,
             dense=dense,
@@ -607,25 +437,6 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         if self.oracle is None or self.checkpoint is None:
             return self.oracle
         return without_warm_starts(self.oracle)
-
-    def _start(self, problem: Problem, rng: np.random.Generator, w: Any) -> Start:
-        scaling = problem.examples.scaling
-        if w is not None and scaling is not None:
-            w = scaling.unfolded((problem.space.whole or problem.space).layout, w)
-        w = None if w is None else problem.solver_weights(narrowed(problem.space, w))
-        return Start(problem, self.alpha_, rng, self.n_jobs or 1, w, float(self.tol))
-
-    def _warm_weights(self, space: Any) -> np.ndarray | None:
-        if not self.warm_start or not hasattr(self, "coef_"):
-            return None
-        if self.kernel is not None:
-            return None
-        same = (
-            space.layout.dim == self.space_.layout.dim
-            and space.layout.blocks == self.space_.layout.blocks
-            and np.array_equal(getattr(space, "classes_", 0), getattr(self.space_, "classes_", 0))
-        )
-        return self._model.weights if same else None
 
     def _settings(self, solver: Solver, space: Space) -> dict[str, Any]:
         """The settings that determine training, beside the data and alpha."""
@@ -676,71 +487,4 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         self.history_, self.n_iter_ = outcome.history, len(outcome.history)
         self.stop_reason_ = outcome.reason
         self.metadata_: dict[str, Any] = getattr(self, "metadata_", {})
-        last = outcome.history[-1] if outcome.history else {}
-        if last.get("violation") is not None:
-            warnings.warn(
-                f"{last['violation']}: the oracle of structure {space.structure.name!r} does not "
-                "find the best labels, or the loss or parts do not fit it; the model is not "
-                "optimal; structsolve.testing.check_structure finds the cause",
-                RuntimeWarning,
-                stacklevel=4,
-            )
-        elif outcome.reason == "failed":
-            warnings.warn(
-                f"training ended in pass {last['pass']}, the best weights so far are kept: "
-                f"{last['failed']}",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-        elif warn and outcome.reason == "max_iter" and last.get("gap") is not None:
-            scale = max(abs(last["primal"]), 1e-300)
-            missed = last.get("missed", 0.0) / scale
-            warnings.warn(
-                f"stopped after max_iter={self.max_iter} passes with a relative gap of "
-                f"{last['gap'] / scale:.2g}, tol is {self.tol:g}; "
-                + (
-                    f"{missed:.2g} of it is what searches or oracles may have missed, which no "
-                    "further pass closes: use another search or oracle, or relaxed=True"
-                    if missed > 0.5 * self.tol
-                    else f"raise max_iter or tol{hint}"
-                ),
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-        elif warn and outcome.reason == "max_iter" and last.get("settled") is False:
-            warnings.warn(
-                f"stopped after max_iter={self.max_iter} passes before the primal had settled; "
-                f"there is no gap, as solver {self.solver_.name!r} has no dual here; raise "
-                f"max_iter or tol{hint}",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-
-    #: Kinds of learned models that its files hold.
-    _models: tuple[type[Model], ...] = (LinearModel, KernelModel)
-    #: Fitted attributes that files keep beside the weights: arrays of one number per node part.
-    _extras: tuple[str, ...] = ()
-
-    def _extra_arrays(self) -> dict[str, np.ndarray]:
-        return {name: getattr(self, name) for name in self._extras}
-
-    def _take_extra_arrays(self, arrays: dict[str, np.ndarray]) -> None:
-        for name in self._extras:
-            if arrays[name].shape != self.space_.layout.node.shape:
-                raise ValueError(
-                    f"{name} has shape {arrays[name].shape}, expected "
-                    f"{self.space_.layout.node.shape}"
-                )
-            setattr(self, name, arrays[name])
-
-    def _become_fitted(self, space: Any, model: Model) -> None:
-        for name in ("support_", "dual_coef_", "support_vectors_"):
-            self.__dict__.pop(name, None)
-        self.space_, self._model = space, model
-        self.__dict__.update(model.attributes())
-        self._forget_operators()
-        if hasattr(space, "classes_"):
-            self.classes_ = space.classes_
-        if space.layout.node is not None:
-            # Spaces that expand features store the original number.
-            self.n_features_in_ = getattr(space, "n_features", space.layout.n_features)
+        warn_of_end(self, outcome, hint, warn)

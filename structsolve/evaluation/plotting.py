@@ -100,16 +100,7 @@ def plot_convergence(
             objective.set_title(note, loc="right", fontsize=8, color=_INK)
     gaps.set_yscale("log")
     if tol is not None:
-        gaps.axhline(tol, color=_INK, linewidth=0.9, linestyle=":")
-        gaps.annotate(
-            f"tol = {tol:g}",
-            (0, tol),
-            xycoords=("axes fraction", "data"),
-            xytext=(3, 3),
-            textcoords="offset points",
-            color=_INK,
-            fontsize=8,
-        )
+        _mark_tol(gaps, tol)
     for axes, title in ((objective, "Objective"), (gaps, "Relative gap")):
         axes.set_title(title, loc="left", fontsize=11, fontweight="bold", color=_INK)
         axes.set_xlabel("seconds" if x == "seconds" else "passes over the data", color=_INK)
@@ -119,6 +110,19 @@ def plot_convergence(
         axes.margins(x=0.02)
     objective.legend(frameon=False, fontsize=9, labelcolor=_INK)
     return _written(figure, path)
+
+
+def _mark_tol(gaps: Axes, tol: float) -> None:
+    gaps.axhline(tol, color=_INK, linewidth=0.9, linestyle=":")
+    gaps.annotate(
+        f"tol = {tol:g}",
+        (0, tol),
+        xycoords=("axes fraction", "data"),
+        xytext=(3, 3),
+        textcoords="offset points",
+        color=_INK,
+        fontsize=8,
+    )
 
 
 def plot_label_plane(

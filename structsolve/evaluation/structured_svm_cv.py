@@ -141,7 +141,8 @@ class PathMixin:
             alphas = given
         self.scoring_ = name_of(self.scoring, plain._scored_loss(data.space))
         tol = max(self.tol, FOLD_TOL) if automatic else self.tol
-        folds = list(self._folds(X, y, sample_weight, groups, data.space, scorer, seeds, tol))
+        parts = self._folds(X, y, sample_weight, groups, data.space, scorer, seeds=seeds, tol=tol)
+        folds = list(parts)
         self.scores_, self.passes_, objectives = self._scores(folds, alphas, automatic)
         self.alphas_ = np.array(alphas[: self.scores_.shape[1]])
         best = best_of(self.scores_, objectives)
@@ -219,6 +220,7 @@ class PathMixin:
         groups: Any,
         space: Any,
         scorer: Any,
+        *,
         seeds: np.random.Generator,
         tol: float,
     ) -> Iterator[_Fold]:

@@ -1,6 +1,7 @@
 # Published NumPy archives: splits, sparse labels, rankings, hierarchies, point sets.
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,15 @@ from structsolve.io.reader import Reader
 from structsolve.io.select import choose, take
 from structsolve.utils.sparse import csr_of
 
+from ..utils.params import parameters
+
 # Names of label arrays, the likeliest first.
 TARGETS = ("y", "Y", "labels", "target", "rank", "ranks", "order")
 # Names of arrays that must not be ignored.
 UNREAD = ("sample_weight", "weights", "unary", "pair")
 
 
+@parameters
 class ArchiveReader(Reader):
     """Reads .npz files of `structsolve.io.npz.write_npz`, and others by the names of their arrays.
 
@@ -59,23 +63,14 @@ class ArchiveReader(Reader):
     endings = (".npz",)
     brings = ("hierarchy",)
 
-    def __init__(
-        self,
-        split: str | None = None,
-        target: str | None = None,
-        where: str | None = None,
-        rows: str | int | None = None,
-        unpack: bool = False,
-        gap: int = 10,
-        hierarchy: dict[str, list[str]] | None = None,
-    ):
-        self.split = split
-        self.target = target
-        self.where = where
-        self.rows = rows
-        self.unpack = unpack
-        self.gap = gap
-        self.hierarchy = hierarchy
+    split: str | None = None
+    _: KW_ONLY
+    target: str | None = None
+    where: str | None = None
+    rows: str | int | None = None
+    unpack: bool = False
+    gap: int = 10
+    hierarchy: dict[str, list[str]] | None = None
 
     @classmethod
     def sniff(cls, path: str, head: bytes) -> bool:

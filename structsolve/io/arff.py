@@ -23,12 +23,15 @@ from structsolve.io._text import (
 from structsolve.io.reader import Reader
 from structsolve.io.select import choose, parse_rows, take
 
+from ..utils.params import parameters
+
 _CLASS = re.compile(r"^(\s*@attribute\s+\S+\s+)hierarchical\s+(.*)$", re.IGNORECASE)
 _MEKA = re.compile(r"-C\s+(-?\d+)")
 # Parts of a data set that share a file of labels.
 _PART = re.compile(r"[-_.](train|test|valid|dev)$", re.IGNORECASE)
 
 
+@parameters
 class ArffReader(Reader):
     """Reads ARFF files by liac-arff: dense or sparse rows, nominal attributes, missing values.
 
@@ -68,19 +71,11 @@ class ArffReader(Reader):
     endings = (".arff",)
     brings = ("hierarchy",)
 
-    def __init__(
-        self,
-        target: str | None = None,
-        where: str | None = None,
-        rows: str | int | None = None,
-        hierarchy: dict[str, list[str]] | None = None,
-        labels: list[str] | None = None,
-    ):
-        self.target = target
-        self.where = where
-        self.rows = rows
-        self.hierarchy = hierarchy
-        self.labels = labels
+    target: str | None = None
+    where: str | None = None
+    rows: str | int | None = None
+    hierarchy: dict[str, list[str]] | None = None
+    labels: list[str] | None = None
 
     @classmethod
     def sniff(cls, path: str, head: bytes) -> bool:

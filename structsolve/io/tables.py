@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Sequence
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,15 @@ from structsolve.io._text import PathLike, bad_line, no_examples, reads_file, te
 from structsolve.io.reader import Reader
 from structsolve.io.select import choose, parse_where
 
+from ..utils.params import parameters
+
 # Default names of label columns; if none exists, the last column.
 TARGETS = ("class", "label", "target", "response", "ranking", "y")
 MISSING = ("", "?", "na", "nan", "null")
 DELIMITERS = ",\t;"
 
 
+@parameters
 class TableReader(Reader):
     """Reads tables with one example per line: features, and one or more columns of labels.
 
@@ -63,27 +67,16 @@ class TableReader(Reader):
 
     endings = (".csv", ".tsv", ".data")
 
-    def __init__(
-        self,
-        target: str | int | None = None,
-        drop: Any = None,
-        group: str | int | None = None,
-        header: bool | None = None,
-        delimiter: str | None = None,
-        where: str | None = None,
-        rows: str | int | None = None,
-        columns: list[Any] | None = None,
-        labels: list[str] | None = None,
-    ):
-        self.target = target
-        self.drop = drop
-        self.group = group
-        self.header = header
-        self.delimiter = delimiter
-        self.where = where
-        self.rows = rows
-        self.columns = columns
-        self.labels = labels
+    target: str | int | None = None
+    _: KW_ONLY
+    drop: Any = None
+    group: str | int | None = None
+    header: bool | None = None
+    delimiter: str | None = None
+    where: str | None = None
+    rows: str | int | None = None
+    columns: list[Any] | None = None
+    labels: list[str] | None = None
 
     @classmethod
     def sniff(cls, path: str, head: bytes) -> bool:

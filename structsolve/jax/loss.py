@@ -11,6 +11,7 @@ import numpy as np
 from ..batch import value_and_gradient
 from ..batch.padded import check_reduction
 from ..batch.products import jacobian_product, smooth_projection
+from ..utils.positional import positional_deprecated
 from .host import Function, Given, call
 from .linear import Linear
 from .mapped import Mapped
@@ -61,6 +62,7 @@ class StructuredLoss(Function):
     (2.5, [[0.5, -0.5], [-0.5, 0.5], [0.0, 0.0]])
     """
 
+    @positional_deprecated
     def __init__(
         self,
         structure: Any,
@@ -69,6 +71,7 @@ class StructuredLoss(Function):
         reduction: str = "mean",
         classes: Any = None,
         oracle: Any = None,
+        *,
         n_jobs: int | None = None,
     ):
         super().__init__(structure, classes, n_jobs)

@@ -239,4 +239,5 @@ def block_diagonal(polytopes: Sequence[Polytope]) -> Polytope:
         np.concatenate([getattr(p, name) for p in polytopes])
         for name in ("low", "high", "lower", "upper", "integer")
     )
-    return Polytope(A, low, high, np.full(A.shape[1], -1), refuse, lower, upper, integer)
+    bounds = {"lower": lower, "upper": upper, "integer": integer}
+    return Polytope(A, low, high, np.full(A.shape[1], -1), refuse, **bounds)

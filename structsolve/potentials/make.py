@@ -54,6 +54,7 @@ def kernel_potentials(
     layout: WeightLayout,
     examples: Examples,
     name: str,
+    *,
     kernel: Kernel,
     dense: bool,
     penalize_intercept: bool,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ class KernelCoef(dict):
         )
 
 
+@dataclass(eq=False, repr=False)
 class KernelModel(Model):
     """Dual variables of training nodes, and the kernel that compares them with new nodes.
 
@@ -51,18 +52,13 @@ class KernelModel(Model):
 
     key = "kernel"
 
-    def __init__(
-        self,
-        space: Any,
-        kernel: Kernel,
-        n_nodes: int,
-        support: np.ndarray,
-        vectors: Any,
-        duals: np.ndarray,
-        rest: dict[str, np.ndarray],
-    ):
-        self.space, self.kernel, self.n_nodes = space, kernel, n_nodes
-        self.support, self.vectors, self.duals, self.rest = support, vectors, duals, rest
+    space: Any
+    kernel: Kernel
+    n_nodes: int
+    support: np.ndarray
+    vectors: Any
+    duals: np.ndarray
+    rest: dict[str, np.ndarray]
 
     @classmethod
     def of(cls, problem: Any, w: np.ndarray) -> KernelModel:
@@ -94,10 +90,10 @@ class KernelModel(Model):
             problem.space,
             problem.kernel,
             n,
-            support,
-            None if problem.kernel.precomputed else X[support],
-            np.ascontiguousarray(A[support]),
-            rest,
+            support=support,
+            vectors=None if problem.kernel.precomputed else X[support],
+            duals=np.ascontiguousarray(A[support]),
+            rest=rest,
         )
 
     def attributes(self) -> dict[str, Any]:

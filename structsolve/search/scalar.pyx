@@ -27,18 +27,16 @@ cdef class Scalar(Search):
         Maximum number of oracle calls.
     tol : float, default=1e-9
         Relative accuracy.
-    width : float, default=1e-3
-        Stop when the interval of lam has this relative width.
     """
 
-    cdef double width
+    cdef double width       # relative, of the interval of lam where a search stops
 
-    def __init__(self, int max_calls=50, double tol=1e-9, double width=1e-3):
+    def __init__(self, int max_calls=50, double tol=1e-9):
         super().__init__(max_calls, tol)
-        self.product_only, self.width = True, width
+        self.product_only, self.width = True, 1e-3
 
     def __reduce__(self):
-        return type(self), (self.max_calls, self.tol, self.width)
+        return type(self), (self.max_calls, self.tol)
 
     cdef double _start(self, LabelPlane plane, View* view, Psi psi, double lam) except? -1 nogil:
         # The end of the last search, or a first guess.
@@ -50,11 +48,11 @@ cdef class Binary(Scalar):
 
     Parameters
     ----------
-    max_calls, tol, width : as of Scalar
+    max_calls, tol : as of Scalar
     """
 
-    def __init__(self, int max_calls=50, double tol=1e-9, double width=1e-3):
-        super().__init__(max_calls, tol, width)
+    def __init__(self, int max_calls=50, double tol=1e-9):
+        super().__init__(max_calls, tol)
         self.name = "binary"
 
     cdef int run(self, LabelPlane plane, View* view, Psi psi, double lam, Outcome* out,
@@ -91,11 +89,11 @@ cdef class Bisecting(Scalar):
 
     Parameters
     ----------
-    max_calls, tol, width : as of Scalar
+    max_calls, tol : as of Scalar
     """
 
-    def __init__(self, int max_calls=50, double tol=1e-9, double width=1e-3):
-        super().__init__(max_calls, tol, width)
+    def __init__(self, int max_calls=50, double tol=1e-9):
+        super().__init__(max_calls, tol)
         self.name = "bisecting"
 
     cdef int run(self, LabelPlane plane, View* view, Psi psi, double lam, Outcome* out,
@@ -136,12 +134,12 @@ cdef class SarawagiGupta(Scalar):
 
     Parameters
     ----------
-    max_calls, tol, width : as of Scalar
+    max_calls, tol : as of Scalar
     """
 
-    def __init__(self, int max_calls=50, double tol=1e-9, double width=1e-2):
-        super().__init__(max_calls, tol, width)
-        self.name = "sarawagi"
+    def __init__(self, int max_calls=50, double tol=1e-9):
+        super().__init__(max_calls, tol)
+        self.name, self.width = "sarawagi", 1e-2
 
     cdef int run(self, LabelPlane plane, View* view, Psi psi, double lam, Outcome* out,
                  char* work) except -1 nogil:

@@ -43,9 +43,9 @@ cdef class BlockLoop(VisitLoop):
         self.feasible = feasible
         self.feasible.project(&self.w_view[0], 1, False, NULL, 0)
 
-    def run(self, const int64_t[::1] order not None, int max_calls, int max_steps, bint pairwise,
-            int max_age, double inner_tol, double min_gain, bint averaging, Py_ssize_t batch=1,
-            Team team=None):
+    def run(self, const int64_t[::1] order not None, int max_calls, *, int max_steps=30,
+            bint pairwise=True, int max_age=10, double inner_tol=0.1, double min_gain=0.0,
+            bint averaging=False, Py_ssize_t batch=1, Team team=None):
         """Visit the examples of ``order``; return the sum of gaps met and the oracle calls.
 
         Parameters
@@ -54,17 +54,17 @@ cdef class BlockLoop(VisitLoop):
             Examples to visit.
         max_calls : int
             Oracle calls per visit; 0: only cached cuts.
-        max_steps : int
+        max_steps : int, default=30
             Line searches after each call.
-        pairwise : bool
+        pairwise : bool, default=True
             Move weight from the worst cut to the best; else from all cuts to the best.
-        max_age : int
+        max_age : int, default=10
             Visits that a cut of weight 0 stays in the cache.
-        inner_tol : float
+        inner_tol : float, default=0.1
             A visit ends when its gap is below this share of the gap it began with.
-        min_gain : float
+        min_gain : float, default=0
             Smallest gap within the kept cuts that is worth a line search.
-        averaging : bool
+        averaging : bool, default=False
             Keep the average of the iterates, weighted by t.
         batch : int, default=1
             Number of examples visited at the same w; their steps follow sequentially.

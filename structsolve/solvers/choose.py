@@ -7,9 +7,10 @@ import numpy as np
 from .. import registry
 from ..utils.params import check_types
 from .base import Solver
-from .bcfw import BCFW, box_duals, simplex_duals
+from .bcfw import BCFW
 from .consensus import ConsensusADMM
 from .consensus_run import TYPICAL
+from .exact_steps import box_duals, simplex_duals
 from .gbcfw import GBCFW, has_segments
 from .passes import subgradient
 from .problem import Problem
@@ -49,7 +50,6 @@ class Auto(BCFW):
     oracle_calls, max_steps : int
     inner_tol : float
     cached_passes : int
-    cached_gain : float
     max_cuts, max_age : int
     sampling : str
     averaging : bool

@@ -6,8 +6,11 @@ many machines.
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
+
 import numpy as np
 
+from ..utils.params import parameters
 from .base import Solver, Start
 from .consensus_run import ConsensusRun
 from .metric import check_features
@@ -15,6 +18,7 @@ from .problem import Problem
 from .relay import RelayRun
 
 
+@parameters
 class ConsensusADMM(Solver):
     """Consensus ADMM over shards (Boyd et al. 2011, section 7), with a certified gap.
 
@@ -34,7 +38,7 @@ class ConsensusADMM(Solver):
     shard minimises exactly over the weights of features that it alone has, and no vector of
     another holds them.
 
-    In round 0 each shard trains separately for ``first_passes`` (``rho = alpha / K``); z is then
+    In round 0 each shard trains separately for five passes (``rho = alpha / K``); z is then
     the mean of their models.
 
     In one process, threads run the shards: with ``n_jobs=4`` four shards run at a time and
@@ -56,8 +60,6 @@ class ConsensusADMM(Solver):
         Over-relaxation, from 1 to less than 2.
     passes : int, default=1
         Passes with oracle calls per shard and round.
-    first_passes : int, default=5
-        ... and in round 0.
     certify_every : int, default=10
         Maximum number of rounds between two certificates: the next one is in the round in which
         the gap, at its last rate, which slows down, would reach the tolerance.
@@ -94,25 +96,14 @@ class ConsensusADMM(Solver):
     needs_dual = True
     needs_weights = True
 
-    def __init__(
-        self,
-        n_shards: int = 4,
-        penalty: float | None = None,
-        relax: float = 1.9,
-        passes: int = 1,
-        first_passes: int = 5,
-        certify_every: int = 10,
-        metric: str = "identity",
-        finish: float | None = None,
-    ):
-        self.n_shards = n_shards
-        self.penalty = penalty
-        self.relax = relax
-        self.passes = passes
-        self.first_passes = first_passes
-        self.certify_every = certify_every
-        self.metric = metric
-        self.finish = finish
+    n_shards: int = 4
+    penalty: float | None = None
+    _: KW_ONLY
+    relax: float = 1.9
+    passes: int = 1
+    certify_every: int = 10
+    metric: str = "identity"
+    finish: float | None = None
 
     def start(self, start: Start) -> ConsensusRun | RelayRun:
         """Begin an optimisation over shards in this process; see :meth:`Solver.start`."""
@@ -121,7 +112,7 @@ class ConsensusADMM(Solver):
 
     def check(self, problem: Problem) -> None:
         """Raise ValueError for wrong parameters and a problem that this solver cannot take."""
-        for name in ("n_shards", "passes", "first_passes", "certify_every"):
+        for name in ("n_shards", "passes", "certify_every"):
             self.check_integer(name, 1)
         if self.penalty is not None and not 0 < self.penalty < np.inf:
             raise ValueError(f"ConsensusADMM: penalty is {self.penalty!r}, expected > 0")

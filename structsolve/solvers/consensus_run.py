@@ -15,6 +15,8 @@ from .shard_engine import Engine, ThreadEngine
 
 # Averages give round r the weight r to this power: about the last seventh of the rounds counts.
 DECAY = 6
+# Passes of each shard in round 0.
+FIRST_PASSES = 5
 # Rounds to the second certificate.
 SOON = 3
 # Curvature of the loss in a typical direction, as a share of |g|^2 / b of its cut at w = 0.
@@ -114,10 +116,10 @@ class ConsensusRun(Run):
             self._mend()
         solver, first = self.solver, self.rounds == 0
         rho = self.first_rho if first else self.rho
-        passes = solver.first_passes if first else solver.passes
+        passes = FIRST_PASSES if first else solver.passes
         metric, common = (self.metric, self.common) if first else (None, None)
-        order = Order(self.rounds, self.z, rho, passes, solver.relax, self.fresh, metric, common)
-        order.alpha = self.given.alpha
+        order = Order(self.rounds, self.z, rho, passes, solver.relax, self.fresh)
+        order.alpha, order.metric, order.common = self.given.alpha, metric, common
         self.torn = True
         answer = self._round(order)
         self.torn = False

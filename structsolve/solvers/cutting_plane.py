@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..utils.params import parameters
 from . import qp
 from ._bundles import Bundle, NSlackBundle, OneSlackBundle
 from .base import Run, Solver, Start, checked_weights
@@ -24,6 +25,7 @@ FEW_EXAMPLES, MOST_NUMBERS = 100, 2_500_000
 KEPT, LONGER = 0.8, 1.5
 
 
+@parameters
 class CuttingPlane(Solver):
     """Cutting planes on the primal: one exact pass over all examples per iteration.
 
@@ -78,17 +80,10 @@ class CuttingPlane(Solver):
     needs_weights = True
     uses_gram = False
 
-    def __init__(
-        self,
-        slack: str = "one",
-        step: float | None = None,
-        inactive: int | None = None,
-        constraints: Any = None,
-    ):
-        self.slack = slack
-        self.step = step
-        self.inactive = inactive
-        self.constraints = constraints
+    slack: str = "one"
+    step: float | None = None
+    inactive: int | None = None
+    constraints: Any = None
 
     def start(self, start: Start) -> CuttingPlaneRun:
         """Begin an optimisation; see :meth:`Solver.start`."""

@@ -15,7 +15,7 @@ from ..lp.base import GaveUp
 from ..structure.used_columns import widened
 from ..utils.progress import Progress
 from .base import Run, relative_gap
-from .checkpoint import Checkpoint, check_records, check_state
+from .checkpoint import Checkpoint, Content, check_records, check_state
 from .watch import Watch
 
 logger = logging.getLogger("structsolve.solvers")
@@ -63,6 +63,7 @@ def drive(
     run: Run,
     max_iter: int,
     tol: float,
+    *,
     verbose: int = 0,
     description: str = "fit",
     callbacks: list[Callable[[dict[str, Any]], Any]] | None = None,
@@ -110,120 +111,176 @@ def drive(
         isinstance(callbacks, (list, tuple)) and all(map(callable, callbacks))
     ):
         raise TypeError(f"callbacks is {callbacks!r}, expected a list of functions")
-    history: list[dict[str, Any]] = []
-    best_score, best_w, stale = -np.inf, None, 0
     file = checkpoint
     if file is not None and not isinstance(file, Checkpoint):
         file = Checkpoint(file, fingerprint)
-    content = None if file is None else file.read()
-    if file is not None and content is not None:
-        with file.blame():
-            meta, arrays = content
-            history, stale = check_records(meta["history"]), int(meta["stale"])
-            best_score = float(meta["best_score"])
-            best_w = arrays.pop("best_validation_w", None)
-            dim = run.weights().shape
-            if best_w is not None and (best_w.shape != dim or best_w.dtype != np.float64):
-                raise ValueError(f"best_validation_w has shape {best_w.shape}, expected {dim}")
-            run.given.problem.surrogate.remember(
-                {
-                    k: arrays.pop(f"surrogate_{k}")
-                    for k in _memory(run)
-                    if f"surrogate_{k}" in arrays
-                }
-            )
-            check_state((meta["run"], arrays), run.state())
-            run.restore(meta["run"], arrays)
-
-    def state() -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        meta, arrays = run.state()
-        arrays = dict(arrays) | {f"surrogate_{k}": v for k, v in _memory(run).items()}
-        if best_w is not None:
-            arrays["best_validation_w"] = best_w
-        outer = {"history": history, "run": meta, "stale": stale, "best_score": best_score}
-        return outer, arrays
-
-    def weights() -> np.ndarray:
-        return widened(run.given.problem.space, run.weights())
-
-    reason = _ended(history, tol) or "max_iter"
-    evaluated = bool(history) and history[-1].get("certified")
-    watch = Watch(run, history[-1].get("violation") if history else None)
+    course = _Course(run, max_iter, tol, validation, file)
+    history = course.history
     with Progress(verbose, max_iter, description, len(history), tol) as progress:
         try:
-            while len(history) < max_iter and reason == "max_iter":
-                begun = time.perf_counter()
-                counts = run.given.problem.surrogate.counts()
-                _allow(run, history)
-                try:
-                    record = _blamed(run.step, file if content is not None else None)
-                except GaveUp as error:
-                    if not history:
-                        raise
-                    history[-1]["failed"], reason, evaluated = str(error), "failed", False
+            while course.continues:
+                record = course.make_pass()
+                if record is None:
                     break
-                if len(history) + 1 == max_iter and not record.get("certified"):
-                    calls = record["oracle_calls"]
-                    record.update(_blamed(run.certify, file if content is not None else None))
-                    record["oracle_calls"] += calls
-                record = {"pass": len(history) + 1, **record}
-                record["seconds"] = time.perf_counter() - begun
-                if counts is not None:
-                    searches, calls = run.given.problem.surrogate.counts()
-                    record["calls_per_search"] = (calls - counts[1]) / max(searches - counts[0], 1)
-                evaluated = record.pop("evaluated", record.get("certified"))
-                if any(_overflown(record.get(name)) for name in ("primal", "dual", "gap")):
-                    record["certified"], evaluated = False, False
-                    record["failed"] = (
-                        "the objective is not finite: features, losses or alpha are too large or "
-                        "too small for floating-point numbers"
-                    )
-                watch.judge(record, tol)
-                history.append(record)
-                reason = _ended(history, tol) or reason
-                if validation is not None and evaluated:
-                    w = run.weights()
-                    record["validation_score"] = validation.score(w)
-                    if record["validation_score"] > best_score:
-                        best_score, best_w, stale = record["validation_score"], w, 0
-                    else:
-                        stale += 1
-                        if validation.patience and stale >= validation.patience:
-                            reason = "early_stopping"
                 progress.update(record)
                 if callbacks:
                     with progress.aside():
-                        answers = [c({**record, "weights": weights}) for c in callbacks]
+                        answers = [c({**record, "weights": course.weights}) for c in callbacks]
                     if any(answer is True for answer in answers):
-                        reason = "callback"
-                done = reason != "max_iter" or len(history) >= max_iter
-                if file is not None and (done or file.due()):
-                    file.write(state)
-                    if file.error is not None:
-                        record["checkpoint_error"] = file.error
+                        course.reason = "callback"
+                course.save(record)
         except KeyboardInterrupt:
-            reason = "interrupted"
+            course.reason = "interrupted"
             logger.warning("interrupted after %d passes: keeping the best model", len(history))
     if file is not None:
         file.close()
-    w = run.weights()
-    if validation is not None and validation.patience and best_w is not None:
-        evaluated = evaluated and np.array_equal(w, best_w)
-        w = best_w
-    run.given.problem.surrogate.allow(0.0)
-    if not np.isfinite(w).all():
-        raise ValueError(
-            f"training led to weights that are not finite in pass {len(history)}; scale the "
-            "features or the losses to values around 1, or use a larger alpha"
-        )
-    last = history[-1] if history else {}
-    if history and (reason == "interrupted" or not evaluated):
-        _evaluate(run, w, last)
-    if last.get("dual") is not None and not run.given.problem.surrogate.exact:
-        last["dual_of"] = "relaxation"  # which may lie above the optimum over labels
-    if reason == "max_iter" and last.get("certified") and not run.given.problem.surrogate.exact:
-        last["missed"] = run.given.problem.missed(w, run.given.n_jobs)
-    return Outcome(w, history, reason)
+    return course.outcome()
+
+
+class _Course:
+    """The passes of a run, from a checkpoint on, and why they end."""
+
+    def __init__(
+        self,
+        run: Run,
+        max_iter: int,
+        tol: float,
+        validation: Validation | None,
+        file: Checkpoint | None,
+    ):
+        self.run, self.max_iter, self.tol = run, max_iter, tol
+        self.validation, self.file = validation, file
+        self.history: list[dict[str, Any]] = []
+        self.best_score, self.stale = -np.inf, 0
+        self.best_w: np.ndarray | None = None
+        content = None if file is None else file.read()
+        # Blamed for errors of a pass.
+        self.resumed = None if content is None else file
+        if file is not None and content is not None:
+            with file.blame():
+                self._resume(*content)
+        last = self.history[-1] if self.history else {}
+        self.reason = _ended(self.history, tol) or "max_iter"
+        # Whether the last record is that of the run's weights.
+        self.evaluated = last.get("certified")
+        self.watch = Watch(run, last.get("violation"))
+
+    # -- checkpoints ----------------------------------------------------------------------------
+
+    def _resume(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        run = self.run
+        self.history[:], self.stale = check_records(meta["history"]), int(meta["stale"])
+        self.best_score = float(meta["best_score"])
+        self.best_w = arrays.pop("best_validation_w", None)
+        dim = run.weights().shape
+        if self.best_w is not None and (
+            self.best_w.shape != dim or self.best_w.dtype != np.float64
+        ):
+            raise ValueError(f"best_validation_w has shape {self.best_w.shape}, expected {dim}")
+        names = {k: f"surrogate_{k}" for k in self._memory()}
+        memory = {k: arrays.pop(name) for k, name in names.items() if name in arrays}
+        self.surrogate.remember(memory)
+        check_state((meta["run"], arrays), run.state())
+        run.restore(meta["run"], arrays)
+
+    def _state(self) -> Content:
+        meta, arrays = self.run.state()
+        arrays = dict(arrays) | {f"surrogate_{k}": v for k, v in self._memory().items()}
+        if self.best_w is not None:
+            arrays["best_validation_w"] = self.best_w
+        outer = {"history": self.history, "run": meta, "stale": self.stale}
+        return outer | {"best_score": self.best_score}, arrays
+
+    def _memory(self) -> dict[str, np.ndarray]:
+        memory: dict[str, np.ndarray] = self.surrogate.memory_of_examples()
+        return memory
+
+    def save(self, record: dict[str, Any]) -> None:
+        """Write the checkpoint if it is due or the passes have ended."""
+        if self.file is not None and (not self.continues or self.file.due()):
+            self.file.write(self._state)
+            if self.file.error is not None:
+                record["checkpoint_error"] = self.file.error
+
+    # -- passes ---------------------------------------------------------------------------------
+
+    @property
+    def surrogate(self) -> Any:
+        return self.run.given.problem.surrogate
+
+    @property
+    def continues(self) -> bool:
+        return len(self.history) < self.max_iter and self.reason == "max_iter"
+
+    def weights(self) -> np.ndarray:
+        """Return a copy of the best weights of all columns."""
+        return widened(self.run.given.problem.space, self.run.weights())
+
+    def make_pass(self) -> dict[str, Any] | None:
+        """Make a pass and return its record; None if a linear program gave up."""
+        begun, counts = time.perf_counter(), self.surrogate.counts()
+        _allow(self.run, self.history)
+        try:
+            record = _blamed(self.run.step, self.resumed)
+        except GaveUp as error:
+            if not self.history:
+                raise
+            self.history[-1]["failed"], self.reason = str(error), "failed"
+            self.evaluated = False
+            return None
+        if len(self.history) + 1 == self.max_iter and not record.get("certified"):
+            calls = record["oracle_calls"]
+            record.update(_blamed(self.run.certify, self.resumed))
+            record["oracle_calls"] += calls
+        record = {"pass": len(self.history) + 1, **record}
+        record["seconds"] = time.perf_counter() - begun
+        if counts is not None:
+            searches, calls = self.surrogate.counts()
+            record["calls_per_search"] = (calls - counts[1]) / max(searches - counts[0], 1)
+        self.evaluated = record.pop("evaluated", record.get("certified"))
+        if any(_overflown(record.get(name)) for name in ("primal", "dual", "gap")):
+            record["certified"] = self.evaluated = False
+            record["failed"] = (
+                "the objective is not finite: features, losses or alpha are too large or too "
+                "small for floating-point numbers"
+            )
+        self.watch.judge(record, self.tol)
+        self.history.append(record)
+        self.reason = _ended(self.history, self.tol) or self.reason
+        if self.validation is not None and self.evaluated:
+            self._validate(self.validation, record)
+        return record
+
+    def _validate(self, validation: Validation, record: dict[str, Any]) -> None:
+        w = self.run.weights()
+        record["validation_score"] = validation.score(w)
+        if record["validation_score"] > self.best_score:
+            self.best_score, self.best_w, self.stale = record["validation_score"], w, 0
+            return
+        self.stale += 1
+        if validation.patience and self.stale >= validation.patience:
+            self.reason = "early_stopping"
+
+    def outcome(self) -> Outcome:
+        """Return the weights to keep; the last record becomes theirs."""
+        run, w = self.run, self.run.weights()
+        if self.validation is not None and self.validation.patience and self.best_w is not None:
+            self.evaluated = self.evaluated and np.array_equal(w, self.best_w)
+            w = self.best_w
+        self.surrogate.allow(0.0)
+        if not np.isfinite(w).all():
+            raise ValueError(
+                f"training led to weights that are not finite in pass {len(self.history)}; scale "
+                "the features or the losses to values around 1, or use a larger alpha"
+            )
+        last = self.history[-1] if self.history else {}
+        if self.history and (self.reason == "interrupted" or not self.evaluated):
+            _evaluate(run, w, last)
+        if last.get("dual") is not None and not self.surrogate.exact:
+            last["dual_of"] = "relaxation"  # which may lie above the optimum over labels
+        if self.reason == "max_iter" and last.get("certified") and not self.surrogate.exact:
+            last["missed"] = run.given.problem.missed(w, run.given.n_jobs)
+        return Outcome(w, self.history, self.reason)
 
 
 def _evaluate(run: Run, w: np.ndarray, record: dict[str, Any]) -> None:
@@ -261,10 +318,6 @@ def _blamed(step: Callable[[], dict[str, Any]], file: Checkpoint | None) -> dict
             f"{error} (training continued from checkpoint {file.path!r}; if it is damaged, delete "
             "it to start afresh)"
         ) from error
-
-
-def _memory(run: Run) -> dict[str, np.ndarray]:
-    return run.given.problem.surrogate.memory_of_examples()
 
 
 def _overflown(value: Any) -> bool:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
+from ..utils.params import parameters
 from ._gbcfw import SegmentLoop
 from .base import Solver, Start, pieces
-from .bcfw import SAMPLINGS, BCFWRun
+from .bcfw import SAMPLINGS
+from .bcfw_run import BCFWRun
 
 
+@parameters
 class GBCFW(Solver):
     """Block-coordinate Frank-Wolfe for surrogates of projections (crf, sparsemap, max-min).
 
@@ -45,21 +48,13 @@ class GBCFW(Solver):
 
     name = "gbcfw"
     needs_dual = True
-    steps: tuple[str, ...] = ("search", "harmonic")
+    steps: ClassVar[tuple[str, ...]] = ("search", "harmonic")
 
-    def __init__(
-        self,
-        step: str = "search",
-        sampling: str = "permutation",
-        averaging: bool = True,
-        certify_every: int = 10,
-        batch: int = 1,
-    ):
-        self.step = step
-        self.sampling = sampling
-        self.averaging = averaging
-        self.certify_every = certify_every
-        self.batch = batch
+    step: str = "search"
+    sampling: str = "permutation"
+    averaging: bool = True
+    certify_every: int = 10
+    batch: int = 1
 
     def start(self, start: Start) -> GBCFWRun:
         """Begin an optimisation; see :meth:`Solver.start`."""

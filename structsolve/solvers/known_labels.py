@@ -13,7 +13,8 @@ from ..operators import AugmentedOracle, KBest
 from ..potentials.calls import score
 from ..projections.choose import free_nodes
 from ..structure import calls
-from ..structure.base import NodeSpace, Space
+from ..structure.base import Space
+from ..structure.node_space import NodeSpace
 from .problem import ROUNDING, Problem
 from .questions import ask, bound_of, operators_of
 

@@ -14,6 +14,7 @@ from .. import abi, registry
 from ..examples.packed import Examples
 from ..examples.packing import sparsify
 from ..potentials.calls import score
+from ..potentials.linear import LinearPotentials
 from ..potentials.make import kernel_potentials, linear_potentials
 from ..potentials.mercer import Kernel
 from ..potentials.mercer_model import KernelModel
@@ -26,6 +27,7 @@ from ..structure.used_columns import widened, with_all_columns
 from ..surrogates.calls import cut
 from ..surrogates.task import Task
 from ..utils.params import check_types
+from ..utils.positional import positional_deprecated
 from .passes import surrogate_bounds
 
 # Relative difference below which scores are equal: linear programs are not more accurate.
@@ -97,12 +99,14 @@ class Problem:
     (2, [0.5, 0.5])
     """
 
+    @positional_deprecated
     def __init__(
         self,
         space: Space,
         examples: Examples,
         loss: Any = "hamming",
         surrogate: Any = "margin",
+        *,
         penalize_intercept: bool = True,
         gram: bool = True,
         kernel: Kernel | None = None,
@@ -110,18 +114,17 @@ class Problem:
         oracle: Any = None,
         node_scale: Any = None,
     ):
-        self._made_of = (
-            space,
-            examples,
-            loss,
-            surrogate,
-            penalize_intercept,
-            gram,
-            kernel,
-            dense,
-            oracle,
-            node_scale,
-        )
+        self._given = space, examples
+        self._settings = {
+            "loss": loss,
+            "surrogate": surrogate,
+            "penalize_intercept": penalize_intercept,
+            "gram": gram,
+            "kernel": kernel,
+            "dense": dense,
+            "oracle": oracle,
+            "node_scale": node_scale,
+        }
         # Operators get the space's arrays, dense if the user's are dense, and all columns.
         packed = with_all_columns(space, examples)
         if kernel is None:
@@ -131,14 +134,7 @@ class Problem:
         self.kernel = kernel
         _refuse_huge(examples.nodes, examples.offsets, "X")
         _refuse_huge(examples.edges, examples.edge_offsets, "edge features")
-        name = space.structure.name
-        self.potentials = (
-            linear_potentials(space.layout, examples, name, gram, node_scale)
-            if kernel is None
-            else kernel_potentials(
-                space.layout, examples, name, kernel, dense, penalize_intercept, node_scale
-            )
-        )
+        self.potentials = _potentials(space, examples, self._settings)
         self.task = Task(space, packed, loss, oracle)
         self.oracle, self.parts, self.loss = self.task.oracle, self.task.parts, self.task.loss
         self.labels = self.task.labels
@@ -151,14 +147,7 @@ class Problem:
         self.adds_up = bool(getattr(surrogate, "adds_up", False)) and self.loss.decomposes
         self.surrogate = surrogate.bind(self.task)
         abi.refuse_stale(self.surrogate)
-        given = examples.sample_weight
-        weights = np.ones(examples.n) if given is None else np.asarray(given, dtype=np.float64)
-        with np.errstate(over="ignore"):
-            total = weights.sum()
-        if not np.isfinite(total):
-            weights = weights / weights.max()
-            total = weights.sum()
-        self.weights = weights / total
+        self.weights = _shares(examples)
         self.n, self.n_nodes = examples.n, int(examples.offsets[-1])
         self.dim, self.node_scale = self.potentials.dim, node_scale
         self.violation: str | None = None
@@ -167,7 +156,7 @@ class Problem:
     def __reduce__(self) -> Any:
         # Operators are compiled objects, bound to memory: another process binds new ones to the
         # same examples and names.  A script's plugins are pickled too.
-        return _rebuilt, (self._made_of, self.weights, registry.carried_plugins())
+        return _rebuilt, (self._given, self._settings, self.weights, registry.carried_plugins())
 
     def on(self, space: Space, examples: Examples) -> Problem:
         """Return the problem of another space and examples, with the same settings.
@@ -182,7 +171,7 @@ class Problem:
         -------
         Problem
         """
-        problem = Problem(space, examples, *self._made_of[2:])
+        problem = Problem(space, examples, **self._settings)
         problem.weights = self.weights
         return problem
 
@@ -387,6 +376,26 @@ class Problem:
         return self.regulariser(w, alpha) + float(self.weights @ bounds), calls
 
 
+def _potentials(space: Space, examples: Examples, settings: dict[str, Any]) -> LinearPotentials:
+    given, scale = (space.layout, examples, space.structure.name), settings["node_scale"]
+    if settings["kernel"] is None:
+        return linear_potentials(*given, settings["gram"], scale)
+    own = {name: settings[name] for name in ("kernel", "dense", "penalize_intercept")}
+    return kernel_potentials(*given, **own, node_scale=scale)
+
+
+def _shares(examples: Examples) -> np.ndarray:
+    """Return the weights of the examples, with a sum of 1."""
+    given = examples.sample_weight
+    weights = np.ones(examples.n) if given is None else np.asarray(given, dtype=np.float64)
+    with np.errstate(over="ignore"):
+        total = weights.sum()
+    if not np.isfinite(total):
+        weights = weights / weights.max()
+        total = weights.sum()
+    return weights / total
+
+
 def penalty_of(layout: WeightLayout, penalize_intercept: bool) -> np.ndarray | None:
     """Return the mask of the penalised weights.
 
@@ -409,10 +418,15 @@ def penalty_of(layout: WeightLayout, penalize_intercept: bool) -> np.ndarray | N
     return penalty
 
 
-def _rebuilt(made_of: tuple[Any, ...], weights: np.ndarray, plugins: list[Any]) -> Problem:
+def _rebuilt(
+    given: tuple[Space, Examples],
+    settings: dict[str, Any],
+    weights: np.ndarray,
+    plugins: list[Any],
+) -> Problem:
     """Return a problem made from the same arguments and example weights as another."""
     registry.adopt_plugins(plugins)
-    problem = Problem(*made_of)
+    problem = Problem(*given, **settings)
     problem.weights = weights
     return problem
 

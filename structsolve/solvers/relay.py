@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from .base import Run, Start, relative_gap, rng_state, set_rng_state
-from .bcfw import BCFW, BCFWRun
+from .bcfw import BCFW
+from .bcfw_run import BCFWRun
 from .checkpoint import check_state
 from .consensus_run import ConsensusRun
 

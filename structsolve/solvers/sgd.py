@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
 
+from ..utils.params import parameters
 from ._sgd import SGDLoop
 from ._team import Team
 from .base import (
@@ -25,6 +27,7 @@ from .weight_constraints import assemble, check_examples
 EXPLODED = 10
 
 
+@parameters
 class SGD(Solver):
     """Stochastic subgradient descent with Pegasos steps (Shalev-Shwartz et al. 2011).
 
@@ -94,29 +97,17 @@ class SGD(Solver):
     free_coordinates = True
     needs_weights = True
 
-    def __init__(
-        self,
-        averaging: str = "weighted",
-        power: float = 3.0,
-        order: str = "permutation",
-        projection: bool = False,
-        certify_every: int = 5,
-        patience: int = 5,
-        t0: float = 0,
-        free_step: float = 1.0,
-        constraints: Any = None,
-        batch: int = 1,
-    ):
-        self.averaging = averaging
-        self.power = power
-        self.order = order
-        self.projection = projection
-        self.certify_every = certify_every
-        self.patience = patience
-        self.t0 = t0
-        self.free_step = free_step
-        self.constraints = constraints
-        self.batch = batch
+    averaging: str = "weighted"
+    power: float = 3.0
+    _: KW_ONLY
+    order: str = "permutation"
+    projection: bool = False
+    certify_every: int = 5
+    patience: int = 5
+    t0: float = 0
+    free_step: float = 1.0
+    constraints: Any = None
+    batch: int = 1
 
     def start(self, start: Start) -> SGDRun:
         """Begin an optimisation; see :meth:`Solver.start`."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from ._bcfw import BlockLoop
 from .base import pieces
-from .bcfw import SMALL_GAIN
+from .bcfw_run import SMALL_GAIN
 from .held import Common, blocks
 from .metric import SpectralMetric
 from .places import Place, places
@@ -355,7 +355,7 @@ class Shard:
     ) -> tuple[float, int]:
         total, spent, self.loop.rise = 0.0, 0, 0.0
         for some in pieces(order):
-            gap, used = self.loop.run(some, calls, 30, True, max_age, 0.1, min_gain, False)
+            gap, used = self.loop.run(some, calls, max_age=max_age, min_gain=min_gain)
             total += gap
             spent += used
         return total, spent

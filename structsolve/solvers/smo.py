@@ -8,7 +8,8 @@ import numpy as np
 
 from ._simplex import SimplexLoop
 from .base import Solver, Start
-from .bcfw import BCFWRun, simplex_duals
+from .bcfw_run import BCFWRun
+from .exact_steps import simplex_duals
 from .problem import Problem
 
 # A pass ends at this share of the tolerated gap: the certified weights differ by rounding, and a

@@ -22,7 +22,7 @@ from libc.string cimport memcmp, memcpy, memset
 from ..operators cimport Operator
 from ..part_layout cimport PartLayout
 
-from .base import NodeSpace
+from .node_space import NodeSpace
 
 cnp.import_array()
 
@@ -39,7 +39,7 @@ cdef enum:
     ROOM = 64
 
 # Maximum bytes of true labels' parts in the cache for one batch of examples.
-TRUTH_BYTES = 1 << 28
+TRUTH_BYTES: int = 1 << 28
 
 cdef enum Kind:
     SHARED, NODE, EDGE

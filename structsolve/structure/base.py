@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from .. import registry
-from ..examples import labels
 from ..examples.packed import Examples
 from ..examples.stacking import pieces
+from ..part_layout import PartLayout
 from ..potentials.weight_layout import WeightLayout
 from ..utils.params import Params
 from .node_losses import make_node_loss
-from .weighted_labels import bind_weighted, split_weights, weigh_nodes
+from .weighted_labels import bind_weighted
+
+if TYPE_CHECKING:
+    from ..lp import Polytopes
+    from ..operators import Loss, Operator, Oracle, Parts, Projection
+    from ..protocols import Binder, DeviceOperations, Featurizer
 
 
 class ConePair(NamedTuple):
@@ -72,7 +78,7 @@ class Structure(Params):
     #: Losses for which conditional risk minimisation predicts rows of numbers of any size.
     continuous_losses: tuple[str, ...] = ()
 
-    def make_featurizer(self, **params: Any) -> Any:
+    def make_featurizer(self, **params: Any) -> Featurizer:
         """Return a transformer from the sentences of a CoNLL-U file to X.
 
         Parameters
@@ -207,9 +213,11 @@ class Space:
     #: and labels are arrays of ``classes_``: prediction then need not pack short examples.
     plain_rows: bool = False
 
-    #: The space of all columns, if this one is of those that the examples use; their numbers.
+    #: The space of all columns, if this one has fewer; what its columns stand for, see
+    #: :func:`structsolve.structure.used_columns.with_used_columns`.
     whole: Space | None = None
-    columns: np.ndarray
+    column_entries: Any
+    column_norms: np.ndarray
 
     def __init__(self, structure: Structure, layout: WeightLayout):
         self.structure = structure
@@ -263,7 +271,7 @@ class Space:
             "features; use those of pack()"
         )
 
-    def device_operations(self) -> Any:
+    def device_operations(self) -> DeviceOperations | None:
         """Return operations of torch, for layers whose scores lie on a device such as a GPU.
 
         Returns
@@ -272,6 +280,27 @@ class Space:
             With the functions ``pays``, ``log_partition``, ``best`` and ``score`` of
             ``structsolve/plugins/chain/_device.py``, for padded sequences.  None, the default: the
             layers copy scores to the host.
+        """
+        return None
+
+    def unpacked_oracle(self, bind: Any) -> Callable[[Any, int], Any] | None:
+        """Return a factory of oracles of single small examples that are not packed.
+
+        For the latency of one prediction, where X is a list of pairs ``(matrix, topology)``: the
+        matrices and labels must be as ``plain_rows`` says, and there must be no scores of edges.
+
+        Parameters
+        ----------
+        bind : callable
+            ``layout -> oracle`` of packed examples, of whichever plugin gives it: where that is not
+            the space's own, the factory must not replace it.
+
+        Returns
+        -------
+        callable or None
+            ``(topology, n_nodes) -> oracle``, whose ``argmax(0, ...)`` labels that example just as
+            an oracle of the packed one does; it needs no layout.  The callable returns None for
+            examples that must be packed, such as invalid ones.  Here None.
         """
         return None
 
@@ -459,7 +488,7 @@ class Space:
     # space, the factory often; operators must not depend on labels or features.  None means that
     # the space has no such operator.  The defaults return a plugin's declaration for this class.
 
-    def make_oracle(self) -> Callable[[Any], Any] | None:
+    def make_oracle(self) -> Binder[Oracle] | None:
         """Return a factory for the oracle.
 
         Returns
@@ -469,7 +498,7 @@ class Space:
         """
         return self._declared("structsolve_oracle")
 
-    def make_parts(self) -> Callable[[Any], Any] | None:
+    def make_parts(self) -> Binder[Parts] | None:
         """Return a factory for the parts of labels.
 
         Returns
@@ -479,7 +508,7 @@ class Space:
         """
         return self._declared("structsolve_parts")
 
-    def make_power(self, name: str) -> Callable[[Any], Any] | None:
+    def make_power(self, name: str) -> Binder[Operator] | None:
         """Return a factory for a power of the oracle.
 
         Parameters
@@ -496,7 +525,7 @@ class Space:
         """
         return self._declared("structsolve_power", power=name)
 
-    def make_projection(self, regularizer: str) -> Callable[[Any], Any] | None:
+    def make_projection(self, regularizer: str) -> Binder[Projection] | None:
         """Return a factory for a projection.
 
         Parameters
@@ -511,7 +540,7 @@ class Space:
         """
         return self._declared("structsolve_projection", regularizer=regularizer)
 
-    def make_loss(self, loss: Any) -> Callable[[Any], Any] | None:
+    def make_loss(self, loss: Any) -> Binder[Loss] | None:
         """Return a factory for a task loss.
 
         Parameters
@@ -531,37 +560,53 @@ class Space:
         """
         return self._declared("structsolve_loss", loss=loss)
 
-    def make_max_min(self, loss: Any, layout: Any) -> Any:
-        """Return ``argmax_mu min_nu nu' A mu + <theta, mu>`` in closed form.
+    def make_max_min(
+        self, loss: Loss, layout: PartLayout | None = None
+    ) -> Binder[Projection] | None:
+        """Return a factory for ``argmax_mu min_nu nu' A mu + <theta, mu>`` in closed form.
 
         Parameters
         ----------
         loss : structsolve.operators.Loss
-            Bound to ``layout``; A is the matrix of its costs.
-        layout : structsolve.part_layout.PartLayout
+            Bound to the same examples; A is the matrix of its costs.
+        layout : PartLayout, optional
+            Of contract 1.0: return what is bound to it.
 
         Returns
         -------
-        structsolve.operators.Projection or None
-            Bound to ``layout``.
+        callable or None
+            ``layout -> structsolve.operators.Projection``.
         """
-        return self._declared("structsolve_max_min", loss=loss, layout=layout)
+        made = self._declared("structsolve_max_min", loss=loss, layout=layout)
+        return made if layout is None else _bound(made, "make_max_min(loss)", layout)
 
-    def make_polytopes(self, examples: Examples) -> Any:
-        """Return the polytopes of examples, for linear programs.
+    def make_polytopes(self, examples: Examples | None = None) -> Binder[Polytopes] | None:
+        """Return a factory for the polytopes of examples, for linear programs.
 
         Parameters
         ----------
-        examples : Examples
+        examples : Examples, optional
+            Of contract 1.0: return what is bound to them.
 
         Returns
         -------
-        structsolve.lp.Polytopes or None
+        callable or None
+            ``layout -> structsolve.lp.Polytopes``.
         """
-        return self._declared("structsolve_polytope", examples=examples)
+        made = self._declared("structsolve_polytope", examples=examples)
+        if examples is None:
+            return made
+        examples.check(self.layout, self.structure.name, columns=False, features=False)
+        return _bound(made, "make_polytopes()", PartLayout(self.layout, examples))
 
     def _declared(self, hook: str, **arguments: Any) -> Any:
         return registry.default().declared(hook, space=self, **arguments)
+
+
+def _bound(made: Any, method: str, layout: PartLayout) -> Any:
+    text = f"{method} returns a callable that takes a layout; call it so, and then that"
+    warnings.warn(text, FutureWarning, stacklevel=3)
+    return made(layout) if callable(made) else made
 
 
 def inherits(one: Any, base: type, *names: str) -> bool:
@@ -582,7 +627,7 @@ def inherits(one: Any, base: type, *names: str) -> bool:
     return all(getattr(type(one), n) is getattr(base, n) and n not in own for n in names)
 
 
-def node_loss(space: Space, loss: Any) -> Callable[[Any], Any] | None:
+def node_loss(space: Space, loss: Any) -> Binder[Loss] | None:
     """Return a factory for a loss over nodes: Hamming, zero-one, or costs of classes.
 
     Parameters
@@ -597,254 +642,3 @@ def node_loss(space: Space, loss: Any) -> Callable[[Any], Any] | None:
     """
     bind = make_node_loss(space, loss)
     return None if bind is None else partial(bind_weighted, bind)
-
-
-class NodeSpace(Space):
-    """A space whose labels give every node one of ``classes_``; one node block ``(K,)``.
-
-    Chains, plain classes and graphs share it.  Subclasses define how X becomes nodes (``stack``),
-    the form of users' labels (``flatten``, ``unpack``), and, if ``classes_`` are not sorted, how
-    labels become numbers (``encode``).
-
-    Parameters
-    ----------
-    structure : Structure
-    layout : WeightLayout
-    classes : ndarray
-        Sorted.
-    """
-
-    def __init__(self, structure: Structure, layout: WeightLayout, classes: np.ndarray):
-        super().__init__(structure, layout)
-        self.classes_ = classes
-
-    def stack(self, X: Any) -> Examples:
-        """Pack X.
-
-        Parameters
-        ----------
-        X : data as users give it
-
-        Returns
-        -------
-        Examples
-            Without labels.
-        """
-        raise NotImplementedError(f"{type(self).__name__} does not implement stack()")
-
-    def flatten(self, Y: Any, offsets: np.ndarray) -> np.ndarray:
-        """Return all labels, concatenated, not encoded.
-
-        Parameters
-        ----------
-        Y : labels as users give them
-        offsets : ndarray of int64 of shape (n + 1,)
-            Nodes of example i are ``offsets[i]`` to ``offsets[i + 1]``.
-
-        Returns
-        -------
-        ndarray of shape (number of nodes,)
-        """
-        return labels.flatten(Y, offsets)
-
-    def encode(self, flat: np.ndarray, offsets: np.ndarray, unseen: str = "error") -> np.ndarray:
-        """Return flat labels as numbers of classes.
-
-        Parameters
-        ----------
-        flat : ndarray
-            As ``flatten`` returns it.
-        offsets : ndarray of int64 of shape (n + 1,)
-        unseen : {"error", "extra"}
-            As for ``pack``; the extra state is ``len(classes_)``.
-
-        Returns
-        -------
-        ndarray of int32
-        """
-        extra = None if unseen == "error" else len(self.classes_)
-        return labels.encode(flat, self.classes_, offsets, extra)
-
-    def pack(self, X: Any, Y: Any = None, unseen: str = "error") -> Examples:
-        """Pack X and Y; see :meth:`Space.pack`.
-
-        ``X``, ``Y``: label sequences may be :class:`~structsolve.WeightedLabels`.
-        """
-        examples = self.stack(X)
-        if Y is not None:
-            weights = None
-            if not self.structure.single_node:
-                Y, weights = split_weights(Y, examples.offsets)
-            flat = self.flatten(Y, examples.offsets)
-            examples.labels = self.encode(flat, examples.offsets, unseen)
-            weigh_nodes(examples, weights)
-        return examples
-
-    def unpack(self, flat: np.ndarray, examples: Examples) -> Any:
-        """Return the classes of all nodes, one array per example.
-
-        See :meth:`structsolve.Space.unpack`. ``flat``: ndarray of int32 of shape (number of
-        nodes,).
-        """
-        return pieces(self.classes_[flat], examples.offsets)
-
-    def unpack_one(self, label: np.ndarray, examples: Examples, i: int) -> Any:
-        """Return the classes of one label; for a single node, its class.
-
-        See :meth:`structsolve.Space.unpack_one`.
-
-        Returns
-        -------
-        ndarray, or class
-        """
-        return self.classes_[label[0]] if self.structure.single_node else self.classes_[label]
-
-    def make_loss(self, loss: Any) -> Callable[[Any], Any] | None:
-        """Return a factory for a plugin's loss, or for a loss of nodes (:func:`node_loss`).
-
-        Parameters
-        ----------
-        loss : str or object
-
-        Returns
-        -------
-        callable or None
-        """
-        declared = super().make_loss(loss)
-        return node_loss(self, loss) if declared is None else declared
-
-    def unpack_scores(self, flat: np.ndarray, examples: Examples) -> Any:
-        """Return the rows of all nodes, one array per example.
-
-        See :meth:`structsolve.Space.unpack_scores`. ``flat``: ndarray of float64 of shape (number
-        of nodes, K).
-        """
-        return pieces(flat, examples.offsets)
-
-    def enumerate_labels(self, examples: Examples, i: int) -> np.ndarray:
-        """Return those of the ``K ** n_nodes`` labelings of an example that the space contains.
-
-        See :meth:`structsolve.Space.enumerate_labels`.
-
-        Returns
-        -------
-        ndarray of int32 of shape (number of labels, n_nodes)
-        """
-        length = int(examples.offsets[i + 1] - examples.offsets[i])
-        grid = np.indices((len(self.classes_),) * length, dtype=np.int32)
-        labels = np.ascontiguousarray(grid.reshape(length, len(self.classes_) ** length).T)
-        if type(self).contains is Space.contains:
-            return labels
-        return labels[[self.contains(label, examples, i) for label in labels]]
-
-    def allowed_mask(self, allowed: Any, examples: Examples) -> np.ndarray:
-        """Return the mask of the node block for allowed labels.
-
-        Parameters
-        ----------
-        allowed : sequence
-            For each example None, or for each of its nodes a list of labels, a boolean for each
-            class, or None for all.
-        examples : Examples
-
-        Returns
-        -------
-        ndarray of float64 of shape (number of nodes, K)
-            0 if allowed, else -inf.
-
-        Raises
-        ------
-        ValueError
-            If sizes do not fit, or no known class is allowed at a node.
-        """
-        if isinstance(allowed, str) or not hasattr(allowed, "__len__"):
-            raise ValueError(f"allowed is {allowed!r}, expected a list with one entry per example")
-        if len(allowed) != examples.n:
-            raise ValueError(f"allowed has {len(allowed)} entries, expected {examples.n}")
-        mask = np.full((int(examples.offsets[-1]), len(self.classes_)), -np.inf)
-        row = 0
-        for i, rows in enumerate(allowed):
-            size = int(examples.offsets[i + 1] - examples.offsets[i])
-            if rows is None:
-                rows = [None] * size
-            if not hasattr(rows, "__len__") or len(rows) != size:
-                given = f"{len(rows)} entries" if hasattr(rows, "__len__") else repr(rows)
-                raise ValueError(
-                    f"example {i}: allowed has {given} for {size} nodes; expected one "
-                    "list of labels (or None for all) per node"
-                )
-            for v, names in enumerate(rows):
-                if names is None:
-                    mask[row] = 0
-                elif not hasattr(names, "__iter__"):
-                    raise ValueError(
-                        f"example {i}, node {v}: allowed is {names!r}, expected a list of labels"
-                    )
-                else:
-                    named = np.asarray(list(names))
-                    if named.dtype == bool and self.classes_.dtype != bool:
-                        if named.shape != self.classes_.shape:
-                            raise ValueError(
-                                f"example {i}, node {v}: allowed has {named.size} booleans, "
-                                f"expected one for each of the {len(self.classes_)} classes"
-                            )
-                        picked = named
-                    else:
-                        picked = np.isin(self.classes_, named)
-                    if not picked.any():
-                        raise ValueError(
-                            f"example {i}, node {v}: allowed is {list(names)!r}, none of which is "
-                            "a known class; expected at least one"
-                        )
-                    mask[row, picked] = 0
-                row += 1
-        return mask
-
-    def transition_masks(
-        self, examples: Examples | None, allowed: Any, forbidden: Any, pair: str
-    ) -> dict[str, Any]:
-        """Return masks of nodes, and of the ``"transition"`` table that all edges share.
-
-        Parameters
-        ----------
-        examples : Examples, or None without ``allowed``
-        allowed : list, optional
-            As for :meth:`allowed_mask`.
-        forbidden : list of pairs of labels, optional
-        pair : str
-            Name of a pair in messages.
-
-        Returns
-        -------
-        dict of str to ndarray
-            By block name, 0 and -inf.
-
-        Raises
-        ------
-        ValueError
-            If a constraint does not fit the examples or the structure.
-        """
-        masks = {}
-        if allowed is not None and examples is not None:
-            masks["node"] = self.allowed_mask(allowed, examples)
-        if forbidden is not None:
-            if not self.structure.transitions:
-                raise ValueError(
-                    f"forbidden transitions need a {self.structure.name} with transitions=True, "
-                    "and this one has no transition table"
-                )
-            if not hasattr(forbidden, "__iter__"):
-                raise ValueError(f"forbidden is {forbidden!r}, expected a list of pairs {pair}")
-            table = np.zeros((len(self.classes_),) * 2)
-            index = {c: k for k, c in enumerate(self.classes_.tolist())}
-            for transition in forbidden:
-                try:
-                    first, second = transition
-                    table[index[first], index[second]] = -np.inf
-                except (KeyError, TypeError, ValueError):
-                    raise ValueError(
-                        f"forbidden: found {transition!r}, expected pairs {pair} of known classes "
-                        f"{self.classes_.tolist()[:12]}"
-                    ) from None
-            masks["transition"] = table
-        return masks

@@ -9,7 +9,8 @@ import numpy as np
 from ..examples import labels
 from ..examples.packed import Examples
 from ..potentials.weight_layout import Block, WeightLayout
-from .base import NodeSpace, Structure
+from .base import Structure
+from .node_space import NodeSpace
 from .weighted_labels import split_weights, weigh_nodes
 
 

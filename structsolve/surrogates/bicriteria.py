@@ -12,6 +12,7 @@ from ..search.exact import Counting
 from ..search.plane import LabelPlane
 from ..search.psi import BetaPsi, GeneralizedPsi, LogPsi, ProbLossPsi, Psi, PythonPsi, RatioPsi
 from ..utils.params import Params
+from ..utils.positional import positional_deprecated
 from ._bicriteria import BiCriteriaSurrogate
 from .checks import pick_relaxation, refuse_wrong_truths
 
@@ -72,23 +73,20 @@ class BiCriteria(Params):
 
     name = "bi-criteria"
 
+    @positional_deprecated
     def __init__(
         self,
         psi: Any,
         search: Any = "auto",
+        *,
         relaxed: bool | None = None,
         warm_start: bool = True,
         max_calls: int = 50,
         max_kbest: int = 32,
         tol: float | None = None,
     ):
-        self.psi = psi
-        self.search = search
-        self.relaxed = relaxed
-        self.warm_start = warm_start
-        self.max_calls = max_calls
-        self.max_kbest = max_kbest
-        self.tol = tol
+        self.psi, self.search, self.relaxed, self.warm_start = psi, search, relaxed, warm_start
+        self.max_calls, self.max_kbest, self.tol = max_calls, max_kbest, tol
 
     def make_psi(self) -> Any:
         """Return the native psi; custom ones are checked.
@@ -176,10 +174,10 @@ class BiCriteria(Params):
             psi,
             search,
             relaxed,
-            bool(self.warm_start),
-            0 if relaxed else int(self.max_kbest),
-            task.labels,
-            closer,
+            warm_start=bool(self.warm_start),
+            max_kbest=0 if relaxed else int(self.max_kbest),
+            labels=task.labels,
+            closer=closer,
         )
 
 

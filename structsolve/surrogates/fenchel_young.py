@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..projections.choose import euclidean_projection, max_min_projection
-from ..utils.params import Params
+from ..utils.params import Params, parameters
 from ._fenchel_young import FenchelYoung
 
 
@@ -145,6 +145,7 @@ class SparseMAP(Projected):
         return "state" if projection.has_state and projection.has_term else "squares"
 
 
+@parameters
 class MaxMin(Projected):
     """Max-min margin: ``max_mu min_nu nu' A mu + <theta, mu - mu(y_i)>`` (Nowak-Vila et al. 2020).
 
@@ -183,19 +184,11 @@ class MaxMin(Projected):
 
     name = "max-min"
 
-    def __init__(
-        self,
-        geometry: str = "auto",
-        max_iter: int = 10,
-        tol: float = 1e-4,
-        warm_start: bool = True,
-        closed_form: bool = True,
-    ):
-        self.geometry = geometry
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
-        self.closed_form = closed_form
+    geometry: str = "auto"
+    max_iter: int = 10
+    tol: float = 1e-4
+    warm_start: bool = True
+    closed_form: bool = True
 
     def _projection(self, task: Any) -> Any:
         _check_accuracy(self)

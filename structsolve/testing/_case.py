@@ -13,7 +13,8 @@ import numpy as np
 from ..lp import ask_cones, ask_oracle
 from ..structure import calls
 from ..structure.ask import ask_loss, ask_parts, ask_power, learn_space, make_layout, pack
-from ..structure.base import NodeSpace, Space
+from ..structure.base import Space
+from ..structure.node_space import NodeSpace
 from ..structure.task_loss import named_losses
 from ._memory import Guarded, Room
 
@@ -241,6 +242,7 @@ class Case:
         actual: Any,
         expected: Any,
         tolerance: float = TOLERANCE,
+        *,
         quoted: tuple[Any, ...] = (),
     ) -> None:
         """Fail unless two numbers or arrays agree to rounding.

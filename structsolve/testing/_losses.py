@@ -74,7 +74,7 @@ def _check_values(case: Case, what: str, loss: Any, i: int, truth: np.ndarray) -
     if not loss.decomposes:
         return
     for scale, theta in zip((1.0, -0.5), case.thetas(i, ("random", "tied")).values()):
-        _check_augment(case, what, loss, i, truth, scale, theta, values)
+        _check_augment(case, what, loss, i, truth, scale=scale, theta=theta, values=values)
 
 
 def _check_augment(
@@ -83,6 +83,7 @@ def _check_augment(
     loss: Any,
     i: int,
     truth: np.ndarray,
+    *,
     scale: float,
     theta: np.ndarray,
     values: np.ndarray,

@@ -16,7 +16,7 @@ import numpy as np
 from ..lp import ask_oracle
 from ..structure import calls
 from ..structure.ask import make_layout, pack
-from ..structure.base import NodeSpace
+from ..structure.node_space import NodeSpace
 from ._case import TELLING, TOLERANCE, BrokenPromise, Case
 from ._losses import losses_of
 
@@ -61,12 +61,13 @@ def check_best(
     what: str,
     i: int,
     kind: str,
-    label: Any,
-    value: float,
+    answer: tuple[Any, float],
     scores: Any,
+    *,
     exact: bool = True,
 ) -> None:
-    """``label`` is one of all labels, attains the largest of ``scores``; ``value`` is its score."""
+    """The label is one of all labels, attains the largest of ``scores``, and has that value."""
+    label, value = answer
     row = case.listed(what, i, label, f"{kind} theta")
     best = scores.max()
     if exact and not scores[row] >= best - TOLERANCE * (1 + abs(best)):
@@ -92,7 +93,7 @@ def check_oracle(case: Case) -> None:
                 promise = f"sets value and bound ({kind} theta)"
                 case.fail("Oracle.argmax", promise, i, (value, bound), "finite numbers")
             try:
-                check_best(case, "Oracle.argmax", i, kind, label, value, scores, exact)
+                check_best(case, "Oracle.argmax", i, kind, (label, value), scores, exact=exact)
             except BrokenPromise as broken:
                 told = str(_with_counts(case, i, theta, broken))
                 python = hasattr(case.space, "argmax") and hasattr(case.space, "parts")
@@ -110,7 +111,7 @@ def check_oracle(case: Case) -> None:
                     (again, *same),
                     (label, value, bound),
                 )
-            check_bound(case, "Oracle.argmax", i, kind, value, bound, scores.max(), exact)
+            _check_bound(case, i, kind, (value, bound), scores.max())
 
 
 def _with_counts(case: Case, i: int, theta: np.ndarray, broken: BrokenPromise) -> BrokenPromise:
@@ -170,10 +171,9 @@ def check_blindness(case: Case) -> None:
             case.near("Oracle.argmax", promise, i, value, best)
 
 
-def check_bound(
-    case: Case, what: str, i: int, kind: str, value: float, bound: float, best: float, exact: bool
-) -> None:
+def _check_bound(case: Case, i: int, kind: str, answer: tuple[float, float], best: float) -> None:
     """No label exceeds the bound, and the bound of an exact oracle is the value."""
+    (value, bound), what, exact = answer, "Oracle.argmax", case.oracle.exact
     if not bound >= best - TOLERANCE * (1 + abs(best)):
         promise = f"returns a bound that no label exceeds ({kind} theta)"
         case.fail(what, promise, i, bound, f"at least {float(best)!r}")
@@ -241,7 +241,7 @@ def check_counts(case: Case, extra: Any) -> None:
             counts = case.mu[i] @ cost
             for most in (int(counts.max()) + 2, int(counts.max()) // 2):
                 for kind, theta in case.thetas(i, TELLING).items():
-                    _check_frontier(case, i, f"{name}, {kind} theta", theta, cost, counts, most)
+                    _check_frontier(case, i, f"{name}, {kind} theta", theta, cost, most)
 
 
 def _counting_costs(case: Case, extra: Any, i: int) -> list[tuple[str, np.ndarray]]:
@@ -267,9 +267,9 @@ def _counting_costs(case: Case, extra: Any, i: int) -> list[tuple[str, np.ndarra
 
 
 def _check_frontier(
-    case: Case, i: int, kind: str, theta: np.ndarray, cost: np.ndarray, counts: Any, most: int
+    case: Case, i: int, kind: str, theta: np.ndarray, cost: np.ndarray, most: int
 ) -> None:
-    what, scores = "CountOracle.argmax_counts", case.mu[i] @ theta
+    what, scores, counts = "CountOracle.argmax_counts", case.mu[i] @ theta, case.mu[i] @ cost
     labels, values = case.call(
         what, i, calls.argmax_counts, case.power("counts"), theta, cost, most
     )
@@ -307,7 +307,7 @@ def check_constraints(case: Case) -> None:
         scores[possible] = case.mu[i][possible] @ finite
         label, value, _ = case.argmax(i, theta)
         exact = case.oracle.exact
-        check_best(case, "Oracle.argmax", i, "constrained", label, value, scores, exact)
+        check_best(case, "Oracle.argmax", i, "constrained", (label, value), scores, exact=exact)
 
 
 def check_augmented_oracle(case: Case, loss: Any) -> None:
@@ -325,7 +325,7 @@ def check_augmented_oracle(case: Case, loss: Any) -> None:
         values = case.losses(f"Loss {loss!r}", native, i)
         for kind, theta in case.thetas(i).items():
             label, value, cost = case.call(what, i, calls.argmax_augmented, operator, theta, truth)
-            check_best(case, what, i, kind, label, value, case.mu[i] @ theta + values)
+            check_best(case, what, i, kind, (label, value), case.mu[i] @ theta + values)
             case.near(what, "returns the loss of its label", i, cost, values[case.row(i, label)])
 
 

@@ -114,11 +114,11 @@ def check_projections(case: Case) -> None:
                 if not (np.isfinite(mu).all() and np.isfinite(value)):
                     case.fail(what, f"is finite ({kind} theta)", i, (mu, value), "finite numbers")
                 if projection.gibbs and projection.exact:
-                    _check_entropy(case, what, i, kind, theta, mu, value)
+                    _check_entropy(case, what, i, kind, theta, (mu, value))
                 elif kind != "large":
                     _check_hull(case, what, i, mu)
                 if kind == "random" and projection.exact:
-                    _check_gradient(case, what, projection, name, i, theta, mu)
+                    _check_gradient(case, what, projection, name, i, theta=theta, mu=mu)
                 _check_bound(watched, kind, theta, value, bound)
                 _check_solution(watched, kind, theta, states, mu, value)
                 if projection.has_samples:
@@ -141,12 +141,13 @@ def check_marginals(case: Case) -> None:
     for i in range(case.n):
         for kind, theta in case.thetas(i, ("random", "large")).items():
             mu, value, _ = case.project(projection, "entropy", i, theta)
-            _check_entropy(case, "Projection.project (entropy)", i, kind, theta, mu, value)
+            _check_entropy(case, "Projection.project (entropy)", i, kind, theta, (mu, value))
 
 
 def _check_entropy(
-    case: Case, what: str, i: int, kind: str, theta: np.ndarray, mu: np.ndarray, value: float
+    case: Case, what: str, i: int, kind: str, theta: np.ndarray, answer: tuple[np.ndarray, float]
 ) -> None:
+    mu, value = answer
     scores = case.mu[i] @ theta
     top = scores.max()
     weights = np.exp(scores - top)
@@ -177,7 +178,7 @@ def _check_hull(case: Case, what: str, i: int, mu: np.ndarray) -> None:
 
 
 def _check_gradient(
-    case: Case, what: str, projection: Any, name: str, i: int, theta: np.ndarray, mu: np.ndarray
+    case: Case, what: str, projection: Any, name: str, i: int, *, theta: np.ndarray, mu: np.ndarray
 ) -> None:
     step = 1e-5
     for _ in range(3):

@@ -125,7 +125,9 @@ def _check_psi(case: Case, what: str, search: Search, make: Any, task: Task) -> 
                 if repr(told["outcome"]) != repr(again["outcome"]):
                     promise = f"gives the same answer twice ({detail}{when})"
                     case.fail(what, promise, i, again["outcome"], told["outcome"])
-                _check_told(case, what, search, psi, i, told, h, g, f" ({detail}{when})")
+                _check_told(
+                    case, what, search, psi, i, told=told, h=h, g=g, detail=f" ({detail}{when})"
+                )
                 # The search's memory makes the next search a warm one.
                 cut(native, i, case.thetas(i, ("random",))["random"] * 3, truth)
     return 1
@@ -141,6 +143,7 @@ def _check_told(
     search: Search,
     psi: Any,
     i: int,
+    *,
     told: dict[str, Any],
     h: np.ndarray,
     g: np.ndarray,

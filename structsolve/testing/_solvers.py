@@ -5,15 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from .. import registry
+from ..utils.positional import positional_deprecated
 from . import _losses, _operators, _runs, _training, _whole
 from ._case import Case, check_number
 from ._training import PASSES, TOL
 
 
+@positional_deprecated
 def check_solver(
     solver: Any,
     structure: Any = "chain",
     loss: Any = "hamming",
+    *,
     surrogate: Any = "margin",
     size: int = 3,
     random_state: int = 0,

@@ -7,6 +7,7 @@ from time import perf_counter
 from typing import Any
 
 from .. import registry
+from ..utils.positional import positional_deprecated
 from . import (
     _declaration,
     _losses,
@@ -52,9 +53,11 @@ LAYOUTS = ("parts", "oracle", "relaxation", "kbest", "max-marginals", "marginals
 NAMES = ("declaration", *CHECKS, *ONCE, "classes", "layouts")
 
 
+@positional_deprecated
 def check_structure(
     structure: Any,
     loss: Any = "hamming",
+    *,
     n_cases: int = 4,
     size: int = 3,
     random_state: int = 0,

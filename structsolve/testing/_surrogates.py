@@ -96,7 +96,7 @@ def _check_example(case: Case, what: str, native: Any, i: int) -> None:
                     case.fail(what, promise, i, value, f"at most {there.bound!r}")
         if native.exact and native.convex:
             for theta, p, answer in cuts[:3]:
-                _check_slope(case, what, native, i, truth, theta, p, answer.bound)
+                _check_slope(case, what, native, i, truth, theta=theta, p=p, bound=answer.bound)
     _check_truth(case, what, native, i, cuts, other)
 
 
@@ -160,6 +160,7 @@ def _check_slope(
     native: Any,
     i: int,
     truth: np.ndarray,
+    *,
     theta: np.ndarray,
     p: np.ndarray,
     bound: float,

@@ -26,6 +26,7 @@ def train(
     problem: Problem,
     tol: float = TOL,
     passes: int = PASSES,
+    *,
     alpha: float = ALPHA,
 ) -> tuple[Any, dict[str, Any], bool]:
     """Train until the gap is well below ``tol``; fail if no record of a gap is certified.

@@ -13,7 +13,7 @@ from ..potentials.linear import LinearPotentials
 from ..potentials.model import LinearModel
 from ..structure import calls
 from ..structure.ask import learn_space, pack
-from ..structure.base import NodeSpace
+from ..structure.node_space import NodeSpace
 from ._case import TOLERANCE, Case
 from ._declaration import equal
 from ._training import scores

@@ -69,7 +69,9 @@ def decode(
     [[1, 0, -1]]
     """
     if operators.traced(scores, lengths, mask):
-        return _traced(structure, classes, n_jobs, scores, lengths, examples, oracle, mask, graphs)
+        return _traced(
+            structure, scores, lengths, mask, examples=examples, oracle=oracle, graphs=graphs
+        )
     layer = structure
     if not isinstance(layer, Layer):
         layer = kept(Layer, structure, classes, n_jobs)
@@ -94,13 +96,12 @@ def decode(
 
 def _traced(
     structure: Any,
-    classes: Any,
-    n_jobs: Any,
     scores: Any,
     lengths: Any,
+    mask: Any,
+    *,
     examples: Any,
     oracle: Any,
-    mask: Any,
     graphs: Any,
 ) -> torch.Tensor:
     if not isinstance(structure, Layer):

@@ -9,6 +9,7 @@ import torch
 
 from ..batch import value_and_gradient
 from ..batch.padded import check_reduction
+from ..utils.positional import positional_deprecated
 from . import operators
 from ._second import Gradient, once
 from .device import on_device_or_none
@@ -65,6 +66,7 @@ class StructuredLoss(Layer):
     [[0.5, -0.5], [-0.5, 0.5], [0.0, 0.0]]
     """
 
+    @positional_deprecated
     def __init__(
         self,
         structure: Any,
@@ -73,6 +75,7 @@ class StructuredLoss(Layer):
         reduction: str = "mean",
         classes: Any = None,
         oracle: Any = None,
+        *,
         n_jobs: int | None = None,
         ignore_index: int | None = -100,
     ):

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from ..batch import score_space
+from ..utils.positional import positional_deprecated
 from .decoding import decode
 from .loss import StructuredLoss
 from .masks import as_mask
@@ -51,6 +52,7 @@ class OutputLayer(StructuredLoss):
     torch.Size([2, 4])
     """
 
+    @positional_deprecated
     def __init__(
         self,
         structure: Any,
@@ -59,12 +61,12 @@ class OutputLayer(StructuredLoss):
         loss: Any = "hamming",
         reduction: str = "mean",
         oracle: Any = None,
+        *,
         n_jobs: int | None = None,
         ignore_index: int | None = -100,
     ):
-        super().__init__(
-            structure, surrogate, loss, reduction, classes, oracle, n_jobs, ignore_index
-        )
+        super().__init__(structure, surrogate, loss, reduction, classes, oracle, n_jobs=n_jobs)
+        self.ignore_index = ignore_index
         blocks = score_space(self.structure, classes).layout.blocks
         self.shared = torch.nn.ParameterDict(
             {b.name: torch.nn.Parameter(torch.zeros(b.shape)) for b in blocks if b.kind == "shared"}

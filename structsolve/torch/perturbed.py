@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from ..batch.padded import check_reduction
+from ..utils.positional import positional_deprecated
 from . import perturbed_operators
 from ._second import sealed
 from .decision_operators import OfOperators
@@ -52,11 +53,13 @@ class PerturbedArgmax(Decision):
     (True, 1.0)
     """
 
+    @positional_deprecated
     def __init__(
         self,
         structure: Any,
         sigma: float = 1.0,
         n_samples: int = 10,
+        *,
         noise: str = "additive",
         random_state: int | None = None,
         classes: Any = None,

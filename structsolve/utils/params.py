@@ -5,11 +5,23 @@ from __future__ import annotations
 import functools
 import inspect
 import numbers
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from .positional import positional_deprecated
 from .suggest import names_parameters, no_parameter
+
+if TYPE_CHECKING:
+    from typing_extensions import dataclass_transform
+else:
+
+    def dataclass_transform(**_: Any) -> Any:
+        return lambda made: made  # Python 3.10 lacks it
+
+
+Made = TypeVar("Made")
 
 # Types that constructors declare, in words for messages.
 _EXPECTED = {"bool": "True or False", "int": "an integer", "float": "a number", "str": "a string"}
@@ -191,3 +203,33 @@ class Params:
     def __repr__(self) -> str:
         arguments = ", ".join(f"{k}={getattr(self, k)!r}" for k in self._param_names())
         return f"{type(self).__name__}({arguments})"
+
+
+@dataclass_transform(eq_default=False)
+def parameters(cls: type[Made]) -> type[Made]:
+    """Make the constructor of a class of :class:`Params` from its annotated attributes.
+
+    Arguments after ``_: KW_ONLY`` are still taken by position, with a warning.
+
+    Parameters
+    ----------
+    cls : type
+
+    Returns
+    -------
+    type
+        The same class.
+
+    Examples
+    --------
+    >>> from structsolve.utils.params import Params, parameters
+    >>> @parameters
+    ... class Rule(Params):
+    ...     steps: int = 1
+    ...     rate: float = 0.5
+    >>> Rule(2, rate=0.1)
+    Rule(steps=2, rate=0.1)
+    """
+    made: Any = dataclass(eq=False, repr=False)(cls)
+    made.__init__ = names_parameters(positional_deprecated(made.__init__))
+    return made

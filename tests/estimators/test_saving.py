@@ -102,6 +102,17 @@ def forged(path, change):
     container.write(path, "model", meta, arrays)
 
 
+def test_settings_of_solvers_that_went_are_read_over(tmp_path):
+    path = tmp_path / "m.structsolve"
+    X, y = classes(20)
+    model = StructuredSVM("multiclass", solver=BCFW(max_cuts=7), max_iter=2).fit(X, y)
+    model.save(path)
+    forged(path, lambda m, a: m["params"]["solver"]["params"].update(cached_gain=0.5))
+    loaded = structsolve.load(path)
+    assert loaded.solver.max_cuts == 7 and not hasattr(loaded.solver, "cached_gain")
+    assert list(loaded.predict(X)) == list(model.predict(X))
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -16,11 +16,11 @@ from structsolve.plugins.dag.svm.sparse_tree import SparseTree
 from structsolve.plugins.dependency._shape import first_fault
 from structsolve.plugins.extreme.weights._strips import Strips
 from structsolve.plugins.mrf import MRFStructure
-from structsolve.plugins.mrf._elimination_plan import Plans
-from structsolve.plugins.mrf._model import _scores
-from structsolve.plugins.mrf._oracle import ExactOracle, GraphKBest
-from structsolve.plugins.mrf._shape import GraphShape
-from structsolve.plugins.mrf._table_kinds import recognize
+from structsolve.plugins.mrf._oracle import ExactOracle, GraphKBest, GraphMaxMarginals
+from structsolve.plugins.mrf.elimination._plan import Plans
+from structsolve.plugins.mrf.tables._model import _scores
+from structsolve.plugins.mrf.tables._shape import GraphShape
+from structsolve.plugins.mrf.tables._table_kinds import recognize
 from structsolve.potentials.calls import add, add_gram, dot, row_dot, row_score
 from structsolve.potentials.features import FeatureRows, _check_values
 from structsolve.potentials.mercer import Kernel
@@ -184,7 +184,7 @@ CASES = {
         p.kbest, 0, np.zeros(p.layout.sizes(0)[0]), 1, 0
     ),
     "k below 1": lambda p: decode_kbest(p.problem.potentials, p.kbest, p.w, {}, 0),
-    "no samples": lambda p: draw(p.problem.potentials, p.entropy, p.w, -1, 1.0, 0),
+    "no samples": lambda p: draw(p.problem.potentials, p.entropy, p.w, -1, scale=1.0, seed=0),
     "states of max-marginals": lambda p: node_rows(
         p.problem.potentials, p.best, p.w, {}, state_rows=3
     ),
@@ -223,7 +223,7 @@ def test_calls_that_crashed_are_refused(made, case):
 @pytest.mark.parametrize("order", [longs(-1), longs(10**6), None])
 def test_loops_refuse_examples_that_do_not_exist(made, order):
     rest = {
-        "block": (1, 1, False, 1, 0.1, 0.1, False),
+        "block": (1,),
         "segment": ("search", 0, False),
         "simplex": (True,),
     }
@@ -265,7 +265,7 @@ def test_sparse_rows_beyond_the_features():
     tree = SparseTree(ints(-1, 0, 0), np.ones(3), np.ones(3), "hamming", 2)
     M = sp.csr_matrix(np.eye(2))
     with pytest.raises(REFUSED):
-        tree.run(M.indptr, ints(0, 9), M.data, ints(1, 2), longs(0, 1), 0.1)
+        tree.run(M.indptr, ints(0, 9), M.data, ints(1, 2), longs(0, 1), alpha=0.1)
 
 
 def test_plans_of_other_graphs_and_tables_without_states():
@@ -280,6 +280,11 @@ def test_plans_of_other_graphs_and_tables_without_states():
         ExactOracle(None, Plans(small, 100, 100), large, layout)
     with pytest.raises(ValueError, match="plans: made without keep=True"):
         GraphKBest(Plans(large, 100, 100), large, layout)
+    for kind in (GraphKBest, GraphMaxMarginals):
+        with pytest.raises(ValueError, match="plans: found None, expected those of `shape`"):
+            kind(None, large, layout)
+        with pytest.raises(ValueError, match="plans: found graphs without one"):
+            kind(Plans(large, 1, 1, True), large, layout)
     for shape in ((0, 1), (1, 0)):
         with pytest.raises(ValueError, match="table: found shape .* expected at least one state"):
             recognize(np.zeros(shape))

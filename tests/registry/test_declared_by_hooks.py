@@ -13,7 +13,8 @@ from structsolve.operators import KBest, Oracle
 from structsolve.plugins.chain import ChainSpace, ChainStructure
 from structsolve.registry import Registry
 from structsolve.structure.ask import POWERS, ask_loss, ask_parts, ask_power, make_layout
-from structsolve.structure.base import NodeSpace, Space
+from structsolve.structure.base import Space
+from structsolve.structure.node_space import NodeSpace
 from structsolve.structure.python_operators import PythonOracle
 
 ALL = {"oracle", "parts", "power", "projection", "loss", "polytope"}
@@ -25,14 +26,13 @@ DECLARED = {
     "grid": ALL | {"readers"},
     "multiclass": ALL | {"solvers"},
     "multilabel": ALL | {"max_min", "metrics"},
-    "ordinal": ALL | {"loss_names"},
-    "permutation": ALL | {"loss_names"},
+    "ordinal": ALL | {"losses"},
+    "permutation": ALL | {"losses"},
     "dependency": ALL | {"readers"},
-    "flow": ALL - {"projection"} | {"loss_names"},
-    "dag": ALL | {"loss_names", "losses", "estimators", "metrics"},
+    "flow": ALL - {"projection"} | {"losses"},
+    "dag": ALL | {"losses", "estimators", "metrics"},
 }
 LISTED = {
-    "loss_names",
     "losses",
     "estimators",
     "metrics",

@@ -85,6 +85,7 @@ def test_the_core_names_structures_only_as_defaults():
         "torch/output_layer.py": {"chain"},
         # Orders of examples.
         "solvers/bcfw.py": {"permutation"},
+        "solvers/bcfw_run.py": {"permutation"},
         "solvers/gbcfw.py": {"permutation"},
         "solvers/sgd.py": {"permutation"},
         # Objects used by the kits if their author names none.

@@ -70,7 +70,9 @@ def check_oracle(structure, numbers, size=3):
     losses, polytopes and projections, is checked where one of them goes through the whole kit.
     """
     for number in numbers:
-        check_structure(structure, "hamming", 1, size, number, (), ORACLE)
+        check_structure(
+            structure, "hamming", n_cases=1, size=size, random_state=number, solvers=(), only=ORACLE
+        )
 
 
 def plugin_of(module_name, **hooks):

@@ -8,7 +8,7 @@ import numpy as np
 
 from structsolve import FunctionStructure
 from structsolve.plugins.chain.space import ChainSpace, ChainStructure
-from structsolve.structure.base import NodeSpace
+from structsolve.structure.node_space import NodeSpace
 
 
 class PyChainSpace(NodeSpace):

@@ -477,9 +477,9 @@ def NeverCertified():
 def without_weights(start):
     """The start of a run, with equal examples."""
     problem = start.problem
-    space, examples, *more = problem._made_of
-    alike = type(problem)(space, replace(examples, sample_weight=None), *more)
-    return replace(start, problem=alike)
+    space, examples = problem._given
+    bare = replace(examples, sample_weight=None)
+    return replace(start, problem=type(problem)(space, bare, **problem._settings))
 
 
 @wrong(check_solver, r"respects sample_weight", "chain")

@@ -81,8 +81,8 @@ def test_the_dual_falls_in_no_batch(kind):
         for t in range(12):
             order = rng.permutation(12)
             calls = 1 if t % 3 == 0 else 0
-            loop.run(order, calls, 30, True, 10, 0.1, 0.0, False, 12)
-            alone.run(order, calls, 30, True, 10, 0.1, 0.0, False)
+            loop.run(order, calls, batch=12)
+            alone.run(order, calls)
             assert dual_now(loop) >= before - 1e-13
             before = dual_now(loop)
             damped += not np.array_equal(loop.w, alone.w)
@@ -94,7 +94,7 @@ def test_a_batch_of_copies_takes_the_step_of_one():
     x, y = np.ones((2, 1)), np.array([0, 1])
     problem = Problem(*get_structure("chain").make_space([x] * 4, [y] * 4))
     loop = begin(BCFW(), problem, 1e-3).loop
-    loop.run(np.arange(4), 1, 30, True, 10, 0.0, 0.0, False, 4)
+    loop.run(np.arange(4), 1, inner_tol=0.0, batch=4)
     first = dual_now(loop)
     whole = begin(BCFW(steps="pairwise"), problem, 1e-3)
     follow(whole, 1e-9)
@@ -223,10 +223,9 @@ def test_an_example_that_comes_again_ends_the_batch():
     problem = make_case("chain", n=6).problem
     loops = [begin(BCFW(), problem, ALPHA).loop for _ in range(2)]
     order = np.array([0, 1, 2, 1, 4, 5, 1, 1, 0, 3])
-    settings = (1, 30, True, 10, 0.1, 0.0, True)
-    loops[0].run(order, *settings, 16)
+    loops[0].run(order, 1, averaging=True, batch=16)
     for some in np.split(order, [3, 6, 7]):
-        loops[1].run(some, *settings, 16)
+        loops[1].run(some, 1, averaging=True, batch=16)
     np.testing.assert_array_equal(loops[0].w, loops[1].w)
     np.testing.assert_array_equal(loops[0].average, loops[1].average)
     assert loops[0].steps_done == loops[1].steps_done == 10
@@ -330,21 +329,9 @@ def test_a_team_is_of_one_loop():
     problem = make_case("chain", n=6).problem
     mine, other = (begin(BCFW(), problem, ALPHA).loop for _ in range(2))
     order = np.arange(6)
-    refused(
-        "the team was made for another loop",
-        mine.run,
-        order,
-        1,
-        30,
-        True,
-        10,
-        0.1,
-        0.0,
-        True,
-        4,
-        Team(other, 2),
-    )
-    refused("batch is 0, expected 1", mine.run, order, 1, 30, True, 10, 0.1, 0.0, True, 0)
+    wrong = {"batch": 4, "team": Team(other, 2)}
+    refused("the team was made for another loop", mine.run, order, 1, **wrong)
+    refused("batch is 0, expected 1", mine.run, order, 1, batch=0)
     refused("size is 0, expected 1 to 65535 threads", Team, mine, 0)
     refused("size is 4611686018427387904, expected 1 to 65535 threads", Team, mine, 2**62)
     refused("batch is 0, expected an integer >= 1", begin, BCFW(batch=0), problem, ALPHA)

@@ -32,7 +32,7 @@ def check_average(run, visit):
 
 
 def block_visit(loop, order, done, before):
-    loop.run(order, 1, 30, True, 10, 0.1, 0.0, True)
+    loop.run(order, 1, averaging=True)
 
 
 def segment_visit(loop, order, done, before):
@@ -67,7 +67,7 @@ def test_a_pass_taken_whole_counts_as_its_visits():
     loop, total, t = run.loop, np.zeros(run.given.problem.dim), 0
     for visits in (8, 3, 5):
         before = loop.w.copy()
-        loop.run(np.arange(8), 1, 30, True, 10, 0.1, 0.0, False)
+        loop.run(np.arange(8), 1)
         loop.average_pass(before, visits)
         for _ in range(visits):
             t += 1
@@ -96,7 +96,8 @@ def test_a_line_search_ends_at_the_maximum_of_the_dual_on_its_way(kind, pairwise
     for t in range(200):
         i = int(rng.integers(5))
         w, b, before = loop.w.copy(), loop.b_total, support(loop, i)
-        loop.run(np.array([i]), 1 if t < 40 else 0, 1, pairwise, 10**6, 0.0, 0.0, False)
+        settings = {"max_steps": 1, "pairwise": pairwise, "max_age": 10**6, "inner_tol": 0.0}
+        loop.run(np.array([i]), 1 if t < 40 else 0, **settings)
         way = loop.w - w
         if not np.abs(way).max() > 1e-6:
             continue

@@ -56,7 +56,12 @@ def test_rises_of_the_dual_add_up(kind, batch, steps):
                 loop.rise, before = 0.0, loop.b_total - loop.alpha / 2 * loop.w @ loop.w
                 if hasattr(loop, "known_values"):
                     loop.run(
-                        order, int(full) * 2, 5, steps != "frank-wolfe", 10, 0.1, 0.0, True, batch
+                        order,
+                        int(full) * 2,
+                        max_steps=5,
+                        pairwise=steps != "frank-wolfe",
+                        averaging=True,
+                        batch=batch,
                     )
                 else:
                     loop.run(order, full, 0.0)

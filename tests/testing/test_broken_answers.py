@@ -15,7 +15,7 @@ from structsolve.lp.base import Answer, Backend, Program
 from structsolve.plugins.chain import ChainStructure
 from structsolve.solvers import BCFW
 from structsolve.solvers.base import contradicts
-from structsolve.solvers.bcfw import BCFWRun
+from structsolve.solvers.bcfw_run import BCFWRun
 from structsolve.structure.ask import make_layout
 from structsolve.structure.calls import argmax
 

@@ -21,7 +21,7 @@ from structsolve import StructuredSVM, TaskLoss
 from structsolve.lp import ask_oracle
 from structsolve.plugins.chain.space import ChainStructure
 from structsolve.solvers import BCFW
-from structsolve.solvers.bcfw import BCFWRun
+from structsolve.solvers.bcfw_run import BCFWRun
 from structsolve.structure import calls
 from structsolve.structure.ask import make_layout
 from structsolve.testing import BrokenPromise, SlowOperator, check_structure

@@ -317,7 +317,7 @@ def test_second_derivatives_of_interpolated_decisions_raise():
 
 def decisions(noise="additive", reduction="none", **sizes):
     """Functions of scores: a mean under noise, its loss, and the loss of decisions."""
-    layer = PerturbedArgmax("chain", 0.7, 5, noise, random_state=2)
+    layer = PerturbedArgmax("chain", 0.7, 5, noise=noise, random_state=2)
     regret = SPOPlus("chain", reduction)
     other, pairs, labels = draw(seed=9)
     true = {"node": other.detach(), "transition": pairs.detach()}

@@ -125,7 +125,7 @@ def test_derivatives_under_noise_are_those_of_the_mean(noise):
     """Two classes with a known mean: 400 equal examples, 100 draws each, to within .02."""
     sigma = 0.8
     s = torch.tensor([[0.7, 0.2]] * 400, dtype=torch.double, requires_grad=True)
-    mean = PerturbedArgmax("multiclass", sigma, 100, noise, random_state=0)(s)
+    mean = PerturbedArgmax("multiclass", sigma, 100, noise=noise, random_state=0)(s)
     (ours,) = torch.autograd.grad(mean[:, 0].mean(), [s])
     a, b = torch.tensor([0.7, 0.2], dtype=torch.double, requires_grad=True)
     difference = a - b if noise == "additive" else torch.log(a / b)

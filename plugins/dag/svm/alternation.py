@@ -9,7 +9,7 @@ them the bound ``b - max_a sum a_n ||z_n||^2 / (2 alpha)`` of the joint problem.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -31,6 +31,8 @@ FLOOR = 0.1
 # Training ends if the gap, at the pace of this many alternations, would not close in the remaining
 # ones, or if consecutive alternations without a solved problem have made this many passes.
 PACE, UNSOLVED = 8, 200
+# Numbers of the state that checkpoints hold.
+NUMBERS = ("floor", "loss", "objective", "inner", "lower")
 
 
 @dataclass
@@ -68,6 +70,7 @@ def alternate(
     make: Callable[[np.ndarray], Problem],
     begin: Callable[[Problem, np.ndarray | None, float], Any],
     drive: Callable[[Any, float], Any],
+    *,
     alpha: float,
     tol: float,
     max_alternations: int,
@@ -99,107 +102,141 @@ def alternate(
     -------
     Alternation
     """
-    weights = first_weights(hierarchy)
-    history: list[dict[str, Any]] = []
-    U: Any = None
-    run: Any = None
-    floor = loss = 0.0
-    objective, inner, reason = np.inf, max(INNER * tol, 0.1), "max_iter"
-    first = 1
-    lower, multipliers = -np.inf, None
-    gaps: list[float] = []
-    unsolved = 0
+    state = _State(hierarchy, alpha, tol, first_weights(hierarchy), max(INNER * tol, 0.1))
     content = None if checkpoint is None else checkpoint.read_outer()
     if checkpoint is not None and content is not None:
         with checkpoint.blame():
-            meta, arrays = content
-            first, history = int(meta["alternation"]), check_records(meta["history"])
-            floor, loss, objective, inner = (
-                float(meta[name]) for name in ("floor", "loss", "objective", "inner")
-            )
-            lower, unsolved = float(meta["lower"]), int(meta["unsolved"])
-            gaps = [float(gap) for gap in meta["gaps"]]
-            weights, U = _checked(arrays, weights, make(np.sqrt(weights)).space.layout.dim)
-            multipliers = _checked_multipliers(arrays.get("multipliers"), hierarchy)
-            if not (0 < inner < np.inf and first >= 1 and (U is None) == (first == 1)):
-                raise ValueError(f"alternation {first} with a tolerance of {inner}")
+            state.resume(*content, make(np.sqrt(state.weights)).space.layout.dim)
+    first, reason = state.alternation, None
+    run: Any = None
     for k in range(first, max_alternations + 1):
-        problem = make(np.sqrt(weights))
-        V: Any = None if U is None else problem.solver_weights(U)
-        previous, run = run, begin(problem, V, inner)
+        state.alternation = k
+        problem = make(np.sqrt(state.weights))
+        V: Any = None if state.U is None else problem.solver_weights(state.U)
+        previous, run = run, begin(problem, V, state.inner)
         if previous is not None and hasattr(run, "take_over"):
-            run.take_over(previous, V, problem.regulariser(V, alpha) + loss)
+            run.take_over(previous, V, problem.regulariser(V, alpha) + state.loss)
         if checkpoint is not None:
-            around = {
-                "alternation": k,
-                "history": list(history),
-                "floor": floor,
-                "loss": loss,
-                "objective": objective,
-                "inner": inner,
-                "lower": lower,
-                "gaps": gaps,
-                "unsolved": unsolved,
-            }
-            own = {"weights": weights, "U": U, "multipliers": multipliers}
-            kept = {name: array for name, array in own.items() if array is not None}
-            checkpoint.outer = partial(_both, around, kept)
-        outcome = drive(run, inner)
-        w = outcome.w
-        # The primal at w; often a certificate has already computed it.
-        primal = getattr(run, "best_primal", np.inf)
-        if not np.isfinite(primal):
-            primal, _ = problem.primal(w, alpha)
-        if V is not None and primal > problem.regulariser(V, alpha) + loss:
-            w, primal = V, problem.regulariser(V, alpha) + loss
-        loss = primal - problem.regulariser(w, alpha)
-        U = problem.model_weights(w)
-        squares = _node_squares(problem, U)
-        if k == 1:
-            share = min(max(FLOOR * tol, 1e-9), 1e-3)
-            floor = share**2 * (squares.mean() or 1.0)
-        best, multipliers = best_weights(hierarchy, squares + floor, EXACT * inner, multipliers)
-        before = loss + 0.5 * alpha * penalty(squares + floor, weights)
-        after = loss + 0.5 * alpha * penalty(squares + floor, best)
-        lower = max(lower, _joint_bound(hierarchy, run, weights, alpha))
-        # The solver of a convex program may end slightly above its start.
-        if after > before:
-            best, after = weights, before
-        gap = loss + 0.5 * alpha * penalty(squares, best) - lower
-        gaps = [*gaps[-PACE:], gap]
-        relative = gap / max(abs(after), 1e-300)
-        for record in outcome.history:
-            history.append({**record, "pass": len(history) + 1, "alternation": k})
-        if history:
-            history[-1]["objective"] = after
-            history[-1]["joint_gap"] = gap if np.isfinite(gap) else None
-        gained, objective = objective - after, after
-        weights = best
-        if outcome.reason in ("interrupted", "callback", "failed"):
-            reason = outcome.reason
+            checkpoint.outer = partial(_both, *state.content())
+        outcome = drive(run, state.inner)
+        gained = state.update(problem, run, outcome.w, V)
+        state.record(outcome.history)
+        reason = state.ended(outcome, gained, max_alternations)
+        if reason is not None:
             break
-        # Without a dual there is no gap: training ends when the objective stops falling.
-        no_gap = np.isinf(relative)
-        stalled = no_gap and inner <= INNER * tol and gained <= 0.1 * tol * abs(after)
-        if relative <= tol or stalled:
-            told = any("violation" in record for record in outcome.history)
-            reason = "contradicted" if told else "converged"
-            break
-        unsolved = unsolved + len(outcome.history) if outcome.reason == "max_iter" else 0
-        if unsolved >= UNSOLVED:
-            break
-        if len(gaps) > PACE and np.isfinite(gaps[0]):
-            pace = np.log(gaps[0] / gap) / PACE
-            if np.log(relative / tol) > pace * (max_alternations - k):
-                reason = "settled"
-                break
-        inner = min(inner, max(INNER * (inner if no_gap else relative), INNER * tol))
     if run is None:
         raise ValueError(
             f"the checkpoint is in alternation {first}, max_alternations is {max_alternations}"
         )
-    problem = make(np.sqrt(weights))
-    return Alternation(problem, problem.solver_weights(U), weights, history, reason, run.memory())
+    problem, weights = make(np.sqrt(state.weights)), state.weights
+    w = problem.solver_weights(state.U)
+    return Alternation(problem, w, weights, state.history, reason or "max_iter", run.memory())
+
+
+@dataclass
+class _State:
+    """What one alternation leaves to the next one, and to checkpoints."""
+
+    hierarchy: Hierarchy
+    alpha: float
+    tol: float
+    weights: np.ndarray
+    #: Tolerance of the next inner problem.
+    inner: float
+    #: The nodes' vectors, with the sum of the surrogate there and the joint objective.
+    U: Any = None
+    loss: float = 0.0
+    objective: float = np.inf
+    multipliers: np.ndarray | None = None
+    #: Added to the squared norm of each node.
+    floor: float = 0.0
+    #: The best lower bound of the joint problem.
+    lower: float = -np.inf
+    gaps: list[float] = field(default_factory=list)
+    alternation: int = 1
+    #: Passes since an inner problem was last solved.
+    unsolved: int = 0
+    history: list[dict[str, Any]] = field(default_factory=list)
+
+    def content(self) -> Content:
+        meta = {name: getattr(self, name) for name in (*NUMBERS, "alternation", "unsolved", "gaps")}
+        own = {"weights": self.weights, "U": self.U, "multipliers": self.multipliers}
+        arrays = {name: array for name, array in own.items() if array is not None}
+        return meta | {"history": list(self.history)}, arrays
+
+    def resume(self, meta: dict[str, Any], arrays: dict[str, np.ndarray], dim: int) -> None:
+        self.alternation, self.unsolved = int(meta["alternation"]), int(meta["unsolved"])
+        self.history = check_records(meta["history"])
+        for name in NUMBERS:
+            setattr(self, name, float(meta[name]))
+        self.gaps = [float(gap) for gap in meta["gaps"]]
+        self.weights, self.U = _checked(arrays, self.weights, dim)
+        self.multipliers = _checked_multipliers(arrays.get("multipliers"), self.hierarchy)
+        k, inner = self.alternation, self.inner
+        if not (0 < inner < np.inf and k >= 1 and (self.U is None) == (k == 1)):
+            raise ValueError(f"alternation {k} with a tolerance of {inner}")
+
+    def update(self, problem: Problem, run: Any, w: np.ndarray, V: Any) -> float:
+        """Take the inner problem's w, or V where it started; return the fall of the objective."""
+        hierarchy, alpha = self.hierarchy, self.alpha
+        # The primal at w; often a certificate has already computed it.
+        primal = getattr(run, "best_primal", np.inf)
+        if not np.isfinite(primal):
+            primal, _ = problem.primal(w, alpha)
+        if V is not None and primal > problem.regulariser(V, alpha) + self.loss:
+            w, primal = V, problem.regulariser(V, alpha) + self.loss
+        self.loss = primal - problem.regulariser(w, alpha)
+        self.U = problem.model_weights(w)
+        squares = _node_squares(problem, self.U)
+        if self.alternation == 1:
+            share = min(max(FLOOR * self.tol, 1e-9), 1e-3)
+            self.floor = share**2 * (squares.mean() or 1.0)
+        raised = squares + self.floor
+        best, self.multipliers = best_weights(
+            hierarchy, raised, EXACT * self.inner, self.multipliers
+        )
+        before = self.loss + 0.5 * alpha * penalty(raised, self.weights)
+        after = self.loss + 0.5 * alpha * penalty(raised, best)
+        self.lower = max(self.lower, _joint_bound(hierarchy, run, self.weights, alpha))
+        # The solver of a convex program may end slightly above its start.
+        if after > before:
+            best, after = self.weights, before
+        gap = self.loss + 0.5 * alpha * penalty(squares, best) - self.lower
+        self.gaps = [*self.gaps[-PACE:], gap]
+        gained, self.objective, self.weights = self.objective - after, after, best
+        return gained
+
+    def record(self, passes: list[dict[str, Any]]) -> None:
+        history, gap = self.history, self.gaps[-1]
+        for record in passes:
+            number = len(history) + 1
+            history.append({**record, "pass": number, "alternation": self.alternation})
+        if history:
+            history[-1]["objective"] = self.objective
+            history[-1]["joint_gap"] = gap if np.isfinite(gap) else None
+
+    def ended(self, outcome: Any, gained: float, most: int) -> str | None:
+        """Return why training ends; None if another alternation follows, of at most ``most``."""
+        if outcome.reason in ("interrupted", "callback", "failed"):
+            return str(outcome.reason)
+        gap, size, inner, tol = self.gaps[-1], abs(self.objective), self.inner, self.tol
+        relative = gap / max(size, 1e-300)
+        # Without a dual there is no gap: training ends when the objective stops falling.
+        no_gap = np.isinf(relative)
+        stalled = no_gap and inner <= INNER * tol and gained <= 0.1 * tol * size
+        if relative <= tol or stalled:
+            told = any("violation" in record for record in outcome.history)
+            return "contradicted" if told else "converged"
+        unsolved = outcome.reason == "max_iter"
+        self.unsolved = self.unsolved + len(outcome.history) if unsolved else 0
+        if self.unsolved >= UNSOLVED:
+            return "max_iter"
+        if len(self.gaps) > PACE and np.isfinite(self.gaps[0]):
+            pace = np.log(self.gaps[0] / gap) / PACE
+            if np.log(relative / tol) > pace * (most - self.alternation):
+                return "settled"
+        self.inner = min(inner, max(INNER * (inner if no_gap else relative), INNER * tol))
+        return None
 
 
 def _both(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Content:

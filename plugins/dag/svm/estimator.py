@@ -181,38 +181,11 @@ class HierarchicalSVM(SparseFitting):
         random_state: Any = 0,
         verbose: int = 0,
     ):
-        self.hierarchy = hierarchy
-        self.normalization = normalization
-        self.directional = directional
-        self.slack = slack
-        self.labels = labels
-        self.close = close
-        self.structure_name = structure_name
-        self.loss = loss
-        self.class_weight = class_weight
-        self.surrogate = surrogate
-        self.solver = solver
-        self.oracle = oracle
-        self.alpha = alpha
-        self.max_iter = max_iter
-        self.tol = tol
+        self._keep(locals())
+        self.hierarchy, self.structure_name = hierarchy, structure_name
+        self.normalization, self.directional, self.slack = normalization, directional, slack
+        self.labels, self.close, self.sparse = labels, close, sparse
         self.max_alternations = max_alternations
-        self.sparse = sparse
-        self.fit_intercept = fit_intercept
-        self.penalize_intercept = penalize_intercept
-        self.scale_features = scale_features
-        self.kernel = kernel
-        self.kernel_params = kernel_params
-        self.cache_size = cache_size
-        self.warm_start = warm_start
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.callbacks = callbacks
-        self.checkpoint = checkpoint
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
 
     @property
     def structure(self) -> Any:
@@ -323,7 +296,9 @@ class HierarchicalSVM(SparseFitting):
         self.log_node_weights_ = weights.log
         scale = None if self.normalization == "none" else weights.sqrt
         examples = weighed_leaves(self.class_weight, space, examples)
-        return self._scaled(space, examples, scale, weights.values, kernel, dense, gram)
+        return self._scaled(
+            space, examples, scale, weights.values, kernel=kernel, dense=dense, gram=gram
+        )
 
     def _scaled(
         self,
@@ -331,6 +306,7 @@ class HierarchicalSVM(SparseFitting):
         examples: Any,
         scale: np.ndarray | None,
         weights: np.ndarray,
+        *,
         kernel: Kernel | None = None,
         dense: bool = False,
         gram: bool = True,
@@ -340,7 +316,7 @@ class HierarchicalSVM(SparseFitting):
             examples,
             self._training_loss(space, weights),
             self.surrogate,
-            self.penalize_intercept,
+            penalize_intercept=self.penalize_intercept,
             gram=gram,
             kernel=kernel,
             dense=dense,
@@ -417,10 +393,10 @@ class HierarchicalSVM(SparseFitting):
             make,
             begin,
             inner,
-            self.alpha_,
-            float(self.tol),
-            int(self.max_alternations),
-            file,
+            alpha=self.alpha_,
+            tol=float(self.tol),
+            max_alternations=int(self.max_alternations),
+            checkpoint=file,
         )
         self.log_node_weights_ = NodeWeights.of(learned.weights).log
         self.memory_ = learned.memory

@@ -19,7 +19,7 @@ cdef enum:
     PATH = 2
     ZERO_ONE = 3
 
-LOSSES = {"hamming": HAMMING, "path": PATH, "zero-one": ZERO_ONE}
+LOSSES: dict = {"hamming": HAMMING, "path": PATH, "zero-one": ZERO_ONE}
 
 
 @cython.final
@@ -40,7 +40,7 @@ cdef class LeafSearch:
 
     Attributes
     ----------
-    own, given : ndarray of int32 of shape (M,), (M + 1,)
+    own, given : ndarray of int32
         New numbers by those of ``parent``, and the reverse.
 
     Raises
@@ -288,7 +288,7 @@ cdef class LeafSearch:
         made._keep(self.n_inner, self.kind, self.own, *self._kept[:len(self._kept) - 1])
         return made
 
-    def _best_range(self, FeatureLists weights not None, rows, places, work, labels, scores,
+    def _best_range(self, FeatureLists weights not None, rows, places, work, *, labels, scores,
                     Py_ssize_t first, Py_ssize_t last):
         # Positions of the scores of the renumbered nodes; the spare root has none.
         cdef const int32_t[::1] place = places
@@ -321,7 +321,7 @@ cdef class LeafSearch:
             Finite, columns sorted within rows.
         columns : ndarray of int32 of shape (M,)
             The class in ``weights`` of each node of ``parent``.
-        n_jobs : int, default=1
+        n_jobs : int or None, default=1
             Threads; the result does not depend on it.
 
         Returns
@@ -354,7 +354,8 @@ cdef class LeafSearch:
 
         def work(first, last, scratch):
             search, own = scratch
-            search._best_range(weights, rows, places, own, labels, scores, first, last)
+            search._best_range(weights, rows, places, own, labels=labels, scores=scores,
+                               first=first, last=last)
 
         over_examples(work, rows[0] + np.arange(n + 1), n_jobs, make)
         return labels, scores

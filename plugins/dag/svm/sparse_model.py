@@ -202,19 +202,7 @@ def train(
     tree = SparseTree(parents, scale[order], cost[order], loss, X.shape[1] + intercept)
     X, labels = _with_intercept(X, intercept), hierarchy.rank[labels]
     weight = None if sample_weight is None else sample_weight / sample_weight.mean()
-    history: list[dict[str, Any]] = []
-    content = None if checkpoint is None else checkpoint.read()
-    if checkpoint is not None and content is not None:
-        with checkpoint.blame():
-            meta, arrays = content
-            if meta.get("storage") != STORAGE:
-                raise ValueError(
-                    "its weights are stored in another form than this version's; delete it to "
-                    "start afresh"
-                )
-            history = check_records(meta["history"])
-            tree.restore(meta["steps"], arrays)
-            set_rng_state(rng, meta["rng"])
+    history = [] if checkpoint is None else _resumed(checkpoint, tree, rng)
 
     def state() -> Content:
         meta = {"storage": STORAGE, "history": history, "steps": tree.steps, "rng": rng_state(rng)}
@@ -222,7 +210,8 @@ def train(
 
     while len(history) < passes:
         start = time.perf_counter()
-        tree.run(X.indptr, X.indices, X.data, labels, rng.permutation(X.shape[0]), alpha, weight)
+        order_now = rng.permutation(X.shape[0])
+        tree.run(X.indptr, X.indices, X.data, labels, order_now, alpha=alpha, weight=weight)
         history.append(
             {
                 "pass": len(history) + 1,
@@ -251,3 +240,21 @@ def train(
     placed.sort_indices()
     placed.eliminate_zeros()
     return SparseModel(hierarchy, placed, intercept), history
+
+
+def _resumed(checkpoint: Checkpoint, tree: Any, rng: np.random.Generator) -> list[dict[str, Any]]:
+    """Put tree and rng into a checkpoint's state; return the records of its passes."""
+    content = checkpoint.read()
+    if content is None:
+        return []
+    with checkpoint.blame():
+        meta, arrays = content
+        if meta.get("storage") != STORAGE:
+            raise ValueError(
+                "its weights are stored in another form than this version's; delete it to start "
+                "afresh"
+            )
+        history = check_records(meta["history"])
+        tree.restore(meta["steps"], arrays)
+        set_rng_state(rng, meta["rng"])
+    return history

@@ -92,12 +92,14 @@ cdef class SparseTree:
             raise ValueError("SparseTree: not initialised")
         return 0
 
-    def run(self, indptr, indices, data, labels, order, double alpha, weight=None):
+    def run(self, indptr, indices, data, labels, order, *, double alpha, weight=None):
         """Take one Pegasos step for each example of ``order``.
 
         Parameters
         ----------
-        indptr, indices, data : ndarray of int64, of int32, of float64
+        indptr : ndarray of int64
+        indices : ndarray of int32
+        data : ndarray of float64
             Features of n examples as CSR rows.
         labels : ndarray of int32 of shape (n,)
             Leaves, as numbers of nodes.
@@ -221,7 +223,7 @@ cdef class SparseTree:
         ----------
         steps : int
             Steps made so far.
-        arrays : dict of str to ndarray
+        arrays : mapping of str to ndarray
             As :meth:`to_arrays` returned them.
 
         Raises

@@ -13,12 +13,13 @@ from structsolve.plugins.extreme.solvers.base import ExtremeProblem, ExtremeResu
 from structsolve.plugins.extreme.solvers.one_vs_some import OneVsSome
 from structsolve.plugins.extreme.solvers.softmax import SampledSoftmax
 from structsolve.plugins.extreme.weights.postings import Postings
-from structsolve.utils.params import check_types
+from structsolve.utils.params import check_types, parameters
 
 if TYPE_CHECKING:
     from structsolve.solvers.checkpoint import Checkpoint
 
 
+@parameters
 class SelfChoice(ExtremeSolver):
     """Train with one-vs-some or softmax regression, whichever errs less on held-out rows.
 
@@ -52,17 +53,10 @@ class SelfChoice(ExtremeSolver):
     name = "choice"
     unit_rows = True
 
-    def __init__(
-        self,
-        n_train: int = 1000,
-        n_held_out: int = 3000,
-        machines: Any = None,
-        softmax: Any = None,
-    ):
-        self.n_train = n_train
-        self.n_held_out = n_held_out
-        self.machines = machines
-        self.softmax = softmax
+    n_train: int = 1000
+    n_held_out: int = 3000
+    machines: Any = None
+    softmax: Any = None
 
     def fit(
         self,

@@ -10,7 +10,7 @@ import numpy as np
 from structsolve.plugins.extreme.solvers._dual import MOST_RIVALS
 from structsolve.plugins.extreme.solvers.base import ExtremeProblem, ExtremeResult, ExtremeSolver
 from structsolve.plugins.extreme.solvers.dual_run import DualRun, surrogate_name
-from structsolve.utils.params import check_types
+from structsolve.utils.params import check_types, parameters
 
 if TYPE_CHECKING:
     from structsolve.solvers.checkpoint import Checkpoint
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 LEAST_SHARE, MOST_SHARE = 1e-30, 1e14
 
 
+@parameters
 class ExtremeDual(ExtremeSolver):
     """Dual coordinate ascent over cached rivals, with a certificate.
 
@@ -83,17 +84,10 @@ class ExtremeDual(ExtremeSolver):
 
     name = "dual"
 
-    def __init__(
-        self,
-        rivals_per_scan: int = 16,
-        max_rivals: int = 64,
-        inner: int = 8,
-        epsilon: float | None = None,
-    ):
-        self.rivals_per_scan = rivals_per_scan
-        self.max_rivals = max_rivals
-        self.inner = inner
-        self.epsilon = epsilon
+    rivals_per_scan: int = 16
+    max_rivals: int = 64
+    inner: int = 8
+    epsilon: float | None = None
 
     def fit(
         self,

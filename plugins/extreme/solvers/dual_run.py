@@ -263,7 +263,8 @@ class DualRun:
         wanted, of_best = np.empty(ids.shape, np.int8), self.index is not None
 
         def work(first: int, last: int, space: Any) -> None:
-            self.ascent.certify(first, last, ids, scores, slack, of_best, known, upper, wanted)
+            given = first, last, ids, scores, slack, of_best
+            self.ascent.certify(*given, known=known, upper=upper, wanted=wanted)
 
         over_examples(work, self.rows[0], self.problem.n_jobs, lambda: None)
         return ids, known, upper, wanted

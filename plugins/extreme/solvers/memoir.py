@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY
 from typing import TYPE_CHECKING, Any
 
 from structsolve.plugins.extreme.solvers.base import ExtremeProblem, ExtremeResult, ExtremeSolver
 from structsolve.plugins.extreme.solvers.memoir_run import MemoirRun
 from structsolve.solvers.checkpoint import check_state
+from structsolve.utils.params import parameters
 
 if TYPE_CHECKING:
     from structsolve.solvers.checkpoint import Checkpoint
 
 
+@parameters
 class Memoir(ExtremeSolver):
     """Algorithms 1 (l2) and 2 (l1) of MEMOIR, with printed or averaged steps.
 
@@ -82,29 +85,17 @@ class Memoir(ExtremeSolver):
     name = "memoir"
     unit_rows = True
 
-    def __init__(
-        self,
-        steps: str = "mean",
-        batch: Any = "auto",
-        n_iter: int | None = None,
-        eta0: Any = "auto",
-        eta_step: Any = "auto",
-        ball: bool = True,
-        k: int = 1,
-        averaging: bool = False,
-        primal_rows: int | None = 1000,
-        check_rows: int = 10,
-    ):
-        self.steps = steps
-        self.batch = batch
-        self.n_iter = n_iter
-        self.eta0 = eta0
-        self.eta_step = eta_step
-        self.ball = ball
-        self.k = k
-        self.averaging = averaging
-        self.primal_rows = primal_rows
-        self.check_rows = check_rows
+    steps: str = "mean"
+    _: KW_ONLY
+    batch: Any = "auto"
+    n_iter: int | None = None
+    eta0: Any = "auto"
+    eta_step: Any = "auto"
+    ball: bool = True
+    k: int = 1
+    averaging: bool = False
+    primal_rows: int | None = 1000
+    check_rows: int = 10
 
     def fit(
         self,

@@ -167,10 +167,10 @@ class RestRun(Run):
             np.concatenate([[0], ends]),
             rows,
             cost,
-            solver.bias,
-            problem.max_iter,
-            ACCURACY * problem.tol,
-            problem.seed,
+            bias=solver.bias,
+            passes=problem.max_iter,
+            accuracy=ACCURACY * problem.tol,
+            seed=problem.seed,
         )
         self.n_pairs = len(problem.y) * problem.n_classes
 

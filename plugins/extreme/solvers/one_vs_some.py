@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from structsolve.plugins.extreme.solvers.base import ExtremeProblem, ExtremeResu
 from structsolve.plugins.extreme.solvers.one_vs_some_run import TINY, Run, train
 from structsolve.utils.memory import refuse_too_large
 from structsolve.utils.parallel import effective_jobs
-from structsolve.utils.params import check_types
+from structsolve.utils.params import check_types, parameters
 
 if TYPE_CHECKING:
     from structsolve.solvers.checkpoint import Checkpoint
@@ -25,6 +26,7 @@ PAIR_BYTES, RIVAL_BYTES, WEIGHT_BYTES = 25, 8, 12
 HUGE = 1e38
 
 
+@parameters
 class OneVsSome(ExtremeSolver):
     """One machine per class, on its own examples and on the examples whose rival it is.
 
@@ -85,27 +87,16 @@ class OneVsSome(ExtremeSolver):
     unit_rows = True
     several = True
 
-    def __init__(
-        self,
-        n_rivals: int = 25,
-        epsilon: float = 0.1,
-        prior: float = 2.0,
-        positive: float = 10.0,
-        negative: float = 10.0,
-        bias: float = 0.5,
-        intercept: float = 0.0,
-        keep: float = 0.13,
-        means: float = 2.0,
-    ):
-        self.n_rivals = n_rivals
-        self.epsilon = epsilon
-        self.prior = prior
-        self.positive = positive
-        self.negative = negative
-        self.bias = bias
-        self.intercept = intercept
-        self.keep = keep
-        self.means = means
+    n_rivals: int = 25
+    _: KW_ONLY
+    epsilon: float = 0.1
+    prior: float = 2.0
+    positive: float = 10.0
+    negative: float = 10.0
+    bias: float = 0.5
+    intercept: float = 0.0
+    keep: float = 0.13
+    means: float = 2.0
 
     def fit(
         self,

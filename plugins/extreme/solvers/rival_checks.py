@@ -9,6 +9,7 @@ import numpy as np
 from structsolve import registry
 from structsolve.plugins.extreme.solvers.rivals import Answer, RivalIndex
 from structsolve.registry.plugin import is_ours
+from structsolve.utils.positional import positional_deprecated
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -17,12 +18,14 @@ if TYPE_CHECKING:
 ROUNDING = 1e-4
 
 
+@positional_deprecated
 def ask_rivals(
     index: RivalIndex,
     weights: Any,
     X: sparse.csr_matrix,
     exclude: np.ndarray,
     k: int,
+    *,
     epsilon: float | None = None,
     examples: np.ndarray | None = None,
 ) -> Answer:

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import KW_ONLY
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from structsolve.plugins.extreme.weights.postings import Postings
 from structsolve.solvers.checkpoint import check_state
 from structsolve.utils.memory import refuse_too_large
 from structsolve.utils.parallel import effective_jobs
-from structsolve.utils.params import check_types
+from structsolve.utils.params import check_types, parameters
 
 if TYPE_CHECKING:
     from structsolve.solvers.checkpoint import Checkpoint
@@ -31,6 +32,7 @@ TABLE_BYTES = 12
 PRIMAL_ROWS, SCORES = 1000, 2**21
 
 
+@parameters
 class SampledSoftmax(ExtremeSolver):
     """Multinomial logistic regression (the surrogate "crf") by stochastic gradients.
 
@@ -80,29 +82,17 @@ class SampledSoftmax(ExtremeSolver):
     name = "softmax"
     unit_rows = True
 
-    def __init__(
-        self,
-        passes: int | None = 5,
-        rate: float = 4.0,
-        last_rate: float = 0.1,
-        head: int = 128,
-        block: int = 256,
-        whole: int = 1024,
-        dense_from: int = 60,
-        rounding: float = 0.3,
-        batch: int = 16,
-        keep: float = 0.1,
-    ):
-        self.passes = passes
-        self.rate = rate
-        self.last_rate = last_rate
-        self.head = head
-        self.block = block
-        self.whole = whole
-        self.dense_from = dense_from
-        self.rounding = rounding
-        self.batch = batch
-        self.keep = keep
+    passes: int | None = 5
+    _: KW_ONLY
+    rate: float = 4.0
+    last_rate: float = 0.1
+    head: int = 128
+    block: int = 256
+    whole: int = 1024
+    dense_from: int = 60
+    rounding: float = 0.3
+    batch: int = 16
+    keep: float = 0.1
 
     def check(self, problem: ExtremeProblem) -> None:
         """Check the arguments and the problem.
@@ -273,12 +263,12 @@ class Run:
             self.number_of[y],
             (shares * n).astype(np.float32),
             self.intercept,
-            self.head,
-            self.block,
-            dense,
-            solver.batch,
-            solver.rounding,
-            problem.seed,
+            head=self.head,
+            block=self.block,
+            dense=dense,
+            batch=solver.batch,
+            rounding=solver.rounding,
+            seed=problem.seed,
         )
         if problem.start is not None:
             start = problem.start
@@ -321,14 +311,13 @@ class Run:
             _start_threads(pool, jobs)
             for first in range(0, n, ROWS_PER_CALL):
                 last = min(first + ROWS_PER_CALL, n)
-                steps = partial(
-                    self.weights.steps, order, first, last, done, rates, problem.alpha, losses
-                )
+                given = {"pass_": done, "rates": rates, "alpha": problem.alpha, "losses": losses}
+                steps = partial(self.weights.steps, order, first, last, **given)
                 self.weights.begin()
                 if jobs == 1:
-                    read += steps(0, 1)
+                    read += steps(thread=0, threads=1)
                 else:
-                    tasks = [pool.submit(steps, thread, jobs) for thread in range(jobs)]
+                    tasks = [pool.submit(steps, thread=k, threads=jobs) for k in range(jobs)]
                     read += sum(task.result() for task in tasks)
         record = {
             "pass": done + 1,

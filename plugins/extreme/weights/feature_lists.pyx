@@ -275,8 +275,8 @@ cdef class FeatureLists:
         self.clear(space)
         return read
 
-    def _top_range(self, rows, k, exclude, double epsilon, ids_out, scores_out, bounds_out,
-                   Py_ssize_t first, Py_ssize_t last, Space space not None):
+    def _top_range(self, Py_ssize_t first, Py_ssize_t last, Space space not None, *, rows, k,
+                   exclude, double epsilon, ids_out, scores_out, bounds_out):
         cdef const int64_t[::1] start = rows[0]
         cdef const int32_t[::1] column = rows[1]
         cdef const float[::1] value = rows[2]
@@ -316,7 +316,7 @@ cdef class FeatureLists:
             a row ends early once this is certain; with 0, once the answer equals a full scan's.
         exclude : ndarray of int32 of shape (n,), optional
             A class to exclude for each row, -1 for none.
-        n_jobs : int, default=1
+        n_jobs : int or None, default=1
             Threads; results do not depend on it.
 
         Returns
@@ -352,7 +352,8 @@ cdef class FeatureLists:
         ids, scores = np.empty((n, k), np.int32), np.empty((n, k), np.float32)
         bounds, entries = np.zeros(n), 0
         if n:
-            work = partial(self._top_range, rows, k, exclude, epsilon, ids, scores, bounds)
+            work = partial(self._top_range, rows=rows, k=k, exclude=exclude, epsilon=epsilon,
+                           ids_out=ids, scores_out=scores, bounds_out=bounds)
             make = partial(Space, self, k, int(np.diff(rows[0]).max()), n)
             entries = sum(over_examples(work, rows[0] + np.arange(n + 1), n_jobs, make))
         return ids, scores, bounds, entries
@@ -441,7 +442,7 @@ cdef class FeatureLists:
         return scores_out
 
 
-def flat(x, dtype, what):
+def flat(x, dtype, what) -> "NDArray[Any]":
     """Check that x is a contiguous 1-D array of ``dtype``, and return it; it may be read-only."""
     if not isinstance(x, np.ndarray) or x.dtype != dtype or x.ndim != 1:
         kind = f"{x.dtype}, {x.ndim}-D" if isinstance(x, np.ndarray) else type(x).__name__
@@ -451,7 +452,7 @@ def flat(x, dtype, what):
     return x
 
 
-def checked_rows(X, Py_ssize_t n_features):
+def checked_rows(X, Py_ssize_t n_features) -> "tuple[NDArray[Any], ...]":
     """Return the arrays of a CSR matrix in the types of the loops: int64, int32, float32.
 
     Arrays that would be empty have one spare entry.

@@ -182,12 +182,12 @@ def test_more_nodes_than_a_list_has_numbers_for(tmp_path):
     tree = SparseTree(parent, np.ones(M), np.ones(M), "path", d)
     again = SparseTree(parent, np.ones(M), np.ones(M), "path", d)
     order = rng.permutation(n)
-    tree.run(X.indptr, X.indices, X.data, labels, order, 0.1)
+    tree.run(X.indptr, X.indices, X.data, labels, order, alpha=0.1)
     # A run that stops and resumes from its arrays.
-    again.run(X.indptr, X.indices, X.data, labels, order[:15], 0.1)
+    again.run(X.indptr, X.indices, X.data, labels, order[:15], alpha=0.1)
     half = SparseTree(parent, np.ones(M), np.ones(M), "path", d)
     half.restore(again.steps, again.to_arrays())
-    half.run(X.indptr, X.indices, X.data, labels, order[15:], 0.1)
+    half.run(X.indptr, X.indices, X.data, labels, order[15:], alpha=0.1)
     total, moment = np.zeros((d, M)), np.zeros((d, M))
     search = LeafSearch(parent, np.ones(M), "path")
     for t, i in enumerate(order):
@@ -349,9 +349,9 @@ def test_native_entry_points_check_what_they_are_given():
         ((*rows, [1, 7], [0]), "expected 2 nodes below 3"),
         ((*rows, [1, 2], [3]), "expected examples below 2"),
     ):
-        refused(message, tree.run, *given, 0.1)
-    refused("alpha is 0", tree.run, *rows, [1, 2], [0], 0.0)
-    refused("with children for example 1", tree.run, *rows, [1, 0], [0], 0.1)
+        refused(message, tree.run, *given, alpha=0.1)
+    refused("alpha is 0", tree.run, *rows, [1, 2], [0], alpha=0.0)
+    refused("with children for example 1", tree.run, *rows, [1, 0], [0], alpha=0.1)
     refused("expected one of", LeafSearch, up, one, "hinge")
     refused("cost of node 1", LeafSearch, up, np.array([0, -1.0, np.nan]), "path")
     refused("an earlier node", LeafSearch, np.array([0]))

@@ -159,7 +159,7 @@ def answers():
 @pytest.mark.parametrize("version", ["plain", "avx2"])
 def test_instructions(version, tmp_path):
     """Every instruction set finds the same assignments and prices, to the last bit."""
-    env = {**os.environ, "STRUCTSOLVE_SIMD": version}
+    env = {**os.environ, "STRUCTSOLVE_SIMD": version, "PYTHONPATH": os.pathsep.join(sys.path)}
     target = tmp_path / "answers.npy"
     subprocess.run([sys.executable, __file__, str(target)], check=True, env=env)
     np.testing.assert_array_equal(np.load(target), np.concatenate(answers()))

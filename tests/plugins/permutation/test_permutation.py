@@ -36,7 +36,7 @@ def test_conformance_of_losses(loss):
 
 
 def test_conformance_of_class_weights():
-    check_structure("permutation", ClassWeights({0: 3.0}), 1, solvers=(), only=LOSS)
+    check_structure("permutation", ClassWeights({0: 3.0}), n_cases=1, solvers=(), only=LOSS)
 
 
 @pytest.mark.parametrize("solver", ["bcfw", "cutting-plane", "sgd"])

@@ -57,13 +57,11 @@ class Natives(Target):
             target = objects[int(rng.integers(len(objects)))]
             key, call = (type(target), call), getattr(target, call)
         try:
-            names = [
-                p.name
-                for p in inspect.signature(call).parameters.values()
-                if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
-            ]
+            parameters = inspect.signature(call).parameters.values()
         except (TypeError, ValueError):
-            names = []
+            parameters = ()
+        names = [p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+        by_name = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY}
         if inspect.isclass(call) or not names:
             names = list(documented)
         known = self.sound.get(key)
@@ -87,7 +85,9 @@ class Natives(Target):
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             try:
-                call(*arguments)
+                pairs = list(zip(names, arguments))
+                named = {n: a for n, a in pairs if n in by_name}
+                call(*(a for n, a in pairs if n not in named), **named)
             except SystemError as error:
                 raise Fault(f"{told}: {error}") from error
 

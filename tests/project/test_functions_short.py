@@ -1,0 +1,88 @@
+"""A function can be read in one go: at most 60 lines of code, and six arguments by position."""
+
+import ast
+import io
+import tokenize
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+LINES, POSITIONAL = 60, 6
+
+# What is longer or takes more, and why.
+PARAMETERS = "a constructor of scikit-learn's kind: a line for each parameter, a line to keep it"
+SCHEMA = "an operator of torch, whose autograd takes tensors by position"
+LONGER = {
+    "plugins/dag/svm/estimator.py HierarchicalSVM.__init__": PARAMETERS,
+    "plugins/mrf/graphs.py stack_graphs": "one check after another: nodes, edges, features",
+    "structsolve/io/conllu.py read_conllu": "the lines of a format, a check for each",
+}
+TAKES_MORE = {
+    "structsolve/torch/decision_operators.py weighed": SCHEMA,
+    "structsolve/torch/operators.py loss_gradient": SCHEMA,
+    "structsolve/torch/operators.py loss_second": SCHEMA,
+    "structsolve/torch/perturbed_operators.py perturbed_vjp": SCHEMA,
+}
+
+
+def rows_of_code(text):
+    """Return the numbers of rows with more than blanks and comments."""
+    layout = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
+    rows = set()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in layout:
+            rows |= {*range(token.start[0], token.end[0] + 1)}
+    return rows
+
+
+def functions():
+    """Yield file and name, lines of code and positional arguments of every function."""
+    for folder in ("structsolve", "plugins"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            text = path.read_text(encoding="utf-8")
+            code, rest = rows_of_code(text), [("", ast.parse(text))]
+            while rest:
+                owner, node = rest.pop()
+                for child in ast.iter_child_nodes(node):
+                    name = owner
+                    if isinstance(child, (ast.FunctionDef, ast.ClassDef)):
+                        name = f"{owner}.{child.name}".lstrip(".")
+                    rest.append((name, child))
+                    if isinstance(child, ast.FunctionDef):
+                        place = f"{path.relative_to(ROOT).as_posix()} {name}"
+                        yield place, lines(child, code), positional(child)
+
+
+def lines(function, code):
+    rows = {row for row in code if function.lineno <= row <= function.end_lineno}
+    if ast.get_docstring(function) is not None:
+        text = function.body[0]
+        rows -= {*range(text.lineno, text.end_lineno + 1)}
+    return len(rows)
+
+
+def positional(function):
+    names = [a.arg for a in function.args.posonlyargs + function.args.args]
+    return len(names) - (names[:1] in (["self"], ["cls"]))
+
+
+def test_functions_are_short_and_take_few_arguments_by_position():
+    every = list(functions())
+    assert len(every) > 3000
+    assert {place for place, n, _ in every if n > LINES} == {*LONGER}
+    assert {place for place, _, n in every if n > POSITIONAL} == {*TAKES_MORE}
+
+
+def test_what_counts():
+    text = '''
+def f(self, a, b=(
+    1,  # no row of its own
+), *, c):
+    """Not code."""
+
+    # Nor this.
+    return [
+        a,
+    ]
+'''
+    function = ast.parse(text).body[0]
+    assert (lines(function, rows_of_code(text)), positional(function)) == (6, 2)
