@@ -1,7 +1,7 @@
 """Multiclass: parts, max-marginals and counts.
 
 All structures whose label is one of K classes share the oracle, its other powers and the
-projections: see `structsolve.plugins.multiclass.class_operators`.
+projections: see `structsolve.algorithms.class_operators`.
 """
 
 cimport cython

@@ -22,7 +22,7 @@ def row_oracle(space: Any) -> Any:
     -------
     callable
     """
-    from structsolve.plugins.multiclass.class_operators import ClassOracle
+    from structsolve.algorithms.class_operators import ClassOracle
 
     return partial(ClassOracle, space.steps)
 
@@ -39,7 +39,7 @@ def row_power(space: Any, power: str) -> Any:
     -------
     callable or None
     """
-    from structsolve.plugins.multiclass.class_operators import ClassCones, ClassKBest
+    from structsolve.algorithms.class_operators import ClassCones, ClassKBest
 
     if power == "relaxation":  # the hull of the parts is a simplex
         return partial(IntegralRelaxation, space.make_oracle(), space.make_parts())
@@ -89,7 +89,7 @@ def row_projection(space: Any, regularizer: str) -> Any:
     -------
     callable or None
     """
-    from structsolve.plugins.multiclass.class_operators import ClassProjection
+    from structsolve.algorithms.class_operators import ClassProjection
 
     if regularizer not in ("entropy", "euclidean"):
         return None

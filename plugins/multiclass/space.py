@@ -73,7 +73,7 @@ class RowSpace(NodeSpace):
     Plugins define the parts; subclasses define whether each class has a score.
     """
 
-    #: Whether class scores consist of thresholds and one direction (class_operators).
+    #: Whether class scores consist of thresholds and one direction (algorithms.class_operators).
     steps = False
 
     @property

@@ -416,3 +416,16 @@ def test_label_sets(capsys, tmp_path):
     assert "--marginals: label sets have none" in fails(
         capsys, "predict", path, train, "--marginals"
     )
+
+
+@pytest.mark.parametrize("features", ["template", "columns"])
+def test_models_of_earlier_releases_keep_their_settings(capsys, tmp_path, tagged, features):
+    path, old = tmp_path / "m.structsolve", tmp_path / "old.structsolve"
+    fit = ("fit", tagged, "--model", path, "--features", features, "--window", 1)
+    works(capsys, *fit, "--alpha", 0.01)
+    model = structsolve.load(path)
+    shell = model.metadata_["shell"]
+    model.metadata_ = {"shell": {"format": shell["format"], **shell["reader"]}}
+    model.save(old)
+    assert works(capsys, "predict", old, tagged) == works(capsys, "predict", path, tagged)
+    assert works(capsys, "predict", old, tagged, "--columns").startswith("He PRP B-NP B-NP")

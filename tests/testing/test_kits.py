@@ -11,6 +11,7 @@ import structsolve
 from structsolve import registry
 from structsolve.io.npz import write_npz
 from structsolve.io.reader import Reader
+from structsolve.plugins.dependency import ConlluSentence, write_conllu
 from structsolve.solvers import BCFW
 from structsolve.surrogates import Margin
 from structsolve.testing import (
@@ -78,6 +79,19 @@ def test_readers_pass(tmp_path):
     write_npz(tmp_path / "a.npz", np.eye(3), np.array([0, 1, 0]))
     for name in ("csv", "arff", "npz"):
         check_reader(name, tmp_path / f"a.{name}")
+
+
+def test_readers_of_words_and_letters_pass(tmp_path):
+    (tmp_path / "a.conll").write_text("He PRP B-NP\nran VBD B-VP\n\nYes UH O\n")
+    (tmp_path / "a.crfsuite").write_text("B\tw=a\tlen:2\nI\tw=b\n\nO\tw=a\n")
+    (tmp_path / "a.fasta").write_text(">p\nACA\n")
+    (tmp_path / "labels.fasta").write_text(">p\nHHE\n")
+    words = ConlluSentence.of(["He", "ran"], ["PRON", "VERB"], heads=[2, 0])
+    write_conllu(tmp_path / "a.conllu", [words])
+    check_reader("conll", tmp_path / "a.conll")
+    check_reader("crfsuite", tmp_path / "a.crfsuite")
+    check_reader("conllu:dependency", tmp_path / "a.conllu")
+    check_reader(f"fasta:target={tmp_path / 'labels.fasta'}", tmp_path / "a.fasta")
 
 
 class Pairs(Reader):
