@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import re
+import runpy
 import sys
 from pathlib import Path
 
@@ -73,8 +74,8 @@ def extensions() -> list[Extension]:
                     define_macros=MACROS,
                     depends=[
                         p.as_posix()
-                        for folder in (Path("structsolve/simd"), path.parent)
-                        for p in folder.glob("*.h")
+                        for folder in (Path("structsolve/simd"), Path(*path.parts[:2]))
+                        for p in folder.rglob("*.h")
                     ],
                     extra_compile_args=compile_args(path.read_text("utf-8").startswith(GLUE)),
                     extra_link_args=[f"-fsanitize={SANITIZE}"] if SANITIZE else [],
@@ -149,6 +150,7 @@ def translated(modules: list[Extension]) -> list[Extension]:
         return modules
     if {"editable_wheel", "develop", "--inplace", "-i"} & set(sys.argv[1:]):
         remove_stale()
+    runpy.run_path(".ci/stubs.py")["write_stubs"](PACKAGE_DIR)
     made = cythonize(
         modules,
         compiler_directives=DIRECTIVES,

@@ -11,9 +11,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 FILES = [
-    "plugins/mrf/_model.pxd",
-    "plugins/mrf/_shape.pxd",
-    "plugins/mrf/_shape.pyx",
+    "plugins/mrf/tables/_model.pxd",
+    "plugins/mrf/tables/_shape.pxd",
+    "plugins/mrf/tables/_shape.pyx",
     "structsolve/part_layout.pxd",
     "structsolve/part_layout.pyx",
 ]

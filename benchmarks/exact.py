@@ -74,7 +74,7 @@ def row(name: str, path: Path, seconds: int, rounds: int) -> list[Any]:
     from uai import completed
 
     from structsolve.plugins.mrf import decode
-    from structsolve.plugins.mrf._model import GraphModel
+    from structsolve.plugins.mrf.tables._model import GraphModel
     from structsolve.plugins.mrf.uai import read_uai
 
     network = read_uai(path)
@@ -114,9 +114,9 @@ def main() -> None:
     header("Exact decoding against toulbar2, seconds")
     if structsolve_or_none() is None:
         return
-    from structsolve.plugins.mrf import exact
+    from structsolve.plugins.mrf.exact import search
 
-    exact.time = SimpleNamespace(monotonic=time.process_time)  # other processes do not count
+    search.time = SimpleNamespace(monotonic=time.process_time)  # other processes do not count
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         text = Path(folder, "network.uai")  # toulbar2 checks the suffix, and reads no gzip

@@ -44,7 +44,7 @@ def yeast_models(structsolve: Any, n_models: int, alpha: float) -> tuple[list[An
 
     The second result is the time of a pass over all training examples: scores, roof duality, cuts.
     """
-    from structsolve.plugins.mrf._model import GraphModel
+    from structsolve.plugins.mrf.tables._model import GraphModel
     from structsolve.solvers.passes import surrogate_bounds
     from structsolve.surrogates import Margin
 
@@ -75,7 +75,7 @@ def yeast_models(structsolve: Any, n_models: int, alpha: float) -> tuple[list[An
 
 def random_models(n: int, strength: float, n_models: int) -> list[Any]:
     """Node scores have the given deviation, scores of all pairs have deviation 1."""
-    from structsolve.plugins.mrf._model import GraphModel
+    from structsolve.plugins.mrf.tables._model import GraphModel
 
     rng = np.random.default_rng(n)
     edges = np.column_stack(np.triu_indices(n, 1))
@@ -87,7 +87,7 @@ def random_models(n: int, strength: float, n_models: int) -> list[Any]:
 
 
 def polytope(model: Any, form: str) -> Any:
-    from structsolve.plugins.mrf.programs import LocalPolytope
+    from structsolve.plugins.mrf.relaxation.programs import LocalPolytope
 
     return LocalPolytope(model.states, model.ends, by_parts=form == "standard")
 
@@ -151,7 +151,7 @@ def with_cvxpy(models: list[Any], form: str, solver: str) -> tuple[Any, Any]:
 
 def ours(models: list[Any], repeat: int) -> tuple[Any, Any, float]:
     """Values, seconds a call of native code, and the share of halves."""
-    from structsolve.plugins.mrf._roof_duality import roof_duality
+    from structsolve.plugins.mrf.cuts._roof_duality import roof_duality
 
     values, seconds, halves = [], [], []
     for model in models:
@@ -168,7 +168,7 @@ def new_scores(models: list[Any]) -> tuple[Any, Any]:
 
     With the same scores, the processor would predict each branch.
     """
-    from structsolve.plugins.mrf._model import GraphModel
+    from structsolve.plugins.mrf.tables._model import GraphModel
 
     values, seconds, _ = ours(models, 1)
     smallest = [GraphModel([2], [], [[0.0, 1.0]], [])] * len(models)

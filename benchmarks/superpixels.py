@@ -78,8 +78,8 @@ def trained(structsolve: Any, structure: Any, X: Any, Y: Any, alpha: float, pass
 def relaxed_calls(structsolve: Any, structure: Any, X: Any, Y: Any, alpha: float) -> Any:
     """ms and gap of the calls for all pictures, and HiGHS on the first, over training."""
     from structsolve.lp import Highs
-    from structsolve.plugins.mrf._relaxation import LinearRelaxation
-    from structsolve.plugins.mrf.programs import Programs
+    from structsolve.plugins.mrf.relaxation._linear import LinearRelaxation
+    from structsolve.plugins.mrf.relaxation.programs import Programs
     from structsolve.potentials.calls import score
     from structsolve.solvers import driver
     from structsolve.structure import calls

@@ -158,7 +158,9 @@ def cells(ours: bool) -> None:
 
 
 def _seconds(model: Any, n_iter: int) -> float:
-    from structsolve.plugins.mrf._float_passes import float_tree_reweighted  # one call's passes
+    from structsolve.plugins.mrf.messages._float_passes import (
+        float_tree_reweighted,  # one call's passes
+    )
 
     with Clock() as clock:
         float_tree_reweighted(model, n_iter)

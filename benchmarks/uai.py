@@ -162,12 +162,12 @@ def timed(call: Callable[[], Any]) -> tuple[Any, float]:
 
 def row(path: Path, steps: float, largest_lp: int, seconds: int) -> list[Any]:
     from structsolve.plugins.mrf import decode
-    from structsolve.plugins.mrf._exact import ExactSearch
-    from structsolve.plugins.mrf._local_search import local_search
-    from structsolve.plugins.mrf._model import GraphModel
-    from structsolve.plugins.mrf._roof_duality import roof_duality
-    from structsolve.plugins.mrf._trws import tree_reweighted
-    from structsolve.plugins.mrf.elimination import eliminate
+    from structsolve.plugins.mrf.cuts._roof_duality import roof_duality
+    from structsolve.plugins.mrf.elimination._elimination import best_labelings
+    from structsolve.plugins.mrf.exact._search import ExactSearch
+    from structsolve.plugins.mrf.local_search._climb import local_search
+    from structsolve.plugins.mrf.messages._trws import tree_reweighted
+    from structsolve.plugins.mrf.tables._model import GraphModel
     from structsolve.plugins.mrf.uai import read_uai
 
     # No variable is observed in these sets.
@@ -182,10 +182,8 @@ def row(path: Path, steps: float, largest_lp: int, seconds: int) -> list[Any]:
     (label, value, bound, _), trws_ms = timed(lambda: tree_reweighted(model))
     (_, better), local_ms = timed(lambda: local_search(model, label))
     (_, best, proof, proven), exact_ms = timed(searched)
-    try:
-        (_, narrow), narrow_ms = timed(lambda: eliminate(model, WIDEST))
-    except ValueError:
-        narrow, narrow_ms = None, None
+    (labels, values), narrow_ms = timed(lambda: best_labelings(model, WIDEST, np.inf))
+    narrow, narrow_ms = (None, None) if labels is None else (float(values[0]), narrow_ms)
     pairs = [
         model.pair[start : start + model.states[u] * model.states[v]].reshape(model.states[u], -1)
         for (u, v), start in zip(model.ends, model.pair_at)

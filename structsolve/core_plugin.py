@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 from functools import partial
 
-from . import surrogates
+from . import registry, surrogates
 from .evaluation.scorers import OURS, make_scorer
-from .hookspecs import Lazy, Named, hookimpl
+from .hookspecs import BOUND_BEFORE, Lazy, Named, hookimpl
 from .io.archives import ArchiveReader
 from .io.arff import ArffReader
 from .io.fasta import FastaReader
@@ -30,6 +31,7 @@ from .solvers import (
     CuttingPlane,
     InteriorPoint,
 )
+from .structure.base import Space, inherits
 from .structure.functions import FunctionStructure
 from .structure.losses import ClassWeights, CostMatrix
 from .structure.python_operators import POWERS, PythonLoss, PythonOracle, PythonParts
@@ -78,14 +80,26 @@ def structsolve_projection(space, regularizer):
 @hookimpl
 def structsolve_polytope(space, examples):
     if hasattr(space, "polytopes"):
-        return space.polytopes(examples)
-    return space.make_polytopes(examples)
+        return lambda layout: space.polytopes(layout.examples)
+    return _made_by(space, "make_polytopes", "structsolve_polytope", examples=examples)
 
 
 @hookimpl
 def structsolve_max_min(space, loss, layout):
-    made = space.make_max_min(loss, layout)
-    return node_closed_form(space, loss, layout) if made is None else made
+    made = _made_by(space, "make_max_min", "structsolve_max_min", loss=loss, layout=layout)
+    return node_closed_form(space, loss) if made is None else made
+
+
+def _made_by(space, method, hook, **given):
+    """Return what a method or a declaration makes, which in contract 1.0 was bound."""
+    if inherits(space, Space, method):
+        return registry.default().declared(hook, space=space, **given)
+    own, former = getattr(space, method), given.pop(BOUND_BEFORE[hook])
+    try:
+        inspect.signature(own).bind(*given.values())
+    except TypeError:
+        return own(*given.values(), former)
+    return own(*given.values())
 
 
 @hookimpl
@@ -99,13 +113,11 @@ def structsolve_loss(space, loss):
 
 
 @hookimpl
-def structsolve_loss_names():
-    return ["hamming", "normalized-hamming", "zero-one"]
-
-
-@hookimpl
 def structsolve_losses():
     return [
+        "hamming",
+        "normalized-hamming",
+        "zero-one",
         Named("CostMatrix", CostMatrix, "cost of each class for each true class"),
         Named("ClassWeights", ClassWeights, "errors weighed by the true class"),
     ]

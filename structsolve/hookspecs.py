@@ -10,15 +10,34 @@ import importlib
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import pluggy
+
+if TYPE_CHECKING:
+    from .examples.packed import Examples
+    from .io.reader import Reader
+    from .lp import Backend, Polytopes
+    from .operators import Loss, Operator, Oracle, Parts, Projection
+    from .part_layout import PartLayout
+    from .protocols import Binder, Estimator, LossObject, Scorer, SurrogateObject
+    from .search.base import Search
+    from .solvers.base import Solver
+    from .structure.base import Space, Structure
+
+Made = TypeVar("Made", covariant=True)
 
 hookspec = pluggy.HookspecMarker("structsolve")
 hookimpl = pluggy.HookimplMarker("structsolve")
 
+#: Hooks that the next major removes, and what to write instead.
+FORMER = {"structsolve_loss_names": "list the names in structsolve_losses"}
+
+#: Hooks whose answers were bound to examples at once in contract 1.0, by this argument.
+BOUND_BEFORE = {"structsolve_max_min": "layout", "structsolve_polytope": "examples"}
+
 #: The number of what structsolve.plugin and the hooks promise, ``MAJOR.MINOR``.
-CONTRACT = "1.0"
+CONTRACT = "1.1"
 
 
 @dataclass(frozen=True)
@@ -76,7 +95,7 @@ class Lazy:
 
 
 @dataclass(frozen=True)
-class Named:
+class Named(Generic[Made]):
     """A named object that a plugin provides.
 
     Parameters
@@ -103,7 +122,7 @@ class Named:
     """
 
     name: str
-    factory: Callable[..., Any]
+    factory: Callable[..., Made]
     summary: str = ""
 
     def __post_init__(self) -> None:
@@ -119,7 +138,7 @@ class Named:
 
 
 @hookspec
-def structsolve_structures() -> Sequence[Named]:
+def structsolve_structures() -> Sequence[Named[Structure]]:
     """Return the structures that this plugin provides.
 
     Returns
@@ -150,7 +169,7 @@ def structsolve_structures() -> Sequence[Named]:
 
 
 @hookspec(firstresult=True)
-def structsolve_oracle(space: Any) -> Any:
+def structsolve_oracle(space: Space) -> Binder[Oracle] | None:
     """Return a factory for the oracle of a space.
 
     Parameters
@@ -176,7 +195,7 @@ def structsolve_oracle(space: Any) -> Any:
 
 
 @hookspec(firstresult=True)
-def structsolve_power(space: Any, power: str) -> Any:
+def structsolve_power(space: Space, power: str) -> Binder[Operator] | None:
     """Return a factory for a power of a space.
 
     Parameters
@@ -202,7 +221,7 @@ def structsolve_power(space: Any, power: str) -> Any:
 
 
 @hookspec(firstresult=True)
-def structsolve_parts(space: Any) -> Any:
+def structsolve_parts(space: Space) -> Binder[Parts] | None:
     """Return a factory for the parts operator of a space.
 
     Parameters
@@ -226,7 +245,7 @@ def structsolve_parts(space: Any) -> Any:
 
 
 @hookspec(firstresult=True)
-def structsolve_projection(space: Any, regularizer: str) -> Any:
+def structsolve_projection(space: Space, regularizer: str) -> Binder[Projection] | None:
     """Return a factory for a projection of a space.
 
     Parameters
@@ -253,8 +272,8 @@ def structsolve_projection(space: Any, regularizer: str) -> Any:
 
 
 @hookspec(firstresult=True)
-def structsolve_max_min(space: Any, loss: Any, layout: Any) -> Any:
-    """Return ``argmax_mu min_nu nu' A mu + <theta, mu>`` in closed form.
+def structsolve_max_min(space: Space, loss: Loss, layout: PartLayout) -> Binder[Projection] | None:
+    """Return a factory for ``argmax_mu min_nu nu' A mu + <theta, mu>`` in closed form.
 
     Without it, the max-min margin is computed over mixtures of labels, or by mirror prox.
 
@@ -262,52 +281,56 @@ def structsolve_max_min(space: Any, loss: Any, layout: Any) -> Any:
     ----------
     space : structsolve.Space
     loss : structsolve.operators.Loss
-        Bound to ``layout``; A is the matrix of its costs.
+        Bound to the same examples; A is the matrix of its costs.
     layout : structsolve.part_layout.PartLayout
+        Of contract 1.0, where the answer was bound to it.
 
     Returns
     -------
-    structsolve.operators.Projection or None
-        Bound to ``layout``; its G is the minimum over nu.  None lets other plugins answer.
+    callable or None
+        ``layout -> structsolve.operators.Projection``, whose G is the minimum over nu.  None lets
+        other plugins answer.
 
     Examples
     --------
     ::
 
         @hookimpl
-        def structsolve_max_min(space, loss, layout):
+        def structsolve_max_min(space, loss):
             if isinstance(loss, RingLoss):
-                return RingMaxMin(loss, layout)     # a cdef subclass of Projection
+                return partial(RingMaxMin, loss)     # a cdef subclass of Projection
     """
 
 
 @hookspec(firstresult=True)
-def structsolve_polytope(space: Any, examples: Any) -> Any:
-    """Return the polytopes of examples, so that any LP solver can decode.
+def structsolve_polytope(space: Space, examples: Examples) -> Binder[Polytopes] | None:
+    """Return a factory for the polytopes of examples, so that any LP solver can decode.
 
     Parameters
     ----------
     space : structsolve.Space
     examples : structsolve.Examples
+        Of contract 1.0, where the answer was bound to them.
 
     Returns
     -------
-    structsolve.lp.Polytopes or None
-        None lets other plugins answer.
+    callable or None
+        ``layout -> structsolve.lp.Polytopes``; ``layout.examples`` are the examples.  None lets
+        other plugins answer.
 
     Examples
     --------
     ::
 
         @hookimpl
-        def structsolve_polytope(space, examples):
+        def structsolve_polytope(space):
             if space.structure.name == "ring":
-                return RingPolytopes(space, examples)     # a structsolve.lp.Polytopes
+                return RingPolytopes     # a structsolve.lp.Polytopes, RingPolytopes(layout)
     """
 
 
 @hookspec(firstresult=True)
-def structsolve_loss(space: Any, loss: Any) -> Any:
+def structsolve_loss(space: Space, loss: Any) -> Binder[Loss] | None:
     """Return a factory for a task loss of a space.
 
     Parameters
@@ -333,8 +356,33 @@ def structsolve_loss(space: Any, loss: Any) -> Any:
 
 
 @hookspec
+def structsolve_losses() -> Sequence[Named[LossObject] | str]:
+    """Return losses by name: classes of loss objects, and the names of ``structsolve_loss``.
+
+    Users pass a loss object as ``loss`` if the loss has parameters.  It is a
+    ``structsolve.utils.params.Params``.  Its ``bind(space)`` returns a factory for the native
+    loss, or ``structsolve_loss`` knows it.  Model files hold its parameters under the name that
+    is declared here.
+
+    Returns
+    -------
+    sequence of Named or str
+        Factories take the loss object's parameters.  A string is a name without parameters.
+
+    Examples
+    --------
+    ::
+
+        @hookimpl
+        def structsolve_losses():
+            return ["ends-only", Named("Ends", Ends, "errors at the ends, Ends:weight=2")]
+    """
+    return []
+
+
+@hookspec
 def structsolve_loss_names() -> Sequence[str]:
-    """Return the names of ``structsolve_loss``, for messages and listings.
+    """Return the names of ``structsolve_loss``: the former hook of contract 1.0.
 
     Returns
     -------
@@ -345,39 +393,14 @@ def structsolve_loss_names() -> Sequence[str]:
     ::
 
         @hookimpl
-        def structsolve_loss_names():
+        def structsolve_loss_names():     # write structsolve_losses()
             return ["ends-only"]
     """
     return []
 
 
 @hookspec
-def structsolve_losses() -> Sequence[Named]:
-    """Return classes of loss objects, so that models trained with them can be saved.
-
-    Users pass a loss object as ``loss`` if the loss has parameters.  It is a
-    ``structsolve.utils.params.Params``.  Its ``bind(space)`` returns a factory for the native
-    loss, or ``structsolve_loss`` knows it.  Model files hold its parameters under the name that
-    is declared here.
-
-    Returns
-    -------
-    sequence of Named
-        Factories take the loss object's parameters.
-
-    Examples
-    --------
-    ::
-
-        @hookimpl
-        def structsolve_losses():
-            return [Named("EndsOnly", EndsOnly, "errors at the ends of sequences")]
-    """
-    return []
-
-
-@hookspec
-def structsolve_surrogates() -> Sequence[Named]:
+def structsolve_surrogates() -> Sequence[Named[SurrogateObject]]:
     """Return surrogates by name.
 
     Returns
@@ -399,7 +422,7 @@ def structsolve_surrogates() -> Sequence[Named]:
 
 
 @hookspec
-def structsolve_solvers() -> Sequence[Named]:
+def structsolve_solvers() -> Sequence[Named[Solver]]:
     """Return solvers by name.
 
     Returns
@@ -419,7 +442,7 @@ def structsolve_solvers() -> Sequence[Named]:
 
 
 @hookspec
-def structsolve_searches() -> Sequence[Named]:
+def structsolve_searches() -> Sequence[Named[Search]]:
     """Return searches for the most violated label, by name.
 
     Returns
@@ -440,7 +463,7 @@ def structsolve_searches() -> Sequence[Named]:
 
 
 @hookspec
-def structsolve_lp_backends() -> Sequence[Named]:
+def structsolve_lp_backends() -> Sequence[Named[Backend]]:
     """Return solvers for the linear programs of structures that declare their polytope.
 
     Returns
@@ -461,7 +484,7 @@ def structsolve_lp_backends() -> Sequence[Named]:
 
 
 @hookspec
-def structsolve_readers() -> Sequence[Named]:
+def structsolve_readers() -> Sequence[Named[Reader]]:
     """Return readers of data files, by the names of their formats, for the shell.
 
     Returns
@@ -482,7 +505,7 @@ def structsolve_readers() -> Sequence[Named]:
 
 
 @hookspec
-def structsolve_rival_indexes() -> Sequence[Named]:
+def structsolve_rival_indexes() -> Sequence[Named[Any]]:
     """Return indexes of rivals for very many classes, by name.
 
     Returns
@@ -503,7 +526,7 @@ def structsolve_rival_indexes() -> Sequence[Named]:
 
 
 @hookspec
-def structsolve_metrics() -> Sequence[Named]:
+def structsolve_metrics() -> Sequence[Named[Scorer]]:
     """Return metrics by name, for ``score(X, y, metric=)`` and :func:`structsolve.get_scorer`.
 
     Returns
@@ -524,7 +547,7 @@ def structsolve_metrics() -> Sequence[Named]:
 
 
 @hookspec
-def structsolve_estimators() -> Sequence[Named]:
+def structsolve_estimators() -> Sequence[Named[Estimator]]:
     """Return estimators by the names of their classes.
 
     ``structsolve.NAME`` is the class, ``structsolve fit --estimator NAME`` trains it, and

@@ -4,7 +4,7 @@
 from libc.string cimport memset
 from structsolve.part_layout cimport PartLayout
 
-ABI = structsolve_abi_marker.decode().split("=")[1].rstrip(";")
+ABI: str = structsolve_abi_marker.decode().split("=")[1].rstrip(";")
 
 
 cdef int _missing(object operator, str method) except -1 with gil:

@@ -2,7 +2,7 @@
 
 >>> from structsolve.plugin import CONTRACT, Structure, hookimpl
 >>> CONTRACT, Structure.__name__
-('1.0', 'Structure')
+('1.1', 'Structure')
 """
 
 from __future__ import annotations
@@ -13,6 +13,21 @@ from .utils.lazy import lazy_names
 # Modules of the names, imported on first use.
 _HOMES = {
     **dict.fromkeys(("Lazy", "Named", "hookimpl"), "hookspecs"),
+    **dict.fromkeys(
+        (
+            "Binder",
+            "Command",
+            "DeviceOperations",
+            "Estimator",
+            "Featurizer",
+            "FitOptions",
+            "LossObject",
+            "Scorer",
+            "ShellModule",
+            "SurrogateObject",
+        ),
+        "protocols",
+    ),
     **dict.fromkeys(("ConePair", "Space", "Structure"), "structure.base"),
     "NodeSpace": "structure.node_space",
     "FunctionStructure": "structure.functions",

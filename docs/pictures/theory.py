@@ -17,7 +17,7 @@ from sklearn.preprocessing import normalize
 
 import structsolve
 from structsolve import ConditionalRiskMinimizer, ExtremeSVM, StructuredSVM, make_strips
-from structsolve.plugins.mrf.programs import local_rows
+from structsolve.plugins.mrf.relaxation.programs import local_rows
 from structsolve.potentials.calls import score
 from structsolve.search.psi import ProbLossPsi
 

@@ -56,8 +56,8 @@ def structsolve_loss(space, loss):
 
 
 @hookimpl(trylast=True)
-def structsolve_polytope(space, examples):
+def structsolve_polytope(space):
     if isinstance(space, ChainSpace):
         from structsolve.plugins.chain.polytope import ChainPolytopes  # local, and exact
 
-        return ChainPolytopes(space.layout, examples.offsets, space.forbidden)
+        return lambda layout: ChainPolytopes(space.layout, layout.examples.offsets, space.forbidden)

@@ -64,7 +64,7 @@ def structsolve_estimators():
 @hookimpl
 def structsolve_losses():
     text = "root of the weights between two leaves of a hierarchy"
-    return [Named("PathCost", PathCost, text)]
+    return [*LOSSES, Named("PathCost", PathCost, text)]
 
 
 @hookimpl
@@ -146,14 +146,9 @@ def structsolve_loss(space, loss):
         return bind_loss(space, loss)
 
 
-@hookimpl
-def structsolve_loss_names():
-    return list(LOSSES)
-
-
 @hookimpl(trylast=True)
-def structsolve_polytope(space, examples):
+def structsolve_polytope(space):
     if isinstance(space, DagSpace):
         from structsolve.plugins.dag.polytope import HierarchyPolytopes
 
-        return HierarchyPolytopes(space)
+        return lambda _: HierarchyPolytopes(space)

@@ -62,8 +62,8 @@ def structsolve_loss(space, loss):
 
 
 @hookimpl(trylast=True)
-def structsolve_polytope(space, examples):
+def structsolve_polytope(space):
     if isinstance(space, DependencySpace):
         from structsolve.plugins.dependency.polytope import TreePolytopes
 
-        return TreePolytopes(space, examples)
+        return lambda layout: TreePolytopes(space, layout.examples)

@@ -196,19 +196,10 @@ class ExtremeSVM(FittedMixin, ClassifierMixin, BaseEstimator):
         random_state: Any = 0,
         verbose: int = 0,
     ):
-        self.surrogate = surrogate
-        self.penalty = penalty
-        self.rivals = rivals
-        self.solver = solver
-        self.alpha = alpha
-        self.tol = tol
-        self.max_memory = max_memory
-        self.max_iter = max_iter
-        self.callbacks = callbacks
-        self.checkpoint = checkpoint
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+        self.surrogate, self.penalty, self.rivals, self.solver = surrogate, penalty, rivals, solver
+        self.alpha, self.tol, self.max_memory, self.max_iter = alpha, tol, max_memory, max_iter
+        self.callbacks, self.checkpoint, self.n_jobs = callbacks, checkpoint, n_jobs
+        self.random_state, self.verbose = random_state, verbose
 
     # -- training -------------------------------------------------------------------------------
 

@@ -54,13 +54,13 @@ def structsolve_loss(space, loss):
 
 
 @hookimpl
-def structsolve_loss_names():
+def structsolve_losses():
     return list(CONTINUOUS)  # "squared" by conditional risk minimisation alone
 
 
 @hookimpl(trylast=True)
-def structsolve_polytope(space, examples):
+def structsolve_polytope(space):
     if isinstance(space, FlowSpace):
         from structsolve.plugins.flow.polytope import FlowPolytopes
 
-        return FlowPolytopes(space.network.integral())
+        return lambda _: FlowPolytopes(space.network.integral())

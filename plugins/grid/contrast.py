@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from structsolve.plugins.mrf.graphs import grid_directions
+from structsolve.plugins.mrf.tables.graphs import grid_directions
 
 
 def _difference(a: np.ndarray, b: np.ndarray, scale: float) -> np.ndarray:

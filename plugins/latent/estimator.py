@@ -186,26 +186,8 @@ class LatentSVM(HiddenPredictionMixin, StructuredSVM):
         random_state: Any = 0,
         verbose: int = 0,
     ):
-        self.structure = structure
-        self.n_hidden = n_hidden
-        self.init = init
-        self.n_init = n_init
-        self.max_rounds = max_rounds
-        self.surrogate = surrogate
-        self.loss = loss
-        self.solver = solver
-        self.oracle = oracle
-        self.alpha = alpha
-        self.max_iter = max_iter
-        self.tol = tol
-        self.fit_intercept = fit_intercept
-        self.penalize_intercept = penalize_intercept
-        self.warm_start = warm_start
-        self.callbacks = callbacks
-        self.checkpoint = checkpoint
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+        self._keep(locals())
+        self.n_hidden, self.init, self.n_init, self.max_rounds = n_hidden, init, n_init, max_rounds
 
     def fit(
         self,

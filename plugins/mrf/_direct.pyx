@@ -5,10 +5,10 @@ import numpy as np
 from libc.math cimport INFINITY
 from libc.string cimport memset
 
-from structsolve.plugins.mrf._expansion cimport expand, expand_bytes
-from structsolve.plugins.mrf._float_passes cimport dual_ascent, dual_ascent_bytes
-from structsolve.plugins.mrf._local_search cimport climb, climb_bytes
-from structsolve.plugins.mrf._model cimport GraphModel, Model, other_end, weight_of
+from structsolve.plugins.mrf.local_search._expansion cimport expand, expand_bytes
+from structsolve.plugins.mrf.messages._float_passes cimport dual_ascent, dual_ascent_bytes
+from structsolve.plugins.mrf.local_search._climb cimport climb, climb_bytes
+from structsolve.plugins.mrf.tables._model cimport GraphModel, Model, other_end, weight_of
 
 
 cdef class WeightedModel(GraphModel):
@@ -19,7 +19,7 @@ cdef class WeightedModel(GraphModel):
     Parameters
     ----------
     states, ends, unary, pair
-        See :class:`~structsolve.plugins.mrf._model.GraphModel`.
+        See :class:`~structsolve.plugins.mrf.tables._model.GraphModel`.
     weights : ndarray of shape (m,), optional
         1 by default.
     """

@@ -10,21 +10,23 @@ from libc.string cimport memcpy, memset
 from structsolve.operators cimport KBest, MaxMarginals, Oracle
 from structsolve.part_layout cimport PartLayout
 
-from structsolve.plugins.mrf._elimination cimport eliminate, eliminate_kbest, largest_work
-from structsolve.plugins.mrf._elimination_plan cimport Plan, Plans
-from structsolve.plugins.mrf._exact cimport exact, exact_bytes
-from structsolve.plugins.mrf._expansion cimport expand, expand_bytes
-from structsolve.plugins.mrf._float_passes cimport dual_ascent, dual_ascent_bytes
-from structsolve.plugins.mrf._gray_code cimport (
-    cube_argmax, cube_fits, gray_bytes, gray_kbest, gray_kbest_bytes, gray_marginals,
+from structsolve.plugins.mrf.elimination._elimination cimport (
+    eliminate, eliminate_kbest, eliminate_marginals, largest_work,
 )
-from structsolve.plugins.mrf._local_search cimport climb, climb_bytes
-from structsolve.plugins.mrf._max_product cimport (
+from structsolve.plugins.mrf.elimination._plan cimport Plan, Plans
+from structsolve.plugins.mrf.exact._search cimport exact, exact_bytes
+from structsolve.plugins.mrf.local_search._expansion cimport expand, expand_bytes
+from structsolve.plugins.mrf.messages._float_passes cimport dual_ascent, dual_ascent_bytes
+from structsolve.plugins.mrf.elimination._gray_code cimport (
+    cube_argmax, cube_bytes, cube_kbest, cube_marginals, cube_pays,
+)
+from structsolve.plugins.mrf.local_search._climb cimport climb, climb_bytes
+from structsolve.plugins.mrf.messages._max_product cimport (
     forest_argmax, forest_bytes, forest_kbest, forest_kbest_bytes, forest_marginals,
 )
-from structsolve.plugins.mrf._model cimport Model, edge_scores, other_end, score, scores_of
-from structsolve.plugins.mrf._roof_duality cimport half_bytes, roof_bytes, roof_dual
-from structsolve.plugins.mrf._shape cimport GraphShape
+from structsolve.plugins.mrf.tables._model cimport Model, edge_scores, other_end, score, scores_of
+from structsolve.plugins.mrf.cuts._roof_duality cimport half_bytes, roof_bytes, roof_dual
+from structsolve.plugins.mrf.tables._shape cimport GraphShape
 
 # Steps of the search before an integer program takes over, seconds; before elimination does, its
 # number of sums at most.
@@ -78,9 +80,8 @@ cdef class ForestOracle(GraphOracle):
 cdef class ExactOracle(GraphOracle):
     """The best labeling of any graph.
 
-    Small two-state graphs are enumerated.  Narrow graphs are solved by elimination: at once if
-    that is cheap, else if the search has not been faster.  Otherwise an
-    integer program answers.
+    Small dense two-state graphs are enumerated.  Narrow graphs are solved by elimination: at once
+    if that is cheap, else if the search has not been faster.  Otherwise an integer program answers.
 
     Parameters
     ----------
@@ -101,7 +102,7 @@ cdef class ExactOracle(GraphOracle):
         self.program, self.plans = program, plans
         # Some examples may be small with two states, others not.
         self.work_bytes = shape.scores_bytes + max(
-            gray_bytes(shape.max_nodes, shape.max_unary), shape.largest(climb_bytes),
+            cube_bytes(shape.max_nodes, 0), shape.largest(climb_bytes),
             shape.largest(exact_bytes), largest_work(plans, shape, 0))
 
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
@@ -110,10 +111,10 @@ cdef class ExactOracle(GraphOracle):
         cdef Model model = self.shape.gather(i, theta, <double*>work)
         cdef Plan plan = self.plans.of(0 if self.shape.one_graph else i)
         cdef double patience = min(PATIENCE, plan.entries) if plan.entries > 0 else PATIENCE
-        if 0 < plan.entries <= CHEAP:
-            eliminate(&model, &plan, label, rest)
-        elif cube_fits(&model):
+        if cube_pays(&model, plan.entries):
             cube_argmax(&model, label, value, rest)
+        elif 0 < plan.entries <= CHEAP:
+            eliminate(&model, &plan, label, rest)
         elif exact(&model, patience, label, value, bound, rest):
             if value[0] == -INFINITY:
                 memset(label, 0, model.n * sizeof(int))
@@ -253,36 +254,42 @@ cdef class LinearOracle(GraphOracle):
         return 0
 
 
-cdef class GraphKBest(KBest):
-    """The k best labelings: by max-product for forests, by enumeration for few labelings.
+def _plans_of(plans, shape):
+    # Plans of the shape's graphs, None if these are forests.
+    if plans is None and not shape.forest:
+        raise ValueError("plans: found None, expected those of `shape`, as it has cycles")
+    if plans is not None and not plans.most_entries < INFINITY:
+        raise ValueError("plans: found graphs without one, expected a plan for each")
+    return None if shape.forest else plans
 
-    Other graphs use elimination.
+
+cdef class GraphKBest(KBest):
+    """The k best labelings: by max-product for forests, else by elimination.
+
+    Small two-state graphs are enumerated where that is faster.
 
     Parameters
     ----------
     plans : Plans or None
-        Plans that keep their tables; None to enumerate.
+        Plans that keep their tables; None for forests.
     shape : GraphShape
     layout : PartLayout
     """
 
     cdef GraphShape shape
     cdef Plans plans
-    cdef bint forest
 
     def __init__(self, Plans plans, GraphShape shape not None, PartLayout layout not None):
         super().__init__(layout)
-        self.shape, self.n_states, self.forest = shape, shape.n_states, shape.forest
-        self.plans = plans
+        self.shape, self.n_states, self.plans = shape, shape.n_states, _plans_of(plans, shape)
         self.work_bytes = self.bytes_for(1)
 
     cpdef Py_ssize_t bytes_for(self, Py_ssize_t k) except -1:
         cdef Py_ssize_t nodes = self.shape.max_nodes, unary = self.shape.max_unary
-        if self.forest:
+        if self.plans is None:
             return self.shape.scores_bytes + forest_kbest_bytes(nodes, unary, k)
-        if self.plans is not None:
-            return self.shape.scores_bytes + largest_work(self.plans, self.shape, k)
-        return self.shape.scores_bytes + gray_kbest_bytes(nodes, unary, k)
+        return self.shape.scores_bytes + max(
+            largest_work(self.plans, self.shape, k), cube_bytes(nodes, k))
 
     cdef Py_ssize_t kbest(self, Py_ssize_t i, const double* theta, Py_ssize_t k, int* labels,
                           double* values, char* work) except -1 nogil:
@@ -290,14 +297,13 @@ cdef class GraphKBest(KBest):
         cdef Model model = self.shape.gather(i, theta, <double*>work)
         cdef Py_ssize_t first = self.shape.first_node(i), count
         cdef Plan plan
-        if self.forest:
+        if self.plans is None:
             return forest_kbest(&model, self.shape.order_p + first, self.shape.up_p + first, k,
                                 labels, values, rest)
-        if self.plans is not None:
-            plan = self.plans.of(0 if self.shape.one_graph else i)
-            count = eliminate_kbest(&model, &plan, k, labels, values, rest)
-        else:
-            count = gray_kbest(&model, k, labels, values, rest)
+        plan = self.plans.of(0 if self.shape.one_graph else i)
+        if cube_pays(&model, plan.entries):
+            return cube_kbest(&model, k, labels, values, rest)
+        count = eliminate_kbest(&model, &plan, k, labels, values, rest)
         if count:
             return count
         memset(labels, 0, model.n * sizeof(int))    # all labelings are forbidden, as in argmax()
@@ -312,22 +318,25 @@ cdef class GraphMaxMarginals(MaxMarginals):
 
     Parameters
     ----------
+    plans : Plans or None
+        None for forests.
     shape : GraphShape
-        Graphs with cycles must have few labelings.
     layout : PartLayout
     """
 
     cdef GraphShape shape
-    cdef bint forest
+    cdef Plans plans
     cdef Py_ssize_t stride
 
-    def __init__(self, GraphShape shape not None, PartLayout layout not None):
+    def __init__(self, Plans plans, GraphShape shape not None, PartLayout layout not None):
         super().__init__(layout)
-        self.shape, self.n_states, self.forest = shape, shape.n_states, shape.forest
+        self.shape, self.n_states, self.plans = shape, shape.n_states, _plans_of(plans, shape)
         self.stride = padded(shape.n_states)
         needed = forest_bytes(shape.max_unary)
-        if not self.forest:
-            needed = gray_bytes(shape.max_nodes, shape.max_unary)
+        if self.plans is not None:
+            # Scores that fix a state, and a labeling.
+            needed = 8 * (shape.max_unary + shape.max_nodes) + max(
+                largest_work(plans, shape, 0), cube_bytes(shape.max_nodes, 0))
         # Scores, max-marginals in the model's layout, and the algorithm's memory.
         self.work_bytes = shape.scores_bytes + 8 * shape.max_unary + needed
 
@@ -337,11 +346,19 @@ cdef class GraphMaxMarginals(MaxMarginals):
         cdef char* rest = <char*>(best + self.shape.max_unary)
         cdef Model model = self.shape.gather(i, theta, <double*>work)
         cdef Py_ssize_t first = self.shape.first_node(i), v, s
-        if self.forest:
+        cdef Plan plan
+        cdef double* fixed = <double*>rest
+        if self.plans is None:
             forest_marginals(&model, self.shape.order_p + first, self.shape.up_p + first, best,
                              rest)
         else:
-            gray_marginals(&model, best, rest)
+            plan = self.plans.of(0 if self.shape.one_graph else i)
+            rest += 8 * (self.shape.max_unary + self.shape.max_nodes)
+            if cube_pays(&model, plan.entries):
+                cube_marginals(&model, best, rest)
+            else:
+                eliminate_marginals(&model, &plan, best, fixed,
+                                    <int*>(fixed + self.shape.max_unary), rest)
         for v in range(model.n):
             for s in range(self.stride):
                 out[s] = best[model.unary_at[v] + s] if s < model.states[v] else -INFINITY

@@ -9,13 +9,13 @@ import numpy as np
 
 from structsolve.examples.packed import Examples
 from structsolve.part_layout import PartLayout
-from structsolve.plugins.mrf import exact
 from structsolve.plugins.mrf._direct import WeightedModel, ascend
-from structsolve.plugins.mrf._model import GraphModel
-from structsolve.plugins.mrf._shape import GraphShape
-from structsolve.plugins.mrf.binary_cut import cut_binary, may_cut
+from structsolve.plugins.mrf.cuts.binary import cut_binary, may_cut
 from structsolve.plugins.mrf.decoders import algorithm_of, make_oracle, tries_cut
-from structsolve.plugins.mrf.scores import GraphScores, graph_scores
+from structsolve.plugins.mrf.exact import search
+from structsolve.plugins.mrf.tables._model import GraphModel
+from structsolve.plugins.mrf.tables._shape import GraphShape
+from structsolve.plugins.mrf.tables.scores import GraphScores, graph_scores
 from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.calls import argmax
 from structsolve.utils.memory import refuse_too_large
@@ -160,7 +160,7 @@ def _decode(
         cyclic = not shape.forest
     if oracle == "exact" and cyclic:
         # Also what is cheap enough for an oracle: its calls cannot be stopped.
-        return _searched(exact.solve(_tables_of(scores), time_limit, progress))
+        return _searched(search.solve(_tables_of(scores), time_limit, progress))
     if algorithm_of(shape, oracle, layout) == "expansion" and not (
         tries_cut(shape) and may_cut(scores)
     ):
@@ -191,10 +191,10 @@ def _better(answer: Decoding, scores: GraphScores, shape: Any, max_iter: int) ->
         answer = answer._replace(bound=max(bound, answer.value))
     if scores.finite() is scores or shape.max_cells > SEARCHED or answer.value >= answer.bound:
         return answer
-    return _searched(exact.improve(_tables_of(scores), answer.label, answer.bound))
+    return _searched(search.improve(_tables_of(scores), answer.label, answer.bound))
 
 
-def _searched(answer: exact.Answer) -> Decoding:
+def _searched(answer: search.Answer) -> Decoding:
     return Decoding(answer.label, answer.value, answer.bound, status=answer.status)
 
 

@@ -7,22 +7,25 @@ from typing import Any
 
 from structsolve.lp import make_backend
 from structsolve.operators import IntegralRelaxation
-from structsolve.plugins.mrf import _cut_oracle, _oracle, _relaxation
-from structsolve.plugins.mrf._dual_relaxation import DualRelaxation
-from structsolve.plugins.mrf._elimination_plan import Plans
-from structsolve.plugins.mrf._enumerated_cones import EnumeratedCones
-from structsolve.plugins.mrf._minimum_cut import CutNetworks
-from structsolve.plugins.mrf._shape import GraphParts
-from structsolve.plugins.mrf.programs import Programs
+from structsolve.plugins.mrf import _oracle
+from structsolve.plugins.mrf.cuts import _oracle as cuts
+from structsolve.plugins.mrf.cuts._minimum_cut import CutNetworks
+from structsolve.plugins.mrf.elimination._enumerated_cones import EnumeratedCones
+from structsolve.plugins.mrf.elimination._plan import Plans
+from structsolve.plugins.mrf.exact.search import MOST, TABLE
+from structsolve.plugins.mrf.relaxation import _linear
+from structsolve.plugins.mrf.relaxation._dual import DualRelaxation
+from structsolve.plugins.mrf.relaxation.programs import Programs
+from structsolve.plugins.mrf.tables._shape import GraphParts
 
 NAMES = ("auto", "exact", "mincut", "roof-duality", "trws", "expansion", "lp")
 
 # Numbers of labelings: up to FEW "auto" is exact; up to CONSTRAINED cones are enumerated; up to
-# MANY max-marginals and the k best are enumerated.
+# MANY max-marginals take as many sums as the k best.
 FEW, CONSTRAINED, MANY = 2.0**14, 2.0**16, 2.0**20
-# Sums of elimination: up to FEW "auto" is exact; up to MOST "exact" eliminates, about two seconds,
-# with tables of TABLE entries at most; the k best keep up to KEPT.
-MOST, TABLE, KEPT = 2.0**30, 2.0**22, 2.0**23
+# Sums of elimination: up to FEW "auto" is exact; up to KEPT there are the k best, whose tables are
+# kept, and max-marginals, where these are the sums for all states.
+KEPT = 2.0**23
 # States up to which "auto" tries a minimum cut before TRW-S, and before a linear relaxation; pairs
 # of arcs at most, 64 bytes each.  benchmarks/learn_binary.py prints the ms of both by the number of
 # states: the cut's time grows with the states, most of all under quadratic scores.
@@ -125,7 +128,7 @@ def make_oracle(shape: Any, name: str, max_iter: int, layout: Any) -> Any:
         plans = _plans(shape, layout, FEW if name == "auto" else MOST)
         return _oracle.ExactOracle(_programs("lp", layout), plans, shape, layout)
     if algorithm == "mincut":
-        return _cut_oracle.CutOracle(_networks(shape, layout), layout)
+        return cuts.CutOracle(_networks(shape, layout), layout)
     if algorithm == "program":
         return _oracle.LinearOracle(_programs(name, layout), shape, layout)
     if algorithm == "roof-duality":
@@ -133,16 +136,15 @@ def make_oracle(shape: Any, name: str, max_iter: int, layout: Any) -> Any:
     else:
         oracle = _oracle.TRWSOracle(max_iter, algorithm == "expansion", shape, layout)
     if name == "auto" and tries_cut(shape):
-        return _cut_oracle.CutFirstOracle(oracle, _networks(shape, layout), layout)
+        return cuts.CutFirstOracle(oracle, _networks(shape, layout), layout)
     return oracle
 
 
 def make_power(shape: Any, name: str, power: str, layout: Any) -> Any:
     """Return the operator of a power for the oracle ``name``.
 
-    The k best labels and max-marginals exist if the oracle is exact: on forests, and if
-    labelings can be enumerated; the k best also on other narrow graphs.  The linear relaxation and
-    its cones always exist.
+    The k best labels and max-marginals exist if the oracle is exact, on forests and other narrow
+    graphs.  The linear relaxation and its cones always exist.
 
     Parameters
     ----------
@@ -158,21 +160,21 @@ def make_power(shape: Any, name: str, power: str, layout: Any) -> Any:
         return _make_ranking(shape, algorithm_of(shape, name, layout), power, layout)
     by_program = _by_program(name)
     if power == "relaxation" and name == "mincut":
-        oracle = partial(_cut_oracle.CutOracle, _networks(shape, layout))
+        oracle = partial(cuts.CutOracle, _networks(shape, layout))
         return IntegralRelaxation(oracle, partial(GraphParts, shape), layout)
     linear = _programs(name if by_program else "lp", layout)
     if power == "cones":
         if by_program or shape.labelings > CONSTRAINED:
-            return _relaxation.LinearCones(linear, shape, layout)
+            return _linear.LinearCones(linear, shape, layout)
         return EnumeratedCones(shape, layout)
     if by_program:
-        return _relaxation.LinearRelaxation(linear, shape, layout)
+        return _linear.LinearRelaxation(linear, shape, layout)
     if shape.forest:
         oracle, parts = partial(_oracle.ForestOracle, shape), partial(GraphParts, shape)
         return IntegralRelaxation(oracle, parts, layout)
     if shape.binary:
-        return _with_cut(_relaxation.RoofRelaxation(shape, layout), shape, name, layout)
-    finish = _relaxation.LinearRelaxation(linear, shape, layout)
+        return _with_cut(_linear.RoofRelaxation(shape, layout), shape, name, layout)
+    finish = _linear.LinearRelaxation(linear, shape, layout)
     return _with_cut(DualRelaxation(finish, RELAXED, shape, layout), shape, name, layout)
 
 
@@ -180,7 +182,7 @@ def _with_cut(relaxation: Any, shape: Any, name: str, layout: Any) -> Any:
     """The relaxation, preceded by a minimum cut where one may suffice."""
     if name != "auto" or not tries_cut(shape, CUT_STATES_RELAXED):
         return relaxation
-    return _cut_oracle.CutFirstRelaxation(relaxation, _networks(shape, layout), layout)
+    return cuts.CutFirstRelaxation(relaxation, _networks(shape, layout), layout)
 
 
 def tries_cut(shape: Any, most: int = CUT_STATES) -> bool:
@@ -210,13 +212,15 @@ def _make_ranking(shape: Any, algorithm: str, power: str, layout: Any) -> Any:
     if algorithm not in ("forest", "exact"):
         return None
     plans = None
-    if algorithm == "exact" and shape.labelings > MANY:
-        plans = _plans(shape, layout, KEPT, keep=True) if power == "kbest" else None
-        if plans is None or plans.most_entries > KEPT:
+    if algorithm == "exact":
+        # Max-marginals eliminate once for each state.
+        sums = KEPT if power == "kbest" or shape.labelings <= MANY else KEPT / shape.max_unary
+        plans = _plans(shape, layout, KEPT, keep=power == "kbest")
+        if plans.most_entries > sums:
             return None
     if power == "kbest":
         return _oracle.GraphKBest(plans, shape, layout)
-    return _oracle.GraphMaxMarginals(shape, layout)
+    return _oracle.GraphMaxMarginals(plans, shape, layout)
 
 
 def _by_program(name: str) -> bool:

@@ -5,13 +5,16 @@ The decoder depends on the graphs, so it is chosen when operators are bound to e
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Protocol
 
-from structsolve.examples.packed import Examples
-from structsolve.plugins.mrf._projections import ForestSumProduct
-from structsolve.plugins.mrf._shape import GraphParts, GraphShape
-from structsolve.plugins.mrf.decoders import make_oracle, make_power
-from structsolve.plugins.mrf.polytope import GraphPolytopes
+from structsolve.part_layout import PartLayout
+from structsolve.plugins.mrf._oracle import ExactOracle, ForestOracle
+from structsolve.plugins.mrf._small_graph import small_graph
+from structsolve.plugins.mrf.decoders import FEW, make_oracle, make_power
+from structsolve.plugins.mrf.messages._sum_product import ForestSumProduct
+from structsolve.plugins.mrf.relaxation.polytope import GraphPolytopes
+from structsolve.plugins.mrf.tables._shape import GraphParts, GraphShape
 from structsolve.structure.ask import make_layout
 from structsolve.utils.memory import refuse_too_large
 
@@ -70,7 +73,7 @@ def common_graphs(
     layout : PartLayout
         Has a block ``"node"`` and, if pairs of states have scores, a block ``"pair"``.
     ends : ndarray of int32 of shape (m, 2)
-        Edges from :func:`~structsolve.plugins.mrf.graphs.check_edges`, of the one graph,
+        Edges from :func:`~structsolve.plugins.mrf.tables.graphs.check_edges`, of the one graph,
         or of all examples, concatenated.
     states : int or array of int
         Number of states of every node, or of each node of the one graph.
@@ -130,6 +133,28 @@ def bind_oracle(space: GraphSpace, layout: Any) -> Any:
     name = space.oracle_for(layout)
     max_iter = int(getattr(space.structure, "max_iter", 100))
     return make_oracle(space.graphs(layout), name, max_iter, layout)
+
+
+def unpacked_oracle(space: Any, bind: Any) -> Any:
+    """Return a factory of oracles of single small graphs.
+
+    Parameters
+    ----------
+    space : GraphSpace
+        Whose examples have a graph each; all edges share one table, and nodes have all states.
+    bind : callable
+        See :meth:`structsolve.Space.unpacked_oracle`.
+
+    Returns
+    -------
+    callable or None
+        None unless ``bind`` gives the exact oracles of this plugin.
+    """
+    narrow = [[[0, 1]], [[0, 1], [1, 2], [2, 0]]]
+    probes = [make_layout(space, space.pack_sizes([3], edges=[edges])) for edges in narrow]
+    if [type(bind(layout)) for layout in probes] != [ForestOracle, ExactOracle]:
+        return None
+    return partial(small_graph, space.graphs(probes[0]), FEW)
 
 
 def bind_power(space: GraphSpace, power: str, layout: Any) -> Any:
@@ -193,17 +218,16 @@ def bind_entropy(space: GraphSpace, layout: Any) -> Any:
     return ForestSumProduct(shape, layout)
 
 
-def graph_polytopes(space: Any, examples: Examples) -> Any:
+def graph_polytopes(space: Any, layout: PartLayout) -> GraphPolytopes:
     """Return the local polytopes of the graphs of packed examples.
 
     Parameters
     ----------
     space : GraphSpace
-    examples : Examples
+    layout : PartLayout
 
     Returns
     -------
-    structsolve.lp.Polytopes
+    GraphPolytopes
     """
-    layout = make_layout(space, examples)
     return GraphPolytopes(space.graphs(layout), layout)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from structsolve.plugins.mrf._direct import WeightedModel, maximal_states, transformed_bound
-from structsolve.plugins.mrf.scores import graph_scores
+from structsolve.plugins.mrf.tables.scores import graph_scores
 from structsolve.utils.positional import positional_deprecated
 
 

@@ -10,23 +10,27 @@ import numpy as np
 from structsolve.examples import labels, packing
 from structsolve.examples.packed import Examples
 from structsolve.plugins.mrf.decoders import check_name
-from structsolve.plugins.mrf.graph_operators import NO_POWERS, common_graphs
-from structsolve.plugins.mrf.graphs import (
-    check_edges,
-    check_states,
-    drop_nodes,
-    stack_graphs,
+from structsolve.plugins.mrf.graph_operators import (
+    NO_POWERS,
+    common_graphs,
+    unpacked_oracle,
 )
-from structsolve.plugins.mrf.networks import by_node, by_node_one, check_attributes, in_order
 from structsolve.plugins.mrf.node_labels import (
     NodeLabels,
     read_labels,
     refuse_all_void,
     void_names,
 )
-from structsolve.plugins.mrf.unread import unread_pairs
+from structsolve.plugins.mrf.tables.graphs import (
+    check_edges,
+    check_states,
+    drop_nodes,
+    stack_graphs,
+)
+from structsolve.plugins.mrf.tables.networks import by_node, by_node_one, check_attributes, in_order
+from structsolve.plugins.mrf.tables.unread import unread_pairs
 from structsolve.potentials.weight_layout import Block, WeightLayout
-from structsolve.structure.base import Structure
+from structsolve.structure.base import Structure, inherits
 from structsolve.structure.node_space import NodeSpace
 from structsolve.structure.weighted_labels import weigh_nodes
 from structsolve.utils.params import parameters
@@ -641,3 +645,8 @@ class MRFSpace(GraphLabelings):
     states_ : ndarray of int32 of shape (nodes,) or (1,), or None
         Number of ``classes_`` that each node of that graph may take.
     """
+
+    def unpacked_oracle(self, bind: Any) -> Any:
+        own = inherits(self, MRFSpace, "pack", "stack", "unpack", "graphs", "oracle_for")
+        shared = self.structure.tables == "shared" and self.edges_ is None
+        return unpacked_oracle(self, bind) if own and shared and self.free_nodes else None

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from structsolve.io._text import PathLike, bad_line, reads_file, text_lines
-from structsolve.plugins.mrf._uai_factors import (
+from structsolve.plugins.mrf.tables._factors import (
     Scope,
     agreement,
     merge,

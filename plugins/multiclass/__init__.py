@@ -49,8 +49,8 @@ def structsolve_loss(space, loss):
 
 
 @hookimpl(trylast=True)
-def structsolve_polytope(space, examples):
+def structsolve_polytope(space):
     if isinstance(space, MulticlassSpace):
         from structsolve.plugins.multiclass.polytope import Simplex
 
-        return Simplex(space.layout)
+        return lambda _: Simplex(space.layout)

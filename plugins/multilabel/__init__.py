@@ -64,15 +64,16 @@ def structsolve_loss(space, loss):
 
 
 @hookimpl(trylast=True)
-def structsolve_max_min(space, loss, layout):
+def structsolve_max_min(space, loss):
     if isinstance(space, MultilabelSpace) and not len(space.edges_):
         from structsolve.plugins.multilabel._losses import LabelSetHamming
         from structsolve.plugins.multilabel._projections import LabelSetMaxMin
 
-        return LabelSetMaxMin(loss.weight, layout) if isinstance(loss, LabelSetHamming) else None
+        if isinstance(loss, LabelSetHamming):
+            return partial(LabelSetMaxMin, loss.weight)
 
 
 @hookimpl(trylast=True)
-def structsolve_polytope(space, examples):
+def structsolve_polytope(space):
     if isinstance(space, MultilabelSpace):
-        return graph_polytopes(space, examples)
+        return partial(graph_polytopes, space)

@@ -61,13 +61,13 @@ def structsolve_loss(space, loss):
 
 
 @hookimpl
-def structsolve_loss_names():
+def structsolve_losses():
     return list(LOSSES)
 
 
 @hookimpl(trylast=True)
-def structsolve_polytope(space, examples):
+def structsolve_polytope(space):
     if isinstance(space, OrdinalSpace):
         from structsolve.plugins.multiclass.polytope import Simplex
 
-        return Simplex(space.layout)
+        return lambda _: Simplex(space.layout)

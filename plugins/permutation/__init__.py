@@ -61,13 +61,13 @@ def structsolve_loss(space, loss):
 
 
 @hookimpl
-def structsolve_loss_names():
+def structsolve_losses():
     return ["spearman"]
 
 
 @hookimpl(trylast=True)
-def structsolve_polytope(space, examples):
+def structsolve_polytope(space):
     if isinstance(space, AssignmentSpace):
         from structsolve.plugins.permutation.polytope import AssignmentPolytopes  # Birkhoff's
 
-        return AssignmentPolytopes(space, examples)
+        return lambda layout: AssignmentPolytopes(space, layout.examples)

@@ -115,18 +115,10 @@ class ConditionalRiskMinimizer(RiskPredictionMixin, BaseEstimator):
         fit_intercept: bool = True,
         n_jobs: int | None = 1,
     ):
-        self.structure = structure
-        self.loss = loss
-        self.class_weight = class_weight
-        self.alpha = alpha
-        self.alphas = alphas
-        self.cv = cv
-        self.kernel = kernel
-        self.kernel_params = kernel_params
-        self.feature_map = feature_map
-        self.joint_kernel = joint_kernel
-        self.fit_intercept = fit_intercept
-        self.n_jobs = n_jobs
+        self.structure, self.loss, self.class_weight = structure, loss, class_weight
+        self.alpha, self.alphas, self.cv, self.kernel = alpha, alphas, cv, kernel
+        self.kernel_params, self.feature_map = kernel_params, feature_map
+        self.joint_kernel, self.fit_intercept, self.n_jobs = joint_kernel, fit_intercept, n_jobs
 
     # -- training -------------------------------------------------------------------------------
 

@@ -57,8 +57,10 @@ def structsolve_loss(space, loss):
 
 
 @hookimpl(trylast=True)
-def structsolve_polytope(space, examples):
+def structsolve_polytope(space):
     if isinstance(space, TreeSpace):
         from structsolve.plugins.tree.polytope import TreePolytopes  # local, and exact
 
-        return TreePolytopes(space.layout, examples.offsets, examples.topology["parents"])
+        return lambda layout: TreePolytopes(
+            space.layout, layout.examples.offsets, layout.examples.topology["parents"]
+        )

@@ -11,7 +11,7 @@ import numpy as np
 
 from structsolve.examples.packed import Examples
 from structsolve.examples.packing import no_topology, size_offsets
-from structsolve.plugins.mrf.networks import (
+from structsolve.plugins.mrf.tables.networks import (
     by_node,
     by_node_one,
     check_attributes,

@@ -9,8 +9,8 @@ import numpy as np
 
 from structsolve.examples import packing
 from structsolve.examples.packed import Examples
-from structsolve.plugins.mrf.graphs import check_edges
-from structsolve.plugins.mrf.networks import from_networkx, is_network, name_nodes
+from structsolve.plugins.mrf.tables.graphs import check_edges
+from structsolve.plugins.mrf.tables.networks import from_networkx, is_network, name_nodes
 
 FORMS = "(node_features, tree) or (node_features, tree, edge_features), or a networkx graph"
 

@@ -212,8 +212,8 @@ def entropy_slope_of(a, b, double gamma):
 
     Parameters
     ----------
-    a, b : arrays of float64 of one shape
-        At least 0, of the same sum.
+    a, b : array of float64
+        At least 0, of the same shape and sum.
     gamma : float
         From 0 to 1.
 

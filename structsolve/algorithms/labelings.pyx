@@ -71,6 +71,10 @@ cdef class LabelingProjection(Projection):
             Part scores, in the layout of the space.
         repeat : int
             Number of computations, for timing.
+
+        Returns
+        -------
+        float
         """
         cdef Py_ssize_t size = self.layout.sizes(i)[0]
         if theta.shape[0] != size:

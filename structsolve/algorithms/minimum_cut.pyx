@@ -10,7 +10,7 @@ Searches read only `rows`: the entry of each arc is four times its head, plus 1 
 residual capacity, plus 2 if the reverse arc has.
 """
 
-from collections import namedtuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,8 +18,15 @@ from libc.limits cimport INT_MAX
 from libc.math cimport INFINITY, fabs
 from libc.string cimport memcpy, memset
 
-MinimumCut = namedtuple("MinimumCut", ["value", "source_side", "sink_side", "flow"])
-MinimumCut.__doc__ = "Value of a cut, smallest source set, smallest sink set, value of the flow."
+
+class MinimumCut(NamedTuple):
+    """Value of a cut, smallest source set, smallest sink set, value of the flow."""
+
+    value: "float"
+    source_side: "NDArray[np.bool_]"
+    sink_side: "NDArray[np.bool_]"
+    flow: "float"
+
 
 cdef enum:
     ROOT = -1           # its parent is the terminal
@@ -513,7 +520,7 @@ cdef class CutNetwork:
 
         Parameters
         ----------
-        capacities : array of float of shape (m,) or (m, 2)
+        capacities : array of float of shape (m,) or of shape (m, 2)
             Capacity of each arc, and with a second column that of the opposite direction; ``inf``
             for no limit.
         from_source, to_sink : array of float of shape (n_nodes,)
@@ -601,7 +608,7 @@ def minimum_cut(n_nodes, arcs, capacities, from_source, to_sink):
         Number of nodes, at least 1.
     arcs : array of int of shape (m, 2)
         Tail and head of each arc; parallel arcs are allowed.
-    capacities : array of float of shape (m,) or (m, 2)
+    capacities : array of float of shape (m,) or of shape (m, 2)
         Capacity of each arc, and with a second column that of the opposite direction; ``inf`` for
         no limit.
     from_source, to_sink : array of float of shape (n_nodes,)

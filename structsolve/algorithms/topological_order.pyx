@@ -168,7 +168,8 @@ def first_open(const int[:, ::1] Y not None, const int[::1] order not None,
 
     Returns
     -------
-    (row, node, parent) : tuple of int, or None
+    tuple of (int, int, int), or None
+        Row, node and parent.
     """
     cdef Py_ssize_t i, v, k, M = order.shape[0], row = -1, node = 0, parent = 0
     _check_walk(order, up_first, up, Y.shape[1])
@@ -200,7 +201,8 @@ def first_barren(const int[:, ::1] Y not None, const int[::1] child_first not No
 
     Returns
     -------
-    (row, node) : tuple of int, or None
+    tuple of (int, int), or None
+        Row and node.
     """
     cdef Py_ssize_t i, v, k, M = child_first.shape[0] - 1
     cdef bint on

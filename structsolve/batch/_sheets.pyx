@@ -73,6 +73,17 @@ def places_of(PartLayout layout not None, blocks):
     ]
 
 
+cdef inline Py_ssize_t _room(const int64_t[::1] offsets, Py_ssize_t i, Py_ssize_t end,
+                             Py_ssize_t longest) except -1:
+    # Labels of example i.
+    if not (0 <= offsets[i] <= offsets[i + 1] <= end and offsets[i + 1] - offsets[i] <= longest):
+        raise ValueError(
+            f"example {i}: offsets {offsets[i]} and {offsets[i + 1]}, expected at most {longest} "
+            f"labels of {end}"
+        )
+    return offsets[i + 1] - offsets[i]
+
+
 def padded_rows(const int[::1] flat not None, const int64_t[::1] offsets not None,
                 Py_ssize_t longest, int64_t padding):
     """Labels one after the other as rows of one length.
@@ -94,7 +105,7 @@ def padded_rows(const int[::1] flat not None, const int64_t[::1] offsets not Non
     cdef Py_ssize_t i, v, n = offsets.shape[0] - 1, size
     cdef cnp.ndarray[int64_t, ndim=2] rows = np.empty((n, longest), np.int64)
     for i in range(n):
-        size = offsets[i + 1] - offsets[i]
+        size = _room(offsets, i, flat.shape[0], longest)
         for v in range(size):
             rows[i, v] = flat[offsets[i] + v]
         for v in range(size, longest):
@@ -115,9 +126,11 @@ def flat_rows(const int64_t[:, :] rows not None, const int64_t[::1] offsets not 
     ndarray of int64
     """
     cdef Py_ssize_t i, v, n = offsets.shape[0] - 1
+    if n < 0 or rows.shape[0] < n:
+        raise ValueError(f"rows: found {rows.shape[0]}, expected one per example, {n}")
     cdef int64_t[::1] flat = np.empty(offsets[n], np.int64)
     for i in range(n):
-        for v in range(offsets[i + 1] - offsets[i]):
+        for v in range(_room(offsets, i, flat.shape[0], rows.shape[1])):
             flat[offsets[i] + v] = rows[i, v]
     return flat.base
 

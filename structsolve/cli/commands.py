@@ -15,6 +15,7 @@ from structsolve.cli.options import UsageError, check_outputs, reader_options
 from structsolve.cli.outside import families, settle_estimator
 from structsolve.evaluation.report import FIGURES
 from structsolve.io._text import atomic_write
+from structsolve.protocols import ShellModule, require
 
 
 def demo(args: argparse.Namespace) -> None:
@@ -339,7 +340,11 @@ def _load(args: argparse.Namespace) -> Any:
 def _own_shell(model: Any) -> Any:
     """Return the module with ``predict`` and ``score`` of the shell that an estimator names."""
     module = getattr(model, "shell", None)
-    return None if module is None else importlib.import_module(module)
+    if module is None:
+        return None
+    own = importlib.import_module(module)
+    require(own, ShellModule, f"{type(model).__name__}: the module {module!r}")
+    return own
 
 
 def _recipe(model: Any, args: argparse.Namespace) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 from structsolve import registry
 from structsolve.cli import messages, outside
 from structsolve.cli.options import UsageError
-from structsolve.cli.parser import make_parser
+from structsolve.cli.parser import Parser, make_parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -33,9 +33,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     with _own_output(), warnings.catch_warnings():
         warnings.showwarning = _show_warning  # type: ignore[assignment]
         try:
+            off = _left_out(argv)
+            outside.leave_out(off)
             args = _parsed(argv)
-            for name in getattr(args, "without_plugin", ()):
-                registry.switch_off(name)
+            for name in off:
+                try:
+                    registry.switch_off(name)
+                except ValueError:  # it may have commands only
+                    if not outside.has(name):
+                        raise
             with messages.own_output():
                 args.run(args)
             sys.stdout.flush()
@@ -101,6 +107,14 @@ def _parsed(argv: list[str]) -> Any:
             return parser.parse_args(joined)
         return make_parser(argv[first]).parse_args(argv)
     return parser.parse_args(joined)
+
+
+def _left_out(argv: list[str]) -> list[str]:
+    """Return the names after ``--without-plugin``, which commands need before they are parsed."""
+    option = Parser(prog="structsolve", add_help=False)
+    option.add_argument("--without-plugin", action="append", default=[])
+    names: list[str] = option.parse_known_args(argv)[0].without_plugin
+    return names
 
 
 def _is_command(argv: list[str], i: int) -> bool:

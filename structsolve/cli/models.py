@@ -121,7 +121,8 @@ def check_model(args: argparse.Namespace, structure: Any) -> None:
     if model is None:
         return
     margin = isinstance(model, structsolve.StructuredSVM)
-    if args.estimator == "margin" or args.estimator in families():
+    ours = hasattr(model, "_check_settings")  # estimators of other packages check in fit()
+    if ours and (args.estimator == "margin" or args.estimator in families()):
         model._check_settings()
         model._kernel()
     if args.kernel is None:

@@ -5,15 +5,48 @@ import argparse
 import functools
 import inspect
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from structsolve.cli.options import UsageError
+from structsolve.protocols import FitOptions, require
 from structsolve.registry.distributions import described, disabled, entries
 from structsolve.registry.plugin import Plugin
 
 GROUP = "structsolve_commands"
 FIT = "structsolve_fit"
+# Names after --without-plugin.
+_off: list[str] = []
+
+
+def leave_out(names: Sequence[str]) -> None:
+    """Leave out commands and options of packages, until the next call.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Of entry points or distributions, beside those that the environment switches off.
+    """
+    _off[:] = names
+    families.cache_clear()
+
+
+def has(name: str) -> bool:
+    """Return whether a name is that of a command, of options of ``fit``, or their distribution.
+
+    Parameters
+    ----------
+    name : str
+
+    Returns
+    -------
+    bool
+    """
+    return any(plugin.is_called(name) for plugin, _ in (*_commands(), *entries(FIT)))
+
+
+def _is_left_out(plugin: Plugin) -> bool:
+    return any(map(plugin.is_called, (*disabled(), *_off)))
 
 
 def names() -> list[str]:
@@ -49,7 +82,11 @@ def add_commands(command: Any, taken: Any, chosen: str | None) -> None:
         The command that is run; None imports all, for ``--help``.
     """
     for plugin, entry in _commands():
-        if entry is None or any(map(plugin.is_called, disabled())):
+        if entry is None:
+            continue
+        if _is_left_out(plugin):
+            if entry.name == chosen:
+                raise UsageError(f"{chosen} is a command of {plugin.source}, which is switched off")
             continue
         if entry.name in taken:
             warnings.warn(
@@ -70,13 +107,11 @@ def add_commands(command: Any, taken: Any, chosen: str | None) -> None:
 
 
 @functools.lru_cache(maxsize=1)
-def families() -> dict[str, Any]:
+def families() -> dict[str, FitOptions]:
     """Return the modules of estimators with options of their own, by their short names.
 
-    ``structsolve fit --estimator NAME`` takes a module's options (``add_options(group)``, ``OWN``:
-    their names, ``ABOUT``: what they are for), and calls ``check(args, hierarchy)``,
-    ``make_model(args, structure)`` and, if it has one, ``trained_text(model)`` of it.  With the
-    option ``CHOSEN_BY``, if it has one, ``--estimator NAME`` may be left out.
+    ``structsolve fit --estimator NAME`` takes a module's options.  With the option ``CHOSEN_BY``,
+    if it has one, ``--estimator NAME`` may be left out.
 
     Returns
     -------
@@ -84,9 +119,11 @@ def families() -> dict[str, Any]:
     """
     modules = {}
     for plugin, entry in entries(FIT):
-        if entry is not None and not any(map(plugin.is_called, disabled())):
+        if entry is not None and not _is_left_out(plugin):
             try:
-                modules[entry.name] = entry.load()
+                module = entry.load()
+                require(module, FitOptions, f"its module {entry.value!r}")
+                modules[entry.name] = module
             except Exception as error:  # it may fail in any way; the others stay
                 warnings.warn(f"{plugin.label} was not loaded: {described(error)}", stacklevel=2)
     return modules

@@ -131,23 +131,12 @@ class DaskStructuredSVM(BaseEstimator):
         random_state: Any = 0,
         verbose: int = 0,
     ):
-        self.structure = structure
-        self.surrogate = surrogate
-        self.loss = loss
-        self.solver = solver
-        self.oracle = oracle
-        self.n_shards = n_shards
-        self.alpha = alpha
-        self.max_iter = max_iter
-        self.tol = tol
-        self.fit_intercept = fit_intercept
-        self.penalize_intercept = penalize_intercept
-        self.callbacks = callbacks
-        self.checkpoint = checkpoint
-        self.client = client
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+        self.structure, self.surrogate, self.loss, self.solver = structure, surrogate, loss, solver
+        self.oracle, self.n_shards, self.alpha, self.max_iter = oracle, n_shards, alpha, max_iter
+        self.tol, self.fit_intercept = tol, fit_intercept
+        self.penalize_intercept, self.callbacks = penalize_intercept, callbacks
+        self.checkpoint, self.client, self.n_jobs = checkpoint, client, n_jobs
+        self.random_state, self.verbose = random_state, verbose
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> DaskStructuredSVM:
         """Train.

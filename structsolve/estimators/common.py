@@ -84,6 +84,11 @@ class CommonMixin:
         if "__init__" in cls.__dict__:
             cls.__init__ = names_parameters(cls.__init__)  # type: ignore[method-assign]
 
+    def _keep(self, parameters: dict[str, Any]) -> None:
+        """Set a constructor's parameters, its ``locals()``; a subclass declares only its own."""
+        for name in parameters.keys() - {"self", "__class__"}:
+            setattr(self, name, parameters[name])
+
     def __sklearn_is_fitted__(self) -> bool:
         raise NotImplementedError
 

@@ -122,17 +122,17 @@ def decode(LinearPotentials potentials not None, Oracle oracle not None,
     potentials : LinearPotentials
     oracle : Oracle
         Bound to the same examples.
-    w : ndarray of shape (dim,)
+    w : ndarray of float64 of shape (dim,)
     masks : dict of str to ndarray
         Added to the part scores, by block name.
-    n_jobs : int, optional
+    n_jobs : int or None, default=1
     bounds : ndarray of float64 of shape (n,), optional
         Filled with the oracle's upper bound of the score of any label of an example.
 
     Returns
     -------
     labels : ndarray of int32
-    scores : ndarray of shape (n,)
+    scores : ndarray of float64 of shape (n,)
     """
     cdef Masks mask = Masks(potentials.layout, masks) if masks else None
     cdef PartLayout layout = _bound(potentials, oracle, w, mask)
@@ -165,7 +165,7 @@ def refuse_impossible(const double[::1] scores not None):
 
     Parameters
     ----------
-    scores : ndarray of shape (n,)
+    scores : ndarray of float64 of shape (n,)
         -inf if no label is allowed.
 
     Raises
@@ -185,16 +185,18 @@ def decode_kbest(LinearPotentials potentials not None, KBest kbest not None,
 
     Parameters
     ----------
-    potentials, w, masks, n_jobs
+    potentials, masks
         See :func:`decode`.
     kbest : KBest
         Bound to the same examples.
+    w : ndarray of float64 of shape (dim,)
     k : int
+    n_jobs : int or None, default=1
 
     Returns
     -------
     labels : list of ndarray of int32 of shape (count, size of the label)
-    scores : list of ndarray
+    scores : list of ndarray of float64
     """
     cdef Masks mask = Masks(potentials.layout, masks) if masks else None
     cdef PartLayout layout = _bound(potentials, kbest, w, mask)
@@ -231,15 +233,17 @@ def draw(LinearPotentials potentials not None, Projection projection not None,
 
     Parameters
     ----------
-    potentials, w, n_jobs
+    potentials
         See :func:`decode`.
     projection : Projection
         Must have samples.
+    w : ndarray of float64 of shape (dim,)
     n : int
         Labels per example.
     scale : float
         Factor of all scores.
     seed : int
+    n_jobs : int or None, default=1
 
     Returns
     -------
@@ -277,20 +281,22 @@ def node_rows(LinearPotentials potentials not None, Operator operator not None,
 
     Parameters
     ----------
-    potentials, w, masks, n_jobs
+    potentials, masks
         See :func:`decode`.
     operator : MaxMarginals or Projection
-    scale : float, optional
+    w : ndarray of float64 of shape (dim,)
+    scale : float, default=1.0
         Factor of all scores.
-    state_rows : int, optional
-        If given, return the first rows of the projection's states, with this many probabilities
+    n_jobs : int or None, default=1
+    state_rows : int, default=0
+        If above 0, return the first rows of the projection's states, with this many probabilities
         per node, instead of the marginals of the node block.
 
     Returns
     -------
-    rows : ndarray of shape (n_nodes, states)
+    rows : ndarray of float64 of shape (n_nodes, states)
         A row of several axes is returned flat, with its padding.
-    values : ndarray of shape (n,)
+    values : ndarray of float64 of shape (n,)
         Value of each projection (log-partition); zeros for max-marginals.
     """
     cdef Masks mask = Masks(potentials.layout, masks) if masks else None
@@ -422,17 +428,18 @@ def decode_in_batches(LinearPotentials potentials not None, ProgramOracle oracle
 
     Parameters
     ----------
-    potentials, w, masks
+    potentials, masks
         See :func:`decode`.
     oracle : ProgramOracle
         Must solve several programs together.
-    n_jobs : int, optional
+    w : ndarray of float64 of shape (dim,)
+    n_jobs : int or None, default=1
         Threads that share the programs.
 
     Returns
     -------
     labels : ndarray of int32
-    scores : ndarray of shape (n,)
+    scores : ndarray of float64 of shape (n,)
         -inf if no label is allowed.
 
     Raises

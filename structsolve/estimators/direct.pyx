@@ -40,8 +40,8 @@ cdef double _DENSITY = DENSITY
 cdef class Direct:
     """The labels of short dense examples by a linear model, without packed arrays.
 
-    An oracle depends only on the sizes of examples: one for every size is bound in advance.  Calls
-    change nothing, so threads may share an object.
+    Where an oracle depends only on the sizes of examples, one for every size is bound in advance;
+    else the space makes one for the example.  Calls change nothing, so threads may share an object.
 
     Parameters
     ----------
@@ -52,7 +52,8 @@ cdef class Direct:
     """
 
     cdef readonly object model
-    cdef Oracle oracle
+    cdef Oracle oracle          # None: make_oracle(topology, nodes) gives one
+    cdef object make_oracle
     cdef const double[::1] w
     cdef cnp.ndarray classes
     cdef const ss_loop_table* loops
@@ -60,27 +61,31 @@ cdef class Direct:
     cdef double intercept
     cdef bint single
 
-    def __init__(self, model, bind):
+    def __init__(self, model, bind: "Callable[[PartLayout], Oracle]"):
         space, layout = model.space, model.space.layout
         classes = getattr(space, "classes_", None)
-        if not (space.plain_rows and layout.node is not None and layout.edge is None
+        self.make_oracle = space.unpacked_oracle(bind)
+        if not ((space.plain_rows or self.make_oracle) and layout.node is not None and layout.edge is None
                 and type(classes) is np.ndarray and classes.ndim == 1 and not classes.dtype.hasobject
                 and np.isfinite(model.weights).all()):
             raise ValueError(f"structure {space.structure.name!r} or the model needs packed examples")
         self.model, self.w = model, model.weights
         self.classes = np.ascontiguousarray(classes)
         self.single = space.structure.single_node
-        sizes = np.arange(2 if self.single else LONGEST + 1, dtype=np.int64)
-        oracle = bind(make_layout(space, Examples(np.cumsum(sizes))))
-        if getattr(oracle, "batched", False) or oracle.layout is None:
-            raise ValueError(f"{type(oracle).__name__} does not decode one example at a time")
-        self.oracle = oracle
+        longest = 1 if self.single else LONGEST
+        if self.make_oracle is None:
+            sizes = np.arange(longest + 1, dtype=np.int64)
+            oracle = bind(make_layout(space, Examples(np.cumsum(sizes))))
+            if getattr(oracle, "batched", False) or oracle.layout is None:
+                raise ValueError(f"{type(oracle).__name__} does not decode one example at a time")
+            self.oracle = oracle
         self.shared_size, self.node_size = layout.shared_size, layout.node_size
         self.node_start, self.n_columns = layout.node_start, layout.n_features
         self.intercept = 1.0 if layout.intercept else 0.0
         self.loops = ss_loops(layout.node_size)
         # Like Room in decode.pyx.
-        self.theta_bytes = (8 * (self.oracle.layout.max_theta + 8) + LINE - 1) // LINE * LINE
+        most = layout.shared_size + longest * layout.node_size
+        self.theta_bytes = (8 * (most + 8) + LINE - 1) // LINE * LINE
 
     def labels(self, X):
         """Return the best labels, as the space unpacks them.
@@ -96,6 +101,8 @@ cdef class Direct:
             raised: the general way decides.
         """
         cdef list rows
+        cdef tuple pair
+        cdef Oracle oracle = self.oracle
         cdef cnp.ndarray x, answer = None
         cdef Py_ssize_t i, n, size = 0, filled = 0, nodes = 0
         cdef int kind = -1
@@ -106,6 +113,12 @@ cdef class Direct:
         else:
             return None
         n = len(rows)
+        if self.make_oracle is not None:
+            # Of several examples, the others may decide which oracle is bound to them.
+            if n != 1 or type(rows[0]) is not tuple or len(<tuple>rows[0]) != 2:
+                return None
+            pair = rows[0]
+            rows = [pair[0]]
         for i in range(n):
             if not cnp.PyArray_CheckExact(rows[i]):
                 return None
@@ -129,14 +142,21 @@ cdef class Direct:
         # Packing keeps others as CSR, whose scores are rounded in another order.
         if filled <= <Py_ssize_t>(_DENSITY * size):
             return None
+        if self.make_oracle is not None:
+            try:
+                oracle = self.make_oracle(pair[1], x.shape[0])
+            except Exception:
+                return None     # as below
+            if oracle is None:
+                return None
         cdef list answers = [None] * n
-        cdef void* block = malloc(self.theta_bytes + self.oracle.work_bytes + LONGEST * 4 + 3 * LINE)
+        cdef void* block = malloc(self.theta_bytes + oracle.work_bytes + LONGEST * 4 + 3 * LINE)
         if block == NULL:
             raise MemoryError()
         try:
             for i in range(n):
                 x = rows[i]
-                answer = self._one(x, kind, <double*>(
+                answer = self._one(oracle, x, kind, <double*>(
                     (<uintptr_t>block + LINE - 1) // LINE * LINE))
                 if answer is None:
                     return None
@@ -147,14 +167,15 @@ cdef class Direct:
             free(block)
         return answer if self.single else answers
 
-    cdef cnp.ndarray _one(self, cnp.ndarray x, int kind, double* theta):
+    cdef cnp.ndarray _one(self, Oracle oracle, cnp.ndarray x, int kind, double* theta):
         cdef Py_ssize_t v, s, first, nodes = x.shape[0], item = self.classes.itemsize
         cdef Py_ssize_t values = self.n_columns * (8 if kind == cnp.NPY_DOUBLE else 4)
         cdef Py_ssize_t each = 1 if self.single else nodes
+        cdef Py_ssize_t number = 0 if self.oracle is None else each - 1
         cdef cnp.npy_intp length = nodes
         cdef const double* W = &self.w[self.node_start]
         cdef char* work = <char*>theta + self.theta_bytes
-        cdef int* label = <int*>(work + (self.oracle.work_bytes + LINE - 1) // LINE * LINE)
+        cdef int* label = <int*>(work + (oracle.work_bytes + LINE - 1) // LINE * LINE)
         cdef double value = 0, bound = 0
         cdef cnp.dtype descr = self.classes.dtype
         Py_INCREF(descr)  # the new array owns this reference
@@ -169,7 +190,7 @@ cdef class Direct:
                         self.n_columns, NULL, x.data + (first + v) * values, W, self.node_size,
                         self.node_size, self.intercept, W + self.n_columns * self.node_size,
                         theta + self.shared_size + v * self.node_size)
-                self.oracle.argmax(each - 1, theta, label, &value, &bound, work)
+                oracle.argmax(number, theta, label, &value, &bound, work)
             if value == -INFINITY:
                 return None
             for v in range(each):

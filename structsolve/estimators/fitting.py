@@ -69,7 +69,8 @@ def fingerprint_of(problem: Problem, settings: dict[str, Any]) -> str:
     scale = problem.potentials.node_scale
     more = [problem.weights, *([] if scale is None else [scale])]
     if problem.space.whole is not None:
-        more += [problem.space.columns, np.array(problem.space.whole.layout.n_features)]
+        columns = problem.space.column_entries
+        more += [columns.data, columns.indices, columns.indptr, np.array(columns.shape[1])]
     return fingerprint_of_examples(problem.examples, described, more)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import registry
+from ..protocols import Estimator, require
 from ..utils import container
 from .codec import check_arrays
 
@@ -48,6 +49,7 @@ def load(path: str | os.PathLike[str], kernel: Any = None, mmap: bool = False) -
     meta, arrays = container.read(path, "model", _mapped if mmap else ())
     try:
         estimator = _class_of(meta)
+        require(estimator, Estimator, f"estimator {meta['estimator']!r}")
         check_arrays(arrays, getattr(estimator, "array_types", ()))
         return estimator.from_file(meta, arrays, kernel)
     # Any exception is due to the file; the error names it.

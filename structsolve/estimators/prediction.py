@@ -234,7 +234,10 @@ class PredictionMixin(DistributionMixin):
             return None
         if type(self.n_jobs) is not int or self.n_jobs != 1 or hasattr(self, "feature_names_in_"):
             return None
-        if type(X[0] if type(X) is list and X else X) is not np.ndarray:
+        first = X[0] if type(X) is list and X else X
+        if type(first) is tuple and first:  # with a topology
+            first = first[0]
+        if type(first) is not np.ndarray:
             return None
         model, direct = kept.direct
         if model is not self._model:

@@ -208,29 +208,15 @@ class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
         random_state: Any = 0,
         verbose: int = 0,
     ):
-        self.structure = structure
-        self.surrogate = surrogate
-        self.loss = loss
-        self.class_weight = class_weight
-        self.solver = solver
-        self.oracle = oracle
-        self.alpha = alpha
-        self.max_iter = max_iter
-        self.tol = tol
-        self.fit_intercept = fit_intercept
-        self.penalize_intercept = penalize_intercept
-        self.scale_features = scale_features
-        self.kernel = kernel
-        self.kernel_params = kernel_params
-        self.cache_size = cache_size
-        self.warm_start = warm_start
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.callbacks = callbacks
-        self.checkpoint = checkpoint
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+        self.structure, self.surrogate, self.loss = structure, surrogate, loss
+        self.class_weight, self.solver, self.oracle = class_weight, solver, oracle
+        self.alpha, self.max_iter, self.tol = alpha, max_iter, tol
+        self.fit_intercept, self.penalize_intercept = fit_intercept, penalize_intercept
+        self.scale_features, self.kernel, self.kernel_params = scale_features, kernel, kernel_params
+        self.cache_size, self.warm_start = cache_size, warm_start
+        self.early_stopping, self.validation_fraction = early_stopping, validation_fraction
+        self.n_iter_no_change, self.callbacks = n_iter_no_change, callbacks
+        self.checkpoint, self.n_jobs, self.random_state = checkpoint, n_jobs, random_state
         self.verbose = verbose
 
     # -- training -------------------------------------------------------------------------------
@@ -413,7 +399,8 @@ class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
             space, examples, kernel = data.space, data.examples, self._kernel()
             # Constraints name columns.
             if kernel is None and not getattr(self._solver(), "constraints", None):
-                space, examples = with_used_columns(space, examples)
+                turns = getattr(self._solver(), "squared_norm", True)
+                space, examples = with_used_columns(space, examples, turns)
             data.problem = self._problem(space, examples, kernel, data.dense, gram)
         return data.problem
 

@@ -33,7 +33,7 @@ def stack_csr(list rows not None, Py_ssize_t n_columns=-1, Py_ssize_t min_rows=0
 
     Parameters
     ----------
-    rows : list of scipy.sparse CSR matrices
+    rows : list of csr_matrix
     n_columns : int, default=-1
         Expected number of columns; -1: that of the first matrix.
     min_rows : int, default=0
@@ -41,14 +41,10 @@ def stack_csr(list rows not None, Py_ssize_t n_columns=-1, Py_ssize_t min_rows=0
 
     Returns
     -------
-    None, if types of values or indices differ, shapes are not as expected, or there are 2^31
-    stored values; else:
-    data : ndarray of float32 or float64
-    indices, indptr : ndarray of int32
-    canonical : bool
-        Whether indices increase strictly in every row.
-    offsets : ndarray of int64 of shape (len(rows) + 1,)
-        First row of each matrix.
+    tuple of (ndarray, ndarray of int32, ndarray of int32, bool, ndarray of int64), or None
+        The data, the indices and the indptr; whether indices increase strictly in every row; the
+        first row of each matrix.  None if types of values or indices differ, shapes are not as
+        expected, or there are 2^31 stored values.
 
     Raises
     ------
@@ -163,7 +159,8 @@ def stack_dense(list rows not None, Py_ssize_t n_columns, Py_ssize_t min_rows, d
 
     Parameters
     ----------
-    rows : list of 2-D arrays of float32 or of float64
+    rows : list of ndarray
+        Of two dimensions, of float32 or of float64.
     n_columns : int
         Expected number of columns; -1: that of the first matrix.
     min_rows : int
@@ -173,10 +170,8 @@ def stack_dense(list rows not None, Py_ssize_t n_columns, Py_ssize_t min_rows, d
 
     Returns
     -------
-    None, or a tuple:
-
-    matrix : ndarray of shape (sum of rows, n_columns)
-    offsets : ndarray of int64 of shape (len(rows) + 1,)
+    tuple of (ndarray, ndarray of int64), or None
+        The matrix, and the first row of each of ``rows`` in it.
     """
     cdef Py_ssize_t i, n = len(rows), n_rows = 0
     cdef cnp.ndarray x
@@ -246,7 +241,8 @@ def dense_to_csr(list rows not None, double density):
 
     Parameters
     ----------
-    rows : list of 2-D arrays of float32 or of float64, with the same number of columns
+    rows : list of ndarray
+        Of two dimensions, of float32 or of float64, with the same number of columns.
         Other arrays, or arrays of several types, give None.
     density : float
         Largest share of values that may differ from zero.  The first few thousand values decide:
@@ -254,9 +250,8 @@ def dense_to_csr(list rows not None, double density):
 
     Returns
     -------
-    data : ndarray of float32 or float64
-    indices, indptr : ndarray of int32
-        Or None.
+    tuple of (ndarray, ndarray of int32, ndarray of int32), or None
+        The data, the indices and the indptr.
     """
     cdef Py_ssize_t i, v, n_rows = 0, size = 0, n_columns = -1, limit, nnz = 0, row = 0
     cdef cnp.ndarray x

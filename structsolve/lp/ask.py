@@ -8,7 +8,7 @@ from typing import Any
 from .. import registry
 from ..operators import Oracle, Parts
 from ..part_layout import PartLayout
-from ..structure.ask import Bind, ask_parts, ask_power, required
+from ..structure.ask import Bind, ask, ask_parts, ask_power, make_layout, required
 from ..structure.base import Space
 from .base import Backend, SettingsBackend
 from .cones import PolytopeCones
@@ -38,7 +38,11 @@ def ask_polytopes(space: Any, examples: Any) -> Polytopes:
     ValueError
         If the structure declares none.
     """
-    polytopes = _declared(space, examples)
+    return _required(space, make_layout(space, examples))
+
+
+def _required(space: Space, layout: PartLayout) -> Polytopes:
+    polytopes = declared_polytopes(space, layout)
     if polytopes is None:
         raise ValueError(
             f"structure {space.structure.name!r} declares no polytope for a linear program; use "
@@ -47,9 +51,21 @@ def ask_polytopes(space: Any, examples: Any) -> Polytopes:
     return polytopes
 
 
-def _declared(space: Any, examples: Any) -> Polytopes | None:
-    """Return the polytopes of a structure, None if it declares none."""
-    return registry.default().ask("structsolve_polytope", Polytopes, space=space, examples=examples)
+def declared_polytopes(space: Space, layout: PartLayout) -> Polytopes | None:
+    """Return the polytopes that a plugin declares for the examples of a layout.
+
+    Parameters
+    ----------
+    space : Space
+    layout : PartLayout
+
+    Returns
+    -------
+    Polytopes or None
+        None if there are none.
+    """
+    bind = ask("structsolve_polytope", Polytopes, space, examples=layout.examples)
+    return None if bind is None else bind(layout)
 
 
 def ask_cones(space: Space, oracle: Oracle, parts: Parts, kbest: Any = None, k: int = 64) -> Any:
@@ -85,7 +101,7 @@ def ask_cones(space: Space, oracle: Oracle, parts: Parts, kbest: Any = None, k: 
     own = ask_power(space, "cones")
     if own is not None:
         return own(oracle.layout)
-    polytopes = _declared(space, oracle.layout.examples)
+    polytopes = declared_polytopes(space, oracle.layout)
     if polytopes is None:
         return None
     return PolytopeCones(oracle, kbest, parts, LinearDecoder(polytopes, Highs()), k, oracle.layout)
@@ -239,7 +255,7 @@ def _decoder(space: Space, backend: Backend, layout: PartLayout) -> LinearDecode
     # All operators of the same examples share one: programs are built once.
     def make(layout: PartLayout) -> LinearDecoder:
         examples = layout.examples
-        polytopes = ask_polytopes(space, examples)
+        polytopes = _required(space, layout)
         truths = examples.labels
         if truths is not None and layout.training:
             check_labels(space.structure.name, polytopes, ask_parts(space)(layout), truths)

@@ -17,7 +17,8 @@ from ..part_layout cimport PartLayout
 from ..structure.base import ConePair
 
 # Minimum number of labels worth checking before a program is solved; maximum bytes for labels.
-FEWEST_LABELS, MOST_BYTES = 4, 1 << 24
+FEWEST_LABELS: int = 4
+MOST_BYTES: int = 1 << 24
 
 
 cdef bint in_cone(const Cone* cone, double h, double g, double h_slack,

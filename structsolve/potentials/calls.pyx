@@ -199,7 +199,8 @@ def dot(LinearPotentials potentials not None, Py_ssize_t i, index, value, w):
     potentials : LinearPotentials
     i : int
         Number of the example.
-    index, value : ndarray of int32 and of float64 of shape (nnz,)
+    index : ndarray of int32 of shape (nnz,)
+    value : ndarray of float64 of shape (nnz,)
         p, as for :func:`add`.
     w : ndarray of float64 of shape (potentials.dim,)
 
@@ -223,7 +224,8 @@ def add_gram(LinearPotentials potentials not None, Py_ssize_t i, index, value, d
     potentials : LinearPotentials
     i : int
         Number of the example.
-    index, value : ndarray of int32 and of float64 of shape (nnz,)
+    index : ndarray of int32 of shape (nnz,)
+    value : ndarray of float64 of shape (nnz,)
         p, as for :func:`add`.
     coef : float
     u : ndarray of float64 of shape (size of theta_i,)
@@ -247,7 +249,7 @@ def move_gram(LinearPotentials potentials not None, Py_ssize_t i, index, double 
         Entries of p, as for :func:`add_gram`.
     coef : float
     u : ndarray of float64 of shape (size of theta_i,)
-    theta : ndarray like u, or None
+    theta : ndarray of float64 like u, or None
         None only clears u.
     """
     cdef _Parts p = _Parts(potentials, i, index)

@@ -43,7 +43,7 @@ cdef class FeatureRows:
         Padded width of the rows of weights that features are multiplied with.
     intercept : float, default=0
         Value of a constant feature appended to every row; 0 appends none.
-    n_jobs : int, default=1
+    n_jobs : int or None, default=1
         Threads that check the values.
 
     Attributes
@@ -98,22 +98,22 @@ cdef class FeatureRows:
             self.f64 = _address64(data)
 
     @property
-    def weights_size(self):
+    def weights_size(self) -> int:
         """Doubles of the weights that rows are multiplied with."""
         return (self.n_cols + (self.intercept != 0)) * self.stride
 
     @property
-    def nbytes(self):
+    def nbytes(self) -> int:
         """Bytes of the features' arrays."""
         return sum(array.nbytes for array in self.owners)
 
     @property
-    def nnz(self):
+    def nnz(self) -> int:
         """Number of stored values."""
         return self.n_rows * self.n_cols if self.storage < CSR_F64 else self.owners[1].size
 
     @property
-    def implicit(self):
+    def implicit(self) -> bool:
         """Whether only inner products of features exist, as for a Mercer kernel."""
         return False
 

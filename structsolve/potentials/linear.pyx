@@ -25,7 +25,7 @@ cdef class LinearPotentials:
     gram_budget : int, default=0
         Maximum number of bytes for the Gram blocks of the examples' node features.  With these
         blocks, steps within one example work on parts and read no feature.
-    n_jobs : int, default=1
+    n_jobs : int or None, default=1
         Threads that check features.
     nodes : FeatureRows, optional
         Scores nodes; rows of ``examples.nodes`` by default.
@@ -39,7 +39,7 @@ cdef class LinearPotentials:
         Length of ``w``.
     max_theta : int
         Longest ``theta_i``.
-    node_scale : ndarray of shape (node_size,) or None
+    node_scale : ndarray of float64 of shape (node_size,) or None
         The factors, padded with zeros as the node block is.
 
     Raises
@@ -101,13 +101,13 @@ cdef class LinearPotentials:
             self.nodes.gram_blocks(examples.offsets, starts, self.node_gram)
 
     @property
-    def scratch_size(self):
+    def scratch_size(self) -> int:
         """Doubles of scratch that :meth:`add_gram` needs per thread."""
         cols = [d.n_cols for d in (self.nodes, self.edges) if d is not None]
         return max(cols, default=0) + max(self.max_nodes, self.max_edges) + 16
 
     @property
-    def nbytes(self):
+    def nbytes(self) -> int:
         """Bytes of the packed features and of the kept Gram blocks."""
         total = sum(d.nbytes for d in (self.nodes, self.edges) if d is not None)
         return total + (self.node_gram.nbytes if self.has_gram else 0)
@@ -173,7 +173,7 @@ cdef class LinearPotentials:
         return w[self.node_start:self.node_start + self.layout.node_rows * self.node_size]
 
     @property
-    def has_weights(self):
+    def has_weights(self) -> bool:
         """Whether w is a vector of weights; False with a Mercer kernel."""
         return self.nodes is None or not self.nodes.implicit
 

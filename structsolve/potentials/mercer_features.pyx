@@ -41,7 +41,7 @@ cdef class MercerRows(FeatureRows):
 
     Parameters
     ----------
-    X : ndarray of float64 or CSR of shape (n_nodes, n_features)
+    X : ndarray of float64 of shape (n_nodes, n_features), or scipy.sparse CSR
         Node features; "precomputed": the kernel matrix itself.
     kernel : Kernel
     offsets : ndarray of int64
@@ -90,12 +90,12 @@ cdef class MercerRows(FeatureRows):
         ss_squares(self.row_stride, n_features, &self.columns[0, 0], &self.squares[0])
 
     @property
-    def weights_size(self):
+    def weights_size(self) -> int:
         """Number of doubles for dual variables and scores."""
         return (self.n_rows + self.column_stride) * self.stride
 
     @property
-    def nbytes(self):
+    def nbytes(self) -> int:
         """Bytes of the features, and of the cached kernel rows."""
         total = packed_bytes(self.X)
         if self.matrix == NULL:
@@ -106,12 +106,12 @@ cdef class MercerRows(FeatureRows):
         return total
 
     @property
-    def implicit(self):
+    def implicit(self) -> bool:
         """True: there are no weights of features."""
         return True
 
     @property
-    def nnz(self):
+    def nnz(self) -> int:
         """Number of kernel values."""
         return self.n_rows * self.n_rows
 
@@ -467,8 +467,8 @@ def split_block(W, Py_ssize_t n_nodes, Py_ssize_t stride):
 
     Returns
     -------
-    A : ndarray of shape (n_nodes, stride)
-    F : ndarray of shape (stride, n_nodes)
+    A : ndarray of float64 of shape (n_nodes, stride)
+    F : ndarray of float64 of shape (stride, n_nodes)
     """
     A = W[:n_nodes * stride].reshape(n_nodes, stride)
     F = W[n_nodes * stride:].reshape(stride, _column_stride(n_nodes))[:, :n_nodes]

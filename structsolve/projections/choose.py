@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from .. import registry
 from ..operators import Loss, Projection
-from ..part_layout import PartLayout
 from ..structure.ask import Bind, ask, loss_advice
 from ..structure.base import Space
 from ..structure.node_losses import NodeLoss
@@ -54,9 +53,8 @@ def max_min_projection(task: Any, settings: Any) -> Projection:
             f"{loss_advice(space, layout, lambda one: one.has_costs)}"
         )
     if settings.closed_form:
-        closed_form: Projection | None = registry.default().ask(
-            "structsolve_max_min", Projection, space=space, loss=loss, layout=layout
-        )
+        bind = ask("structsolve_max_min", Projection, space, loss=loss, layout=layout)
+        closed_form: Projection | None = None if bind is None else bind(layout)
         if closed_form is not None:
             return closed_form
     if task.labels is None:
@@ -169,20 +167,19 @@ def free_nodes(space: Space) -> bool:
     return bool(getattr(space, "free_nodes", inherited))
 
 
-def node_closed_form(space: Space, loss: Loss, layout: PartLayout) -> Projection | None:
-    """Return the max-min margin of nodes without pairs under 0-1 or absolute costs.
+def node_closed_form(space: Space, loss: Loss) -> Bind | None:
+    """Return a factory for the max-min margin of nodes without pairs, 0-1 or absolute costs.
 
     Parameters
     ----------
     space : Space
     loss : Loss
         Bound to the examples.
-    layout : PartLayout
 
     Returns
     -------
-    RowMaxMin or None
-        None for other spaces and costs.
+    callable or None
+        ``layout -> RowMaxMin``; None for other spaces and costs.
     """
     if not (isinstance(loss, NodeLoss) and free_nodes(space) and len(space.layout.blocks) == 1):
         return None
@@ -193,7 +190,7 @@ def node_closed_form(space: Space, loss: Loss, layout: PartLayout) -> Projection
         return None
     steps = np.abs(np.subtract.outer(np.arange(K), np.arange(K)))
     if np.array_equal(cost, scale * (1 - np.eye(K))):
-        return RowMaxMin(K, "zero-one", scale, loss.averaged, layout)
+        return partial(RowMaxMin, K, "zero-one", scale, loss.averaged)
     if np.allclose(cost, scale / (K - 1) * steps, rtol=1e-12, atol=0):
-        return RowMaxMin(K, "absolute", scale / (K - 1), loss.averaged, layout)
+        return partial(RowMaxMin, K, "absolute", scale / (K - 1), loss.averaged)
     return None

@@ -31,7 +31,7 @@ cdef class MaxMinGame(Projection):
     parts : Parts
     labels : ndarray of int32
         True labels, concatenated: accuracy is relative to the surrogate's value.
-    rows : NodeRows, optional
+    rows : NodeRows, or None
         Projection of nu over the node rows alone, if the loss depends only on them and every node
         may take any state independently.
     max_iter : int, default=10
@@ -137,7 +137,7 @@ cdef class MaxMinGame(Projection):
 
         Parameters
         ----------
-        arrays : dict of str to ndarray
+        arrays : mapping of str to ndarray
 
         Raises
         ------

@@ -178,9 +178,9 @@ def play(payoff):
 
     Returns
     -------
-    columns : ndarray of shape (m,)
+    columns : ndarray of float64 of shape (m,)
         Probabilities of the maximiser's moves.
-    rows : ndarray of shape (q,)
+    rows : ndarray of float64 of shape (q,)
         Probabilities of the minimiser's moves.
 
     Raises

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import pluggy
 
 from .. import abi, hookspecs
-from ..hookspecs import Named
+from ..hookspecs import BOUND_BEFORE, CONTRACT, FORMER, Named
 from .distributions import GROUP, described, disabled, installed
 from .names import Names
 from .plugin import LISTS, Plugin, check_contract, module_name
@@ -186,12 +188,24 @@ class Registry(Names):
             for kind in (*LISTS, "loss_names"):
                 hook = f"structsolve_{kind}"
                 if hook in marked and not marked[hook].get("wrapper"):
-                    declares[kind] = _checked(_called(module, hook, plugin), hook, kind)
+                    declares[kind] = _checked(_called(module, hook, plugin), hook)
+                    if hook in FORMER:
+                        text = f"{plugin.label}: {hook}() goes; {FORMER[hook]}"
+                        warnings.warn(text, FutureWarning, stacklevel=2)
+            for hook, argument in BOUND_BEFORE.items():
+                impls = getattr(self.manager.hook, hook).get_hookimpls()
+                if any(impl.plugin is module and _wraps_bound(hook, impl) for impl in impls):
+                    text = f"{plugin.label}: its wrapper of {hook} gets what is bound, as in "
+                    text += f"contract 1.0; take no {argument!r} and declare {CONTRACT}, then it "
+                    warnings.warn(f"{text}gets a factory", FutureWarning, stacklevel=2)
         except BaseException:
             # A failed registration keeps the hooks before the faulty one.
             if self.manager.is_registered(module):
                 self.manager.unregister(module)
             raise
+        losses = [*declares.pop("losses", ()), *declares.pop("loss_names", ())]
+        for kind, form in (("losses", Named), ("loss_names", str)):
+            declares[kind] = [loss for loss in losses if isinstance(loss, form)]
         plugin.module = module
         plugin.declares = {**declares, "hooks": sorted(marked)}
         self.plugins.append(plugin)
@@ -225,12 +239,35 @@ class Registry(Names):
             If the answer was compiled against another C API.
         ValueError, TypeError, RuntimeError
             As of :meth:`blame`, when the plugin raises.
+
+        Warns
+        -----
+        FutureWarning
+            If one returns what is bound, for a hook of ``hookspecs.BOUND_BEFORE``.
         """
         with self.blame(hook):
             answer = self._caller(hook, False)(**arguments)
+        if hook in BOUND_BEFORE:
+            answer = self._factory(hook, answer, arguments)
         if answer is not None:
             self.check_answer(hook, answer, expected, arguments)
         return answer
+
+    def _factory(self, hook: str, answer: Any, arguments: dict[str, Any]) -> Any:
+        """Return a factory for an answer of contract 1.0, which is bound, and for its wrappers."""
+        if answer is not None and not callable(answer):
+            text = f"returned a bound {type(answer).__name__} from {hook}; return a callable that "
+            text += "takes a layout, such as the class or a functools.partial of it"
+            owner = _label(self._who_answers(hook, arguments))
+            warnings.warn(f"{owner} {text}", FutureWarning, stacklevel=4)
+            answer = partial(_bound, answer)
+        impls = getattr(self.manager.hook, hook).get_hookimpls()
+        others = [impl.plugin for impl in impls if not _wraps_bound(hook, impl)]
+        if len(others) == len(impls):
+            return answer
+        caller = self.manager.subset_hook_caller(hook, others)
+        make = answer or partial(_bound, None)
+        return lambda layout: caller.call_extra([lambda: make(layout)], arguments)
 
     def declared(self, hook: str, **arguments: Any) -> Any:
         """Return the declaration of a ``trylast`` plugin, for a space without its own method.
@@ -255,6 +292,7 @@ class Registry(Names):
             impl.plugin
             for impl in impls
             if last is not (impl.trylast and not (impl.wrapper or impl.hookwrapper))
+            or _wraps_bound(hook, impl)
         ]
         return self.manager.subset_hook_caller(hook, left)
 
@@ -398,6 +436,18 @@ class Registry(Names):
         return None
 
 
+def _bound(answer: Any, _: Any) -> Any:
+    return answer
+
+
+def _wraps_bound(hook: str, impl: Any) -> bool:
+    """Return whether a wrapper is of contract 1.0, where two hooks returned what is bound."""
+    if hook not in BOUND_BEFORE or not (impl.wrapper or impl.hookwrapper):
+        return False
+    former = getattr(impl.plugin, "STRUCTSOLVE_CONTRACT", "") == "1.0"
+    return former or BOUND_BEFORE[hook] in impl.argnames
+
+
 def _label(owner: Plugin | None) -> str:
     return "a plugin" if owner is None else owner.label
 
@@ -417,18 +467,15 @@ def _called(module: Any, hook: str, plugin: Plugin) -> Any:
         raise kind(_failure(plugin, hook, error)) from error
 
 
-def _checked(declared: Any, hook: str, kind: str) -> list[Any]:
-    expected = str if kind == "loss_names" else Named
+def _checked(declared: Any, hook: str) -> list[Any]:
+    names_too = hook in ("structsolve_losses", "structsolve_loss_names")
+    expected = "Named objects or names" if names_too else "Named objects"
     if isinstance(declared, (str, bytes)) or not isinstance(declared, Iterable):
-        raise TypeError(
-            f"{hook} returned {declared!r}, expected a list of {expected.__name__} objects"
-        )
+        raise TypeError(f"{hook} returned {declared!r}, expected a list of {expected}")
     declared = list(declared)
     for item in declared:
-        if not isinstance(item, expected):
-            raise TypeError(
-                f"{hook} returned a list with {item!r}, expected {expected.__name__} objects"
-            )
+        if not isinstance(item, (Named, str) if names_too else Named):
+            raise TypeError(f"{hook} returned a list with {item!r}, expected {expected}")
     names = [getattr(item, "name", item) for item in declared]
     for name in names:
         if names.count(name) > 1:

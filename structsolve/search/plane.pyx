@@ -49,7 +49,8 @@ cdef class LabelPlane:
     Parameters
     ----------
     layout : PartLayout
-    oracle, parts : Oracle, Parts
+    oracle : Oracle
+    parts : Parts
     loss : Loss
         The loss of g.
     h_loss : Loss, optional
@@ -73,7 +74,7 @@ cdef class LabelPlane:
         Whether there is a relaxation.
     exact : bool
         Answers are maxima, over labels or over the relaxation.
-    shortfalls : ndarray of shape (n,)
+    shortfalls : ndarray of float64 of shape (n,)
         Largest excess of a known point of the example, or the truth, over an answer's bound.
     work_bytes : int
         Bytes of scratch memory that one search needs.

@@ -201,6 +201,9 @@ class Solver(Params):
         Updates feature weights, which kernel models do not have.
     uses_gram : bool
         Uses the Gram matrices of the examples.
+    squared_norm : bool
+        Penalises weights by their squared norm alone, so that training may turn the features:
+        columns that occur in one row only become one.
     """
 
     name = "solver"
@@ -210,6 +213,7 @@ class Solver(Params):
     needs_dual = False
     needs_weights = False
     uses_gram = True
+    squared_norm: bool = True
 
     def start(self, start: Start) -> Run:
         """Begin an optimisation.

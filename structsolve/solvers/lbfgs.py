@@ -69,6 +69,11 @@ class LBFGS(Solver):
     needs_weights = True
     uses_gram = False
 
+    @property
+    def squared_norm(self) -> bool:  # type: ignore[override]
+        """Whether there is no L1 norm."""
+        return self.l1_ratio == 0
+
     def __init__(self, l1_ratio: float = 0.0, memory: int = 10):
         self.l1_ratio = l1_ratio
         self.memory = memory

@@ -33,13 +33,13 @@ def surrogate_bounds(problem, const double[::1] w not None, n_jobs=1, values=Non
     ----------
     problem : Problem
     w : ndarray of float64 of shape (dim,)
-    n_jobs : int
-    values : ndarray of shape (n,), optional
+    n_jobs : int or None, default=1
+    values : ndarray of float64 of shape (n,), optional
         Output: the value of each cut at w, which is less than the bound if the oracle is inexact.
 
     Returns
     -------
-    bounds : ndarray of shape (n,)
+    bounds : ndarray of float64 of shape (n,)
     calls : int
         Oracle calls spent.
     """
@@ -107,7 +107,7 @@ def partial_sums(problem):
 
     Returns
     -------
-    ndarray of shape (summands(problem), dim)
+    ndarray of float64 of shape (summands(problem), dim)
     """
     n, dim = summands(problem), problem.potentials.dim
     return aligned_zeros(n * dim).reshape(n, dim)
@@ -123,20 +123,20 @@ def subgradient(problem, const double[::1] w not None, n_jobs=1, sums=None, each
     ----------
     problem : Problem
     w : ndarray of float64 of shape (dim,)
-    n_jobs : int
-    sums : ndarray of shape (summands(problem), dim), optional
+    n_jobs : int or None, default=1
+    sums : ndarray of float64 of shape (summands(problem), dim), optional
         Work memory for repeated calls: new memory would have to be mapped in every time, while all
         threads wait.
-    each : ndarray of shape (n,), optional
+    each : ndarray of float64 of shape (n,), optional
         Output: the ``b_i``.
 
     Returns
     -------
-    g : ndarray of shape (dim,)
+    g : ndarray of float64 of shape (dim,)
         ``sum_i u_i Phi_i' p_i``.
     b : float
         ``sum_i u_i b_i``.
-    bounds : ndarray of shape (n,)
+    bounds : ndarray of float64 of shape (n,)
         Upper bounds of every ``H_i`` at w.
     calls : int
     """
@@ -154,21 +154,21 @@ def range_cuts(problem, const double[::1] w not None, parts, sums, n_jobs=1, eac
     ----------
     problem : Problem
     w : ndarray of float64 of shape (dim,)
-    parts : list of tuple of int
+    parts : list of tuple of (int, int)
         Start and end of each range; the ranges cover all examples in order.
-    sums : ndarray of shape (at least len(parts), dim)
+    sums : ndarray of float64 of shape (at least len(parts), dim)
         Memory for the cuts.
-    n_jobs : int
-    each : ndarray of shape (n,), optional
+    n_jobs : int or None, default=1
+    each : ndarray of float64 of shape (n,), optional
         Output: the ``b_i``.
 
     Returns
     -------
-    g : ndarray of shape (len(parts), dim)
+    g : ndarray of float64 of shape (len(parts), dim)
         ``sum_i u_i Phi_i' p_i`` over the examples of each range; a view of ``sums``.
-    b : ndarray of shape (len(parts),)
+    b : ndarray of float64 of shape (len(parts),)
         ``sum_i u_i b_i``.
-    bounds : ndarray of shape (n,)
+    bounds : ndarray of float64 of shape (n,)
         Upper bounds of every ``H_i`` at w.
     calls : int
     """

@@ -39,7 +39,7 @@ cdef enum:
     ROOM = 64
 
 # Maximum bytes of true labels' parts in the cache for one batch of examples.
-TRUTH_BYTES = 1 << 28
+TRUTH_BYTES: int = 1 << 28
 
 cdef enum Kind:
     SHARED, NODE, EDGE

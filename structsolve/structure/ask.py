@@ -11,6 +11,7 @@ import numpy as np
 from .. import abi, registry
 from ..examples.packed import Examples
 from ..examples.packing import check_weights
+from ..hookspecs import BOUND_BEFORE
 from ..operators import (
     AugmentedOracle,
     ConeOracle,
@@ -24,6 +25,7 @@ from ..operators import (
     Relaxation,
 )
 from ..part_layout import PartLayout
+from ..protocols import LossObject
 from ..utils.masked import refuse_masked
 from ..utils.params import check_types
 from ..utils.suggest import did_you_mean
@@ -40,6 +42,9 @@ POWERS: dict[str, type[Operator]] = {
     "cones": ConeOracle,
     "counts": CountOracle,
 }
+
+# Examples may lack what others have, such as a graph without cycles.
+_MAY_LACK = ("structsolve_power", "structsolve_projection", *BOUND_BEFORE)
 
 #: Makes an operator from the layout of packed examples.
 Bind = Callable[[PartLayout], Any]
@@ -195,7 +200,7 @@ def make_layout(space: Space, examples: Examples, training: bool = False) -> Par
     return PartLayout(space.layout, examples, training)
 
 
-def ask(hook: str, expected: type[Operator], space: Space, **arguments: Any) -> Bind | None:
+def ask(hook: str, expected: type, space: Space, **arguments: Any) -> Bind | None:
     """Return the first factory of a plugin.
 
     Parameters
@@ -218,7 +223,8 @@ def ask(hook: str, expected: type[Operator], space: Space, **arguments: Any) -> 
     TypeError
         If a plugin returns something that is not callable.
     """
-    made = registry.default().ask(hook, Callable, space=space, **arguments)
+    given = {"space": space, **arguments}
+    made = registry.default().ask(hook, Callable, **given)
     if made is None:
         return None
 
@@ -232,10 +238,9 @@ def ask(hook: str, expected: type[Operator], space: Space, **arguments: Any) -> 
             if blamed is error:
                 raise
             raise blamed from error
-        if operator is None and hook in ("structsolve_power", "structsolve_projection"):
-            return None  # examples may lack what others have, such as a graph without cycles
+        if operator is None and hook in _MAY_LACK:
+            return None
         if type(operator) not in known:
-            given = {"space": space, **arguments}
             registry.default().check_answer(hook, operator, expected, given)
             known.add(type(operator))
         return operator
@@ -369,7 +374,7 @@ def ask_loss(space: Space, loss: Any) -> Bind:
     ValueError
         If no plugin has the loss for this space.
     """
-    if hasattr(loss, "bind") and not isinstance(loss, type):
+    if isinstance(loss, LossObject) and not isinstance(loss, type):
         check_types(loss, f"loss {type(loss).__name__}: ")
         bind: Bind = loss.bind(space)
 

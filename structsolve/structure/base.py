@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from .. import registry
 from ..examples.packed import Examples
 from ..examples.stacking import pieces
+from ..part_layout import PartLayout
 from ..potentials.weight_layout import WeightLayout
 from ..utils.params import Params
 from .node_losses import make_node_loss
 from .weighted_labels import bind_weighted
+
+if TYPE_CHECKING:
+    from ..lp import Polytopes
+    from ..operators import Loss, Operator, Oracle, Parts, Projection
+    from ..protocols import Binder, DeviceOperations, Featurizer
 
 
 class ConePair(NamedTuple):
@@ -71,7 +78,7 @@ class Structure(Params):
     #: Losses for which conditional risk minimisation predicts rows of numbers of any size.
     continuous_losses: tuple[str, ...] = ()
 
-    def make_featurizer(self, **params: Any) -> Any:
+    def make_featurizer(self, **params: Any) -> Featurizer:
         """Return a transformer from the sentences of a CoNLL-U file to X.
 
         Parameters
@@ -206,9 +213,11 @@ class Space:
     #: and labels are arrays of ``classes_``: prediction then need not pack short examples.
     plain_rows: bool = False
 
-    #: The space of all columns, if this one is of those that the examples use; their numbers.
+    #: The space of all columns, if this one has fewer; what its columns stand for, see
+    #: :func:`structsolve.structure.used_columns.with_used_columns`.
     whole: Space | None = None
-    columns: np.ndarray
+    column_entries: Any
+    column_norms: np.ndarray
 
     def __init__(self, structure: Structure, layout: WeightLayout):
         self.structure = structure
@@ -262,7 +271,7 @@ class Space:
             "features; use those of pack()"
         )
 
-    def device_operations(self) -> Any:
+    def device_operations(self) -> DeviceOperations | None:
         """Return operations of torch, for layers whose scores lie on a device such as a GPU.
 
         Returns
@@ -271,6 +280,27 @@ class Space:
             With the functions ``pays``, ``log_partition``, ``best`` and ``score`` of
             ``structsolve/plugins/chain/_device.py``, for padded sequences.  None, the default: the
             layers copy scores to the host.
+        """
+        return None
+
+    def unpacked_oracle(self, bind: Any) -> Callable[[Any, int], Any] | None:
+        """Return a factory of oracles of single small examples that are not packed.
+
+        For the latency of one prediction, where X is a list of pairs ``(matrix, topology)``: the
+        matrices and labels must be as ``plain_rows`` says, and there must be no scores of edges.
+
+        Parameters
+        ----------
+        bind : callable
+            ``layout -> oracle`` of packed examples, of whichever plugin gives it: where that is not
+            the space's own, the factory must not replace it.
+
+        Returns
+        -------
+        callable or None
+            ``(topology, n_nodes) -> oracle``, whose ``argmax(0, ...)`` labels that example just as
+            an oracle of the packed one does; it needs no layout.  The callable returns None for
+            examples that must be packed, such as invalid ones.  Here None.
         """
         return None
 
@@ -458,7 +488,7 @@ class Space:
     # space, the factory often; operators must not depend on labels or features.  None means that
     # the space has no such operator.  The defaults return a plugin's declaration for this class.
 
-    def make_oracle(self) -> Callable[[Any], Any] | None:
+    def make_oracle(self) -> Binder[Oracle] | None:
         """Return a factory for the oracle.
 
         Returns
@@ -468,7 +498,7 @@ class Space:
         """
         return self._declared("structsolve_oracle")
 
-    def make_parts(self) -> Callable[[Any], Any] | None:
+    def make_parts(self) -> Binder[Parts] | None:
         """Return a factory for the parts of labels.
 
         Returns
@@ -478,7 +508,7 @@ class Space:
         """
         return self._declared("structsolve_parts")
 
-    def make_power(self, name: str) -> Callable[[Any], Any] | None:
+    def make_power(self, name: str) -> Binder[Operator] | None:
         """Return a factory for a power of the oracle.
 
         Parameters
@@ -495,7 +525,7 @@ class Space:
         """
         return self._declared("structsolve_power", power=name)
 
-    def make_projection(self, regularizer: str) -> Callable[[Any], Any] | None:
+    def make_projection(self, regularizer: str) -> Binder[Projection] | None:
         """Return a factory for a projection.
 
         Parameters
@@ -510,7 +540,7 @@ class Space:
         """
         return self._declared("structsolve_projection", regularizer=regularizer)
 
-    def make_loss(self, loss: Any) -> Callable[[Any], Any] | None:
+    def make_loss(self, loss: Any) -> Binder[Loss] | None:
         """Return a factory for a task loss.
 
         Parameters
@@ -530,37 +560,53 @@ class Space:
         """
         return self._declared("structsolve_loss", loss=loss)
 
-    def make_max_min(self, loss: Any, layout: Any) -> Any:
-        """Return ``argmax_mu min_nu nu' A mu + <theta, mu>`` in closed form.
+    def make_max_min(
+        self, loss: Loss, layout: PartLayout | None = None
+    ) -> Binder[Projection] | None:
+        """Return a factory for ``argmax_mu min_nu nu' A mu + <theta, mu>`` in closed form.
 
         Parameters
         ----------
         loss : structsolve.operators.Loss
-            Bound to ``layout``; A is the matrix of its costs.
-        layout : structsolve.part_layout.PartLayout
+            Bound to the same examples; A is the matrix of its costs.
+        layout : PartLayout, optional
+            Of contract 1.0: return what is bound to it.
 
         Returns
         -------
-        structsolve.operators.Projection or None
-            Bound to ``layout``.
+        callable or None
+            ``layout -> structsolve.operators.Projection``.
         """
-        return self._declared("structsolve_max_min", loss=loss, layout=layout)
+        made = self._declared("structsolve_max_min", loss=loss, layout=layout)
+        return made if layout is None else _bound(made, "make_max_min(loss)", layout)
 
-    def make_polytopes(self, examples: Examples) -> Any:
-        """Return the polytopes of examples, for linear programs.
+    def make_polytopes(self, examples: Examples | None = None) -> Binder[Polytopes] | None:
+        """Return a factory for the polytopes of examples, for linear programs.
 
         Parameters
         ----------
-        examples : Examples
+        examples : Examples, optional
+            Of contract 1.0: return what is bound to them.
 
         Returns
         -------
-        structsolve.lp.Polytopes or None
+        callable or None
+            ``layout -> structsolve.lp.Polytopes``.
         """
-        return self._declared("structsolve_polytope", examples=examples)
+        made = self._declared("structsolve_polytope", examples=examples)
+        if examples is None:
+            return made
+        examples.check(self.layout, self.structure.name, columns=False, features=False)
+        return _bound(made, "make_polytopes()", PartLayout(self.layout, examples))
 
     def _declared(self, hook: str, **arguments: Any) -> Any:
         return registry.default().declared(hook, space=self, **arguments)
+
+
+def _bound(made: Any, method: str, layout: PartLayout) -> Any:
+    text = f"{method} returns a callable that takes a layout; call it so, and then that"
+    warnings.warn(text, FutureWarning, stacklevel=3)
+    return made(layout) if callable(made) else made
 
 
 def inherits(one: Any, base: type, *names: str) -> bool:
@@ -581,7 +627,7 @@ def inherits(one: Any, base: type, *names: str) -> bool:
     return all(getattr(type(one), n) is getattr(base, n) and n not in own for n in names)
 
 
-def node_loss(space: Space, loss: Any) -> Callable[[Any], Any] | None:
+def node_loss(space: Space, loss: Any) -> Binder[Loss] | None:
     """Return a factory for a loss over nodes: Hamming, zero-one, or costs of classes.
 
     Parameters

@@ -235,7 +235,7 @@ def repeat_argmax(Oracle oracle not None, Py_ssize_t i, theta, label, double val
 
     Returns
     -------
-    None, or a tuple
+    tuple of (ndarray of int32, float), or None
         The other label and its value.
     """
     cdef const double[::1] scores = scores_of(oracle, i, theta)
@@ -436,7 +436,7 @@ def argmax_in_cone(ConeOracle oracle not None, Py_ssize_t i, theta, cost, cone, 
 
     Returns
     -------
-    None, or a tuple
+    tuple of (ndarray of float64 or None, ndarray of int32 or None, float), or None
         None if the cone is empty; otherwise mu (None for an integral answer), label (None for a
         fractional one), and the largest ``h + lam g``.
     """
@@ -482,7 +482,7 @@ def argmax_counts(CountOracle oracle not None, Py_ssize_t i, theta, cost, Py_ssi
     Returns
     -------
     labels : ndarray of int32 of shape (most + 1, size of a label)
-    values : ndarray of shape (most + 1,)
+    values : ndarray of float64 of shape (most + 1,)
         -inf if no label has that cost.
     """
     cdef const double[::1] scores = scores_of(oracle, i, theta), costs = scores_of(oracle, i, cost)

@@ -16,8 +16,8 @@ cdef class NodeCosts:
 
     Parameters
     ----------
-    cost : array of shape (rows, K), rows >= K
-        ``cost[a, b]``: loss of predicting b for true state a.  Row K, if any, is for labels unseen
+    cost : array of shape (rows, K)
+        At least K rows.  ``cost[a, b]``: loss of predicting b for true state a.  Row K, if any, is for labels unseen
         in training.
     normalised : bool, default=False
         Divide by the number of nodes of the example.
@@ -25,7 +25,7 @@ cdef class NodeCosts:
         Examples have one node, and all costs except the truth's are 1.
     name : str, default="hamming"
         Name of the loss in messages.
-    advice : str, optional
+    advice : str, default="score with loss='hamming' or drop these examples"
         Advice in the message about labels without a row.
     """
 
@@ -211,7 +211,7 @@ def make_node_loss(space, loss):
     ----------
     space : Space
         Has one node block of shape (K,) and ``classes_``.
-    loss : str or structsolve.structure.losses.CostMatrix or structsolve.structure.losses.ClassWeights
+    loss : str, CostMatrix or ClassWeights
         Only losses by name accept labels unseen in training.
 
     Returns

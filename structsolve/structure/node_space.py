@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +12,10 @@ from ..examples.stacking import pieces
 from ..potentials.weight_layout import WeightLayout
 from .base import Space, Structure, node_loss
 from .weighted_labels import split_weights, weigh_nodes
+
+if TYPE_CHECKING:
+    from ..operators import Loss
+    from ..protocols import Binder
 
 
 class NodeSpace(Space):
@@ -115,7 +118,7 @@ class NodeSpace(Space):
         """
         return self.classes_[label[0]] if self.structure.single_node else self.classes_[label]
 
-    def make_loss(self, loss: Any) -> Callable[[Any], Any] | None:
+    def make_loss(self, loss: Any) -> Binder[Loss] | None:
         """Return a factory for a plugin's loss, or for a loss of nodes (:func:`node_loss`).
 
         Parameters

@@ -378,7 +378,7 @@ cdef tuple vertex(Adapter adapter, str method, Py_ssize_t i, object answer, int*
 
 
 #: Powers of Python spaces: name, method, operator.
-POWERS = {
+POWERS: dict = {
     "kbest": ("kbest", PythonKBest),
     "augmented": ("argmax_augmented", PythonAugmented),
     "relaxation": ("relax", PythonRelaxation),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ..examples.packed import Examples
+from ..operators import Loss
+from ..protocols import Binder, LossObject
 from ..utils.params import Params
 from .python_operators import PythonLoss
 
@@ -80,7 +81,7 @@ class TaskLoss(Params):
         """
         raise NotImplementedError(f"{type(self).__name__} does not implement loss()")
 
-    def bind(self, space: Any) -> Callable[[Any], Any]:
+    def bind(self, space: Any) -> Binder[Loss]:
         """Return a factory for the native loss.
 
         Parameters
@@ -95,7 +96,7 @@ class TaskLoss(Params):
         return partial(PythonLoss, space, self)
 
 
-def named_losses(space: Any) -> dict[str, Any]:
+def named_losses(space: Any) -> dict[str, LossObject]:
     """Return the losses in a space's attribute ``losses``.
 
     Parameters
@@ -119,7 +120,7 @@ def named_losses(space: Any) -> dict[str, Any]:
     for name, loss in losses.items():
         if not isinstance(name, str):
             raise TypeError(f"{what} has the name {name!r}, expected a string")
-        if isinstance(loss, type) or not hasattr(loss, "bind"):
+        if isinstance(loss, type) or not isinstance(loss, LossObject):
             raise TypeError(
                 f"{what} has {loss!r} as {name!r}, expected an object with bind(), such as a "
                 "TaskLoss with its arguments"

@@ -55,7 +55,7 @@ cdef class Surrogate(Operator):
 
         Returns
         -------
-        ndarray of shape (n,), or None
+        ndarray of float64 of shape (n,), or None
             For every example the largest so far, beyond rounding; None if scores are not compared.
         """
         return None
@@ -74,7 +74,7 @@ cdef class Surrogate(Operator):
 
         Parameters
         ----------
-        arrays : dict of str to ndarray
+        arrays : mapping of str to ndarray
         """
 
     cdef int cut(self, Py_ssize_t i, const double* theta, const int* truth, Cut* cut,

@@ -85,13 +85,8 @@ class BiCriteria(Params):
         max_kbest: int = 32,
         tol: float | None = None,
     ):
-        self.psi = psi
-        self.search = search
-        self.relaxed = relaxed
-        self.warm_start = warm_start
-        self.max_calls = max_calls
-        self.max_kbest = max_kbest
-        self.tol = tol
+        self.psi, self.search, self.relaxed, self.warm_start = psi, search, relaxed, warm_start
+        self.max_calls, self.max_kbest, self.tol = max_calls, max_kbest, tol
 
     def make_psi(self) -> Any:
         """Return the native psi; custom ones are checked.

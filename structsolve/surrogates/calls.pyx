@@ -1,7 +1,7 @@
 # build: glue
 """Surrogates called from Python, for tests and scripts; arguments are checked first."""
 
-from collections import namedtuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,7 +11,16 @@ from .base cimport Cut, Surrogate
 
 from ..structure.calls import label_of, memory, scores_of
 
-CutCall = namedtuple("CutCall", "index value b bound key calls")
+
+class CutCall(NamedTuple):
+    """Sparse parts p, b, the bound, the key of the vertex, and the number of oracle calls."""
+
+    index: "NDArray[np.int32]"
+    value: "NDArray[np.float64]"
+    b: "float"
+    bound: "float"
+    key: "int"
+    calls: "int"
 
 
 def cut(Surrogate surrogate not None, Py_ssize_t i, theta, truth, room=None):

@@ -18,7 +18,7 @@ cdef class PythonSurrogate(Surrogate):
     Parameters
     ----------
     plain : CutSurrogate
-    task : structsolve.surrogates.task.Task
+    task : Task
     """
 
     cdef object plain, task

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import registry
-from ..lp import Highs, LinearDecoder, Polytopes
+from ..lp import Highs, LinearDecoder
+from ..lp.ask import declared_polytopes
 from ._case import Case
 from ._relaxed import LOOSE
 
@@ -23,9 +23,7 @@ def check_polytope(case: Case) -> None:
     """The polytope contains every label and no other integral point; if exact, no other vertex."""
     what = "structsolve_polytope"
     with case.promise(what, "answers for its own space"):
-        polytopes = registry.default().ask(
-            what, Polytopes, space=case.space, examples=case.examples
-        )
+        polytopes = declared_polytopes(case.space, case.part_layout)
     if polytopes is None:
         return
     if not isinstance(polytopes.note, str) or not polytopes.note:

@@ -38,6 +38,17 @@ def test_rows_of_labels_are_padded_and_flattened():
         assert np.array_equal(flat_rows(rows.repeat(2, 1)[:, ::2], offsets), flat)
 
 
+@pytest.mark.parametrize("offsets", [[2, -(2**62), 4], [0, 3, 2], [0, 5], [-1, 2], [0, 4], []])
+def test_rows_beyond_the_labels_are_refused(offsets):
+    offsets = np.array(offsets, dtype=np.int64)
+    with pytest.raises(ValueError):
+        padded_rows(np.zeros(4, np.int32), offsets, 3, 0)
+    with pytest.raises(ValueError):
+        flat_rows(np.zeros((len(offsets) - 1 if len(offsets) else 0, 3), np.int64), offsets)
+    with pytest.raises(ValueError):
+        flat_rows(np.zeros((0, 3), np.int64), np.array([0, 1], dtype=np.int64))
+
+
 def test_batches_of_new_sizes_answer_like_a_new_space():
     rng = np.random.default_rng(2)
     kept = score_space("chain", 3)

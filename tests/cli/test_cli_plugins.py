@@ -110,3 +110,21 @@ def structsolve_structures():
     status, _, error = shell(capsys, *given)
     assert status == 2
     assert "(broken-plugin 1.0) raised TypeError: can only concatenate list" in error
+
+
+def test_commands_and_options_are_left_out(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(registry, "_registry", None)
+    status, _, err = shell(capsys, "--without-plugin", "structsolve-learn:prune", "prune", "m")
+    assert status == 2 and "prune is a command of structsolve-learn, which is switched off" in err
+    status, out, _ = shell(capsys, "--without-plugin=prune", "--help")
+    assert status == 0 and "prune" not in out and "decode" in out
+    status, _, err = shell(capsys, "prune", "m")
+    assert status == 2 and "switched off" not in err
+    assert shell(capsys, "plugins", "--without-plugin", "prune")[0] == 0  # no plugin, but a command
+    fit = ("fit", tmp_path / "x.svm", "--model", tmp_path / "m", "--n-hidden", 2)
+    status, _, err = shell(capsys, *fit, "--without-plugin", "latent")
+    assert status == 2 and "unrecognized arguments: --n-hidden" in err
+    status, _, err = shell(capsys, *fit)
+    assert status == 2 and "unrecognized" not in err
+    status, _, err = shell(capsys, "plugins", "--without-plugin")
+    assert status == 2 and "argument --without-plugin: expected one argument" in err

@@ -5,6 +5,7 @@ import threading
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from direct_cases import both, fitted_general
 
 from structsolve import StructuredSVM
 from structsolve.estimators.direct import Direct
@@ -32,36 +33,6 @@ def fitted(name, intercept=True, model=StructuredSVM):
     else:
         structure = ChainStructure(**CASES[name])
     return model(structure, max_iter=50, tol=0.5, fit_intercept=intercept).fit(X, Y)
-
-
-def outcome(call):
-    """Types and values of an answer, or of the error."""
-    try:
-        given = call()
-    except Exception as error:
-        return type(error), str(error)
-    each = [given] if isinstance(given, np.ndarray) else list(given)
-    return type(given), [(y.dtype, y.flags.writeable, y.tolist()) for y in each]
-
-
-def both(model, X, direct=None):
-    """Check answers against the general way's; `direct` says whether one call gives them."""
-    row = np.ones((1, 6))
-    outcome(lambda: model.predict(row if model.space_.structure.single_node else [row]))
-    if direct is not None:
-        assert (model._direct_labels(X) is not None) == direct
-    general = fitted_general(model)
-    assert outcome(lambda: model.predict(X)) == outcome(lambda: general.predict(X))
-
-
-def fitted_general(model):
-    class General(StructuredSVM):
-        def _direct_labels(self, X):
-            return None
-
-    general = General.__new__(General)
-    general.__dict__.update({k: v for k, v in vars(model).items() if k != "_operators"})
-    return general
 
 
 @pytest.mark.parametrize("intercept", [True, False])

@@ -7,7 +7,7 @@ import pytest
 from checks import refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lp_cases import NETWORK, STRUCTURES, FreePolytopes, WithPolytopes, packed, vectors
+from lp_cases import STRUCTURES, FreePolytopes, WithPolytopes, packed, vectors
 from python_structures import PyChainStructure
 from reference.cones import in_cone
 from scipy import sparse
@@ -32,8 +32,6 @@ from structsolve.structure.ask import ask_power, make_layout
 from structsolve.structure.base import ConePair
 from structsolve.testing import BrokenPromise, check_backend, check_structure
 
-NETWORK.add_nodes_from([("s", {"demand": -2}), ("t", {"demand": 2})])
-NETWORK.add_edges_from([("s", "u"), ("s", "v"), ("u", "v"), ("u", "t"), ("v", "t")], capacity=2)
 BACKENDS = ["lp", "ilp", "cvxpy:CLARABEL", "cvxpy:HIGHS", "cvxpy:SCIPY"]
 
 
@@ -380,8 +378,8 @@ class NoPolytopes:
 
 
 def test_a_hook_that_returns_something_else_is_named(registered):
-    def polytope(space, examples):
-        return NoPolytopes() if space.structure.name == "multiclass" else None
+    def polytope(space):
+        return (lambda layout: NoPolytopes()) if space.structure.name == "multiclass" else None
 
     registered("wrong-polytope", structsolve_polytope=polytope)
     model = StructuredSVM("multiclass", oracle="lp")

@@ -26,6 +26,7 @@ from doc_code import (
     is_installed,
     run_session,
 )
+from python_contract import is_protocol
 
 import structsolve
 import structsolve.plugins
@@ -272,8 +273,8 @@ def problems(validate, thing, name):
     exempt = set()
     if not inspect.isclass(thing):
         exempt |= set() if "Parameters\n" in (thing.__doc__ or "") else {"PR01"}
-    elif issubclass(thing, structsolve.Space):
-        exempt.add("PR01")  # made by make_space, not by users
+    elif is_protocol(thing) or issubclass(thing, structsolve.Space):
+        exempt.add("PR01")  # made by nobody; made by make_space, not by users
     elif not inspect.isfunction(thing.__init__) and thing.__text_signature__ is None:
         exempt.add("PR02")  # compiled: the signature is not known
     errors = validate(home)["errors"]

@@ -66,7 +66,7 @@ UNMADE = {
     "estimators.decode.Room", "plugins.risk._decode._Scratch", "lp.oracle.ProgramCones",
     "plugins.extreme.weights._strips.Strips", "plugins.extreme.weights.feature_lists.Space",
     "lp.oracle.ProgramRelaxation",
-    "plugins.mrf._cut_oracle.CutFirstOracle", "plugins.mrf._direct.WeightedModel",
+    "plugins.mrf.cuts._oracle.CutFirstOracle", "plugins.mrf._direct.WeightedModel",
     "plugins.multilabel._projections.LabelSetMaxMin", "potentials.calls._Parts",
     "search.psi.PythonPsi", "search.psi.RatioPsi", "solvers._nslack.RowScratch",
     "solvers._pairs.PairTables", "solvers._polyhedron.TooManyRows", "solvers.passes.Scratch",

@@ -194,6 +194,23 @@ def test_plugins_take_public_modules_of_each_other_alone():
     assert wrong == []
 
 
+# Rooms of plugins/mrf, each importing only those before it; then the files beside them.
+ROOMS = ["tables", "messages", "cuts", "local_search", "elimination", "exact", "relaxation"]
+
+
+def test_rooms_of_graphs_import_only_those_before_them():
+    plugin, wrong = "structsolve.plugins.mrf", []
+    assert {path.parent.name for path in (ROOT / "plugins/mrf").glob("*/*.p*")} == set(ROOMS)
+    rank = {f"{plugin}.{room}": number for number, room in enumerate(ROOMS)}
+    for module, targets in edges().items():
+        own = rank.get(".".join(module.split(".")[:4]), len(ROOMS))
+        for target in targets:
+            other = rank.get(".".join(target.split(".")[:4]), len(ROOMS))
+            if target.startswith(f"{plugin}.") and own < other:
+                wrong.append(f"{module} imports {target}")
+    assert wrong == []
+
+
 def is_hook(node):
     """Implementations of hooks import what they return: plugins are loaded at every start."""
     return any("hookimpl" in ast.unparse(decorator) for decorator in node.decorator_list)

@@ -16,11 +16,11 @@ from structsolve.plugins.dag.svm.sparse_tree import SparseTree
 from structsolve.plugins.dependency._shape import first_fault
 from structsolve.plugins.extreme.weights._strips import Strips
 from structsolve.plugins.mrf import MRFStructure
-from structsolve.plugins.mrf._elimination_plan import Plans
-from structsolve.plugins.mrf._model import _scores
-from structsolve.plugins.mrf._oracle import ExactOracle, GraphKBest
-from structsolve.plugins.mrf._shape import GraphShape
-from structsolve.plugins.mrf._table_kinds import recognize
+from structsolve.plugins.mrf._oracle import ExactOracle, GraphKBest, GraphMaxMarginals
+from structsolve.plugins.mrf.elimination._plan import Plans
+from structsolve.plugins.mrf.tables._model import _scores
+from structsolve.plugins.mrf.tables._shape import GraphShape
+from structsolve.plugins.mrf.tables._table_kinds import recognize
 from structsolve.potentials.calls import add, add_gram, dot, row_dot, row_score
 from structsolve.potentials.features import FeatureRows, _check_values
 from structsolve.potentials.mercer import Kernel
@@ -280,6 +280,11 @@ def test_plans_of_other_graphs_and_tables_without_states():
         ExactOracle(None, Plans(small, 100, 100), large, layout)
     with pytest.raises(ValueError, match="plans: made without keep=True"):
         GraphKBest(Plans(large, 100, 100), large, layout)
+    for kind in (GraphKBest, GraphMaxMarginals):
+        with pytest.raises(ValueError, match="plans: found None, expected those of `shape`"):
+            kind(None, large, layout)
+        with pytest.raises(ValueError, match="plans: found graphs without one"):
+            kind(Plans(large, 1, 1, True), large, layout)
     for shape in ((0, 1), (1, 0)):
         with pytest.raises(ValueError, match="table: found shape .* expected at least one state"):
             recognize(np.zeros(shape))

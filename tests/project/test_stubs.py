@@ -5,6 +5,7 @@ What the names are, `mypy.stubtest` looks at in `.ci/run`: it takes as long as m
 
 import ast
 import importlib
+import runpy
 from pathlib import Path
 
 import pytest
@@ -58,3 +59,42 @@ def test_they_name_the_classes_methods_and_functions(path):
                 n.target.id for n in node.body if isinstance(n, ast.AnnAssign)
             }
             assert given == expected, node.name
+
+
+@pytest.mark.parametrize(
+    ("phrase", "annotation"),
+    [
+        ("int, default=-1", "int"),
+        ("ndarray of float64 of shape (sum(k), n), optional", "NDArray[np.float64] | None"),
+        ("ndarray of float32 or float64 of shape (m,)", "NDArray[np.floating]"),
+        ("array of int of shape (m,), or of shape (m, 2)", "ArrayLike"),
+        ("dict of str to ndarray", "dict[str, NDArray[Any]]"),
+        (
+            "list of tuple of (int, ndarray of int32 or None)",
+            "list[tuple[int,NDArray[np.int32]|None]]",
+        ),
+        ("Oracle, Parts or None", "Oracle | Parts | None"),
+        ('{"a", "b"}, optional', "str | None"),
+        ("what users give", "Any"),
+        ("ndarray, or what users give", "Any"),
+    ],
+)
+def test_types_of_docstrings(phrase, annotation):
+    typed = runpy.run_path(str(ROOT / ".ci" / "stubs.py"))["typed"]
+    assert typed(phrase) == annotation
+
+
+def test_a_type_that_nothing_defines_is_refused(tmp_path):
+    path = tmp_path / "rows.pyx"
+    path.write_text(
+        'def f(x):\n    """F.\n\n    Parameters\n    ----------\n    x : Widget\n    """\n'
+    )
+    write_stubs = runpy.run_path(str(ROOT / ".ci" / "stubs.py"))["write_stubs"]
+    with pytest.raises(ValueError, match="rows.pyx: found the type Widget, expected a class"):
+        write_stubs({"rows": tmp_path})
+    path.write_text(path.read_text().replace("Widget", "ndarray of float64"))
+    (tmp_path / "gone.pyi").write_text("")
+    write_stubs = runpy.run_path(str(ROOT / ".ci" / "stubs.py"))["write_stubs"]
+    write_stubs({"rows": tmp_path})
+    assert "def f(x: NDArray[np.float64]) -> None: ..." in path.with_suffix(".pyi").read_text()
+    assert not (tmp_path / "gone.pyi").exists()

@@ -26,13 +26,13 @@ DECLARED = {
     "grid": ALL,
     "multiclass": ALL,
     "multilabel": ALL | {"max_min"},
-    "ordinal": ALL | {"loss_names"},
-    "permutation": ALL | {"loss_names"},
+    "ordinal": ALL | {"losses"},
+    "permutation": ALL | {"losses"},
     "dependency": ALL,
-    "flow": ALL - {"projection"} | {"loss_names"},
-    "dag": ALL | {"loss_names", "losses", "estimators", "metrics"},
+    "flow": ALL - {"projection"} | {"losses"},
+    "dag": ALL | {"losses", "estimators", "metrics"},
 }
-LISTED = {"loss_names", "losses", "estimators", "metrics"}  # they answer no question about a space
+LISTED = {"losses", "estimators", "metrics"}  # they answer no question about a space
 SPACES = {
     f"{name}-{k}": (name, params) for name, kinds in CASES.items() for k, params in enumerate(kinds)
 }  # ids without addresses of objects, which differ from process to process

@@ -49,7 +49,7 @@ BROKEN = {
     "no hooks": ("x = 1", "TypeError: .*implements no hook; mark functions with structsolve.hook"),
     "unmarked hook": (
         "from structsolve import hookimpl\n"
-        "@hookimpl\ndef structsolve_loss_names(): return []\n"
+        "@hookimpl\ndef structsolve_losses(): return []\n"
         "def structsolve_oracle(space): pass",
         "TypeError: structsolve_oracle is not marked; decorate it with structsolve.hookimpl",
     ),
@@ -70,8 +70,12 @@ BROKEN = {
         "TypeError: structsolve_structures returned a list with 'x', expected Named objects",
     ),
     "text for names": (
-        HEADER + "def structsolve_loss_names(): return 'hamming'",
-        "TypeError: structsolve_loss_names returned 'hamming', expected a list of str",
+        HEADER + "def structsolve_losses(): return 'hamming'",
+        "TypeError: structsolve_losses returned 'hamming', expected a list of Named objects or n",
+    ),
+    "neither a name nor Named": (
+        HEADER + "def structsolve_losses(): return ['hamming', 3]",
+        "TypeError: structsolve_losses returned a list with 3, expected Named objects or names",
     ),
     "factory not callable": (
         HEADER + "def structsolve_solvers(): return [Named('x', 3)]",
@@ -387,7 +391,7 @@ def test_wrapper_plugins_may_count(registered, packed):
 def test_objects_can_be_plugins(packed):
     class Plugin:
         @hookimpl
-        def structsolve_loss_names(self):
+        def structsolve_losses(self):
             return ["of-an-object"]
 
     own = Registry()

@@ -128,15 +128,11 @@ def structsolve_surrogates():
 
 @hookimpl
 def structsolve_losses():
-    return [Named("Scaled", Scaled, "a test")]
+    return ["strict", Named("Scaled", Scaled, "a test")]
 
 @hookimpl
 def structsolve_lp_backends():
     return [Named("program", Program, "a test")]
-
-@hookimpl
-def structsolve_loss_names():
-    return ["strict"]
 
 @hookimpl
 def structsolve_loss(space, loss):
@@ -265,7 +261,7 @@ def test_plugins_of_a_script_reach_workers(reload):
 def test_what_cannot_be_sent_is_told(reload):
     reload()
     lock = threading.Lock()
-    registry.default().register(script(structsolve_loss_names=lambda: [] if lock else []))
+    registry.default().register(script(structsolve_losses=lambda: [] if lock else []))
     sent = pickle.dumps(StructuredSVM("scripted"))
     loaded = reload()
     model = pickle.loads(sent)

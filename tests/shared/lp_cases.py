@@ -14,6 +14,8 @@ TREE = {"a": ["b", "c"], "c": ["d", "e"]}
 GRAPH = {"a": ["b", "c"], "b": ["d"], "c": ["d", "e"]}
 
 NETWORK = nx.DiGraph()
+NETWORK.add_nodes_from([("s", {"demand": -2}), ("t", {"demand": 2})])
+NETWORK.add_edges_from([("s", "u"), ("s", "v"), ("u", "v"), ("u", "t"), ("v", "t")], capacity=2)
 
 STRUCTURES = [
     ("chain", {}),

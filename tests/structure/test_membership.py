@@ -65,8 +65,8 @@ class Rows(BudgetSpace):
     def make_oracle(self):
         return None
 
-    def make_polytopes(self, examples):
-        return BudgetPolytopes(examples)
+    def make_polytopes(self):
+        return lambda layout: BudgetPolytopes(layout.examples)
 
 
 class BudgetPolytopes(Polytopes):

@@ -67,7 +67,7 @@ def hamming(data):
 @pytest.fixture
 def plugin():
     def structsolve_losses():
-        return [Named("WeighedHamming", WeighedHamming, "errors")]
+        return ["twice", Named("WeighedHamming", WeighedHamming, "errors")]
 
     def structsolve_surrogates():
         return [Named("plain-margin", PlainMargin, "margin")]
@@ -75,15 +75,11 @@ def plugin():
     def structsolve_loss(space, loss):
         return WeighedHamming(2.0).bind(space) if loss == "twice" else None
 
-    def structsolve_loss_names():
-        return ["twice"]
-
     module = plugin_of(
         "plain_python",
         structsolve_losses=structsolve_losses,
         structsolve_surrogates=structsolve_surrogates,
         structsolve_loss=structsolve_loss,
-        structsolve_loss_names=structsolve_loss_names,
     )
     registry.default().register(module)
     yield

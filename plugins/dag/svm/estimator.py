@@ -181,38 +181,11 @@ class HierarchicalSVM(SparseFitting):
         random_state: Any = 0,
         verbose: int = 0,
     ):
-        self.hierarchy = hierarchy
-        self.normalization = normalization
-        self.directional = directional
-        self.slack = slack
-        self.labels = labels
-        self.close = close
-        self.structure_name = structure_name
-        self.loss = loss
-        self.class_weight = class_weight
-        self.surrogate = surrogate
-        self.solver = solver
-        self.oracle = oracle
-        self.alpha = alpha
-        self.max_iter = max_iter
-        self.tol = tol
+        self._keep(locals())
+        self.hierarchy, self.structure_name = hierarchy, structure_name
+        self.normalization, self.directional, self.slack = normalization, directional, slack
+        self.labels, self.close, self.sparse = labels, close, sparse
         self.max_alternations = max_alternations
-        self.sparse = sparse
-        self.fit_intercept = fit_intercept
-        self.penalize_intercept = penalize_intercept
-        self.scale_features = scale_features
-        self.kernel = kernel
-        self.kernel_params = kernel_params
-        self.cache_size = cache_size
-        self.warm_start = warm_start
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.callbacks = callbacks
-        self.checkpoint = checkpoint
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
 
     @property
     def structure(self) -> Any:

@@ -19,7 +19,7 @@ cdef enum:
     PATH = 2
     ZERO_ONE = 3
 
-LOSSES = {"hamming": HAMMING, "path": PATH, "zero-one": ZERO_ONE}
+LOSSES: dict = {"hamming": HAMMING, "path": PATH, "zero-one": ZERO_ONE}
 
 
 @cython.final
@@ -40,7 +40,7 @@ cdef class LeafSearch:
 
     Attributes
     ----------
-    own, given : ndarray of int32 of shape (M,), (M + 1,)
+    own, given : ndarray of int32
         New numbers by those of ``parent``, and the reverse.
 
     Raises
@@ -321,7 +321,7 @@ cdef class LeafSearch:
             Finite, columns sorted within rows.
         columns : ndarray of int32 of shape (M,)
             The class in ``weights`` of each node of ``parent``.
-        n_jobs : int, default=1
+        n_jobs : int or None, default=1
             Threads; the result does not depend on it.
 
         Returns

@@ -85,7 +85,7 @@ cdef class NodeSums:
             self.lists = NULL
 
     @property
-    def nbytes(self):
+    def nbytes(self) -> int:
         cdef Py_ssize_t j, rooms = 0, n = self.n_features * self.blocks
         for j in range(n):
             rooms += room_for(self.lists[j].size)
@@ -217,7 +217,7 @@ cdef class NodeSums:
 
         Parameters
         ----------
-        arrays : dict of str to ndarray
+        arrays : mapping of str to ndarray
             As :meth:`to_arrays` returned them.
 
         Raises

@@ -97,7 +97,9 @@ cdef class SparseTree:
 
         Parameters
         ----------
-        indptr, indices, data : ndarray of int64, of int32, of float64
+        indptr : ndarray of int64
+        indices : ndarray of int32
+        data : ndarray of float64
             Features of n examples as CSR rows.
         labels : ndarray of int32 of shape (n,)
             Leaves, as numbers of nodes.
@@ -221,7 +223,7 @@ cdef class SparseTree:
         ----------
         steps : int
             Steps made so far.
-        arrays : dict of str to ndarray
+        arrays : mapping of str to ndarray
             As :meth:`to_arrays` returned them.
 
         Raises

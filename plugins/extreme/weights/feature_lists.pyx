@@ -316,7 +316,7 @@ cdef class FeatureLists:
             a row ends early once this is certain; with 0, once the answer equals a full scan's.
         exclude : ndarray of int32 of shape (n,), optional
             A class to exclude for each row, -1 for none.
-        n_jobs : int, default=1
+        n_jobs : int or None, default=1
             Threads; results do not depend on it.
 
         Returns
@@ -442,7 +442,7 @@ cdef class FeatureLists:
         return scores_out
 
 
-def flat(x, dtype, what):
+def flat(x, dtype, what) -> "NDArray[Any]":
     """Check that x is a contiguous 1-D array of ``dtype``, and return it; it may be read-only."""
     if not isinstance(x, np.ndarray) or x.dtype != dtype or x.ndim != 1:
         kind = f"{x.dtype}, {x.ndim}-D" if isinstance(x, np.ndarray) else type(x).__name__
@@ -452,7 +452,7 @@ def flat(x, dtype, what):
     return x
 
 
-def checked_rows(X, Py_ssize_t n_features):
+def checked_rows(X, Py_ssize_t n_features) -> "tuple[NDArray[Any], ...]":
     """Return the arrays of a CSR matrix in the types of the loops: int64, int32, float32.
 
     Arrays that would be empty have one spare entry.

@@ -105,7 +105,7 @@ cdef class FeatureRows(FeatureLists):
         return FeatureRows.from_postings, (self.freeze(),)
 
     @property
-    def nbytes(self):
+    def nbytes(self) -> int:
         cdef Py_ssize_t f, rooms = 0
         for f in range(self.n_features):
             rooms += room_for(self._rows[f].size)
@@ -366,7 +366,7 @@ cdef class FeatureRows(FeatureLists):
                     self.resize(row, size)
                 self.measure(row)
 
-    def norm2(self):
+    def norm2(self) -> float:
         """Return the squared norm of all weights, which is updated with each change."""
         return max(self._squares, 0.0) * self.factor**2
 

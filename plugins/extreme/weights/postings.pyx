@@ -161,11 +161,11 @@ cdef class Postings(FeatureLists):
         return own
 
     @property
-    def nnz(self):
+    def nnz(self) -> int:
         return len(self.classes)
 
     @property
-    def nbytes(self):
+    def nbytes(self) -> int:
         arrays = (
             self.indptr, self.classes, self.weights, self._low_kept, self._high_kept,
             self._place_kept, self._dense_kept,

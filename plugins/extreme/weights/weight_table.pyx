@@ -94,7 +94,14 @@ cdef class WeightTable:
 
     def fill(self, const int64_t[::1] indptr not None, const int32_t[::1] classes not None,
              const float[::1] weights not None):
-        """Add the weights of a matrix by feature; raise ValueError if it does not fit."""
+        """Add the weights of a matrix by feature; raise ValueError if it does not fit.
+
+        Parameters
+        ----------
+        indptr : ndarray of int64 of shape (n_features + 1,)
+        classes : ndarray of int32
+        weights : ndarray of float32
+        """
         cdef Py_ssize_t f
         cdef int64_t k
         if indptr.shape[0] != self.n_features + 1 or classes.shape[0] != weights.shape[0]:
@@ -175,7 +182,7 @@ cdef class WeightTable:
         return indptr, classes, weights, lows, highs, squares, kept
 
     @property
-    def nbytes(self):
+    def nbytes(self) -> int:
         """Bytes taken."""
         cdef Py_ssize_t f, total = self.n_features * sizeof(Row)
         for f in range(self.n_features):

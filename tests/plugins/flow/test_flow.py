@@ -13,9 +13,8 @@ from reference.programs import best_vertex
 from scipy.optimize import linprog
 from sklearn.exceptions import ConvergenceWarning
 
-from structsolve import ConditionalRiskMinimizer, StructuredSVM, registry
-from structsolve.lp import Polytopes
-from structsolve.lp.ask import ask_oracle
+from structsolve import ConditionalRiskMinimizer, StructuredSVM
+from structsolve.lp.ask import ask_oracle, ask_polytopes
 from structsolve.plugins.flow import FlowStructure
 from structsolve.plugins.flow.continuous import FlowTargets
 from structsolve.plugins.flow.network import Network
@@ -63,9 +62,7 @@ def test_oracle_against_linear_programs(cases):
         graph = random_network(rng, int(rng.integers(3, 7)))
         space, examples, oracle = oracle_of(graph)
         m = space.network.m
-        polytopes = registry.default().ask(
-            "structsolve_polytope", Polytopes, space=space, examples=examples
-        )
+        polytopes = ask_polytopes(space, examples)
         polytope = polytopes.build(0)
         theta = np.zeros(space.layout.node_size)
         kinds = (rng.normal(size=m), rng.integers(-1, 2, m), 1e6 * rng.normal(size=m), np.zeros(m))

@@ -9,8 +9,8 @@ from scipy.optimize import linprog
 
 from structsolve.lp import local_rows
 from structsolve.plugins.mrf import arc_consistent, decode, grid_edges, reparametrization_bound
-from structsolve.plugins.mrf import scores as graph_scores
 from structsolve.plugins.mrf._direct import WeightedModel
+from structsolve.plugins.mrf.tables.scores import graph_scores
 from structsolve.utils import memory
 
 ORACLES = ("auto", "exact", "trws", "lp")
@@ -189,7 +189,7 @@ def test_arrays_that_do_not_fit_the_memory(monkeypatch):
             *graph)  # fmt: skip
     monkeypatch.setattr(memory, "memory_limit", lambda: 50)
     refused("a table for each edge would take",
-            graph_scores.graph_scores(*graph, weights=np.ones(12)).tables)  # fmt: skip
+            graph_scores(*graph, weights=np.ones(12)).tables)  # fmt: skip
     fewer = [np.zeros(2), *np.zeros((8, 3))]
     refused("a table for each edge would take", decode, fewer, *graph[1:])
     monkeypatch.setattr(memory, "memory_limit", lambda: None)

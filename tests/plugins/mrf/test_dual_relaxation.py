@@ -10,9 +10,10 @@ from graph_cases import Graph, random_graph
 from random_cases import random_cases
 
 from structsolve import StructuredSVM
-from structsolve.plugins.mrf import MRFStructure, _relaxation, grid_edges
-from structsolve.plugins.mrf._dual_relaxation import DualRelaxation
+from structsolve.plugins.mrf import MRFStructure, grid_edges
 from structsolve.plugins.mrf.decoders import make_power
+from structsolve.plugins.mrf.relaxation import _linear
+from structsolve.plugins.mrf.relaxation._dual import DualRelaxation
 from structsolve.structure import calls
 from structsolve.structure.ask import ask_power, make_layout
 from structsolve.surrogates import Margin
@@ -33,7 +34,7 @@ def alone(graph, tol=1e-3):
     """Return the native relaxation without a linear program to finish it."""
     layout = graph.oracle.layout
     shape = graph.space.graphs(layout)
-    finish = _relaxation.LinearRelaxation(Refuses(), shape, layout)
+    finish = _linear.LinearRelaxation(Refuses(), shape, layout)
     return DualRelaxation(finish, tol, shape, layout)
 
 

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from checks import refused
 
-from structsolve.plugins.mrf import decode, exact, grid_edges
-from structsolve.plugins.mrf._elimination import best_labelings
-from structsolve.plugins.mrf._exact import ExactSearch
-from structsolve.plugins.mrf._model import GraphModel
+from structsolve.plugins.mrf import decode, grid_edges
+from structsolve.plugins.mrf.elimination._elimination import best_labelings
+from structsolve.plugins.mrf.exact import search
+from structsolve.plugins.mrf.exact._search import ExactSearch
+from structsolve.plugins.mrf.tables._model import GraphModel
 from structsolve.plugins.mrf.uai import read_uai
 
 
@@ -135,7 +136,7 @@ def test_time_limits_return_a_label_and_a_bound(monkeypatch):
     assert none.status == "time limit" and none.value < none.bound
     assert model_of(*scores).score(none.label) == pytest.approx(none.value)
     now = itertools.count()
-    monkeypatch.setattr(exact.time, "monotonic", lambda: float(next(now)))
+    monkeypatch.setattr(search.time, "monotonic", lambda: float(next(now)))
     seen = []
     more = decode(*scores, oracle="exact", time_limit=20, progress=lambda *now: seen.append(now))
     assert more.status == "time limit"
@@ -181,9 +182,9 @@ def test_narrow_graphs_are_eliminated_after_a_while(monkeypatch):
         runs.append(limits)
         return best_labelings(*limits)
 
-    monkeypatch.setattr(exact, "best_labelings", eliminate)
+    monkeypatch.setattr(search, "best_labelings", eliminate)
     for name, value in (("SPENT", 0.0), ("SPENT_EACH", 0.0), ("SHARE", 1e-9), ("SLICE", 1.0)):
-        monkeypatch.setattr(exact, name, value)
+        monkeypatch.setattr(search, name, value)
     same = decode(unary, edges, pair, oracle="exact")
     assert len(runs) == 1
     assert same.value == pytest.approx(best.value) and same.status == best.status == "optimal"

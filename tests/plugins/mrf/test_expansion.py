@@ -6,9 +6,9 @@ from random_cases import random_cases
 from reference.graphs import KINDS, NONE, enumerate_labels, random_model, scores, scores_of, size
 
 from structsolve.plugins.mrf import decode, grid_edges
-from structsolve.plugins.mrf._expansion import expansion
-from structsolve.plugins.mrf._local_search import local_search
-from structsolve.plugins.mrf._model import GraphModel
+from structsolve.plugins.mrf.local_search._climb import local_search
+from structsolve.plugins.mrf.local_search._expansion import expansion
+from structsolve.plugins.mrf.tables._model import GraphModel
 
 
 def start(rng, model):

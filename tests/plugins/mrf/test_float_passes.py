@@ -7,10 +7,10 @@ from reference.graphs import KINDS, enumerate_labels, random_model, scores_of, s
 
 from structsolve.plugins.mrf import grid_edges
 from structsolve.plugins.mrf._direct import WeightedModel
-from structsolve.plugins.mrf._float_passes import float_tree_reweighted
-from structsolve.plugins.mrf._model import GraphModel
-from structsolve.plugins.mrf._table_kinds import recognize
-from structsolve.plugins.mrf._trws import tree_reweighted
+from structsolve.plugins.mrf.messages._float_passes import float_tree_reweighted
+from structsolve.plugins.mrf.messages._trws import tree_reweighted
+from structsolve.plugins.mrf.tables._model import GraphModel
+from structsolve.plugins.mrf.tables._table_kinds import recognize
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -6,7 +6,7 @@ from forest_cases import FORESTS, ForestMRF
 
 from structsolve import StructuredSVM
 from structsolve.plugins.mrf import MRFStructure
-from structsolve.plugins.mrf._projections import ForestSumProduct
+from structsolve.plugins.mrf.messages._sum_product import ForestSumProduct
 from structsolve.plugins.multilabel import MultilabelStructure
 from structsolve.structure.ask import ask_projection, make_layout
 from structsolve.testing import check_structure

@@ -9,9 +9,9 @@ from random_cases import random_cases
 
 from structsolve import Problem, StructuredSVM
 from structsolve.plugins.mrf import MRFStructure, decode, grid_edges
-from structsolve.plugins.mrf._minimum_cut import CutNetworks
-from structsolve.plugins.mrf.binary_cut import may_cut
-from structsolve.plugins.mrf.scores import graph_scores
+from structsolve.plugins.mrf.cuts._minimum_cut import CutNetworks
+from structsolve.plugins.mrf.cuts.binary import may_cut
+from structsolve.plugins.mrf.tables.scores import graph_scores
 from structsolve.solvers import BCFW, SGD, CuttingPlane, SuperModular
 from structsolve.solvers.base import Start
 from structsolve.structure.ask import make_layout

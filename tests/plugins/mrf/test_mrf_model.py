@@ -3,15 +3,14 @@
 import numpy as np
 import pytest
 from checks import refused
-from reference.graphs import KINDS, enumerate_labels, exact_search, random_model
+from reference.graphs import KINDS, eliminate, enumerate_labels, exact_search, random_model
 
 from structsolve.plugins.mrf import MRFStructure
-from structsolve.plugins.mrf._enumerated_cones import constrained_argmax
-from structsolve.plugins.mrf._local_search import local_search
-from structsolve.plugins.mrf._model import GraphModel
-from structsolve.plugins.mrf._roof_duality import roof_duality
-from structsolve.plugins.mrf._trws import tree_reweighted
-from structsolve.plugins.mrf.elimination import eliminate
+from structsolve.plugins.mrf.cuts._roof_duality import roof_duality
+from structsolve.plugins.mrf.elimination._enumerated_cones import constrained_argmax
+from structsolve.plugins.mrf.local_search._climb import local_search
+from structsolve.plugins.mrf.messages._trws import tree_reweighted
+from structsolve.plugins.mrf.tables._model import GraphModel
 from structsolve.structure.ask import make_layout
 
 

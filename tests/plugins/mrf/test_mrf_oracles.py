@@ -8,6 +8,7 @@ from graph_cases import KINDS, Graph, random_graph
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference.cones import in_cone
+from reference.graphs import eliminate
 from scipy import sparse
 from scipy.optimize import linprog
 
@@ -16,9 +17,8 @@ from structsolve.lp import Answer, Backend, Highs, Program, ask_oracle
 from structsolve.lp.base import cone_rows
 from structsolve.lp.polytope import bound_of
 from structsolve.plugins.mrf import MRFStructure, decode, decoders, grid_edges
-from structsolve.plugins.mrf._model import GraphModel
-from structsolve.plugins.mrf.elimination import eliminate
-from structsolve.plugins.mrf.programs import LocalPolytope
+from structsolve.plugins.mrf.relaxation.programs import LocalPolytope
+from structsolve.plugins.mrf.tables._model import GraphModel
 from structsolve.structure import calls
 from structsolve.structure.ask import ask_power, make_layout
 from structsolve.surrogates import Margin

@@ -17,70 +17,73 @@ from structsolve import ConePair
 from structsolve.lp import make_backend
 from structsolve.plugins import mrf
 from structsolve.plugins.mrf import grid_edges
-from structsolve.plugins.mrf._enumerated_cones import EnumeratedCones
-from structsolve.plugins.mrf.programs import Programs
+from structsolve.plugins.mrf.elimination._enumerated_cones import EnumeratedCones
+from structsolve.plugins.mrf.relaxation.programs import Programs
 from structsolve.structure import calls
 
 # Constant: value, and the test below that has sizes on both of its sides.
 THRESHOLDS = {
     # The tables over the first two-state nodes; nodes of two states that are enumerated so.
-    "_gray_code.LOW": (9, "test_dense"),
-    "_gray_code.CUBE": (20, "test_dense"),
+    "elimination/_gray_code.LOW": (9, "test_dense"),
+    "elimination/_gray_code.CUBE": (20, "test_dense"),
+    # Labelings in the time of one sum of elimination.
+    "elimination/_gray_code.FASTER": (8, "test_enumeration_or_elimination"),
     # Sums up to which elimination comes first; labelings, and sums, up to which "auto" is exact.
     "_oracle.CHEAP": (2**14, "test_dense"),
     "decoders.FEW": (2**14, "test_dense"),
-    # Labelings up to which the k best and max-marginals are enumerated, and cones.
-    "decoders.MANY": (2**20, "test_dense"),
+    # Labelings up to which max-marginals take as many sums as the k best; cones are enumerated.
+    "decoders.MANY": (2**20, "test_wide"),
     "decoders.CONSTRAINED": (2**16, "test_cones"),
     # Sums of elimination, entries of its tables, those that the k best keep.
-    "decoders.MOST": (2**30, "test_wide"),
-    "decoders.TABLE": (2**22, "test_wide"),
+    "exact/search.MOST": (2**30, "test_wide"),
+    "exact/search.TABLE": (2**22, "test_wide"),
     "decoders.KEPT": (2**23, "test_wide"),
     # Steps after which the search gives up, if elimination would not take fewer.
     "_oracle.PATIENCE": (2**30, "test_search_that_gives_up"),
     # Nodes of graphs that get a plan, of which fill is counted; neighbours in a plan.
-    "_elimination_plan.MOST_NODES": (4096, "test_cycles"),
-    "_elimination_plan.FEW_NODES": (1024, "test_cycles"),
-    "_elimination_plan.WIDEST": (32, "test_neighbours_of_one_state"),
+    "elimination/_plan.MOST_NODES": (4096, "test_cycles"),
+    "elimination/_plan.FEW_NODES": (1024, "test_cycles"),
+    "elimination/_plan.WIDEST": (32, "test_neighbours_of_one_state"),
     # Two-state nodes whose roof duality has a bit for each.
-    "_small_roof_duality.SMALL": (32, "test_cycles_with_chords"),
+    "cuts/_small_roof.SMALL": (32, "test_cycles_with_chords"),
     # States: up to which "auto" tries a cut; from which passes know the kind of a table.
     "decoders.CUT_STATES": (4, "test_cuts"),
     "decoders.CUT_STATES_RELAXED": (8, "test_cuts"),
-    "_trws.FEW_STATES": (16, "test_states"),
-    "_float_passes.LINEAR_FROM": (128, "test_states"),
-    "_float_passes.QUADRATIC_FROM": (256, "test_states"),
+    "messages/_trws.FEW_STATES": (16, "test_states"),
+    "messages/_float_passes.LINEAR_FROM": (128, "test_states"),
+    "messages/_float_passes.QUADRATIC_FROM": (256, "test_states"),
     # Pairs of states of relaxations that are small.
-    "_dual_relaxation.SMALL": (4096, "test_relaxations"),
-    "_dual_relaxation.CELLS": (2**14, "test_relaxations"),
+    "relaxation/_dual.SMALL": (4096, "test_relaxations"),
+    "relaxation/_dual.CELLS": (2**14, "test_relaxations"),
     # Labelings of the last nodes that cones score together.
-    "_enumerated_cones.TABLE": (64, "test_cones"),
+    "elimination/_enumerated_cones.TABLE": (64, "test_cones"),
 }
 # Tolerances, numbers of rounds and what guards memory: other answers are right on both sides.
 OTHERS = {
-    "_best_first": "SWEEPS FEW_SWEEPS LONGEST RARE MOST_STEPS",
-    "_cost_network": "ROUNDING ARCS EXISTS FEW CELLS",
-    "_dual_relaxation": "PASSES SLOW LARGE SLACK ROUNDS SMALL_ROUNDS SMALL_TOL NOISE WHOLE",
-    "_dual_relaxation_core": "LOOK ENOUGH LESS LONG NEVER",
-    "_enumerated_cones": "ROUNDING",
-    "_exact": "ITERATIONS LESS SMALL",
-    "_expansion": "ROUNDING",
-    "_float_passes": "STALLED PATIENCE CLOSE ROUNDING TOO_LARGE",
-    "_gray_code": "SLACK",
-    "_local_search": "ROUNDING LONGEST FORESTS ROUNDS STEPS",
-    "_minimum_cut": "TOLERANCE REST ROUNDING MOST_PAIRS MOST_FLOWS",
+    "exact/_best_first": "SWEEPS FEW_SWEEPS LONGEST RARE MOST_STEPS",
+    "exact/_cost_network": "ROUNDING ARCS EXISTS FEW CELLS",
+    "relaxation/_dual": "PASSES SLOW LARGE SLACK ROUNDS SMALL_ROUNDS SMALL_TOL NOISE WHOLE",
+    "relaxation/_dual_core": "LOOK ENOUGH LESS LONG NEVER",
+    "elimination/_enumerated_cones": "ROUNDING",
+    "elimination/_plan": "FILLED",
+    "exact/_search": "ITERATIONS LESS SMALL",
+    "local_search/_expansion": "ROUNDING",
+    "messages/_float_passes": "STALLED PATIENCE CLOSE ROUNDING TOO_LARGE",
+    "local_search/_climb": "ROUNDING LONGEST FORESTS ROUNDS STEPS",
+    "cuts/_minimum_cut": "TOLERANCE REST ROUNDING MOST_PAIRS MOST_FLOWS",
     "_oracle": "PASSES",
-    "_roof_duality": "DUST",
+    "cuts/_roof_duality": "DUST",
     "uai": "LARGEST_FACTOR LARGEST_TABLES",
-    "_small_roof_duality": "ROUNDING DUST ONE",
-    "_small_degrees": "SUMS",
-    "_soft_consistency": "SHARE SLOW FORBIDDEN AGAIN DONE",
-    "_table_kinds": "SAME",
-    "_trws": "STALLED PATIENCE TURNS SPARE",
+    "_small_graph": "MOST",
+    "cuts/_small_roof": "ROUNDING DUST ONE",
+    "exact/_small_degrees": "SUMS",
+    "exact/_soft_consistency": "SHARE SLOW FORBIDDEN AGAIN DONE",
+    "tables/_table_kinds": "SAME",
+    "messages/_trws": "STALLED PATIENCE TURNS SPARE",
     "decode": "PROVEN SEARCHED",
     "decoders": "CUT_PAIRS RELAXED",
-    "exact": "SLICE SPENT SPENT_EACH SHARE SUMS PATIENCE PATIENCE_EACH LONGEST",
-    "programs": "NEAR",
+    "exact/search": "SLICE SPENT SPENT_EACH SHARE SUMS PATIENCE PATIENCE_EACH LONGEST",
+    "relaxation/programs": "NEAR",
 }
 # One table and one per edge, in theta's own order or not, of one example and of several.
 SOME = [
@@ -93,16 +96,19 @@ CONSTANT = re.compile(r"^ *(?:cdef [\w ]+ )?([A-Z][A-Z_]+(?:, [A-Z_]+)*) = ([^#\
 
 
 def constants():
-    """All constants of the plugin's sources that are numbers: ``file.NAME: value``."""
+    """All constants of the plugin's sources that are numbers: ``room/file.NAME: value``."""
     known = {}
-    for path in sorted(Path(mrf.__file__).parent.glob("*.p*")):
+    folder = Path(mrf.__file__).parent
+    for path in sorted(folder.rglob("*.p*")):
         if path.suffix in (".py", ".pyx", ".pxd"):
             for names, values in CONSTANT.findall(path.read_text()):
                 # cdef int A = 1, B = 2: only the first is read here, and only numbers.
                 values = re.split(r", [A-Z]", values)[0].replace("<", "~").strip()
                 if re.fullmatch(r"[\d._e+*~, -]+", values):
                     for name, value in zip(names.split(", "), values.replace("~", "<").split(", ")):
-                        known[f"{path.stem}.{name}"] = eval(value)
+                        known[f"{path.relative_to(folder).with_suffix('').as_posix()}.{name}"] = (
+                            eval(value)
+                        )
     return known
 
 
@@ -179,7 +185,7 @@ def test_dense_of_three_states(layout, n):
 @pytest.mark.parametrize("layout", [SOME[0], SOME[3]], ids=str)
 @pytest.mark.parametrize("n", [20, 21])
 def test_wide(layout, n):
-    """Cubes, then the search; the k best by enumeration, then by elimination."""
+    """Cubes, then elimination; max-marginals of 20 nodes, not of 21."""
     rng = np.random.default_rng(n)
     graph = Graph([2] * n, complete(n), "exact", *layout)
     theta = graph.theta("normal", rng)
@@ -190,6 +196,37 @@ def test_wide(layout, n):
         value, bound = graph.answer(theta)
         assert value == bound == pytest.approx(graph.scores(theta).max(), abs=1e-10)
     graph.check_kbest(theta, 20)
+
+
+@pytest.mark.parametrize("layout", [*SOME, ("shared", True, "void")], ids=str)
+@pytest.mark.parametrize("K", [2, 3])
+@pytest.mark.parametrize("n", range(3, 10))
+def test_enumeration_or_elimination(layout, K, n):
+    """Cycles have 2^n labelings, and about 4 n sums; complete graphs as many sums as labelings."""
+    rng = np.random.default_rng(n)
+    for edges in (cycle(n), complete(n)):
+        graph = Graph([K] * n, edges, "exact", *layout)
+        for kind in ("normal", "ties", "forbidden parts"):
+            theta = graph.theta(kind, rng)
+            graph.check_best(theta)
+            graph.check_kbest(theta, 20)
+
+
+@pytest.mark.parametrize("layout", SOME, ids=str)
+@pytest.mark.parametrize("n, K", [(20, 2), (21, 2), (300, 2), (40, 5)])
+def test_max_marginals_of_narrow_graphs(layout, n, K):
+    """Beyond 2^20 labelings, if elimination for every state is cheap: each best by elimination."""
+    rng = np.random.default_rng(n)
+    graph = Graph([K] * n, cycle(n), "exact", *layout)
+    theta = graph.theta("normal", rng)
+    margins = calls.max_marginals(graph.max_marginals, graph.number, theta, K)
+    unary, pair = graph.scattered(theta)
+    for v in rng.integers(n, size=5):
+        for s in range(K):
+            fixed = np.array(unary)
+            fixed[v, np.arange(fixed.shape[1]) != s] = -np.inf
+            best = eliminated(graph.states, graph.edges, fixed, pair)
+            assert margins.reshape(n, K)[v, s] == pytest.approx(best, abs=1e-9)
 
 
 def test_what_is_too_wide_has_no_k_best():

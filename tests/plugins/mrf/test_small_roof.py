@@ -15,8 +15,8 @@ from reference.graphs import (
     size,
 )
 
-from structsolve.plugins.mrf._model import GraphModel
-from structsolve.plugins.mrf._roof_duality import roof_duality
+from structsolve.plugins.mrf.cuts._roof_duality import roof_duality
+from structsolve.plugins.mrf.tables._model import GraphModel
 
 LIMIT = 32  # nodes that fit into a word, each with its negation
 

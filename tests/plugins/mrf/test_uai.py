@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from reference.graphs import exact_search
 
 from structsolve.plugins.mrf import decode
-from structsolve.plugins.mrf._local_search import local_search
-from structsolve.plugins.mrf._model import GraphModel
-from structsolve.plugins.mrf._roof_duality import roof_duality
-from structsolve.plugins.mrf._trws import tree_reweighted
+from structsolve.plugins.mrf.cuts._roof_duality import roof_duality
+from structsolve.plugins.mrf.local_search._climb import local_search
+from structsolve.plugins.mrf.messages._trws import tree_reweighted
+from structsolve.plugins.mrf.tables._model import GraphModel
 from structsolve.plugins.mrf.uai import read_uai
 
 TOY = """MARKOV

@@ -181,7 +181,7 @@ def test_the_polytope_has_the_labelings_as_vertices(variant):
     rng = np.random.default_rng(VARIANTS.index(variant))
     for n, k in [(1, 3), (4, 2), (6, 3), (9, 2)]:
         case = Case(random_parents(n, rng), k, *variant)
-        polytopes = case.space.make_polytopes(case.examples)
+        polytopes = case.space.make_polytopes()(make_layout(case.space, case.examples))
         assert polytopes.exact and "forest" in polytopes.note
         polytope = polytopes.build(0)
         for kind in ("normal", "ties", "huge"):

@@ -25,8 +25,8 @@ from structsolve.estimators.direct import Direct
 from structsolve.features._numbering import Names, Numbering
 from structsolve.lp import ask_cones, ask_oracle
 from structsolve.plugins.dag.svm.sparse_tree import SparseTree
-from structsolve.plugins.mrf._exact import ExactSearch
-from structsolve.plugins.mrf._model import GraphModel
+from structsolve.plugins.mrf.exact._search import ExactSearch
+from structsolve.plugins.mrf.tables._model import GraphModel
 from structsolve.potentials.model import LinearModel
 from structsolve.solvers.base import Start
 from structsolve.structure import calls
@@ -194,8 +194,10 @@ def _alone() -> list[Any]:
         Direct(LinearModel(space, np.zeros(space.layout.dim)), ask_oracle(space))
         for space, _ in (_spaces()[0], classes())
     ]
+    graphs = structsolve.get_structure("mrf").score_space(2)
+    graph = graphs.unpacked_oracle(ask_oracle(graphs))([[0, 1], [1, 2], [2, 0]], 3)
     return [
-        *short,
+        *short, graph,
         CutNetwork(3, [[0, 1], [1, 2]]), model, ExactSearch(model), tree,
         tree.sums, Names(), Numbering(Names()), Masks(chain, {}),
         Masks(rows, {"node": np.zeros((6, 3))}),

@@ -6,8 +6,9 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from structsolve.plugins.mrf._exact import ExactSearch
-from structsolve.plugins.mrf._model import GraphModel
+from structsolve.plugins.mrf.elimination._elimination import best_labelings
+from structsolve.plugins.mrf.exact._search import ExactSearch
+from structsolve.plugins.mrf.tables._model import GraphModel
 
 KINDS = ["normal", "ties", "tenths", "huge", "zeros", "mixed", "forbidden", "frustrated"]
 NONE = -np.inf
@@ -156,6 +157,12 @@ def fewest_halves(model, value, close):
     states = np.indices(choices).reshape(len(choices), -1).T
     best = half_integral_scores(model, states) >= value - close
     return (states[best] == 2).sum(axis=1).min()
+
+
+def eliminate(model):
+    """The best labeling and its score, by elimination."""
+    labels, values = best_labelings(model, most_table=2.0**22, most_entries=np.inf)
+    return labels[0], float(values[0])
 
 
 def exact_search(model, steps=2.0**40):

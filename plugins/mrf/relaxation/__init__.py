@@ -1,0 +1,16 @@
+"""Relaxation: the local polytope of a graph, its best points, and cones over it.
+
+``programs`` builds the linear or integer program for a solver by name, ``polytope`` the rows for
+other packages of programs, ``_linear`` the operators on both, and those of roof duality.
+Guaranteed: the bound is the optimum of the program up to the solver's tolerance; marginals agree
+between nodes and edges.
+
+``_dual`` needs no such solver: sequential dual ascent (``_dual_passes``, first ones in single
+precision, ``_dual_float``), then a primal-dual method over the nearly best states (``_dual_core``;
+Lu, Yang 2024).  Guaranteed: the point lies in the polytope, the bound holds, and their gap is at
+most what was asked, or is reported as missed.
+
+Taken: by training with an inexact oracle (``Margin(relaxed=True)``): roof duality for two states,
+``_dual`` for more, a program for "lp" and "cvxpy:NAME"; cones by bi-criteria surrogates on more
+than 2^16 labelings.
+"""

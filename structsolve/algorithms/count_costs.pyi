@@ -1,1 +1,0 @@
-# Functions for other compiled modules only.
