@@ -9,11 +9,9 @@ ROOT = Path(__file__).parents[2]
 LINES, POSITIONAL = 60, 6
 
 # What is longer or takes more, and why.
-PARAMETERS = "a constructor of scikit-learn's kind: a line for each parameter, a line to keep it"
 SCHEMA = "an operator of torch, whose autograd takes tensors by position"
 LONGER = {
-    "plugins/dag/svm/estimator.py HierarchicalSVM.__init__": PARAMETERS,
-    "plugins/mrf/graphs.py stack_graphs": "one check after another: nodes, edges, features",
+    "plugins/mrf/tables/graphs.py stack_graphs": "one check after another: nodes, edges, features",
     "structsolve/io/conllu.py read_conllu": "the lines of a format, a check for each",
 }
 TAKES_MORE = {
