@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import KW_ONLY
 from typing import Any
 
 from structsolve.features.vectorizer import SequenceVectorizer
@@ -11,6 +12,7 @@ from structsolve.io.select import parse_rows
 from structsolve.plugins.chain.conll import Sentence, conll_block, read_conll, split_labels
 from structsolve.plugins.chain.crfsuite import parse_attribute, read_crfsuite, write_crfsuite
 from structsolve.plugins.chain.token_features import conll_features
+from structsolve.utils.params import parameters
 
 
 class _NamedReader(Reader):
@@ -29,6 +31,7 @@ class _NamedReader(Reader):
         return SequenceVectorizer.from_feature_names(self.vectorizer["features"]).transform(X)
 
 
+@parameters
 class ConllReader(_NamedReader):
     """Reads columns of tokens; predictions are written as one more column.
 
@@ -64,23 +67,14 @@ class ConllReader(_NamedReader):
     annotates = "asked"
     function = staticmethod(read_conll)
 
-    def __init__(
-        self,
-        features: str = "columns",
-        window: int = 2,
-        label_column: int = -1,
-        comment: str | None = None,
-        columns: int | None = None,
-        vectorizer: dict[str, Any] | None = None,
-        rows: str | int | None = None,
-    ):
-        self.features = features
-        self.window = window
-        self.label_column = label_column
-        self.comment = comment
-        self.columns = columns
-        self.vectorizer = vectorizer
-        self.rows = rows
+    features: str = "columns"
+    _: KW_ONLY
+    window: int = 2
+    label_column: int = -1
+    comment: str | None = None
+    columns: int | None = None
+    vectorizer: dict[str, Any] | None = None
+    rows: str | int | None = None
 
     def fit(self, path: str) -> tuple[Any, Any]:
         """Read training data; store the number of columns and the names of features.

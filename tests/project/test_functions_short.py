@@ -12,7 +12,6 @@ LINES, POSITIONAL = 60, 6
 SCHEMA = "an operator of torch, whose autograd takes tensors by position"
 LONGER = {
     "plugins/mrf/tables/graphs.py stack_graphs": "one check after another: nodes, edges, features",
-    "structsolve/io/conllu.py read_conllu": "the lines of a format, a check for each",
 }
 TAKES_MORE = {
     "structsolve/torch/decision_operators.py weighed": SCHEMA,
