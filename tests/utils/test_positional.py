@@ -9,8 +9,8 @@ from sklearn.base import clone
 
 from structsolve import Problem, get_structure
 from structsolve.io.archives import ArchiveReader
-from structsolve.plugins.chain.fasta import FastaReader
 from structsolve.io.tables import TableReader
+from structsolve.plugins.chain.fasta import FastaReader
 from structsolve.plugins.extreme.solvers.memoir import Memoir
 from structsolve.plugins.extreme.solvers.one_vs_some import OneVsSome
 from structsolve.plugins.extreme.solvers.softmax import SampledSoftmax
