@@ -9,10 +9,10 @@ from direct_cases import both, fitted_general
 
 from structsolve import StructuredSVM, hookimpl, registry
 from structsolve.plugins.mrf import MRFSpace, MRFStructure, grid_edges
-from structsolve.plugins.mrf._elimination_plan import Plans
 from structsolve.plugins.mrf._oracle import TRWSOracle
 from structsolve.plugins.mrf._small_graph import small_graph
 from structsolve.plugins.mrf.decoders import FEW
+from structsolve.plugins.mrf.elimination._plan import Plans
 from structsolve.structure.ask import make_layout
 
 FORMS = (
