@@ -2,7 +2,7 @@
 # is compiled against one of them carries the number of its build in its binary.  The registry
 # accepts modules of the same major and of no later minor; it checks them before their import.
 #
-# Any edit of a declaration in a public .pxd needs a new number (tests/test_abi.py checks it):
+# Any edit of a declaration in a public .pxd needs a new number (tests/registry/test_abi.py checks it):
 # * a pure addition needs a minor number.  Additions are: new files, functions, structs and classes;
 #   a method in place of the first `_slot` of a class; a field of the same type in place of the
 #   first `_flag` or `_room`; methods at the end of classes that only structsolve makes and
