@@ -150,7 +150,7 @@ def translated(modules: list[Extension]) -> list[Extension]:
         return modules
     if {"editable_wheel", "develop", "--inplace", "-i"} & set(sys.argv[1:]):
         remove_stale()
-    runpy.run_path(".ci/stubs.py")["write_stubs"](PACKAGE_DIR)
+    runpy.run_path(str(Path(__file__).with_name(".ci") / "stubs.py"))["write_stubs"](PACKAGE_DIR)
     made = cythonize(
         modules,
         compiler_directives=DIRECTIVES,

@@ -17,7 +17,7 @@ from structsolve.plugins.mrf.reparametrization import (
     arc_consistent,
     reparametrization_bound,
 )
-from structsolve.plugins.mrf.space import GraphLabelings, MRFSpace, MRFStructure
+from structsolve.plugins.mrf.space import MRFSpace, MRFStructure
 from structsolve.plugins.mrf.tables.graphs import grid_edges
 from structsolve.structure.base import node_loss
 
@@ -38,38 +38,37 @@ def structsolve_structures():
     return [Named("mrf", MRFStructure, "labelings of graphs: scores of nodes and of edges")]
 
 
-# The operators of all spaces over GraphLabelings: also those of structsolve.plugins.grid.
 @hookimpl(trylast=True)
 def structsolve_oracle(space):
-    if isinstance(space, GraphLabelings):
+    if isinstance(space, MRFSpace):
         return partial(bind_oracle, space)  # a decoder of structsolve.plugins.mrf.decoders
 
 
 @hookimpl(trylast=True)
 def structsolve_parts(space):
-    if isinstance(space, GraphLabelings):
+    if isinstance(space, MRFSpace):
         return partial(bind_parts, space)
 
 
 @hookimpl(trylast=True)
 def structsolve_power(space, power):
-    if isinstance(space, GraphLabelings) and power in POWERS:
+    if isinstance(space, MRFSpace) and power in POWERS:
         return partial(bind_power, space, power)
 
 
 @hookimpl(trylast=True)
 def structsolve_projection(space, regularizer):
-    if isinstance(space, GraphLabelings) and regularizer == "entropy":
+    if isinstance(space, MRFSpace) and regularizer == "entropy":
         return partial(bind_entropy, space)
 
 
 @hookimpl(trylast=True)
 def structsolve_loss(space, loss):
-    if isinstance(space, GraphLabelings):
+    if isinstance(space, MRFSpace):
         return node_loss(space, loss)
 
 
 @hookimpl(trylast=True)
 def structsolve_polytope(space):
-    if isinstance(space, GraphLabelings):
+    if isinstance(space, MRFSpace):
         return partial(graph_polytopes, space)

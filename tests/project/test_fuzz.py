@@ -71,6 +71,7 @@ UNMADE = {
     "search.psi.PythonPsi", "search.psi.RatioPsi", "solvers._nslack.RowScratch",
     "solvers._pairs.PairTables", "solvers._polyhedron.TooManyRows", "solvers.passes.Scratch",
     "structure.adapter.Vector", "plugins.latent.row_loss.RowLoss",
+    "algorithms.minimum_cut.MinimumCut", "surrogates.calls.CutCall",  # tuples that are returned
 }  # fmt: skip
 
 

@@ -73,13 +73,13 @@ def test_a_module_of_options_or_of_the_shell_that_lacks_something(monkeypatch):
     entry = SimpleNamespace(name="half", value="half", load=lambda: module)
     plugin = SimpleNamespace(label="plugin 'half'", is_called=lambda name: False)
     monkeypatch.setattr(outside, "entries", lambda group: [(plugin, entry)])
-    outside.families.cache_clear()
+    outside._modules.cache_clear()
     text = r"plugin 'half' was not loaded: TypeError: its module 'half' has no OWN, add_options, ch"
     try:
         with pytest.warns(UserWarning, match=text):
             assert outside.families() == {}
     finally:
-        outside.families.cache_clear()
+        outside._modules.cache_clear()
     model = SimpleNamespace(shell="half")
     text = r"the module 'half' has no score, expected what structsolve.plugin.ShellModule has"
     refused(text, commands._own_shell, model, error=TypeError)

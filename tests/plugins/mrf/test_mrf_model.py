@@ -131,7 +131,8 @@ def test_arguments_that_are_refused():
     for place, name in enumerate(("lam", "alpha", "beta", "h0", "g0")):
         arguments = [1.0, 1.0, 0.0, 0.0, 0.0]
         arguments[place] = np.nan
-        refused(f"{name}: found nan", constrained_argmax, other, other, *arguments)
+        cone, bounds = arguments[:3], {"h0": arguments[3], "g0": arguments[4]}
+        refused(f"{name}: found nan", constrained_argmax, other, other, *cone, **bounds)
     wide = GraphModel([2] * 25, [], np.zeros(50), [])
     refused("expected fewer to enumerate", constrained_argmax, wide, wide, 1.0, 1.0, 0.0)
     for call in (roof_duality, tree_reweighted, exact_search):

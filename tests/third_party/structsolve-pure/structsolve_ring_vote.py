@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from structsolve import registry
 from structsolve.cli.messages import out
-from structsolve.plugins.chain.conll import read_conll
+from structsolve.io.conll import read_conll
 from structsolve.utils import container
 
 
