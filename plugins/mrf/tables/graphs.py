@@ -327,26 +327,33 @@ def stack_graphs(
             examples.topology["ends"], examples.edge_offsets
         )
     if with_features:
-        features, counts = packing.stack_rows(
-            [_no_rows(g["edge_features"], n_edge_features, graphs) for g in graphs],
-            n_edge_features,
-            "edge features",
-            min_rows=0,
-            compress=True,
-        )
         bounds = examples.edge_offsets
         if bounds is None and edges is not None:
             bounds = np.arange(len(offsets), dtype=np.int64) * len(edges)
-        if bounds is not None:
-            wrong = np.flatnonzero(np.diff(counts) != np.diff(bounds))
-            if wrong.size:
-                i = int(wrong[0])
-                raise ValueError(
-                    f"X, example {i}: {np.diff(counts)[i]} rows of edge features for "
-                    f"{np.diff(bounds)[i]} edges; expected one row per edge"
-                )
-        examples.edges, examples.edge_offsets = features, counts
+        examples.edges, examples.edge_offsets = _edge_features(graphs, n_edge_features, bounds)
     return examples
+
+
+def _edge_features(
+    graphs: list[dict[str, Any]], columns: int | None, bounds: np.ndarray | None
+) -> tuple[Any, np.ndarray]:
+    """Stack the features of edges, of which example i has bounds[i + 1] - bounds[i], if known."""
+    features, counts = packing.stack_rows(
+        [_no_rows(g["edge_features"], columns, graphs) for g in graphs],
+        columns,
+        "edge features",
+        min_rows=0,
+        compress=True,
+    )
+    if bounds is not None:
+        wrong = np.flatnonzero(np.diff(counts) != np.diff(bounds))
+        if wrong.size:
+            i = int(wrong[0])
+            raise ValueError(
+                f"X, example {i}: {np.diff(counts)[i]} rows of edge features for "
+                f"{np.diff(bounds)[i]} edges; expected one row per edge"
+            )
+    return features, counts
 
 
 def _rows(X: Any) -> Any:
