@@ -59,8 +59,9 @@ def moved(old: str, new: str, *names: str) -> Callable[[str], Any]:
     def getattribute(name: str) -> Any:
         if name.startswith("__") or (names and name not in names):
             raise AttributeError(f"module {old!r} has no attribute {name!r}")
+        value = getattr(importlib.import_module(new), name)
         warnings.warn(f"{old} is {new} now; import {name} from there", FutureWarning, stacklevel=2)
-        return getattr(importlib.import_module(new), name)
+        return value
 
     return getattribute
 
