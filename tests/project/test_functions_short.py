@@ -3,9 +3,9 @@
 import ast
 import io
 import tokenize
-from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from doc_code import ROOT
+
 LINES, POSITIONAL = 60, 6
 
 # What is longer or takes more, and why.

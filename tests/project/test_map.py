@@ -1,11 +1,10 @@
 """The table "to change X, open Y" of docs/architecture.rst: every file and name in it exists."""
 
 import re
-from pathlib import Path
 
 import pytest
+from doc_code import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "architecture.rst"
 pytestmark = pytest.mark.skipif(not PAGE.exists(), reason="not in a checkout")
 CODE = ROOT / "structsolve"

@@ -1,6 +1,6 @@
 # The edges of each node.
 
-# near <- numbers of edges by node, in rising order, as in _shape.pyx; near_at has n + 1 zeros.
+# near <- numbers of edges by node, in rising order; near_at has n + 1 zeros.
 cdef inline void sort_edges(Py_ssize_t n, Py_ssize_t m, const int* ends, Py_ssize_t* near_at,
                             int* near) noexcept nogil:
     cdef Py_ssize_t v, e

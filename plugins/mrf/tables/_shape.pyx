@@ -11,6 +11,7 @@ from structsolve.operators cimport Parts
 from structsolve.part_layout cimport PartLayout
 
 from structsolve.plugins.mrf.tables._model cimport Model, breadth_first, other_end, scores_of
+from structsolve.plugins.mrf.tables._near cimport sort_edges
 
 
 @cython.final
@@ -147,7 +148,7 @@ cdef class GraphShape:
             for e in range(m):
                 cell_at[first_edge + g + e + 1] = cell_at[first_edge + g + e] + (
                     <Py_ssize_t>states[first + ends[2 * e]] * states[first + ends[2 * e + 1]])
-            _sort_edges(n, m, ends, &near_at[first + g], &near[2 * first_edge])
+            sort_edges(n, m, ends, &near_at[first + g], &near[2 * first_edge])
             self.max_nodes, self.max_edges = max(self.max_nodes, n), max(self.max_edges, m)
             self.max_unary = max(self.max_unary, unary_at[first + g + n])
             self.max_cells = max(self.max_cells, cell_at[first_edge + g + m])
@@ -318,20 +319,6 @@ cdef class GraphShape:
                 mu[self.node_start + v * self.node_step + label[v] - self.skip] = 1
         for e in range(model.m):
             mu[table + e * self.edge_step + self.cell(label, model.ends + 2 * e)] += 1
-
-
-cdef void _sort_edges(Py_ssize_t n, Py_ssize_t m, const int* ends, Py_ssize_t* near_at,
-                      int* near) noexcept nogil:
-    # Edges by node, in rising order; near_at has n + 1 zeros.
-    cdef Py_ssize_t v, e
-    for e in range(2 * m):
-        near_at[ends[e]] += 1
-    for v in range(n):
-        near_at[v + 1] += near_at[v]
-    # Now near_at[v] is where the edges of v end; filled from behind, it becomes where they start.
-    for e in range(2 * m - 1, -1, -1):
-        near_at[ends[e]] -= 1
-        near[near_at[ends[e]]] = <int>(e // 2)
 
 
 @cython.final
