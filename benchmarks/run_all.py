@@ -65,6 +65,7 @@ PAGES = {
     "max_min": ("m4n_table", "projections_ocr", "max_min_oracle", "derivatives"),
     "hierarchies": (
         "hierarchical_svm",
+        "norms",
         "hierarchical_sets",
         "ecrm_hierarchies",
         "large_hierarchy",
@@ -93,6 +94,7 @@ PAPERS = (
     "multilabel",
     "surrogates_conll",
     "hierarchical_svm",
+    "norms",
     "large_hierarchy",
     "neural_parser",
     "m4n_table",
