@@ -200,8 +200,13 @@ class CrfsuiteReader(_NamedReader):
         """Write named features; see :meth:`Reader.write`."""
         write_crfsuite(path, X, y)
 
-    def _read(self, path: str, fit: bool) -> tuple[Any, Any]:
+    def raw(self, path: str, columns: Any = None) -> tuple[Any, Any]:
+        """Read sequences of named features, for the steps of a pipeline; ``columns``: ignored."""
         rows = parse_rows(self.rows)
         X, y, weights = read_crfsuite(path, return_weights=True)
         self.weights = None if weights is None else weights[rows]
-        return self._matrices(X[rows], fit), y[rows]
+        return X[rows], y[rows]
+
+    def _read(self, path: str, fit: bool) -> tuple[Any, Any]:
+        X, y = self.raw(path)
+        return self._matrices(X, fit), y

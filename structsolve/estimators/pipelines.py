@@ -285,7 +285,7 @@ class _Writer:
                 value.save(path)
                 meta, arrays = container.read(path, "model")
                 registry.default().class_of("estimators", meta["estimator"], meta.get("by", ""))
-            except (ValueError, TypeError, KeyError) as error:
+            except (ValueError, TypeError, KeyError, AttributeError) as error:
                 raise ValueError(f"{place} ({type(value).__name__}): {error}") from error
         self.models.append(meta)
         self.arrays |= {f"model{number}_{name}": array for name, array in arrays.items()}

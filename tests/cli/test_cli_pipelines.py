@@ -13,6 +13,7 @@ from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler
 import structsolve
 from structsolve import (
     ArcFeaturizer,
+    ConditionalRiskMinimizer,
     ExtremeSVM,
     NodeTransformer,
     SequenceVectorizer,
@@ -20,6 +21,7 @@ from structsolve import (
     TokenFeaturizer,
 )
 from structsolve.plugins.chain.conll import read_conll
+from structsolve.plugins.chain.crfsuite import read_crfsuite
 from structsolve.plugins.dependency.conllu import read_conllu
 
 TAGGED = "He PRP B\nran VBD V\n\nIt PRP B\nthe DT O\ndeficit NN N\n"
@@ -177,6 +179,21 @@ def test_sequences_of_rows(folder, capsys, numbers):
     expected = "\n".join("".join(f"{one}\n" for one in row) for row in made.predict(chains))
     given = works(capsys, "predict", "p.structsolve", "chains.csv", "--option", "group=s")
     assert given == expected
+
+
+def test_sequences_of_named_features(folder, capsys):
+    (folder / "a.crfsuite").write_text("B\tw=a\tlen:2\nI\tw=b\n\nB\tw=a\n")
+    X, y = read_crfsuite("a.crfsuite")
+    saved(make_pipeline(SequenceVectorizer(), StructuredSVM("chain", alpha=0.01)), X, y)
+    assert works(capsys, "predict", "p.structsolve", "a.crfsuite") == "B\nI\n\nB\n"
+
+
+def test_rows_for_conditional_risk(folder, capsys, numbers):
+    X, y = numbers
+    made = saved(make_pipeline(StandardScaler(), ConditionalRiskMinimizer("multiclass")), X, y)
+    (folder / "a.csv").write_text("".join(f"{a!r},{b!r}\n" for a, b in X.tolist()))
+    expected = "".join(f"{label}\n" for label in made.predict(X))
+    assert works(capsys, "predict", "p.structsolve", "a.csv") == expected
 
 
 def test_sentences_with_trees(folder, capsys):
