@@ -201,7 +201,17 @@ class CrfsuiteReader(_NamedReader):
         write_crfsuite(path, X, y)
 
     def raw(self, path: str, columns: Any = None) -> tuple[Any, Any]:
-        """Read sequences of named features, for the steps of a pipeline; ``columns``: ignored."""
+        """Read sequences of named features, for the steps of a pipeline.
+
+        Parameters
+        ----------
+        path : str
+        columns : ignored
+
+        Returns
+        -------
+        X, y
+        """
         rows = parse_rows(self.rows)
         X, y, weights = read_crfsuite(path, return_weights=True)
         self.weights = None if weights is None else weights[rows]

@@ -169,7 +169,7 @@ ESTIMATORS = {
     "svm, sgd": (StructuredSVM(solver="sgd", **QUICK), CHAINS, TAGS),
     "svm, warm": (StructuredSVM(warm_start=True, **QUICK), CHAINS, TAGS),
     "tokens": (SequenceVectorizer(), TOKENS, None),
-    "columns": (TokenFeaturizer(), [[["He", "PRP"], ["ran", "VBD"]]], None),
+    "columns": (TokenFeaturizer("columns"), [[["He", "PRP"], ["ran", "VBD"]]], None),
 }
 COPIES = {"pickle": lambda it: pickle.loads(pickle.dumps(it)), "deepcopy": copy.deepcopy}
 
