@@ -63,6 +63,7 @@ SCRIPTS = {
     "energy_time": [],
     "named_features": [],
     "sparse_crf": [],
+    "quick_solvers": [],
     "lp_backends": [],
     "assignment": [],
     "sinkhorn": [],

@@ -339,6 +339,11 @@ class LatentSVM(HiddenPredictionMixin, StructuredSVM):
 
     def _train(self, data: Any, rng: np.random.Generator) -> LatentSVM:
         solver, w = self._solver(), warm_weights(self, data.space)
+        if not getattr(solver, "minimises", True):
+            raise ValueError(
+                f"solver is {solver.name!r}, expected one that minimises the objective, which each "
+                "round has to lower; use solver='bcfw' or 'sgd'"
+            )
         gram = getattr(solver, "uses_gram", True)
         problem = self._latent_problem(data, data.examples, gram)
         self._choose_alpha(problem)

@@ -255,7 +255,7 @@ class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
     ) -> StructuredSVM:
-        """Make one pass over a batch of examples (solver "sgd").
+        """Make one pass over a batch of examples ("sgd" and quick solvers without certificate).
 
         Parameters
         ----------
