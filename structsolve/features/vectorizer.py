@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,9 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
     empty : bool, default=False
         Sequences without items become matrices without rows, which
         ``ChainStructure(empty=True)`` takes; by default they are refused.
+    min_freq : int, default=1
+        Leave out features with fewer occurrences in the data of `fit`.  CRFsuite's
+        ``feature.minfreq`` counts each pair of a feature and a label on its own.
 
     Attributes
     ----------
@@ -62,11 +66,14 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
     [[[0.0, 6.0, 1.0, 0.0], [0.0, 5.0, 0.0, 1.0]], [[1.0, 0.0, 1.0, 0.0]]]
     >>> vectorizer.get_feature_names_out().tolist()
     ['end', 'len', 'word=Vienna', 'word=waits']
+    >>> SequenceVectorizer(min_freq=2).fit(X).get_feature_names_out().tolist()
+    ['len', 'word=Vienna']
     """
 
-    def __init__(self, vectorizer: Any = None, empty: bool = False) -> None:
+    def __init__(self, vectorizer: Any = None, empty: bool = False, min_freq: int = 1) -> None:
         self.vectorizer = vectorizer
         self.empty = empty
+        self.min_freq = min_freq
 
     def fit(self, X: Iterable[Iterable[Any]], y: Any = None) -> SequenceVectorizer:
         """Learn the names of the features in `X`.
@@ -88,7 +95,8 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
         """
         self.vectorizer_ = inner = self._fresh()
         if type(inner) is DictVectorizer:
-            _learn_columns(inner, _Tokens(X, self.empty, Names(None, inner.separator)).table.names)
+            tokens = _Tokens(X, self.empty, Names(None, inner.separator))
+            _learn_columns(inner, tokens, self.min_freq)
         elif type(inner) is FeatureHasher:
             self._matrices(X, inner.fit_transform)
         else:
@@ -96,9 +104,18 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
         return self
 
     def _fresh(self) -> Any:
+        least = self.min_freq
+        if not isinstance(least, Integral) or least < 1:
+            raise ValueError(f"min_freq is {least!r}, expected an integer >= 1")
         if self.vectorizer is None:
             return DictVectorizer()
-        return cloned_transformer("vectorizer", self.vectorizer)
+        inner = cloned_transformer("vectorizer", self.vectorizer)
+        if least > 1 and type(inner) is not DictVectorizer:
+            raise ValueError(
+                f"min_freq is {least}, expected 1 with a {type(inner).__name__}, whose features "
+                "are not counted; use DictVectorizer"
+            )
+        return inner
 
     def fit_transform(self, X: Iterable[Iterable[Any]], y: Any = None) -> list[Any]:
         """Learn the names of the features in `X` and return its matrices.
@@ -116,7 +133,8 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
         if type(inner) is not DictVectorizer:
             return self._matrices(X, inner.fit_transform)
         tokens = _Tokens(X, self.empty, Names(None, inner.separator))
-        tokens.numbering.renumber(_learn_columns(inner, tokens.table.names), tokens.ends)
+        columns = _learn_columns(inner, tokens, self.min_freq)
+        tokens.numbering.renumber(columns, tokens.ends)
         return tokens.matrices(inner)
 
     def transform(self, X: Iterable[Iterable[Any]]) -> list[Any]:
@@ -218,14 +236,22 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
         return fitted
 
 
-def _learn_columns(inner: DictVectorizer, names: list[str]) -> np.ndarray:
-    """Fit a vectorizer to distinct names; return the column of each."""
+def _learn_columns(inner: DictVectorizer, tokens: _Tokens, least: int) -> np.ndarray:
+    """Fit a vectorizer to distinct names; return the column of each, -1 for rare ones."""
+    names = tokens.table.names
     order: Any = range(len(names))
+    if least > 1:
+        counts = tokens.counts()
+        order = np.flatnonzero(counts >= least).tolist()
+        if not order and names:
+            raise ValueError(
+                f"min_freq is {least}, but no feature occurs more often than {counts.max()} times"
+            )
     if inner.sort:
         order = sorted(order, key=names.__getitem__)
     _name_columns(inner, [names[j] for j in order])
-    column = np.empty(len(names), np.int32)
-    column[order] = np.arange(len(names))
+    column = np.full(len(names), -1, np.int32)
+    column[order] = np.arange(len(order))
     return column
 
 
@@ -278,6 +304,30 @@ def _split_arrays(
         yield data[lo:hi], indices[lo:hi], indptr[a : b + 1] - indptr[a]
 
 
+def feature_counts(X: Iterable[Iterable[Any]], empty: bool, separator: str) -> dict[str, int]:
+    """Return how often each feature occurs.
+
+    Parameters
+    ----------
+    X : iterable of sequences
+    empty : bool
+        Take sequences without items.
+    separator : str
+        Between a name and its text.
+
+    Returns
+    -------
+    dict of str to int
+
+    Examples
+    --------
+    >>> feature_counts([[["a", "b"], {"a": 2}]], False, "=")
+    {'a': 2, 'b': 1}
+    """
+    tokens = _Tokens(X, empty, Names(None, separator))
+    return dict(zip(tokens.table.names, tokens.counts().tolist()))
+
+
 class _Tokens:
     """All items of all sequences: a number per feature, and the ends of items and sequences.
 
@@ -296,6 +346,10 @@ class _Tokens:
         if len(self.offsets) == 1:
             raise ValueError("X: found no sequences; expected at least one")
         self.ends = np.array(ends, np.int64)
+
+    def counts(self) -> np.ndarray:
+        """The number of occurrences of each feature of the table."""
+        return np.bincount(self.numbering.occurrences()[0], minlength=len(self.table.names))
 
     def matrices(self, inner: DictVectorizer) -> list[Any]:
         """The rows of all items, numbered by columns, split into sequences."""

@@ -426,3 +426,32 @@ def test_columns_follow_a_changed_vocabulary():
     copied = pickle.loads(pickle.dumps(vectorizer))
     assert "_columns" not in vars(copied)
     assert stack(copied.transform([[["e"]]])).tolist() == [[0, 1]]
+
+
+@given(st.lists(st.lists(items, min_size=1, max_size=4), min_size=1, max_size=5), st.integers(1, 6))
+def test_rare_features_are_left_out(X, least):
+    whole = SequenceVectorizer().fit(X)
+    names = whole.get_feature_names_out().tolist()
+    own = [DictVectorizer().fit([item]).vocabulary_ for x in X for item in x if item]
+    kept = [name for name in names if sum(name in item for item in own) >= least]
+    vectorizer = SequenceVectorizer(min_freq=least)
+    if names and not kept:
+        refused(f"min_freq is {least}, but no feature occurs more often", vectorizer.fit, X)
+        return
+    blocks = vectorizer.fit_transform(X)
+    assert vectorizer.get_feature_names_out().tolist() == kept
+    expected = SequenceVectorizer.from_feature_names(kept).transform(X)
+    np.testing.assert_array_equal(stack(blocks), stack(expected))
+    np.testing.assert_array_equal(stack(vectorizer.transform(X)), stack(expected))
+    again = SequenceVectorizer(DictVectorizer(sort=False), min_freq=least).fit(X)
+    assert sorted(again.get_feature_names_out()) == kept
+
+
+def test_strings_and_refusals_of_min_freq():
+    X = [[["a", "b", "a"]], [["b", "c"]]]
+    assert SequenceVectorizer(min_freq=2).fit(X).get_feature_names_out().tolist() == ["a", "b"]
+    for least in (0, 1.5, None):
+        wrong = SequenceVectorizer(min_freq=least)
+        refused(f"min_freq is {least!r}, expected an integer >= 1", wrong.fit, X)
+    hashed = SequenceVectorizer(FeatureHasher(8, input_type="string"), min_freq=2)
+    refused("min_freq is 2, expected 1 with a FeatureHasher", hashed.fit, X)

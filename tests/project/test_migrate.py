@@ -28,12 +28,11 @@ ABSENT = {
     "``initialize``, ``constraints`` of ``fit``": ["initialize"],
     "``linesearch``, ``max_linesearch``": ["linesearch", "line_search", "max_linesearch"],
     "``calibration_*``": ["calibration_rate", "calibration_eta", "eta0"],
-    "``min_freq`` (``feature.minfreq``)": ["min_freq", "min_count", "min_df"],
     "``-p 2``": ["squared-hinge", "slack_norm"],
 }
 # Names on the right that are not ours: data, constants, other libraries.
 ELSEWHERE = {"C", "n", "c1", "c2", "w", "X", "X_dev", "Y", "Y_dev", "x", "y", "row", "block"}
-ELSEWHERE |= {"y_true", "y_pred", "structsolve", "logging", "VarianceThreshold", "history_"}
+ELSEWHERE |= {"y_true", "y_pred", "structsolve", "logging", "history_"}
 # Strings that are neither in the registry nor names of blocks or of record entries.
 STRINGS = {"permutation", "uniform", "n", "features", "rbf", "poly", "sigmoid", "precomputed"}
 STRINGS |= {"weighted", "f1", "h0", "h1", "structsolve.solvers", "validation_score"}
