@@ -19,6 +19,7 @@ from structsolve.estimators.fitting import (
 from structsolve.estimators.structured_svm import StructuredSVM
 from structsolve.estimators.warm_start import warm_weights
 from structsolve.examples.packed import Examples
+from structsolve.examples.packing import listed
 from structsolve.plugins.latent.candidates import (
     CandidateCompleter,
     holds_candidates,
@@ -254,6 +255,7 @@ class LatentSVM(HiddenPredictionMixin, StructuredSVM):
     def _read(
         self, X: Any, y: Any, sample_weight: Any, validation: Any, rng: np.random.Generator
     ) -> LatentData:
+        X, y = listed(X), listed(y, "y")
         structure = self._structure_for(y)
         y = y.to_numpy() if hasattr(y, "iloc") else y
         if holds_candidates(y):

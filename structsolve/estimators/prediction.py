@@ -9,12 +9,13 @@ import numpy as np
 
 from .. import registry
 from ..examples.packed import Examples
+from ..examples.packing import listed
 from ..part_layout import PartLayout
 from ..potentials.linear import LinearPotentials
 from ..potentials.model import LinearModel, Model
 from ..structure.ask import make_layout, pack
 from ..structure.base import inherits
-from .common import listed, mean_score, refuse_forced
+from .common import mean_score, refuse_forced
 from .decode import decode, decode_in_batches, decode_kbest, node_rows, refuse_impossible
 from .direct import Direct
 from .distribution import DistributionMixin
@@ -159,7 +160,7 @@ class PredictionMixin(DistributionMixin):
             At most 1.
         """
         self._require_fitted()
-        X, y = listed(X), listed(y)
+        X, y = listed(X), listed(y, "y")
         if metric is not None:
             if not isinstance(metric, str):
                 raise TypeError(f"metric is {metric!r}, expected a name, such as 'micro-f1'")

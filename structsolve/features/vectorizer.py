@@ -30,7 +30,8 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
     ``{"tag": ["x", "y"]}``             1 in ``tag=x`` and 1 in ``tag=y``; also a set or a tuple
     ``{"emb": [0.1, 0.2]}``             numbers in ``emb[0]`` and ``emb[1]``; also a 1-D array
     ``{"next": {"len": 3, "w": "a"}}``  3 in ``next:len``, 1 in ``next:w=a``; may be nested deeper
-    None, bytes, anything else          an error that names the place
+    ``{b"word": b"Oslo"}``              as strings in UTF-8, in lists too
+    None, anything else                 an error that names the place
     =================================== ==================================================
 
     Parameters
@@ -341,10 +342,10 @@ class _Tokens:
         for i, sequence in enumerate(_sequences(X)):
             self.numbering.add_items(sequence, i, ends)
             if len(ends) - 1 == self.offsets[-1] and not empty:
-                raise _no_items(i)
+                raise _no_items(sequence, i)
             self.offsets.append(len(ends) - 1)
         if len(self.offsets) == 1:
-            raise ValueError("X: found no sequences; expected at least one")
+            raise _no_sequences(X)
         self.ends = np.array(ends, np.int64)
 
     def counts(self) -> np.ndarray:
@@ -383,10 +384,19 @@ class _Tokens:
         return split_rows(rows, self.offsets)
 
 
-def _no_items(i: int) -> ValueError:
+def _no_items(sequence: Any, i: int) -> ValueError:
     return ValueError(
         f"X[{i}]: found an empty sequence; expected at least one item (empty=True lets it pass)"
+        f"{_once(sequence)}"
     )
+
+
+def _no_sequences(X: Any) -> ValueError:
+    return ValueError(f"X: found no sequences; expected at least one{_once(X)}")
+
+
+def _once(given: Any) -> str:
+    return "; an iterator can be read only once: pass a list" if hasattr(given, "__next__") else ""
 
 
 def _whole(X: Iterable[Iterable[Any]], empty: bool) -> tuple[list[dict[str, Any]], np.ndarray]:
@@ -399,27 +409,28 @@ def _whole(X: Iterable[Iterable[Any]], empty: bool) -> tuple[list[dict[str, Any]
             if isinstance(item, Mapping):
                 items.append(dict(item))
                 continue
-            item = item if isinstance(item, list | str) else list(item)
+            item = item if isinstance(item, list | str | bytes) else list(item)
             checked.add_items([item], i, [], t)
             counted: dict[str, Any] = {}
             for feature in item:
-                name, value = (feature, 1) if isinstance(feature, str) else feature
+                name, value = (feature, 1) if isinstance(feature, str | bytes) else feature
+                name = name.decode() if isinstance(name, bytes) else name
                 counted[name] = counted[name] + value if name in counted else value
             items.append(counted)
         if len(items) == offsets[-1] and not empty:
-            raise _no_items(i)
+            raise _no_items(sequence, i)
         offsets.append(len(items))
     if len(offsets) == 1:
-        raise ValueError("X: found no sequences; expected at least one")
+        raise _no_sequences(X)
     return items, np.array(offsets)
 
 
 def _sequences(X: Any) -> Iterable[Any]:
     """The checked sequences of X."""
-    if isinstance(X, str | Mapping) or not isinstance(X, Iterable):
+    if isinstance(X, str | bytes | Mapping) or not isinstance(X, Iterable):
         raise TypeError(f"X: found {show(X)}; expected a list of sequences of items")
     for i, sequence in enumerate(X):
-        if isinstance(sequence, str | Mapping) or not isinstance(sequence, Iterable):
+        if isinstance(sequence, str | bytes | Mapping) or not isinstance(sequence, Iterable):
             raise TypeError(
                 f"X[{i}]: found {show(sequence)}; expected a sequence: a list of items, each "
                 "a dict or a list of strings"

@@ -455,3 +455,52 @@ def test_strings_and_refusals_of_min_freq():
         refused(f"min_freq is {least!r}, expected an integer >= 1", wrong.fit, X)
     hashed = SequenceVectorizer(FeatureHasher(8, input_type="string"), min_freq=2)
     refused("min_freq is 2, expected 1 with a FeatureHasher", hashed.fit, X)
+
+
+@given(st.lists(st.lists(items, min_size=1, max_size=4), min_size=1, max_size=5))
+def test_bytes_are_text_in_utf_8(X):
+    def encoded(value):
+        return value.encode() if isinstance(value, str) else value
+
+    bytes_ = [[{encoded(n): encoded(v) for n, v in item.items()} for item in x] for x in X]
+    if not any(item for x in X for item in x):
+        return
+    ours, theirs = SequenceVectorizer(), SequenceVectorizer()
+    np.testing.assert_array_equal(stack(ours.fit_transform(bytes_)), stack(theirs.fit_transform(X)))
+    assert ours.get_feature_names_out().tolist() == theirs.get_feature_names_out().tolist()
+
+
+def test_bytes_in_lists_pairs_and_nested_dicts():
+    X = [[[b"a", "a", (b"n", 2.0)], {"t": [b"x", "y"], "d": {b"e": b"f"}}]]
+    texts = [[["a", "a", ("n", 2.0)], {"t": ["x", "y"], "d": {"e": "f"}}]]
+    for make in (SequenceVectorizer, lambda: SequenceVectorizer(DictVectorizer(sort=False))):
+        ours, theirs = make(), make()
+        np.testing.assert_array_equal(
+            stack(ours.fit_transform(X)), stack(theirs.fit_transform(texts))
+        )
+        assert ours.get_feature_names_out().tolist() == theirs.get_feature_names_out().tolist()
+
+    class Whole(DictVectorizer):
+        pass
+
+    plain = [[[b"a", "a"], ["b"]]]
+    assert stack(SequenceVectorizer(Whole()).fit_transform(plain)).tolist() == [[2, 0], [0, 1]]
+    for wrong in ([b"\xff"], {b"\xff": 1.0}, {"a": b"\xff"}, {"a": {b"\xff": 1}}):
+        refused(r"X\[0\]\[0\]: found b'\\xff' \(bytes\), expected UTF-8", ours.fit, [[wrong]])
+    refused(r"X: found b'ab' \(bytes\); expected a list", ours.fit, b"ab", error=TypeError)
+    refused(r"X\[0\]: found b'ab' \(bytes\)", ours.fit, [b"ab"], error=TypeError)
+    refused(r"X\[0\]\[0\]: found b'ab' \(bytes\)", ours.fit, [[b"ab"]], error=TypeError)
+
+
+def test_iterators_are_read_once():
+    X = [[["a"], ["b"]], [["a"]]]
+    once = (iter([iter(item) for item in x]) for x in X)
+    vectorizer = SequenceVectorizer()
+    expected = vectorizer.fit_transform(X)
+    np.testing.assert_array_equal(stack(vectorizer.fit_transform(once)), stack(expected))
+    for kind in (None, FeatureHasher(4, input_type="string"), DictVectorizer(sort=False)):
+        again = SequenceVectorizer(kind)
+        refused(
+            "found no sequences.*an iterator can be read only once: pass a list", again.fit, once
+        )
+        refused(r"X\[0\]: found an empty sequence.*only once", again.fit, [iter([])])
