@@ -132,13 +132,13 @@ def grid(structsolve: Any, passes: int) -> None:
         best = min(map(min, courses))
         last = model.history_[-1]
         gap = f"{100 * last['gap'] / last['primal']:.1f} %"
-        found = peer.tagger().info()
-        weights = last["nonzero"], len(found.state_features) + len(found.transitions)
+        learned = peer.tagger().info()
+        weights = last["nonzero"], len(learned.state_features) + len(learned.transitions)
         guesses = model.predict(X_test), peer.predict(prepared)
         for k, (side, clock) in enumerate((("ours", ours), ("CRFsuite", theirs))):
             course = courses[k]
             excess = [
-                100 * (course[min(at, len(course)) - 1] / best - 1) for at in (25, 50, passes)
+                100 * (course[min(after, len(course)) - 1] / best - 1) for after in (25, 50, passes)
             ]
             row = [side, f"{c1:g}", f"{course[-1]:.1f}", *(f"{e:.2f} %" for e in excess)]
             row += [None if k else gap, weights[k], len(course), clock.cpu]

@@ -122,7 +122,7 @@ class WeightTables(dict):
     """Weights by block: a dict of tables that prints as text.
 
     A table is a list of rows, dicts of the names along the axes and of ``weight``, from the most
-    positive to the most negative.
+    positive to the most negative; ``pandas.DataFrame(tables[block])`` is a data frame of it.
 
     Parameters
     ----------
@@ -157,21 +157,6 @@ class WeightTables(dict):
             axes = " -> ".join(block.columns)
             head = f"{block.name}: {axes}, {count} of {size} weights are not 0"
             self._heads[block.name] = head, len(self[block.name]) < count
-
-    def frame(self, block: str) -> Any:
-        """Return a table as a data frame.
-
-        Parameters
-        ----------
-        block : str
-
-        Returns
-        -------
-        pandas.DataFrame
-        """
-        import pandas as pd  # optional
-
-        return pd.DataFrame(self[block])
 
     def __str__(self) -> str:
         parts = []
