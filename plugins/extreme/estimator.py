@@ -283,6 +283,7 @@ class ExtremeSVM(FittedMixin, ClassifierMixin, BaseEstimator):
             Itself.
         """
         self._check_settings()
+        X, y = listed(X), listed(y, "y")
         begun = self.__sklearn_is_fitted__()
         if form_of(y) is not None:
             raise ValueError(

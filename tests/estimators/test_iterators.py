@@ -60,6 +60,8 @@ def test_validation_and_further_methods():
     assert len(model.predict_kbest(iter(X), k=2)) == len(X)
     stream = StructuredSVM("chain", solver="sgd").partial_fit(iter(X), iter(Y))
     assert stream.n_iter_ == 1
+    many = ExtremeSVM().partial_fit(iter(ROWS), iter([0, 1, 1, 0]), classes=[0, 1])
+    assert len(many.predict(iter(ROWS))) == 4
 
 
 def test_iterators_inside_are_named():

@@ -270,7 +270,11 @@ def test_in_a_pipeline():
             ValueError,
             r"\('a', None\).*; expected .* a name \(string\) with a number",
         ),
-        ([[{"a": b"x"}]], ValueError, r"X\[0\]\[0\]: found the feature \('a', b'x'\)"),
+        (
+            [[{"a": bytearray(b"x")}]],
+            ValueError,
+            r"X\[0\]\[0\]: found the feature \('a', bytearray",
+        ),
         ([[{"a": 1j}]], ValueError, r"X\[0\]\[0\]: found the feature \('a', 1j\)"),
         ([[{"a": 10**400}]], ValueError, r"X\[0\]\[0\]: found the feature \('a', 1000"),
         ([[{"a": {1, 2}}]], ValueError, r"X\[0\]\[0\]: found the feature \('a', \{1, 2\}\)"),
