@@ -34,6 +34,7 @@ PAGES = {
         "surrogates_conll",
         "named_features",
         "sparse_crf",
+        "quick_solvers",
         "outside_chain",
         "python_plugin",
     ),

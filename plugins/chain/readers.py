@@ -21,6 +21,11 @@ class _NamedReader(Reader):
     named_features = True
     vectorizer: dict[str, Any] | None
 
+    @property
+    def feature_names(self) -> list[str] | None:
+        """The names of the columns that were learned, for ``structsolve info``."""
+        return None if self.vectorizer is None else self.vectorizer["features"]
+
     def _matrices(self, X: Any, fit: bool) -> list[Any]:
         if fit:
             made = SequenceVectorizer()
