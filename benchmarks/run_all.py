@@ -72,6 +72,7 @@ SCRIPTS = {
     "projections_ocr": [],
     "max_min_oracle": [],
     "closure": [],
+    "reports": [],
     "hierarchical_svm": [],
     "hierarchical_sets": [],
     "ecrm_hierarchies": [],

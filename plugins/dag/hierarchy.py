@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from structsolve.evaluation.report import Report, row_of
 from structsolve.plugins.dag.topological_order import (
     add_ancestors,
     compressed,
@@ -189,7 +190,7 @@ class Hierarchy:
         paths.sort_indices()
         return paths
 
-    def scores(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> dict[str, Any]:
+    def scores(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Report:
         """Return :func:`~structsolve.plugins.dag.hierarchical_scores` under this hierarchy.
 
         Parameters
@@ -198,9 +199,8 @@ class Hierarchy:
 
         Returns
         -------
-        dict
+        Report
         """
-        from structsolve.evaluation.report import row_of  # heavy
         from structsolve.plugins.multilabel.metrics import micro  # heavy
 
         sets = []
@@ -216,8 +216,15 @@ class Hierarchy:
                 matrix[:, self.roots] = 0
             sets.append(matrix)
         true, pred = sets
-        shares = micro(true, pred, sample_weight)
-        return row_of(shares, int(true.sum()))
+        support = int(true.sum())
+        shares = row_of(micro(true, pred, sample_weight), support)
+        both, guessed, there = (m.sum(axis=1) for m in (true & pred, pred, true))
+        parts = (both, both, 2 * both), (guessed, there, guessed + there)
+        macro = [
+            np.average(above / np.maximum(below, 1), weights=sample_weight) if len(true) else 0.0
+            for above, below in zip(*parts, strict=True)
+        ]
+        return Report(shares, micro=shares, macro=row_of(macro, support))
 
     def close(self, Y: np.ndarray) -> np.ndarray:
         """Add all ancestors to indicators, in place.

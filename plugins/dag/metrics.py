@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from structsolve.evaluation.report import Report
 from structsolve.evaluation.scorers import final_model
 from structsolve.plugins.dag.hierarchy import as_hierarchy
 from structsolve.structure.ask import pack
@@ -14,13 +15,14 @@ from structsolve.structure.ask import pack
 
 def hierarchical_scores(
     y_true: Any, y_pred: Any, hierarchy: Any, sample_weight: Any = None
-) -> dict[str, Any]:
+) -> Report:
     """
     Compute hierarchical precision, recall and F1 (Kiritchenko, Matwin and Famili, 2005).
 
     Both sets get all ancestors of their labels; precision is the share of predicted labels that are
-    true, recall the share of true labels that are predicted, both over all examples together.  A
-    single root is an ancestor of all labels and does not count.
+    true, recall the share of true labels that are predicted, both over all examples together, or
+    ("macro") as means over examples.  A single root is an ancestor of all labels and does not
+    count.
 
     Parameters
     ----------
@@ -32,8 +34,10 @@ def hierarchical_scores(
 
     Returns
     -------
-    dict
-        ``precision``, ``recall``, ``f1`` and ``support``, the number of true labels.
+    Report
+        A dict that prints as a table: ``precision``, ``recall``, ``f1`` and ``support``, the number
+        of true labels; ``micro``, the same; ``macro``, the means of the figures of each example (0
+        for 0 / 0).
 
     Raises
     ------
@@ -60,9 +64,11 @@ class HierarchicalScorer:
     Parameters
     ----------
     figure : {"f1", "precision", "recall"}
+    average : {"micro", "macro"}
     """
 
     figure: str
+    average: str = "micro"
 
     def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Score predictions.
@@ -94,7 +100,7 @@ class HierarchicalScorer:
         given = (pack(space, X, labels) for labels in (y, model.predict(X)))
         true, pred = (_indicators(space, examples) for examples in given)
         scores = hierarchical_scores(true, pred, space.hierarchy, sample_weight)
-        return float(scores[self.figure])
+        return float(scores[self.average][self.figure])
 
 
 def _indicators(space: Any, examples: Any) -> np.ndarray:
