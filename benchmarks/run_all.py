@@ -74,6 +74,7 @@ SCRIPTS = {
     "closure": [],
     "reports": [],
     "hierarchical_svm": [],
+    "hierarchical_levels": [],
     "hierarchical_sets": [],
     "ecrm_hierarchies": [],
     "flows": [],
