@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,8 @@ def is_table(Y: Any, learning: bool) -> bool:
         A data frame with a column that is not numeric, or a 2-D array of strings; with
         ``learning``, any 2-D array or data frame and lists of paths.
     """
+    if hasattr(Y, "tocsr"):
+        return False
     if hasattr(Y, "columns"):
         return learning or any(getattr(kind, "kind", "O") not in "biuf" for kind in Y.dtypes)
     if hasattr(Y, "ndim"):
@@ -143,9 +146,9 @@ class Levels:
 
     def __init__(self, paths: list[Path], hierarchy: Hierarchy, form: dict[str, Any]) -> None:
         self.paths, self.hierarchy, self.form = paths, hierarchy, form
-        leaves = hierarchy.leaves.tolist()
-        self.final = {paths[v]: v for v in leaves}
-        self.inner = {paths[v]: v for v in range(len(paths)) if v not in {*leaves}}
+        leaves = {*hierarchy.leaves.tolist()}
+        self.final = {path: v for v, path in enumerate(paths) if v in leaves}
+        self.inner = {path: v for v, path in enumerate(paths) if v not in leaves}
 
     @classmethod
     def learn(cls, Y: Any, n: int) -> Levels:
@@ -264,9 +267,10 @@ class Levels:
                 f"example {i}: the path {list(path)} of y ends at a node with children, at which "
                 "no path of the training data ends; expected a leaf"
             )
-        k = next(k for k in range(len(path)) if path[: k + 1] not in {**self.inner, **self.final})
+        every = {*self.paths}
+        k = next(k for k in range(len(path)) if path[: k + 1] not in every)
         below = f" below {path[k - 1]!r}" if k else ""
-        known = [p[k] for p in dict.fromkeys(self.paths) if len(p) == k + 1 and p[:k] == path[:k]]
+        known = sorted(p[k] for p in every if len(p) == k + 1 and p[:k] == path[:k])
         return (
             f"example {i}: level {k} of y is {path[k]!r}, which is no node{below}; known are "
             f"{known[:6]}{'...' if len(known) > 6 else ''}"
@@ -284,19 +288,25 @@ class Levels:
         -------
         ndarray of shape (n, n_levels), or data frame
         """
-        width, kind = self.form["width"], self.form["dtype"]
-        whole = np.full((len(self.paths), width), MISSING[self.form["missing"]], dtype=object)
-        for row, path in zip(whole, self.paths, strict=True):
-            row[: len(path)] = path
-        rows = whole[columns]
-        short = any(len(self.paths[v]) < width for v in self.final.values())
-        if kind != "object" and not (kind == "int" and short):
-            rows = rows.astype(kind)
+        rows = self._table[columns]
         if self.form["columns"] is None:
             return rows
         from pandas import DataFrame  # heavy, and there, as y was one
 
         return DataFrame(rows, columns=self.form["columns"]).infer_objects()
+
+    @cached_property
+    def _table(self) -> np.ndarray:
+        """The row of every node."""
+        width, kind = self.form["width"], self.form["dtype"]
+        gap = MISSING[self.form["missing"]]
+        if kind == "int":  # which has no gaps, except behind paths that are shorter than others
+            short = any(len(path) < width for path in self.final)
+            kind, gap = ("object", gap) if short else (kind, 0)
+        rows = np.full((len(self.paths), width), gap, dtype=object)
+        for row, path in zip(rows, self.paths, strict=True):
+            row[: len(path)] = path
+        return rows if kind == "object" else rows.astype(kind)
 
     def state(self) -> dict[str, Any]:
         """Return what :meth:`from_state` needs, for model files.
