@@ -204,9 +204,9 @@ def hierarchies(n: int, repeat: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sequences", type=int, default=2000, help="reports per mode")
+    parser.add_argument("--sequences", type=int, default=500, help="reports per mode")
     parser.add_argument("--paths", type=int, default=20_000)
-    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--repeat", type=int, default=2)
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     header("reports of spans and hierarchies")
