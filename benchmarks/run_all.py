@@ -32,6 +32,7 @@ PAGES = {
         "chunking",
         "quality",
         "surrogates_conll",
+        "reports",
         "named_features",
         "sparse_crf",
         "quick_solvers",
@@ -67,6 +68,7 @@ PAGES = {
     "max_min": ("m4n_table", "projections_ocr", "max_min_oracle", "derivatives"),
     "hierarchies": (
         "hierarchical_svm",
+        "hierarchical_levels",
         "norms",
         "hierarchical_sets",
         "ecrm_hierarchies",

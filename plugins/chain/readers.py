@@ -142,6 +142,11 @@ class ConllReader(_NamedReader):
             )
         return sentences, split_labels(sentences, self.label_column) if width > columns else None
 
+    @property
+    def tokens(self) -> list[list[str]]:
+        """The first column of every sentence that was read last, for lists of errors."""
+        return [[token[0] for token in sentence] for sentence in self._lines]
+
     def annotated(self, labels: Sequence[Any]) -> Iterator[str]:
         """Yield the columns with another one; see :meth:`Reader.annotated`."""
         for i, (rows, row_labels) in enumerate(zip(self._lines, labels, strict=True)):

@@ -85,6 +85,14 @@ class PredictionMixin(DistributionMixin):
         ValueError
             If the oracle has no max-marginals.
         """
+        rows, examples = self._class_rows(X)
+        scores = self.space_.unpack_scores(rows, examples)
+        if self.space_.structure.single_node and scores.shape[1] == 2:
+            return scores[:, 1] - scores[:, 0]
+        return scores
+
+    def _class_rows(self, X: Any) -> tuple[np.ndarray, Examples]:
+        """Return for every node the best score with each class there, and the packed examples."""
         layout, potentials, w = self._prepare(X)
         operator = self._power("max-marginals", layout)
         if operator is None:
@@ -98,10 +106,7 @@ class PredictionMixin(DistributionMixin):
                 f"decision_function needs max-marginals, which {lack}; {others} not need them"
             )
         rows, _ = node_rows(potentials, operator, w, {}, n_jobs=self.n_jobs)
-        scores = self.space_.unpack_scores(self._by_class(rows, np.maximum), layout.examples)
-        if self.space_.structure.single_node and scores.shape[1] == 2:
-            return scores[:, 1] - scores[:, 0]
-        return scores
+        return self._by_class(rows, np.maximum), layout.examples
 
     def predict_kbest(
         self, X: Any, k: int, allowed: Any = None, forbidden: Any = None

@@ -336,6 +336,8 @@ def _posed(plain: Any, data: Any) -> Any:
 
 def _one_label_each(y: Any) -> bool:
     """Return whether the labels of examples are not sequences, sets or rows themselves."""
+    if getattr(y, "ndim", 1) != 1:
+        return False
     first = next(iter(y), None) if hasattr(y, "__iter__") else None
     return isinstance(first, (str, bytes)) or not hasattr(first, "__len__")
 
