@@ -118,7 +118,12 @@ class Categorical:
         return np.ascontiguousarray(log(self.table).T[flat])
 
     def prior(self) -> float:
-        """Return what smoothing adds to the log-likelihood."""
+        """Return what smoothing adds to the log-likelihood.
+
+        Returns
+        -------
+        float
+        """
         return self.smoothing * float(log(self.table).sum()) if self.smoothing else 0.0
 
     def draw(self, states: np.ndarray, rng: np.random.Generator) -> Any:
@@ -154,7 +159,24 @@ class Gaussian:
         self.least_variance = least_variance
 
     def read(self, X: Any, learn: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Return the rows of all sequences, and offsets; see :meth:`Categorical.read`."""
+        """Return the rows of all sequences, and the offsets of the sequences.
+
+        Parameters
+        ----------
+        X : list of arrays of shape (length, d)
+        learn : bool
+            Take any number of columns.
+
+        Returns
+        -------
+        flat : ndarray of shape (n, d)
+        offsets : ndarray of int64
+
+        Raises
+        ------
+        ValueError
+            The message names the example.
+        """
         flat, offsets = packing.stack_rows(X, None if learn else self.means.shape[1])
         if packing.is_sparse(flat):
             flat = flat.toarray()
@@ -163,14 +185,37 @@ class Gaussian:
         return np.asarray(flat, dtype=np.float64), offsets
 
     def start(self, flat: np.ndarray, K: int, rng: np.random.Generator) -> np.ndarray:
-        """Return first states, by k-means; see :meth:`Categorical.start`."""
+        """Return first states, by k-means.
+
+        Parameters
+        ----------
+        flat : ndarray
+        K : int
+        rng : Generator
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+        """
         from sklearn.cluster import KMeans  # heavy
 
         clusters = KMeans(K, n_init=1, random_state=int(rng.integers(2**31)))
         return np.eye(K)[clusters.fit_predict(flat)]
 
     def fit(self, flat: np.ndarray, weight: np.ndarray) -> None:
-        """Set the most likely means and variances; see :meth:`Categorical.fit`."""
+        """Set the most likely means and variances; states without weight keep theirs.
+
+        Parameters
+        ----------
+        flat : ndarray
+        weight : ndarray of shape (n, K)
+            Probabilities of the states.
+
+        Raises
+        ------
+        ValueError
+            If such a state has none.
+        """
         total = weight.sum(axis=0)
         kept = total <= 1e-300
         if kept.any() and not hasattr(self, "means"):
@@ -185,7 +230,16 @@ class Gaussian:
         self.means, self.variances = means, variances
 
     def log_scores(self, flat: np.ndarray) -> np.ndarray:
-        """Return log-densities; see :meth:`Categorical.log_scores`."""
+        """Return the log-density of all observations in every state.
+
+        Parameters
+        ----------
+        flat : ndarray
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+        """
         scores = [
             -0.5 * (((flat - m) ** 2 / v).sum(axis=1) + np.log(2 * np.pi * v).sum())
             for m, v in zip(self.means, self.variances)
@@ -193,11 +247,26 @@ class Gaussian:
         return np.ascontiguousarray(np.transpose(scores))
 
     def prior(self) -> float:
-        """Return 0: nothing is smoothed."""
+        """Return 0: nothing is smoothed.
+
+        Returns
+        -------
+        float
+        """
         return 0.0
 
     def draw(self, states: np.ndarray, rng: np.random.Generator) -> Any:
-        """Return a row for each state of a sequence; see :meth:`Categorical.draw`."""
+        """Return a row for each state of a sequence.
+
+        Parameters
+        ----------
+        states : ndarray of int
+        rng : Generator
+
+        Returns
+        -------
+        ndarray
+        """
         return rng.normal(self.means[states], np.sqrt(self.variances[states]))
 
 

@@ -232,8 +232,8 @@ def stack_paths(
     wanted = any(have) if n_features is None else n_edge_features is not None
     if not all(have) if wanted else any(have):
         i = have.index(not wanted)
-        found, others = ("no", "with") if wanted else ("found", "without")
-        raise ValueError(f"X, example {i}: {found} edge features, the others are {others} them")
+        own, others = ("no", "with") if wanted else ("found", "without")
+        raise ValueError(f"X, example {i}: {own} edge features, the others are {others} them")
     if wanted:
         rows = [g["edge_features"] for g in graphs]
         examples.edges, counts = packing.stack_rows(
