@@ -123,7 +123,9 @@ cdef class PathShape:
         -------
         object
         """
-        names = self.topology.get("names")
+        names, shapes = self.topology.get("names"), self.topology.get("shapes")
+        if shapes is not None and shapes[i][1]:
+            return divmod(v, int(shapes[i][1]))
         return v if names is None or names[i] is None else names[i][v]
 
     def is_cyclic(self, Py_ssize_t i):

@@ -260,8 +260,8 @@ def stack_topology(graphs: list[dict[str, Any]]) -> Examples:
     Returns
     -------
     Examples
-        ``topology`` has ``"tails"``, ``"heads"``, ``"edge_starts"``, ``"ends"``, ``"shapes"``, and
-        ``"names"`` and ``"costs"`` if some examples have them.
+        ``topology`` has ``"tails"``, ``"heads"``, ``"edge_starts"``, ``"ends"``, ``"shapes"`` (0 if
+        an example is no grid), and ``"names"`` and ``"costs"`` if examples have them.
     """
     offsets = np.concatenate([[0], np.cumsum([g["size"] for g in graphs])]).astype(np.int64)
     starts = np.concatenate([[0], np.cumsum([len(g["tails"]) for g in graphs])]).astype(np.int64)
@@ -271,7 +271,7 @@ def stack_topology(graphs: list[dict[str, Any]]) -> Examples:
         "heads": np.concatenate([g["heads"] for g in graphs]).astype(np.int32),
         "ends": np.array([(g["source"], g["sink"]) for g in graphs], dtype=np.int32),
         "edge_starts": starts,
-        "shapes": [g["shape"] for g in graphs],
+        "shapes": np.array([g["shape"] or (0, 0) for g in graphs], dtype=np.int64),
     }
     # The digest of training data covers features and labels; this adds the graphs.
     digest = hashlib.sha256(offsets.tobytes())
@@ -279,10 +279,6 @@ def stack_topology(graphs: list[dict[str, Any]]) -> Examples:
         digest.update(topology[name].tobytes())
     topology["identity"] = digest.hexdigest()
     names = [g.get("names") for g in graphs]
-    names = [
-        [*map(tuple, np.ndindex(*g["shape"]))] if g["shape"] else one
-        for g, one in zip(graphs, names)
-    ]
     if any(one is not None for one in names):
         topology["names"] = names
     if all(g.get("costs") is not None for g in graphs):

@@ -54,7 +54,8 @@ class Graph:
         self.tails, self.heads = topology["tails"][steps], topology["heads"][steps]
         self.source, self.sink = topology["ends"][i].tolist()
         self.size = int(examples.offsets[i + 1] - examples.offsets[i])
-        self.shape = topology["shapes"][i]
+        shape = tuple(topology["shapes"][i].tolist())
+        self.shape = shape if shape[0] else None
         self.names = topology["names"][i] if "names" in topology else None
 
     def name(self, v: int) -> Any:
@@ -68,6 +69,8 @@ class Graph:
         -------
         object
         """
+        if self.shape is not None:
+            return divmod(v, self.shape[1])
         return v if self.names is None else self.names[v]
 
     def nodes(self, label: np.ndarray) -> list[int]:
@@ -119,13 +122,15 @@ def _encode(y: Any, graph: Graph, where: str) -> np.ndarray:
 
 def _numbers(y: Any, graph: Graph, where: str) -> list[int]:
     try:
-        if graph.names is None:
+        if graph.shape is not None:
+            cells = np.array([[*cell] for cell in y]).reshape(-1, 2)
+            valid = cells.dtype.kind in "iu" and ((cells >= 0) & (cells < graph.shape)).all()
+            nodes = (cells @ [graph.shape[1], 1]).tolist()
+        elif graph.names is None:
             nodes = [int(v) for v in y]
             valid = all(0 <= v < graph.size for v in nodes)
         else:
             known = {name: v for v, name in enumerate(graph.names)}
-            if graph.shape is not None:
-                y = [tuple(int(part) for part in cell) for cell in y]
             valid = all(one in known for one in y)
             nodes = [known[one] for one in y] if valid else []
     except (TypeError, ValueError):

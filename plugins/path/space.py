@@ -318,7 +318,7 @@ class PathSpace(Space):
         flat = np.asarray(flat).reshape(-1)
         pieces = np.split(flat, examples.offsets[1:-1])
         shapes = examples.topology["shapes"]
-        return [p if shape is None else p.reshape(shape) for p, shape in zip(pieces, shapes)]
+        return [p.reshape(shape) if shape[0] else p for p, shape in zip(pieces, shapes)]
 
     def enumerate_labels(self, examples: Examples, i: int) -> np.ndarray:
         """Return every label of a small example."""
