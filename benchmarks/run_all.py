@@ -76,7 +76,7 @@ PAGES = {
         "large_hierarchy",
         "closure",
     ),
-    "trees_flows": ("dependency", "flows", "latent", "lp_backends"),
+    "trees_flows": ("dependency", "flows", "paths", "latent", "hidden_markov", "lp_backends"),
     "extreme": (
         "extreme",
         "extreme_labels",
