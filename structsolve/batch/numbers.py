@@ -10,7 +10,7 @@ from ..structure.ask import loss_advice
 from ._distribution import Numbers
 from ._loops import check_labels
 from .answers import argmax
-from .binding import Binding, binding_of
+from .binding import Binding, binding_of, fingerprint
 from .scores import Scores
 from .values import checked_weights, each_like, flat_labels, like, sheet_of
 
@@ -220,11 +220,19 @@ def _outside(binding: Binding, labels: np.ndarray) -> np.ndarray | None:
 
 def _sheet_beside(given: Scores, scores: Scores, binding: Binding) -> Any:
     """Return a sheet of scores that must be of the same examples as others."""
-    if given.examples is not scores.examples and (
-        given.examples is None or binding_of(binding.space, given) is not binding
-    ):
+    first, second = given.examples, scores.examples
+    if first is not second and _sizes_of(first) != _sizes_of(second):
         raise ValueError(
             "other: its examples have other sizes or graphs than those of the first scores; "
             "expected scores of the same examples"
         )
     return sheet_of(given, binding)
+
+
+def _sizes_of(examples: Any) -> Any:
+    """Return sizes and graphs in a form that can be compared."""
+    if examples is None:
+        return None
+    topology = examples.topology.get("identity", examples.topology)
+    offsets = examples.offsets, examples.edge_offsets, examples.label_offsets
+    return [fingerprint(one) for one in (*offsets, topology)]

@@ -13,13 +13,27 @@ from .decode import draw, node_rows
 MOST_BYTES = 2**33
 
 
-def _is_crf(model: Any) -> bool:
-    if getattr(model.surrogate, "name", model.surrogate) == "crf":
-        return True
-    raise AttributeError(
-        "predict_proba needs surrogate='crf', which is trained to give probabilities; "
-        "predict_marginals gives the marginals of any model"
-    )
+def if_crf(method: Any) -> Any:
+    """Return a method that exists for models with surrogate "crf" alone.
+
+    Parameters
+    ----------
+    method : callable
+
+    Returns
+    -------
+    OnlyIf
+    """
+
+    def check(model: Any) -> bool:
+        if getattr(model.surrogate, "name", model.surrogate) == "crf":
+            return True
+        raise AttributeError(
+            f"{method.__name__} needs surrogate='crf', which is trained to give probabilities; "
+            "predict_marginals gives the marginals of any model"
+        )
+
+    return OnlyIf(check)(method)
 
 
 class DistributionMixin(EstimatorMixin):
@@ -78,7 +92,7 @@ class DistributionMixin(EstimatorMixin):
         )
         return space.unpack_scores(self._by_class(rows, np.add), layout.examples)
 
-    @OnlyIf(_is_crf)
+    @if_crf
     def predict_proba(self, X: Any) -> Any:
         """Return the probability of every class at every node, for models with surrogate "crf".
 

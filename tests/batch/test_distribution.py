@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from batch_cases import KINDS, random_batch, theta_of
 
+from structsolve import get_structure
 from structsolve.batch import (
     Scores,
     cross_entropy,
@@ -16,6 +17,7 @@ from structsolve.batch import (
     log_partition,
     log_proba,
     most_probable,
+    score_space,
 )
 from structsolve.batch.binding import binding_of
 from structsolve.batch.numbers import number, number_gradient
@@ -74,7 +76,7 @@ def batches(kind, seed, many=6):
     rng = np.random.default_rng([seed, *map(ord, kind)])
     for k in range(many):
         space, scores, labels = random_batch(kind, rng, n=5, padded=k % 2 == 1)
-        if k % 3 == 1:
+        if k % 3 == 1 and kind != "thresholds":  # whose parts are counted, not on or off
             scores = forbidding(scores, rng, 0.15)
         if k % 3 == 2:
             scores.node *= 50
@@ -141,7 +143,7 @@ def test_two_distributions(kind):
             close(kl_divergence(space, p, q), apart, 100)
         if every_sum := sums(space, scores):
             assert len(every_sum) and (kl_divergence(space, scores, scores) == 0).all()
-    assert infinite or kind == "leaves"
+    assert infinite or kind in ("leaves", "thresholds")
 
 
 @pytest.mark.parametrize("kind", SUMS)
@@ -248,3 +250,88 @@ def test_gradients(kind, number_kind):
                 )
                 finite = {name: np.where(np.isfinite(a), a, 0) for name, a in moves.items()}
                 np.testing.assert_allclose(slope(gradient, finite), expected, 1e-5, 1e-6)
+
+
+@pytest.mark.parametrize("kind", sorted(NO_SUM - {"graphs", "grid", "grid with edges"}))
+def test_structures_without_a_sum_are_named(kind):
+    space, scores, labels = random_batch(kind, np.random.default_rng(0))
+    calls = [partial(log_partition), partial(entropy), partial(least_loss)]
+    calls += [partial(log_proba, labels=labels), partial(kl_divergence, other=scores)]
+    calls += [partial(expected_loss, labels=labels), partial(most_probable, k=2)]
+    name = space.structure.name
+    why = "no sum over its labels, which is #P-hard" if name == "permutation" else "entropy"
+    for call in calls:
+        with pytest.raises(ValueError, match=why) as error:
+            call(space, scores)
+        assert repr(name) in str(error.value)
+
+
+def test_labels_outside_of_the_space_have_probability_0():
+    """Trees that are none, of another kind, or with arcs that are no candidates."""
+    rng = np.random.default_rng(0)
+    for projective in (False, True):
+        for single_root in (False, True):
+            structure = get_structure("dependency", projective=projective, single_root=single_root)
+            space = score_space(structure)
+            examples = space.pack_sizes([3] * 64)
+            scores = Scores(rng.normal(size=64 * 9), examples=examples)
+            heads = np.array(np.unravel_index(np.arange(64), (4, 4, 4))).T.astype(np.int32)
+            logs = log_proba(space, scores, heads.ravel())
+            every = [{tuple(y) for y in space.enumerate_labels(examples, 0)}] * 64
+            inside = np.array([tuple(y) in own for y, own in zip(heads.tolist(), every)])
+            assert (np.isfinite(logs) == inside).all() and inside.any() and not inside.all()
+            gradient = number_gradient("log_proba", space, scores, labels=heads.ravel())
+            moved = np.abs(gradient.node.reshape(64, 9)).sum(1) > 0
+            assert (moved == inside).all()
+    tags = score_space(get_structure("chain", forbidden=[(0, 1)]), 2)
+    scores = Scores(np.zeros((4, 2)), examples=tags.pack_sizes([2, 2]))
+    assert np.isneginf(log_proba(tags, scores, np.array([0, 1, 1, 0]))).tolist() == [True, False]
+    with pytest.raises(ValueError, match="example 0: found 0 before 1"):
+        expected_loss(tags, scores, np.array([0, 1, 1, 0]))
+
+
+def test_bad_input():
+    chain = score_space("chain", 2)
+    node, table = np.zeros((3, 2)), np.array([[0, -np.inf], [0, 0]])
+    scores = Scores(node, {"transition": table}, examples=chain.pack_sizes([2, 1]))
+    assert np.isneginf(log_proba(chain, scores, np.array([0, 1, 1]))).tolist() == [True, False]
+    gradient = number_gradient("log_proba", chain, scores, labels=np.array([0, 1, 1]))
+    assert (gradient.node[:2] == 0).all()
+    plain = Scores(node, examples=chain.pack_sizes([2, 1]))
+    assert np.isinf(cross_entropy(chain, plain, scores)).tolist() == [True, False]
+    assert np.isfinite(cross_entropy(chain, scores, plain)).all()
+    for by_other in (False, True):
+        with pytest.raises(ValueError, match="example 0: the cross-entropy is infinite"):
+            number_gradient("kl_divergence", chain, plain, other=scores, by_other=by_other)
+    never = Scores(np.full((3, 2), -np.inf), examples=chain.pack_sizes([2, 1]))
+    for call in (log_partition, entropy, least_loss):
+        with pytest.raises(ValueError, match="example 0: every label"):
+            call(chain, never)
+    with pytest.raises(ValueError, match="other: its examples have other sizes"):
+        kl_divergence(chain, plain, Scores(node, examples=chain.pack_sizes([1, 2])))
+    with pytest.raises(ValueError, match="found 2 numbers, expected 3"):
+        log_proba(chain, plain, np.array([0, 1]))
+    with pytest.raises(ValueError, match="example 1: its label holds 2"):
+        log_proba(chain, plain, np.array([0, 1, 2]))
+    with pytest.raises(ValueError, match="example 1: the block 'node' holds nan"):
+        entropy(chain, Scores(np.array([[0, 0], [0, 0], [0, np.nan]]), examples=plain.examples))
+    with pytest.raises(ValueError, match="unknown loss 'hamming2'"):
+        least_loss(chain, plain, "hamming2")
+    huge = Scores(np.full((3, 2), 1e308), examples=chain.pack_sizes([2, 1]))
+    with pytest.raises(ValueError, match="example 0: .*too large"):
+        log_partition(chain, huge)
+    empty = Scores(np.zeros((0, 2)), examples=chain.pack_sizes(np.zeros(0, int)))
+    assert log_partition(chain, empty).size == 0 and entropy(chain, empty).size == 0
+
+
+def test_any_number_of_threads_and_single_precision():
+    rng = np.random.default_rng(1)
+    space, scores, labels = random_batch("chain", rng, n=300)
+    single = Scores(scores.node.astype(np.float32), scores.shared, None, scores.examples)
+    for kind in ("entropy", "log_proba"):
+        given = {"labels": labels} if kind == "log_proba" else {}
+        one, two = (number(kind, space, scores, n_jobs=n, **given) for n in (1, 2))
+        assert (one == two).all() and (number(kind, space, single, **given) == one).all()
+        one, two = (number_gradient(kind, space, scores, n_jobs=n, **given) for n in (1, 2))
+        assert (one.node == two.node).all()
+        assert all((one.shared[name] == two.shared[name]).all() for name in one.shared)
