@@ -86,6 +86,7 @@ SCRIPTS = {
     "extreme_rivals": [],
     "torch_layers": ["--threads", "1", "2", "4"],
     "jax_layers": [],
+    "distributions": ["--install", "build/distributions"],
     "neural_parser": ["--picture", "docs/pictures/neural_parser.png"],
     "neural_ocr": ["--picture", "docs/pictures/neural_ocr.png"],
     "m4n_table": ["m4n.jsonl"],
