@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -193,14 +194,16 @@ def _outside(binding: Binding, labels: np.ndarray) -> np.ndarray | None:
 
     if fits(labels):
         return None
-    node, edge = (
-        None if block is None else np.zeros((int(rows[-1]), *block.shape))
-        for block, rows in (
-            (space.layout.node, examples.offsets),
-            (space.layout.edge, examples.edge_offsets),
-        )
+    blocks: Any = (
+        (space.layout.node, examples.offsets),
+        (space.layout.edge, examples.edge_offsets),
     )
-    inside, _, _ = argmax(space, Scores(node, None, edge, examples))
+    node, edge = (
+        None if block is None else np.zeros((int(rows[-1]), *block.shape)) for block, rows in blocks
+    )
+    zeros: Any = Scores(node, None, edge, examples)
+    zeros.places = SimpleNamespace(space=space, binding=binding)
+    inside, _, _ = argmax(space, zeros)
     outside = np.zeros(examples.n, dtype=bool)
     ranges = [(0, examples.n)]
     while ranges:  # halves, until all labels of a range fit, or it is one example

@@ -128,6 +128,7 @@ class PredictionMixin(ProbabilityMixin):
             raise ValueError(
                 "probabilities=True needs surrogate='crf', which is trained to give probabilities"
             )
+        X = listed(X)
         totals = self.log_partition(X, allowed, forbidden) if probabilities else None
         if not isinstance(k, (int, np.integer)) or not 1 <= k <= MOST_LABELS:
             raise ValueError(f"k is {k!r}, expected an integer from 1 to {MOST_LABELS}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -105,6 +106,7 @@ class ProbabilityMixin(DistributionMixin):
         -------
         ndarray of float64 of shape (n,)
         """
+        X = listed(X)
         return self._number("cross_entropy", self._table(X), other=self._table_of(other, X))
 
     @if_crf
@@ -122,6 +124,7 @@ class ProbabilityMixin(DistributionMixin):
         ndarray of float64 of shape (n,)
             ``sum_y p(y) log(p(y) / q(y))``.
         """
+        X = listed(X)
         return self._number("kl_divergence", self._table(X), other=self._table_of(other, X))
 
     @if_crf
@@ -165,6 +168,7 @@ class ProbabilityMixin(DistributionMixin):
         -------
         In the form that ``predict`` returns.
         """
+        self._require_fitted()
         self._refuse_hidden("predict_least_loss")
         scores = self._table(X, None, allowed, forbidden)
         loss = self._task_loss(self.space_) if loss is None else loss  # type: ignore[attr-defined]
@@ -184,10 +188,10 @@ class ProbabilityMixin(DistributionMixin):
             examples, dense = self._pack(X)  # type: ignore[attr-defined]
         else:
             dense = self._model.check_input(X)
-        scored = self._model.scores(examples, dense, self.n_jobs)
+        potentials, w = self._model.scores(examples, dense, self.n_jobs)
         masks = self._mask(self.space_, examples, allowed, forbidden)
         refuse_forced(masks)
-        return part_scores(self.space_, examples, *scored, masks, self.n_jobs)
+        return part_scores(self.space_, examples, potentials, w, masks, self.n_jobs)
 
     def _labelled(self, X: Any, y: Any) -> tuple[Scores, np.ndarray, np.ndarray]:
         """Return part scores, encoded labels, and which examples have labels unseen in training."""
@@ -217,23 +221,28 @@ class ProbabilityMixin(DistributionMixin):
             raise TypeError(f"other is a {type(other).__name__}, expected a fitted StructuredSVM")
         other._require_fitted()
         other.log_partition  # noqa: B018 - raises unless it is trained to give probabilities
-        mine, theirs = (
-            (model.space_.structure.name, [(b.name, b.shape) for b in model.space_.layout.blocks])
-            for model in (self, other)
-        )
+        mine, theirs = (_described(model) for model in (self, other))
         if mine != theirs:
             raise ValueError(f"other: found a model of {theirs}, expected one of {mine}")
-        classes, own = (getattr(model, "classes_", None) for model in (other, self))
-        if not np.array_equal(classes, own):
-            raise ValueError(f"other: found the classes {classes}, expected {own}")
         return other._table(X)
 
     def _refuse_hidden(self, what: str) -> None:
         """Refuse a model whose labels are not those of its space."""
 
 
+def _described(model: Any) -> str:
+    """Describe what models with the same labels and parts have in common."""
+    space, plain = model.space_, (str, bool, int, float, list, tuple, type(None))
+    given = space.structure.get_params(deep=False) if hasattr(space.structure, "get_params") else {}
+    settings = ", ".join(f"{name}={v!r}" for name, v in given.items() if isinstance(v, plain))
+    classes = getattr(model, "classes_", None)
+    known = "" if classes is None else f", classes {np.asarray(classes).tolist()}"
+    blocks = {block.name: block.shape for block in space.layout.blocks}
+    return f"structure {space.structure.name!r} ({settings}){known}, parts {blocks}"
+
+
 def part_scores(
-    space: Any, examples: Examples, potentials: Any, w: np.ndarray, masks: Any, n_jobs: Any
+    space: Any, examples: Any, potentials: Any, w: np.ndarray, masks: Any, n_jobs: Any
 ) -> Scores:
     """Return the part scores of packed examples as arrays.
 
@@ -256,7 +265,8 @@ def part_scores(
     if layout.edge is not None:
         edge = np.empty((int(examples.edge_offsets[-1]), *layout.edge.shape))
     shared = {block.name: np.empty(block.shape) for block in layout.shared}
-    scores = Scores(node, shared, edge, examples)
+    scores: Any = Scores(node, shared, edge, examples)
+    scores.places = SimpleNamespace(space=space, binding=None)  # the space keeps no operators of X
     sheet = sheet_of(scores, binding_of(space, scores), written=True)
     write_scores(potentials, w, sheet, n_jobs)
     for name, mask in masks.items():
@@ -265,4 +275,5 @@ def part_scores(
             rows += mask[:, : rows.shape[1]]
         else:
             shared[name] += mask
-    return scores
+    answer: Scores = scores
+    return answer

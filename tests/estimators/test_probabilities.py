@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from python_structures import py_chain
 from scipy.special import logsumexp
 
 import structsolve
@@ -70,7 +71,12 @@ def closed_sets(rng):
     return get_structure("dag", hierarchy=HIERARCHY), rng.normal(size=(7, 2)), Y
 
 
+def python(rng):
+    return py_chain(), *sequences(rng, 8)
+
+
 MODELS = {
+    "python": python,
     "chain": chain, "tags": tagged, "tree": tree, "forest": forest, "label sets": sets,
     "closed sets": closed_sets, "multiclass": rows("multiclass"), "ordinal": rows("ordinal"),
     "thresholds": rows("ordinal", thresholds=True),
@@ -219,13 +225,19 @@ def test_models_that_do_not_fit_together():
         model.kl_divergence(X, "crf")
     with pytest.raises(AttributeError, match="needs surrogate='crf'"):
         model.kl_divergence(X, fitted("chain", surrogate="margin", tol=0.1)[0])
-    with pytest.raises(ValueError, match="other: found a model of .*'tree'"):
+    with pytest.raises(ValueError, match="other: found a model of structure 'tree'"):
         model.cross_entropy(X, fitted("tree")[0])
     named = StructuredSVM("chain", surrogate="crf").fit(
         X, [np.array(["a", "b", "c"])[y] for y in Y]
     )
-    with pytest.raises(ValueError, match="other: found the classes"):
+    with pytest.raises(ValueError, match="classes .*'a', 'b', 'c'.*expected"):
         model.cross_entropy(X, named)
+    parser, sentences, _ = fitted("parses")
+    with pytest.raises(ValueError, match="projective=True.*expected one of .*projective=False"):
+        parser.kl_divergence(sentences, fitted("projective")[0])
+    same = model.kl_divergence(iter(X), model)  # X may be a generator
+    assert (same == 0).all() and len(same) == len(X)
+    assert len(model.predict_kbest(iter(X), 2, probabilities=True)) == len(X)
     with pytest.raises(Exception, match="not fitted"):
         StructuredSVM("chain", surrogate="crf").entropy(X)
 
