@@ -115,50 +115,6 @@ cdef class Numbers(Pass):
         self.vector_size = scores.layout.max_theta + 8
         self.entries = self.vector_size + (0 if parts is None else parts.max_entries)
 
-    def compute(self, double[::1] values not None, n_jobs, list rooms):
-        """Compute the numbers.
-
-        Parameters
-        ----------
-        values : ndarray of shape (n,)
-            Written.
-        n_jobs, rooms
-            See :func:`in_rooms`.
-        """
-        cdef Numbers own = self
-        cdef PartLayout layout = self.scores.layout
-        if values.shape[0] != layout.n:
-            raise ValueError(f"values: found {values.shape[0]}, expected {layout.n}")
-
-        def piece(Py_ssize_t first, Py_ssize_t last, Room room):
-            cdef Py_ssize_t i
-            with nogil:
-                for i in range(first, last):
-                    own.scores.read(i, &room.theta[0])
-                    values[i] = own.number(i, &room.theta[0], &room.dense[0], room)
-
-        in_rooms(piece, layout.examples.offsets, n_jobs, rooms, layout, self.projection.work_bytes,
-                 entries=self.entries)
-
-    def differentiate(self, Sheet out not None, const double[::1] weights, *,
-                      const int64_t[::1] bounds not None, n_jobs, list rooms):
-        """Compute gradients by `scores`, those of shared blocks summed or for each example.
-
-        Parameters
-        ----------
-        out : Sheet
-            Overwritten.
-        weights : ndarray of shape (n,), or None
-            Factors of the examples.
-        bounds, n_jobs, rooms
-            See :func:`over_ranges`.
-        """
-        work = self.projection.work_bytes
-        if self.kind >= ENTROPY and not self.by_other:
-            work = max(work, self.projection.derivative_bytes())
-        self.out, self.weights = out, NULL if weights is None else &weights[0]
-        over_ranges(self, bounds, n_jobs, rooms, work_bytes=work, entries=self.entries)
-
     cdef double number(self, Py_ssize_t i, const double* theta, double* mu,
                        Room room) except? -1 nogil:
         cdef Py_ssize_t j, n = self.scores.layout.theta_size(i)
@@ -278,6 +234,53 @@ cdef class Numbers(Pass):
         for k in range(self.encode(i, room)):
             nu[room.index[k]] += value[k]
         return self.loss.costs(i, nu, True, 1, out)
+
+
+def numbers_of(Numbers numbers not None, double[::1] values not None, n_jobs, list rooms):
+    """Compute numbers.
+
+    Parameters
+    ----------
+    numbers : Numbers
+    values : ndarray of shape (n,)
+        Written.
+    n_jobs, rooms
+        See :func:`in_rooms`.
+    """
+    cdef PartLayout layout = numbers.scores.layout
+    if values.shape[0] != layout.n:
+        raise ValueError(f"values: found {values.shape[0]}, expected {layout.n}")
+
+    def piece(Py_ssize_t first, Py_ssize_t last, Room room):
+        cdef Py_ssize_t i
+        with nogil:
+            for i in range(first, last):
+                numbers.scores.read(i, &room.theta[0])
+                values[i] = numbers.number(i, &room.theta[0], &room.dense[0], room)
+
+    in_rooms(piece, layout.examples.offsets, n_jobs, rooms, layout, numbers.projection.work_bytes,
+             entries=numbers.entries)
+
+
+def gradients_of(Numbers numbers not None, Sheet out not None, *, const double[::1] weights,
+                 const int64_t[::1] bounds not None, n_jobs, list rooms):
+    """Compute gradients by the scores, those of shared blocks summed or for each example.
+
+    Parameters
+    ----------
+    numbers : Numbers
+    out : Sheet
+        Overwritten.
+    weights : ndarray of shape (n,), or None
+        Factors of the examples.
+    bounds, n_jobs, rooms
+        See :func:`over_ranges`.
+    """
+    work = numbers.projection.work_bytes
+    if numbers.kind >= ENTROPY and not numbers.by_other:
+        work = max(work, numbers.projection.derivative_bytes())
+    numbers.out, numbers.weights = out, NULL if weights is None else &weights[0]
+    over_ranges(numbers, bounds, n_jobs, rooms, work_bytes=work, entries=numbers.entries)
 
 
 def least_loss_of(Sheet scores not None, Oracle oracle not None, Projection projection not None,

@@ -192,8 +192,11 @@ def kl_divergence(
 
     Parameters
     ----------
-    space, scores, other, n_jobs
-        See :func:`cross_entropy`.
+    space : Space
+    scores, other : Scores
+        Those of p and of q, of the same examples.
+    n_jobs : int, optional
+        Threads.
 
     Returns
     -------

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..structure.ask import loss_advice
-from ._distribution import Numbers
+from ._distribution import Numbers, gradients_of, numbers_of
 from ._loops import check_labels
 from .answers import argmax
 from .binding import Binding, binding_of, fingerprint
@@ -47,7 +47,7 @@ def number(
         operands["other"] = _sheet_beside(other, scores, binding)
     numbers = Numbers(kind, sheet_of(scores, binding), gibbs(binding), **operands)
     values = np.empty(binding.layout.n)
-    numbers.compute(values, n_jobs, binding.rooms)
+    numbers_of(numbers, values, n_jobs, binding.rooms)
     return values
 
 
@@ -107,7 +107,7 @@ def number_gradient(
     answer = each_like(own, source) if each else like(own, source)
     target = sheet_of(answer, binding, own, each=each or bool(source.shared_step), written=True)
     run: dict[str, Any] = {"bounds": binding.bounds, "n_jobs": n_jobs, "rooms": binding.rooms}
-    numbers.differentiate(target, weights, **run)
+    gradients_of(numbers, target, weights=weights, **run)
     return answer
 
 

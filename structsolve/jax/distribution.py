@@ -174,7 +174,9 @@ class Distribution(Function):
         Parameters
         ----------
         scores : array or dict of str to array
-        lengths, examples, **graphs
+        lengths : array of int, optional
+        examples : Examples, optional
+        **graphs : object
             See :class:`StructuredLoss`.
 
         Returns

@@ -8,13 +8,11 @@ import torch
 
 from ..batch import least_loss
 from ..batch.numbers import number, number_gradient
-from . import operators
+from . import distribution_operators, operators
 from ._second import sealed
-from .decoding import labels_like
 from .layer import Backward, Given, Layer
 from .loss import as_labels, truths
 from .masks import as_lengths
-from .operators import Optional, Tensors
 from .tensors import DOUBLES
 
 
@@ -186,7 +184,10 @@ class Distribution(Layer):
         Parameters
         ----------
         scores : Tensor or dict of str to Tensor
-        lengths, examples, mask, **graphs
+        lengths : Tensor, array or list of int, optional
+        examples : Examples, optional
+        mask : Tensor or array of bool or int, optional
+        **graphs : object
             See :class:`StructuredLoss`.
 
         Returns
@@ -197,11 +198,21 @@ class Distribution(Layer):
         if operators.traced(scores, lengths, mask):
             operands = self.operands(scores, examples, graphs)
             sizes = as_lengths(lengths), as_lengths(mask)
-            own: torch.Tensor = operators.call(_least_loss, *operands, *sizes)
+            own: torch.Tensor = operators.call(distribution_operators.least_loss, *operands, *sizes)
             return own
-        return self._least(self.read(scores, lengths, examples, mask, **graphs))
+        return self.least(self.read(scores, lengths, examples, mask, **graphs))
 
-    def _least(self, given: Given) -> torch.Tensor:
+    def least(self, given: Given) -> torch.Tensor:
+        """Return :meth:`least_loss` of a checked batch.
+
+        Parameters
+        ----------
+        given : Given
+
+        Returns
+        -------
+        Tensor of int64
+        """
         labels, _ = least_loss(given.space, given.scores, self.loss, n_jobs=self.n_jobs)
         return given.labels(labels)
 
@@ -219,10 +230,12 @@ class Distribution(Layer):
     ) -> torch.Tensor:
         others = [] if other is None else self._beside(other, scores)
         if operators.traced(scores, lengths, mask, labels, *others):
-            operands = self.operands(scores, examples, graphs)
+            operands: Any = self.operands(scores, examples, graphs)
             labels = None if labels is None else torch.as_tensor(labels)
             sizes = as_lengths(lengths), as_lengths(mask)
-            own: torch.Tensor = operators.call(_number, *operands, *sizes, kind, others, labels)
+            own: torch.Tensor = operators.call(
+                distribution_operators.number, *operands, *sizes, kind, others, labels
+            )
             return own
         given = self.read(scores, lengths, examples, mask, **graphs)
         answer: torch.Tensor = _Number.apply(self, given, kind, labels, *given.tensors, *others)
@@ -263,8 +276,11 @@ class Distribution(Layer):
 
         Parameters
         ----------
-        given, kind, labels, others
-            See :meth:`values`.
+        given : Given
+        kind : str
+        labels : Tensor, array or None
+        others : list of Tensor
+            The second scores, if any.
         factor : Tensor of shape (n,)
 
         Returns
@@ -325,85 +341,3 @@ class _Number(Backward):
         if torch.is_grad_enabled():
             gradients = sealed(layer.no_second(ctx.kind), gradients, [factor, *both])
         return None, None, None, None, *gradients
-
-
-@torch.library.custom_op("structsolve::number", mutates_args=())
-def _number(
-    layer: int,
-    tensors: Tensors,
-    names: str,
-    lengths: Optional,
-    mask: Optional,
-    kind: str,
-    others: Tensors,
-    labels: Optional,
-) -> torch.Tensor:
-    own, given = operators.read(layer, tensors, names, lengths, mask)
-    answer: torch.Tensor = own.values(given, kind, labels, others)
-    return answer
-
-
-@_number.register_fake
-def _(layer: Any, tensors: Any, names: Any, lengths: Any, mask: Any, *_: Any) -> Any:
-    return tensors[0].new_empty((operators.many(layer, tensors, names, lengths, mask),))
-
-
-def _number_context(ctx: Any, inputs: Any, output: Any) -> None:
-    ctx.layer, tensors, ctx.names, *sizes, ctx.kind, others, labels = inputs
-    ctx.many = len(tensors)
-    ctx.save_for_backward(*sizes, labels, *tensors, *others)
-
-
-def _number_backward(ctx: Any, factor: torch.Tensor) -> Any:
-    lengths, mask, labels, *both = ctx.saved_tensors
-    tensors, others = both[: ctx.many], both[ctx.many :]
-    operands = ctx.layer, tensors, ctx.names, lengths, mask, ctx.kind, others, labels
-    answer = operators.call(_number_gradient, *operands, factor)
-    return None, answer[: ctx.many], None, None, None, None, answer[ctx.many :], None
-
-
-@torch.library.custom_op("structsolve::number_gradient", mutates_args=())
-def _number_gradient(
-    layer: int,
-    tensors: Tensors,
-    names: str,
-    lengths: Optional,
-    mask: Optional,
-    kind: str,
-    others: Tensors,
-    labels: Optional,
-    factor: torch.Tensor,
-) -> Tensors:
-    own, given = operators.read(layer, tensors, names, lengths, mask)
-    answer: Tensors = own.gradients(given, kind, labels, others, factor)
-    return answer
-
-
-@_number_gradient.register_fake
-def _(
-    layer: Any, tensors: Any, names: Any, lengths: Any, mask: Any, kind: Any, others: Any, *_: Any
-) -> Any:
-    return [torch.empty_like(t) for t in [*tensors, *others]]
-
-
-def _second_context(ctx: Any, inputs: Any, output: Any) -> None:
-    ctx.why = operators.layers[inputs[0]].no_second(inputs[5])
-
-
-@torch.library.custom_op("structsolve::least_loss", mutates_args=())
-def _least_loss(
-    layer: int, tensors: Tensors, names: str, lengths: Optional, mask: Optional
-) -> torch.Tensor:
-    own, given = operators.read(layer, tensors, names, lengths, mask)
-    answer: torch.Tensor = own._least(given)
-    return answer
-
-
-_least_loss.register_fake(labels_like)
-operators.derivatives[_least_loss] = lambda *_: None, operators.no_more
-operators.differentiate(
-    {
-        _number: (_number_context, _number_backward),
-        _number_gradient: (_second_context, operators.no_more),
-    }
-)

@@ -116,6 +116,7 @@ MAY_BE_NONE = {
     "plugins/multilabel/_oracle.pyx: __init__(MaxMarginals best)",
     "plugins/multilabel/_oracle.pyx: __init__(Oracle oracle)",
     "structsolve/batch/_loops.pyx: derivatives(const double[::1] weights)",
+    "structsolve/batch/_distribution.pyx: gradients_of(const double[::1] weights)",
     "structsolve/batch/_loops.pyx: gradients(const double[::1] weights)",
     "structsolve/lp/cones.pyx: __init__(KBest kbest)",
     "structsolve/projections/game.pyx: __init__(NodeRows rows)",
