@@ -270,8 +270,15 @@ class Distribution(Layer):
         return torch.from_numpy(values).to(like.device, like.dtype)
 
     def gradients(
-        self, given: Given, kind: str, labels: Any, others: Any, factor: torch.Tensor
-    ) -> list[torch.Tensor]:
+        self,
+        given: Given,
+        kind: str,
+        labels: Any,
+        others: Any,
+        factor: torch.Tensor,
+        *,
+        needed: tuple[bool, bool] = (True, True),
+    ) -> list[Any]:
         """Return gradients by the scores, then by the second ones.
 
         Parameters
@@ -282,20 +289,25 @@ class Distribution(Layer):
         others : list of Tensor
             The second scores, if any.
         factor : Tensor of shape (n,)
+        needed : tuple of bool, default=(True, True)
+            Whether those by the scores, and by the second ones, are needed.
 
         Returns
         -------
-        list of Tensor
+        list of Tensor, or None if not needed
         """
         operands = self._operands(given, labels, others)
         operands["weights"] = factor.detach().cpu().double().expand(given.n).numpy()
-        answer: list[torch.Tensor] = []
-        for by_other in (False, True)[: 2 if len(others) else 1]:
-            gradient = number_gradient(
-                kind, given.space, given.scores, by_other=by_other, **operands
+        both, answer = [given.tensors, others], []
+        for by_other, tensors in enumerate(both if len(others) else both[:1]):
+            if not needed[by_other]:
+                answer += [None] * len(tensors)
+                continue
+            own = number_gradient(
+                kind, given.space, given.scores, by_other=bool(by_other), **operands
             )
-            answer += given.tensors_of(gradient)
-        return [g.to(t.device, t.dtype) for g, t in zip(answer, [*given.tensors, *others])]
+            answer += [g.to(t.device, t.dtype) for g, t in zip(given.tensors_of(own), tensors)]
+        return answer
 
     def _operands(self, given: Given, labels: Any, others: Any) -> dict[str, Any]:
         return {
@@ -335,9 +347,12 @@ class _Number(Backward):
 
     @staticmethod
     def backward(ctx: Any, factor: torch.Tensor) -> Any:
-        layer, both = ctx.layer, ctx.saved_tensors
-        others = both[len(ctx.given.tensors) :]
-        gradients: Any = layer.gradients(ctx.given, ctx.kind, ctx.labels, others, factor)
+        layer, both, k = ctx.layer, ctx.saved_tensors, len(ctx.given.tensors)
+        operands = ctx.given, ctx.kind, ctx.labels, both[k:], factor
         if torch.is_grad_enabled():
+            gradients: Any = layer.gradients(*operands)
             gradients = sealed(layer.no_second(ctx.kind), gradients, [factor, *both])
+        else:
+            by = ctx.needs_input_grad[4:]
+            gradients = layer.gradients(*operands, needed=(any(by[:k]), any(by[k:])))
         return None, None, None, None, *gradients
