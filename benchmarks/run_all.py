@@ -39,7 +39,7 @@ PAGES = {
         "outside_chain",
         "python_plugin",
     ),
-    "one_call": ("latency", "batch", "torch_layers", "jax_layers"),
+    "one_call": ("latency", "batch", "torch_layers", "jax_layers", "distributions"),
     "networks": ("neural_parser", "neural_ocr"),
     "classes": ("multiclass", "kernels", "ordinal", "sparse_rows", "sparse_steps", "scaling"),
     "settings": (
@@ -89,6 +89,7 @@ PAGES = {
 }
 ARGUMENTS = {
     "torch_layers": ["--threads", "1", "2", "4"],
+    "distributions": ["--install", "build/distributions"],
     "neural_parser": ["--picture", "docs/pictures/neural_parser.png"],
     "neural_ocr": ["--picture", "docs/pictures/neural_ocr.png"],
     "m4n_table": ["m4n.jsonl"],
