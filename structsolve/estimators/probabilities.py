@@ -12,9 +12,10 @@ from ..batch.binding import binding_of
 from ..batch.numbers import number
 from ..batch.values import sheet_of
 from ..examples.packed import Examples
+from ..examples.packing import listed
 from ..structure.ask import pack
 from ._part_scores import write_scores
-from .common import listed, refuse_forced
+from .common import refuse_forced
 from .distribution import DistributionMixin, if_crf
 from .label_list import guarded
 
@@ -197,7 +198,7 @@ class ProbabilityMixin(DistributionMixin):
         """Return part scores, encoded labels, and which examples have labels unseen in training."""
         self._require_fitted()
         self._refuse_hidden("a probability of labels")
-        X, y = listed(X), listed(y)
+        X, y = listed(X), listed(y, "y")
         self._check_names(X)
         examples = pack(self.space_, X, y, unseen="extra")
         weights = examples.topology.get("node_weights")
