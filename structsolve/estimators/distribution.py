@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from ..examples.packing import listed
 from ..structure.ask import pack
 from .calibration import fit_calibration
-from .common import EstimatorMixin, OnlyIf, listed, refuse_forced
+from .common import EstimatorMixin, OnlyIf, refuse_forced
 from .decode import draw, node_rows
 
 # Memory limit of samples.
@@ -23,6 +24,29 @@ def _has_probabilities(model: Any) -> bool:
         "per example and calibrate(X, y) on held-out examples; predict_marginals gives the "
         "marginals of any model"
     )
+
+
+def if_crf(method: Any) -> Any:
+    """Return a method that exists for models with surrogate "crf" alone.
+
+    Parameters
+    ----------
+    method : callable
+
+    Returns
+    -------
+    OnlyIf
+    """
+
+    def check(model: Any) -> bool:
+        if getattr(model.surrogate, "name", model.surrogate) == "crf":
+            return True
+        raise AttributeError(
+            f"{method.__name__} needs surrogate='crf', which is trained to give probabilities; "
+            "predict_marginals gives the marginals of any model"
+        )
+
+    return OnlyIf(check)(method)
 
 
 class DistributionMixin(EstimatorMixin):
@@ -113,7 +137,7 @@ class DistributionMixin(EstimatorMixin):
         ([1.0, 1.0, 1.0], ['a', 'b', 'b'])
         """
         self._require_fitted()
-        X, y = listed(X), listed(y)
+        X, y = listed(X), listed(y, "y")
         space = self.space_
         if not space.structure.single_node:
             raise ValueError(
