@@ -88,10 +88,13 @@ class SpanReport(Report):
             start, end = min(a for a, _, _ in both), max(b for _, b, _ in both)
             example = int(np.searchsorted(ends, start, side="right"))
             offset = int(ends[example] - self._lengths[example])
-            sides = [s and (s[0] - offset, s[1] - offset, s[2]) for s in (true_span, pred_span)]
+            true_side, pred_side = (
+                s and (s[0] - offset, s[1] - offset, s[2]) for s in (true_span, pred_span)
+            )
             place = (example, start - offset, end - offset)
             words = in_context(tokens, *place, context)
-            listed.append(Error(*place, _fault(true_span, pred_span), *sides, words))
+            fault = _fault(true_span, pred_span)
+            listed.append(Error(*place, fault, true_side, pred_side, words))
         return listed
 
 

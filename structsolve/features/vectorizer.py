@@ -413,7 +413,8 @@ def _whole(X: Iterable[Iterable[Any]], empty: bool) -> tuple[list[dict[str, Any]
             checked.add_items([item], i, [], t)
             counted: dict[str, Any] = {}
             for feature in item:
-                name, value = (feature, 1) if isinstance(feature, str | bytes) else feature
+                pair: Any = (feature, 1) if isinstance(feature, str | bytes) else feature
+                name, value = pair
                 name = name.decode() if isinstance(name, bytes) else name
                 counted[name] = counted[name] + value if name in counted else value
             items.append(counted)
