@@ -107,7 +107,7 @@ def tags_from_spans(
         edge = end
     bounds = np.array([span[:2] for span in ordered], dtype=np.intp).reshape(-1, 2)
     kinds = np.array([names.index(span[2]) for span in ordered], dtype=np.intp)
-    prefix = _write(bounds[:, 0], bounds[:, 1] - 1, kinds, np.zeros(1, np.intp), length, scheme)
+    prefix = write_marks(bounds[:, 0], bounds[:, 1] - 1, kinds, np.zeros(1, np.intp), length, scheme)
     tags: list[str] = prefix.tolist()
     for start, end, kind in ordered:
         tags[start:end] = [f"{mark}-{kind}" if kind else mark for mark in tags[start:end]]
@@ -185,7 +185,7 @@ class Spans:
         ndarray of int
             Tokens whose tags break the scheme.
         """
-        wrong = self.marks != _write(
+        wrong = self.marks != write_marks(
             self.first, self.last, self.kind, self.starts, self.size, scheme
         )
         before = np.concatenate([[0], np.cumsum(wrong)])
@@ -194,7 +194,7 @@ class Spans:
         return np.flatnonzero(wrong)
 
 
-def _write(
+def write_marks(
     first: NDArray[np.intp],
     last: NDArray[np.intp],
     kind: NDArray[np.intp],
@@ -202,7 +202,22 @@ def _write(
     size: int,
     scheme: str,
 ) -> NDArray[np.str_]:
-    """The prefix of every token, when these spans are written in `scheme`."""
+    """Return the prefix of every token, when these spans are written in a scheme.
+
+    Parameters
+    ----------
+    first, last, kind : ndarray of int of shape (n_spans,)
+        First and last token of each span, in order, and a number for its type.
+    starts : ndarray of int
+        First token of each sequence.
+    size : int
+        Number of tokens.
+    scheme : str
+
+    Returns
+    -------
+    ndarray of str of shape (size,)
+    """
     marks = np.full(size, "O")
     inside = np.zeros(size + 1, dtype=np.intp)
     inside[first] += 1
