@@ -24,8 +24,9 @@ def span_f1(y_true: Sequence[Labels], y_pred: Sequence[Labels], scheme: str = "c
 
     Parameters
     ----------
-    y_true, y_pred : sequence of sequences of str
-        Chunk tags such as ``"B-NP"``, ``"I-NP"``, ``"O"``, one sequence per example.
+    y_true, y_pred : sequence of sequences
+        Chunk tags such as ``"B-NP"``, ``"I-NP"``, ``"O"``, one sequence per example; or spans
+        ``(start, end, type)``.
     scheme : {"conll", "IOB1", "IOB2", "IOE1", "IOE2", "IOBES"}
         ``"conll"`` reads tags as conlleval does, in any scheme, and tolerates broken tags.  A named
         scheme is strict: a predicted span counts only if its tags follow the scheme, and the true
@@ -51,6 +52,13 @@ def span_f1(y_true: Sequence[Labels], y_pred: Sequence[Labels], scheme: str = "c
     (0.5, 0.5, 0.0)
     """
     check_scheme(scheme)
+    if any(len(y) and isinstance(y[0], tuple) for y in (*y_true, *y_pred)):
+        # Any length that holds the spans of both.
+        ends = [max((s[1] for s in (*a, *b)), default=1) for a, b in zip(y_true, y_pred)]
+        y_true, y_pred = (
+            [tags_from_spans([(a, b, str(c)) for a, b, c in y], n) for y, n in zip(Y, ends)]
+            for Y in (y_true, y_pred)
+        )
     true, pred, lengths = paired(y_true, y_pred)
     starts = np.cumsum(lengths) - lengths
     types: dict[str, int] = {}

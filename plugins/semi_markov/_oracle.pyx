@@ -36,8 +36,8 @@ cdef class Segmenter:
 
     def __init__(self, PartLayout layout not None, Py_ssize_t outside):
         self.shape = sizes_of(layout, outside)
-        # Tables of lengths, of ends and one row with the scores of the end, of begins; two rows.
-        rows = self.shape.most + 2 * self.shape.max_nodes + 3
+        # Tables of lengths, of ends and of the last with the scores of the end, of begins; one row.
+        rows = self.shape.most + 2 * self.shape.max_nodes + 2
         self.work_bytes = 8 * self.shape.stride * rows
 
     cdef double* ends(self, double* lengths) noexcept nogil:
@@ -68,14 +68,12 @@ cdef class Segmenter:
         cdef double* ends = self.ends(lengths)
         cdef double* begins = self.begins(lengths)
         cdef double* inside = begins + shape.max_nodes * stride
-        cdef double* zeros = inside + stride
         cdef const double* first
         cdef double x = 0, y
         self.prepare(theta, truth, lengths)
-        memset(zeros, 0, stride * sizeof(double))
         for e in range(1, n + 1):
             node = nodes + (e - 1) * shape.node_size
-            first = zeros if shape.begins < 0 else node + shape.begins
+            first = node + shape.begins
             if e == 1:
                 for c in range(stride):
                     begins[c] = theta[shape.start + c] + first[c]
@@ -84,7 +82,7 @@ cdef class Segmenter:
                                     begins)
                 ends += stride
             for c in range(stride):
-                inside[c] = 0 if shape.ends < 0 else node[shape.ends + c]
+                inside[c] = node[shape.ends + c]
                 ends[c] = -INFINITY
             true = self.true_span(truth, n, e)
             for l in range(min(e, shape.most)):
@@ -129,7 +127,7 @@ cdef class Segmenter:
         c = shape.loops.first_best(K, ends + n * stride, &x)
         while True:
             node = theta + shape.shared_size + (e - 1) * shape.node_size + c
-            inside = 0 if shape.ends < 0 else node[shape.ends]
+            inside = node[shape.ends]
             true = self.true_span(truth, n, e)
             b = e - 1
             for l in range(min(e, shape.most)):
@@ -145,9 +143,7 @@ cdef class Segmenter:
                 label[l] = <int>(K + c)
             if b == 0:
                 return
-            own = 0
-            if shape.begins >= 0:
-                own = theta[shape.shared_size + b * shape.node_size + shape.begins + c]
+            own = theta[shape.shared_size + b * shape.node_size + shape.begins + c]
             e, l = b, 0
             for s in range(K):
                 x = ends[(b - 1) * stride + s] + theta[shape.transition + s * stride + c] + own
@@ -299,7 +295,7 @@ cdef class SegmentKBest(KBest):
             for c in range(K):
                 cell = (e - 1) * K + c
                 node = theta + shape.shared_size + (e - 1) * shape.node_size + c
-                own = 0 if shape.begins < 0 else node[shape.begins]
+                own = node[shape.begins]
                 if e == 1:
                     self.insert(begins + cell * k, sizes + cells + cell, k,
                                 theta[shape.start + c] + own, 0, 0)
@@ -310,7 +306,7 @@ cdef class SegmentKBest(KBest):
                                            ends[before * k + j].value
                                            + theta[shape.transition + s * stride + c] + own, s, j):
                             break
-                inside = 0 if shape.ends < 0 else node[shape.ends]
+                inside = node[shape.ends]
                 for l in range(min(e, shape.most)):
                     inside += node[-l * shape.node_size]
                     before = (e - l - 1) * K + c

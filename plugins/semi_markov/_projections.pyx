@@ -167,11 +167,10 @@ cdef class SegmentSums(Projection):
                             move[c] += m.table[s * stride + c] * (
                                 m.moves.ends[at - stride + s]
                                 + direction[shape.transition + s * stride + c])
-            if shape.begins >= 0:
-                for c in range(K):
-                    begins[c] += theta[node + shape.begins + c]
-                    if direction != NULL:
-                        move[c] += direction[node + shape.begins + c]
+            for c in range(K):
+                begins[c] += theta[node + shape.begins + c]
+                if direction != NULL:
+                    move[c] += direction[node + shape.begins + c]
             self.lengths_before(theta, m.lengths, m.logs.begins, e, m.run, m.table, NULL)
             self.log_sums(min(e, shape.most), m, m.logs.ends + at)
             if direction != NULL:
@@ -197,7 +196,7 @@ cdef class SegmentSums(Projection):
         cdef const double* first
         cdef double x
         for c in range(K):
-            inside[c] = 0 if shape.ends < 0 else node[shape.ends + c]
+            inside[c] = node[shape.ends + c]
             if mean != NULL:
                 mean[c] = 0
         for l in range(min(e, shape.most)):
@@ -218,16 +217,13 @@ cdef class SegmentSums(Projection):
         cdef const Sizes* shape = &self.shape
         cdef Py_ssize_t K = shape.K, stride = shape.stride, l, c
         cdef const double* node = theta + shape.shared_size + b * shape.node_size
-        cdef double x
         for c in range(K):
             inside[c] = 0
         for l in range(count):
             for c in range(K):
                 inside[c] += node[c]
-                x = inside[c] + lengths[l * stride + c] + behind[(b + l) * stride + c]
-                if shape.ends >= 0:
-                    x += node[shape.ends + c]
-                table[l * stride + c] = x
+                table[l * stride + c] = (inside[c] + lengths[l * stride + c] + node[shape.ends + c]
+                                         + behind[(b + l) * stride + c])
             node += shape.node_size
 
     cdef void backward(self, Py_ssize_t i, const double* theta, const double* direction,
@@ -253,11 +249,10 @@ cdef class SegmentSums(Projection):
                 return
             # Pairs of a segment that ends before b, in columns, and one that begins there.
             behind = m.logs.behind + (b - 1) * stride
-            if shape.begins >= 0:
-                for c in range(K):
-                    m.logs.ahead[c] += theta[node + shape.begins + c]
-                    if direction != NULL:
-                        m.moves.ahead[c] += direction[node + shape.begins + c]
+            for c in range(K):
+                m.logs.ahead[c] += theta[node + shape.begins + c]
+                if direction != NULL:
+                    m.moves.ahead[c] += direction[node + shape.begins + c]
             for s in range(K):
                 for c in range(K):
                     m.table[s * stride + c] = (m.logs.ahead[s]
@@ -310,22 +305,19 @@ cdef class SegmentSums(Projection):
                 if direction != NULL:
                     m.run[c] += direction[node + l * shape.node_size + c]
                     x = (m.run[c] + direction[shape.length + l * stride + c]
+                         + direction[node + l * shape.node_size + shape.ends + c]
                          + m.moves.behind[(b + l) * stride + c])
-                    if shape.ends >= 0:
-                        x += direction[node + l * shape.node_size + shape.ends + c]
                     m.moves.ahead[c] += p * x
                     row[c] *= m.moves.begins[b * stride + c] + x - m.moves.total
                 out[shape.length + l * stride + c] += row[c]
-                if shape.ends >= 0:
-                    out[node + l * shape.node_size + shape.ends + c] += row[c]
+                out[node + l * shape.node_size + shape.ends + c] += row[c]
         memset(m.run, 0, stride * sizeof(double))
         for l in range(count - 1, -1, -1):
             for c in range(K):
                 m.run[c] += m.table[l * stride + c]
                 out[node + l * shape.node_size + c] += m.run[c]
-        if shape.begins >= 0:
-            for c in range(K):
-                out[node + shape.begins + c] = m.run[c]
+        for c in range(K):
+            out[node + shape.begins + c] = m.run[c]
 
     cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
                      double* bound, char* work) except -1 nogil:

@@ -10,7 +10,7 @@ from structsolve.simd.loops cimport ss_loop_table
 cdef struct Sizes:
     Py_ssize_t K, stride, most, max_nodes, shared_size, node_size
     Py_ssize_t outside          # class of tokens in no span, of one token each; -1: none
-    # First double of the shared blocks; those of a node row, -1 if it has only the class scores.
+    # First double of the shared blocks; those of a node row, whose first are of its class.
     Py_ssize_t transition, start, end, length, begins, ends
     const int64_t* offsets      # of the layout
     const ss_loop_table* loops  # for rows of `stride`

@@ -15,10 +15,8 @@ cdef Sizes sizes_of(PartLayout layout, Py_ssize_t outside) except *:
     shape.end, shape.length = starts["end"], starts["length"]
     shape.most, shape.K = shapes["length"]
     shape.shared_size, shape.node_size = layout.shared_size, layout.node_size
-    bounded = len(shapes["node"]) == 2
-    shape.stride = shape.node_size // 3 if bounded else shape.node_size
-    shape.begins = shape.stride if bounded else -1
-    shape.ends = 2 * shape.stride if bounded else -1
+    shape.stride = shape.node_size // 3
+    shape.begins, shape.ends = shape.stride, 2 * shape.stride
     shape.outside, shape.max_nodes, shape.offsets = outside, layout.max_nodes, layout.offsets
     shape.loops = ss_loops(shape.stride)
     for i in range(layout.n):
@@ -116,11 +114,10 @@ cdef class SegmentParts(Parts):
                 p = segment_from(label, L, shape.K, v)
             node = shape.shared_size + v * shape.node_size
             _put(index, value, &n, node, t.cls, p.cls)
-            if shape.begins >= 0:
-                _put(index, value, &n, node + shape.begins, t.cls if v == t.begin else -1,
-                     p.cls if v == p.begin else -1)
-                _put(index, value, &n, node + shape.ends, t.cls if v + 1 == t.end else -1,
-                     p.cls if v + 1 == p.end else -1)
+            _put(index, value, &n, node + shape.begins, t.cls if v == t.begin else -1,
+                 p.cls if v == p.begin else -1)
+            _put(index, value, &n, node + shape.ends, t.cls if v + 1 == t.end else -1,
+                 p.cls if v + 1 == p.end else -1)
             _put(index, value, &n, shape.length, self.length_cell(&t, v), self.length_cell(&p, v))
             _put(index, value, &n, shape.transition, self.pair_cell(&t, v, t_before),
                  self.pair_cell(&p, v, p_before))

@@ -52,8 +52,7 @@ class SegmentPolytopes(Polytopes):
                 most = 1 if c == space.outside else space.longest
                 for e in range(b + 1, min(b + most, n) + 1):
                     parts = [starts["length"] + (e - b - 1) * stride + c, *(node[b:e] + c)]
-                    if space.structure.boundaries:
-                        parts += [node[b] + stride + c, node[e - 1] + 2 * stride + c]
+                    parts += [node[b] + stride + c, node[e - 1] + 2 * stride + c]
                     segments.append((len(steps), b, e, c))
                     steps.append((number[b, c, 0], number[e, c, 1], parts))
                 if b:

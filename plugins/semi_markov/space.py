@@ -25,8 +25,6 @@ class SemiMarkovStructure(Structure):
     ----------
     max_length : int, optional
         The longest segment.  By default that of the longest segment of the training data.
-    boundaries : bool, default=True
-        Learn own weights of features for the first and for the last token of a segment.
     outside : str or int, default="O"
         Class of tokens that no span covers: each is a segment of its own.
 
@@ -54,13 +52,9 @@ class SemiMarkovStructure(Structure):
     """
 
     name = "semi-markov"
-    layouts = {"boundaries": (True, False)}
 
-    def __init__(
-        self, max_length: int | None = None, boundaries: bool = True, outside: str | int = "O"
-    ):
+    def __init__(self, max_length: int | None = None, outside: str | int = "O"):
         self.max_length = max_length
-        self.boundaries = boundaries
         self.outside = outside
 
     def check_params(self) -> None:
@@ -162,13 +156,13 @@ class SemiMarkovSpace(Space):
         scheme: str | None,
     ):
         K, pair = len(classes), ("class", "class")
-        shape, axes = ((3, K), ("place", "class")) if structure.boundaries else ((K,), ("class",))
         blocks = [
             Block("transition", "shared", (K, K), pair),
             Block("start", "shared", (K,), ("class",)),
             Block("end", "shared", (K,), ("class",)),
             Block("length", "shared", (longest, K), ("length", "class")),
-            Block("node", "node", shape, axes),
+            # Of any token of a segment, its first, and its last.
+            Block("node", "node", (3, K), ("place", "class")),
         ]
         super().__init__(structure, WeightLayout(blocks, n_features, intercept=intercept))
         self.classes_, self.longest, self.scheme = classes, longest, scheme

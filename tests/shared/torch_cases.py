@@ -88,6 +88,31 @@ def tree(rng, n=3, K=2, longest=4):
     return Case("tree", scores, *_swap(pick(rng, every, (n, longest)), score, every), given)
 
 
+def segments(rng, n=3, K=2, longest=3):
+    lengths = rng.integers(1, longest + 1, n)
+    shapes = {"transition": (K, K), "start": (K,), "end": (K,), "length": (2, K)}
+    scores = {name: tensor(rng, *shape) for name, shape in shapes.items()}
+    scores["node"] = tensor(rng, n, longest, 3, K)
+    structure = get_structure("semi-markov", max_length=2)
+
+    def score(i, y):
+        begins = [v for v, state in enumerate(y) if state < K]
+        s = scores["start"][y[0]] + scores["end"][y[begins[-1]]]
+        s = s + sum(scores["node"][i, v, 0, state % K] for v, state in enumerate(y))
+        for a, b in zip(begins, [*begins[1:], len(y)]):
+            s = s + scores["node"][i, a, 1, y[a]] + scores["node"][i, b - 1, 2, y[a]]
+            s = s + scores["length"][b - a - 1, y[a]]
+        for a, b in itertools.pairwise(begins):
+            s = s + scores["transition"][y[a], y[b]]
+        return s
+
+    space = structure.score_space(K)
+    sizes = space.pack_sizes(lengths)
+    every = [list(map(tuple, space.enumerate_labels(sizes, i).tolist())) for i in range(n)]
+    given = {"lengths": torch.tensor(lengths)}
+    return Case(structure, scores, *_swap(pick(rng, every, (n, longest)), score, every), given)
+
+
 def dependency(rng, n=3, longest=4, projective=False):
     lengths = rng.integers(1, longest + 1, n)
     scores = {"node": tensor(rng, n, longest + 1, longest)}
@@ -248,7 +273,7 @@ def _swap(picked, score, every):
 
 
 #: Structures with probabilities of labels, and those without.
-WITH = (chain, tree, dependency, projective, mrf, multiclass, multilabel, closed, thresholds)
+WITH = (chain, segments, tree, dependency, projective, mrf, multiclass, multilabel, closed, thresholds)
 GIBBS = {make.__name__: make for make in WITH}
 CASES = GIBBS | {make.__name__: make for make in (grid, matching, ranking, flow)}
 
