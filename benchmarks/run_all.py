@@ -31,6 +31,7 @@ PAGES = {
         "decode",
         "quality",
         "surrogates_conll",
+        "semi_markov",
         "named_features",
         "sparse_crf",
         "outside_chain",

@@ -6,7 +6,7 @@ of tagging the test set (the best of `--repeat` turns), and span F1.
 
 The layer: the negative log-likelihood of a batch of segmentations and its gradients, in float32,
 beside the partition function of torch-struct's SemiMarkovCRF, whose tables of a score for each
-length and pair of classes are made of the same scores; milliseconds of wall time, medians over
+length and pair of classes are made of the same scores; milliseconds of CPU time, medians over
 rounds in which both take turns.  Without torch-struct this part is left out:
 
     pip install torch torch-struct
@@ -18,6 +18,9 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
+import warnings
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -70,73 +73,79 @@ def peer_tables(torch: Any, scores: dict[str, Any], most: int) -> Any:
     n, length, _, K = node.shape
     sums = torch.cat([node.new_zeros(n, 1, K), node[:, :, 0].cumsum(1)], 1)
     tables = []
-    for l in range(1, most + 1):
-        # Segments of l tokens, by their first; beyond the end there are none.
-        count = length - l + 1
-        own = sums[:, l:] - sums[:, :-l] + node[:, :count, 1] + node[:, l - 1 :, 2]
-        own = own + scores["length"][l - 1]
+    for size in range(1, most + 1):
+        # Segments of a size, by their first token; beyond the end there are none.
+        count = length - size + 1
+        own = sums[:, size:] - sums[:, :-size] + node[:, :count, 1] + node[:, size - 1 :, 2]
+        own = own + scores["length"][size - 1]
         own = torch.cat([own[:, :1] + scores["start"], own[:, 1:]], 1)
         inner = own[:, :-1, None, :] + scores["transition"].t()
         # Behind the last segment there is one class.
         last = own.new_full((n, 1, K, K), -1e9)
         last[:, 0, 0] = own[:, -1] + scores["end"]
-        rest = own.new_full((n, l - 1, K, K), -1e9)
+        rest = own.new_full((n, size - 1, K, K), -1e9)
         tables.append(torch.cat([inner, last, rest], 1))
     none = torch.full_like(tables[0], -1e9)
     return torch.stack([none, *tables], 2)
+
+
+def peer_value(torch: Any, scores: dict[str, Any], labels: Any, most: int) -> Any:
+    """The mean negative log-likelihood of segments of one token each, by torch-struct."""
+    from torch_struct import SemiMarkovCRF
+
+    node, (n, length) = scores["node"], labels.shape
+    truth = node.sum(2)[torch.arange(n)[:, None], torch.arange(length), labels].sum(1)
+    truth = truth + scores["length"][0][labels].sum(1)
+    truth = truth + scores["transition"][labels[:, :-1], labels[:, 1:]].sum(1)
+    truth = truth + scores["start"][labels[:, 0]] + scores["end"][labels[:, -1]]
+    return (SemiMarkovCRF(peer_tables(torch, scores, most)).partition - truth).mean()
+
+
+def learn(scores: dict[str, Any], loss: Callable[[], Any]) -> list[Any]:
+    """The loss and the gradients of all scores."""
+    for tensor in scores.values():
+        tensor.grad = None
+    value = loss()
+    value.backward()
+    return [value.detach(), *(tensor.grad for tensor in scores.values())]
 
 
 def layers(structsolve: Any, args: argparse.Namespace) -> None:
     """Print milliseconds of the layer and of torch-struct."""
     try:
         import torch
-        from torch_struct import SemiMarkovCRF
+        import torch_struct  # noqa: F401
     except ImportError as error:
         print(f"layers: {error}: pip install torch torch-struct")
         return
     from structsolve.torch import StructuredLoss
 
+    warnings.filterwarnings("ignore", category=UserWarning)
     torch.manual_seed(0)
     torch.set_num_threads(1)
     rows = []
     for K, most in ((4, 4), (8, 6)):
         n, length = args.batch, args.length
-        shapes = {"transition": (K, K), "start": (K,), "end": (K,), "length": (most, K)}
-        shapes["node"] = (n, length, 3, K)
+        shapes: dict[str, tuple[int, ...]] = {
+            "transition": (K, K), "start": (K,), "end": (K,), "length": (most, K),
+            "node": (n, length, 3, K),
+        }  # fmt: skip
         scores = {name: torch.randn(*shape, requires_grad=True) for name, shape in shapes.items()}
         labels = torch.randint(0, K, (n, length))  # segments of one token
         layer = StructuredLoss(structsolve.get_structure("semi-markov", max_length=most), "crf")
-
-        def learn(value: Any, scores: Any = scores) -> list[Any]:
-            for tensor in scores.values():
-                tensor.grad = None
-            value.backward()
-            return [value.detach(), *(tensor.grad for tensor in scores.values())]
-
-        def ours(layer: Any = layer, scores: Any = scores, labels: Any = labels) -> list[Any]:
-            return learn(layer(scores, labels), scores)
-
-        def peer(scores: Any = scores, labels: Any = labels, most: int = most) -> list[Any]:
-            node, row = scores["node"], torch.arange(n)[:, None]
-            truth = node.sum(2)[row, torch.arange(length), labels].sum(1)
-            truth = truth + scores["length"][0][labels].sum(1)
-            truth = truth + scores["transition"][labels[:, :-1], labels[:, 1:]].sum(1)
-            truth = truth + scores["start"][labels[:, 0]] + scores["end"][labels[:, -1]]
-            chart = SemiMarkovCRF(peer_tables(torch, scores, most))
-            return learn((chart.partition - truth).mean(), scores)
-
-        took: dict[str, list[float]] = {"ours": [], "peer": []}
-        for _ in range(args.rounds):
-            for name, call in (("ours", ours), ("peer", peer)):
-                start = time.perf_counter()
-                answer = call()
-                took[name].append(1e3 * (time.perf_counter() - start))
-                took.setdefault(f"answer {name}", []).append(answer)  # type: ignore[arg-type]
-        far = max(
-            float((a - b).abs().max())
-            for a, b in zip(took["answer ours"][-1], took["answer peer"][-1])
+        calls = (
+            partial(layer, scores, labels),
+            partial(peer_value, torch, scores, labels, most),
         )
-        mine, theirs = statistics.median(took["ours"]), statistics.median(took["peer"])
+        took: list[list[float]] = [[], []]
+        for _ in range(args.rounds):
+            answers = []
+            for call, times in zip(calls, took):
+                start = time.process_time()
+                answers.append(learn(scores, call))
+                times.append(1e3 * (time.process_time() - start))
+        far = max(float((a - b).abs().max()) for a, b in zip(*answers))
+        mine, theirs = map(statistics.median, took)
         rows.append(
             [f"{K} classes, up to {most} tokens", f"{mine:.2f}", f"{theirs:.1f}",
              f"{theirs / mine:.0f}", f"{far:.0e}"]

@@ -52,7 +52,7 @@ def span_f1(y_true: Sequence[Labels], y_pred: Sequence[Labels], scheme: str = "c
     (0.5, 0.5, 0.0)
     """
     check_scheme(scheme)
-    if any(len(y) and isinstance(y[0], tuple) for y in (*y_true, *y_pred)):
+    if isinstance(y_true, list) and isinstance(y_pred, list) and _are_spans(y_true + y_pred):
         # Any length that holds the spans of both.
         ends = [max((s[1] for s in (*a, *b)), default=1) for a, b in zip(y_true, y_pred)]
         y_true, y_pred = (
@@ -126,6 +126,10 @@ def make_span_scorer(
     if metric not in ("f1", "precision", "recall"):
         raise ValueError(f"metric is {metric!r}; choose 'f1', 'precision' or 'recall'")
     return make_scorer(_span_score, metric=metric, scheme=scheme, span_type=span_type)
+
+
+def _are_spans(Y: list[Any]) -> bool:
+    return any(isinstance(y, list) and y and isinstance(y[0], tuple) for y in Y)
 
 
 def _span_score(y_true: Any, y_pred: Any, metric: str, scheme: str, span_type: str | None) -> float:

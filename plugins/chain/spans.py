@@ -107,7 +107,9 @@ def tags_from_spans(
         edge = end
     bounds = np.array([span[:2] for span in ordered], dtype=np.intp).reshape(-1, 2)
     kinds = np.array([names.index(span[2]) for span in ordered], dtype=np.intp)
-    prefix = write_marks(bounds[:, 0], bounds[:, 1] - 1, kinds, np.zeros(1, np.intp), length, scheme)
+    prefix = write_marks(
+        bounds[:, 0], bounds[:, 1] - 1, kinds, np.zeros(1, np.intp), length, scheme
+    )
     tags: list[str] = prefix.tolist()
     for start, end, kind in ordered:
         tags[start:end] = [f"{mark}-{kind}" if kind else mark for mark in tags[start:end]]

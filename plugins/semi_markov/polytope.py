@@ -64,11 +64,12 @@ class SegmentPolytopes(Polytopes):
         shape = (len(number) + 1, len(steps))
         A = sparse.csr_matrix((np.ones(len(steps)), (sources, columns)), shape=shape)
         inner = targets >= 0
-        A -= sparse.csr_matrix((np.ones(inner.sum()), (targets[inner], columns[inner])), shape=shape)
+        into = targets[inner], columns[inner]
+        A -= sparse.csr_matrix((np.ones(inner.sum()), into), shape=shape)
         wanted = np.zeros(shape[0])
         wanted[0] = 1
         width = max(len(step[2]) for step in steps)
-        parts = np.array([step[2] + [-1] * (width - len(step[2])) for step in steps])
+        table = np.array([step[2] + [-1] * (width - len(step[2])) for step in steps])
 
         def decode(x: np.ndarray) -> np.ndarray:
             label = np.zeros(n, np.int32)
@@ -78,4 +79,4 @@ class SegmentPolytopes(Polytopes):
                     label[b] = c
             return label
 
-        return Polytope(A, wanted, wanted, parts, decode)
+        return Polytope(A, wanted, wanted, table, decode)

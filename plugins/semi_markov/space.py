@@ -42,7 +42,8 @@ class SemiMarkovStructure(Structure):
     --------
     >>> from structsolve import StructuredSVM
     >>> X = [[[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]]]
-    >>> model = StructuredSVM("semi-markov", alpha=0.01).fit(X, [[(0, 2, "name")], [(1, 2, "name")]])
+    >>> Y = [[(0, 2, "name")], [(1, 2, "name")]]
+    >>> model = StructuredSVM("semi-markov", alpha=0.01).fit(X, Y)
     >>> model.predict(X)
     [[(0, 2, 'name')], [(1, 2, 'name')]]
     >>> tags = [["B-name", "I-name", "O"], ["O", "B-name"]]
@@ -167,9 +168,9 @@ class SemiMarkovSpace(Space):
         super().__init__(structure, WeightLayout(blocks, n_features, intercept=intercept))
         self.classes_, self.longest, self.scheme = classes, longest, scheme
         same = isinstance(structure.outside, str) == (classes.dtype.kind == "U")
-        known = np.flatnonzero(classes == structure.outside) if same else []
+        known = np.flatnonzero(classes == structure.outside).tolist() if same else []
         #: Number of the class of tokens in no span; -1 if there are none.
-        self.outside = int(known[0]) if len(known) else -1
+        self.outside: int = (known or [-1])[0]
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return what ``space_from_state`` needs."""
@@ -289,7 +290,9 @@ class SemiMarkovSpace(Space):
         return [(a, b, names[c]) for a, b, c in spans if c != self.outside]
 
     def unpack_scores(self, flat: np.ndarray, examples: Examples) -> list[np.ndarray]:
-        """Return scores or marginals of tokens' classes; see :meth:`structsolve.Space.unpack_scores`.
+        """Return scores or marginals of the classes of tokens.
+
+        See :meth:`structsolve.Space.unpack_scores`.
 
         Returns
         -------
