@@ -141,14 +141,14 @@ cdef class SegmentSums(Projection):
                       Memory* m) noexcept nogil:
         cdef const Sizes* shape = &self.shape
         cdef Py_ssize_t n = n_tokens(shape, i), K = shape.K, stride = shape.stride, e, l, s, c
-        cdef Py_ssize_t at, node
+        cdef Py_ssize_t row, node
         cdef double* begins
         cdef double* move
         for e in range(1, n + 1):
-            at = (e - 1) * stride
+            row = (e - 1) * stride
             node = shape.shared_size + (e - 1) * shape.node_size
-            begins = m.logs.begins + at
-            move = m.moves.begins + at
+            begins = m.logs.begins + row
+            move = m.moves.begins + row
             if e == 1:
                 for c in range(K):
                     begins[c] = theta[shape.start + c]
@@ -157,7 +157,7 @@ cdef class SegmentSums(Projection):
             else:
                 for s in range(K):
                     for c in range(K):
-                        m.table[s * stride + c] = (m.logs.ends[at - stride + s]
+                        m.table[s * stride + c] = (m.logs.ends[row - stride + s]
                                                    + theta[shape.transition + s * stride + c])
                 self.log_sums(K, m, begins)
                 if direction != NULL:
@@ -165,17 +165,17 @@ cdef class SegmentSums(Projection):
                     for s in range(K):
                         for c in range(K):
                             move[c] += m.table[s * stride + c] * (
-                                m.moves.ends[at - stride + s]
+                                m.moves.ends[row - stride + s]
                                 + direction[shape.transition + s * stride + c])
             for c in range(K):
                 begins[c] += theta[node + shape.begins + c]
                 if direction != NULL:
                     move[c] += direction[node + shape.begins + c]
             self.lengths_before(theta, m.lengths, m.logs.begins, e, m.run, m.table, NULL)
-            self.log_sums(min(e, shape.most), m, m.logs.ends + at)
+            self.log_sums(min(e, shape.most), m, m.logs.ends + row)
             if direction != NULL:
                 self.lengths_before(direction, direction + shape.length, m.moves.begins, e, m.run,
-                                    m.table, m.moves.ends + at)
+                                    m.table, m.moves.ends + row)
         for c in range(K):
             m.logs.whole[c] = m.logs.ends[(n - 1) * stride + c] + theta[shape.end + c]
         m.logs.total = log_sum_exp(K, m.logs.whole)

@@ -64,9 +64,9 @@ def read_segments(Y: Any, offsets: np.ndarray, outside: Any) -> Segments:
         names = np.array([*types, ""])[read.kind]
         scheme = _scheme_of(read, len(flat))
     else:
-        found = [_checked(y, i, n) for i, (y, n) in enumerate(zip(Y, np.diff(offsets).tolist()))]
-        shifts = np.repeat(offsets[:-1], [len(y) for y in found])
-        flat_spans = [span for y in found for span in y]
+        spans_of = [_checked(y, i, n) for i, (y, n) in enumerate(zip(Y, np.diff(offsets).tolist()))]
+        shifts = np.repeat(offsets[:-1], [len(y) for y in spans_of])
+        flat_spans = [span for y in spans_of for span in y]
         bounds = np.array([span[:2] for span in flat_spans], np.int64).reshape(-1, 2)
         spans = bounds[:, 0] + shifts, bounds[:, 1] + shifts
         names, scheme = _names_of(flat_spans), None
