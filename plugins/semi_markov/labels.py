@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from structsolve.examples.labels import flatten
-from structsolve.plugins.chain.spans import SCHEMES, Spans, write_marks
+from structsolve.plugins.chain.spans import Spans, write_marks
 
 
 class Segments(NamedTuple):
@@ -62,7 +62,7 @@ def read_segments(Y: Any, offsets: np.ndarray, outside: Any) -> Segments:
         read = Spans(flat, offsets[:-1], types, "y")
         spans = read.first, read.last + 1
         names = np.array([*types, ""])[read.kind]
-        scheme = _scheme_of(read, len(flat))
+        scheme = _scheme_of(read, flat)
     else:
         spans_of = [_checked(y, i, n) for i, (y, n) in enumerate(zip(Y, np.diff(offsets).tolist()))]
         shifts = np.repeat(offsets[:-1], [len(y) for y in spans_of])
@@ -80,11 +80,12 @@ def read_segments(Y: Any, offsets: np.ndarray, outside: Any) -> Segments:
     return _with_gaps(*spans, names, scheme, offsets, outside)
 
 
-def _scheme_of(read: Spans, size: int) -> str:
+def _scheme_of(read: Spans, flat: np.ndarray) -> str:
     """Return the first scheme that writes the marks as they are; IOB2 if none does."""
-    for scheme in ("IOB2", "IOBES", "IOB1", "IOE2", "IOE1"):
-        marks = write_marks(read.first, read.last, read.kind, read.starts, size, scheme)
-        if scheme in SCHEMES and (marks == read.marks).all():
+    last = "BILOU" if any(tag[:1] in ("L", "U") for tag in flat.tolist()) else "IOBES"
+    for scheme in ("IOB2", last, "IOB1", "IOE2", "IOE1"):
+        marks = write_marks(read.first, read.last, read.kind, read.starts, len(flat), scheme)
+        if (marks == read.marks).all():
             return scheme
     return "IOB2"
 
@@ -179,6 +180,7 @@ def write_tags(
     last = np.append(begins[1:], True)
     inside = cls != outside
     first, last = np.flatnonzero(begins & inside), np.flatnonzero(last & inside)
-    marks = write_marks(first, last, cls[first], starts, len(codes), scheme)
+    letters = np.array([*("OBILU" if scheme == "BILOU" else "OBIES")])
+    marks = letters[write_marks(first, last, cls[first], starts, len(codes), scheme)]
     dashed = np.array([f"-{name}" if name else "" for name in classes.tolist()])
     return np.where(inside, np.char.add(marks, dashed[cls]), "O")
