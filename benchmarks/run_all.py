@@ -32,6 +32,7 @@ PAGES = {
         "chunking",
         "quality",
         "surrogates_conll",
+        "semi_markov",
         "reports",
         "named_features",
         "sparse_crf",
