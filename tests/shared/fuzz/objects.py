@@ -104,6 +104,8 @@ def _spaces() -> list[tuple[Any, Any]]:
             if structure.name in ("chain", "tree"):
                 weighted = [WeightedLabels(y, np.arange(len(y)) + 0.5) for y in Y]
                 spaces.append(structure.make_space(X, weighted))
+    map_ = {"cells": np.ones((2, 3)), "costs": np.ones((2, 3))}
+    spaces.append(structsolve.get_structure("path").make_space([map_], [[(0, 0), (0, 1), (1, 2)]]))
     rng = np.random.default_rng(0)
     spaces += [make(rng, 3) for make in batch_cases.KINDS.values()]
     return spaces
