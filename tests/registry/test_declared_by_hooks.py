@@ -28,6 +28,7 @@ DECLARED = {
     "multilabel": ALL | {"max_min", "metrics"},
     "ordinal": ALL | {"losses"},
     "permutation": ALL | {"losses"},
+    "alignment": ALL,
     "dependency": ALL | {"readers"},
     "semi-markov": ALL | {"losses"},
     "flow": ALL - {"projection"} | {"losses"},
