@@ -113,7 +113,8 @@ class Case(Enumerated):
         loss = ask_loss(self.space, "hamming")(self.layout)
         truth = self.labels[rng.integers(len(self.labels))]
         theta = rng.normal(size=self.size)
-        raised, constant = calls.augment(loss, 0, truth, 0.5, theta)
+        raised = theta.copy()
+        constant = calls.augment(loss, 0, truth, 0.5, raised)
         for label, row in zip(self.labels[:20], self.matrix):
             wrong = np.count_nonzero(truth != label)
             assert calls.loss_value(loss, 0, truth, label) == wrong
