@@ -11,7 +11,8 @@ from typing import Any, Protocol
 from structsolve.part_layout import PartLayout
 from structsolve.plugins.mrf._oracle import ExactOracle, ForestOracle
 from structsolve.plugins.mrf._small_graph import small_graph
-from structsolve.plugins.mrf.decoders import FEW, make_oracle, make_power
+from structsolve.plugins.mrf.decoders import FEW, graph_plans, make_oracle, make_power
+from structsolve.plugins.mrf.elimination._sums import EliminationSums
 from structsolve.plugins.mrf.messages._sum_product import ForestSumProduct
 from structsolve.plugins.mrf.relaxation.polytope import GraphPolytopes
 from structsolve.plugins.mrf.tables._shape import GraphParts, GraphShape
@@ -20,6 +21,9 @@ from structsolve.utils.memory import refuse_too_large
 
 #: Powers of graphs; binding one gives None for graphs without it.
 POWERS = ("kbest", "max-marginals", "relaxation", "cones")
+
+#: Sums up to which marginals of graphs with cycles are exact, by elimination.
+SUMS = 2.0**20
 
 #: Reasons for missing powers, for messages.
 NO_POWERS = {
@@ -205,17 +209,19 @@ def bind_entropy(space: GraphSpace, layout: Any) -> Any:
     Raises
     ------
     ValueError
-        If a graph has a cycle: exact marginals then take exponential time.
+        If a graph with cycles is too wide.
     """
     shape = space.graphs(layout)
-    if not shape.forest:
-        where = "the graph" if shape.one_graph else f"the graph of example {shape.cyclic}"
-        raise ValueError(
-            f"no plugin gives the projection 'entropy' of structure {space.structure.name!r}: "
-            f"{where} has a cycle, expected graphs without cycles, whose marginals are exact"
-            + ("; edges='tree' and edges='none' make such" if space.structure.label_sets else "")
-        )
-    return ForestSumProduct(shape, layout)
+    if shape.forest:
+        return ForestSumProduct(shape, layout)
+    plans = graph_plans(shape, layout, SUMS)
+    if plans.most_entries <= SUMS:
+        return EliminationSums(plans, shape, layout)
+    raise ValueError(
+        f"no plugin gives the projection 'entropy' of structure {space.structure.name!r}: a graph "
+        f"has cycles and is too wide, expected at most {SUMS:.0f} sums by elimination"
+        + ("; edges='tree' and edges='none' make such" if space.structure.label_sets else "")
+    )
 
 
 def graph_polytopes(space: Any, layout: PartLayout) -> GraphPolytopes:

@@ -66,6 +66,8 @@ OTHERS = {
     "relaxation/_dual_core": "LOOK ENOUGH LESS LONG NEVER",
     "elimination/_enumerated_cones": "ROUNDING",
     "elimination/_plan": "FILLED",
+    "elimination/_sums": "LANES STATES",
+    "graph_operators": "SUMS",
     "exact/_search": "ITERATIONS LESS SMALL",
     "local_search/_expansion": "ROUNDING",
     "messages/_float_passes": "STALLED PATIENCE CLOSE ROUNDING TOO_LARGE",
