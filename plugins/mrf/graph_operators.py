@@ -5,6 +5,7 @@ The decoder depends on the graphs, so it is chosen when operators are bound to e
 
 from __future__ import annotations
 
+import logging
 from functools import partial
 from typing import Any, Protocol
 
@@ -13,11 +14,15 @@ from structsolve.plugins.mrf._oracle import ExactOracle, ForestOracle
 from structsolve.plugins.mrf._small_graph import small_graph
 from structsolve.plugins.mrf.decoders import FEW, graph_plans, make_oracle, make_power
 from structsolve.plugins.mrf.elimination._sums import EliminationSums
+from structsolve.plugins.mrf.messages._spanning_trees import SpanningTrees
 from structsolve.plugins.mrf.messages._sum_product import ForestSumProduct
+from structsolve.plugins.mrf.messages._tree_reweighted import TreeReweightedSums
 from structsolve.plugins.mrf.relaxation.polytope import GraphPolytopes
 from structsolve.plugins.mrf.tables._shape import GraphParts, GraphShape
 from structsolve.structure.ask import make_layout
 from structsolve.utils.memory import refuse_too_large
+
+logger = logging.getLogger("structsolve.plugins")
 
 #: Powers of graphs; binding one gives None for graphs without it.
 POWERS = ("kbest", "max-marginals", "relaxation", "cones")
@@ -205,11 +210,8 @@ def bind_entropy(space: GraphSpace, layout: Any) -> Any:
     Returns
     -------
     structsolve.operators.Projection
-
-    Raises
-    ------
-    ValueError
-        If a graph with cycles is too wide.
+        Exact by dynamic programming without cycles, by elimination on narrow graphs.  If a graph is
+        wider, an upper bound of the log-partition and relaxed marginals; ``exact`` is then False.
     """
     shape = space.graphs(layout)
     if shape.forest:
@@ -217,11 +219,16 @@ def bind_entropy(space: GraphSpace, layout: Any) -> Any:
     plans = graph_plans(shape, layout, SUMS)
     if plans.most_entries <= SUMS:
         return EliminationSums(plans, shape, layout)
-    raise ValueError(
-        f"no plugin gives the projection 'entropy' of structure {space.structure.name!r}: a graph "
-        f"has cycles and is too wide, expected at most {SUMS:.0f} sums by elimination"
-        + ("; edges='tree' and edges='none' make such" if space.structure.label_sets else "")
+    logger.info(
+        "structure %r: elimination takes more than %.0f sums for a graph, so marginals are "
+        "relaxed, and 'crf' minimises an upper bound of its objective",
+        space.structure.name,
+        SUMS,
     )
+    tables = 16 * shape.max_edges * shape.max_states**2
+    refuse_too_large(tables, f"tables of {shape.max_edges} edges", "use smaller graphs")
+    trees = layout.common(SpanningTrees, lambda _: SpanningTrees(shape))
+    return TreeReweightedSums(trees, plans, shape, layout)
 
 
 def graph_polytopes(space: Any, layout: PartLayout) -> GraphPolytopes:

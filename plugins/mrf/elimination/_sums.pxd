@@ -3,7 +3,11 @@ from structsolve.operators cimport Projection
 from structsolve.simd.loops cimport ss_loop_table
 
 from structsolve.plugins.mrf.elimination._plan cimport Plan, Plans
+from structsolve.plugins.mrf.tables._model cimport Model
 from structsolve.plugins.mrf.tables._shape cimport GraphShape
+
+# Whether no score is NaN or inf.
+cdef bint valid_scores(const Model* model) noexcept nogil
 
 
 cdef class EliminationSums(Projection):
@@ -14,6 +18,7 @@ cdef class EliminationSums(Projection):
     cdef const Py_ssize_t* starts
     cdef object owners
 
+    cdef bint takes(self, Py_ssize_t i) noexcept nogil      # whether it has a plan
     cdef Plan plan(self, Py_ssize_t i) noexcept nogil
     cdef const Py_ssize_t* at(self, Py_ssize_t i) noexcept nogil
     cdef double* room(self, char* work) noexcept nogil

@@ -201,8 +201,7 @@ cdef void _condition(const ss_loop_table* loops, const Clique* c, double* table,
         sums[x] += tops[x]
 
 
-cdef bint _valid(const Model* model) noexcept nogil:
-    # No score is NaN or inf.
+cdef bint valid_scores(const Model* model) noexcept nogil:
     cdef Py_ssize_t j, e
     cdef const double* table
     cdef bint valid = True
@@ -237,9 +236,12 @@ cdef class EliminationSums(Projection):
         Plans of the graphs of `shape`, one for each.
     shape : GraphShape
     layout : PartLayout
+    some : bool, default=False
+        Graphs may lack a plan; then only :meth:`state_of` and :meth:`pool` take them.
     """
 
-    def __init__(self, Plans plans not None, GraphShape shape not None, PartLayout layout not None):
+    def __init__(self, Plans plans not None, GraphShape shape not None, PartLayout layout not None,
+                 bint some=False):
         cdef Py_ssize_t g, i, step, first, total = 0
         cdef Py_ssize_t[::1] starts = np.zeros(len(shape.states) + shape.n_graphs + 1, dtype=np.intp)
         cdef Plan plan
@@ -248,7 +250,7 @@ cdef class EliminationSums(Projection):
         super().__init__(layout)
         if plans.graphs is not shape:
             raise ValueError("plans: found those of other graphs, expected those of `shape`")
-        if not plans.most_entries < INFINITY:
+        if not (some or plans.most_entries < INFINITY):
             raise ValueError("plans: found graphs without one, expected a plan for each")
         self.shape, self.plans, self.n_states = shape, plans, shape.n_states
         self.loops = ss_loops(LANES)
@@ -256,6 +258,9 @@ cdef class EliminationSums(Projection):
         for g in range(shape.n_graphs):
             plan, model, first = plans.of(g), shape.graph(g), shape.first_node(g) + g
             starts[first] = model.unary_at[model.n] + model.cell_at[model.m]
+            if not plan.entries > 0:
+                starts[first + plan.n] = starts[first]
+                continue
             for step in range(plan.n):
                 c = _clique(&model, &plan, step)
                 starts[first + step + 1] = starts[first + step] + _padded(c.rows * c.K)
@@ -267,6 +272,9 @@ cdef class EliminationSums(Projection):
         self.has_state = self.has_term = 8.0 * total <= STATES
         # Scores; a state; two rows of the largest clique.
         self.work_bytes = 64 + shape.scores_bytes + 8 * (self.most_state + 2 * self.most_rows)
+
+    cdef bint takes(self, Py_ssize_t i) noexcept nogil:
+        return self.plan(i).entries > 0
 
     cdef Plan plan(self, Py_ssize_t i) noexcept nogil:
         return self.plans.of(0 if self.shape.one_graph else i)
@@ -290,7 +298,7 @@ cdef class EliminationSums(Projection):
         cdef Clique c, above
         cdef View view
         value[0] = 0
-        if not _valid(&model):
+        if not valid_scores(&model):
             impossible(i)
         memset(state, 0, at[model.n] * sizeof(double))
         for step in range(model.n):
@@ -395,7 +403,8 @@ cdef class EliminationSums(Projection):
         memset(state, 0, self.state_size(i) * sizeof(double))
         for v in range(model.n):
             state[model.unary_at[v] + label[v]] = 1
-            state[self.row_of(i, v, label) + label[plan.order[v]]] = 1
+            if plan.entries > 0:
+                state[self.row_of(i, v, label) + label[plan.order[v]]] = 1
         for e in range(model.m):
             ends = model.ends + 2 * e
             pair[model.cell_at[e] + label[ends[0]] * model.states[ends[1]] + label[ends[1]]] = 1
