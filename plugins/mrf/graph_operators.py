@@ -213,7 +213,24 @@ def bind_entropy(space: GraphSpace, layout: Any) -> Any:
         Exact by dynamic programming without cycles, by elimination on narrow graphs.  If a graph is
         wider, an upper bound of the log-partition and relaxed marginals; ``exact`` is then False.
     """
-    shape = space.graphs(layout)
+    return make_sums(space.graphs(layout), layout, space.structure.name)
+
+
+def make_sums(shape: Any, layout: Any, name: str) -> Any:
+    """Return the projection "entropy" of graphs.
+
+    Parameters
+    ----------
+    shape : GraphShape
+    layout : PartLayout
+    name : str
+        The structure's, for the log.
+
+    Returns
+    -------
+    structsolve.operators.Projection
+        See :func:`bind_entropy`.
+    """
     if shape.forest:
         return ForestSumProduct(shape, layout)
     plans = graph_plans(shape, layout, SUMS)
@@ -222,7 +239,7 @@ def bind_entropy(space: GraphSpace, layout: Any) -> Any:
     logger.info(
         "structure %r: elimination takes more than %.0f sums for a graph, so marginals are "
         "relaxed, and 'crf' minimises an upper bound of its objective",
-        space.structure.name,
+        name,
         SUMS,
     )
     tables = 16 * shape.max_edges * shape.max_states**2

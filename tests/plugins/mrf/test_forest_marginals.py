@@ -5,7 +5,6 @@ import pytest
 from forest_cases import FORESTS, ForestMRF
 
 from structsolve import StructuredSVM
-from structsolve.plugins.mrf import MRFStructure
 from structsolve.plugins.mrf.messages._sum_product import ForestSumProduct
 from structsolve.plugins.multilabel import MultilabelStructure
 from structsolve.structure.ask import ask_projection, make_layout

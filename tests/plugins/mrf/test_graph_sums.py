@@ -1,4 +1,4 @@
-"""Sums over the labelings of graphs with cycles: elimination against enumeration, and as a model."""
+"""Sums over the labelings of graphs with cycles: elimination against enumeration, as a model."""
 
 import numpy as np
 import pytest

@@ -75,7 +75,7 @@ OTHERS = {
     "cuts/_minimum_cut": "TOLERANCE REST ROUNDING MOST_PAIRS MOST_FLOWS",
     "_oracle": "PASSES",
     "cuts/_roof_duality": "DUST",
-    "uai": "LARGEST_FACTOR LARGEST_TABLES",
+    "uai": "LARGEST_FACTOR LARGEST_TABLES ROUNDED",
     "_small_graph": "MOST",
     "cuts/_small_roof": "ROUNDING DUST ONE",
     "exact/_small_degrees": "SUMS",

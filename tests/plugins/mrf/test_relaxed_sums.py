@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 from checks import refused
-from graph_cases import LAYOUTS, STATES, Graph, random_graph
+from graph_cases import LAYOUTS, STATES, Graph, all_scores, random_graph
 from scipy.special import entr
 
 from structsolve import StructuredSVM, batch
-from structsolve.plugins.mrf import MRFStructure, graph_operators
+from structsolve.plugins.mrf import MRFStructure, decode, graph_operators
 from structsolve.plugins.mrf.decoders import graph_plans
 from structsolve.plugins.mrf.elimination._sums import EliminationSums
 from structsolve.plugins.mrf.messages._spanning_trees import SpanningTrees
@@ -197,3 +197,36 @@ def test_batches_on_wide_graphs(monkeypatch):
     mu, bounds = batch.marginals(space, scores)
     np.testing.assert_allclose(mu.node.sum(axis=-1), 1)
     refused("derivative", batch.marginals_vjp, space, scores, mu)
+
+
+def test_marginals_of_decode(monkeypatch):
+    rng = np.random.default_rng(0)
+    states, edges = [2, 3, 2, 1, 3], [[0, 1], [1, 2], [2, 0], [3, 1], [2, 1]]
+    unary = [rng.normal(size=k) for k in states]
+    pair = [rng.normal(size=(states[u], states[v])) for u, v in edges]
+    scores = all_scores(states, edges, unary, pair)
+    p = np.exp(scores - scores.max())
+    total = np.log(p.sum()) + scores.max()
+    p /= p.sum()
+    best = decode(unary, edges, pair, oracle="exact")
+    assert best.marginals is None
+    exact = decode(unary, edges, pair, return_marginals=True).marginals
+    assert exact.exact and exact.gap == 0 and exact.log_partition == pytest.approx(total)
+    for v, row in enumerate(exact.unary):
+        axes = tuple(np.delete(np.arange(5), v))
+        np.testing.assert_allclose(row, p.sum(axis=axes))
+    for (u, v), table in zip(edges, exact.pair):
+        both = p.sum(axis=tuple(np.delete(np.arange(5), [u, v])))
+        np.testing.assert_allclose(table, both if u < v else both.T)
+    monkeypatch.setattr(graph_operators, "SUMS", 0.0)
+    relaxed = decode(unary, edges, pair, oracle="trws", return_marginals=True).marginals
+    assert not relaxed.exact and relaxed.log_partition > total and relaxed.gap < 1e-4
+    for (u, v), table in zip(edges, relaxed.pair):
+        np.testing.assert_allclose(table.sum(axis=1), relaxed.unary[u])
+        np.testing.assert_allclose(table.sum(axis=0), relaxed.unary[v])
+    # One table with weights, of which sums need one for each edge.
+    weights = rng.uniform(0, 2, len(edges))
+    square = decode(np.ones((5, 2)), edges, np.eye(2), weights=weights, return_marginals=True)
+    tables = [w * np.eye(2) for w in weights]
+    same = decode(np.ones((5, 2)), edges, tables, return_marginals=True)
+    assert square.marginals.log_partition == same.marginals.log_partition
