@@ -58,6 +58,7 @@ SCRIPTS = {
     "superpixels": [],
     "decoders": [],
     "uai": [],
+    "graph_marginals": [],
     "exact": [],
     "trws": [],
     "energy_time": [],
