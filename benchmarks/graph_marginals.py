@@ -7,8 +7,7 @@ Ours is a whole call of ``decode(..., return_marginals=True)``, labels included.
 junction tree (``BeliefPropagation``), from whose cliques the marginals come, and asks for single
 nodes (``VariableElimination``).  It is installed into an environment of its own, in a temporary
 folder unless ``--python`` names one, and runs in its process on the same numbers.  Both answers are
-compared.  The second table has wide graphs, which have bounds: their gap, and what a NumPy loop over
-all labelings says where that is possible.
+compared.  The second table has wide graphs, whose marginals are those of a bound, and their gaps.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -103,10 +103,16 @@ def environment(folder: Path) -> str:
     return str(python)
 
 
+def decoding(given: dict[str, np.ndarray], oracle: str, marginals: bool) -> Callable[[], Any]:
+    """Return our call."""
+    from structsolve.plugins.mrf import decode
+
+    scores = given["unary"], given["edges"], given["pair"]
+    return lambda: decode(*scores, oracle=oracle, max_iter=1, return_marginals=marginals)
+
+
 def narrow(python: str, folder: Path, repeat: int) -> None:
     from common import median_time, ratio, table
-
-    from structsolve.plugins.mrf import decode
 
     pairs = [np.argwhere(np.triu(np.ones((n, n)), 1)) for n in COMPLETE]
     cases = [(f"{r} x {c}, {K} states", graph(edges_of_grid(r, c), K)) for r, c, K in GRIDS]
@@ -118,8 +124,7 @@ def narrow(python: str, folder: Path, repeat: int) -> None:
         command = [python, __file__, "--peer", str(path), "--repeat", str(repeat)]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         theirs = json.loads(done.stdout.strip().splitlines()[-1])
-        call = (given["unary"], given["edges"], given["pair"])
-        cpu, _, best = median_time(lambda: decode(*call, return_marginals=True), 4 * repeat + 1)
+        cpu, _, best = median_time(decoding(given, "auto", True), 4 * repeat + 1)
         sums = best.marginals
         assert sums.exact
         np.testing.assert_allclose(sums.unary, theirs["marginals"], atol=1e-8)
@@ -141,16 +146,11 @@ def narrow(python: str, folder: Path, repeat: int) -> None:
 def wide(repeat: int) -> None:
     from common import median_time, table
 
-    from structsolve.plugins.mrf import decode
-
     rows = []
     for r, c, K, strength in WIDE:
         given = graph(edges_of_grid(r, c), K, strength)
-        call = (given["unary"], given["edges"], given["pair"])
-        cpu, _, best = median_time(
-            lambda: decode(*call, oracle="trws", max_iter=1, return_marginals=True), repeat
-        )
-        plain = median_time(lambda: decode(*call, oracle="trws", max_iter=1), repeat)[0]
+        cpu, _, best = median_time(decoding(given, "trws", True), repeat)
+        plain = median_time(decoding(given, "trws", False), repeat)[0]
         sums = best.marginals
         assert not sums.exact
         rows.append(
