@@ -127,9 +127,11 @@ class DistributionMixin(EstimatorMixin):
         layout, potentials, w = self._prepare(X)  # type: ignore[attr-defined]
         projection = self._asked("projection", "entropy")(layout)
         if not projection.has_samples:
+            relaxed = projection.gibbs and not projection.exact
             raise ValueError(
-                f"structure {self.space_.structure.name!r} draws no samples; sampling needs a "
-                "projection 'entropy' with sample()"
+                f"structure {self.space_.structure.name!r} draws no samples"
+                + (" of these examples, whose marginals are relaxed" if relaxed else "")
+                + "; sampling needs a projection 'entropy' with sample()"
             )
         size = int(layout.examples.label_offsets[-1])
         if 4 * size * n_samples > MOST_BYTES:

@@ -248,9 +248,10 @@ def _swap(picked, score, every):
 
 
 #: Structures with probabilities of labels, and those without.
-WITH = (chain, tree, dependency, projective, mrf, multiclass, multilabel, closed, thresholds)
+WITH = (chain, tree, dependency, projective, mrf, grid)
+WITH += (multiclass, multilabel, closed, thresholds)
 GIBBS = {make.__name__: make for make in WITH}
-CASES = GIBBS | {make.__name__: make for make in (grid, matching, ranking, flow)}
+CASES = GIBBS | {make.__name__: make for make in (matching, ranking, flow)}
 
 
 def hamming(a, b):
