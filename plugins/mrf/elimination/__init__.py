@@ -18,7 +18,7 @@ gives the same: label sets with scores of all pairs are not narrow, and take a t
 bi-criteria surrogates ask for.  Guaranteed: exact, as labelings that may be the best are scored
 anew.
 
-Taken: sums up to 2^20; elimination up to 2^14 sums by "auto", up to 2^30 by "exact", up to 2^23 for the k best and
-max-marginals; enumeration in its place where labelings are at most 8 times the sums; cones up to
-2^16 labelings.
+Taken: sums up to 2^20; elimination up to 2^14 sums by "auto", up to 2^30 by "exact", up to 2^23 for
+the k best and max-marginals; enumeration in its place where labelings are at most 8 times the sums;
+cones up to 2^16 labelings.
 """

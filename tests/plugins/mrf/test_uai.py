@@ -339,6 +339,35 @@ def test_broken_bayes_networks(tmp_path, old, new, message):
     refused(message, read_uai, put(tmp_path, SPRINKLER.replace(old, new)))
 
 
+# A: accident, R: rain, J: traffic jam, Q: long queue, L: late for school, G: getting up late.
+JAM = """BAYES 6  2 2 2 2 2 2  6
+1 0  1 1  3 0 1 2  2 2 3  3 2 5 4  1 5
+2  0.2 0.8
+2  0.4 0.6
+8  0.9 0.1  0.6 0.4  0.7 0.3  0.1 0.9
+4  0.9 0.1  0.2 0.8
+8  0.9 0.1  0.45 0.55  0.8 0.2  0.1 0.9
+2  0.6 0.4
+"""
+
+
+def test_queries_of_a_known_network(tmp_path):
+    """Marginals, conditional ones and the most probable labeling, as by variable elimination."""
+    path = put(tmp_path, JAM)
+    for evidence, probable in [
+        ("0", {0: 0.2, 2: 0.416, 3: 0.4912, 5: 0.6}),
+        ("4  0 0  1 0  5 0  4 1", {0: 1.0, 2: 9 / 11, 3: 8.5 / 11}),
+        ("1 3 1", {2: 0.416 * 0.1 / 0.5088}),
+    ]:
+        model = read_uai(path, put(tmp_path, evidence, "jam.evid"))
+        sums = decode(model.unary, model.ends, model.pair, return_marginals=True).marginals
+        for v, first in probable.items():
+            assert sums.unary[v] == pytest.approx([first, 1 - first], abs=1e-6)
+    model = read_uai(path)
+    best = decode(model.unary, model.ends, model.pair, oracle="exact")
+    assert best.label[:6].tolist() == [1, 1, 1, 1, 0, 0]
+
+
 def test_marginals_at_the_shell(tmp_path, capsys):
     path, seen = put(tmp_path, SPRINKLER), put(tmp_path, "1 2 1", "seen.evid")
     out = tmp_path / "marginals.txt"
