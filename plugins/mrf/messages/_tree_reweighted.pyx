@@ -84,6 +84,7 @@ cdef class TreeReweightedSums(Projection):
     cdef EliminationSums narrow
     cdef const ss_loop_table* loops
     cdef Py_ssize_t K, stride
+    cdef double allowed
 
     def __cinit__(self, *args, **kwargs):
         self.exact = False
@@ -103,6 +104,16 @@ cdef class TreeReweightedSums(Projection):
         self.work_bytes = max(self.narrow.work_bytes, 128 + shape.scores_bytes
                               + 8 * rows * self.stride + shape.marginal_bytes
                               + shape.max_edges * <Py_ssize_t>sizeof(SumTable))
+
+    def allow(self, double gap):
+        """Set the gap between value and bound that the next answers may have.
+
+        Parameters
+        ----------
+        gap : float
+            0: as small as possible.
+        """
+        self.allowed = gap
 
     cdef Room room(self, char* work) noexcept nogil:
         cdef Room r
@@ -335,7 +346,7 @@ cdef class TreeReweightedSums(Projection):
                 impossible(i)
             bound[0] = min(bound[0], now)
             value[0] = min(self.agree(&model, &trees, unary, pair, &r), bound[0])
-            if bound[0] - value[0] <= CLOSE * max(1, fabs(bound[0])):
+            if bound[0] - value[0] <= max(CLOSE * max(1, fabs(bound[0])), self.allowed):
                 break
             if now > last:
                 step = max(step / 2, LEAST_STEP)

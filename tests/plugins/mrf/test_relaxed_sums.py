@@ -7,7 +7,7 @@ from graph_cases import LAYOUTS, STATES, Graph, all_scores, random_graph
 from scipy.special import entr
 
 from structsolve import StructuredSVM, batch
-from structsolve.plugins.mrf import MRFStructure, decode, graph_operators
+from structsolve.plugins.mrf import MRFStructure, decode, graph_operators, grid_edges
 from structsolve.plugins.mrf.decoders import graph_plans
 from structsolve.plugins.mrf.elimination._sums import EliminationSums
 from structsolve.plugins.mrf.messages._spanning_trees import SpanningTrees
@@ -230,3 +230,16 @@ def test_marginals_of_decode(monkeypatch):
     tables = [w * np.eye(2) for w in weights]
     same = decode(np.ones((5, 2)), edges, tables, return_marginals=True)
     assert square.marginals.log_partition == same.marginals.log_partition
+
+
+def test_answers_that_may_have_a_gap():
+    """In early passes of training messages stop sooner; bounds and values stay valid."""
+    rng = np.random.default_rng(0)
+    graph = Graph([2] * 16, grid_edges(4, 4), "exact")
+    sums, theta = relaxed_sums(graph), 4 * graph.theta("normal", rng)
+    _, value, bound = calls.project(sums, 0, theta)
+    sums.allow(5.0)
+    _, early, loose = calls.project(sums, 0, theta)
+    assert early < value <= bound < loose <= early + 5
+    sums.allow(0.0)
+    assert calls.project(sums, 0, theta)[1:] == (value, bound)
