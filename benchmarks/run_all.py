@@ -29,6 +29,7 @@ PAGES = {
         "gap_ocr",
         "accuracy_ocr",
         "decode",
+        "chunking",
         "quality",
         "surrogates_conll",
         "named_features",
@@ -94,6 +95,7 @@ ARGUMENTS = {
 PAPERS = (
     "searches",
     "multilabel",
+    "chunking",
     "surrogates_conll",
     "hierarchical_svm",
     "norms",

@@ -19,6 +19,7 @@ from .decode import decode, decode_in_batches, decode_kbest, node_rows, refuse_i
 from .direct import Direct
 from .distribution import DistributionMixin
 from .label_list import guarded
+from .soft_labels import refuse_marginals
 
 # Limit per example: memory is allocated for all k labels at once.
 MOST_LABELS = 1_000_000
@@ -159,6 +160,7 @@ class PredictionMixin(DistributionMixin):
         """
         self._require_fitted()
         X, y = listed(X), listed(y)
+        refuse_marginals(self.space_.structure, y, "scores compare them with predictions")
         if metric is not None:
             if not isinstance(metric, str):
                 raise TypeError(f"metric is {metric!r}, expected a name, such as 'micro-f1'")

@@ -147,6 +147,9 @@ def _problems() -> list[Any]:
     ]
     given.append((next(pair for pair in _spaces() if pair[0].structure.name == "dag"), {}))
     given.append((next(pair for pair in _spaces() if pair[0].separate_parts), {}))
+    rows, soft = classes()
+    soft.topology["marginals"] = np.full((6, 3), 1 / 3)
+    given.append(((rows, soft), {"surrogate": "crf"}))
     return problems + [Problem(*pair, **settings) for pair, settings in given]
 
 
