@@ -14,9 +14,9 @@ from structsolve.plugins.mrf._oracle import ExactOracle, ForestOracle
 from structsolve.plugins.mrf._small_graph import small_graph
 from structsolve.plugins.mrf.decoders import FEW, graph_plans, make_oracle, make_power
 from structsolve.plugins.mrf.elimination._sums import EliminationSums
-from structsolve.plugins.mrf.messages._spanning_trees import SpanningTrees
 from structsolve.plugins.mrf.messages._sum_product import ForestSumProduct
-from structsolve.plugins.mrf.messages._tree_reweighted import TreeReweightedSums
+from structsolve.plugins.mrf.relaxation._spanning_trees import SpanningTrees
+from structsolve.plugins.mrf.relaxation._tree_reweighted import TreeReweightedSums
 from structsolve.plugins.mrf.relaxation.polytope import GraphPolytopes
 from structsolve.plugins.mrf.tables._shape import GraphParts, GraphShape
 from structsolve.structure.ask import make_layout

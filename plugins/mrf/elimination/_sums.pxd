@@ -20,7 +20,7 @@ cdef class EliminationSums(Projection):
 
     cdef bint takes(self, Py_ssize_t i) noexcept nogil      # whether it has a plan
     cdef Plan plan(self, Py_ssize_t i) noexcept nogil
-    cdef const Py_ssize_t* at(self, Py_ssize_t i) noexcept nogil
+    cdef const Py_ssize_t* places(self, Py_ssize_t i) noexcept nogil
     cdef double* room(self, char* work) noexcept nogil
     cdef int forward(self, Py_ssize_t i, const double* theta, double* state, double* value,
                      char* work) except -1 nogil

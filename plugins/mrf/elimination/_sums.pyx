@@ -267,7 +267,7 @@ cdef class EliminationSums(Projection):
                 self.most_rows = max(self.most_rows, _padded(c.rows))
             self.most_state = max(self.most_state, starts[first + plan.n])
         for i in range(layout.n):
-            total += self.at(i)[self.shape.graph(i).n]
+            total += self.places(i)[self.shape.graph(i).n]
         self.gibbs = self.has_samples = self.has_derivative = True
         self.has_state = self.has_term = 8.0 * total <= STATES
         # Scores; a state; two rows of the largest clique.
@@ -279,7 +279,7 @@ cdef class EliminationSums(Projection):
     cdef Plan plan(self, Py_ssize_t i) noexcept nogil:
         return self.plans.of(0 if self.shape.one_graph else i)
 
-    cdef const Py_ssize_t* at(self, Py_ssize_t i) noexcept nogil:
+    cdef const Py_ssize_t* places(self, Py_ssize_t i) noexcept nogil:
         # Where the cliques of example i start in a state, and its end.
         return self.starts + self.shape.first_node(i) + (0 if self.shape.one_graph else i)
 
@@ -292,7 +292,7 @@ cdef class EliminationSums(Projection):
         # Cliques of the state <- conditional probabilities; value <- the log-partition.
         cdef Model model = self.shape.gather(i, theta, <double*>align(work))
         cdef Plan plan = self.plan(i)
-        cdef const Py_ssize_t* at = self.at(i)
+        cdef const Py_ssize_t* places = self.places(i)
         cdef double* sums = self.room(work) + self.most_state
         cdef Py_ssize_t step, parent
         cdef Clique c, above
@@ -300,19 +300,19 @@ cdef class EliminationSums(Projection):
         value[0] = 0
         if not valid_scores(&model):
             impossible(i)
-        memset(state, 0, at[model.n] * sizeof(double))
+        memset(state, 0, places[model.n] * sizeof(double))
         for step in range(model.n):
             c = _clique(&model, &plan, step)
-            _meet_parts(&model, &plan, step, &c, state + at[step], <double*>model.unary,
+            _meet_parts(&model, &plan, step, &c, state + places[step], <double*>model.unary,
                         <double*>model.pair, False)
-            _condition(self.loops, &c, state + at[step], sums, sums + self.most_rows)
+            _condition(self.loops, &c, state + places[step], sums, sums + self.most_rows)
             parent = _parent(&plan, step)
             if parent < 0:
                 value[0] += sums[0]
             else:
                 above = _clique(&model, &plan, parent)
                 view = _below(&model, &plan, step, &above, parent)
-                _meet(state + at[parent], sums, &above, &view, False)
+                _meet(state + places[parent], sums, &above, &view, False)
         if not -INFINITY < value[0] < INFINITY:
             impossible(i)
         return 0
@@ -323,7 +323,7 @@ cdef class EliminationSums(Projection):
         # derivatives, from those of the logarithms of conditional probabilities.
         cdef Model model = self.shape.graph(i)
         cdef Plan plan = self.plan(i)
-        cdef const Py_ssize_t* at = self.at(i)
+        cdef const Py_ssize_t* places = self.places(i)
         cdef double* sums = self.room(work) + self.most_state
         cdef double* gains = sums + self.most_rows
         cdef double* table
@@ -333,7 +333,7 @@ cdef class EliminationSums(Projection):
         cdef View view
         for step in range(model.n - 1, -1, -1):
             c = _clique(&model, &plan, step)
-            table, change = state + at[step], NULL
+            table, change = state + places[step], NULL
             memset(sums, 0, c.rows * sizeof(double))
             memset(gains, 0, c.rows * sizeof(double))
             parent = _parent(&plan, step)
@@ -342,11 +342,11 @@ cdef class EliminationSums(Projection):
             else:
                 above = _clique(&model, &plan, parent)
                 view = _below(&model, &plan, step, &above, parent)
-                _meet(state + at[parent], sums, &above, &view, True)
+                _meet(state + places[parent], sums, &above, &view, True)
                 if moved != NULL:
-                    _meet(moved + at[parent], gains, &above, &view, True)
+                    _meet(moved + places[parent], gains, &above, &view, True)
             if moved != NULL:
-                change = moved + at[step]
+                change = moved + places[step]
                 for x in range(c.rows):
                     for s in range(x * c.K, (x + 1) * c.K):
                         change[s] = table[s] * (gains[x] + sums[x] * change[s])
@@ -376,7 +376,7 @@ cdef class EliminationSums(Projection):
         return self.pool(i, state, marginals)
 
     cdef Py_ssize_t state_size(self, Py_ssize_t i) noexcept nogil:
-        return self.at(i)[self.shape.graph(i).n]
+        return self.places(i)[self.shape.graph(i).n]
 
     cdef int pool(self, Py_ssize_t i, const double* state, double* marginals) except -1 nogil:
         cdef Model model = self.shape.graph(i)
@@ -392,7 +392,7 @@ cdef class EliminationSums(Projection):
         for k in range(plan.scope_at[step + 1] - 1, plan.scope_at[step] - 1, -1):
             u = plan.order[plan.scope[k]]
             row = row * model.states[u] + label[u]
-        return self.at(i)[step] + row * model.states[plan.order[step]]
+        return self.places(i)[step] + row * model.states[plan.order[step]]
 
     cdef int state_of(self, Py_ssize_t i, const int* label, double* state) except -1 nogil:
         cdef Model model = self.shape.graph(i)
@@ -414,15 +414,15 @@ cdef class EliminationSums(Projection):
         # Each clique's entropy of the node given its neighbours.
         cdef Model model = self.shape.graph(i)
         cdef Plan plan = self.plan(i)
-        cdef const Py_ssize_t* at = self.at(i)
+        cdef const Py_ssize_t* places = self.places(i)
         cdef double* sums = <double*>align(work)
         cdef double total = 0
         cdef Py_ssize_t step
         cdef Clique c
         for step in range(model.n):
             c = _clique(&model, &plan, step)
-            _sum_rows(&c, state + at[step], sums)
-            total += entropy(c.rows * c.K, state + at[step]) - entropy(c.rows, sums)
+            _sum_rows(&c, state + places[step], sums)
+            total += entropy(c.rows * c.K, state + places[step]) - entropy(c.rows, sums)
         return total
 
     cdef double slope(self, Py_ssize_t i, const double* a, const double* b, double gamma,
@@ -431,14 +431,14 @@ cdef class EliminationSums(Projection):
         # whole clique, whose slope outweighs theirs.
         cdef Model model = self.shape.graph(i)
         cdef Plan plan = self.plan(i)
-        cdef const Py_ssize_t* at = self.at(i)
+        cdef const Py_ssize_t* places = self.places(i)
         cdef double* sums = <double*>align(work)
         cdef double total = 0
         cdef Py_ssize_t step, start
         cdef int stuck = 0, ignored = 0
         cdef Clique c
         for step in range(model.n):
-            c, start = _clique(&model, &plan, step), at[step]
+            c, start = _clique(&model, &plan, step), places[step]
             _sum_rows(&c, a + start, sums)
             _sum_rows(&c, b + start, sums + self.most_rows)
             total += entropy_slope(c.rows * c.K, a + start, b + start, gamma, &stuck)
@@ -476,17 +476,17 @@ cdef class EliminationSums(Projection):
         cdef double value
         cdef const double* table
         cdef Plan plan = self.plan(i)
-        cdef const Py_ssize_t* at = self.at(i)
+        cdef const Py_ssize_t* places = self.places(i)
         cdef Py_ssize_t step, parent, x, s
         cdef Model model
         cdef Clique c, above
         cdef View view
         self.forward(i, theta, state, &value, work)
         model = self.shape.gather(i, direction, <double*>more)
-        memset(moved, 0, at[model.n] * sizeof(double))
+        memset(moved, 0, places[model.n] * sizeof(double))
         for step in range(model.n):
             # Means of the direction's scores over earlier nodes, given the neighbours.
-            c, table, change = _clique(&model, &plan, step), state + at[step], moved + at[step]
+            c, table, change = _clique(&model, &plan, step), state + places[step], moved + places[step]
             _meet_parts(&model, &plan, step, &c, change, <double*>model.unary,
                         <double*>model.pair, False)
             for x in range(c.rows):
@@ -499,7 +499,7 @@ cdef class EliminationSums(Projection):
             if parent >= 0:
                 above = _clique(&model, &plan, parent)
                 view = _below(&model, &plan, step, &above, parent)
-                _meet(moved + at[parent], sums, &above, &view, False)
+                _meet(moved + places[parent], sums, &above, &view, False)
         self.backward(i, state, moved, work)
         self.shape.scatter(i, moved, moved + model.unary_at[model.n], out)
         return 0

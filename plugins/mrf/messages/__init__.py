@@ -11,12 +11,7 @@ The labeling of each pass has no guarantee.  ``_float_passes`` is the same in si
 vector instructions: any messages define a bound, so its passes may round, and the bound is
 computed in double precision.  Forests and graphs with forbidden states stay in double precision.
 
-``_tree_reweighted`` gives bounds of the log-partition, and relaxed marginals, of any graph: the
-mean over the trees of ``_spanning_trees``, which cover all edges.  Guaranteed: any messages define
-a bound; marginals of nodes and edges agree, if nothing is forbidden, and attain ``value``, so bound
-and value enclose the maximum over the local polytope.  Convergence is not guaranteed, but measured.
-
-Taken: tree-reweighted sums beyond the limit of elimination's; max-product on forests by "auto" and
-"exact"; the passes by "trws", by "expansion" for its first labeling, by "auto" where more than two
-states and no minimum cut apply, and by the exact search for its first bound.
+Taken: max-product on forests by "auto" and "exact"; the passes by "trws", by "expansion" for its
+first labeling, by "auto" where more than two states and no minimum cut apply, and by the exact
+search for its first bound.
 """

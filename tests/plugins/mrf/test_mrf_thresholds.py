@@ -80,7 +80,7 @@ OTHERS = {
     "cuts/_small_roof": "ROUNDING DUST ONE",
     "exact/_small_degrees": "SUMS",
     "exact/_soft_consistency": "SHARE SLOW FORBIDDEN AGAIN DONE",
-    "messages/_tree_reweighted": "CLOSE PASSES LOOK LEAST_STEP SCALINGS AGREED",
+    "relaxation/_tree_reweighted": "CLOSE PASSES LOOK LEAST_STEP SCALINGS AGREED",
     "tables/_table_kinds": "SAME",
     "messages/_trws": "STALLED PATIENCE TURNS SPARE",
     "decode": "PROVEN SEARCHED",

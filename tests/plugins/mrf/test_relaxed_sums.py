@@ -10,8 +10,8 @@ from structsolve import StructuredSVM, batch
 from structsolve.plugins.mrf import MRFStructure, decode, graph_operators, grid_edges
 from structsolve.plugins.mrf.decoders import graph_plans
 from structsolve.plugins.mrf.elimination._sums import EliminationSums
-from structsolve.plugins.mrf.messages._spanning_trees import SpanningTrees
-from structsolve.plugins.mrf.messages._tree_reweighted import TreeReweightedSums
+from structsolve.plugins.mrf.relaxation._spanning_trees import SpanningTrees
+from structsolve.plugins.mrf.relaxation._tree_reweighted import TreeReweightedSums
 from structsolve.structure import calls, projection_calls
 from structsolve.structure.ask import ask_projection, make_layout
 from structsolve.testing._case import Case

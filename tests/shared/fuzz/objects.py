@@ -27,8 +27,8 @@ from structsolve.lp import ask_cones, ask_oracle
 from structsolve.plugins.dag.svm.sparse_tree import SparseTree
 from structsolve.plugins.mrf.decoders import graph_plans
 from structsolve.plugins.mrf.exact._search import ExactSearch
-from structsolve.plugins.mrf.messages._spanning_trees import SpanningTrees
-from structsolve.plugins.mrf.messages._tree_reweighted import TreeReweightedSums
+from structsolve.plugins.mrf.relaxation._spanning_trees import SpanningTrees
+from structsolve.plugins.mrf.relaxation._tree_reweighted import TreeReweightedSums
 from structsolve.plugins.mrf.tables._model import GraphModel
 from structsolve.potentials.model import LinearModel
 from structsolve.solvers.base import Start

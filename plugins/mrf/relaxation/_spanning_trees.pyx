@@ -66,7 +66,7 @@ cdef class SpanningTrees:
     --------
     >>> import numpy as np
     >>> from structsolve.plugins.mrf import MRFStructure
-    >>> from structsolve.plugins.mrf.messages._spanning_trees import SpanningTrees
+    >>> from structsolve.plugins.mrf.relaxation._spanning_trees import SpanningTrees
     >>> from structsolve.structure.ask import make_layout
     >>> space, examples = MRFStructure([[0, 1], [1, 2], [2, 0]], n_states=2).make_space(
     ...     np.zeros((1, 3, 1)), [[0, 0, 0]])

@@ -26,7 +26,7 @@ from structsolve.utils.alignment cimport align
 
 from structsolve.plugins.mrf.elimination._plan cimport Plans
 from structsolve.plugins.mrf.elimination._sums cimport EliminationSums, valid_scores
-from structsolve.plugins.mrf.messages._spanning_trees cimport SpanningTrees, Trees
+from structsolve.plugins.mrf.relaxation._spanning_trees cimport SpanningTrees, Trees
 from structsolve.plugins.mrf.tables._model cimport Model, other_end
 from structsolve.plugins.mrf.tables._shape cimport GraphShape
 
@@ -393,22 +393,22 @@ cdef class TreeReweightedSums(Projection):
         # slopes outweigh the node's.
         cdef Model model = self.shape.graph(i)
         cdef Trees trees = self.trees_of(i)
-        cdef Py_ssize_t v, e, j, at
+        cdef Py_ssize_t v, e, j, first
         cdef int stuck = 0, ignored = 0
         cdef double total = 0, factor
         if self.narrow.takes(i):
             return self.narrow.slope(i, a, b, gamma, work)
         for v in range(model.n):
-            factor, at = 1, model.unary_at[v]
+            factor, first = 1, model.unary_at[v]
             for j in range(model.near_at[v], model.near_at[v + 1]):
                 factor -= trees.share[model.near[j]]
             total += factor * entropy_slope(
-                model.states[v], a + at, b + at, gamma,
+                model.states[v], a + first, b + first, gamma,
                 &ignored if model.near_at[v] < model.near_at[v + 1] else &stuck)
         for e in range(model.m):
-            at = model.unary_at[model.n] + model.cell_at[e]
-            total += trees.share[e] * entropy_slope(model.cell_at[e + 1] - model.cell_at[e], a + at,
-                                                    b + at, gamma, &stuck)
+            first = model.unary_at[model.n] + model.cell_at[e]
+            total += trees.share[e] * entropy_slope(
+                model.cell_at[e + 1] - model.cell_at[e], a + first, b + first, gamma, &stuck)
         return slope_at(total, gamma, stuck)
 
 
