@@ -21,6 +21,11 @@ class _NamedReader(Reader):
     named_features = True
     vectorizer: dict[str, Any] | None
 
+    @property
+    def feature_names(self) -> list[str] | None:
+        """The names of the columns that were learned, for ``structsolve info``."""
+        return None if self.vectorizer is None else self.vectorizer["features"]
+
     def _matrices(self, X: Any, fit: bool) -> list[Any]:
         if fit:
             made = SequenceVectorizer()
@@ -136,6 +141,11 @@ class ConllReader(_NamedReader):
                 f"{columns + 1} with labels"
             )
         return sentences, split_labels(sentences, self.label_column) if width > columns else None
+
+    @property
+    def tokens(self) -> list[list[str]]:
+        """The first column of every sentence that was read last, for lists of errors."""
+        return [[token[0] for token in sentence] for sentence in self._lines]
 
     def annotated(self, labels: Sequence[Any]) -> Iterator[str]:
         """Yield the columns with another one; see :meth:`Reader.annotated`."""

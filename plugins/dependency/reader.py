@@ -113,15 +113,15 @@ class ConlluReader(Reader):
         """
         rows = parse_rows(self.rows)
         sentences, heads = read_conllu(path)
-        self._sentences = sentences[rows]
-        return self._sentences, None if heads is None else heads[rows]
+        self.sentences = sentences[rows]
+        return self.sentences, None if heads is None else heads[rows]
 
     def size_text(self, X: Any) -> str:
         """Return the numbers of sentences, words and arcs; see :meth:`Reader.size_text`."""
-        words = sum(map(len, self._sentences))
-        return f"{len(self._sentences)} sentences, {words} words, {X.features.shape[0]} arcs"
+        words = sum(map(len, self.sentences))
+        return f"{len(self.sentences)} sentences, {words} words, {X.features.shape[0]} arcs"
 
     def annotated(self, labels: Sequence[Any]) -> Iterator[str]:
         """Yield the sentences with other heads; see :meth:`Reader.annotated`."""
-        for sentence, heads in zip(self._sentences, labels, strict=True):
+        for sentence, heads in zip(self.sentences, labels, strict=True):
             yield sentence.with_heads(heads).text

@@ -270,6 +270,32 @@ def score(args: argparse.Namespace) -> None:
     print(output.report_text(report, args, lines), file=messages.out())
 
 
+def info(args: argparse.Namespace) -> None:
+    """Print the largest weights of a saved model.
+
+    Parameters
+    ----------
+    args : Namespace
+        Options of ``info``.
+
+    Raises
+    ------
+    ValueError
+        For models without weights by name.
+    """
+    if args.top < 0:
+        raise UsageError(f"--top: found {args.top}; expected at least 0")
+    model = structsolve.load(args.model, mmap=True)
+    if not hasattr(model, "info"):
+        raise UsageError(f"info: a {type(model).__name__} has no weights by name")
+    saved = (getattr(model, "metadata_", None) or {}).get("shell") or {}
+    factory = reads(saved.get("format", ""))
+    reader = None if factory is None else factory(**(saved.get("reader") or {}))
+    tables = model.info(args.top or None, getattr(reader, "feature_names", None))
+    text = json.dumps(tables, indent=2, default=str) if args.json else str(tables)
+    print(text, file=messages.out())
+
+
 def plugins(args: argparse.Namespace) -> None:
     """List the installed plugins.
 

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 
 from .. import registry
 from ..examples.packed import Examples
+from ..examples.packing import listed
 from ..examples.scaling import scale_columns
 from ..lp.ask import without_warm_starts
 from ..potentials.mercer import Kernel, given_dense
@@ -25,7 +26,7 @@ from ..utils.parallel import effective_jobs
 from ..utils.progress import stage
 from .alpha import UNKNOWN, chosen_alpha, is_auto
 from .class_weight import weighed
-from .common import OnlyIf, generator_of, listed
+from .common import OnlyIf, generator_of
 from .endings import warn_of_collapse, warn_of_end
 from .fitted import FittedMixin
 from .fitting import (
@@ -257,7 +258,7 @@ class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
     ) -> StructuredSVM:
-        """Make one pass over a batch of examples (solver "sgd").
+        """Make one pass over a batch of examples ("sgd" and quick solvers without certificate).
 
         Parameters
         ----------
@@ -282,7 +283,7 @@ class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
                 "class_weight is 'balanced', but counts of classes need all examples at once: use "
                 "fit, or a dict of weights"
             )
-        X, y = listed(X), listed(y)
+        X, y = listed(X), listed(y, "y")
         refuse_marginals(registry.get_structure(self.structure), y, "partial_fit takes no others")
         solver = self._solver()
         if self._kernel() is not None:
@@ -336,7 +337,7 @@ class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
         self, X: Any, y: Any, sample_weight: Any, validation: Any, rng: np.random.Generator
     ) -> TrainingData:
         """Check and pack the arguments of fit(), once."""
-        X, y = listed(X), listed(y)
+        X, y = listed(X), listed(y, "y")
         refuse_partial(y)
         stage(int(self.verbose), type(self).__name__, "packing the examples")
         space, examples = self._learn_space(X, y, None, sample_weight)

@@ -194,6 +194,8 @@ class Solver(Params):
         Can leave coordinates unpenalised.
     incremental : bool
         Can take steps on examples that are seen only once (``partial_fit``).
+    minimises : bool
+        Approaches the minimum of the objective; else records may lack a primal.
     needs_convex : bool
         Needs cuts that lie below the surrogate everywhere.
     needs_dual : bool
@@ -212,6 +214,7 @@ class Solver(Params):
     name = "solver"
     free_coordinates = False
     incremental = False
+    minimises = True
     needs_convex = False
     needs_dual = False
     needs_weights = False

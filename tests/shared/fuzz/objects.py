@@ -61,6 +61,7 @@ _SETTINGS: dict[str, list[dict[str, Any]]] = {
     "mrf": [{"oracle": name} for name in _ORACLES],
     "multilabel": [{"edges": "none"}, {"edges": "full"}, {"edges": "full", "oracle": "lp"}],
     "ordinal": [{"thresholds": True}],
+    "path": [{"monotone": True}],
     "permutation": [{"kind": "ranking"}, {"weights": "scores"}, {"weights": "rank:1"}],
 }  # fmt: skip
 
