@@ -57,6 +57,7 @@ PAGES = {
     "graphs": (
         "decoders",
         "uai",
+        "graph_marginals",
         "exact",
         "cuts",
         "decode_grids",
