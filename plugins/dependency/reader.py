@@ -8,7 +8,7 @@ from typing import Any
 from structsolve import registry
 from structsolve.io.reader import Reader
 from structsolve.io.select import parse_rows
-from structsolve.plugins.dependency.conllu import read_conllu
+from structsolve.plugins.dependency.conllu import DEPREL, read_conllu
 
 
 class ConlluReader(Reader):
@@ -23,6 +23,9 @@ class ConlluReader(Reader):
         The state of the transformer; :meth:`fit` stores it.
     rows : str or int, optional
         ``N`` or ``A:B``, of the sentences.
+    relations : {"full", "main", "none"}, optional
+        Read the relations of arcs for labelled trees, or those without their subtypes (``nsubj`` of
+        ``nsubj:pass``).  By default "full" if the structure is labelled, else "none".
 
     Examples
     --------
@@ -45,10 +48,12 @@ class ConlluReader(Reader):
         structure: str | None = None,
         featurizer: dict[str, Any] | None = None,
         rows: str | int | None = None,
+        relations: str | None = None,
     ):
         self.structure = structure
         self.featurizer = featurizer
         self.rows = rows
+        self.relations = relations
 
     def fit(self, path: str) -> tuple[Any, Any]:
         """Read training data; store the state of the featurizer.
@@ -93,14 +98,39 @@ class ConlluReader(Reader):
         featurizer = structure.make_featurizer(**(self.featurizer or {}))
         if fit:
             self.featurizer = featurizer.fit(self._sentences).get_state()
-        return featurizer.transform(self._sentences), None if heads is None else heads[rows]
+        X = featurizer.transform(self._sentences)
+        relations = self.relations
+        if relations is None:
+            relations = "full" if getattr(structure, "labelled", False) else "none"
+        if relations not in ("full", "main", "none"):
+            raise ValueError(f"relations is {relations!r}, expected 'full', 'main' or 'none'")
+        if heads is None or relations == "none":
+            return X, None if heads is None else heads[rows]
+        if not fit and all({*s.column(DEPREL)} == {"_"} for s in self._sentences):
+            return X, None
+        return X, [self._arcs(path, i, relations == "main") for i in range(len(self._sentences))]
+
+    def _arcs(self, path: str, i: int, main: bool) -> Any:
+        try:
+            return self._sentences[i].arcs(main)
+        except ValueError as error:
+            raise ValueError(f"{path}, sentence {i + 1}: {error}") from None
 
     def size_text(self, X: Any) -> str:
         """Return the numbers of sentences, words and arcs; see :meth:`Reader.size_text`."""
         words = sum(map(len, self._sentences))
         return f"{len(self._sentences)} sentences, {words} words, {X.features.shape[0]} arcs"
 
+    def counted(self) -> list[list[bool]]:
+        """Return for each sentence which words are no punctuation, by their tags.
+
+        Returns
+        -------
+        list of list of bool
+        """
+        return [[tag != "PUNCT" for tag in sentence.upos] for sentence in self._sentences]
+
     def annotated(self, labels: Sequence[Any]) -> Iterator[str]:
-        """Yield the sentences with other heads; see :meth:`Reader.annotated`."""
+        """Yield the sentences with other trees; see :meth:`Reader.annotated`."""
         for sentence, heads in zip(self._sentences, labels, strict=True):
             yield sentence.with_heads(heads).text

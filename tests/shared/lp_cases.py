@@ -34,6 +34,7 @@ STRUCTURES = [
     ("dag", {"hierarchy": GRAPH, "labels": "leaf-union"}),
     ("dependency", {}),
     ("dependency", {"projective": True, "single_root": False}),
+    ("dependency", {"labelled": True}),
     ("flow", {"network": NETWORK}),
 ]
 

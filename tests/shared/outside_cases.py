@@ -24,7 +24,7 @@ CASES = {
     "multilabel": [{}, {"edges": "none"}],
     "ordinal": [{}, {"thresholds": True}],
     "permutation": [{"kind": "ranking"}, {"kind": "matching"}],
-    "dependency": [{}, {"projective": True}],
+    "dependency": [{}, {"projective": True}, {"labelled": True}],
     "flow": [{"network": network()}],
     "dag": [
         {"hierarchy": TREE, "labels": kind} for kind in ("closed", "leaf-union", "single-leaf")

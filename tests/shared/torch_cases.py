@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from structsolve import get_structure
+from structsolve.batch import score_space
 from structsolve.plugins.dependency.space import all_trees
 
 torch = pytest.importorskip("torch", reason="torch is not installed (extra [torch])")
@@ -103,6 +104,21 @@ def dependency(rng, n=3, longest=4, projective=False):
 
 def projective(rng, n=3):
     return dependency(rng, n, projective=True)
+
+
+def labelled(rng, n=3, K=2, longest=3):
+    lengths = rng.integers(1, longest + 1, n)
+    scores = {"node": tensor(rng, n, longest + 1, longest, K)}
+
+    def score(i, y):
+        return sum(scores["node"][i, label // K, m, label % K] for m, label in enumerate(y))
+
+    space = score_space("dependency:labelled=true", K)
+    examples = space.pack_sizes(lengths)
+    every = [list(map(tuple, space.enumerate_labels(examples, i).tolist())) for i in range(n)]
+    given = {"lengths": lengths.tolist()}
+    picked = _swap(pick(rng, every, (n, longest)), score, every)
+    return Case("dependency:labelled=true", scores, *picked, given)
 
 
 def multiclass(rng, n=4, K=3):
@@ -248,7 +264,18 @@ def _swap(picked, score, every):
 
 
 #: Structures with probabilities of labels, and those without.
-WITH = (chain, tree, dependency, projective, mrf, multiclass, multilabel, closed, thresholds)
+WITH = (
+    chain,
+    tree,
+    dependency,
+    projective,
+    labelled,
+    mrf,
+    multiclass,
+    multilabel,
+    closed,
+    thresholds,
+)
 GIBBS = {make.__name__: make for make in WITH}
 CASES = GIBBS | {make.__name__: make for make in (grid, matching, ranking, flow)}
 

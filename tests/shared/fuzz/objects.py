@@ -52,7 +52,7 @@ _SETTINGS: dict[str, list[dict[str, Any]]] = {
         {"hierarchy": [*_TREE, ("b", "d")], "labels": "leaf-union"},
         {"hierarchy": [*_TREE, ("b", "d")]},
     ],
-    "dependency": [{"projective": True}, {"single_root": False}],
+    "dependency": [{"projective": True}, {"single_root": False}, {"labelled": True}],
     "flow": [{"network": network()}],
     "grid": [{"neighbours": 8}, {"directed": True}],
     "mrf": [{"oracle": name} for name in _ORACLES],
