@@ -159,8 +159,9 @@ cdef class ArcShape:
             loops.exp_rows(1, scores, self.stride, self.classes, room[a], row)
             total = loops.total(self.stride, row)
             room[a] += log(total)
+            total = 1 / total
             for c in range(self.stride):
-                row[c] /= total
+                row[c] *= total
         return self.load(i, room, table)
 
     cdef int check(self, Py_ssize_t i, const double* theta) except -1 nogil:

@@ -162,6 +162,51 @@ def test_samples_follow_the_distribution(projective, single):
     assert np.abs(deviation[p > 1e-3]).max() < 5
 
 
+@each_kind
+@pytest.mark.parametrize("n, K", [(6, 37), (11, 5), (25, 8)])
+def test_relations_are_summed_inside_their_arcs(projective, single, n, K):
+    # What torch-struct's tests say of labelled trees: sums are those of trees without relations,
+    # whose arcs have the sums over relations, and marginals of arcs sum those of relations.
+    rng = np.random.default_rng(n)
+    labelled = score_space(DependencyStructure(projective, single, True), K)
+    plain = score_space(DependencyStructure(projective, single))
+    made = []
+    for space in (labelled, plain):
+        layout = make_layout(space, space.pack_sizes([n]))
+        binds = ask_projection(space, "entropy"), ask_oracle(space)
+        made.append((layout, *(bind(layout) for bind in binds)))
+    (layout, projection, oracle), (_, other, best) = made
+    theta = np.zeros(layout.sizes(0)[0])
+    scores = labelled.layout.theta_views(theta, n * n, 0)["arc"]
+    scores[...] = rng.normal(size=scores.shape) * 3
+    scores[rng.random(scores.shape) < 0.2] = -np.inf
+    scores[rng.random(n * n) < 0.1] = -np.inf
+    scores[np.arange(n) * n] = 0  # every word may hang off the root,
+    scores[np.arange(1, n) * n + np.arange(1, n)] = 0  # or off the word before
+    summed = np.logaddexp.reduce(scores, axis=1)
+    marginals, value, _ = calls.project(projection, 0, theta)
+    of_arcs, expected, _ = calls.project(other, 0, summed)
+    assert value == pytest.approx(expected, rel=1e-12)
+    rows = labelled.layout.theta_views(marginals, n * n, 0)["arc"]
+    assert rows.sum(axis=1) == pytest.approx(of_arcs, abs=1e-12)
+    assert rows == pytest.approx(of_arcs[:, None] * shares(scores, summed), abs=1e-12)
+    label, value, _ = calls.argmax(oracle, 0, theta)
+    heads, expected, _ = calls.argmax(best, 0, scores.max(axis=1))
+    assert value == pytest.approx(expected, rel=1e-12) and (label // K).tolist() == heads.tolist()
+    # Derivatives along a direction, by differences of marginals.
+    towards = np.zeros(len(theta))
+    labelled.layout.theta_views(towards, n * n, 0)["arc"][...] = rng.normal(size=scores.shape)
+    ahead, behind = (calls.project(projection, 0, theta + x * towards)[0] for x in (1e-5, -1e-5))
+    moved = projection_calls.derivative(projection, 0, theta, towards)
+    assert moved == pytest.approx((ahead - behind) / 2e-5, abs=1e-8)
+
+
+def shares(scores, summed):
+    """Return the probability of each relation given its arc."""
+    with np.errstate(invalid="ignore"):
+        return np.nan_to_num(np.exp(scores - summed[:, None]))
+
+
 def test_other_scores_are_refused():
     sentence = Sentence(2, 3, False, True)
     for number in (np.nan, np.inf, 1e301):
