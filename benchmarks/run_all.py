@@ -84,6 +84,7 @@ SCRIPTS = {
     "extreme_dual": [],
     "extreme_memoir": [],
     "extreme_rivals": [],
+    "cky": [],
     "torch_layers": ["--threads", "1", "2", "4"],
     "jax_layers": [],
     "neural_parser": ["--picture", "docs/pictures/neural_parser.png"],

@@ -28,7 +28,8 @@ DECLARED = {
     "multilabel": ALL | {"max_min", "metrics"},
     "ordinal": ALL | {"losses"},
     "permutation": ALL | {"losses"},
-    "dependency": ALL | {"readers"},
+    "dependency": ALL | {"losses", "readers"},
+    "cky": ALL | {"readers"},
     "flow": ALL - {"projection"} | {"losses"},
     "dag": ALL | {"losses", "estimators", "metrics"},
 }

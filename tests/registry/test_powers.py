@@ -27,6 +27,7 @@ CASES = [
     ("permutation", {"kind": "ranking"}, BOTH),
     ("permutation", {"kind": "matching"}, BOTH),
     ("dependency", {"projective": True}, KBEST),
+    ("cky", {}, KBEST),
     ("dependency", {"projective": False}, KBEST),
     ("flow", {"network": network()}, KBEST),
     ("dag", {"hierarchy": TREE, "labels": "leaf-union"}, BOTH),

@@ -38,6 +38,14 @@ def _dependency(projective, relations=None):
     return make
 
 
+def _cky(grammar):
+    def make(rng, n):
+        space = score_space(get_structure("cky", grammar=grammar), 2)
+        return space, space.pack_sizes(rng.integers(1, 4, n))
+
+    return make
+
+
 def _mrf(rng, n, edge=False, forest=True):
     structure = get_structure("mrf", tables="features" if edge else "shared", directed=edge)
     space, sizes = score_space(structure, 2, edge=edge), rng.integers(1, 5, n)
@@ -92,6 +100,8 @@ KINDS = {
     "projective": _dependency(True),
     "labelled": _dependency(False, 3),
     "labelled, projective": _dependency(True, 2),
+    "spans": _cky(False),
+    "grammar": _cky(True),
     "ordinal": _rows("ordinal", 4),
     "thresholds": _rows("ordinal", 4, thresholds=True),
     "ranking": _rows("permutation", 3),

@@ -35,6 +35,8 @@ STRUCTURES = [
     ("dependency", {}),
     ("dependency", {"projective": True, "single_root": False}),
     ("dependency", {"labelled": True}),
+    ("cky", {}),
+    ("cky", {"grammar": True}),
     ("flow", {"network": NETWORK}),
 ]
 

@@ -25,6 +25,7 @@ CASES = {
     "ordinal": [{}, {"thresholds": True}],
     "permutation": [{"kind": "ranking"}, {"kind": "matching"}],
     "dependency": [{}, {"projective": True}, {"labelled": True}],
+    "cky": [{}, {"grammar": True}],
     "flow": [{"network": network()}],
     "dag": [
         {"hierarchy": TREE, "labels": kind} for kind in ("closed", "leaf-union", "single-leaf")

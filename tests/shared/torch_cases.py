@@ -121,6 +121,27 @@ def labelled(rng, n=3, K=2, longest=3):
     return Case("dependency:labelled=true", scores, *picked, given)
 
 
+def grammar(rng, n=3, K=2, longest=3):
+    lengths = rng.integers(1, longest + 1, n)
+    lengths[0] = longest
+    scores = {"node": tensor(rng, n, longest, longest, K), "rule": tensor(rng, K, K, K)}
+    space = score_space("cky:grammar=true", K)
+    examples = space.pack_sizes(lengths)
+
+    def score(i, y):
+        spans = space.spans(np.array([k for k in y if k >= 0]))
+        total = sum(scores["node"][i, a, b - 1, c] for a, b, c in spans)
+        for p, (a, b, c) in enumerate(spans):
+            if b > a + 1:
+                right = p + 2 * (spans[p + 1][1] - a)
+                total = total + scores["rule"][c, spans[p + 1][2], spans[right][2]]
+        return total
+
+    every = [list(map(tuple, space.enumerate_labels(examples, i).tolist())) for i in range(n)]
+    picked = _swap(pick(rng, every, (n, 2 * longest - 1)), score, every)
+    return Case("cky:grammar=true", scores, *picked, {"lengths": lengths.tolist()})
+
+
 def multiclass(rng, n=4, K=3):
     scores = {"node": tensor(rng, n, K)}
     every = [product([K])] * n
@@ -270,6 +291,7 @@ WITH = (
     dependency,
     projective,
     labelled,
+    grammar,
     mrf,
     multiclass,
     multilabel,

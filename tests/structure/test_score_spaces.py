@@ -32,6 +32,7 @@ SIZES = {
     "grid": lambda X: ([x.shape[:2] for x in X], {}),
     "matching": tables,
     "dependency": sentences,
+    "spans": lambda X: ([len(x) for x in X], {}),
     "rows": lambda X: (len(X), {}),
 }
 CASES = [
@@ -47,6 +48,8 @@ CASES = [
     ("permutation", {"kind": "ranking"}, "rows", True),
     ("dependency", {}, "dependency", False),
     ("dependency", {"labelled": True}, "dependency", True),
+    ("cky", {}, "spans", True),
+    ("cky", {"grammar": True}, "spans", True),
     ("multiclass", {}, "rows", True),
     ("ordinal", {}, "rows", True),
     ("ordinal", {"thresholds": True}, "rows", True),

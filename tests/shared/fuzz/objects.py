@@ -47,6 +47,7 @@ _ORACLES = ("exact", "mincut", "roof-duality", "trws", "expansion", "lp")
 #: Settings of structures that bring other operators.
 _SETTINGS: dict[str, list[dict[str, Any]]] = {
     "chain": [{"forbidden": [(0, 1)]}, {"transitions": False, "start_end": False}],
+    "cky": [{"grammar": True}],
     "dag": [
         {"labels": "single-leaf"}, {"labels": "leaf-union"}, {"roots": "on"},
         {"hierarchy": [*_TREE, ("b", "d")], "labels": "leaf-union"},
