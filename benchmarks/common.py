@@ -6,7 +6,9 @@ peers, because the machine may be shared; wall seconds are printed beside them.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import importlib.metadata
 import os
 import platform
 import statistics
@@ -76,9 +78,47 @@ def one_thread() -> None:
         os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)
 
 
+#: Modules of peers, and the distributions that they belong to.
+PEERS = {
+    "cvxpy": "cvxpy",
+    "gco": "gco-wrapper",
+    "hiclass": "hiclass",
+    "highspy": "highspy",
+    "hmmlearn": "hmmlearn",
+    "jax": "jax",
+    "lap": "lap",
+    "maxflow": "PyMaxflow",
+    "mord": "mord",
+    "omikuji": "omikuji",
+    "ot": "POT",
+    "pgmpy": "pgmpy",
+    "pycrfsuite": "python-crfsuite",
+    "pytoulbar2": "pytoulbar2",
+    "scipy": "scipy",
+    "seqeval": "seqeval",
+    "sklearn": "scikit-learn",
+    "synjax": "synjax",
+    "thinqpbo": "thinqpbo",
+    "torch": "torch",
+    "torch_struct": "torch-struct",
+    "torchcrf": "pytorch-crf",
+}
+
+
+def print_versions() -> None:
+    """Print the versions of the peers that this process imported."""
+    told = []
+    for module, name in PEERS.items():
+        if module in sys.modules:
+            with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+                told.append(f"{name} {importlib.metadata.version(name)}")
+    print(f"\nVersions: {', '.join(told) or 'no peer was imported'}", flush=True)
+
+
 def header(title: str) -> None:
-    """Call `one_thread`; print the title of a benchmark and the state of the machine."""
+    """Call `one_thread`; print the title, the state of the machine, and versions at the end."""
     one_thread()
+    atexit.register(print_versions)
     # Runs of a given number of passes stop before they converge.
     warnings.filterwarnings("ignore", message="stopped after max_iter")
     print(f"## {title}\n\n{machine()}\n", flush=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -146,7 +147,60 @@ def conll2000(part: str) -> tuple[list[list[tuple[str, str]]], list[list[str]]]:
     return sentences, chunks
 
 
-def chunking_attributes(sentence: list[tuple[str, str]]) -> list[list[str]]:
+def rare_names(
+    n: int = 3400, n_test: int = 1300, seed: int = 0
+) -> tuple[list[list[list[str]]], list[list[str]], list[list[list[str]]], list[list[str]]]:
+    """Generated sentences with rare names of six types: attributes and BIO tags of both parts.
+
+    As in WNUT-2017: one word in twenty is of a name, nearly all names of the test part are new, a
+    sixth are in lower case, and so are titles of words that are none; endings and neighbours tell
+    the type only often.
+    """
+    rng = np.random.default_rng(seed)
+    syllables = [
+        a + b for a in "bdfgklmnprstvz" for b in ("a", "e", "i", "o", "u", "an", "er", "is")
+    ]
+
+    def spell(many: int) -> str:
+        return "".join(rng.choice(syllables, size=many))
+
+    common = [spell(int(rng.integers(1, 4))) for _ in range(12_000)]
+    rank = np.cumsum(1 / np.arange(3, len(common) + 3))
+    types = ("person", "location", "corporation", "product", "creative-work", "group")
+    share = np.array([0.34, 0.28, 0.11, 0.07, 0.07, 0.13])
+    endings = {kind: [spell(1) for _ in range(6)] for kind in types}
+    before = {kind: rng.choice(common[20:400], size=8) for kind in types}
+
+    def sentence() -> tuple[list[str], list[str]]:
+        words: list[str] = []
+        tags: list[str] = []
+        length = int(rng.integers(4, 34))
+        while len(words) < length:
+            if rng.random() >= 0.035:
+                word = common[int(np.searchsorted(rank, rng.random() * rank[-1]))]
+                words.append(word.title() if rng.random() < 0.06 else word)
+                tags.append("O")
+                continue
+            kind = str(rng.choice(types, p=share))
+            if rng.random() < 0.6:
+                words.append(str(rng.choice(before[kind])))
+                tags.append("O")
+            for place in range(int(rng.choice([1, 2, 3], p=[0.6, 0.3, 0.1]))):
+                ending = str(rng.choice(endings[kind])) if rng.random() < 0.6 else spell(1)
+                name = spell(int(rng.integers(1, 3))) + ending
+                if rng.random() < 0.2:
+                    name = common[int(rng.integers(len(common)))]
+                words.append(name if rng.random() < 0.17 else name.title())
+                tags.append(("I-" if place else "B-") + kind)
+        return words, tags
+
+    made = [sentence() for _ in range(n + n_test)]
+    attributes = [chunking_attributes([(word,) for word in words]) for words, _ in made]
+    labels = [tags for _, tags in made]
+    return attributes[:n], labels[:n], attributes[n:], labels[n:]
+
+
+def chunking_attributes(sentence: Sequence[tuple[str, ...]]) -> list[list[str]]:
     """Named binary attributes of each token: word, shape, affixes, tag, neighbours two away.
 
     Both sides of a benchmark get these; `structsolve.conll_features` makes them.

@@ -3,7 +3,7 @@
 Time to a gap of 1 % of consensus ADMM and of one-slack cutting planes over shards, against one
 machine with the same cores per worker, for sizes up to 1024 workers and 1e8 words (OCR letters'
 cost per word, C = .02).  Constants: seconds per word and pass from one core of the machine of
-`benchmarks/RESULTS.md`, rounds from `benchmarks/shards.py` (simulated shards), a network of 10
+`benchmarks/results`, rounds from `benchmarks/shards.py` (simulated shards), a network of 10
 Gbit/s.  Workers add the vectors of four shards, then those of four such groups, and so on.
 """
 

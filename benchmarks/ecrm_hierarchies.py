@@ -12,7 +12,6 @@ Hamming loss; the ancestors of nodes that an SVM predicts are added.  "hierarchi
 on trees.
 
     STRUCTSOLVE_DATA=... python benchmarks/ecrm_hierarchies.py --sets enron imclef07a
-    python benchmarks/ecrm_hierarchies.py --labels      # training time against number of labels
 """
 
 from __future__ import annotations
@@ -196,51 +195,16 @@ def run(name: str, methods: list[str]) -> None:
     print(table(columns, rows))
 
 
-def label_curve() -> None:
-    """Training seconds on 1000 rows by size of the hierarchy, and seconds of one HSVM pass."""
-    from structsolve import ConditionalRiskMinimizer, StructuredSVM
-    from structsolve.plugins.dag import DagStructure
-
-    rng, rows = np.random.default_rng(0), []
-    X = rng.normal(size=(1000, 50))
-    for M in (10, 100, 1000, 10_000):
-        graph = nx.DiGraph()
-        graph.add_nodes_from(range(M))
-        graph.add_edges_from((int(rng.integers(0, v)), v) for v in range(1, M))
-        structure = DagStructure(graph, close=True)
-        leaves = rng.integers(0, M, (1000, 3))
-        Y = [sorted(set(row)) for row in leaves.tolist()]
-        model = ConditionalRiskMinimizer(structure)
-        with Clock() as packing:
-            structure.make_space(X, Y)
-        with Clock() as training:
-            model.fit(X, Y)
-        with Clock() as prediction:
-            model.predict(X[:200])
-        with Clock() as other, warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            StructuredSVM(structure, max_iter=1).fit(X, Y)
-        clocks = (packing, training, prediction, other)
-        rows.append([M, *(f"{c.cpu:.2f}" for c in clocks)])
-    print("\nTraining on 1000 rows against the number of labels, CPU seconds\n")
-    columns = ["labels", "checks of y", "ECRM fit (with two checks)", "predict 200", "HSVM, 1 pass"]
-    print(table(columns, rows))
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", nargs="*", default=list(SETS))
     every = [*ECRM, *MORE, "hsvm", "svm", "rbf-svm"]
     parser.add_argument("--methods", nargs="*", default=every)
-    parser.add_argument("--labels", action="store_true")
     given = parser.parse_args()
     if structsolve_or_none() is None:
         return
     warnings.filterwarnings("ignore")
     header("Hierarchical label sets")
-    if given.labels:
-        label_curve()
-        return
     for name in given.sets:
         run(name, given.methods)
 

@@ -39,6 +39,8 @@ class Crfsuite:
         trainer.set_params(parameters)
         with Clock() as clock:
             trainer.train(self.model)
+        # The objective after each iteration, of "lbfgs".
+        self.losses = [record["loss"] for record in trainer.logparser.iterations]
         return clock
 
     def tagger(self) -> Any:

@@ -1,10 +1,12 @@
-"""Runs the benchmarks one after another and collects their output in RESULTS.md.
+"""Runs the benchmarks one after another and writes their output into the pages of ``results/``.
 
     STRUCTSOLVE_DATA=../shared/data python benchmarks/run_all.py
+    STRUCTSOLVE_DATA=../shared/data python benchmarks/run_all.py --paper
     STRUCTSOLVE_DATA=../shared/data python benchmarks/run_all.py --only gap_ocr decode
 
-A benchmark that was left out keeps its old section.  Each section has the command, the date and the
-duration; a failure is written into its section and makes the exit status 1.
+A section has the command, the commit, the date and the duration; text between sections stays, and
+so do sections of benchmarks that were left out.  A failure is written into its section and makes
+the exit status 1.  At the end the first page and the README's table are drawn anew.
 """
 
 from __future__ import annotations
@@ -12,7 +14,6 @@ from __future__ import annotations
 import argparse
 import datetime
 import os
-import re
 import subprocess
 import sys
 import time
@@ -20,83 +21,117 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 EXAMPLES = HERE.parent / "docs" / "examples"
-SCRIPTS = {
-    "c_loop": [],
-    "bcfw_ocr": [],
-    "gap_ocr": [],
-    "latency": [],
-    "batch": [],
-    "python_plugin": [],
-    "accuracy_ocr": [],
-    "decode": [],
-    "multiclass": [],
-    "kernels": [],
-    "ordinal": [],
-    "rankings": [],
-    "sparse_rows": [],
-    "sparse_steps": [],
-    "scaling": [],
-    "alpha_path": [],
-    "alpha_search": [],
-    "chosen_alpha": [],
-    "defaults": [],
-    "cut_steps": [],
-    "jobs": [],
-    "cores": [],
-    "solver_auto": [],
-    "outside_chain": [],
-    "quality": [],
-    "searches": [],
-    "surrogates_conll": [],
-    "multilabel": [],
-    "multilabel_defaults": [],
-    "roof": [],
-    "snakes": [],
-    "learn_binary": [],
-    "cuts": [],
-    "decode_grids": [],
-    "superpixels": [],
-    "decoders": [],
-    "uai": [],
-    "exact": [],
-    "trws": [],
-    "energy_time": [],
-    "named_features": [],
-    "sparse_crf": [],
-    "lp_backends": [],
-    "assignment": [],
-    "sinkhorn": [],
-    "derivatives": [],
-    "matching": [],
-    "dependency": [],
-    "projections_ocr": [],
-    "max_min_oracle": [],
-    "closure": [],
-    "hierarchical_svm": [],
-    "hierarchical_sets": [],
-    "ecrm_hierarchies": [],
-    "flows": [],
-    "large_hierarchy": [],
-    "latent": [],
-    "extreme": [],
-    "extreme_labels": [],
-    "extreme_stream": [],
-    "extreme_dual": [],
-    "extreme_memoir": [],
-    "extreme_rivals": [],
-    "cky": [],
+#: The sections of each page of ``results/``, in order; those of no script are written by tests.
+PAGES = {
+    "sequences": (
+        "c_loop",
+        "bcfw_ocr",
+        "gap_ocr",
+        "accuracy_ocr",
+        "decode",
+        "chunking",
+        "quality",
+        "surrogates_conll",
+        "reports",
+        "named_features",
+        "sparse_crf",
+        "quick_solvers",
+        "outside_chain",
+        "python_plugin",
+    ),
+    "one_call": ("latency", "batch", "torch_layers", "jax_layers", "distributions"),
+    "networks": ("neural_parser", "neural_ocr"),
+    "classes": ("multiclass", "kernels", "ordinal", "sparse_rows", "sparse_steps", "scaling"),
+    "settings": (
+        "defaults",
+        "chosen_alpha",
+        "alpha_path",
+        "alpha_search",
+        "solver_auto",
+        "cut_steps",
+    ),
+    "cores": ("jobs", "cores", "shards", "distributed_model"),
+    "label_sets": ("multilabel", "multilabel_defaults", "searches", "roof"),
+    "rankings": ("rankings", "assignment", "sinkhorn", "matching"),
+    "graphs": (
+        "decoders",
+        "uai",
+        "exact",
+        "cuts",
+        "decode_grids",
+        "trws",
+        "energy_time",
+        "superpixels",
+        "snakes",
+        "learn_binary",
+    ),
+    "max_min": ("m4n_table", "projections_ocr", "max_min_oracle", "derivatives"),
+    "hierarchies": (
+        "hierarchical_svm",
+        "hierarchical_levels",
+        "norms",
+        "hierarchical_sets",
+        "ecrm_hierarchies",
+        "ecrm_nodes",
+        "large_hierarchy",
+        "closure",
+    ),
+    "trees_flows": (
+        "dependency",
+        "cky",
+        "flows",
+        "paths",
+        "latent",
+        "hidden_markov",
+        "lp_backends",
+    ),
+    "extreme": (
+        "extreme",
+        "extreme_labels",
+        "extreme_stream",
+        "extreme_dual",
+        "extreme_memoir",
+        "extreme_rivals",
+    ),
+    "checks": ("build_seconds",),
+}
+ARGUMENTS = {
     "torch_layers": ["--threads", "1", "2", "4"],
-    "jax_layers": [],
+    "distributions": ["--install", "build/distributions"],
     "neural_parser": ["--picture", "docs/pictures/neural_parser.png"],
     "neural_ocr": ["--picture", "docs/pictures/neural_ocr.png"],
     "m4n_table": ["m4n.jsonl"],
 }
-PREFACE = """# Results
+#: Those that stand beside the papers' tables and figures; others stand beside the field's tools.
+PAPERS = (
+    "searches",
+    "multilabel",
+    "chunking",
+    "surrogates_conll",
+    "hierarchical_svm",
+    "norms",
+    "large_hierarchy",
+    "neural_parser",
+    "m4n_table",
+    "projections_ocr",
+    "max_min_oracle",
+    "ecrm_hierarchies",
+    "ecrm_nodes",
+    "flows",
+    "extreme_memoir",
+    "learn_binary",
+    "snakes",
+)
+PAGE_OF = {name: page for page, names in PAGES.items() for name in names}
 
-Written by `benchmarks/run_all.py`; see `benchmarks/README.md` for what each script compares.  Times
-are process CPU seconds unless called wall.  Both sides of a comparison are from one run,
-unless a note below the heading says that it was run in parts.
-"""
+
+def commit() -> str:
+    """The commit of the checkout, with a star if files have changed since; nothing without git."""
+    described = subprocess.run(
+        ["git", "describe", "--always", "--dirty=*", "--exclude=*"],
+        cwd=HERE, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return f"{described.stdout.strip()}, " if described.returncode == 0 else ""
 
 
 def run(name: str, arguments: list[str]) -> tuple[str, bool]:
@@ -117,34 +152,43 @@ def run(name: str, arguments: list[str]) -> tuple[str, bool]:
     minutes = (time.time() - start) / 60
     shown = " ".join(["python", script.relative_to(HERE.parent).as_posix(), *arguments])
     stamp = datetime.datetime.now().strftime("%Y-%m-%d %H:%M")
-    note = f"`{shown}`, {stamp}, {minutes:.1f} min"
+    note = f"`{shown}`, {commit()}{stamp}, {minutes:.1f} min"
     if process.returncode:
         note += f", **failed with status {process.returncode}**"
     text = "".join(line for line in lines if not line.startswith("<!--")).strip()
     return f"<!-- begin {name} -->\n{note}\n\n{text}\n<!-- end {name} -->\n", not process.returncode
 
 
-def old_sections(path: Path) -> dict[str, str]:
-    if not path.exists():
-        return {}
-    pattern = r"<!-- begin ([\w ]+) -->\n.*?<!-- end \1 -->\n"
-    return {m.group(1): m.group(0) for m in re.finditer(pattern, path.read_text(), re.DOTALL)}
+def put(page: Path, name: str, section: str) -> None:
+    """Write a section in the place of its old one, or at the end of the page."""
+    old = page.read_text("utf-8") if page.exists() else f"# {page.stem}\n"
+    begin, end = f"<!-- begin {name} -->\n", f"<!-- end {name} -->\n"
+    before, begun, rest = old.partition(begin)
+    text = before + section + rest.partition(end)[2] if begun else f"{old}\n{section}"
+    new = page.with_suffix(".new")
+    new.write_text(text, encoding="utf-8")
+    new.replace(page)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", nargs="*", choices=list(SCRIPTS), default=list(SCRIPTS))
-    parser.add_argument("--output", type=Path, default=HERE / "RESULTS.md")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--only", nargs="*", choices=list(PAGE_OF), default=list(PAGE_OF))
+    which.add_argument("--paper", action="store_true", help="those beside the papers' tables")
+    which.add_argument("--peers", action="store_true", help="those beside the field's tools")
+    parser.add_argument("--output", type=Path, default=HERE / "results", help="folder of pages")
     args = parser.parse_args()
-    sections = old_sections(args.output)
+    names = args.only
+    if args.paper or args.peers:
+        names = [name for name in PAGE_OF if (name in PAPERS) == args.paper]
+    args.output.mkdir(parents=True, exist_ok=True)
     good = True
-    for name in args.only:
-        sections[name], succeeded = run(name, SCRIPTS[name])
+    for name in names:
+        section, succeeded = run(name, ARGUMENTS.get(name, []))
         good &= succeeded
-        # Other sections stay, after those of this run.
-        keys = [*SCRIPTS, *(key for key in sections if key not in SCRIPTS)]
-        ordered = [sections[key] for key in keys if key in sections]
-        args.output.write_text("\n".join([PREFACE, *ordered]))
+        put(args.output / f"{PAGE_OF[name]}.md", name, section)
+    if args.output == HERE / "results":
+        subprocess.run([sys.executable, str(HERE / "first_page.py")], check=True)
     return 0 if good else 1
 
 

@@ -18,6 +18,7 @@ from .search.exact import Counting
 from .search.hull import ConvexHull
 from .search.scalar import Binary, Bisecting, SarawagiGupta
 from .solvers import (
+    AROW,
     BCFW,
     GBCFW,
     LBFGS,
@@ -27,6 +28,8 @@ from .solvers import (
     Auto,
     ConsensusADMM,
     CuttingPlane,
+    PassiveAggressive,
+    Perceptron,
 )
 from .structure.base import Space, inherits
 from .structure.losses import ClassWeights, CostMatrix
@@ -168,6 +171,9 @@ def structsolve_solvers():
         Named("smo", SMO, "pair steps of the largest gain, for kernel models of classes"),
         Named("lbfgs", LBFGS, "quasi-Newton steps for smooth surrogates; L1, elastic net"),
         Named("sgd", SGD, "stochastic subgradient (Pegasos) with averaging"),
+        Named("perceptron", Perceptron, "averaged perceptron: quick, without a certificate"),
+        Named("passive-aggressive", PassiveAggressive, "its steps by the margin, as quick"),
+        Named("arow", AROW, "the same with a variance for each weight, as quick"),
     ]
 
 

@@ -25,7 +25,7 @@ QUESTIONS = {
             ("heads of words", '"dependency"'),
             ("trees of phrases", '"cky"'),
             ("ranks, partners", '"permutation"'),
-            ("flows, paths", '"flow"'),
+            ("paths; flows", '"path", "flow"'),
             ("anything with your own search", '"functions"'),
         ],
     ),
@@ -50,6 +50,7 @@ QUESTIONS = {
             ("… with sparse weights", '"lbfgs"'),
             ("sparsemap, crf", '"sdca"'),
             ("a good model early", '"sgd"'),
+            ("… rare features, no bound", '"perceptron"'),
             ("few weights, threads", '"cutting-plane"'),
             ("many machines", "DaskStructuredSVM"),
         ],
@@ -77,9 +78,9 @@ def draw():
             style = {"facecolor": color, "alpha": 0.14, "edgecolor": "none"}
             box = FancyBboxPatch((left + 6.4, -row - 0.3), 4, 0.6, "round,pad=0.05", **style)
             axes.add_patch(box)
-    heading(axes, 22.3, -9, "Then: how much regularisation?", "#cc79a7")
+    heading(axes, 22.3, -9.6, "Then: how much regularisation?", "#cc79a7")
     advice = "Choose alpha by StructuredSVMCV or a path:\ntry values a factor of ten apart"
-    axes.text(22.9, -10.4, advice, size=9, color=INK, va="center")
+    axes.text(22.9, -11, advice, size=9, color=INK, va="center")
     return figure
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,9 +19,8 @@ class TreeReport(dict):
 
     Examples
     --------
-    >>> print(TreeReport(uas=0.75, las=0.5, exact=0.5, words=4, trees=2))
+    >>> print(TreeReport(uas=0.75, exact=0.5, words=4, trees=2))
     right heads 0.7500 of 4 words
-    right heads and relations 0.5000
     trees without an error 0.5000 of 2
     """
 
@@ -28,16 +28,20 @@ class TreeReport(dict):
         lines = [f"right heads {self['uas']:.4f} of {self['words']} words"]
         if "las" in self:
             lines.append(f"right heads and relations {self['las']:.4f}")
-        if "without" in self:
-            others = str(self["without"]).split("\n")[:-1]
-            lines += [f"{line}, without punctuation" for line in others]
-        return "\n".join([*lines, f"trees without an error {self['exact']:.4f} of {self['trees']}"])
+        if "uas_without_punctuation" in self:
+            share, words = self["uas_without_punctuation"], self["words_without_punctuation"]
+            lines.append(f"right heads {share:.4f} of {words} words without punctuation")
+        if "las_without_punctuation" in self:
+            share = self["las_without_punctuation"]
+            lines.append(f"right heads and relations {share:.4f} without punctuation")
+        lines.append(f"trees without an error {self['exact']:.4f} of {self['trees']}")
+        return "\n".join(lines)
 
     __repr__ = __str__
 
 
 def attachment_report(
-    y_true: Sequence[Any], y_pred: Sequence[Any], counted: Sequence[Any] | None = None
+    y_true: Sequence[Any], y_pred: Sequence[Any], words: Sequence[Sequence[str]] | None = None
 ) -> TreeReport:
     """Return the share of words with the correct head, and of trees without an error.
 
@@ -45,14 +49,16 @@ def attachment_report(
     ----------
     y_true, y_pred : sequence of sequences
         The head of each word, or its pair (head, relation), one sequence per sentence.
-    counted : sequence of sequences of bool, optional
-        The words that count, such as all but punctuation; by default all.
+    words : sequence of sequences of str, optional
+        The words, to score those other than punctuation too: as in the CoNLL-X task, punctuation
+        is what has only characters of Unicode's category P.
 
     Returns
     -------
     TreeReport
-        ``uas`` (the unlabelled attachment score), ``exact``, ``words`` and ``trees``; of labelled
-        trees also ``las``, the share of words with the correct head and relation.
+        ``uas`` (the unlabelled attachment score), ``exact``, ``words`` and ``trees``; with `words`
+        also ``uas_without_punctuation`` and ``words_without_punctuation``.  Of labelled trees also
+        ``las``, the share of words with the correct head and relation, likewise.
 
     Raises
     ------
@@ -64,32 +70,43 @@ def attachment_report(
     >>> from structsolve.plugins.dependency import attachment_report
     >>> dict(attachment_report([[2, 0], [0, 1]], [[2, 0], [2, 0]]))
     {'uas': 0.5, 'exact': 0.5, 'words': 4, 'trees': 2}
+    >>> report = attachment_report([[2, 0, 2]], [[2, 0, 1]], [["It", "rains", "."]])
+    >>> report["uas_without_punctuation"]
+    1.0
     >>> attachment_report([[(2, "a"), (0, "b")]], [[(2, "b"), (0, "b")]])["las"]
     0.5
     """
     from structsolve.evaluation.metrics import paired  # heavy
 
     (heads, names), (guess, guess_names) = (split_relations(y) for y in (y_true, y_pred))
-    true, pred, lengths = paired(heads, guess)
-    kept = np.ones(len(true), dtype=bool)
-    if counted is not None:
-        given, _, _ = paired(counted, guess)
-        kept = given.astype(bool)
-    if not kept.any():
-        raise ValueError("counted: found no word that counts, expected at least one")
-    scores = {"uas": true == pred}
     if (names is None) != (guess_names is None):
         raise ValueError("y_true and y_pred: one has relations, expected them in both or neither")
+    true, pred, lengths = paired(heads, guess)
+    scores = {"uas": true == pred}
     if names is not None:
         same, others, _ = paired(names, guess_names)
         scores["las"] = scores["uas"] & (same == others)
-    wrong = np.repeat(np.arange(len(lengths)), lengths)[kept & ~[*scores.values()][-1]]
-    return TreeReport(
-        **{name: float(right[kept].mean()) for name, right in scores.items()},
+    wrong = np.repeat(np.arange(len(lengths)), lengths)[~[*scores.values()][-1]]
+    report = TreeReport(
+        **{name: float(right.mean()) for name, right in scores.items()},
         exact=(len(lengths) - len(np.unique(wrong))) / len(lengths),
-        words=int(kept.sum()),
+        words=len(true),
         trees=len(lengths),
     )
+    if words is not None:
+        from structsolve.evaluation.report import check_tokens  # heavy
+
+        check_tokens(words, lengths.tolist(), name="words")
+        counted = np.array([not _is_punctuation(word) for one in words for word in one])
+        for name, right in scores.items():
+            share = float(right[counted].mean()) if counted.any() else 0.0
+            report[f"{name}_without_punctuation"] = share
+        report["words_without_punctuation"] = int(counted.sum())
+    return report
+
+
+def _is_punctuation(word: str) -> bool:
+    return all(unicodedata.category(character)[0] == "P" for character in word)
 
 
 def report(model: Any, data: Any, args: argparse.Namespace) -> TreeReport | None:
@@ -113,9 +130,5 @@ def report(model: Any, data: Any, args: argparse.Namespace) -> TreeReport | None
 
     if not isinstance(data.reader, ConlluReader):
         return None
-    guess = model.predict(data.X)
-    scores = attachment_report(data.y, guess)
-    counted = data.reader.counted()
-    if 0 < sum(map(sum, counted)) < scores["words"]:
-        scores["without"] = attachment_report(data.y, guess, counted)
-    return scores
+    words = [sentence.forms for sentence in data.reader.sentences]
+    return attachment_report(data.y, model.predict(data.X), words)

@@ -92,45 +92,63 @@ class ConlluReader(Reader):
                 f"{' or '.join(map(repr, names))}"
             )
         assert structure is not None
-        rows = parse_rows(self.rows)
-        sentences, heads = read_conllu(path)
-        self._sentences = sentences[rows]
+        sentences, heads = self._read_sentences(path)
         featurizer = structure.make_featurizer(**(self.featurizer or {}))
         if fit:
-            self.featurizer = featurizer.fit(self._sentences).get_state()
-        X = featurizer.transform(self._sentences)
-        relations = self.relations
-        if relations is None:
-            relations = "full" if getattr(structure, "labelled", False) else "none"
+            self.featurizer = featurizer.fit(sentences).get_state()
+        labelled = getattr(structure, "labelled", False)
+        relations = self.relations or ("full" if labelled else "none")
+        return featurizer.transform(sentences), self._labels(path, heads, relations, fit)
+
+    def _labels(self, path: str, heads: Any, relations: str, fit: bool) -> Any:
+        """Return heads, or heads and relations if these are read."""
         if relations not in ("full", "main", "none"):
             raise ValueError(f"relations is {relations!r}, expected 'full', 'main' or 'none'")
         if heads is None or relations == "none":
-            return X, None if heads is None else heads[rows]
-        if not fit and all({*s.column(DEPREL)} == {"_"} for s in self._sentences):
-            return X, None
-        return X, [self._arcs(path, i, relations == "main") for i in range(len(self._sentences))]
+            return heads
+        if not fit and all({*s.column(DEPREL)} == {"_"} for s in self.sentences):
+            return None
+        trees = []
+        for i, sentence in enumerate(self.sentences):
+            try:
+                trees.append(sentence.arcs(relations == "main"))
+            except ValueError as error:
+                raise ValueError(f"{path}, sentence {i + 1}: {error}") from None
+        return trees
 
-    def _arcs(self, path: str, i: int, main: bool) -> Any:
-        try:
-            return self._sentences[i].arcs(main)
-        except ValueError as error:
-            raise ValueError(f"{path}, sentence {i + 1}: {error}") from None
+    def raw(self, path: str, columns: Any = None) -> tuple[Any, Any]:
+        """Read sentences, for the steps of a pipeline.
 
-    def size_text(self, X: Any) -> str:
-        """Return the numbers of sentences, words and arcs; see :meth:`Reader.size_text`."""
-        words = sum(map(len, self._sentences))
-        return f"{len(self._sentences)} sentences, {words} words, {X.features.shape[0]} arcs"
-
-    def counted(self) -> list[list[bool]]:
-        """Return for each sentence which words are no punctuation, by their tags.
+        Parameters
+        ----------
+        path : str
+        columns : ignored
 
         Returns
         -------
-        list of list of bool
+        X, y
+            ``y`` is None if the sentences have no heads.
+
+        Raises
+        ------
+        ValueError
+            For malformed lines.
         """
-        return [[tag != "PUNCT" for tag in sentence.upos] for sentence in self._sentences]
+        _, heads = self._read_sentences(path)
+        return self.sentences, self._labels(path, heads, self.relations or "none", False)
+
+    def _read_sentences(self, path: str) -> tuple[Any, Any]:
+        rows = parse_rows(self.rows)
+        sentences, heads = read_conllu(path)
+        self.sentences = sentences[rows]
+        return self.sentences, None if heads is None else heads[rows]
+
+    def size_text(self, X: Any) -> str:
+        """Return the numbers of sentences, words and arcs; see :meth:`Reader.size_text`."""
+        words = sum(map(len, self.sentences))
+        return f"{len(self.sentences)} sentences, {words} words, {X.features.shape[0]} arcs"
 
     def annotated(self, labels: Sequence[Any]) -> Iterator[str]:
-        """Yield the sentences with other trees; see :meth:`Reader.annotated`."""
-        for sentence, heads in zip(self._sentences, labels, strict=True):
+        """Yield the sentences with other heads; see :meth:`Reader.annotated`."""
+        for sentence, heads in zip(self.sentences, labels, strict=True):
             yield sentence.with_heads(heads).text

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from structsolve.examples.labels import flatten_rows
-from structsolve.examples.packing import is_sparse, refuse_infinite, single_rows
+from structsolve.examples.packing import is_sparse, listed, refuse_infinite, single_rows
 from structsolve.utils.masked import refuse_masked
 from structsolve.utils.memory import memory_limit
 from structsolve.utils.sparse import valid_csr
@@ -48,6 +48,7 @@ def read_rows(X: Any, n_features: int | None, max_memory: float | None = None) -
     >>> rows.nnz, rows.data.dtype.name, rows.indptr.dtype.name
     (1, 'float32', 'int64')
     """
+    X = listed(X)
     refuse_masked(X, "X", "fill them in, x.filled(0.0)")
     shape: Any = getattr(X, "shape", ())
     if len(shape) == 2:

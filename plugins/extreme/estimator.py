@@ -10,9 +10,9 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 
 from structsolve.estimators.alpha import tell
+from structsolve.estimators.calibration import Calibration
 from structsolve.estimators.common import OnlyIf, check_number, check_run_settings, generator_of
-from structsolve.examples.packing import check_weights
-from structsolve.plugins.extreme.calibration import Calibration
+from structsolve.examples.packing import check_weights, listed
 from structsolve.plugins.extreme.checks import (
     encode,
     read_classes,
@@ -229,6 +229,7 @@ class ExtremeSVM(FittedMixin, ClassifierMixin, BaseEstimator):
             If data or settings are wrong, or training would take more than ``max_memory``.
         """
         self._check_settings()
+        X, y = listed(X), listed(y, "y")
         rows = read_rows(X, None, self.max_memory)
         weights = None if sample_weight is None else check_weights(sample_weight, rows.shape[0])
         form, sets = form_of(y), None
@@ -282,6 +283,7 @@ class ExtremeSVM(FittedMixin, ClassifierMixin, BaseEstimator):
             Itself.
         """
         self._check_settings()
+        X, y = listed(X), listed(y, "y")
         begun = self.__sklearn_is_fitted__()
         if form_of(y) is not None:
             raise ValueError(

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 import numpy as np
 import scipy.sparse as sp
 
+from structsolve.estimators.calibration import KEPT, Calibration, fit_calibration
 from structsolve.estimators.common import CommonMixin
-from structsolve.examples.packing import check_weights
-from structsolve.plugins.extreme.calibration import KEPT, Calibration, fit_calibration
+from structsolve.examples.packing import check_weights, listed
 from structsolve.plugins.extreme.checks import (
     check_epsilon,
     check_k,
@@ -214,7 +214,7 @@ class ExtremePredictionMixin(CommonMixin):
         -------
         float
         """
-        X = self._read(X)
+        X, y = self._read(X), listed(y, "y")
         right = self._right(self._top(X, 1)[0][:, 0], y)
         weights = check_weights(sample_weight, X.shape[0])
         return float(np.average(right, weights=weights))

@@ -19,6 +19,7 @@ from structsolve.estimators.fitting import (
 from structsolve.estimators.structured_svm import StructuredSVM
 from structsolve.estimators.warm_start import warm_weights
 from structsolve.examples.packed import Examples
+from structsolve.examples.packing import listed
 from structsolve.plugins.latent.candidates import (
     CandidateCompleter,
     holds_candidates,
@@ -254,6 +255,7 @@ class LatentSVM(HiddenPredictionMixin, StructuredSVM):
     def _read(
         self, X: Any, y: Any, sample_weight: Any, validation: Any, rng: np.random.Generator
     ) -> LatentData:
+        X, y = listed(X), listed(y, "y")
         structure = self._structure_for(y)
         y = y.to_numpy() if hasattr(y, "iloc") else y
         if holds_candidates(y):
@@ -339,6 +341,11 @@ class LatentSVM(HiddenPredictionMixin, StructuredSVM):
 
     def _train(self, data: Any, rng: np.random.Generator) -> LatentSVM:
         solver, w = self._solver(), warm_weights(self, data.space)
+        if not getattr(solver, "minimises", True):
+            raise ValueError(
+                f"solver is {solver.name!r}, expected one that minimises the objective, which each "
+                "round has to lower; use solver='bcfw' or 'sgd'"
+            )
         gram = getattr(solver, "uses_gram", True)
         problem = self._latent_problem(data, data.examples, gram)
         self._choose_alpha(problem)

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, clone
 from structsolve import registry
 from structsolve.estimators.alpha import AUTO, is_auto
 from structsolve.estimators.class_weight import check_class_weight, weighed_loss
-from structsolve.examples.packing import is_sparse
+from structsolve.examples.packing import is_sparse, listed
 from structsolve.plugins.risk.held_out import held_out_loss
 from structsolve.plugins.risk.loading import load
 from structsolve.plugins.risk.own_alpha import chosen_alpha
@@ -140,7 +140,7 @@ class ConditionalRiskMinimizer(RiskPredictionMixin, BaseEstimator):
         ValueError
             The message names the parameter or the example that does not fit.
         """
-        alphas = self._check_settings()
+        alphas, X, y = self._check_settings(), listed(X), listed(y, "y")
         structure = registry.get_structure(self.structure)
         # Continuous labels are no labels of the structure: the targets read them.
         rows_of_numbers = self.loss in getattr(structure, "continuous_losses", ())

@@ -8,7 +8,7 @@ import numpy as np
 
 from structsolve.estimators.common import mean_score
 from structsolve.estimators.label_list import guarded
-from structsolve.examples.packing import is_sparse
+from structsolve.examples.packing import is_sparse, listed
 from structsolve.plugins.risk._decode import label_scores
 from structsolve.plugins.risk.diagnostics import RiskDiagnostics
 from structsolve.plugins.risk.joint import check_joint
@@ -69,10 +69,11 @@ class RiskPredictionMixin(RiskDiagnostics):
         -------
         ndarray of shape (n,)
         """
+        X = listed(X)
         examples, features = self._new_rows(X)
         if not isinstance(self._targets, PartTargets):
             return self._targets.risks(self.weights(X), y)
-        labelled = pack(self.space_, X, y)
+        labelled = pack(self.space_, X, listed(y, "y"))
         theta, constants = self._scores(features, self.alpha_)
         parts = self._asked("parts")(make_layout(self.space_, labelled))
         return constants - label_scores(parts, theta, labelled.labels)
@@ -93,7 +94,7 @@ class RiskPredictionMixin(RiskDiagnostics):
         ValueError
             With a joint kernel, whose risks are no weighted sums of losses.
         """
-        _, features = self._new_rows(X)
+        _, features = self._new_rows(listed(X))
         if self._joint is not None:
             raise ValueError("weights: with a joint kernel the risk is no weighted sum of losses")
         return self._smoother.weights(features, self.alpha_)
@@ -114,8 +115,9 @@ class RiskPredictionMixin(RiskDiagnostics):
         self._require_fitted()
         if not isinstance(self._targets, PartTargets):
             return -float(np.mean(self._targets.losses_of(self.predict(X), y)))
+        X = listed(X)
         _, labels, _ = self._decoded(X)
-        examples = pack(self.space_, X, y, unseen="extra")
+        examples = pack(self.space_, X, listed(y, "y"), unseen="extra")
         loss = self._asked("loss", self.loss)(make_layout(self.space_, examples))
         return mean_score(loss, examples, labels)
 
@@ -167,6 +169,7 @@ class RiskPredictionMixin(RiskDiagnostics):
         return examples, K
 
     def _decoded(self, X: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+        X = listed(X)
         examples, features = self._new_rows(X)
         return examples, *self._decode(features, self.alpha_, examples)
 

@@ -1,4 +1,4 @@
-# The shell: structsolve demo | fit | predict | score | decode | convert | prune | plugins | bench.
+# The shell: demo | fit | predict | score | info | decode | convert | prune | plugins | bench.
 from __future__ import annotations
 
 import contextlib

@@ -94,6 +94,11 @@ def make_parser(chosen: str | None = None) -> Parser:
     sub.add_argument("--json", action="store_true", help="print JSON")
     _use_options(sub)
 
+    sub = command("info", commands.info, "Print the largest weights of a saved model by name.")
+    sub.add_argument("model")
+    sub.add_argument("--top", type=int, default=20, help="as many of each sign; 0: all weights")
+    sub.add_argument("--json", action="store_true", help="print JSON")
+
     command("plugins", commands.plugins, "List the installed plugins and their sources.")
 
     outside.add_commands(command, subparsers.choices, chosen)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from sklearn.base import clone
 from sklearn.feature_extraction import DictVectorizer
 
-from ..features.vectorizer import SequenceVectorizer
+from ..features.vectorizer import SequenceVectorizer, feature_counts
 from . import data
 from .cluster import find_client, gathered
 
@@ -57,18 +58,21 @@ def fit_vectorizer(
         )
     client = find_client(client)
     lazy = [dask.delayed(_names)(part, vectorizer) for part in data.partitions(X, "X")]
-    names = sorted(set().union(*gathered(client, client.compute(lazy), "reading a partition")))
+    counts = sum(gathered(client, client.compute(lazy), "reading a partition"), Counter())
+    names = sorted(name for name, count in counts.items() if count >= vectorizer.min_freq)
     if not names:
-        raise ValueError("X: found no sequences in any partition; expected at least one")
+        least = f" with {vectorizer.min_freq} equal features" * (vectorizer.min_freq > 1)
+        raise ValueError(f"X: found no sequences{least} in any partition; expected at least one")
     inner.feature_names_ = names
     inner.vocabulary_ = {name: j for j, name in enumerate(names)}
     vectorizer.vectorizer_ = inner
     return vectorizer
 
 
-def _names(part: Any, vectorizer: SequenceVectorizer) -> set[str]:
-    """Return the names of the features of a partition, on a worker."""
+def _names(part: Any, vectorizer: SequenceVectorizer) -> Counter[str]:
+    """Return the names of the features of a partition and their numbers, on a worker."""
     sequences = list(part)
     if not sequences:
-        return set()
-    return set(clone(vectorizer).fit(sequences).vectorizer_.feature_names_)
+        return Counter()
+    separator = vectorizer._fresh().separator
+    return Counter(feature_counts(sequences, vectorizer.empty, separator))

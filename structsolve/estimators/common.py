@@ -59,21 +59,6 @@ class OnlyIf:
         return self.method.__get__(model, owner)
 
 
-def listed(given: Any) -> Any:
-    """Return a generator's items as a list, and anything else unchanged.
-
-    Parameters
-    ----------
-    given : object
-        X or y.
-
-    Returns
-    -------
-    object
-    """
-    return list(given) if hasattr(given, "__next__") else given
-
-
 class CommonMixin:
     """Pickling with plugins of a script, nested parameters, and names of features."""
 

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from ..examples.packed import Examples
-from ..examples.packing import check_weights
+from ..examples.packing import check_weights, listed
 from ..potentials.mercer import given_dense
 from ..solvers.problem import Problem
 from ..structure.ask import pack
 from .codec import plain
+from .soft_labels import refuse_marginals
 
 
 @dataclass
@@ -150,7 +151,8 @@ def packed_validation(space: Any, validation: Any) -> tuple[Examples, bool] | No
         many = f" of {len(validation)}" if isinstance(validation, (tuple, list)) else ""
         kind = f"{type(validation).__name__}{many}"
         raise ValueError(f"validation: found a {kind}, expected a pair (X, y)")
-    X, y = validation
+    X, y = listed(validation[0]), listed(validation[1], "y")
+    refuse_marginals(space.structure, y, "validation compares them with predictions")
     return pack(space, X, y, unseen="extra"), given_dense(X)
 
 

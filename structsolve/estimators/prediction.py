@@ -9,22 +9,25 @@ import numpy as np
 
 from .. import registry
 from ..examples.packed import Examples
+from ..examples.packing import listed
 from ..part_layout import PartLayout
 from ..potentials.linear import LinearPotentials
 from ..potentials.model import LinearModel, Model
 from ..structure.ask import make_layout, pack
 from ..structure.base import inherits
-from .common import listed, mean_score, refuse_forced
+from .common import mean_score, refuse_forced
 from .decode import decode, decode_in_batches, decode_kbest, node_rows, refuse_impossible
 from .direct import Direct
-from .distribution import DistributionMixin
 from .label_list import guarded
+from .probabilities import ProbabilityMixin
+from .soft_labels import refuse_marginals
+from .weights import WeightTables, named_blocks
 
 # Limit per example: memory is allocated for all k labels at once.
 MOST_LABELS = 1_000_000
 
 
-class PredictionMixin(DistributionMixin):
+class PredictionMixin(ProbabilityMixin):
     """Prediction from ``space_`` and ``_model``, which scores parts."""
 
     space_: Any
@@ -82,6 +85,14 @@ class PredictionMixin(DistributionMixin):
         ValueError
             If the oracle has no max-marginals.
         """
+        rows, examples = self._class_rows(X)
+        scores = self.space_.unpack_scores(rows, examples)
+        if self.space_.structure.single_node and scores.shape[1] == 2:
+            return scores[:, 1] - scores[:, 0]
+        return scores
+
+    def _class_rows(self, X: Any) -> tuple[np.ndarray, Examples]:
+        """Return for every node the best score with each class there, and the packed examples."""
         layout, potentials, w = self._prepare(X)
         operator = self._power("max-marginals", layout)
         if operator is None:
@@ -95,13 +106,16 @@ class PredictionMixin(DistributionMixin):
                 f"decision_function needs max-marginals, which {lack}; {others} not need them"
             )
         rows, _ = node_rows(potentials, operator, w, {}, n_jobs=self.n_jobs)
-        scores = self.space_.unpack_scores(self._by_class(rows, np.maximum), layout.examples)
-        if self.space_.structure.single_node and scores.shape[1] == 2:
-            return scores[:, 1] - scores[:, 0]
-        return scores
+        return self._by_class(rows, np.maximum), layout.examples
 
     def predict_kbest(
-        self, X: Any, k: int, allowed: Any = None, forbidden: Any = None
+        self,
+        X: Any,
+        k: int,
+        allowed: Any = None,
+        forbidden: Any = None,
+        *,
+        probabilities: bool = False,
     ) -> list[list[tuple[Any, float]]]:
         """Return the k best labels of every example with their scores, best first.
 
@@ -110,11 +124,20 @@ class PredictionMixin(DistributionMixin):
         X, allowed, forbidden : as for ``predict``
         k : int
             From 1 to 1,000,000; fewer are returned where an example has fewer labels.
+        probabilities : bool, default=False
+            Return probabilities instead of scores, for models with surrogate "crf"; those among the
+            labels that ``allowed`` and ``forbidden`` leave.
 
         Returns
         -------
         list of list of (label, score)
         """
+        if probabilities and not hasattr(self, "log_partition"):
+            raise ValueError(
+                "probabilities=True needs surrogate='crf', which is trained to give probabilities"
+            )
+        X = listed(X)
+        totals = self.log_partition(X, allowed, forbidden) if probabilities else None
         if not isinstance(k, (int, np.integer)) or not 1 <= k <= MOST_LABELS:
             raise ValueError(f"k is {k!r}, expected an integer from 1 to {MOST_LABELS}")
         layout, potentials, w = self._prepare(X)
@@ -124,6 +147,8 @@ class PredictionMixin(DistributionMixin):
         masks = self._mask(self.space_, layout.examples, allowed, forbidden)
         refuse_forced(masks)
         labels, scores = decode_kbest(potentials, operator, w, masks, int(k), self.n_jobs)
+        if totals is not None:
+            scores = [np.exp(own - total) for own, total in zip(scores, totals)]
         answers = []
         for i, (rows, values) in enumerate(zip(labels, scores)):
             possible = np.isfinite(values)
@@ -158,7 +183,8 @@ class PredictionMixin(DistributionMixin):
             At most 1.
         """
         self._require_fitted()
-        X, y = listed(X), listed(y)
+        X, y = listed(X), listed(y, "y")
+        refuse_marginals(self.space_.structure, y, "scores compare them with predictions")
         if metric is not None:
             if not isinstance(metric, str):
                 raise TypeError(f"metric is {metric!r}, expected a name, such as 'micro-f1'")
@@ -187,35 +213,44 @@ class PredictionMixin(DistributionMixin):
             ``("transition", ("B", "I"), 1.5)``, ``("node", ("word=the", "B"), 0.3)``.
         """
         self._require_fitted()
-        if not self.coef_:
-            raise ValueError(
-                "a kernel model has no weights to name; dual_coef_ and support_ hold its dual "
-                "variables"
-            )
-        names = feature_names
-        if names is None:
-            names = getattr(self, "feature_names_in_", None)
-        blocks = {b.name: b for b in self.space_.layout.blocks}
-        entries = []
-        for name, values in self.coef_.items():
-            block = blocks.get(name) or self.space_.layout.node
-            axes = [
-                self._state_names() if axis == "class" else np.arange(size)
-                for axis, size in zip(block.axes or ("",) * len(block.shape), block.shape)
-            ]
-            if values.ndim > len(block.shape):
-                rows = names if block.kind == "node" and names is not None else None
-                if rows is not None and len(rows) != values.shape[0]:
-                    raise ValueError(
-                        f"feature_names has {len(rows)} entries, expected {values.shape[0]}"
-                    )
-                axes.insert(0, np.arange(values.shape[0]) if rows is None else np.asarray(rows))
-            for index in np.argwhere(np.abs(values) > tolerance):
-                key = tuple(
-                    a[j].item() if hasattr(a[j], "item") else a[j] for a, j in zip(axes, index)
-                )
-                entries.append((name, key, float(values[tuple(index)])))
+        entries = [
+            (block.name, names, weight)
+            for block in named_blocks(self, feature_names)
+            for names, weight in block.entries(np.flatnonzero(np.abs(block.values) > tolerance))
+        ]
         return sorted(entries, key=lambda entry: -abs(entry[2]))
+
+    def info(self, top: int | None = 20, feature_names: Any = None) -> WeightTables:
+        """Return the most positive and the most negative weights of each block.
+
+        Parameters
+        ----------
+        top : int or None, default=20
+            The number of each; None: all that are not 0.
+        feature_names : sequence of str, optional
+            As of :meth:`named_weights`.
+
+        Returns
+        -------
+        WeightTables
+            A dict of tables by block, which prints as text.
+
+        Examples
+        --------
+        >>> from structsolve import StructuredSVM
+        >>> X, Y = [[[1.0, 0.0], [0.0, 1.0]]] * 3, [["a", "b"]] * 3
+        >>> model = StructuredSVM("chain", alpha=0.1, fit_intercept=False).fit(X, Y)
+        >>> info = model.info(top=1, feature_names=["up", "down"])
+        >>> print(info)
+        transition: from -> to, ...
+        node: feature -> class, 4 of 4 weights are not 0
+            ...  up -> a
+        ...
+        >>> info["transition"][0]["from"], info["transition"][0]["to"]
+        ('a', 'b')
+        """
+        self._require_fitted()
+        return WeightTables(named_blocks(self, feature_names), top)
 
     # -- parts of the above ---------------------------------------------------------------------
 

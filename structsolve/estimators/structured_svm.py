@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 
 from .. import registry
 from ..examples.packed import Examples
+from ..examples.packing import listed
 from ..examples.scaling import scale_columns
 from ..lp.ask import without_warm_starts
 from ..potentials.mercer import Kernel, given_dense
@@ -25,7 +26,7 @@ from ..utils.parallel import effective_jobs
 from ..utils.progress import stage
 from .alpha import UNKNOWN, chosen_alpha, is_auto
 from .class_weight import weighed
-from .common import OnlyIf, generator_of, listed
+from .common import OnlyIf, generator_of
 from .endings import warn_of_collapse, warn_of_end
 from .fitted import FittedMixin
 from .fitting import (
@@ -38,6 +39,7 @@ from .fitting import (
     scale_hint,
 )
 from .settings import check_combination, check_settings
+from .soft_labels import SoftLabels, are_marginals, refuse_marginals
 from .warm_start import AlphaPathMixin, start_of
 
 
@@ -232,7 +234,8 @@ class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
             "multiclass": array or CSR of shape (n, n_features). "chain": list of such matrices of
             shape (length, n_features), or :class:`~structsolve.Sequences`.
         y : in the form of the structure
-            "multiclass": n labels. "chain": a list of label sequences.
+            "multiclass": n labels. "chain": a list of label sequences. Or marginals, as
+            :meth:`predict_marginals` returns them, for surrogates "crf" and "sparsemap".
         sample_weight : array of shape (n,), optional
             Weight of each example in the mean.
         validation : tuple (X, y), optional
@@ -255,7 +258,7 @@ class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
     ) -> StructuredSVM:
-        """Make one pass over a batch of examples (solver "sgd").
+        """Make one pass over a batch of examples ("sgd" and quick solvers without certificate).
 
         Parameters
         ----------
@@ -280,7 +283,8 @@ class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
                 "class_weight is 'balanced', but counts of classes need all examples at once: use "
                 "fit, or a dict of weights"
             )
-        X, y = listed(X), listed(y)
+        X, y = listed(X), listed(y, "y")
+        refuse_marginals(registry.get_structure(self.structure), y, "partial_fit takes no others")
         solver = self._solver()
         if self._kernel() is not None:
             solver.check_kernel()
@@ -333,11 +337,13 @@ class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
         self, X: Any, y: Any, sample_weight: Any, validation: Any, rng: np.random.Generator
     ) -> TrainingData:
         """Check and pack the arguments of fit(), once."""
-        X, y = listed(X), listed(y)
+        X, y = listed(X), listed(y, "y")
         refuse_partial(y)
         stage(int(self.verbose), type(self).__name__, "packing the examples")
         space, examples = self._learn_space(X, y, None, sample_weight)
         if self.early_stopping and validation is None:
+            text = "early_stopping scores held-out ones; pass validation=(X, labels)"
+            refuse_marginals(space.structure, y, text)
             X, y, sample_weight, validation = hold_out(
                 X, y, sample_weight, self.validation_fraction, rng
             )
@@ -411,8 +417,17 @@ class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
     def _learn_space(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
     ) -> tuple[Space, Examples]:
-        structure = self._structure_for(y)
-        return learn_space(structure, X, y, classes, bool(self.fit_intercept), sample_weight)
+        structure, intercept = self._structure_for(y), bool(self.fit_intercept)
+        if not are_marginals(structure, y):
+            return learn_space(structure, X, y, classes, intercept, sample_weight)
+        if self.class_weight is not None:
+            refuse_marginals(structure, y, f"class_weight is {self.class_weight!r}")
+        soft = SoftLabels(structure, y)
+        space, examples = learn_space(
+            structure, X, soft.labels, soft.classes, intercept, sample_weight
+        )
+        soft.settle(examples)
+        return space, examples
 
     def _problem(
         self, space: Any, examples: Any, kernel: Kernel | None, dense: bool, gram: bool = True

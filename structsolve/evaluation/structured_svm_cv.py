@@ -18,8 +18,9 @@ from structsolve import registry
 
 from ..estimators.common import generator_of
 from ..estimators.fitting import take
+from ..estimators.soft_labels import refuse_marginals
 from ..estimators.structured_svm import StructuredSVM
-from ..examples.packing import check_weights
+from ..examples.packing import check_weights, listed
 from ..potentials.mercer import PRECOMPUTED
 from ..utils.progress import Progress, stage
 from ..utils.sparse import as_csr
@@ -126,13 +127,15 @@ class PathMixin:
         UserWarning
             If the best alpha is the largest or the smallest of those tried.
         """
-        X, y = _indexed(X, "X"), _indexed(y, "y")
+        X, y = _indexed(listed(X), "X"), _indexed(listed(y, "y"), "y")
         given, plain = given_alphas(self.alphas), self._plain(1.0)
         self._check(plain)
         scorer = scorer_of(self.scoring, _is_plain(plain, y))
         rng = plain._generator()
         seeds = generator_of(self.random_state)
         data = plain._read(X, y, sample_weight, None, rng)
+        text = "folds are scored by them; choose alpha by hand, or by validation=(X, labels)"
+        refuse_marginals(data.space.structure, y, text)
         automatic = isinstance(given, int)
         if isinstance(given, int):
             largest = largest_alpha(_posed(plain, data), self.n_jobs or 1)
@@ -333,6 +336,8 @@ def _posed(plain: Any, data: Any) -> Any:
 
 def _one_label_each(y: Any) -> bool:
     """Return whether the labels of examples are not sequences, sets or rows themselves."""
+    if getattr(y, "ndim", 1) != 1:
+        return False
     first = next(iter(y), None) if hasattr(y, "__iter__") else None
     return isinstance(first, (str, bytes)) or not hasattr(first, "__len__")
 

@@ -159,7 +159,8 @@ def _as_labels(given: Any, where: str) -> np.ndarray:
             "list(y) makes a label of each letter"
         )
     if y.ndim != 1:
-        raise ValueError(f"{where}: found {y.ndim} dimensions, expected a flat list of labels")
+        shown = f"{y.ndim} dimensions" if y.ndim else f"a {type(given).__name__}"
+        raise ValueError(f"{where}: found {shown}, expected a flat list of labels")
     mixed = _is_mixed(given, y)
     if y.dtype == object or mixed:
         types = {type(v) for v in (given if mixed else y.tolist())}

@@ -31,7 +31,44 @@ def is_sparse(x: Any) -> bool:
     return hasattr(x, "tocsr")
 
 
+def listed(given: Any, what: str = "X") -> Any:
+    """Return an iterator's items as a list, and anything else unchanged.
+
+    Parameters
+    ----------
+    given : object
+        X or y.
+    what : str, default="X"
+        Its name, for messages.
+
+    Returns
+    -------
+    object
+
+    Raises
+    ------
+    ValueError
+        If an iterator has no items, as after it was read once.
+
+    Examples
+    --------
+    >>> listed(x for x in "ab"), listed("ab")
+    (['a', 'b'], 'ab')
+    """
+    if not hasattr(given, "__next__"):
+        return given
+    items = list(given)
+    if not items:
+        raise ValueError(
+            f"{what}: found a {type(given).__name__} without items, expected examples; an iterator "
+            "can be read only once: pass a list"
+        )
+    return items
+
+
 def _checked_dense(x: Any, where: str, ndim: int) -> np.ndarray:
+    if hasattr(x, "__next__"):
+        raise TypeError(f"{where}: found a {type(x).__name__}, expected a matrix; pass a list")
     try:
         x = np.asarray(x)
     except ValueError as error:

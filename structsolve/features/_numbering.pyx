@@ -296,7 +296,7 @@ cdef class Numbering:
                 self._add_dict(item, i, t)
             elif isinstance(item, Mapping):
                 self._add_dict(dict(item), i, t)
-            elif isinstance(item, str) or not isinstance(item, Iterable):
+            elif isinstance(item, (str, bytes)) or not isinstance(item, Iterable):
                 raise TypeError(
                     f"X[{i}][{t}]: found {show(item)}; expected a dict or a list of strings"
                 )
@@ -322,6 +322,8 @@ cdef class Numbering:
                     self._append(table.number(feature, None, hashes[k - first]), 1.0)
                 elif isinstance(feature, tuple) and len(feature) == 2:
                     self._add_pair(feature[0], feature[1], feature, i, t)
+                elif isinstance(feature, bytes):
+                    self._add_one(_text(feature, i, t), None, 1.0)
                 else:
                     raise _refused(feature, i, t)
             first = last
@@ -393,13 +395,14 @@ cdef class Numbering:
 
     cdef int _add_pair(self, name, value, given, Py_ssize_t i, Py_ssize_t t) except -1:
         # given: for messages, the feature that contains this one, or None.
+        feature = (name, value) if given is None else given
+        name, value = _text(name, i, t), _text(value, i, t)
         if not PyUnicode_Check(name):
-            raise _refused((name, value) if given is None else given, i, t)
+            raise _refused(feature, i, t)
         if PyUnicode_Check(value):
             return self._add_one(name, value, 1.0)
         if value is True or value is False or PyFloat_CheckExact(value):
             return self._add_one(name, None, value)
-        feature = (name, value) if given is None else given
         if isinstance(value, (float, int, Number, np.bool_)):
             try:
                 weight = float(value)
@@ -408,10 +411,11 @@ cdef class Numbering:
             self._add_one(name, None, weight)
         elif isinstance(value, Mapping):
             for inner, what in value.items():
+                inner = _text(inner, i, t)
                 if not PyUnicode_Check(inner):
                     raise _refused(feature, i, t)
                 self._add_pair(f"{name}:{inner}", what, feature, i, t)
-        elif isinstance(value, Iterable) and not isinstance(value, (bytes, bytearray)):
+        elif isinstance(value, Iterable) and not isinstance(value, bytearray):
             self._add_many(name, value, feature, i, t)
         else:
             raise _refused(feature, i, t)
@@ -421,7 +425,7 @@ cdef class Numbering:
         """Add one feature per text of a list, or per entry of a vector."""
         ordered = isinstance(value, (list, tuple)) or getattr(value, "ndim", 0) == 1
         cdef list parts = list(value)
-        if all(isinstance(part, str) for part in parts):
+        if all(isinstance(part, (str, bytes)) for part in parts):
             for part in parts:
                 self._add_pair(name, part, feature, i, t)
         elif ordered and all(isinstance(part, (Number, np.bool_)) for part in parts):
@@ -516,6 +520,16 @@ cdef inline bint _has(whole, Py_ssize_t start, part) noexcept:
         if PyUnicode_READ(wide, data, start + k) != PyUnicode_READ(kind, PyUnicode_DATA(part), k):
             return False
     return True
+
+
+cdef _text(given, Py_ssize_t i, Py_ssize_t t):
+    """Bytes as text, and anything else unchanged."""
+    if not isinstance(given, bytes):
+        return given
+    try:
+        return given.decode()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"X[{i}][{t}]: found {show(given)}, expected UTF-8 ({error})") from None
 
 
 cdef _refused(feature, Py_ssize_t i, Py_ssize_t t):

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,8 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
     ``{"tag": ["x", "y"]}``             1 in ``tag=x`` and 1 in ``tag=y``; also a set or a tuple
     ``{"emb": [0.1, 0.2]}``             numbers in ``emb[0]`` and ``emb[1]``; also a 1-D array
     ``{"next": {"len": 3, "w": "a"}}``  3 in ``next:len``, 1 in ``next:w=a``; may be nested deeper
-    None, bytes, anything else          an error that names the place
+    ``{b"word": b"Oslo"}``              as strings in UTF-8, in lists too
+    None, anything else                 an error that names the place
     =================================== ==================================================
 
     Parameters
@@ -40,6 +42,9 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
     empty : bool, default=False
         Sequences without items become matrices without rows, which
         ``ChainStructure(empty=True)`` takes; by default they are refused.
+    min_freq : int, default=1
+        Leave out features with fewer occurrences in the data of `fit`.  CRFsuite's
+        ``feature.minfreq`` counts each pair of a feature and a label on its own.
 
     Attributes
     ----------
@@ -62,11 +67,14 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
     [[[0.0, 6.0, 1.0, 0.0], [0.0, 5.0, 0.0, 1.0]], [[1.0, 0.0, 1.0, 0.0]]]
     >>> vectorizer.get_feature_names_out().tolist()
     ['end', 'len', 'word=Vienna', 'word=waits']
+    >>> SequenceVectorizer(min_freq=2).fit(X).get_feature_names_out().tolist()
+    ['len', 'word=Vienna']
     """
 
-    def __init__(self, vectorizer: Any = None, empty: bool = False) -> None:
+    def __init__(self, vectorizer: Any = None, empty: bool = False, min_freq: int = 1) -> None:
         self.vectorizer = vectorizer
         self.empty = empty
+        self.min_freq = min_freq
 
     def fit(self, X: Iterable[Iterable[Any]], y: Any = None) -> SequenceVectorizer:
         """Learn the names of the features in `X`.
@@ -88,7 +96,8 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
         """
         self.vectorizer_ = inner = self._fresh()
         if type(inner) is DictVectorizer:
-            _learn_columns(inner, _Tokens(X, self.empty, Names(None, inner.separator)).table.names)
+            tokens = _Tokens(X, self.empty, Names(None, inner.separator))
+            _learn_columns(inner, tokens, self.min_freq)
         elif type(inner) is FeatureHasher:
             self._matrices(X, inner.fit_transform)
         else:
@@ -96,9 +105,18 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
         return self
 
     def _fresh(self) -> Any:
+        least = self.min_freq
+        if not isinstance(least, Integral) or least < 1:
+            raise ValueError(f"min_freq is {least!r}, expected an integer >= 1")
         if self.vectorizer is None:
             return DictVectorizer()
-        return cloned_transformer("vectorizer", self.vectorizer)
+        inner = cloned_transformer("vectorizer", self.vectorizer)
+        if least > 1 and type(inner) is not DictVectorizer:
+            raise ValueError(
+                f"min_freq is {least}, expected 1 with a {type(inner).__name__}, whose features "
+                "are not counted; use DictVectorizer"
+            )
+        return inner
 
     def fit_transform(self, X: Iterable[Iterable[Any]], y: Any = None) -> list[Any]:
         """Learn the names of the features in `X` and return its matrices.
@@ -116,7 +134,8 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
         if type(inner) is not DictVectorizer:
             return self._matrices(X, inner.fit_transform)
         tokens = _Tokens(X, self.empty, Names(None, inner.separator))
-        tokens.numbering.renumber(_learn_columns(inner, tokens.table.names), tokens.ends)
+        columns = _learn_columns(inner, tokens, self.min_freq)
+        tokens.numbering.renumber(columns, tokens.ends)
         return tokens.matrices(inner)
 
     def transform(self, X: Iterable[Iterable[Any]]) -> list[Any]:
@@ -218,14 +237,22 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
         return fitted
 
 
-def _learn_columns(inner: DictVectorizer, names: list[str]) -> np.ndarray:
-    """Fit a vectorizer to distinct names; return the column of each."""
+def _learn_columns(inner: DictVectorizer, tokens: _Tokens, least: int) -> np.ndarray:
+    """Fit a vectorizer to distinct names; return the column of each, -1 for rare ones."""
+    names = tokens.table.names
     order: Any = range(len(names))
+    if least > 1:
+        counts = tokens.counts()
+        order = np.flatnonzero(counts >= least).tolist()
+        if not order and names:
+            raise ValueError(
+                f"min_freq is {least}, but no feature occurs more often than {counts.max()} times"
+            )
     if inner.sort:
         order = sorted(order, key=names.__getitem__)
     _name_columns(inner, [names[j] for j in order])
-    column = np.empty(len(names), np.int32)
-    column[order] = np.arange(len(names))
+    column = np.full(len(names), -1, np.int32)
+    column[order] = np.arange(len(order))
     return column
 
 
@@ -278,6 +305,30 @@ def _split_arrays(
         yield data[lo:hi], indices[lo:hi], indptr[a : b + 1] - indptr[a]
 
 
+def feature_counts(X: Iterable[Iterable[Any]], empty: bool, separator: str) -> dict[str, int]:
+    """Return how often each feature occurs.
+
+    Parameters
+    ----------
+    X : iterable of sequences
+    empty : bool
+        Take sequences without items.
+    separator : str
+        Between a name and its text.
+
+    Returns
+    -------
+    dict of str to int
+
+    Examples
+    --------
+    >>> feature_counts([[["a", "b"], {"a": 2}]], False, "=")
+    {'a': 2, 'b': 1}
+    """
+    tokens = _Tokens(X, empty, Names(None, separator))
+    return dict(zip(tokens.table.names, tokens.counts().tolist()))
+
+
 class _Tokens:
     """All items of all sequences: a number per feature, and the ends of items and sequences.
 
@@ -291,11 +342,15 @@ class _Tokens:
         for i, sequence in enumerate(_sequences(X)):
             self.numbering.add_items(sequence, i, ends)
             if len(ends) - 1 == self.offsets[-1] and not empty:
-                raise _no_items(i)
+                raise _no_items(sequence, i)
             self.offsets.append(len(ends) - 1)
         if len(self.offsets) == 1:
-            raise ValueError("X: found no sequences; expected at least one")
+            raise _no_sequences(X)
         self.ends = np.array(ends, np.int64)
+
+    def counts(self) -> np.ndarray:
+        """The number of occurrences of each feature of the table."""
+        return np.bincount(self.numbering.occurrences()[0], minlength=len(self.table.names))
 
     def matrices(self, inner: DictVectorizer) -> list[Any]:
         """The rows of all items, numbered by columns, split into sequences."""
@@ -329,10 +384,19 @@ class _Tokens:
         return split_rows(rows, self.offsets)
 
 
-def _no_items(i: int) -> ValueError:
+def _no_items(sequence: Any, i: int) -> ValueError:
     return ValueError(
         f"X[{i}]: found an empty sequence; expected at least one item (empty=True lets it pass)"
+        f"{_once(sequence)}"
     )
+
+
+def _no_sequences(X: Any) -> ValueError:
+    return ValueError(f"X: found no sequences; expected at least one{_once(X)}")
+
+
+def _once(given: Any) -> str:
+    return "; an iterator can be read only once: pass a list" if hasattr(given, "__next__") else ""
 
 
 def _whole(X: Iterable[Iterable[Any]], empty: bool) -> tuple[list[dict[str, Any]], np.ndarray]:
@@ -345,27 +409,28 @@ def _whole(X: Iterable[Iterable[Any]], empty: bool) -> tuple[list[dict[str, Any]
             if isinstance(item, Mapping):
                 items.append(dict(item))
                 continue
-            item = item if isinstance(item, list | str) else list(item)
+            item = item if isinstance(item, list | str | bytes) else list(item)
             checked.add_items([item], i, [], t)
             counted: dict[str, Any] = {}
             for feature in item:
-                name, value = (feature, 1) if isinstance(feature, str) else feature
+                name, value = (feature, 1) if isinstance(feature, str | bytes) else feature
+                name = name.decode() if isinstance(name, bytes) else name
                 counted[name] = counted[name] + value if name in counted else value
             items.append(counted)
         if len(items) == offsets[-1] and not empty:
-            raise _no_items(i)
+            raise _no_items(sequence, i)
         offsets.append(len(items))
     if len(offsets) == 1:
-        raise ValueError("X: found no sequences; expected at least one")
+        raise _no_sequences(X)
     return items, np.array(offsets)
 
 
 def _sequences(X: Any) -> Iterable[Any]:
     """The checked sequences of X."""
-    if isinstance(X, str | Mapping) or not isinstance(X, Iterable):
+    if isinstance(X, str | bytes | Mapping) or not isinstance(X, Iterable):
         raise TypeError(f"X: found {show(X)}; expected a list of sequences of items")
     for i, sequence in enumerate(X):
-        if isinstance(sequence, str | Mapping) or not isinstance(sequence, Iterable):
+        if isinstance(sequence, str | bytes | Mapping) or not isinstance(sequence, Iterable):
             raise TypeError(
                 f"X[{i}]: found {show(sequence)}; expected a sequence: a list of items, each "
                 "a dict or a list of strings"

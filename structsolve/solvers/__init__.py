@@ -11,12 +11,14 @@ from .consensus import ConsensusADMM
 from .cutting_plane import CuttingPlane
 from .gbcfw import GBCFW, SDCA
 from .lbfgs import LBFGS
+from .online import AROW, PassiveAggressive, Perceptron
 from .sgd import SGD
 from .smo import SMO
 from .super_modular import SuperModular
 from .weight_constraints import LinearConstraint, WeightBounds
 
 __all__ = [
+    "AROW",
     "BCFW",
     "GBCFW",
     "LBFGS",
@@ -27,6 +29,8 @@ __all__ = [
     "ConsensusADMM",
     "CuttingPlane",
     "LinearConstraint",
+    "PassiveAggressive",
+    "Perceptron",
     "SuperModular",
     "WeightBounds",
     "choose_solver",

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..surrogates.given_marginals import KEY
 from ..utils.arrays import check_finite
 from ..utils.parallel import effective_jobs
 from ..utils.params import Params
@@ -193,6 +194,8 @@ class Solver(Params):
         Can leave coordinates unpenalised.
     incremental : bool
         Can take steps on examples that are seen only once (``partial_fit``).
+    minimises : bool
+        Approaches the minimum of the objective; else records may lack a primal.
     needs_convex : bool
         Needs cuts that lie below the surrogate everywhere.
     needs_dual : bool
@@ -201,6 +204,8 @@ class Solver(Params):
         Updates feature weights, which kernel models do not have.
     uses_gram : bool
         Uses the Gram matrices of the examples.
+    takes_marginals : bool
+        Needs only cuts, so that marginals may stand for labels.
     squared_norm : bool
         Penalises weights by their squared norm alone, so that training may turn the features:
         columns that occur in one row only become one.
@@ -209,10 +214,12 @@ class Solver(Params):
     name = "solver"
     free_coordinates = False
     incremental = False
+    minimises = True
     needs_convex = False
     needs_dual = False
     needs_weights = False
     uses_gram = True
+    takes_marginals = False
     squared_norm: bool = True
 
     @classmethod
@@ -297,6 +304,11 @@ class Solver(Params):
         problem : Problem
         """
         surrogate = problem.surrogate
+        if KEY in problem.examples.topology and not self.takes_marginals:
+            raise ValueError(
+                f"solver {self.name!r} needs labels, at which its dual variables begin, and y "
+                "holds marginals; use solver='auto', 'lbfgs', 'cutting-plane' or 'sgd'"
+            )
         if not problem.potentials.has_weights:
             self.check_kernel()
         if self.needs_dual and not surrogate.affine:

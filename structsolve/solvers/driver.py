@@ -286,8 +286,8 @@ class _Course:
 def _evaluate(run: Run, w: np.ndarray, record: dict[str, Any]) -> None:
     """Make the last record that of the returned weights."""
     problem, given = run.given.problem, run.given
-    if run.streams or not np.isfinite(record["primal"]):
-        return  # earlier batches are gone; overflow is already reported
+    if run.streams or record["primal"] is None or not np.isfinite(record["primal"]):
+        return  # earlier batches are gone; there is no objective; overflow is already reported
     primal, calls = getattr(run, "best_primal", np.inf), 0
     try:
         if not (np.isfinite(primal) and np.array_equal(w, run.best_w)):

@@ -52,7 +52,9 @@ def model(tmp_path, tagged, capsys):
 def test_version_and_help(capsys):
     assert works(capsys, "--version") == f"structsolve {structsolve.__version__}\n"
     text = works(capsys, "--help")
-    assert all(name in text for name in ("demo", "fit", "predict", "score", "plugins", "bench"))
+    assert all(
+        name in text for name in ("demo", "fit", "predict", "score", "info", "plugins", "bench")
+    )
     assert "--checkpoint" in works(capsys, "fit", "--help")
 
 
@@ -178,6 +180,27 @@ def test_marginals_and_kbest(capsys, model, tagged):
     assert scores == sorted(scores, reverse=True)
     assert blocks[0][1:] == ["B-NP", "B-VP", "B-NP", "I-NP", "I-NP"]
     assert "--kbest: found 0" in fails(capsys, "predict", model, tagged, "--kbest", 0)
+
+
+def test_info(capsys, model, tagged, tmp_path):
+    text = works(capsys, "info", model, "--top", "1")
+    assert text.startswith("transition: from -> to, ") and text.count("...") == 5
+    tables = json.loads(works(capsys, "info", model, "--top", "0", "--json"))
+    assert "=" in tables["node"][0]["feature"]
+    own = structsolve.load(model).coef_
+    assert {name: len(rows) for name, rows in tables.items()} == {
+        name: np.count_nonzero(block) for name, block in own.items()
+    }
+    assert "--top: found -1; expected at least 0" in fails(capsys, "info", model, "--top", "-1")
+    assert "is not a structsolve file" in fails(capsys, "info", tagged)
+    unnamed = structsolve.StructuredSVM("multiclass").fit([[0.0, 1.0], [1.0, 0.0]], ["a", "b"])
+    unnamed.save(tmp_path / "rows.structsolve")
+    assert "0 -> " in works(capsys, "info", tmp_path / "rows.structsolve")
+    many = structsolve.ExtremeSVM(max_iter=1).fit(np.eye(4), [0, 1, 2, 3])
+    many.save(tmp_path / "many.structsolve")
+    assert "info: a ExtremeSVM has no weights" in fails(
+        capsys, "info", tmp_path / "many.structsolve"
+    )
 
 
 def test_score(capsys, model, tagged, tmp_path):

@@ -272,6 +272,8 @@ def test_names_of_features_are_learned_over_partitions(client):
     assert fit.get_feature_names_out().tolist() == one.get_feature_names_out().tolist()
     for mine, theirs in zip(fit.transform(sentences), one.transform(sentences)):
         assert np.array_equal(mine.toarray(), theirs.toarray())
+    often = fit_vectorizer(bag, SequenceVectorizer(min_freq=2), client)
+    assert often.get_feature_names_out().tolist() == ["a"]
 
 
 @pytest.mark.parametrize(

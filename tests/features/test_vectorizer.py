@@ -270,7 +270,11 @@ def test_in_a_pipeline():
             ValueError,
             r"\('a', None\).*; expected .* a name \(string\) with a number",
         ),
-        ([[{"a": b"x"}]], ValueError, r"X\[0\]\[0\]: found the feature \('a', b'x'\)"),
+        (
+            [[{"a": bytearray(b"x")}]],
+            ValueError,
+            r"X\[0\]\[0\]: found the feature \('a', bytearray",
+        ),
         ([[{"a": 1j}]], ValueError, r"X\[0\]\[0\]: found the feature \('a', 1j\)"),
         ([[{"a": 10**400}]], ValueError, r"X\[0\]\[0\]: found the feature \('a', 1000"),
         ([[{"a": {1, 2}}]], ValueError, r"X\[0\]\[0\]: found the feature \('a', \{1, 2\}\)"),
@@ -426,3 +430,81 @@ def test_columns_follow_a_changed_vocabulary():
     copied = pickle.loads(pickle.dumps(vectorizer))
     assert "_columns" not in vars(copied)
     assert stack(copied.transform([[["e"]]])).tolist() == [[0, 1]]
+
+
+@given(st.lists(st.lists(items, min_size=1, max_size=4), min_size=1, max_size=5), st.integers(1, 6))
+def test_rare_features_are_left_out(X, least):
+    whole = SequenceVectorizer().fit(X)
+    names = whole.get_feature_names_out().tolist()
+    own = [DictVectorizer().fit([item]).vocabulary_ for x in X for item in x if item]
+    kept = [name for name in names if sum(name in item for item in own) >= least]
+    vectorizer = SequenceVectorizer(min_freq=least)
+    if names and not kept:
+        refused(f"min_freq is {least}, but no feature occurs more often", vectorizer.fit, X)
+        return
+    blocks = vectorizer.fit_transform(X)
+    assert vectorizer.get_feature_names_out().tolist() == kept
+    expected = SequenceVectorizer.from_feature_names(kept).transform(X)
+    np.testing.assert_array_equal(stack(blocks), stack(expected))
+    np.testing.assert_array_equal(stack(vectorizer.transform(X)), stack(expected))
+    again = SequenceVectorizer(DictVectorizer(sort=False), min_freq=least).fit(X)
+    assert sorted(again.get_feature_names_out()) == kept
+
+
+def test_strings_and_refusals_of_min_freq():
+    X = [[["a", "b", "a"]], [["b", "c"]]]
+    assert SequenceVectorizer(min_freq=2).fit(X).get_feature_names_out().tolist() == ["a", "b"]
+    for least in (0, 1.5, None):
+        wrong = SequenceVectorizer(min_freq=least)
+        refused(f"min_freq is {least!r}, expected an integer >= 1", wrong.fit, X)
+    hashed = SequenceVectorizer(FeatureHasher(8, input_type="string"), min_freq=2)
+    refused("min_freq is 2, expected 1 with a FeatureHasher", hashed.fit, X)
+
+
+@given(st.lists(st.lists(items, min_size=1, max_size=4), min_size=1, max_size=5))
+def test_bytes_are_text_in_utf_8(X):
+    def encoded(value):
+        return value.encode() if isinstance(value, str) else value
+
+    bytes_ = [[{encoded(n): encoded(v) for n, v in item.items()} for item in x] for x in X]
+    if not any(item for x in X for item in x):
+        return
+    ours, theirs = SequenceVectorizer(), SequenceVectorizer()
+    np.testing.assert_array_equal(stack(ours.fit_transform(bytes_)), stack(theirs.fit_transform(X)))
+    assert ours.get_feature_names_out().tolist() == theirs.get_feature_names_out().tolist()
+
+
+def test_bytes_in_lists_pairs_and_nested_dicts():
+    X = [[[b"a", "a", (b"n", 2.0)], {"t": [b"x", "y"], "d": {b"e": b"f"}}]]
+    texts = [[["a", "a", ("n", 2.0)], {"t": ["x", "y"], "d": {"e": "f"}}]]
+    for make in (SequenceVectorizer, lambda: SequenceVectorizer(DictVectorizer(sort=False))):
+        ours, theirs = make(), make()
+        np.testing.assert_array_equal(
+            stack(ours.fit_transform(X)), stack(theirs.fit_transform(texts))
+        )
+        assert ours.get_feature_names_out().tolist() == theirs.get_feature_names_out().tolist()
+
+    class Whole(DictVectorizer):
+        pass
+
+    plain = [[[b"a", "a"], ["b"]]]
+    assert stack(SequenceVectorizer(Whole()).fit_transform(plain)).tolist() == [[2, 0], [0, 1]]
+    for wrong in ([b"\xff"], {b"\xff": 1.0}, {"a": b"\xff"}, {"a": {b"\xff": 1}}):
+        refused(r"X\[0\]\[0\]: found b'\\xff' \(bytes\), expected UTF-8", ours.fit, [[wrong]])
+    refused(r"X: found b'ab' \(bytes\); expected a list", ours.fit, b"ab", error=TypeError)
+    refused(r"X\[0\]: found b'ab' \(bytes\)", ours.fit, [b"ab"], error=TypeError)
+    refused(r"X\[0\]\[0\]: found b'ab' \(bytes\)", ours.fit, [[b"ab"]], error=TypeError)
+
+
+def test_iterators_are_read_once():
+    X = [[["a"], ["b"]], [["a"]]]
+    once = (iter([iter(item) for item in x]) for x in X)
+    vectorizer = SequenceVectorizer()
+    expected = vectorizer.fit_transform(X)
+    np.testing.assert_array_equal(stack(vectorizer.fit_transform(once)), stack(expected))
+    for kind in (None, FeatureHasher(4, input_type="string"), DictVectorizer(sort=False)):
+        again = SequenceVectorizer(kind)
+        refused(
+            "found no sequences.*an iterator can be read only once: pass a list", again.fit, once
+        )
+        refused(r"X\[0\]: found an empty sequence.*only once", again.fit, [iter([])])

@@ -26,18 +26,13 @@ ABSENT = {
     "``batch_size`` (``NSlackSSVM``)": ["batch_size"],
     "``learning_rate``, ``momentum``, ``decay_*``": ["learning_rate", "momentum", "decay"],
     "``initialize``, ``constraints`` of ``fit``": ["initialize"],
-    "``StructuredPerceptron``": ["perceptron"],
-    "``average``, ``batch`` (perceptron)": ["average"],
-    '``algorithm="ap"``, ``"pa"``, ``"arow"``': ["ap", "pa", "passive-aggressive", "arow"],
-    "``c``, ``pa_type``, ``variance``, ``gamma``": ["pa_type", "variance", "gamma"],
     "``linesearch``, ``max_linesearch``": ["linesearch", "line_search", "max_linesearch"],
     "``calibration_*``": ["calibration_rate", "calibration_eta", "eta0"],
-    "``min_freq`` (``feature.minfreq``)": ["min_freq", "min_count", "min_df"],
     "``-p 2``": ["squared-hinge", "slack_norm"],
 }
 # Names on the right that are not ours: data, constants, other libraries.
 ELSEWHERE = {"C", "n", "c1", "c2", "w", "X", "X_dev", "Y", "Y_dev", "x", "y", "row", "block"}
-ELSEWHERE |= {"y_true", "y_pred", "structsolve", "logging", "VarianceThreshold", "history_"}
+ELSEWHERE |= {"y_true", "y_pred", "structsolve", "logging", "history_"}
 # Strings that are neither in the registry nor names of blocks or of record entries.
 STRINGS = {"permutation", "uniform", "n", "features", "rbf", "poly", "sigmoid", "precomputed"}
 STRINGS |= {"weighted", "f1", "h0", "h1", "structsolve.solvers", "validation_score"}

@@ -78,7 +78,4 @@ def test_links_lead_somewhere():
     for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"):
         text = (ROOT / name).read_text(encoding="utf-8")
         for target in re.findall(r"\]\((?!https?:)([^)#]+)", text):
-            # The results are written by benchmarks/run_all.py, which takes hours.
-            assert (ROOT / target).exists() or target == "benchmarks/RESULTS.md", (
-                f"{name}: {target}"
-            )
+            assert (ROOT / target).exists(), f"{name}: {target}"

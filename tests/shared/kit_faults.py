@@ -1,7 +1,7 @@
 """Plant faults in plugins, and compare the kits' messages: a table for each language.
 
 ``python tests/shared/kit_faults.py`` runs those in Python, ``--compiled`` builds those in Cython
-too (all in one module), ``--write`` puts the tables into ``benchmarks/RESULTS.md``.  The
+too (all in one module), ``--write`` puts the tables into ``benchmarks/results/checks.md``.  The
 status is 1 where a kit says nothing, or something else than the fault's message.
 """
 
@@ -24,7 +24,7 @@ import structsolve
 from structsolve.testing import BrokenPromise, check_loss, check_structure, check_surrogate
 
 HERE = Path(__file__).resolve().parent
-RESULTS = HERE.parents[1] / "benchmarks" / "RESULTS.md"
+RESULTS = HERE.parents[1] / "benchmarks" / "results" / "checks.md"
 MARKS = "<!-- begin kit faults -->", "<!-- end kit faults -->"
 NOTHING = "NOTHING"
 
@@ -106,7 +106,7 @@ def table(rows):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--compiled", action="store_true", help="faults in Cython too")
-    parser.add_argument("--write", action="store_true", help="tables into benchmarks/RESULTS.md")
+    parser.add_argument("--write", action="store_true", help="tables into benchmarks/results")
     args = parser.parse_args()
     begun = time.process_time()
     parts, missed = [], []

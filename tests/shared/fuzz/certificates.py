@@ -31,6 +31,7 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     "lbfgs": [{"l1_ratio": 0.5}, {"memory": 2}],
     "admm": [{"n_shards": 2}, {"metric": "diagonal"}],
     "sdca": [{"batch": 2}],
+    "passive-aggressive": [{"squared": True}, {"averaging": False}],
 }  # fmt: skip
 
 

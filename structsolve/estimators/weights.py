@@ -1,0 +1,174 @@
+"""Weights by name: entries of the blocks, and tables of the largest ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass
+class NamedBlock:
+    """A block of weights with a name for each place along each axis.
+
+    Parameters
+    ----------
+    name : str
+    columns : tuple of str
+        What each axis is.
+    labels : list of ndarray
+        The names along each axis.
+    values : ndarray
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    labels: list[np.ndarray]
+    values: np.ndarray
+
+    def entries(self, chosen: np.ndarray) -> Iterator[tuple[tuple[Any, ...], float]]:
+        """Yield names and weight of entries.
+
+        Parameters
+        ----------
+        chosen : ndarray of int
+            Their places in the flat array.
+
+        Yields
+        ------
+        names : tuple
+        weight : float
+        """
+        places = np.unravel_index(chosen, self.values.shape)
+        names = [labels[place].tolist() for labels, place in zip(self.labels, places)]
+        yield from zip(zip(*names), self.values.ravel()[chosen].tolist())
+
+    def extremes(self, top: int | None) -> np.ndarray:
+        """Return the places of the most positive and the most negative weights, falling.
+
+        Parameters
+        ----------
+        top : int or None
+            The number of each; None: all that are not 0.
+
+        Returns
+        -------
+        ndarray of int
+        """
+        flat, chosen = self.values.ravel(), []
+        for places in (np.flatnonzero(flat > 0), np.flatnonzero(flat < 0)):
+            if top is not None and len(places) > top:
+                places = places[np.argpartition(-np.abs(flat[places]), top - 1)[:top]]
+            chosen.append(places)
+        both = np.concatenate(chosen)
+        return both[np.lexsort((both, -flat[both]))]
+
+
+def named_blocks(model: Any, feature_names: Any = None) -> list[NamedBlock]:
+    """Return the blocks of a model's weights with the names of their axes.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted.
+    feature_names : sequence of str, optional
+        Names of the node features; ``feature_names_in_`` or numbers by default.
+
+    Returns
+    -------
+    list of NamedBlock
+
+    Raises
+    ------
+    ValueError
+        For a kernel model, and for another number of names than features.
+    """
+    if not model.coef_:
+        raise ValueError(
+            "a kernel model has no weights to name; dual_coef_ and support_ hold its dual variables"
+        )
+    names = feature_names
+    if names is None:
+        names = getattr(model, "feature_names_in_", None)
+    blocks, made = {b.name: b for b in model.space_.layout.blocks}, []
+    for name, values in model.coef_.items():
+        block = blocks.get(name) or model.space_.layout.node
+        axes = block.axes or ("",) * len(block.shape)
+        labels = [
+            np.asarray(model._state_names()) if axis == "class" else np.arange(size)
+            for axis, size in zip(axes, block.shape)
+        ]
+        columns = [axis or "number" for axis in axes]
+        # The two states of a pair.
+        twice = [k for k, axis in enumerate(columns) if columns.count(axis) == 2]
+        for k, end in zip(twice, ("from", "to")):
+            columns[k] = end
+        values = values.toarray() if hasattr(values, "tocsr") else values
+        if values.ndim > len(block.shape):
+            rows = names if block.kind == "node" and names is not None else None
+            if rows is not None and len(rows) != values.shape[0]:
+                raise ValueError(
+                    f"feature_names has {len(rows)} entries, expected {values.shape[0]}"
+                )
+            labels.insert(0, np.arange(values.shape[0]) if rows is None else np.asarray(rows))
+            columns.insert(0, "feature")
+        made.append(NamedBlock(name, tuple(columns), labels, values))
+    return made
+
+
+class WeightTables(dict):
+    """Weights by block: a dict of tables that prints as text.
+
+    A table is a list of rows, dicts of the names along the axes and of ``weight``, from the most
+    positive to the most negative; ``pandas.DataFrame(tables[block])`` is a data frame of it.
+
+    Parameters
+    ----------
+    blocks : iterable of NamedBlock
+    top : int or None
+        The number of most positive and of most negative weights of each block.
+
+    Examples
+    --------
+    >>> block = NamedBlock("node", ("feature", "class"), [np.array(["a", "b"]), np.array([0, 1])],
+    ...                    np.array([[1.5, -0.5], [0.0, -2.0]]))
+    >>> tables = WeightTables([block], top=1)
+    >>> tables["node"][0]
+    {'feature': 'a', 'class': 0, 'weight': 1.5}
+    >>> print(tables)
+    node: feature -> class, 3 of 4 weights are not 0
+        1.5000  a -> 0
+       ...
+       -2.0000  b -> 1
+    """
+
+    def __init__(self, blocks: Iterable[NamedBlock], top: int | None = None):
+        if top is not None and not (isinstance(top, (int, np.integer)) and top >= 1):
+            raise ValueError(f"top is {top!r}, expected an integer >= 1, or None for all weights")
+        self.top, self._heads = top, {}
+        for block in blocks:
+            self[block.name] = [
+                {**dict(zip(block.columns, names)), "weight": weight}
+                for names, weight in block.entries(block.extremes(top))
+            ]
+            count, size = int(np.count_nonzero(block.values)), block.values.size
+            axes = " -> ".join(block.columns)
+            head = f"{block.name}: {axes}, {count} of {size} weights are not 0"
+            self._heads[block.name] = head, len(self[block.name]) < count
+
+    def __str__(self) -> str:
+        parts = []
+        for block, rows in self.items():
+            head, cut = self._heads[block]
+            lines = [
+                f"{row['weight']:10.4f}  " + " -> ".join(str(v) for v in [*row.values()][:-1])
+                for row in rows
+            ]
+            if cut:
+                lines.insert(sum(row["weight"] > 0 for row in rows), "       ...")
+            parts.append("\n".join([head, *lines]))
+        return "\n\n".join(parts)
+
+    __repr__ = __str__

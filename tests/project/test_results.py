@@ -1,0 +1,112 @@
+"""The pages of benchmarks/results: what is drawn from them is fresh, what is quoted is there."""
+
+import re
+import runpy
+import sys
+
+import pytest
+from doc_code import ROOT
+
+RESULTS = ROOT / "benchmarks" / "results"
+
+pytestmark = pytest.mark.skipif(not RESULTS.exists(), reason="installed without the checkout")
+
+
+@pytest.fixture(scope="module")
+def scripts():
+    """The names in run_all.py and first_page.py."""
+    folder = str(ROOT / "benchmarks")
+    sys.path.insert(0, folder)
+    try:
+        return {name: runpy.run_path(f"{folder}/{name}.py") for name in ("run_all", "first_page")}
+    finally:
+        sys.path.remove(folder)
+
+
+def test_the_first_page_and_the_table_of_the_readme_are_drawn_from_the_pages(scripts):
+    for path, text in scripts["first_page"]["pages"]().items():
+        assert path.read_text("utf-8") == text, f"{path}: run python benchmarks/first_page.py"
+
+
+def test_no_row_of_the_first_page_is_empty():
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in (RESULTS / "README.md").read_text("utf-8").splitlines()
+        if line.startswith("| ")
+    ]
+    assert len(rows) > 60
+    assert [row for row in rows if "" in row[:1] + row[2:]] == []
+
+
+def test_references_that_lead_nowhere_or_to_two_rows_are_refused(scripts):
+    first_page = scripts["first_page"]
+    table = "| a | s |\n| --- | --- |\n| x | {} |\n"
+    texts = {"one": f"{table.format(2)}| xy | 3 |\n\n### below\n\n{table.format(8)}"}
+    assert first_page["drawn"]("<<one#below; x; s>>, <<one; xy; s; %.0f>>", texts) == "8, 300"
+    assert first_page["drawn"]("<<ratio: one; xy; s // one#below; x; s>>", texts) == "2.7x"
+    for reference in (
+        "two; x; s",
+        "one; x; s",
+        "one; z; s",
+        "one; x; t",
+        "one#no; x; s",
+        "one; /z/",
+    ):
+        with pytest.raises(first_page["Missing"], match=re.escape(reference)):
+            first_page["drawn"](f"<<{reference}>>", texts)
+
+
+def test_every_script_has_a_page_and_every_section_a_script(scripts):
+    pages = scripts["run_all"]["PAGES"]
+    assert {f"{page}.md" for page in pages} | {"README.md"} == {
+        p.name for p in RESULTS.glob("*.md")
+    }
+    assert set(scripts["run_all"]["PAPERS"]) <= set(scripts["run_all"]["PAGE_OF"])
+    by_tests = {"faults", "kits", "kit faults", "fuzz"}
+    for page, names in pages.items():
+        section = re.compile(r"<!-- begin ([\w ]+) -->")
+        sections = section.findall((RESULTS / f"{page}.md").read_text("utf-8"))
+        assert set(sections) - by_tests <= set(names), page
+        for name in names:
+            folders = (ROOT / "benchmarks", ROOT / "docs" / "examples")
+            assert any((folder / f"{name}.py").exists() for folder in folders), name
+
+
+def test_a_section_is_put_in_its_place_and_the_text_around_it_stays(scripts, tmp_path):
+    put, page = scripts["run_all"]["put"], tmp_path / "page.md"
+    sections = [f"<!-- begin {name} -->\n{name}\n<!-- end {name} -->\n" for name in "ab"]
+    page.write_text("# Title\n\n" + sections[0] + "\nA note.\n\n" + sections[1])
+    new = sections[0].replace("\na\n", "\nnew\n")
+    put(page, "a", new)
+    assert page.read_text() == "# Title\n\n" + new + "\nA note.\n\n" + sections[1]
+    put(page, "c", sections[0].replace("a -->", "c -->"))
+    assert page.read_text().endswith("<!-- end c -->\n") and list(tmp_path.iterdir()) == [page]
+
+
+def quoted(text):
+    """Numbers with decimals in the prose and the tables of a page, without code and literals."""
+    text = re.sub(r"(?m)^\s*(>>>|\.\.\. ).*(\n(?!\s*$).*)*", "", text)
+    return re.findall(r"(?<![\w.-])(\d*\.\d+)(?![\w.])", re.sub(r"``[^`]*``", "", text))
+
+
+def pages_quoted():
+    """Pages of the docs that name pages of the results, and these."""
+    for path in sorted((ROOT / "docs").glob("*.rst")):
+        named = re.findall(r"benchmarks/results/(\w+\.md)", path.read_text("utf-8"))
+        if named:
+            yield pytest.param(path, sorted(set(named)), id=path.stem)
+
+
+@pytest.mark.parametrize("path, named", list(pages_quoted()))
+def test_every_figure_of_the_docs_is_on_the_page_that_they_name(path, named):
+    text = "".join((RESULTS / name).read_text("utf-8") for name in named)
+    have = [float(n) for n in re.findall(r"(?<![\w.])\d*\.?\d+(?:e[-+]?\d+)?", text)]
+    missing = []
+    for number in quoted(path.read_text("utf-8")):
+        # Rounded, and shares as per cent.
+        half = 0.5000001 * 10.0 ** -len(number.partition(".")[2])
+        if not any(
+            abs(scale * value - float(number)) <= half for value in have for scale in (1, 100)
+        ):
+            missing.append(number)
+    assert missing == []
