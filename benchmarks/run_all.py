@@ -78,7 +78,15 @@ PAGES = {
         "large_hierarchy",
         "closure",
     ),
-    "trees_flows": ("dependency", "flows", "paths", "latent", "hidden_markov", "lp_backends"),
+    "trees_flows": (
+        "dependency",
+        "cky",
+        "flows",
+        "paths",
+        "latent",
+        "hidden_markov",
+        "lp_backends",
+    ),
     "extreme": (
         "extreme",
         "extreme_labels",

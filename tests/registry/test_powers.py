@@ -28,6 +28,7 @@ CASES = [
     ("permutation", {"kind": "matching"}, BOTH),
     ("semi-markov", {}, KBEST),
     ("dependency", {"projective": True}, KBEST),
+    ("cky", {}, KBEST),
     ("dependency", {"projective": False}, KBEST),
     ("flow", {"network": network()}, KBEST),
     ("dag", {"hierarchy": TREE, "labels": "leaf-union"}, BOTH),

@@ -25,7 +25,8 @@ CASES = {
     "ordinal": [{}, {"thresholds": True}],
     "permutation": [{"kind": "ranking"}, {"kind": "matching"}],
     "semi-markov": [{}, {"max_length": 2}],
-    "dependency": [{}, {"projective": True}],
+    "dependency": [{}, {"projective": True}, {"labelled": True}],
+    "cky": [{}, {"grammar": True}],
     "flow": [{"network": network()}],
     "dag": [
         {"hierarchy": TREE, "labels": kind} for kind in ("closed", "leaf-union", "single-leaf")

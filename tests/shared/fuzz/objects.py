@@ -50,12 +50,13 @@ _ORACLES = ("exact", "mincut", "roof-duality", "trws", "expansion", "lp")
 #: Settings of structures that bring other operators.
 _SETTINGS: dict[str, list[dict[str, Any]]] = {
     "chain": [{"forbidden": [(0, 1)]}, {"transitions": False, "start_end": False}],
+    "cky": [{"grammar": True}],
     "dag": [
         {"labels": "single-leaf"}, {"labels": "leaf-union"}, {"roots": "on"},
         {"hierarchy": [*_TREE, ("b", "d")], "labels": "leaf-union"},
         {"hierarchy": [*_TREE, ("b", "d")]},
     ],
-    "dependency": [{"projective": True}, {"single_root": False}],
+    "dependency": [{"projective": True}, {"single_root": False}, {"labelled": True}],
     "flow": [{"network": network()}],
     "grid": [{"neighbours": 8}, {"directed": True}],
     "mrf": [{"oracle": name} for name in _ORACLES],
