@@ -32,13 +32,14 @@ PAGES = {
         "chunking",
         "quality",
         "surrogates_conll",
+        "reports",
         "named_features",
         "sparse_crf",
         "quick_solvers",
         "outside_chain",
         "python_plugin",
     ),
-    "one_call": ("latency", "batch", "torch_layers", "jax_layers"),
+    "one_call": ("latency", "batch", "torch_layers", "jax_layers", "distributions"),
     "networks": ("neural_parser", "neural_ocr"),
     "classes": ("multiclass", "kernels", "ordinal", "sparse_rows", "sparse_steps", "scaling"),
     "settings": (
@@ -67,6 +68,7 @@ PAGES = {
     "max_min": ("m4n_table", "projections_ocr", "max_min_oracle", "derivatives"),
     "hierarchies": (
         "hierarchical_svm",
+        "hierarchical_levels",
         "norms",
         "hierarchical_sets",
         "ecrm_hierarchies",
@@ -74,7 +76,7 @@ PAGES = {
         "large_hierarchy",
         "closure",
     ),
-    "trees_flows": ("dependency", "flows", "latent", "lp_backends"),
+    "trees_flows": ("dependency", "flows", "paths", "latent", "hidden_markov", "lp_backends"),
     "extreme": (
         "extreme",
         "extreme_labels",
@@ -87,6 +89,7 @@ PAGES = {
 }
 ARGUMENTS = {
     "torch_layers": ["--threads", "1", "2", "4"],
+    "distributions": ["--install", "build/distributions"],
     "neural_parser": ["--picture", "docs/pictures/neural_parser.png"],
     "neural_ocr": ["--picture", "docs/pictures/neural_ocr.png"],
     "m4n_table": ["m4n.jsonl"],

@@ -27,6 +27,8 @@ _HOMES = {
     "Sequences": "examples.packed",
     "from_padded": "examples.packed",
     "SequenceVectorizer": "features.vectorizer",
+    "TokenFeaturizer": "plugins.chain.featurizer",
+    "ArcFeaturizer": "plugins.dependency.features",
     "NodeTransformer": "features.node_transformer",
     "CostMatrix": "structure.losses",
     "ClassWeights": "structure.losses",
@@ -48,6 +50,7 @@ _HOMES = {
     "get_structure": "registry",
     "list_plugins": "registry",
     "load": "estimators.load",
+    "save": "estimators.pipelines",
     "make_strips": "plugins.chain.demo",
 }
 # Former names, still supported.
@@ -57,6 +60,7 @@ __all__ = ["__version__", "get_include", *_HOMES]
 
 if TYPE_CHECKING:
     from .estimators.load import load
+    from .estimators.pipelines import save
     from .estimators.structured_svm import StructuredSVM
     from .evaluation.scorers import get_scorer
     from .evaluation.structured_svm_cv import StructuredSVMCV
@@ -65,8 +69,10 @@ if TYPE_CHECKING:
     from .features.vectorizer import SequenceVectorizer
     from .hookspecs import Named, hookimpl
     from .plugins.chain.demo import make_strips
+    from .plugins.chain.featurizer import TokenFeaturizer
     from .plugins.dag.svm.estimator import HierarchicalSVM
     from .plugins.dag.svm.path import HierarchicalSVMCV
+    from .plugins.dependency.features import ArcFeaturizer
     from .plugins.extreme.estimator import ExtremeSVM
     from .plugins.functions import FunctionStructure
     from .plugins.latent.candidates import AnyOf

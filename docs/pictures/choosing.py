@@ -24,7 +24,7 @@ QUESTIONS = {
             ("… partly unknown", "LatentSVM"),
             ("heads of words", '"dependency"'),
             ("ranks, partners", '"permutation"'),
-            ("flows, paths", '"flow"'),
+            ("paths; flows", '"path", "flow"'),
             ("anything with your own search", '"functions"'),
         ],
     ),

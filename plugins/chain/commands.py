@@ -58,7 +58,7 @@ def check(args: argparse.Namespace) -> None:
 
 
 def add_score_options(parser: Any) -> None:
-    """Add the option of the scheme of spans.
+    """Add the options of spans.
 
     Parameters
     ----------
@@ -66,12 +66,15 @@ def add_score_options(parser: Any) -> None:
     """
     text = "scheme of spans: conll, IOB2, IOBES, ..."
     parser.add_argument("--scheme", default="conll", help=text)
+    parser.add_argument("--suffix", action="store_true", help="tags end in the mark, PER-B")
+    text = "list the first N errors of sequences in their contexts"
+    parser.add_argument("--errors", type=int, default=0, metavar="N", help=text)
 
 
 def figures(
     model: Any, data: Any, truth: list[Any], guess: list[Any], args: argparse.Namespace
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return the scores of spans, if all labels are chunk tags.
+    """Return the scores of spans, if all labels are chunk tags, and the errors.
 
     Parameters
     ----------
@@ -87,19 +90,29 @@ def figures(
     Returns
     -------
     report : dict
-        With ``spans``, or empty.
+        With ``spans`` and ``errors``, or empty.
     lines : list of str
         The same as text.
     """
-    names = {str(label) for labels in (*truth, *guess) for label in labels}
-    if len(names) < 2 or not all(name == "O" or name[1:2] == "-" for name in names):
-        return {}, []
-    from structsolve.evaluation.report import FIGURES  # heavy
+    from structsolve.evaluation.metrics import token_report  # heavy
+    from structsolve.evaluation.report import FIGURES, ErrorList  # heavy
     from structsolve.plugins.chain.metrics import span_f1  # heavy
 
-    report = span_f1(truth, guess, scheme=args.scheme)
-    told = "  ".join(f"{name} {report[name]:.4f}" for name in FIGURES)
-    return {"spans": report}, [f"spans ({args.scheme}): {told}"]
+    names = {str(label) for labels in (*truth, *guess) for label in labels}
+    dash = -2 if args.suffix else 1
+    spans = len(names) > 1 and all(name == "O" or name[dash:][:1] == "-" for name in names)
+    answer: dict[str, Any] = {}
+    lines: list[str] = []
+    if spans:
+        answer["spans"] = report = span_f1(truth, guess, scheme=args.scheme, suffix=args.suffix)
+        told = "  ".join(f"{name} {report[name]:.4f}" for name in FIGURES)
+        lines = [f"spans ({args.scheme}): {told}", "", str(report)]
+    if args.errors > 0 and data.sequences:
+        source = answer["spans"] if spans else token_report(truth, guess)
+        errors = source.errors(getattr(data.reader, "tokens", None))
+        answer["errors"] = [error._asdict() for error in errors[: args.errors]]
+        lines += ["", f"errors: {len(errors)}", str(ErrorList(errors[: args.errors]))]
+    return answer, lines
 
 
 def add_demo(parser: Any) -> Any:

@@ -10,8 +10,8 @@ from structsolve.features.vectorizer import SequenceVectorizer
 from structsolve.io.reader import Reader
 from structsolve.io.select import parse_rows
 from structsolve.plugins.chain.conll import Sentence, conll_block, read_conll, split_labels
-from structsolve.plugins.chain.crfsuite import parse_attribute, read_crfsuite, write_crfsuite
-from structsolve.plugins.chain.token_features import conll_features
+from structsolve.plugins.chain.crfsuite import read_crfsuite, write_crfsuite
+from structsolve.plugins.chain.featurizer import features_of
 from structsolve.utils.params import parameters
 
 
@@ -110,16 +110,42 @@ class ConllReader(_NamedReader):
         ValueError
             For malformed lines, and other numbers of columns than in training.
         """
+        sentences, y = self.raw(path, self.columns)
+        return self._matrices(map(self._features, sentences), False), y
+
+    def raw(self, path: str, columns: Any = None) -> tuple[Any, Any]:
+        """Read sentences of token columns, for the steps of a pipeline.
+
+        Parameters
+        ----------
+        path : str
+        columns : int, optional
+            Their number without the label; anything else takes all for features.
+
+        Returns
+        -------
+        X, y
+            ``y`` is None without a column more.
+
+        Raises
+        ------
+        ValueError
+            For malformed lines, and other numbers of columns.
+        """
         sentences = self._sentences(path)
         width = len(sentences[0][0])
-        assert self.columns is not None
-        if width not in (self.columns, self.columns + 1):
+        columns = columns if isinstance(columns, int) else width
+        if width not in (columns, columns + 1):
             raise ValueError(
-                f"{path}: found {width} columns; expected {self.columns} as in training, or "
-                f"{self.columns + 1} with labels"
+                f"{path}: found {width} columns; expected {columns} as in training, or "
+                f"{columns + 1} with labels"
             )
-        y = split_labels(sentences, self.label_column) if width > self.columns else None
-        return self._matrices(map(self._features, sentences), False), y
+        return sentences, split_labels(sentences, self.label_column) if width > columns else None
+
+    @property
+    def tokens(self) -> list[list[str]]:
+        """The first column of every sentence that was read last, for lists of errors."""
+        return [[token[0] for token in sentence] for sentence in self._lines]
 
     def annotated(self, labels: Sequence[Any]) -> Iterator[str]:
         """Yield the columns with another one; see :meth:`Reader.annotated`."""
@@ -141,11 +167,7 @@ class ConllReader(_NamedReader):
         return sentences
 
     def _features(self, sentence: Sentence) -> list[Any]:
-        if self.features == "template":
-            return conll_features(sentence, self.window)
-        if self.features == "columns":
-            return [["bias", *(f"c{c}={value}" for c, value in enumerate(row))] for row in sentence]
-        return [[parse_attribute(field) for field in row] for row in sentence]
+        return features_of(sentence, self.features, self.window)
 
 
 class CrfsuiteReader(_NamedReader):
@@ -188,8 +210,23 @@ class CrfsuiteReader(_NamedReader):
         """Write named features; see :meth:`Reader.write`."""
         write_crfsuite(path, X, y)
 
-    def _read(self, path: str, fit: bool) -> tuple[Any, Any]:
+    def raw(self, path: str, columns: Any = None) -> tuple[Any, Any]:
+        """Read sequences of named features, for the steps of a pipeline.
+
+        Parameters
+        ----------
+        path : str
+        columns : ignored
+
+        Returns
+        -------
+        X, y
+        """
         rows = parse_rows(self.rows)
         X, y, weights = read_crfsuite(path, return_weights=True)
         self.weights = None if weights is None else weights[rows]
-        return self._matrices(X[rows], fit), y[rows]
+        return X[rows], y[rows]
+
+    def _read(self, path: str, fit: bool) -> tuple[Any, Any]:
+        X, y = self.raw(path)
+        return self._matrices(X, fit), y

@@ -222,6 +222,7 @@ class ChainStructure(LabelingStructure):
     """
 
     name = "chain"
+    takes_marginals = True
     layouts = {"start_end": (True, False), "transitions": (True, False)}
     space_type = ChainSpace
 

@@ -1,12 +1,8 @@
 """Chunk tags (``B-NP I-NP O``) and the spans they describe, in every common scheme.
 
 Tags are read by the rules of conlleval, which read any sequence of tags, broken or not, and agree
-with each scheme on valid tags.  Strict reading writes the spans in the scheme and compares the
-tags.  All sequences are read at once, as one flat array with their first positions.
-
-seqeval (1.2.2) is not used: it agrees with these rules for B, I, E, S and with strict IOB2, IOE2
-and IOBES, but not with strict IOB1 and IOE1 nor for L, U and M, and takes five to eight times as
-long.
+with each scheme on valid tags; or strictly, by the rules of a scheme.  All sequences are read at
+once, as one flat array with their first positions.
 """
 
 from __future__ import annotations
@@ -18,14 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structsolve.evaluation.metrics import Labels, flatten, token_name
-from structsolve.plugins.chain.tag_schemes import MARKS
+from structsolve.plugins.chain.tag_schemes import MARKS, STRICT, strict_tables
 
 __all__ = ["SCHEMES", "spans", "tags_from_spans"]
 
-SCHEMES = ("conll", "IOB1", "IOB2", "IOE1", "IOE2", "IOBES")
+SCHEMES = ("conll", *STRICT)
+# Numbers of marks in "OBIES".
+_B, _I, _E, _S = range(1, 5)
 
 
-def spans(tags: Labels) -> list[tuple[int, int, str]]:
+def spans(tags: Labels, suffix: bool = False) -> list[tuple[int, int, str]]:
     """
     Return the spans that one sequence of tags describes, read as conlleval reads them.
 
@@ -33,6 +31,8 @@ def spans(tags: Labels) -> list[tuple[int, int, str]]:
     ----------
     tags : sequence of str
         Chunk tags in any of the schemes.
+    suffix : bool, default=False
+        Whether tags end in the mark, as ``"NP-B"`` does.
 
     Returns
     -------
@@ -54,9 +54,7 @@ def spans(tags: Labels) -> list[tuple[int, int, str]]:
     flat, _ = flatten([tags], "tags")
     if not flat.size:
         return []
-    read = Spans(flat, np.zeros(1, np.intp), types, "tags")
-    names = [list(types)[code] for code in read.kind]
-    return list(zip(read.first.tolist(), (read.last + 1).tolist(), names, strict=True))
+    return Spans(flat, np.zeros(1, np.intp), types, "tags", suffix).listed(list(types))
 
 
 def tags_from_spans(
@@ -71,7 +69,7 @@ def tags_from_spans(
         Spans that do not overlap; `end` is one past the last token.
     length : int
         Number of tokens.
-    scheme : {"IOB1", "IOB2", "IOE1", "IOE2", "IOBES"}
+    scheme : {"IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU"}
         The scheme to write.
 
     Returns
@@ -108,7 +106,8 @@ def tags_from_spans(
     bounds = np.array([span[:2] for span in ordered], dtype=np.intp).reshape(-1, 2)
     kinds = np.array([names.index(span[2]) for span in ordered], dtype=np.intp)
     prefix = _write(bounds[:, 0], bounds[:, 1] - 1, kinds, np.zeros(1, np.intp), length, scheme)
-    tags: list[str] = prefix.tolist()
+    letters = "OBILU" if scheme == "BILOU" else "OBIES"
+    tags = [letters[mark] for mark in prefix.tolist()]
     for start, end, kind in ordered:
         tags[start:end] = [f"{mark}-{kind}" if kind else mark for mark in tags[start:end]]
     return tags
@@ -127,6 +126,8 @@ class Spans:
         Code of each type; new types are added.
     name : str
         Name of the tags in messages.
+    suffix : bool, default=False
+        Whether tags end in the mark, as ``"NP-B"`` does.
 
     Attributes
     ----------
@@ -142,29 +143,38 @@ class Spans:
     """
 
     def __init__(
-        self, flat: NDArray[Any], starts: NDArray[np.intp], types: dict[str, int], name: str
+        self,
+        flat: NDArray[Any],
+        starts: NDArray[np.intp],
+        types: dict[str, int],
+        name: str,
+        suffix: bool = False,
     ) -> None:
         self.size = flat.size
-        tags, index = np.unique(flat, return_inverse=True)
+        known: dict[Any, int] = {}
+        index = np.array([known.setdefault(tag, len(known)) for tag in flat.tolist()])
         marks, codes = [], []
-        for code, tag in enumerate(tags.tolist()):
-            prefix, _, type_ = str(tag).partition("-")
-            canon = MARKS.get(prefix)
+        for code, tag in enumerate(known):
+            mark, _, type_ = str(tag).partition("-")
+            if suffix:
+                type_, _, mark = str(tag).rpartition("-")
+            canon = MARKS.get(mark)
             if canon is None:
+                example = "'NP-B'" if suffix else "'B-NP'"
                 raise ValueError(
                     f"{token_name(name, starts, np.argmax(index == code))} is {tag!r}, not a chunk "
                     "tag: expected 'O', or one of B, I, E, S (or M, L, U), alone or with a type, "
-                    "as in 'B-NP'; for other labels use token_report"
+                    f"as in {example}; for other labels use token_report"
                 )
-            marks.append(canon)
+            marks.append("OBIES".index(canon))
             codes.append(-1 if canon == "O" else types.setdefault(type_, len(types)))
         self.marks = mark = np.array(marks)[index]
-        kind = np.array(codes, dtype=np.intp)[index]
+        self.kinds = kind = np.array(codes, dtype=np.intp)[index]
         self.starts = starts[starts < flat.size]
-        before, fresh = np.full(flat.size, -1), np.isin(mark, ("B", "S"))
+        before, fresh = np.full(flat.size, -1), (mark == _B) | (mark == _S)
         before[1:] = kind[:-1]
         before[self.starts] = -1
-        fresh[1:] |= np.isin(mark[:-1], ("E", "S"))
+        fresh[1:] |= mark[:-1] >= _E
         inside = kind >= 0
         begins = inside & (fresh | (before != kind))
         ends = inside.copy()
@@ -172,8 +182,23 @@ class Spans:
         self.first, self.last = np.flatnonzero(begins), np.flatnonzero(ends)
         self.kind = kind[self.first]
 
+    def listed(self, names: list[str]) -> list[tuple[int, int, str]]:
+        """Return the spans as tuples (start, end, type); `end` is one past the last token.
+
+        Parameters
+        ----------
+        names : list of str
+            The types by their codes.
+
+        Returns
+        -------
+        list of tuple
+        """
+        ends = (self.last + 1).tolist()
+        return [(a, b, names[k]) for a, b, k in zip(self.first.tolist(), ends, self.kind)]
+
     def enforce(self, scheme: str) -> NDArray[np.intp]:
-        """Drop the spans that `scheme` would write differently.
+        """Read the tags strictly, by the rules of a scheme.
 
         Parameters
         ----------
@@ -185,13 +210,25 @@ class Spans:
         ndarray of int
             Tokens whose tags break the scheme.
         """
-        wrong = self.marks != _write(
-            self.first, self.last, self.kind, self.starts, self.size, scheme
-        )
-        before = np.concatenate([[0], np.cumsum(wrong)])
-        good = before[self.last + 1] == before[self.first]
-        self.first, self.last, self.kind = self.first[good], self.last[good], self.kind[good]
-        return np.flatnonzero(wrong)
+        opens, goes_on, whole = strict_tables(scheme)
+        mark, kind = self.marks, self.kinds
+        before, same = np.zeros_like(mark), np.zeros(self.size, dtype=np.intp)
+        before[1:], same[1:] = mark[:-1], kind[1:] == kind[:-1]
+        before[self.starts] = same[self.starts] = 0  # as after an O
+        # A run is a token and those that go on from it.  The span of a run begins where one may.
+        runs = np.flatnonzero(~goes_on[before, mark, same])
+        last = np.append(runs[1:], self.size) - 1
+        first = np.flatnonzero(opens[before, mark, same])
+        run = np.searchsorted(runs, first, side="right") - 1
+        alone = np.append(True, run[1:] != run[:-1])[: first.size]
+        first, last = first[alone], last[run[alone]]
+        after = (last + 1) % self.size
+        open_end = (last + 1 < self.size) & (before[after] > 0)
+        good = whole[mark[last], np.where(open_end, mark[after], 0), same[after] * open_end]
+        self.first, self.last = first[good], last[good]
+        self.kind = kind[self.first]
+        written = _write(self.first, self.last, self.kind, self.starts, self.size, scheme)
+        return np.flatnonzero(mark != written)
 
 
 def _write(
@@ -201,25 +238,25 @@ def _write(
     starts: NDArray[np.intp],
     size: int,
     scheme: str,
-) -> NDArray[np.str_]:
-    """The prefix of every token, when these spans are written in `scheme`."""
-    marks = np.full(size, "O")
+) -> NDArray[np.intp]:
+    """The mark of every token (in ``"OBIES"``), when these spans are written in `scheme`."""
+    marks = np.zeros(size, dtype=np.intp)
     inside = np.zeros(size + 1, dtype=np.intp)
     inside[first] += 1
     inside[last + 1] -= 1
-    marks[np.cumsum(inside[:-1]) > 0] = "I"
+    marks[np.cumsum(inside[:-1]) > 0] = _I
     # IOB1 and IOE1 mark a border only between two neighbours of the same type.
     twin = (last[:-1] + 1 == first[1:]) & (kind[:-1] == kind[1:]) & ~np.isin(first[1:], starts)
-    if scheme in ("IOB2", "IOBES"):
-        marks[first] = "B"
+    if scheme in ("IOB2", "IOBES", "BILOU"):
+        marks[first] = _B
     elif scheme == "IOB1":
-        marks[first[1:][twin]] = "B"
-    if scheme in ("IOE2", "IOBES"):
-        marks[last] = "E"
+        marks[first[1:][twin]] = _B
+    if scheme in ("IOE2", "IOBES", "BILOU"):
+        marks[last] = _E
     elif scheme == "IOE1":
-        marks[last[:-1][twin]] = "E"
-    if scheme == "IOBES":
-        marks[first[first == last]] = "S"
+        marks[last[:-1][twin]] = _E
+    if scheme in ("IOBES", "BILOU"):
+        marks[first[first == last]] = _S
     return marks
 
 

@@ -1,9 +1,11 @@
-"""Allowed neighbours of chunk tags (``B-PER I-PER O``), by the name of a scheme."""
+"""Chunk tags (``B-PER I-PER O``) by the name of a scheme: allowed neighbours, strict spans."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple
+
+import numpy as np
 
 #: Prefixes by function: BILOU writes E and S as L and U, BMES writes I as M.
 MARKS = {"O": "O", "B": "B", "I": "I", "M": "I", "E": "E", "L": "E", "S": "S", "U": "S"}
@@ -39,6 +41,43 @@ RULES = {
     "BIOES": _BILOU,
     "BMES": _BILOU,
 }
+
+#: Two neighbours (``.`` is any mark) of the same type (``=``), of two types (``!``) or of any: at
+#: the second a span may begin, the span goes on, or the span before it was whole.  These are the
+#: rules of seqeval's strict mode; its IOE1 lacks the last three beginnings and so misses spans of
+#: one token that others of their type follow.
+STRICT = {
+    "IOB1": ("OI* II! BI* IB= BB=", "BI= II=", "II! IO* IB* BO* BI! BB="),
+    "IOB2": (".B*", "BI= II=", "IO* II! IB* BO* BI! BB*"),
+    "IOE1": ("OI* II! EI* EE= OE* IE! EE!", "II= IE=", "II! IO* IE! EI= EE="),
+    "IOE2": ("OI* OE* EI* EE* II! IE!", "IE= II=", "E.*"),
+    "IOBES": (".B* .S*", "BI= BE= II= IE=", "S.* E.*"),
+}
+STRICT["BILOU"] = STRICT["IOBES"]
+
+
+def strict_tables(scheme: str) -> np.ndarray:
+    """Return the rules of a scheme's strict spans by the numbers of marks in ``"OBIES"``.
+
+    Parameters
+    ----------
+    scheme : str
+        A key of :data:`STRICT`.
+
+    Returns
+    -------
+    ndarray of bool of shape (3, 5, 5, 2)
+        Begins, goes on, was whole: by mark, next mark, and whether their types are the same.
+    """
+    tables = np.zeros((3, 5, 5, 2), dtype=bool)
+    for table, rules in zip(tables, STRICT[scheme], strict=True):
+        for first, second, types in rules.split():
+            one, two = ("OBIES" if mark == "." else mark for mark in (first, second))
+            for mark in one:
+                for after in two:
+                    place = table["OBIES".index(mark), "OBIES".index(after)]
+                    place[{"=": [1], "!": [0], "*": [0, 1]}[types]] = True
+    return tables
 
 
 def forbidden_pairs(tags: Iterable[Any], scheme: str) -> list[tuple[Any, Any]]:

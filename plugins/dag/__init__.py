@@ -71,7 +71,12 @@ def structsolve_losses():
 def structsolve_metrics():
     home = Lazy("structsolve.plugins.dag.metrics:HierarchicalScorer")
     figures = ("f1", "precision", "recall")
-    return [Named(f"hierarchical-{figure}", partial(home, figure)) for figure in figures]
+    means = {"": "micro", "macro-": "macro"}
+    return [
+        Named(f"hierarchical-{mean}{figure}", partial(home, figure, average))
+        for mean, average in means.items()
+        for figure in figures
+    ]
 
 
 @hookimpl(trylast=True)

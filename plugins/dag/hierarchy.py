@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from structsolve.evaluation.report import Report, row_of
 from structsolve.plugins.dag.topological_order import (
     add_ancestors,
     compressed,
@@ -189,7 +190,7 @@ class Hierarchy:
         paths.sort_indices()
         return paths
 
-    def scores(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> dict[str, Any]:
+    def scores(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Report:
         """Return :func:`~structsolve.plugins.dag.hierarchical_scores` under this hierarchy.
 
         Parameters
@@ -198,11 +199,8 @@ class Hierarchy:
 
         Returns
         -------
-        dict
+        Report
         """
-        from structsolve.evaluation.report import row_of  # heavy
-        from structsolve.plugins.multilabel.metrics import micro  # heavy
-
         sets = []
         for name, given in (("y_true", y_true), ("y_pred", y_pred)):
             matrix = np.array(given, dtype=np.int32, order="C")
@@ -216,8 +214,8 @@ class Hierarchy:
                 matrix[:, self.roots] = 0
             sets.append(matrix)
         true, pred = sets
-        shares = micro(true, pred, sample_weight)
-        return row_of(shares, int(true.sum()))
+        counts = [m.sum(axis=1) for m in (true & pred, pred, true)]
+        return report_of_counts(*counts, sample_weight)
 
     def close(self, Y: np.ndarray) -> np.ndarray:
         """Add all ancestors to indicators, in place.
@@ -251,6 +249,35 @@ class Hierarchy:
         [1.0, 0.5, 0.5, 0.25, 0.25]
         """
         return share_out(self.order, self.up_first, self.up, self.child_first)
+
+
+def report_of_counts(
+    both: np.ndarray, guessed: np.ndarray, there: np.ndarray, sample_weight: Any
+) -> Report:
+    """Return :func:`~structsolve.plugins.dag.hierarchical_scores` from the counts of examples.
+
+    Parameters
+    ----------
+    both, guessed, there : ndarray of int of shape (n,)
+        Labels of both sides, predicted labels, true labels, of each example.
+    sample_weight : array of shape (n,) or None
+
+    Returns
+    -------
+    Report
+    """
+    weight = np.ones(len(both)) if sample_weight is None else np.asarray(sample_weight, float)
+    parts = [(both, guessed), (both, there), (2 * both, guessed + there)]
+
+    def ratio(above: Any, below: Any) -> Any:
+        return above / np.where(below == 0, 1, below)
+
+    micro = [ratio(weight @ above, weight @ below) for above, below in parts]
+    macro = [weight @ ratio(above, below) / max(weight.sum(), 1e-300) for above, below in parts]
+    support = int(there.sum())
+    return Report(
+        row_of(micro, support), micro=row_of(micro, support), macro=row_of(macro, support)
+    )
 
 
 def as_hierarchy(given: Any) -> Hierarchy:
@@ -358,7 +385,8 @@ def _read(given: Any) -> tuple[list[Any], list[tuple[Any, Any]]]:
     if given is None or isinstance(given, (str, bytes)) or hasattr(given, "adj"):
         raise ValueError(
             f"hierarchy is {_kind(given)}, expected a networkx.DiGraph with edges from parents to "
-            "children, a dict of lists of children, or an array of edges (parent, child)"
+            "children, a dict of lists of children, or an array of edges (parent, child); or y as "
+            "a table of levels, from which it is learned"
         )
     try:
         pairs = np.asarray(given)

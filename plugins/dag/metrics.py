@@ -7,38 +7,49 @@ from typing import Any
 
 import numpy as np
 
+from structsolve.evaluation.report import Report
 from structsolve.evaluation.scorers import final_model
-from structsolve.plugins.dag.hierarchy import as_hierarchy
+from structsolve.plugins.dag.hierarchy import as_hierarchy, report_of_counts
+from structsolve.plugins.dag.levels import prefix_numbers, read_paths
 from structsolve.structure.ask import pack
 
 
 def hierarchical_scores(
-    y_true: Any, y_pred: Any, hierarchy: Any, sample_weight: Any = None
-) -> dict[str, Any]:
+    y_true: Any, y_pred: Any, hierarchy: Any = None, sample_weight: Any = None
+) -> Report:
     """
     Compute hierarchical precision, recall and F1 (Kiritchenko, Matwin and Famili, 2005).
 
     Both sets get all ancestors of their labels; precision is the share of predicted labels that are
-    true, recall the share of true labels that are predicted, both over all examples together.  A
-    single root is an ancestor of all labels and does not count.
+    true, recall the share of true labels that are predicted, both over all examples together, or
+    ("macro") as means over examples.  A single root is an ancestor of all labels and does not
+    count.
 
     Parameters
     ----------
-    y_true, y_pred : array of shape (n_examples, n_nodes)
-        0 and 1, in the order of the hierarchy's nodes.
-    hierarchy : Hierarchy or networkx DiGraph
+    y_true, y_pred : array of shape (n_examples, n_nodes), or tables of levels
+        0 and 1, in the order of the hierarchy's nodes; without a hierarchy, data frames, 2-D arrays
+        or lists of names, a path from a root a row.
+    hierarchy : Hierarchy or networkx DiGraph, optional
         Edges go from parent to child.
     sample_weight : array of shape (n_examples,), optional
 
     Returns
     -------
-    dict
-        ``precision``, ``recall``, ``f1`` and ``support``, the number of true labels.
+    Report
+        A dict that prints as a table: ``precision``, ``recall``, ``f1`` and ``support``, the number
+        of true labels; ``micro``, the same; ``macro``, the means of the figures of each example (0
+        for 0 / 0).
 
     Raises
     ------
     ValueError
-        If there is not one column per node.
+        If there is not one column per node, and for tables that are none.
+
+    Notes
+    -----
+    Of tables they are the numbers of HiClass, where each name has one parent: it takes a name
+    below two parents as one label.
 
     Examples
     --------
@@ -49,7 +60,16 @@ def hierarchical_scores(
     >>> animals = nx.DiGraph([("animal", "dog"), ("animal", "cat"), ("thing", "chair")])
     >>> hierarchical_scores([[0, 1, 0, 0, 0]], [[0, 0, 1, 0, 0]], animals)["f1"]
     0.5
+    >>> hierarchical_scores([["animal", "dog"]], [["animal", "cat"]])["f1"]
+    0.5
     """
+    if hierarchy is None:
+        paths = [
+            read_paths(Y, len(y_true), name) for Y, name in ((y_true, "y_true"), (y_pred, "y_pred"))
+        ]
+        true, pred = prefix_numbers(*paths)
+        counts = ((true == pred) & (true >= 0)).sum(axis=1), (pred >= 0).sum(axis=1)
+        return report_of_counts(*counts, (true >= 0).sum(axis=1), sample_weight)
     return as_hierarchy(hierarchy).scores(y_true, y_pred, sample_weight)
 
 
@@ -60,9 +80,11 @@ class HierarchicalScorer:
     Parameters
     ----------
     figure : {"f1", "precision", "recall"}
+    average : {"micro", "macro"}
     """
 
     figure: str
+    average: str = "micro"
 
     def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Score predictions.
@@ -91,10 +113,13 @@ class HierarchicalScorer:
                 f"metric 'hierarchical-{self.figure}' needs a hierarchy; structure "
                 f"{getattr(structure, 'name', None)!r} has none"
             )
+        if getattr(space, "levels", None) is not None:
+            scores = hierarchical_scores(y, model.predict(X), None, sample_weight)
+            return float(scores[self.average][self.figure])
         given = (pack(space, X, labels) for labels in (y, model.predict(X)))
         true, pred = (_indicators(space, examples) for examples in given)
         scores = hierarchical_scores(true, pred, space.hierarchy, sample_weight)
-        return float(scores[self.figure])
+        return float(scores[self.average][self.figure])
 
 
 def _indicators(space: Any, examples: Any) -> np.ndarray:

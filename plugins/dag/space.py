@@ -14,6 +14,7 @@ from structsolve.plugins.dag._oracle import FoldedSets
 from structsolve.plugins.dag._shape import HierarchyShape
 from structsolve.plugins.dag.hierarchy import Hierarchy, as_hierarchy, as_mapping
 from structsolve.plugins.dag.labels import column_of, encode_leaves, encode_sets
+from structsolve.plugins.dag.levels import Levels, is_table
 from structsolve.plugins.dag.union_program import UnionProgram
 from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import Space, Structure
@@ -28,9 +29,10 @@ class DagStructure(Structure):
 
     Parameters
     ----------
-    hierarchy : networkx.DiGraph, mapping or array of shape (m, 2)
+    hierarchy : networkx.DiGraph, mapping or array of shape (m, 2), optional
         Edges from parents to children: a graph, ``{node: list of children}``, or pairs (parent,
         child). There may be several roots.  See :class:`Hierarchy` for the order of the nodes.
+        Without one, it is learned from a table of levels.
     labels : {"closed", "leaf-union", "single-leaf"}, default="closed"
         The family of sets. "closed": all sets that contain the parents of their nodes, including
         the empty set. "leaf-union": closed sets with a leaf in which every inner node has a child,
@@ -46,6 +48,12 @@ class DagStructure(Structure):
     X is a plain 2-D array, CSR matrix or data frame.  Y is a matrix of 0 and 1 with one column per
     node, or a list with a list of labels for each row of X (for "single-leaf" also a 1-D array of
     leaves).  Predictions are such a matrix, for "single-leaf" an array of leaves.
+
+    For "single-leaf", Y may also be a table of levels: a data frame or a 2-D array of names, or
+    lists of names, a path from a root a row.  Predictions are a table, too.  Shorter paths end in
+    "", None or NaN.  Learned from such a table, the hierarchy is that of its paths: an inner node
+    at which paths end is a class of its own, a leaf ``"NAME (itself)"``, and equal names below two
+    parents are two nodes.
 
     Dynamic programming gives the best set where no node has two parents, else a maximum closure (a
     minimum cut).  On graphs "leaf-union" is hard: training solves the linear relaxation,
@@ -84,12 +92,12 @@ class DagStructure(Structure):
     @property
     def single_node(self) -> bool:  # type: ignore[override]
         """Whether this is classification: one leaf per row of X."""
-        return self.labels == "single-leaf"
+        return self.labels == "single-leaf" or self.hierarchy is None
 
     @property
     def label_sets(self) -> bool:  # type: ignore[override]
         """Whether labels are rows of an indicator matrix."""
-        return self.labels != "single-leaf"
+        return not self.single_node
 
     def set_scores(self, y_true: Any, y_pred: Any) -> dict[str, Any]:
         """Return :func:`~structsolve.plugins.dag.hierarchical_scores` of label sets.
@@ -118,6 +126,11 @@ class DagStructure(Structure):
         """Refuse parameters that do not fit."""
         if self.labels not in LABELS:
             raise ValueError(f"labels is {self.labels!r}, expected one of {LABELS}")
+        if self.hierarchy is None and self.labels == "leaf-union":
+            raise ValueError(
+                "labels is 'leaf-union', but without a hierarchy, which is learned from a table of "
+                "levels, labels are single paths; give hierarchy, or use labels='single-leaf'"
+            )
         if self.roots not in ("free", "on"):
             raise ValueError(f"roots is {self.roots!r}, expected 'free' or 'on'")
         if self.roots == "on" and self.labels != "closed":
@@ -138,9 +151,18 @@ class DagStructure(Structure):
         """
         self.check_params()
         nodes, offsets = packing.single_rows(X, compress=True)
-        space = DagSpace(self, Hierarchy(self.hierarchy), nodes.shape[1], fit_intercept)
+        n = nodes.shape[0]
+        structure, hierarchy, levels = self, self.hierarchy, None
+        if is_table(Y, hierarchy is None) and self.single_node:
+            if hierarchy is None:
+                levels = Levels.learn(Y, n)
+                structure = DagStructure(levels.hierarchy, "single-leaf")
+            else:
+                levels = Levels.under(Hierarchy(hierarchy), Y, n)
+            hierarchy = levels.hierarchy
+        space = DagSpace(structure, Hierarchy(hierarchy), nodes.shape[1], fit_intercept, levels)
         space.check_classes(classes)
-        return space, space._examples(nodes, offsets, space.encode(Y, nodes.shape[0]))
+        return space, space._examples(nodes, offsets, space.encode(Y, n))
 
     def score_space(self, classes: Any = None, edge: bool = False) -> DagSpace:
         """Return a space of the hierarchy without features: one score per node of it."""
@@ -152,7 +174,10 @@ class DagStructure(Structure):
 
     def space_from_state(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> DagSpace:
         """Rebuild a space from what its ``state()`` returned."""
-        return DagSpace(self, Hierarchy(self.hierarchy), state["n_features"], state["intercept"])
+        hierarchy, levels = Hierarchy(self.hierarchy), None
+        if "levels" in state:
+            levels = Levels.from_state(state["levels"], hierarchy)
+        return DagSpace(self, hierarchy, state["n_features"], state["intercept"], levels)
 
     def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
         """Return n small random examples that fit the parameters."""
@@ -181,15 +206,22 @@ class DagSpace(Space):
         Names of the nodes, in the order of Y's columns; for "single-leaf" the sorted leaves.
     leaf_columns : ndarray of int32
         Columns of the leaves, in the order of their sorted names.
+    levels : Levels or None
+        The paths of the nodes, if labels are tables of levels.
     """
 
     def __init__(
-        self, structure: DagStructure, hierarchy: Hierarchy, n_features: int, intercept: bool
+        self,
+        structure: DagStructure,
+        hierarchy: Hierarchy,
+        n_features: int,
+        intercept: bool,
+        levels: Levels | None = None,
     ):
         axis = "node" if structure.labels == "single-leaf" else "class"
         block = Block("node", "node", (len(hierarchy),), (axis,))
         super().__init__(structure, WeightLayout([block], n_features, 0, intercept))
-        self.hierarchy = hierarchy
+        self.hierarchy, self.levels = hierarchy, levels
         names = hierarchy.nodes[hierarchy.leaves]
         self.leaf_columns = hierarchy.leaves[np.argsort(names, kind="stable")]
         self.single = structure.labels == "single-leaf"
@@ -216,7 +248,7 @@ class DagSpace(Space):
             "parents takes exponential time, as to count them is #P-hard"
         }
 
-    def encode(self, Y: Any, n: int) -> np.ndarray:
+    def encode(self, Y: Any, n: int, unseen: str = "error") -> np.ndarray:
         """Return the checked and encoded labels of n examples, one after the other.
 
         Parameters
@@ -225,6 +257,8 @@ class DagSpace(Space):
             As users give it.
         n : int
             Rows of X.
+        unseen : {"error", "extra"}
+            "extra": paths of a table that are unknown are wrong for any prediction.
 
         Returns
         -------
@@ -236,6 +270,8 @@ class DagSpace(Space):
             The message names the example and the label.
         """
         structure, hierarchy = self.structure, self.hierarchy
+        if self.levels is not None and is_table(Y, True):
+            return self.levels.encode(Y, n, unseen)
         if self.single:
             return encode_leaves(Y, n, hierarchy, structure.close)
         union = structure.labels == "leaf-union"
@@ -299,7 +335,7 @@ class DagSpace(Space):
     def pack(self, X: Any, Y: Any = None, unseen: str = "error") -> Examples:
         """Check X and Y and pack them; see :meth:`structsolve.Space.pack`."""
         nodes, offsets = packing.single_rows(X, self.layout.n_features, compress=True)
-        labels = None if Y is None else self.encode(Y, nodes.shape[0])
+        labels = None if Y is None else self.encode(Y, nodes.shape[0], unseen)
         examples = self._examples(nodes, offsets, labels)
         return examples
 
@@ -310,12 +346,16 @@ class DagSpace(Space):
 
     def unpack(self, flat: np.ndarray, examples: Examples) -> np.ndarray:
         """Return encoded labels in the form users give Y."""
+        if self.levels is not None:
+            return self.levels.decode(flat)
         if self.single:
             return self.hierarchy.nodes[flat]
         return flat.reshape(examples.n, len(self.hierarchy)).astype(np.int64)
 
     def unpack_one(self, label: np.ndarray, examples: Examples, i: int) -> Any:
         """Return one encoded label in the form users give it."""
+        if self.levels is not None:
+            return list(self.levels.paths[label[0]])
         return self.hierarchy.nodes[label[0]] if self.single else label.astype(np.int64)
 
     def unpack_scores(self, flat: np.ndarray, examples: Examples) -> np.ndarray:
@@ -324,7 +364,13 @@ class DagSpace(Space):
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return what ``space_from_state`` needs."""
-        return {"n_features": self.layout.n_features, "intercept": self.layout.intercept}, {}
+        state: dict[str, Any] = {
+            "n_features": self.layout.n_features,
+            "intercept": self.layout.intercept,
+        }
+        if self.levels is not None:
+            state["levels"] = self.levels.state()
+        return state, {}
 
     def enumerate_labels(self, examples: Examples, i: int) -> np.ndarray:
         """Return every label of a small example."""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import unicodedata
 from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 __all__ = ["attachment_report"]
 
 
 class TreeReport(dict):
-    """Scores of trees: a dict that prints as two lines.
+    """Scores of trees: a dict that prints as two or three lines.
 
     Examples
     --------
@@ -20,26 +23,34 @@ class TreeReport(dict):
     """
 
     def __str__(self) -> str:
-        return (
-            f"right heads {self['uas']:.4f} of {self['words']} words\n"
-            f"trees without an error {self['exact']:.4f} of {self['trees']}"
-        )
+        lines = [f"right heads {self['uas']:.4f} of {self['words']} words"]
+        if "uas_without_punctuation" in self:
+            share, words = self["uas_without_punctuation"], self["words_without_punctuation"]
+            lines.append(f"right heads {share:.4f} of {words} words without punctuation")
+        lines.append(f"trees without an error {self['exact']:.4f} of {self['trees']}")
+        return "\n".join(lines)
 
     __repr__ = __str__
 
 
-def attachment_report(y_true: Sequence[Any], y_pred: Sequence[Any]) -> TreeReport:
+def attachment_report(
+    y_true: Sequence[Any], y_pred: Sequence[Any], words: Sequence[Sequence[str]] | None = None
+) -> TreeReport:
     """Return the share of words with the correct head, and of trees without an error.
 
     Parameters
     ----------
     y_true, y_pred : sequence of sequences of int
         The head of each word, one sequence per sentence.
+    words : sequence of sequences of str, optional
+        The words, to score those other than punctuation too: as in the CoNLL-X task, punctuation
+        is what has only characters of Unicode's category P.
 
     Returns
     -------
     TreeReport
-        ``uas`` (the unlabelled attachment score), ``exact``, ``words`` and ``trees``.
+        ``uas`` (the unlabelled attachment score), ``exact``, ``words`` and ``trees``; with `words`
+        also ``uas_without_punctuation`` and ``words_without_punctuation``.
 
     Raises
     ------
@@ -51,18 +62,34 @@ def attachment_report(y_true: Sequence[Any], y_pred: Sequence[Any]) -> TreeRepor
     >>> from structsolve.plugins.dependency import attachment_report
     >>> dict(attachment_report([[2, 0], [0, 1]], [[2, 0], [2, 0]]))
     {'uas': 0.5, 'exact': 0.5, 'words': 4, 'trees': 2}
+    >>> report = attachment_report([[2, 0, 2]], [[2, 0, 1]], [["It", "rains", "."]])
+    >>> report["uas_without_punctuation"]
+    1.0
     """
     from structsolve.evaluation.metrics import paired  # heavy
 
     true, pred, lengths = paired(y_true, y_pred)
     right = true == pred
     exact = sum(list(y) == list(z) for y, z in zip(y_true, y_pred))
-    return TreeReport(
+    report = TreeReport(
         uas=float(right.mean()),
         exact=exact / len(lengths),
         words=len(true),
         trees=len(lengths),
     )
+    if words is not None:
+        from structsolve.evaluation.report import check_tokens  # heavy
+
+        check_tokens(words, lengths.tolist(), name="words")
+        counted = np.array([not _is_punctuation(word) for one in words for word in one])
+        share = float(right[counted].mean()) if counted.any() else 0.0
+        report["uas_without_punctuation"] = share
+        report["words_without_punctuation"] = int(counted.sum())
+    return report
+
+
+def _is_punctuation(word: str) -> bool:
+    return all(unicodedata.category(character)[0] == "P" for character in word)
 
 
 def report(model: Any, data: Any, args: argparse.Namespace) -> TreeReport | None:
@@ -86,4 +113,5 @@ def report(model: Any, data: Any, args: argparse.Namespace) -> TreeReport | None
 
     if not isinstance(data.reader, ConlluReader):
         return None
-    return attachment_report(data.y, model.predict(data.X))
+    words = [sentence.forms for sentence in data.reader.sentences]
+    return attachment_report(data.y, model.predict(data.X), words)

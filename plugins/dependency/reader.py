@@ -87,20 +87,41 @@ class ConlluReader(Reader):
                 f"{' or '.join(map(repr, names))}"
             )
         assert structure is not None
-        rows = parse_rows(self.rows)
-        sentences, heads = read_conllu(path)
-        self._sentences = sentences[rows]
+        sentences, heads = self.raw(path)
         featurizer = structure.make_featurizer(**(self.featurizer or {}))
         if fit:
-            self.featurizer = featurizer.fit(self._sentences).get_state()
-        return featurizer.transform(self._sentences), None if heads is None else heads[rows]
+            self.featurizer = featurizer.fit(sentences).get_state()
+        return featurizer.transform(sentences), heads
+
+    def raw(self, path: str, columns: Any = None) -> tuple[Any, Any]:
+        """Read sentences, for the steps of a pipeline.
+
+        Parameters
+        ----------
+        path : str
+        columns : ignored
+
+        Returns
+        -------
+        X, y
+            ``y`` is None if the sentences have no heads.
+
+        Raises
+        ------
+        ValueError
+            For malformed lines.
+        """
+        rows = parse_rows(self.rows)
+        sentences, heads = read_conllu(path)
+        self.sentences = sentences[rows]
+        return self.sentences, None if heads is None else heads[rows]
 
     def size_text(self, X: Any) -> str:
         """Return the numbers of sentences, words and arcs; see :meth:`Reader.size_text`."""
-        words = sum(map(len, self._sentences))
-        return f"{len(self._sentences)} sentences, {words} words, {X.features.shape[0]} arcs"
+        words = sum(map(len, self.sentences))
+        return f"{len(self.sentences)} sentences, {words} words, {X.features.shape[0]} arcs"
 
     def annotated(self, labels: Sequence[Any]) -> Iterator[str]:
         """Yield the sentences with other heads; see :meth:`Reader.annotated`."""
-        for sentence, heads in zip(self._sentences, labels, strict=True):
+        for sentence, heads in zip(self.sentences, labels, strict=True):
             yield sentence.with_heads(heads).text

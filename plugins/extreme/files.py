@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from structsolve.estimators.calibration import Calibration
 from structsolve.estimators.codec import TRANSIENT, check_history, check_metadata, plain, revive
-from structsolve.plugins.extreme.calibration import Calibration
 from structsolve.plugins.extreme.label_sets import FORMS
 from structsolve.plugins.extreme.solvers.base import ExtremeSolver
 from structsolve.plugins.extreme.training import SOLVERS

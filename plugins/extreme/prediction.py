@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 import numpy as np
 import scipy.sparse as sp
 
+from structsolve.estimators.calibration import KEPT, Calibration, fit_calibration
 from structsolve.estimators.common import CommonMixin
 from structsolve.examples.packing import check_weights, listed
-from structsolve.plugins.extreme.calibration import KEPT, Calibration, fit_calibration
 from structsolve.plugins.extreme.checks import (
     check_epsilon,
     check_k,

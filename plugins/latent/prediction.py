@@ -71,6 +71,13 @@ class HiddenPredictionMixin(FittedMixin):
             masks[name] = mask
         return masks
 
+    def _refuse_hidden(self, what: str) -> None:
+        if has_states(self.space_):
+            raise ValueError(
+                f"{what}: a label has the states of many; log_partition(X, allowed=...) sums over "
+                "the states of its classes, and less log_partition(X) is its log-probability"
+            )
+
     def _by_class(self, rows: np.ndarray, combine: np.ufunc) -> np.ndarray:
         if not has_states(self.space_):
             return rows

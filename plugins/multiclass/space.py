@@ -29,6 +29,7 @@ class MulticlassStructure(Structure):
     """
 
     name = "multiclass"
+    takes_marginals = True
     single_node = True
 
     def make_space(

@@ -1,19 +1,39 @@
 """Rankings and matchings as a plugin: what it provides, hook by hook."""
 
 from functools import partial
+from typing import TYPE_CHECKING
 
-from structsolve.hookspecs import Named, hookimpl
+from structsolve.hookspecs import Lazy, Named, hookimpl
 from structsolve.operators import IntegralRelaxation
 from structsolve.plugins.permutation.assign import Assigned, assign
 from structsolve.plugins.permutation.assignments import AssignmentSpace, bind_loss
 from structsolve.plugins.permutation.space import MatchingSpace, PermutationStructure, RankingSpace
+from structsolve.utils.lazy import lazy_names
 
-__all__ = ["Assigned", "MatchingSpace", "PermutationStructure", "RankingSpace", "assign"]
+if TYPE_CHECKING:
+    from structsolve.plugins.permutation.metrics import ranking_report
+
+__all__ = [
+    "Assigned",
+    "MatchingSpace",
+    "PermutationStructure",
+    "RankingSpace",
+    "assign",
+    "ranking_report",
+]
+__getattr__ = lazy_names(__name__, {"ranking_report": "metrics"})
 
 
 @hookimpl
 def structsolve_structures():
     return [Named("permutation", PermutationStructure, "rankings of labels, matchings of points")]
+
+
+@hookimpl
+def structsolve_metrics():
+    home = Lazy("structsolve.plugins.permutation.metrics:RankingScorer")
+    figures = ("kendall_tau", "spearman_rho")
+    return [Named(figure.replace("_", "-"), partial(home, figure)) for figure in figures]
 
 
 @hookimpl(trylast=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from structsolve.examples.packing import is_sparse
 
@@ -130,6 +129,8 @@ def _dense(scores: Any, maximize: bool) -> np.ndarray:
 
 def _assign_sparse(scores: Any, maximize: bool, limit: Any) -> Assigned:
     """Solve one problem over the stored pairs."""
+    from scipy import sparse  # heavy
+
     from structsolve.plugins.permutation._sparse_assignment import solve_sparse  # as above
 
     given_rows, given_cols = scores.shape
@@ -173,6 +174,8 @@ def _pairs(scores: Any, maximize: bool) -> Any:
             f"scores: not an array of real numbers (dtype {scores.dtype}); expected a sparse "
             "matrix of shape (rows, cols)"
         )
+    from scipy import sparse  # heavy
+
     kept = sparse.csr_array(scores, dtype=np.float64, copy=True)
     kept.sum_duplicates()
     if not kept.nnz or np.abs(kept.data).max() <= LARGEST:

@@ -154,6 +154,7 @@ class TreeStructure(LabelingStructure):
     """
 
     name = "tree"
+    takes_marginals = True
     layouts = {"transitions": (True, False), "root": (True, False)}
     space_type = TreeSpace
 

@@ -5,6 +5,16 @@ NumPy.
 """
 
 from .answers import argmax, k_best, marginals, marginals_vjp, samples
+from .distribution import (
+    cross_entropy,
+    entropy,
+    expected_loss,
+    kl_divergence,
+    least_loss,
+    log_partition,
+    log_proba,
+    most_probable,
+)
 from .encoding import encode
 from .products import hessian_product
 from .scores import Scores
@@ -14,11 +24,19 @@ from .values import value_and_gradient
 __all__ = [
     "Scores",
     "argmax",
+    "cross_entropy",
     "encode",
+    "entropy",
+    "expected_loss",
     "hessian_product",
     "k_best",
+    "kl_divergence",
+    "least_loss",
+    "log_partition",
+    "log_proba",
     "marginals",
     "marginals_vjp",
+    "most_probable",
     "samples",
     "score_space",
     "value_and_gradient",

@@ -10,50 +10,10 @@ from ..part_layout cimport PartLayout
 from ..surrogates._fenchel_young cimport FenchelYoung
 from ..surrogates.base cimport Cut, Surrogate
 from ..utils.alignment cimport align
+from ._passes cimport Pass, Room
 from ._sheets cimport Sheet
 
-from ..utils.arrays import aligned_zeros
-from ..utils.parallel import NODES_PER_CALL, native_calls, over_examples
-
-
-cdef enum:
-    KEPT_BYTES = 1 << 22    # larger memory is not cached: its use takes longer than mapping it
-
-
-cdef class Room:
-    """Memory of one thread: part scores, a vector like them, entries of a cut, scratch.
-
-    Parameters
-    ----------
-    layout : PartLayout
-    work_bytes : int
-        Scratch memory of the operator.
-    entries : int, default=0
-    smaller : Room, optional
-        The new one is as large, too, so that batches in turn do not replace it.
-    """
-
-    cdef double[::1] theta, dense, value
-    cdef int[::1] index
-    cdef char[::1] work
-
-    def __init__(self, PartLayout layout not None, Py_ssize_t work_bytes, Py_ssize_t entries=0,
-                 Room smaller=None):
-        cdef Py_ssize_t size = layout.max_theta + 8, words = work_bytes // 8 + 16
-        entries += 1
-        if smaller is not None:
-            size = max(size, smaller.theta.shape[0])
-            words = max(words, smaller.work.shape[0] // 8)
-            entries = max(entries, smaller.index.shape[0])
-        self.theta, self.dense = aligned_zeros(size), aligned_zeros(size)
-        self.value, self.index = aligned_zeros(entries), np.zeros(entries, np.int32)
-        self.work = aligned_zeros(words).view(np.int8)
-
-    cdef bint holds(self, PartLayout layout, Py_ssize_t work_bytes, Py_ssize_t entries):
-        """Whether it is large enough; as of ``__init__``."""
-        return (self.theta.shape[0] >= layout.max_theta + 8
-                and self.work.shape[0] >= work_bytes // 8 * 8 + 128
-                and self.index.shape[0] > entries)
+from ._passes import in_rooms, over_ranges
 
 
 def check_labels(PartLayout layout not None, const int[::1] labels not None, Py_ssize_t n_states):
@@ -101,44 +61,25 @@ def _bad_cut(surrogate, Py_ssize_t i, Py_ssize_t nnz, Py_ssize_t most):
     )
 
 
-cdef class _Gradients:
-    """Shared by the threads of one pass: gradients of rows, sums of the shared blocks.
+cdef class _Gradients(Pass):
+    """Gradients of a surrogate, of one that has a projection by it; or a Jacobian times vectors."""
 
-    Of a surrogate: of one that has a projection, by it.  Or a projection's Jacobian times
-    directions.
-    """
-
-    cdef Sheet scores, out, directions
+    cdef Sheet directions
     cdef Surrogate surrogate
     cdef FenchelYoung fenchel
     cdef Projection projection
     cdef const int* labels
-    cdef const double* weights
     cdef double* values
 
-    cdef int run(self, Py_ssize_t first, Py_ssize_t last, double* sums, Room room) except -1 nogil:
-        cdef double* theta = &room.theta[0]
-        cdef double* dense = &room.dense[0]
-        cdef Py_ssize_t i, j, shared = self.scores.layout.shared_size
-        cdef double weight = 1
-        for i in range(first, last):
-            self.scores.read(i, theta)
-            if self.projection is not None:
-                self.directions.read(i, &room.value[0])
-                self.projection.derivative(i, theta, &room.value[0], dense, align(&room.work[0]))
-            elif self.fenchel is not None:
-                self.project(i, theta, dense, room)
-            else:
-                self.cut(i, theta, dense, room)
-            if self.weights != NULL:
-                weight = self.weights[i]
-            self.out.write(i, dense, weight)
-            if self.out.shared_step:  # each example has its own shared blocks
-                for j in range(shared):
-                    self.out.shared[i * self.out.shared_step + j] = weight * dense[j]
-            else:
-                for j in range(shared):
-                    sums[j] += weight * dense[j]
+    cdef int vector(self, Py_ssize_t i, const double* theta, double* dense,
+                    Room room) except -1 nogil:
+        if self.projection is not None:
+            self.directions.read(i, &room.value[0])
+            self.projection.derivative(i, theta, &room.value[0], dense, align(&room.work[0]))
+        elif self.fenchel is not None:
+            self.project(i, theta, dense, room)
+        else:
+            self.cut(i, theta, dense, room)
         return 0
 
     cdef int cut(self, Py_ssize_t i, const double* theta, double* dense, Room room) except -1 nogil:
@@ -178,37 +119,6 @@ cdef class _Gradients:
         return 0
 
 
-cdef int _over_ranges(_Gradients shared, const int64_t[::1] bounds, n_jobs, list rooms,
-                      Py_ssize_t work_bytes, Py_ssize_t entries) except -1:
-    """Run a pass.  Each range of examples has its own sum, so threads do not change the result."""
-    cdef PartLayout layout = shared.scores.layout
-    cdef Py_ssize_t k, j, size = layout.shared_size, n = bounds.shape[0] - 1, many = NODES_PER_CALL
-    cdef double[:, ::1] sums = np.zeros((n + 1, size + 1))
-    offsets = layout.examples.offsets
-
-    def piece(Py_ssize_t first, Py_ssize_t last, Room room):
-        cdef Py_ssize_t k, a, z
-        if layout.offsets[bounds[last]] - layout.offsets[bounds[first]] <= many:
-            with nogil:
-                for k in range(first, last):
-                    shared.run(bounds[k], bounds[k + 1], &sums[k, 0], room)
-            return
-        for k in range(first, last):
-            for a, z in native_calls(offsets, bounds[k], bounds[k + 1]):
-                with nogil:
-                    shared.run(a, z, &sums[k, 0], room)
-
-    in_rooms(piece, offsets[np.asarray(bounds)], n_jobs, rooms, layout, work_bytes, entries=entries)
-    if shared.out.shared_step:
-        shared.out.store(shared.out.shared)
-        return 0
-    for k in range(n):
-        for j in range(size):
-            sums[n, j] += sums[k, j]
-    shared.out.store(&sums[n, 0])
-    return 0
-
-
 def gradients(Sheet scores not None, Sheet out not None, Surrogate surrogate not None,
               const int[::1] labels not None, *, const double[::1] weights,
               double[::1] values not None,
@@ -245,7 +155,8 @@ def gradients(Sheet scores not None, Sheet out not None, Surrogate surrogate not
     shared.labels = &labels[0] if labels.shape[0] else NULL
     shared.weights = NULL if weights is None else &weights[0]
     shared.values = &values[0] if values.shape[0] else NULL
-    _over_ranges(shared, bounds, n_jobs, rooms, surrogate.work_bytes, surrogate.max_entries)
+    over_ranges(shared, bounds, n_jobs, rooms, work_bytes=surrogate.work_bytes,
+                entries=surrogate.max_entries)
     for i in range(scores.layout.n):
         if not isfinite(values[i]):
             raise ValueError(
@@ -274,39 +185,8 @@ def derivatives(Sheet scores not None, Sheet directions not None, Sheet out not 
     shared.scores, shared.directions, shared.out = scores, directions, out
     shared.projection = projection
     shared.weights = NULL if weights is None else &weights[0]
-    _over_ranges(shared, bounds, n_jobs, rooms, projection.derivative_bytes(),
-                 scores.layout.max_theta + 8)
-
-
-def in_rooms(piece, offsets, n_jobs, list rooms, PartLayout layout not None, Py_ssize_t work_bytes,
-             *, Py_ssize_t entries=0):
-    """Run a piece of work over examples, in cached memory.
-
-    Parameters
-    ----------
-    piece, offsets, n_jobs
-        See :func:`structsolve.utils.parallel.over_examples`.
-    rooms : list
-        Free memory; the call may add more.
-    layout, work_bytes, entries
-        See :class:`Room`.
-    """
-    cdef list used = []
-    cdef Py_ssize_t size = 16 * layout.max_theta + work_bytes + 12 * entries
-
-    def take():
-        try:
-            room = rooms.pop()
-        except IndexError:  # another thread may have taken the last one
-            room = None
-        if room is None or not (<Room?>room).holds(layout, work_bytes, entries=entries):
-            room = Room(layout, work_bytes, entries, room)
-        used.append(room)
-        return room
-
-    over_examples(piece, offsets, n_jobs, take)
-    if size <= KEPT_BYTES:
-        rooms.extend(used)
+    over_ranges(shared, bounds, n_jobs, rooms, work_bytes=projection.derivative_bytes(),
+                entries=scores.layout.max_theta + 8)
 
 
 def labels_of(Sheet scores not None, Oracle oracle not None, int[::1] labels not None,

@@ -14,10 +14,10 @@ import numpy as np
 from .. import registry
 from ..examples.packed import Examples
 from ..lp.ask import ask_oracle, without_warm_starts
-from ..operators import KBest, Oracle, Parts, Projection
+from ..operators import KBest, Loss, Oracle, Parts, Projection
 from ..part_layout import PartLayout
 from ..projections.choose import ask_euclidean
-from ..structure.ask import ask_parts, ask_power, ask_projection, make_layout
+from ..structure.ask import ask_loss, ask_parts, ask_power, ask_projection, make_layout
 from ..surrogates.base import Surrogate
 from ..surrogates.task import Asked, Task
 from ..utils.parallel import shares
@@ -103,6 +103,29 @@ class Binding:
         if "parts" not in self._bound:
             self._bound["parts"] = ask_parts(self.space)(self._layout(False))
         bound: Parts = self._bound["parts"]
+        return bound
+
+    def loss(self, loss: Any) -> Loss:
+        """Return a task loss.
+
+        Parameters
+        ----------
+        loss : str or loss object
+
+        Returns
+        -------
+        Loss
+
+        Raises
+        ------
+        ValueError
+            If the structure does not have it.
+        """
+        key = "loss", fingerprint(loss)
+        if key not in self._bound:
+            bind = self._kept.once(key, lambda: ask_loss(self.space, loss))
+            self._bound[key] = bind(self._layout(False))
+        bound: Loss = self._bound[key]
         return bound
 
     def kbest(self) -> KBest:

@@ -179,13 +179,13 @@ def predict(args: argparse.Namespace) -> None:
     ValueError
         For malformed data, and options that do not fit.
     """
-    model = _load(args)
-    if (own := _own_shell(model)) is not None:
+    model, steps = _load(args)
+    if (own := _own_shell(model, steps)) is not None:
         own.predict(model, args)
         return
     if args.top is not None:
         raise UsageError(f"--top: a {type(model).__name__} has none; --kbest K gives the K best")
-    recipe = _recipe(model, args)
+    recipe = _recipe(model, args, steps)
     for option, given, method in (
         ("--kbest", args.kbest is not None, "predict_kbest"),
         ("--marginals", args.marginals, "predict_marginals"),
@@ -230,15 +230,15 @@ def score(args: argparse.Namespace) -> None:
     from structsolve.evaluation.metrics import sequence_error, token_report  # heavy
     from structsolve.evaluation.scorers import get_scorer  # heavy
 
-    model = _load(args)
-    if (own := _own_shell(model)) is not None:
+    model, steps = _load(args)
+    if (own := _own_shell(model, steps)) is not None:
         own.score(model, args)
         return
     try:
         scorer = None if args.metric is None else get_scorer(args.metric)
     except ValueError as error:
         raise UsageError(f"--metric: {error}") from None
-    data = _recipe(model, args).read(args.data)
+    data = _recipe(model, args, steps).read(args.data)
     if data.y is None:
         raise ValueError(f"{args.data}: found no labels; expected some to compare with")
     if scorer is not None:
@@ -307,29 +307,37 @@ def plugins(args: argparse.Namespace) -> None:
     print(output.plugins_text(structsolve.list_plugins()), file=messages.out())
 
 
-def _load(args: argparse.Namespace) -> Any:
+def _load(args: argparse.Namespace) -> tuple[Any, Any]:
+    """Return the model, and the steps before it if the file holds a pipeline."""
+    from structsolve.cli.steps import split  # heavy
+
     check_format(args.format)
-    model = structsolve.load(args.model, mmap=True)
+    model, steps = split(structsolve.load(args.model, mmap=True), args.model)
     if args.n_jobs is not None:
         model.set_params(n_jobs=args.n_jobs)
     if args.oracle is not None:
         if "oracle" not in model.get_params():
             raise UsageError(f"--oracle: a {type(model).__name__} has none")
         model.set_params(oracle=args.oracle)
-    return model
+    return model, steps
 
 
-def _own_shell(model: Any) -> Any:
+def _own_shell(model: Any, steps: Any = None) -> Any:
     """Return the module with ``predict`` and ``score`` of the shell that an estimator names."""
     module = getattr(model, "shell", None)
     if module is None:
         return None
+    if steps is not None:
+        raise UsageError(
+            f"the pipeline ends in a {type(model).__name__}, which reads files itself; predict "
+            "from Python: structsolve.load(FILE).predict(X)"
+        )
     own = importlib.import_module(module)
     require(own, ShellModule, f"{type(model).__name__}: the module {module!r}")
     return own
 
 
-def _recipe(model: Any, args: argparse.Namespace) -> Any:
+def _recipe(model: Any, args: argparse.Namespace, steps: Any) -> Any:
     from structsolve.cli.data import Recipe  # heavy
 
-    return Recipe.of_model(model, args.data, args.format, reader_options(args))
+    return Recipe.of_model(model, args.data, args.format, reader_options(args), steps)

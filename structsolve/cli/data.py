@@ -10,6 +10,7 @@ from scipy import sparse
 
 from structsolve.cli.formats import guess, parameters, read_with_plugin, reads, settings
 from structsolve.cli.missing import fill_values, filled
+from structsolve.cli.steps import Steps
 from structsolve.io import FORMATS, guess_format
 from structsolve.io.select import parse_rows
 from structsolve.io.svmlight import read_svmlight
@@ -86,6 +87,8 @@ class Recipe:
         The replacement values.
     selecting : dict, optional
         Parameters of readers that select examples of a file; not saved.
+    steps : Steps, optional
+        Steps of a pipeline before its model; not saved.
     """
 
     format: str
@@ -100,6 +103,7 @@ class Recipe:
     missing: str | None = None
     fill: list[float] | None = None
     selecting: dict[str, Any] | None = None
+    steps: Steps | None = None
 
     def metadata(self) -> dict[str, Any]:
         """Return the settings that differ from the defaults, for JSON.
@@ -111,12 +115,17 @@ class Recipe:
         """
         kept = {f.name: f.default for f in fields(self)}
         own = {k: v for k, v in asdict(self).items() if k == "format" or v != kept[k]}
-        own.pop("selecting", None)
+        own = {k: v for k, v in own.items() if k not in ("selecting", "steps")}
         return {"shell": own}
 
     @classmethod
     def of_model(
-        cls, model: Any, path: str, format: str | None, given: dict[str, Any] | None = None
+        cls,
+        model: Any,
+        path: str,
+        format: str | None,
+        given: dict[str, Any] | None = None,
+        steps: Steps | None = None,
     ) -> Recipe:
         """Return the recipe saved with a model, or a default one for models saved by Python code.
 
@@ -130,6 +139,8 @@ class Recipe:
             None: guess it.
         given : dict, optional
             Parameters of the reader, which replace those of training.
+        steps : Steps, optional
+            Of the pipeline that the model ends.
 
         Returns
         -------
@@ -162,7 +173,7 @@ class Recipe:
             )
         factory = reads(chosen)
         named = [getattr(one, "named_features", False) for one in (factory, reads(recipe.format))]
-        if chosen != recipe.format and any(named):
+        if chosen != recipe.format and any(named) and not hasattr(steps and factory, "raw"):
             trained = f"{recipe.format} data" if recipe.format else "arrays, from Python"
             raise ValueError(
                 f"{path}: found {chosen} data; this model was trained on {trained}, and has no "
@@ -175,8 +186,9 @@ class Recipe:
             kept = {name: saved[name] for name in parameters(factory) if name in saved}
         recipe.format = chosen
         recipe.reader, recipe.selecting = settings(chosen, given, kept)
+        recipe.steps = steps
         if recipe.n_features is None:
-            recipe.n_features = getattr(model, "n_features_in_", None)
+            recipe.n_features = getattr(steps.first if steps else model, "n_features_in_", None)
         return recipe
 
     def fit(self, path: str) -> Data:
@@ -219,13 +231,14 @@ class Recipe:
             For malformed files, and columns or labels other than in training.
         """
         data = self._read(path, fit=False)
+        data.X = data.X if self.steps is None else self.steps.transform(data, path)
         data.X = filled(path, data.X, self.fill)
         return self._flatten(data)
 
     def _read(self, path: str, fit: bool) -> Data:
         if self.format != "svmlight":
             params = {**(self.reader or {}), **(self.selecting or {})}
-            X, y, reader, learned = read_with_plugin(self.format, params, path, fit)
+            X, y, reader, learned = read_with_plugin(self.format, params, path, fit, self.steps)
             self.reader = learned if fit else self.reader
             self._check_pictures(path, X)
             return Data(X, y, getattr(reader, "weights", None), reader=reader)

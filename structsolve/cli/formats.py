@@ -162,7 +162,7 @@ def parameters(factory: Any) -> list[str]:
 
 
 def read_with_plugin(
-    name: str, params: dict[str, Any] | None, path: str, fit: bool
+    name: str, params: dict[str, Any] | None, path: str, fit: bool, steps: Any = None
 ) -> tuple[Any, Any, Any, dict[str, Any]]:
     """Read a file by a plugin's reader.
 
@@ -175,6 +175,8 @@ def read_with_plugin(
     path : str
     fit : bool
         Whether these are training data.
+    steps : Steps, optional
+        Of a pipeline, which get what is written in the file.
 
     Returns
     -------
@@ -195,7 +197,10 @@ def read_with_plugin(
     reader = registry.default().make("readers", name, **params)
     owner = registry.default().owner_of("readers", name)
     with _in_file(reader, path), registry.default().blame("structsolve_readers", owner):
-        answer = (reader.fit if fit else reader.read)(path)
+        if steps is not None and hasattr(reader, "raw"):
+            answer = steps.read(reader, path)
+        else:
+            answer = (reader.fit if fit else reader.read)(path)
         if not isinstance(answer, tuple) or len(answer) != 2:
             raise TypeError(f"the reader of {name!r} returned {answer!r}, expected (X, y)")
         learned = reader.get_params(deep=False)
@@ -204,7 +209,7 @@ def read_with_plugin(
             learned = json.loads(json.dumps(learned))
         except TypeError as error:
             raise TypeError(f"the reader of {name!r} has parameters {learned}: {error}") from None
-    X, y = _arrays(answer[0]), answer[1]
+    X, y = answer[0] if steps is not None else _arrays(answer[0]), answer[1]
     if late is not None:
         rows = parse_rows(late)
         X, y = X[rows], y if y is None else y[rows]

@@ -6,6 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from ..examples.packing import listed
+from ..structure.ask import pack
+from .calibration import fit_calibration
 from .common import EstimatorMixin, OnlyIf, refuse_forced
 from .decode import draw, node_rows
 
@@ -13,13 +16,37 @@ from .decode import draw, node_rows
 MOST_BYTES = 2**33
 
 
-def _is_crf(model: Any) -> bool:
-    if getattr(model.surrogate, "name", model.surrogate) == "crf":
+def _has_probabilities(model: Any) -> bool:
+    if getattr(model.surrogate, "name", model.surrogate) == "crf" or hasattr(model, "factor_"):
         return True
     raise AttributeError(
-        "predict_proba needs surrogate='crf', which is trained to give probabilities; "
-        "predict_marginals gives the marginals of any model"
+        "predict_proba needs surrogate='crf', which is trained to give probabilities, or one class "
+        "per example and calibrate(X, y) on held-out examples; predict_marginals gives the "
+        "marginals of any model"
     )
+
+
+def if_crf(method: Any) -> Any:
+    """Return a method that exists for models with surrogate "crf" alone.
+
+    Parameters
+    ----------
+    method : callable
+
+    Returns
+    -------
+    OnlyIf
+    """
+
+    def check(model: Any) -> bool:
+        if getattr(model.surrogate, "name", model.surrogate) == "crf":
+            return True
+        raise AttributeError(
+            f"{method.__name__} needs surrogate='crf', which is trained to give probabilities; "
+            "predict_marginals gives the marginals of any model"
+        )
+
+    return OnlyIf(check)(method)
 
 
 class DistributionMixin(EstimatorMixin):
@@ -78,9 +105,67 @@ class DistributionMixin(EstimatorMixin):
         )
         return space.unpack_scores(self._by_class(rows, np.add), layout.examples)
 
-    @OnlyIf(_is_crf)
+    def calibrate(self: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit probabilities of one class per example to held-out examples, for `predict_proba`.
+
+        They are a softmax of the classes' scores times a factor, ``factor_``, of the largest
+        likelihood; predictions stay the same.  The next ``fit`` forgets it.
+
+        Parameters
+        ----------
+        X, y, sample_weight : as for ``fit``
+            Not the training examples, whose scores are overconfident.  Classes unseen in training
+            are left out.
+
+        Returns
+        -------
+        estimator
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            If labels are not one class per example, or none of y is known.
+
+        Examples
+        --------
+        >>> from structsolve import StructuredSVM
+        >>> X, y = [[-1.0], [1.0], [2.0]], ["a", "b", "b"]
+        >>> model = StructuredSVM("multiclass", alpha=0.1).fit(X, y)
+        >>> proba = model.calibrate([[-0.5], [0.5], [0.2]], ["a", "b", "a"]).predict_proba(X)
+        >>> proba.sum(axis=1).round(6).tolist(), model.predict(X).tolist()
+        ([1.0, 1.0, 1.0], ['a', 'b', 'b'])
+        """
+        self._require_fitted()
+        X, y = listed(X), listed(y, "y")
+        space = self.space_
+        if not space.structure.single_node:
+            raise ValueError(
+                f"calibrate: labels of structure {space.structure.name!r} are not one class per "
+                "example; use surrogate='crf' for probabilities"
+            )
+        examples = pack(space, X, y, sample_weight, unseen="extra")
+        rows, _ = self._class_rows(X)
+        marks = np.zeros_like(rows)
+        inside = np.flatnonzero(examples.labels < rows.shape[1])
+        marks[inside, examples.labels[inside]] = 1
+        scores, marks = (space.unpack_scores(each, examples) for each in (rows, marks))
+        weight = np.ones(len(scores)) if sample_weight is None else examples.sample_weight
+        used = (marks.any(axis=1)) & (weight > 0)
+        if not used.any():
+            raise ValueError(f"y: none of {len(scores)} examples is of a class known from training")
+        order = np.argsort(-scores[used], axis=1, kind="stable")
+        places = np.take_along_axis(marks[used], order, axis=1).argmax(axis=1)
+        best_first = np.take_along_axis(scores[used], order, axis=1)
+        fitted = fit_calibration(best_first, places, scores.shape[1], weight[used])
+        self.factor_ = fitted.factor
+        return self
+
+    @OnlyIf(_has_probabilities)
     def predict_proba(self, X: Any) -> Any:
-        """Return the probability of every class at every node, for models with surrogate "crf".
+        """Return the probability of every class at every node.
+
+        For models with surrogate "crf", and those that :meth:`calibrate` has fitted.
 
         Parameters
         ----------
@@ -91,7 +176,7 @@ class DistributionMixin(EstimatorMixin):
         Array of shape (n, K) for single nodes, in the order of ``classes_``; of shape (n, L) for
         label sets; a list of arrays (length, K) for sequences.
         """
-        return self.predict_marginals(X)
+        return self.predict_marginals(X, getattr(self, "factor_", 1.0))
 
     def sample(
         self, X: Any, n_samples: int = 1, scale: float = 1.0, random_state: Any = None

@@ -16,6 +16,7 @@ from ..potentials.mercer import given_dense
 from ..solvers.problem import Problem
 from ..structure.ask import pack
 from .codec import plain
+from .soft_labels import refuse_marginals
 
 
 @dataclass
@@ -151,6 +152,7 @@ def packed_validation(space: Any, validation: Any) -> tuple[Examples, bool] | No
         kind = f"{type(validation).__name__}{many}"
         raise ValueError(f"validation: found a {kind}, expected a pair (X, y)")
     X, y = listed(validation[0]), listed(validation[1], "y")
+    refuse_marginals(space.structure, y, "validation compares them with predictions")
     return pack(space, X, y, unseen="extra"), given_dense(X)
 
 

@@ -5,16 +5,20 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
+
+import numpy as np
 
 from .. import registry
 from ..protocols import Estimator, require
 from ..utils import container
 from .codec import check_arrays
+from .pipelines import restore
 
 
 def load(path: str | os.PathLike[str], kernel: Any = None, mmap: bool = False) -> Any:
-    """Load a model that ``save`` of an estimator wrote.
+    """Load a model or a pipeline that its ``save`` or :func:`structsolve.save` wrote.
 
     Parameters
     ----------
@@ -29,7 +33,8 @@ def load(path: str | os.PathLike[str], kernel: Any = None, mmap: bool = False) -
     Returns
     -------
     estimator
-        Of the class that wrote the file, which a plugin declares by ``structsolve_estimators``.
+        Of the class that wrote the file, which a plugin declares by ``structsolve_estimators``; or
+        the pipeline with all its steps.
 
     Raises
     ------
@@ -48,14 +53,21 @@ def load(path: str | os.PathLike[str], kernel: Any = None, mmap: bool = False) -
     """
     meta, arrays = container.read(path, "model", _mapped if mmap else ())
     try:
-        estimator = _class_of(meta)
-        require(estimator, Estimator, f"estimator {meta['estimator']!r}")
-        check_arrays(arrays, getattr(estimator, "array_types", ()))
-        return estimator.from_file(meta, arrays, kernel)
+        if "pipeline" in meta:
+            return restore(meta, arrays, partial(_model_of, kernel=kernel))
+        return _model_of(meta, arrays, kernel)
     # Any exception is due to the file; the error names it.
     except Exception as error:
         kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
         raise ValueError(f"{os.fspath(path)!r} cannot be loaded: {kind}{error}") from error
+
+
+def _model_of(meta: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any) -> Any:
+    estimator = _class_of(meta)
+    if not hasattr(estimator, "transform"):  # a step of pipelines
+        require(estimator, Estimator, f"estimator {meta['estimator']!r}")
+    check_arrays(arrays, getattr(estimator, "array_types", ()))
+    return estimator.from_file(meta, arrays, kernel)
 
 
 def _class_of(meta: dict[str, Any]) -> Any:
@@ -63,6 +75,8 @@ def _class_of(meta: dict[str, Any]) -> Any:
 
 
 def _mapped(meta: dict[str, Any]) -> Sequence[str]:
+    if "pipeline" in meta:
+        return [f"model{i}_{name}" for i, own in enumerate(meta["models"]) for name in _mapped(own)]
     with contextlib.suppress(ValueError):  # an unknown estimator is reported later
         return getattr(_class_of(meta), "mapped_arrays", ())
     return ()

@@ -18,15 +18,16 @@ from ..structure.base import inherits
 from .common import mean_score, refuse_forced
 from .decode import decode, decode_in_batches, decode_kbest, node_rows, refuse_impossible
 from .direct import Direct
-from .distribution import DistributionMixin
 from .label_list import guarded
+from .probabilities import ProbabilityMixin
+from .soft_labels import refuse_marginals
 from .weights import WeightTables, named_blocks
 
 # Limit per example: memory is allocated for all k labels at once.
 MOST_LABELS = 1_000_000
 
 
-class PredictionMixin(DistributionMixin):
+class PredictionMixin(ProbabilityMixin):
     """Prediction from ``space_`` and ``_model``, which scores parts."""
 
     space_: Any
@@ -84,6 +85,14 @@ class PredictionMixin(DistributionMixin):
         ValueError
             If the oracle has no max-marginals.
         """
+        rows, examples = self._class_rows(X)
+        scores = self.space_.unpack_scores(rows, examples)
+        if self.space_.structure.single_node and scores.shape[1] == 2:
+            return scores[:, 1] - scores[:, 0]
+        return scores
+
+    def _class_rows(self, X: Any) -> tuple[np.ndarray, Examples]:
+        """Return for every node the best score with each class there, and the packed examples."""
         layout, potentials, w = self._prepare(X)
         operator = self._power("max-marginals", layout)
         if operator is None:
@@ -97,13 +106,16 @@ class PredictionMixin(DistributionMixin):
                 f"decision_function needs max-marginals, which {lack}; {others} not need them"
             )
         rows, _ = node_rows(potentials, operator, w, {}, n_jobs=self.n_jobs)
-        scores = self.space_.unpack_scores(self._by_class(rows, np.maximum), layout.examples)
-        if self.space_.structure.single_node and scores.shape[1] == 2:
-            return scores[:, 1] - scores[:, 0]
-        return scores
+        return self._by_class(rows, np.maximum), layout.examples
 
     def predict_kbest(
-        self, X: Any, k: int, allowed: Any = None, forbidden: Any = None
+        self,
+        X: Any,
+        k: int,
+        allowed: Any = None,
+        forbidden: Any = None,
+        *,
+        probabilities: bool = False,
     ) -> list[list[tuple[Any, float]]]:
         """Return the k best labels of every example with their scores, best first.
 
@@ -112,11 +124,20 @@ class PredictionMixin(DistributionMixin):
         X, allowed, forbidden : as for ``predict``
         k : int
             From 1 to 1,000,000; fewer are returned where an example has fewer labels.
+        probabilities : bool, default=False
+            Return probabilities instead of scores, for models with surrogate "crf"; those among the
+            labels that ``allowed`` and ``forbidden`` leave.
 
         Returns
         -------
         list of list of (label, score)
         """
+        if probabilities and not hasattr(self, "log_partition"):
+            raise ValueError(
+                "probabilities=True needs surrogate='crf', which is trained to give probabilities"
+            )
+        X = listed(X)
+        totals = self.log_partition(X, allowed, forbidden) if probabilities else None
         if not isinstance(k, (int, np.integer)) or not 1 <= k <= MOST_LABELS:
             raise ValueError(f"k is {k!r}, expected an integer from 1 to {MOST_LABELS}")
         layout, potentials, w = self._prepare(X)
@@ -126,6 +147,8 @@ class PredictionMixin(DistributionMixin):
         masks = self._mask(self.space_, layout.examples, allowed, forbidden)
         refuse_forced(masks)
         labels, scores = decode_kbest(potentials, operator, w, masks, int(k), self.n_jobs)
+        if totals is not None:
+            scores = [np.exp(own - total) for own, total in zip(scores, totals)]
         answers = []
         for i, (rows, values) in enumerate(zip(labels, scores)):
             possible = np.isfinite(values)
@@ -161,6 +184,7 @@ class PredictionMixin(DistributionMixin):
         """
         self._require_fitted()
         X, y = listed(X), listed(y, "y")
+        refuse_marginals(self.space_.structure, y, "scores compare them with predictions")
         if metric is not None:
             if not isinstance(metric, str):
                 raise TypeError(f"metric is {metric!r}, expected a name, such as 'micro-f1'")

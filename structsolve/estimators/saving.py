@@ -40,6 +40,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     meta |= {"history": model.history_, "stop_reason": model.stop_reason_}
     # The value of "auto"; untrained models have none.
     meta["alpha"] = getattr(model, "alpha_", None)
+    if hasattr(model, "factor_"):
+        meta["factor"] = model.factor_
     learned = model._model
     arrays |= {f"{learned.key}_{k}": v for k, v in learned.to_arrays().items()}
     arrays |= {f"fitted_{k}": v for k, v in model._extra_arrays().items()}
@@ -76,6 +78,9 @@ def restore(
     model.history_, model.stop_reason_ = check_history(meta["history"]), meta["stop_reason"]
     model.n_iter_ = len(model.history_)
     _take_alpha(model, meta.get("alpha"))
+    if "factor" in meta:
+        check_number("factor", meta["factor"], 0, True)
+        model.factor_ = float(meta["factor"])
     model.metadata_ = check_metadata(meta["metadata"])
     model._take_extra_arrays(part_of(arrays, "fitted_"))
     if "feature_names_in" in arrays:

@@ -39,6 +39,7 @@ from .fitting import (
     scale_hint,
 )
 from .settings import check_combination, check_settings
+from .soft_labels import SoftLabels, are_marginals, refuse_marginals
 from .warm_start import AlphaPathMixin, start_of
 
 
@@ -233,7 +234,8 @@ class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
             "multiclass": array or CSR of shape (n, n_features). "chain": list of such matrices of
             shape (length, n_features), or :class:`~structsolve.Sequences`.
         y : in the form of the structure
-            "multiclass": n labels. "chain": a list of label sequences.
+            "multiclass": n labels. "chain": a list of label sequences. Or marginals, as
+            :meth:`predict_marginals` returns them, for surrogates "crf" and "sparsemap".
         sample_weight : array of shape (n,), optional
             Weight of each example in the mean.
         validation : tuple (X, y), optional
@@ -282,6 +284,7 @@ class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
                 "fit, or a dict of weights"
             )
         X, y = listed(X), listed(y, "y")
+        refuse_marginals(registry.get_structure(self.structure), y, "partial_fit takes no others")
         solver = self._solver()
         if self._kernel() is not None:
             solver.check_kernel()
@@ -339,6 +342,8 @@ class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
         stage(int(self.verbose), type(self).__name__, "packing the examples")
         space, examples = self._learn_space(X, y, None, sample_weight)
         if self.early_stopping and validation is None:
+            text = "early_stopping scores held-out ones; pass validation=(X, labels)"
+            refuse_marginals(space.structure, y, text)
             X, y, sample_weight, validation = hold_out(
                 X, y, sample_weight, self.validation_fraction, rng
             )
@@ -412,8 +417,17 @@ class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
     def _learn_space(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
     ) -> tuple[Space, Examples]:
-        structure = self._structure_for(y)
-        return learn_space(structure, X, y, classes, bool(self.fit_intercept), sample_weight)
+        structure, intercept = self._structure_for(y), bool(self.fit_intercept)
+        if not are_marginals(structure, y):
+            return learn_space(structure, X, y, classes, intercept, sample_weight)
+        if self.class_weight is not None:
+            refuse_marginals(structure, y, f"class_weight is {self.class_weight!r}")
+        soft = SoftLabels(structure, y)
+        space, examples = learn_space(
+            structure, X, soft.labels, soft.classes, intercept, sample_weight
+        )
+        soft.settle(examples)
+        return space, examples
 
     def _problem(
         self, space: Any, examples: Any, kernel: Kernel | None, dense: bool, gram: bool = True

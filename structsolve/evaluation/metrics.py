@@ -12,11 +12,19 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from structsolve.evaluation.report import Report, row_of
+from structsolve.evaluation.report import (
+    Error,
+    ErrorList,
+    Report,
+    checked_lengths,
+    in_context,
+    row_of,
+)
 from structsolve.utils.lazy import moved
 from structsolve.utils.values import equal, is_flat
 
 __all__ = [
+    "TokenReport",
     "hamming_loss",
     "make_token_scorer",
     "sequence_error",
@@ -26,9 +34,54 @@ __all__ = [
 Labels = Sequence[Any] | NDArray[Any]
 
 
+class TokenReport(Report):
+    """What :func:`token_report` returns: a report that can list the wrong tokens.
+
+    Examples
+    --------
+    >>> from structsolve.evaluation.metrics import token_report
+    >>> print(token_report([["D", "N"]], [["D", "D"]]).errors([["the", "run"]]))
+    example 0, 1:2, wrong class: true N, predicted D
+        the [run]
+    """
+
+    _sides: tuple[NDArray[Any], NDArray[Any], NDArray[np.intp]]
+
+    def errors(self, tokens: Any = None, context: int = 3) -> ErrorList:
+        """List the wrong tokens.
+
+        Parameters
+        ----------
+        tokens : sequence of sequences, optional
+            The words of each example, for the contexts.
+        context : int, default=3
+            Number of words on either side.
+
+        Returns
+        -------
+        ErrorList
+            A list of :class:`~structsolve.evaluation.report.Error` that prints as text.
+
+        Raises
+        ------
+        ValueError
+            For other numbers of tokens than of labels.
+        """
+        true, pred, lengths = self._sides
+        checked_lengths(lengths, tokens, context)
+        ends, listed = np.cumsum(lengths), ErrorList()
+        for v in np.flatnonzero(true != pred).tolist():
+            example = int(np.searchsorted(ends, v, side="right"))
+            start = v - int(ends[example] - lengths[example])
+            words = in_context(tokens, example, start, start + 1, context)
+            labels = true[v].item(), pred[v].item()
+            listed.append(Error(example, start, start + 1, "wrong class", *labels, words))
+        return listed
+
+
 def token_report(
     y_true: Sequence[Labels], y_pred: Sequence[Labels], labels: Sequence[Any] | None = None
-) -> Report:
+) -> TokenReport:
     """
     Compute accuracy, and precision, recall and F1 of every class, over all tokens.
 
@@ -42,10 +95,11 @@ def token_report(
 
     Returns
     -------
-    Report
+    TokenReport
         A dict that prints as a table: ``accuracy``, ``support`` (the number of tokens),
         ``per_class`` (label to ``precision``, ``recall``, ``f1`` and ``support``), and the averages
-        ``macro``, ``micro`` and ``weighted`` of the same metrics.  Ratios of 0 / 0 are 0.
+        ``macro``, ``micro`` and ``weighted`` of the same metrics.  Ratios of 0 / 0 are 0.  Its
+        method ``errors(tokens, context=3)`` lists the wrong tokens.
 
     Raises
     ------
@@ -61,7 +115,7 @@ def token_report(
     """
     from sklearn.metrics import precision_recall_fscore_support  # heavy
 
-    true, pred, _ = paired(y_true, y_pred)
+    true, pred, lengths = paired(y_true, y_pred)
     if labels is None:
         names = np.unique(np.concatenate([true, pred]))
     else:
@@ -87,12 +141,14 @@ def token_report(
         precision, recall, f1, _ = figures(average)
         averages[average] = row_of([precision, recall, f1], table[:, 3].sum())
     rows = zip(names.tolist(), table.tolist(), strict=True)
-    return Report(
+    report = TokenReport(
         accuracy=float(np.mean(true == pred)),
         support=int(true.size),
         per_class={name: row_of(row[:3], row[3]) for name, row in rows},
         **averages,
     )
+    report._sides = true, pred, lengths
+    return report
 
 
 def hamming_loss(

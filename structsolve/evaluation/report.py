@@ -1,9 +1,9 @@
-"""Metrics by name that print as a table."""
+"""Metrics by name that print as a table, and the errors behind them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 FIGURES = ("precision", "recall", "f1")
 #: Names of averages in a table.
@@ -31,7 +31,8 @@ class Report(dict):
         rows = {str(name): row for name, row in self._parts().items()}
         means = {AVERAGES[name]: self[name] for name in AVERAGES if name in self}
         if all(name in self for name in FIGURES):
-            means["all"] = self
+            means.pop(AVERAGES["micro"], None)  # the same
+            means = {"all": self, **means}
         width = max(map(len, (*rows, *means, "label")), default=0) + 2
         blocks = []
         if rows or means:
@@ -78,3 +79,139 @@ def row_of(shares: Sequence[float], support: int) -> dict[str, Any]:
     dict
     """
     return {**dict(zip(FIGURES, map(float, shares), strict=True)), "support": int(support)}
+
+
+class Error(NamedTuple):
+    """A wrong label or span, in its context.
+
+    Parameters
+    ----------
+    example : int
+        Number of the example.
+    start, end : int
+        The tokens, of both labels; `end` is one past the last token.
+    kind : str
+        "wrong class", and for spans also "wrong border", "wrong class and border", "missing" or
+        "spurious".
+    true, predicted : object
+        The label, or the span (start, end, type), of each side; None if there is none.
+    context : str
+        The tokens around, the wrong ones in brackets; empty if no tokens were given.
+    """
+
+    example: int
+    start: int
+    end: int
+    kind: str
+    true: Any
+    predicted: Any
+    context: str
+
+    def __str__(self) -> str:
+        place = f"example {self.example}, {self.start}:{self.end}"
+        told = f"{place}, {self.kind}: true {_label(self.true)}, predicted {_label(self.predicted)}"
+        return f"{told}\n    {self.context}" if self.context else told
+
+
+class ErrorList(list):
+    """Errors in the order of the tokens: a list of :class:`Error` that prints as text.
+
+    ``pandas.DataFrame(errors)`` is a table of them.
+
+    Parameters
+    ----------
+    iterable : iterable of Error
+
+    Examples
+    --------
+    >>> from structsolve.evaluation.report import Error
+    >>> print(ErrorList([Error(0, 1, 2, "wrong class", "N", "V", "the [run] was")]))
+    example 0, 1:2, wrong class: true N, predicted V
+        the [run] was
+    """
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self))
+
+
+def _label(label: Any) -> str:
+    if isinstance(label, tuple):
+        return f"{label[2]} {label[0]}:{label[1]}"
+    return "-" if label is None else str(label)
+
+
+def in_context(tokens: Any, example: int, start: int, end: int, context: int) -> str:
+    """Return some tokens of an example in brackets, with those around them.
+
+    Parameters
+    ----------
+    tokens : sequence of sequences, or None
+        The tokens of every example.
+    example, start, end : int
+    context : int
+        Number of tokens on either side.
+
+    Returns
+    -------
+    str
+        Empty without tokens.
+    """
+    if tokens is None:
+        return ""
+    words = [str(word) for word in tokens[example]]
+    left = ["..."] * (start > context) + words[max(start - context, 0) : start]
+    right = words[end : end + context] + ["..."] * (end + context < len(words))
+    return " ".join([*left, f"[{' '.join(words[start:end])}]", *right])
+
+
+def checked_lengths(lengths: Any, tokens: Any, context: Any) -> list[int]:
+    """Return the lengths of label sequences, after checks of the arguments of ``errors``.
+
+    Parameters
+    ----------
+    lengths : ndarray of int
+    tokens : sequence of sequences, or None
+    context : int
+
+    Returns
+    -------
+    list of int
+
+    Raises
+    ------
+    ValueError
+        The message names the argument.
+    """
+    if not isinstance(context, int) or context < 0:
+        raise ValueError(f"context is {context!r}, expected a number of tokens >= 0")
+    if tokens is not None:
+        check_tokens(tokens, lengths.tolist())
+    return lengths.tolist()
+
+
+def check_tokens(tokens: Any, lengths: Sequence[int], name: str = "tokens") -> None:
+    """Refuse tokens of other lengths than the labels have.
+
+    Parameters
+    ----------
+    tokens : sequence of sequences
+    lengths : sequence of int
+        Lengths of the label sequences.
+    name : str
+        Name of the tokens in messages.
+
+    Raises
+    ------
+    ValueError
+        The message names the example.
+    """
+    if isinstance(tokens, str) or not hasattr(tokens, "__len__") or len(tokens) != len(lengths):
+        raise ValueError(
+            f"{name} is a {type(tokens).__name__}; expected {len(lengths)} sequences of tokens, as "
+            "y_true has sequences"
+        )
+    for i, (words, length) in enumerate(zip(tokens, lengths, strict=True)):
+        if isinstance(words, str) or not hasattr(words, "__len__") or len(words) != length:
+            raise ValueError(
+                f"{name}[{i}] is {words!r:.60}; expected {length} tokens, as y_true[{i}] has labels"
+            )

@@ -18,6 +18,7 @@ from structsolve import registry
 
 from ..estimators.common import generator_of
 from ..estimators.fitting import take
+from ..estimators.soft_labels import refuse_marginals
 from ..estimators.structured_svm import StructuredSVM
 from ..examples.packing import check_weights, listed
 from ..potentials.mercer import PRECOMPUTED
@@ -133,6 +134,8 @@ class PathMixin:
         rng = plain._generator()
         seeds = generator_of(self.random_state)
         data = plain._read(X, y, sample_weight, None, rng)
+        text = "folds are scored by them; choose alpha by hand, or by validation=(X, labels)"
+        refuse_marginals(data.space.structure, y, text)
         automatic = isinstance(given, int)
         if isinstance(given, int):
             largest = largest_alpha(_posed(plain, data), self.n_jobs or 1)
@@ -333,6 +336,8 @@ def _posed(plain: Any, data: Any) -> Any:
 
 def _one_label_each(y: Any) -> bool:
     """Return whether the labels of examples are not sequences, sets or rows themselves."""
+    if getattr(y, "ndim", 1) != 1:
+        return False
     first = next(iter(y), None) if hasattr(y, "__iter__") else None
     return isinstance(first, (str, bytes)) or not hasattr(first, "__len__")
 

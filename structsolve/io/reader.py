@@ -21,6 +21,9 @@ class Reader(Params):
     ``--option NAME=VALUE`` sets any other; ``split``, ``where`` and ``rows`` select examples of one
     file, and are not saved with the model.
 
+    A method ``raw(path, columns)`` may return X and y as they are written, for the steps of a
+    pipeline: ``columns`` are the names that its first step knows, their number, or None.
+
     Examples
     --------
     >>> from structsolve.io.reader import Reader

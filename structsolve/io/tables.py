@@ -114,11 +114,36 @@ class TableReader(Reader):
         """
         return _read(path, self, False)
 
+    def raw(self, path: str, columns: list[str] | int | None = None) -> tuple[Any, Any]:
+        """Read columns as they are written, for the steps of a pipeline; store their names.
+
+        Parameters
+        ----------
+        path : str
+        columns : list of str or int, optional
+            Names of the features, or their number; None takes all columns but one that is named
+            as labels are.
+
+        Returns
+        -------
+        X, y
+            ``X`` holds numbers, or Python objects where a column has words; ``y`` is None if the
+            file has no column of labels.
+
+        Raises
+        ------
+        ValueError
+            For malformed files; it names the line.
+        """
+        names = range(columns) if isinstance(columns, int) else columns
+        self.columns = None if names is None else [[name, None] for name in names]
+        return _read(path, self, False, raw=True)
+
 
 @reads_file
-def _read(path: str, reader: TableReader, fit: bool) -> tuple[Any, Any]:
+def _read(path: str, reader: TableReader, fit: bool, raw: bool = False) -> tuple[Any, Any]:
     header = reader.header
-    if header is None and not fit and reader.columns:
+    if header is None and not fit and reader.columns and not (raw and reader.columns[0][0] == 0):
         header = isinstance(reader.columns[0][0], str)  # as in training
     table = _Table(path, reader.delimiter, header)
     alone = fit and header is None and len(table.rows) == 1
@@ -141,15 +166,20 @@ def _read(path: str, reader: TableReader, fit: bool) -> tuple[Any, Any]:
     kept = choose(path, reader.where, reader.rows, len(starts) - 1, values)
     spans = [range(starts[i], starts[i + 1]) for i in kept.tolist()]
     rows = np.concatenate([np.arange(span.start, span.stop) for span in spans])
-    if fit:
+    if fit or reader.columns is None:
         reader.columns = [
             [table.names[j], _values_of(table, j, rows)] for j in range(width) if j not in others
         ]
-    assert reader.columns is not None
     places = _places(path, reader.columns, table, others)
-    X = np.concatenate(
-        [_features(path, table, j, known, rows) for j, known in places], axis=1, dtype=np.float64
-    )
+    if raw:
+        reader.columns = [[table.names[j], None] for j, _ in places]
+        X = np.concatenate([_cells(path, table, j, rows) for j, _ in places], axis=1)
+    else:
+        X = np.concatenate(
+            [_features(path, table, j, known, rows) for j, known in places],
+            axis=1,
+            dtype=np.float64,
+        )
     y = _labels(path, table, targets, rows, reader, fit) if targets else None
     if group is None:
         return X, y
@@ -259,7 +289,7 @@ def _targets(
         places = [j for j, n in enumerate(table.names) if str(n).lower() == name]
         if len(places) == 1:
             return places
-    if not fit and columns is not None and len(table.names) == len(columns):
+    if not fit and (columns is None or len(table.names) == len(columns)):
         return []
     return [len(table.names) - 1]
 
@@ -299,6 +329,15 @@ def _features(
             name = table.names[column]
             raise bad_line(path, line, repr(cell), f"a number in column {name}") from None
     return numbers
+
+
+def _cells(path: PathLike, table: _Table, column: int, rows: np.ndarray) -> np.ndarray:
+    """A column of numbers, or of words."""
+    if _values_of(table, column, rows) is None:
+        return _features(path, table, column, None, rows)
+    words = np.empty((len(rows), 1), dtype=object)
+    words[:, 0] = [table.rows[i][column] for i in rows.tolist()]
+    return words
 
 
 def _starts(table: _Table, group: int | None) -> list[int]:

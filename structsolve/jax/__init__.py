@@ -11,6 +11,7 @@ except ImportError as error:
     raise ImportError("structsolve.jax needs JAX: pip install 'structsolve-learn[jax]'") from error
 
 from .answers import Marginals, decode
+from .distribution import Distribution
 from .loss import StructuredLoss
 
-__all__ = ["Marginals", "StructuredLoss", "decode"]
+__all__ = ["Distribution", "Marginals", "StructuredLoss", "decode"]

@@ -68,10 +68,29 @@ def decode(
         function = kept(Function, structure, classes, n_jobs)
     given = function.given(scores, lengths, examples, graphs)
 
+    return labels_from(
+        given, lambda *batch: best_labels(*batch, oracle=oracle, n_jobs=function.n_jobs)
+    )
+
+
+def labels_from(given: Given, labels_of: Any) -> jax.Array:
+    """Return labels of every example.
+
+    Parameters
+    ----------
+    given : Given
+    labels_of : callable
+        ``(space, scores)`` to labels, one after the other; on the host.
+
+    Returns
+    -------
+    array of int32
+        Of the shape of labels, -1 beyond the end of an example.
+    """
+
     def host(batch: Mapped, *arrays: Any) -> Any:
-        own = batch.batch
-        flat = best_labels(own.space, batch.scores(arrays), oracle=oracle, n_jobs=function.n_jobs)
-        return own.places.pad_labels(flat).reshape(*batch.lead, *places.label_shape)
+        flat = labels_of(batch.batch.space, batch.scores(arrays))
+        return batch.batch.places.pad_labels(flat).reshape(*batch.lead, *places.label_shape)
 
     traced = isinstance(given.lengths, jax.core.Tracer)
     places = given.batch(None if traced else given.lengths).places

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..surrogates.given_marginals import KEY
 from ..utils.arrays import check_finite
 from ..utils.parallel import effective_jobs
 from ..utils.params import Params
@@ -203,6 +204,8 @@ class Solver(Params):
         Updates feature weights, which kernel models do not have.
     uses_gram : bool
         Uses the Gram matrices of the examples.
+    takes_marginals : bool
+        Needs only cuts, so that marginals may stand for labels.
     squared_norm : bool
         Penalises weights by their squared norm alone, so that training may turn the features:
         columns that occur in one row only become one.
@@ -216,6 +219,7 @@ class Solver(Params):
     needs_dual = False
     needs_weights = False
     uses_gram = True
+    takes_marginals = False
     squared_norm: bool = True
 
     @classmethod
@@ -300,6 +304,11 @@ class Solver(Params):
         problem : Problem
         """
         surrogate = problem.surrogate
+        if KEY in problem.examples.topology and not self.takes_marginals:
+            raise ValueError(
+                f"solver {self.name!r} needs labels, at which its dual variables begin, and y "
+                "holds marginals; use solver='auto', 'lbfgs', 'cutting-plane' or 'sgd'"
+            )
         if not problem.potentials.has_weights:
             self.check_kernel()
         if self.needs_dual and not surrogate.affine:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from .. import registry
+from ..surrogates.given_marginals import KEY
 from ..utils.params import check_types
 from .base import Solver
 from .bcfw import BCFW
 from .consensus import ConsensusADMM
 from .consensus_run import TYPICAL
+from .cutting_plane import CuttingPlane
 from .exact_steps import box_duals, simplex_duals
 from .gbcfw import GBCFW, has_segments
+from .lbfgs import LBFGS
 from .passes import subgradient
 from .problem import Problem
 from .separate import groups_of
@@ -112,6 +115,8 @@ def choose_solver(
     'bcfw'
     """
     check_types(solver, f"{type(solver).__name__}: ")
+    if KEY in problem.examples.topology:
+        return _for_marginals(solver, problem)
     auto = isinstance(solver, Auto)
     if isinstance(solver, Auto):
         solver = BCFW(**solver.get_params())
@@ -142,6 +147,15 @@ def choose_solver(
         certify_every=solver.certify_every,
         batch=solver.batch,
     )
+
+
+def _for_marginals(solver: Solver, problem: Problem) -> Solver:
+    """Return a solver that needs nothing but cuts: dual variables begin at a label."""
+    if isinstance(solver, Auto) and solver.get_params() == Auto().get_params():
+        smooth = has_segments(problem.surrogate) and problem.surrogate.projection.gibbs
+        return LBFGS() if smooth and problem.penalty is None else CuttingPlane()
+    solver.check(problem)
+    return solver
 
 
 def _suits_shards(problem: Problem, alpha: float, n_jobs: int, bent: float) -> bool:

@@ -79,6 +79,7 @@ class CuttingPlane(Solver):
     free_coordinates = True
     needs_weights = True
     uses_gram = False
+    takes_marginals = True
 
     slack: str = "one"
     step: float | None = None

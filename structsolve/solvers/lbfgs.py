@@ -68,6 +68,7 @@ class LBFGS(Solver):
     needs_convex = True
     needs_weights = True
     uses_gram = False
+    takes_marginals = True
 
     @property
     def squared_norm(self) -> bool:  # type: ignore[override]

@@ -93,6 +93,7 @@ class SGD(Solver):
     """
 
     name = "sgd"
+    takes_marginals = True
     incremental = True
     free_coordinates = True
     needs_weights = True

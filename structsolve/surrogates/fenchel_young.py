@@ -9,6 +9,7 @@ import numpy as np
 from ..projections.choose import euclidean_projection, max_min_projection
 from ..utils.params import Params, parameters
 from ._fenchel_young import FenchelYoung
+from .given_marginals import KEY, given_parts
 
 
 class Projected(Params):
@@ -20,6 +21,8 @@ class Projected(Params):
     name = "projected"
     #: Whether the surrogate depends on the task loss.
     reads_loss = True
+    #: Whether marginals may stand for labels.
+    takes_marginals = False
     #: Distance in which G is strongly concave, for solvers that use it.
     concave = ""
 
@@ -51,7 +54,7 @@ class Projected(Params):
         projection = self._projection(task)
         return FenchelYoung(
             projection,
-            task.parts,
+            given_parts(task) if KEY in task.examples.topology else task.parts,
             self._at_truth(projection),
             self.concave,
             getattr(task.space, "state_rows", 0) if projection.has_state else 0,
@@ -87,6 +90,7 @@ class CRF(Projected):
 
     name = "crf"
     reads_loss = False
+    takes_marginals = True
     concave = "entropy"
 
     def _projection(self, task: Any) -> Any:
@@ -131,6 +135,7 @@ class SparseMAP(Projected):
 
     name = "sparsemap"
     reads_loss = False
+    takes_marginals = True
     concave = "euclidean"
 
     def __init__(self, max_iter: int = 100, tol: float = 1e-9):

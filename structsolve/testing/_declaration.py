@@ -190,6 +190,8 @@ def equal(a: Any, b: Any) -> bool:
     if is_sparse(a) or is_sparse(b):
         # The storage of features may depend on the number of zeros, also in other examples.
         a, b = (x.toarray() if is_sparse(x) else x for x in (a, b))
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(equal(a[key], b[key]) for key in a)
     if isinstance(a, (list, tuple)) or isinstance(b, (list, tuple)):
         return len(a) == len(b) and all(equal(x, y) for x, y in zip(a, b))
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):

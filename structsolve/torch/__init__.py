@@ -14,6 +14,7 @@ except ImportError as error:
 from .decisions import BlackboxDiff, SPOPlus
 from .decoding import Sample, decode
 from .device import on_device
+from .distribution import Distribution
 from .loss import StructuredLoss
 from .marginals import Marginals
 from .output_layer import CRF, OutputLayer
@@ -22,6 +23,7 @@ from .perturbed import PerturbedArgmax
 __all__ = [
     "CRF",
     "BlackboxDiff",
+    "Distribution",
     "Marginals",
     "OutputLayer",
     "PerturbedArgmax",

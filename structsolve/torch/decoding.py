@@ -149,17 +149,32 @@ def best_labels_of(
 
 @best_labels_of.register_fake
 def _(layer: Any, tensors: Any, names: Any, lengths: Any, mask: Any, oracle: Any) -> Any:
-    return _labels_like(layer, tensors, names, lengths, mask)
+    return labels_like(layer, tensors, names, lengths, mask)
 
 
 @sample.register_fake
 def _(layer: Any, tensors: Any, names: Any, lengths: Any, mask: Any) -> Any:
-    labels = _labels_like(layer, tensors, names, lengths, mask)
+    labels = labels_like(layer, tensors, names, lengths, mask)
     return labels.new_empty((operators.layers[layer].n, *labels.shape))
 
 
-def _labels_like(layer: int, tensors: Any, names: str, lengths: Any, mask: Any) -> torch.Tensor:
-    """Return an empty tensor of the shape of labels."""
+def labels_like(layer: int, tensors: Any, names: str, lengths: Any, mask: Any) -> torch.Tensor:
+    """Return an empty tensor of the shape of labels.
+
+    Parameters
+    ----------
+    layer : int
+        Number of the layer.
+    tensors : list of Tensor
+        Scores.
+    names : str
+        Their blocks, between spaces.
+    lengths, mask : Tensor or None
+
+    Returns
+    -------
+    Tensor of int64
+    """
     node = operators.node_scores(layer, tensors, names)
     if mask is not None:
         return node.new_empty(mask.shape, dtype=torch.int64)

@@ -25,6 +25,7 @@ from structsolve import (
     NodeTransformer,
     SequenceVectorizer,
     StructuredSVM,
+    TokenFeaturizer,
     get_structure,
     list_plugins,
 )
@@ -98,6 +99,7 @@ INDICATORS = parse_version(sklearn.__version__) >= parse_version("1.7")
         OverClasses(alpha=1, tol=0.1, max_iter=9),
         SequenceVectorizer(),
         *([StructuredSVM("multilabel", alpha=1, tol=0.1, max_iter=9)] if INDICATORS else []),
+        TokenFeaturizer(),
     ],
     expected_failed_checks=expected,
 )
@@ -167,6 +169,7 @@ ESTIMATORS = {
     "svm, sgd": (StructuredSVM(solver="sgd", **QUICK), CHAINS, TAGS),
     "svm, warm": (StructuredSVM(warm_start=True, **QUICK), CHAINS, TAGS),
     "tokens": (SequenceVectorizer(), TOKENS, None),
+    "columns": (TokenFeaturizer("columns"), [[["He", "PRP"], ["ran", "VBD"]]], None),
 }
 COPIES = {"pickle": lambda it: pickle.loads(pickle.dumps(it)), "deepcopy": copy.deepcopy}
 
@@ -180,6 +183,7 @@ def test_every_public_estimator_is_copied_below():
         "NodeTransformer",
         "SequenceVectorizer",
         "StructuredSVM",
+        "TokenFeaturizer",
     }
 
 

@@ -86,6 +86,8 @@ def test_sessions_of_the_shell(folder, monkeypatch):
     for (_, name, text), content in zip(directives(page, "text"), files, strict=True):
         assert text == content, name
         (folder / name).write_text(text)
+    for _, _, code in directives(page, "python"):  # writes the file of a pipeline
+        exec(code, {})
     for line, _, session in directives(page, "console"):
         # The README's first command and tests/cli/test_cli.py start the program itself.
         run_session(session, folder, f"{page.name}, line {line}", in_this_process)

@@ -12,6 +12,8 @@ LINES, POSITIONAL = 60, 6
 SCHEMA = "an operator of torch, whose autograd takes tensors by position"
 TAKES_MORE = {
     "structsolve/torch/decision_operators.py weighed": SCHEMA,
+    "structsolve/torch/distribution_operators.py number": SCHEMA,
+    "structsolve/torch/distribution_operators.py number_gradient": SCHEMA,
     "structsolve/torch/operators.py loss_gradient": SCHEMA,
     "structsolve/torch/operators.py loss_second": SCHEMA,
     "structsolve/torch/perturbed_operators.py perturbed_vjp": SCHEMA,

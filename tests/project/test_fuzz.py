@@ -62,7 +62,8 @@ def test_every_compiled_callable_is_in_the_harness():
 
 #: Classes whose objects no case is given: room of one call, and operators of rare settings.
 UNMADE = {
-    "batch._loops.Room", "batch._loops._Gradients", "batch._sheets.Place", "batch._sheets.Sheet",
+    "batch._passes.Room", "batch._passes.Pass", "batch._loops._Gradients", "batch._sheets.Place",
+    "batch._distribution.Numbers", "batch._sheets.Sheet",
     "estimators.decode.Room", "plugins.risk._decode._Scratch", "lp.oracle.ProgramCones",
     "plugins.extreme.weights._strips.Strips", "plugins.extreme.weights.feature_lists.Space",
     "lp.oracle.ProgramRelaxation",
@@ -115,6 +116,7 @@ MAY_BE_NONE = {
     "plugins/multilabel/_oracle.pyx: __init__(MaxMarginals best)",
     "plugins/multilabel/_oracle.pyx: __init__(Oracle oracle)",
     "structsolve/batch/_loops.pyx: derivatives(const double[::1] weights)",
+    "structsolve/batch/_distribution.pyx: gradients_of(const double[::1] weights)",
     "structsolve/batch/_loops.pyx: gradients(const double[::1] weights)",
     "structsolve/lp/cones.pyx: __init__(KBest kbest)",
     "structsolve/projections/game.pyx: __init__(NodeRows rows)",

@@ -68,6 +68,11 @@ def _matching(rng, n):
     return space, space.pack_sizes(sizes, forbidden=barred)
 
 
+def _path(rng, n, edge=False):
+    space = score_space(get_structure("path", monotone=True), edge=edge)
+    return space, space.pack_sizes(rng.integers(1, 4, (n, 2)))
+
+
 HIERARCHY = {"a": ["b", "c"], "d": ["e"]}
 
 
@@ -101,6 +106,8 @@ KINDS = {
     "one graph": _one_graph,
     "grid": _grid,
     "grid with edges": lambda rng, n: _grid(rng, n, edge=True),
+    "paths": _path,
+    "paths with edges": lambda rng, n: _path(rng, n, edge=True),
     "multilabel": _rows("multilabel", 3, edges="none"),
     "multilabel with pairs": _rows("multilabel", 3, edges=[[0, 1], [1, 2]]),
 }

@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from structsolve import registry
 from structsolve.estimators.fitting import TrainingData, fingerprint_of
 from structsolve.estimators.structured_svm import StructuredSVM
+from structsolve.plugins.dag.levels import is_table
 from structsolve.plugins.dag.path_cost import PathCost
 from structsolve.plugins.dag.svm.alternation import Alternation, alternate, first_weights
 from structsolve.plugins.dag.svm.class_weight import weighed_leaves
@@ -34,8 +35,9 @@ class HierarchicalSVM(SparseFitting):
 
     Parameters
     ----------
-    hierarchy : networkx.DiGraph, mapping or array of shape (m, 2)
-        Edges from parents to children: a tree, a forest or a directed acyclic graph.
+    hierarchy : networkx.DiGraph, mapping or array of shape (m, 2), optional
+        Edges from parents to children: a tree, a forest or a directed acyclic graph. Without one,
+        it is learned from y, a table of levels.
     normalization : str, default="rho:2"
         "none": all ``a_n`` are 1 (hierarchical SVM). "rho:RHO", RHO > 1: weights of least
         ``sum a^RHO``, with sums of 1 over each leaf and its ancestors; copies of nodes matter less
@@ -212,9 +214,10 @@ class HierarchicalSVM(SparseFitting):
         Parameters
         ----------
         X : array, CSR matrix or data frame of shape (n, n_features)
-        y : leaves, lists of labels, or indicators
-            One leaf per example, a list of labels per example, or a matrix of 0 and 1 with one
-            column per node, in the hierarchy's order.
+        y : leaves, a table of levels, lists of labels, or indicators
+            One leaf per example; a data frame or 2-D array of names, a path from a root a row; a
+            list of labels per example; or a matrix of 0 and 1 with one column per node, in the
+            hierarchy's order.
         sample_weight : array of shape (n,), optional
         validation : tuple (X, y), optional
             As for :meth:`StructuredSVM.fit`; not with learned weights.
@@ -224,8 +227,39 @@ class HierarchicalSVM(SparseFitting):
         HierarchicalSVM
             Itself.
         """
-        super().fit(X, _plain_leaves(y), sample_weight, validation)
+        y = y if is_table(y, self.hierarchy is None) else _plain_leaves(y)
+        super().fit(X, y, sample_weight, validation)
         return self
+
+    def predict_node_proba(self, X: Any) -> np.ndarray:
+        """Return the probability of every node, the sum of those of the leaves below it.
+
+        Parameters
+        ----------
+        X : as for ``fit``
+
+        Returns
+        -------
+        ndarray of shape (n, n_nodes)
+            In the order of ``nodes_``; that of an inner node is the sum of its children's.
+
+        Examples
+        --------
+        >>> from structsolve import HierarchicalSVM
+        >>> X, y = [[1.0], [0.5], [-1.0]], [["bird", "owl"], ["bird", "duck"], ["mammal", ""]]
+        >>> model = HierarchicalSVM(alpha=0.1).fit(X, y).calibrate(X, y)
+        >>> model.nodes_.tolist()
+        ['bird', 'owl', 'duck', 'mammal']
+        >>> bird, owl, duck, mammal = model.predict_node_proba([[2.0]])[0].round(6)
+        >>> bool(abs(bird - owl - duck) < 1e-5 and abs(bird + mammal - 1) < 1e-5)
+        True
+        """
+        probabilities = np.asarray(self.predict_proba(X))
+        space = self.space_
+        if not space.single:
+            return probabilities
+        order = np.searchsorted(space.hierarchy.leaves, space.leaf_columns)
+        return np.asarray(probabilities @ space.hierarchy.paths[order].toarray())
 
     # -- parts of fit ---------------------------------------------------------------------------
 
@@ -283,7 +317,8 @@ class HierarchicalSVM(SparseFitting):
         )
 
     def _structure_for(self, y: Any) -> Any:
-        return self._structure(_kind_of(y) if self.labels == "auto" else self.labels)
+        kind = "single-leaf" if is_table(y, self.hierarchy is None) else _kind_of(y)
+        return self._structure(kind if self.labels == "auto" else self.labels)
 
     def _problem(
         self, space: Any, examples: Any, kernel: Kernel | None, dense: bool, gram: bool = True

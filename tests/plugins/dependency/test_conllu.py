@@ -9,7 +9,7 @@ from checks import refused
 from shell import fails, works
 
 from structsolve import StructuredSVM
-from structsolve.plugins.dependency import ArcFeaturizer
+from structsolve.plugins.dependency import ArcFeaturizer, attachment_report
 from structsolve.plugins.dependency.conllu import ConlluSentence, read_conllu, write_conllu
 
 TEXT = """# sent_id = 1
@@ -175,10 +175,22 @@ def test_the_shell_trains_a_parser(tmp_path, capsys):
     parsed, heads = read_conllu(out)
     right = [(h == s.heads).mean() for h, s in zip(heads, sentences[30:])]
     assert np.mean(right) > 0.9 and parsed[0].forms == sentences[30].forms
-    assert "right heads 1.0000" in works(capsys, "score", model, train)
+    told = works(capsys, "score", model, train)
+    assert "right heads 1.0000" in told and "words without punctuation" in told
     assert '"uas": 1.0' in works(capsys, "score", model, train, "--json")
     assert "@2\t" in works(capsys, "predict", model, new, "--kbest", "2")
     fails(capsys, "predict", model, new, "--marginals")
     fails(
         capsys, "fit", train, "--format", "conllu", "--model", model, match="such as 'dependency'"
     )
+
+
+def test_attachment_without_punctuation():
+    truth, guess = [[2, 0, 2, 2], [0, 1]], [[2, 0, 4, 3], [2, 0]]
+    words = [["It", "costs", "$", "..."], ["“", "—"]]
+    report = attachment_report(truth, guess, words)
+    assert (report["uas_without_punctuation"], report["words_without_punctuation"]) == (2 / 3, 3)
+    assert str(report).splitlines()[1] == "right heads 0.6667 of 3 words without punctuation"
+    assert attachment_report(truth[1:], guess[1:], words[1:])["uas_without_punctuation"] == 0
+    with pytest.raises(ValueError, match=r"words\[1\] is \['a'\]; expected 2 tokens"):
+        attachment_report(truth, guess, [words[0], ["a"]])

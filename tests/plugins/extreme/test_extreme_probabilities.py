@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 from scipy.special import softmax
 
 from structsolve import ExtremeSVM
-from structsolve.plugins.extreme.calibration import Calibration, fit_calibration
+from structsolve.estimators.calibration import Calibration, fit_calibration
 
 
 @pytest.fixture(scope="module")

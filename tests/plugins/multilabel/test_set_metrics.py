@@ -32,6 +32,7 @@ def test_hierarchical_figures_against_sets(seed):
     truth, guess = rng.integers(0, 2, (2, 5, 7)) * rng.integers(0, 2, (2, 5, 7))
     lonely = len(hierarchy.roots) == 1
     both = guessed = there = 0
+    each = []
     for rows in zip(truth, guess):
         a, b = (
             set().union(*({v, *nx.ancestors(graph, v)} for v in np.flatnonzero(row)))
@@ -39,14 +40,20 @@ def test_hierarchical_figures_against_sets(seed):
             for row in rows
         )
         both, guessed, there = both + len(a & b), guessed + len(b), there + len(a)
+        parts = [(len(a & b), len(b)), (len(a & b), len(a)), (2 * len(a & b), len(a) + len(b))]
+        each.append([above / below if below else 0 for above, below in parts])
     scores = hierarchical_scores(truth, guess, hierarchy)
     assert scores["precision"] == (both / guessed if guessed else 0)
     assert scores["recall"] == (both / there if there else 0)
     assert scores["f1"] == pytest.approx(2 * both / (guessed + there) if guessed + there else 0)
+    assert scores["micro"]["f1"] == scores["f1"]
+    macro = [scores["macro"][name] for name in ("precision", "recall", "f1")]
+    assert macro == pytest.approx(np.mean(each, axis=0).tolist())
     doubled = hierarchical_scores(truth[[0, 0, 1]], guess[[0, 0, 1]], hierarchy)
     weighted = hierarchical_scores(truth[:2], guess[:2], hierarchy, [2.0, 1.0])
     for name in ("precision", "recall", "f1"):
         assert doubled[name] == pytest.approx(weighted[name])
+        assert doubled["macro"][name] == pytest.approx(weighted["macro"][name])
 
 
 def test_reports():
@@ -132,6 +139,8 @@ def test_hierarchies_by_name(labels):
         assert model.score(X, given, metric=f"hierarchical-{figure}") == pytest.approx(
             scores[figure]
         )
+        macro = model.score(X, given, metric=f"hierarchical-macro-{figure}")
+        assert macro == pytest.approx(scores["macro"][figure])
     if labels == "closed":
         assert model.score(X, given, metric="average-precision") > 0.5
         assert model.score(X, given, metric="micro-f1") == pytest.approx(

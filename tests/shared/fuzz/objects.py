@@ -58,6 +58,7 @@ _SETTINGS: dict[str, list[dict[str, Any]]] = {
     "mrf": [{"oracle": name} for name in _ORACLES],
     "multilabel": [{"edges": "none"}, {"edges": "full"}, {"edges": "full", "oracle": "lp"}],
     "ordinal": [{"thresholds": True}],
+    "path": [{"monotone": True}],
     "permutation": [{"kind": "ranking"}, {"weights": "scores"}, {"weights": "rank:1"}],
 }  # fmt: skip
 
@@ -144,6 +145,9 @@ def _problems() -> list[Any]:
     ]
     given.append((next(pair for pair in _spaces() if pair[0].structure.name == "dag"), {}))
     given.append((next(pair for pair in _spaces() if pair[0].separate_parts), {}))
+    rows, soft = classes()
+    soft.topology["marginals"] = np.full((6, 3), 1 / 3)
+    given.append(((rows, soft), {"surrogate": "crf"}))
     return problems + [Problem(*pair, **settings) for pair, settings in given]
 
 

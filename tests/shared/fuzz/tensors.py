@@ -58,6 +58,12 @@ class Batch(Target):
                     "marginals_vjp": lambda: batch.marginals_vjp(space, made, scores, projection),
                     "samples": lambda: batch.samples(space, made, more if more != 10**9 else 50),
                     "encode": lambda: batch.encode(space, made, truths),
+                    "log_proba": lambda: batch.log_proba(space, made, truths),
+                    "entropy": lambda: batch.entropy(space, made),
+                    "kl_divergence": lambda: batch.kl_divergence(space, made, scores),
+                    "expected_loss": lambda: batch.expected_loss(space, made, truths),
+                    "least_loss": lambda: batch.least_loss(space, made),
+                    "most_probable": lambda: batch.most_probable(space, made, 3),
                     "value_and_gradient": lambda: batch.value_and_gradient(
                         space, made, truths, surrogate, loss, weights=weights
                     ),

@@ -1,0 +1,131 @@
+"""Features of tokens as a step of pipelines, and for the shell's reader of CoNLL columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from structsolve.plugins.chain.crfsuite import parse_attribute
+from structsolve.plugins.chain.token_features import conll_features
+
+FEATURES = ("columns", "template", "attrs")
+
+
+class TokenFeaturizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
+    """Turn sentences of token columns into named features, for ``SequenceVectorizer``.
+
+    The first step of a pipeline for raw CoNLL columns, which ``structsolve.save`` can write and
+    ``structsolve predict`` run.
+
+    Parameters
+    ----------
+    features : {"template", "columns", "attrs"}, default="template"
+        Those of ``conll_features``, a feature for the value of each column, or columns that are
+        CRFsuite's attributes, ``name[:value]``.
+    window : int, default=2
+        For the template, the number of tokens on either side.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of columns.
+
+    Examples
+    --------
+    >>> from structsolve import TokenFeaturizer
+    >>> TokenFeaturizer("columns").fit_transform([[["He", "PRP"], ["ran", "VBD"]]])
+    [[['bias', 'c0=He', 'c1=PRP'], ['bias', 'c0=ran', 'c1=VBD']]]
+    """
+
+    def __init__(self, features: str = "template", window: int = 2) -> None:
+        self.features = features
+        self.window = window
+
+    def fit(self, X: Sequence[Any], y: Any = None) -> TokenFeaturizer:
+        """Learn the number of columns.
+
+        Parameters
+        ----------
+        X : list of list of list of str
+            Columns of the tokens of each sentence, as ``read_conll`` returns them.
+        y : ignored
+
+        Returns
+        -------
+        TokenFeaturizer
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            For an unknown kind of features, and sentences without tokens.
+        """
+        if self.features not in FEATURES:
+            raise ValueError(f"features is {self.features!r}, expected one of {FEATURES}")
+        if len(X) == 0 or len(X[0]) == 0 or not isinstance(X[0][0], (list, tuple)):
+            raise ValueError("X: expected sentences, lists of tokens: lists of columns")
+        self.n_features_in_ = len(X[0][0])
+        return self
+
+    def transform(self, X: Sequence[Any]) -> list[Any]:
+        """Return the features of every token.
+
+        Parameters
+        ----------
+        X : list of list of list of str
+
+        Returns
+        -------
+        list of list of list of str
+            ``"attrs"``: of pairs of a name and a value.
+
+        Raises
+        ------
+        ValueError
+            For another number of columns than in training.
+        """
+        check_is_fitted(self)
+        for i, sentence in enumerate(X):
+            for t, token in enumerate(sentence):
+                listed = isinstance(token, (list, tuple))
+                if not listed or len(token) != self.n_features_in_:
+                    given = f"{len(token)} columns" if listed else repr(token)
+                    raise ValueError(
+                        f"X[{i}], token {t}: found {given}, expected {self.n_features_in_} columns"
+                    )
+        return [features_of(sentence, self.features, self.window) for sentence in X]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.string = True
+        tags.no_validation = True
+        return tags
+
+
+def features_of(sentence: Sequence[Sequence[str]], features: str, window: int) -> list[Any]:
+    """Return the features of the tokens of a sentence.
+
+    Parameters
+    ----------
+    sentence : sequence of sequences of str
+    features, window
+        See :class:`TokenFeaturizer`.
+
+    Returns
+    -------
+    list of list
+
+    Examples
+    --------
+    >>> features_of([["w=a", "len:2"]], "attrs", 0)
+    [[('w=a', 1.0), ('len', 2.0)]]
+    """
+    if features == "template":
+        return conll_features(sentence, window)
+    if features == "columns":
+        return [["bias", *(f"c{c}={value}" for c, value in enumerate(row))] for row in sentence]
+    return [[parse_attribute(field) for field in row] for row in sentence]

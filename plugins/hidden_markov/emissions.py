@@ -1,0 +1,307 @@
+"""Distributions of observations given the state: a table of symbols, or independent Gaussians."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from structsolve.examples import packing
+
+
+class Categorical:
+    """A probability for each state and symbol.
+
+    Parameters
+    ----------
+    smoothing : float
+        Added to every count.
+
+    Attributes
+    ----------
+    symbols : ndarray of shape (V,)
+    table : ndarray of shape (K, V)
+    """
+
+    names = ("symbols", "table")
+
+    def __init__(self, smoothing: float):
+        self.smoothing = smoothing
+
+    def read(self, X: Any, learn: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Return the numbers of the symbols of all sequences, and the offsets of the sequences.
+
+        Parameters
+        ----------
+        X : list of sequences of str or int
+        learn : bool
+            Take the symbols of X; else refuse others than the known ones.
+
+        Returns
+        -------
+        flat : ndarray of int
+        offsets : ndarray of int64
+
+        Raises
+        ------
+        ValueError
+            The message names the example.
+        """
+        if isinstance(X, (str, bytes, dict)) or not hasattr(X, "__len__") or len(X) == 0:
+            raise ValueError("X: expected a list with a sequence of symbols of each example")
+        rows = [np.asarray(list(x) if isinstance(x, str) else x) for x in X]
+        for i, row in enumerate(rows):
+            if row.ndim != 1 or len(row) == 0 or row.dtype.kind not in "iuUSOb":
+                raise ValueError(
+                    f"X, example {i}: found {row.dtype} of shape {row.shape}, expected a sequence "
+                    "of symbols (strings or integers); emission='gaussian' takes numbers"
+                )
+        flat = np.concatenate(rows)
+        offsets = packing.size_offsets([len(row) for row in rows])
+        if learn:
+            self.symbols, numbers = np.unique(flat, return_inverse=True)
+            return numbers.ravel(), offsets
+        if (flat.dtype.kind in "iub") != (self.symbols.dtype.kind in "iub"):
+            place = np.zeros(len(flat), dtype=np.int64)
+            unknown = np.ones(len(flat), dtype=bool)
+        else:
+            place = np.minimum(np.searchsorted(self.symbols, flat), len(self.symbols) - 1)
+            unknown = self.symbols[place] != flat
+        if unknown.any():
+            row = int(unknown.argmax())
+            i = int(np.searchsorted(offsets, row, side="right")) - 1
+            raise ValueError(
+                f"X, example {i}, position {row - offsets[i]}: found the symbol {flat[row]!r}, "
+                f"which is unknown; expected some of {self.symbols.tolist()[:12]}"
+            )
+        return place, offsets
+
+    def start(self, flat: np.ndarray, K: int, rng: np.random.Generator) -> np.ndarray:
+        """Return first probabilities of the states of all observations.
+
+        Parameters
+        ----------
+        flat : ndarray
+        K : int
+        rng : Generator
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+        """
+        # Equal symbols have equal states: a random table.
+        return rng.dirichlet(np.ones(K), size=len(self.symbols))[flat]
+
+    def fit(self, flat: np.ndarray, weight: np.ndarray) -> None:
+        """Set the most likely table; states without weight keep theirs.
+
+        Parameters
+        ----------
+        flat : ndarray
+        weight : ndarray of shape (n, K)
+            Probabilities of the states.
+        """
+        counts = np.array([np.bincount(flat, w, len(self.symbols)) for w in weight.T])
+        self.table = normalized(counts + self.smoothing, getattr(self, "table", None))
+
+    def log_scores(self, flat: np.ndarray) -> np.ndarray:
+        """Return the log-probability of all observations in every state.
+
+        Parameters
+        ----------
+        flat : ndarray
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+        """
+        return np.ascontiguousarray(log(self.table).T[flat])
+
+    def prior(self) -> float:
+        """Return what smoothing adds to the log-likelihood.
+
+        Returns
+        -------
+        float
+        """
+        return self.smoothing * float(log(self.table).sum()) if self.smoothing else 0.0
+
+    def draw(self, states: np.ndarray, rng: np.random.Generator) -> Any:
+        """Return a symbol for each state of a sequence.
+
+        Parameters
+        ----------
+        states : ndarray of int
+        rng : Generator
+
+        Returns
+        -------
+        ndarray
+        """
+        return self.symbols[[rng.choice(len(self.symbols), p=self.table[s]) for s in states]]
+
+
+class Gaussian:
+    """A mean and a variance for each state and feature.
+
+    Parameters
+    ----------
+    least_variance : float
+
+    Attributes
+    ----------
+    means, variances : ndarray of shape (K, d)
+    """
+
+    names = ("means", "variances")
+
+    def __init__(self, least_variance: float):
+        self.least_variance = least_variance
+
+    def read(self, X: Any, learn: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Return the rows of all sequences, and the offsets of the sequences.
+
+        Parameters
+        ----------
+        X : list of arrays of shape (length, d)
+        learn : bool
+            Take any number of columns.
+
+        Returns
+        -------
+        flat : ndarray of shape (n, d)
+        offsets : ndarray of int64
+
+        Raises
+        ------
+        ValueError
+            The message names the example.
+        """
+        flat, offsets = packing.stack_rows(X, None if learn else self.means.shape[1])
+        if packing.is_sparse(flat):
+            flat = flat.toarray()
+        if not np.isfinite(flat).all():
+            packing.refuse_infinite(flat, offsets)
+        return np.asarray(flat, dtype=np.float64), offsets
+
+    def start(self, flat: np.ndarray, K: int, rng: np.random.Generator) -> np.ndarray:
+        """Return first states, by k-means.
+
+        Parameters
+        ----------
+        flat : ndarray
+        K : int
+        rng : Generator
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+        """
+        from sklearn.cluster import KMeans  # heavy
+
+        clusters = KMeans(K, n_init=1, random_state=int(rng.integers(2**31)))
+        return np.eye(K)[clusters.fit_predict(flat)]
+
+    def fit(self, flat: np.ndarray, weight: np.ndarray) -> None:
+        """Set the most likely means and variances; states without weight keep theirs.
+
+        Parameters
+        ----------
+        flat : ndarray
+        weight : ndarray of shape (n, K)
+            Probabilities of the states.
+
+        Raises
+        ------
+        ValueError
+            If such a state has none.
+        """
+        total = weight.sum(axis=0)
+        kept = total <= 1e-300
+        if kept.any() and not hasattr(self, "means"):
+            raise ValueError(f"state {int(kept.argmax())} has no observation, so it has no mean")
+        scale = np.where(kept, 1, total)[:, None]
+        means = weight.T @ flat / scale
+        # By differences: sums of squares lose digits.
+        spread = [w @ (flat - mean) ** 2 for w, mean in zip(weight.T, means)]
+        variances = np.maximum(np.array(spread) / scale, self.least_variance)
+        if kept.any():
+            means[kept], variances[kept] = self.means[kept], self.variances[kept]
+        self.means, self.variances = means, variances
+
+    def log_scores(self, flat: np.ndarray) -> np.ndarray:
+        """Return the log-density of all observations in every state.
+
+        Parameters
+        ----------
+        flat : ndarray
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+        """
+        scores = [
+            -0.5 * (((flat - m) ** 2 / v).sum(axis=1) + np.log(2 * np.pi * v).sum())
+            for m, v in zip(self.means, self.variances)
+        ]
+        return np.ascontiguousarray(np.transpose(scores))
+
+    def prior(self) -> float:
+        """Return 0: nothing is smoothed.
+
+        Returns
+        -------
+        float
+        """
+        return 0.0
+
+    def draw(self, states: np.ndarray, rng: np.random.Generator) -> Any:
+        """Return a row for each state of a sequence.
+
+        Parameters
+        ----------
+        states : ndarray of int
+        rng : Generator
+
+        Returns
+        -------
+        ndarray
+        """
+        return rng.normal(self.means[states], np.sqrt(self.variances[states]))
+
+
+def log(table: np.ndarray) -> np.ndarray:
+    """Return logarithms, -inf of 0.
+
+    Parameters
+    ----------
+    table : ndarray
+        At least 0.
+
+    Returns
+    -------
+    ndarray
+    """
+    with np.errstate(divide="ignore"):
+        logs: np.ndarray = np.log(table)
+    return logs
+
+
+def normalized(counts: np.ndarray, before: np.ndarray | None) -> np.ndarray:
+    """Return rows that sum to 1; rows without counts as before.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (rows, n)
+    before : ndarray of the same shape, or None
+
+    Returns
+    -------
+    ndarray
+        Rows of 0 stay 0 if there is nothing before.
+    """
+    total = counts.sum(axis=1, keepdims=True)
+    rows: np.ndarray = counts / np.where(total > 0, total, 1)
+    if before is not None:
+        rows = np.where(total > 0, rows, before)
+    return rows

@@ -1,0 +1,468 @@
+"""Hidden Markov models: states by counts, or by expectation and maximisation where hidden."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from structsolve import batch, registry
+from structsolve.estimators.common import generator_of
+from structsolve.plugins.hidden_markov.emissions import Categorical, Gaussian, log, normalized
+from structsolve.utils import container
+from structsolve.utils.params import check_types
+
+EMISSIONS = {"categorical": Categorical, "gaussian": Gaussian}
+
+
+class HiddenMarkovModel(BaseEstimator):
+    """A hidden Markov model: a chain whose scores are log-probabilities.
+
+    Known states are counted.  Hidden ones are estimated by Baum and Welch's algorithm, an
+    expectation-maximisation whose expectations are marginals of the ``"chain"`` structure: no step
+    decreases ``history_[t]["objective"]``, the log-likelihood plus what smoothing adds as prior.
+
+    Parameters
+    ----------
+    n_states : int, optional
+        Number of states; by default those of y.
+    emission : {"categorical", "gaussian"}, default="categorical"
+        Observations are symbols, or rows of numbers with a mean and a variance for each state.
+    smoothing : float, default=.01
+        Added to each count of first states, transitions and symbols.
+    max_iter : int, default=100
+        Largest number of steps of expectation-maximisation.
+    tol : float, default=1e-4
+        They stop when the objective gains less than this for each sequence.
+    least_variance : float, default=1e-3
+        Lower bound of variances.
+    init : dict, optional
+        First parameters, ``"start"``, ``"transition"``, and ``"table"`` or ``"means"`` and
+        ``"variances"``; by default random ones, and those of known states.
+    random_state : int, Generator or None, default=0
+    n_jobs : int, optional
+        Threads.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+        The states: labels of y, else 0 to K - 1.
+    start_ : ndarray of shape (K,)
+    transition_ : ndarray of shape (K, K)
+        ``transition_[s, t]`` is the probability of t after s.
+    emission_ : Categorical or Gaussian
+        With ``symbols`` and ``table`` of shape (K, symbols), or ``means`` and ``variances``.
+    history_ : list of dict
+        ``"log_likelihood"``, ``"objective"`` and ``"seconds"`` of each step, before its update.
+
+    Notes
+    -----
+    X is a list of sequences of symbols (strings or integers; a string is a sequence of letters), or
+    of matrices with a row for each position.  y is None, or a list with the states of each
+    sequence; None in place of a sequence's states, or of a state, hides it.
+
+    Examples
+    --------
+    >>> from structsolve import HiddenMarkovModel
+    >>> X = ["hhthh", "tthtt"]
+    >>> model = HiddenMarkovModel(smoothing=0.1).fit(X, [["a"] * 5, ["b"] * 5])
+    >>> model.predict(["hhhhttt"])[0].tolist()
+    ['a', 'a', 'a', 'a', 'b', 'b', 'b']
+    >>> hidden = HiddenMarkovModel(2).fit(X)
+    >>> bool(hidden.history_[-1]["log_likelihood"] > hidden.history_[0]["log_likelihood"])
+    True
+    """
+
+    def __init__(
+        self,
+        n_states: int | None = None,
+        *,
+        emission: str = "categorical",
+        smoothing: float = 0.01,
+        max_iter: int = 100,
+        tol: float = 1e-4,
+        least_variance: float = 1e-3,
+        init: Any = None,
+        random_state: Any = 0,
+        n_jobs: int | None = None,
+    ):
+        self.n_states = n_states
+        self.emission = emission
+        self.smoothing = smoothing
+        self.max_iter = max_iter
+        self.tol = tol
+        self.least_variance = least_variance
+        self.init = init
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any = None) -> HiddenMarkovModel:
+        """Estimate all probabilities.
+
+        Parameters
+        ----------
+        X : list of sequences
+        y : list, optional
+            States; None hides them.
+
+        Returns
+        -------
+        HiddenMarkovModel
+            ``self``.
+
+        Raises
+        ------
+        ValueError
+            For settings and data that do not fit, and states whose probabilities sum to 0.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If ``max_iter`` steps do not suffice.
+        """
+        self._check_settings()
+        emission = self._make_emission()
+        flat, offsets = emission.read(X, learn=True)
+        states = self._read_states(y, offsets)
+        self.emission_, self.history_, self.n_iter_ = emission, [], 0
+        K = len(self.classes_)
+        known = np.eye(K)[np.maximum(states, 0)]
+        if (states >= 0).all():
+            self._update(flat, known, offsets, _pairs(states, offsets, K))
+            self._refuse_empty()
+            self.history_.append(self._record(self.log_likelihood(X), time.perf_counter()))
+            return self
+        rng = generator_of(self.random_state)
+        self._start(flat, states, offsets, rng)
+        forbidden = np.where((states >= 0)[:, None] & (known == 0), -np.inf, 0.0)
+        while self.n_iter_ < self.max_iter:
+            self.n_iter_ += 1
+            began = time.perf_counter()
+            nodes, pairs, likelihood = self._expect(flat, offsets, forbidden)
+            self.history_.append(self._record(float(likelihood.sum()), began))
+            last = [record["objective"] for record in self.history_[-2:]]
+            if len(last) == 2 and last[1] - last[0] < self.tol * len(likelihood):
+                return self
+            self._update(flat, nodes, offsets, pairs)
+        warnings.warn(
+            f"stopped after max_iter={self.max_iter} steps; raise max_iter or tol",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+        return self
+
+    def _check_settings(self) -> None:
+        check_types(self)
+        for name, least in (("smoothing", 0), ("tol", 0), ("max_iter", 1), ("least_variance", 0)):
+            value = getattr(self, name)
+            if not np.isfinite(value) or value < least:
+                raise ValueError(f"{name} is {value!r}, expected a finite number >= {least}")
+        if self.n_states is not None and self.n_states < 1:
+            raise ValueError(f"n_states is {self.n_states!r}, expected an integer of at least 1")
+        if self.emission not in EMISSIONS:
+            raise ValueError(f"emission is {self.emission!r}, expected one of {[*EMISSIONS]}")
+
+    def _make_emission(self) -> Any:
+        gaussian = self.emission == "gaussian"
+        return Gaussian(self.least_variance) if gaussian else Categorical(self.smoothing)
+
+    def _record(self, likelihood: float, began: float) -> dict[str, float]:
+        prior = self.emission_.prior()
+        if self.smoothing:
+            tables = log(self.start_).sum() + log(self.transition_).sum()
+            prior += self.smoothing * float(tables)
+        seconds = time.perf_counter() - began
+        return {
+            "log_likelihood": likelihood,
+            "objective": likelihood + prior,
+            "seconds": seconds,
+        }
+
+    def _read_states(self, y: Any, offsets: np.ndarray) -> np.ndarray:
+        """Return numbers of states, -1 for hidden ones; learn ``classes_``."""
+        sizes = np.diff(offsets)
+        y = [None] * len(sizes) if y is None else y
+        if isinstance(y, (str, bytes, dict)) or not hasattr(y, "__len__") or len(y) != len(sizes):
+            raise ValueError(f"y: expected the states, or None, of each of {len(sizes)} sequences")
+        flat: list[Any] = []
+        for i, (labels, size) in enumerate(zip(y, sizes.tolist())):
+            labels = [None] * size if labels is None else [*labels]
+            if len(labels) != size:
+                raise ValueError(f"y, example {i}: found {len(labels)} states, expected {size}")
+            flat += labels
+        hidden = np.array([label is None for label in flat])
+        if hidden.all():
+            if self.n_states is None:
+                raise ValueError("n_states is None, expected a number: y has no state")
+            self.classes_ = np.arange(self.n_states)
+            return np.full(len(flat), -1)
+        states = np.full(len(flat), -1)
+        given = np.array([label for label in flat if label is not None])
+        self.classes_, numbers = np.unique(given, return_inverse=True)
+        if self.n_states not in (None, len(self.classes_)):
+            raise ValueError(
+                f"n_states is {self.n_states}, but y has {len(self.classes_)} states: "
+                f"{self.classes_.tolist()[:12]}; leave n_states out"
+            )
+        states[~hidden] = numbers.ravel()
+        return states
+
+    def _start(
+        self, flat: np.ndarray, states: np.ndarray, offsets: np.ndarray, rng: np.random.Generator
+    ) -> None:
+        """Set first parameters: of ``init``, of known states, random ones."""
+        K = len(self.classes_)
+        nodes = self.emission_.start(flat, K, rng)
+        known = states >= 0
+        if known.any():
+            # What is hidden may be any state, so that known ones decide.
+            nodes = np.where(known[:, None], np.eye(K)[np.maximum(states, 0)], nodes / len(nodes))
+        self.emission_.fit(flat, nodes)
+        pairs = rng.dirichlet(np.ones(K), size=K) + _pairs(states, offsets, K)
+        self.transition_ = normalized(pairs, None)
+        first = rng.dirichlet(np.ones(K))
+        first = first + np.bincount(states[offsets[:-1]][known[offsets[:-1]]], minlength=K)
+        self.start_ = first / first.sum()
+        shapes = {"start": (K,), "transition": (K, K)}
+        shapes |= {name: getattr(self.emission_, name).shape for name in self.emission_.names
+                   if name != "symbols"}  # fmt: skip
+        for name, value in (self.init or {}).items():
+            value = np.array(value, dtype=np.float64)
+            if value.shape != shapes.get(name):
+                raise ValueError(
+                    f"init: {name!r} has the shape {value.shape}, expected {shapes.get(name)}; "
+                    f"names are {[*shapes]}"
+                )
+            if name in ("start", "transition"):
+                setattr(self, name + "_", value)
+            else:
+                setattr(self.emission_, name, value)
+
+    def _update(
+        self, flat: np.ndarray, nodes: np.ndarray, offsets: np.ndarray, pairs: np.ndarray
+    ) -> None:
+        """Set the most likely parameters of expected counts."""
+        self.emission_.fit(flat, nodes)
+        first = nodes[offsets[:-1]].sum(axis=0) + self.smoothing
+        self.start_ = first / first.sum()
+        before = getattr(self, "transition_", None) if self.history_ else None
+        self.transition_ = normalized(pairs + self.smoothing, before)
+
+    def _refuse_empty(self) -> None:
+        for what, table in (
+            ("is seen only as the last of a sequence, so its transitions", self.transition_),
+            ("never emits a symbol, so the probabilities of its symbols",
+             getattr(self.emission_, "table", np.ones((1, 1)))),
+        ):  # fmt: skip
+            empty = np.flatnonzero(table.sum(axis=1) == 0)
+            if empty.size:
+                raise ValueError(
+                    f"state {self.classes_[empty[0]]!r} {what} sum to 0; give smoothing above 0"
+                )
+
+    # -- the chain ------------------------------------------------------------------------------
+
+    def _scores(self, flat: np.ndarray, offsets: np.ndarray) -> tuple[Any, batch.Scores]:
+        space = batch.score_space("chain", len(self.classes_))
+        shared = {"transition": log(self.transition_), "start": log(self.start_)}
+        examples = space.pack_sizes(np.diff(offsets))
+        return space, batch.Scores(self.emission_.log_scores(flat), shared, examples=examples)
+
+    def _expect(
+        self, flat: np.ndarray, offsets: np.ndarray, forbidden: Any = 0.0
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return probabilities of states, expected transitions, and log-likelihoods."""
+        space, scores = self._scores(flat, offsets)
+        assert scores.node is not None
+        scores.node += forbidden
+        try:
+            marginals, values = batch.marginals(space, scores, n_jobs=self.n_jobs)
+        except ValueError:
+            self._refuse_impossible(space, scores)
+            raise
+        assert marginals.node is not None and marginals.shared is not None
+        return marginals.node, marginals.shared["transition"].sum(axis=0), values
+
+    def _refuse_impossible(self, space: Any, scores: batch.Scores) -> None:
+        bounds = batch.argmax(space, scores, n_jobs=self.n_jobs)[2]
+        if not (bounds > -np.inf).all():
+            raise ValueError(
+                f"X, example {int((bounds == -np.inf).argmax())}: the model gives it the "
+                "probability 0; fit with smoothing above 0"
+            )
+
+    def _given(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        check_is_fitted(self, "transition_")
+        return self.emission_.read(X, learn=False)  # type: ignore[no-any-return]
+
+    def log_likelihood(self, X: Any) -> float:
+        """Return the log-probability of all sequences, whatever their states.
+
+        Parameters
+        ----------
+        X : list of sequences
+
+        Returns
+        -------
+        float
+            The sum of natural logarithms (of densities, for "gaussian").
+        """
+        return float(self._expect(*self._given(X))[2].sum())
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the log-likelihood of X, or the share of right states.
+
+        Parameters
+        ----------
+        X : list of sequences
+        y : list, optional
+            True states.
+
+        Returns
+        -------
+        float
+        """
+        if y is None:
+            return self.log_likelihood(X)
+        right = [np.asarray(a) == np.asarray(b) for a, b in zip(self.predict(X), y, strict=True)]
+        return float(np.concatenate(right).mean())
+
+    def predict(self, X: Any) -> list[np.ndarray]:
+        """Return the most likely states of every sequence.
+
+        Parameters
+        ----------
+        X : list of sequences
+
+        Returns
+        -------
+        list of ndarray
+        """
+        flat, offsets = self._given(X)
+        space, scores = self._scores(flat, offsets)
+        labels, _, bounds = batch.argmax(space, scores, n_jobs=self.n_jobs)
+        if not (bounds > -np.inf).all():
+            self._refuse_impossible(space, scores)
+        return np.split(self.classes_[labels], offsets[1:-1])
+
+    def predict_proba(self, X: Any) -> list[np.ndarray]:
+        """Return the probability of each state at every position, given the sequence.
+
+        Parameters
+        ----------
+        X : list of sequences
+
+        Returns
+        -------
+        list of ndarray of shape (length, K)
+        """
+        flat, offsets = self._given(X)
+        return np.split(self._expect(flat, offsets)[0], offsets[1:-1])
+
+    def predict_kbest(self, X: Any, k: int) -> list[list[tuple[np.ndarray, float]]]:
+        """Return the k most likely sequences of states, with their log-probabilities.
+
+        Parameters
+        ----------
+        X : list of sequences
+        k : int
+
+        Returns
+        -------
+        list of list of (ndarray, float)
+            Of states and observations together, best first.
+        """
+        flat, offsets = self._given(X)
+        space, scores = self._scores(flat, offsets)
+        labels, values = batch.k_best(space, scores, k, n_jobs=self.n_jobs)
+        return [list(zip(self.classes_[one], each.tolist())) for one, each in zip(labels, values)]
+
+    def sample(self, lengths: Any, random_state: Any = None) -> tuple[list[Any], list[np.ndarray]]:
+        """Draw sequences.
+
+        Parameters
+        ----------
+        lengths : sequence of int
+            Length of each sequence.
+        random_state : int, Generator or None, optional
+
+        Returns
+        -------
+        X : list of ndarray
+        states : list of ndarray
+        """
+        check_is_fitted(self, "transition_")
+        rng, K = generator_of(random_state), len(self.classes_)
+        X, Y = [], []
+        for length in lengths:
+            states = [int(rng.choice(K, p=self.start_))]
+            while len(states) < length:
+                states.append(int(rng.choice(K, p=self.transition_[states[-1]])))
+            X.append(self.emission_.draw(np.array(states), rng))
+            Y.append(self.classes_[states])
+        return X, Y
+
+    # -- files ----------------------------------------------------------------------------------
+
+    def save(self, path: Any) -> None:
+        """Write the model to a file, for :func:`structsolve.load`.
+
+        Parameters
+        ----------
+        path : path
+        """
+        check_is_fitted(self, "transition_")
+        params = {k: v for k, v in self.get_params().items() if k not in ("init", "random_state")}
+        meta = {
+            "estimator": type(self).__name__,
+            "by": registry.default().source_of("estimators", self),
+            "params": params,
+            "history": self.history_,
+        }
+        arrays = {name: getattr(self.emission_, name) for name in self.emission_.names}
+        arrays |= {"classes": self.classes_, "start": self.start_, "transition": self.transition_}
+        container.write(path, "model", meta, arrays)
+
+    @classmethod
+    def from_file(
+        cls, meta: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any
+    ) -> HiddenMarkovModel:
+        """Return the fitted model of a file.
+
+        Parameters
+        ----------
+        meta, arrays : dict
+            As :meth:`save` wrote them.
+        kernel : object
+            Not used.
+
+        Returns
+        -------
+        HiddenMarkovModel
+        """
+        model = cls(**meta["params"])
+        model._check_settings()
+        model.emission_ = model._make_emission()
+        for name in model.emission_.names:
+            setattr(model.emission_, name, arrays[name])
+        model.classes_, model.start_ = arrays["classes"], arrays["start"]
+        model.transition_, model.history_ = arrays["transition"], list(meta["history"])
+        model.n_iter_ = len(model.history_)
+        K = len(model.classes_)
+        rows = {len(getattr(model.emission_, name)) for name in model.emission_.names[-1:]}
+        if model.start_.shape != (K,) or model.transition_.shape != (K, K) or rows != {K}:
+            raise ValueError(f"arrays: expected tables of {K} states")
+        return model
+
+
+def _pairs(states: np.ndarray, offsets: np.ndarray, K: int) -> np.ndarray:
+    """Return counts of pairs of known states."""
+    tails, heads = states[:-1], states[1:]
+    kept = (tails >= 0) & (heads >= 0)
+    kept[offsets[1:-1] - 1] = False  # from one sequence to the next
+    return np.bincount(tails[kept] * K + heads[kept], minlength=K * K).reshape(K, K).astype(float)

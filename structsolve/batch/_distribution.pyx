@@ -1,0 +1,329 @@
+"""Threaded loops for the numbers of distributions ``p(y) ~ exp <theta, mu(y)>``."""
+
+import numpy as np
+
+from libc.math cimport INFINITY, isfinite
+from libc.stdint cimport int64_t
+from libc.string cimport memcpy, memset
+from ..operators cimport Loss, Oracle, Parts, Projection
+from ..part_layout cimport PartLayout
+from ..utils.alignment cimport align
+from ._passes cimport Pass, Room
+from ._sheets cimport Sheet
+
+from ._passes import in_rooms, over_ranges
+
+
+cdef enum Kind:
+    LOG_PARTITION
+    LOG_PROBA
+    ENTROPY
+    CROSS_ENTROPY
+    DIVERGENCE
+    EXPECTED_LOSS
+
+KINDS = {"log_partition": LOG_PARTITION, "log_proba": LOG_PROBA, "entropy": ENTROPY,
+         "cross_entropy": CROSS_ENTROPY, "kl_divergence": DIVERGENCE,
+         "expected_loss": EXPECTED_LOSS}
+
+
+cdef int _no_distribution(Py_ssize_t i, double total) except -1 with gil:
+    why = ("every label is forbidden (its score is -inf), so the probabilities sum to 0; allow at "
+           "least one label" if total == -INFINITY else f"the sum over labels is exp({total}): "
+           "scores are too large")
+    raise ValueError(f"example {i}: {why}")
+
+
+cdef int _not_within(Py_ssize_t i) except -1 with gil:
+    raise ValueError(
+        f"example {i}: the cross-entropy is infinite and has no gradient: scores of -inf in "
+        "'other' forbid parts that have a probability"
+    )
+
+
+cdef double log_partition(Projection projection, Py_ssize_t i, const double* theta, double* mu,
+                          char* work) except? -1 nogil:
+    # mu <- the marginals.
+    cdef double ignored, total
+    projection.project(i, theta, mu, &ignored, &total, work)
+    if not isfinite(total):
+        _no_distribution(i, total)
+    return total
+
+
+cdef double inner(Py_ssize_t n, const double* mu, const double* theta) noexcept nogil:
+    # A part without probability counts 0, even if its score is -inf.
+    cdef Py_ssize_t j
+    cdef double total = 0
+    for j in range(n):
+        if mu[j] != 0:
+            total += mu[j] * theta[j]
+    return total
+
+
+cdef class Numbers(Pass):
+    """One number of the distribution of each example, and its gradient by the scores.
+
+    Parameters
+    ----------
+    kind : str
+        One of `KINDS`.
+    scores : Sheet
+    projection : Projection
+        "entropy", of a Gibbs distribution.
+    other : Sheet, optional
+        The second scores of a cross-entropy or divergence.
+    by_other : bool, default=False
+        `scores` are the second ones, `other` the first.
+    parts : Parts, optional
+        For numbers of labels.
+    labels : ndarray of int32, optional
+        Labels of all examples, concatenated and checked.
+    outside : ndarray of bool, optional
+        Examples whose label is none of the space: its probability is 0.
+    loss : Loss, optional
+        Must have costs.
+    """
+
+    cdef Kind kind
+    cdef bint by_other
+    cdef Sheet other
+    cdef Projection projection
+    cdef Parts parts
+    cdef Loss loss
+    cdef const int[::1] labels
+    cdef const unsigned char[::1] outside
+    cdef Py_ssize_t vector_size, entries
+
+    def __init__(self, kind, Sheet scores not None, Projection projection not None, *,
+                 Sheet other=None, bint by_other=False, Parts parts=None, labels=None,
+                 outside=None, Loss loss=None):
+        self.kind, self.scores, self.projection = KINDS[kind], scores, projection
+        self.other, self.by_other, self.parts, self.loss = other, by_other, parts, loss
+        if (self.kind in (CROSS_ENTROPY, DIVERGENCE) and other is None
+                or self.kind in (LOG_PROBA, EXPECTED_LOSS) and (parts is None or labels is None)
+                or self.kind == EXPECTED_LOSS and (loss is None or not loss.has_costs)):
+            raise ValueError(f"kind is {kind!r}, whose operands are missing")
+        n = scores.layout.n
+        if labels is not None:
+            self.labels = np.append(labels, np.int32(0))  # examples may have no entries
+        self.outside = (np.zeros(n + 1, np.uint8) if outside is None else
+                        np.append(outside, False).astype(np.uint8))
+        if labels is not None and (self.labels.shape[0] <= scores.layout.label_offsets[n]
+                                   or self.outside.shape[0] <= n):
+            raise ValueError(f"labels: found {len(labels)}, expected those of {n} examples")
+        self.vector_size = scores.layout.max_theta + 8
+        self.entries = self.vector_size + (0 if parts is None else parts.max_entries)
+
+    cdef double number(self, Py_ssize_t i, const double* theta, double* mu,
+                       Room room) except? -1 nogil:
+        cdef Py_ssize_t j, n = self.scores.layout.theta_size(i)
+        cdef double* more = &room.value[0]
+        cdef double const = 0, total
+        if self.kind == EXPECTED_LOSS:
+            const = self.costs(i, mu, more, room)
+        total = log_partition(self.projection, i, theta, mu, &room.work[0])
+        if self.kind == LOG_PARTITION:
+            return total
+        if self.kind == LOG_PROBA:
+            return self.score(i, theta, room) - total
+        if self.kind == ENTROPY:
+            return max(0.0, total - inner(n, mu, theta))    # rounding
+        if self.kind == EXPECTED_LOSS:
+            return inner(n, mu, more) + const
+        self.other.read(i, more)
+        if self.kind == CROSS_ENTROPY:
+            const = -inner(n, mu, more)
+            return const + log_partition(self.projection, i, more, mu, &room.work[0])
+        for j in range(n):
+            if mu[j] != 0:
+                const += mu[j] * (theta[j] - more[j])
+        total = log_partition(self.projection, i, more, mu, &room.work[0]) - total
+        return max(0.0, const + total)
+
+    cdef int vector(self, Py_ssize_t i, const double* theta, double* dense,
+                    Room room) except -1 nogil:
+        # The gradient.
+        cdef Py_ssize_t j, k, n = self.scores.layout.theta_size(i)
+        cdef double* more = &room.value[0]
+        cdef char* work = &room.work[0]
+        if self.kind == LOG_PARTITION:
+            log_partition(self.projection, i, theta, dense, work)
+        elif self.kind == LOG_PROBA:
+            self.log_proba_gradient(i, theta, dense, room)
+        elif self.by_other:
+            self.other.read(i, more)
+            log_partition(self.projection, i, more, dense, work)
+            self.check_within(i, dense, theta)
+            memcpy(more, dense, n * sizeof(double))
+            log_partition(self.projection, i, theta, dense, work)
+            for j in range(n):
+                dense[j] -= more[j]
+        else:
+            # J times the derivative by the marginals.  Forbidden parts have none, and do not move.
+            if self.kind == EXPECTED_LOSS:
+                self.costs(i, dense, more, room)
+            elif self.kind == ENTROPY:
+                for j in range(n):
+                    more[j] = 0 if theta[j] == -INFINITY else -theta[j]
+            else:
+                self.other.read(i, more)
+                log_partition(self.projection, i, theta, dense, work)
+                self.check_within(i, dense, more)
+                for j in range(n):
+                    more[j] = 0 if more[j] == -INFINITY else -more[j]
+                    if self.kind == DIVERGENCE and theta[j] > -INFINITY:
+                        more[j] += theta[j]
+            self.projection.derivative(i, theta, more, dense, align(work))
+        return 0
+
+    cdef int check_within(self, Py_ssize_t i, const double* mu, const double* theta) except -1 nogil:
+        cdef Py_ssize_t j
+        for j in range(self.scores.layout.theta_size(i)):
+            if mu[j] != 0 and theta[j] == -INFINITY:
+                _not_within(i)
+        return 0
+
+    cdef Py_ssize_t encode(self, Py_ssize_t i, Room room) except -1 nogil:
+        # The parts of the label, behind the vector in room.value.
+        cdef const int* label = &self.labels[self.parts.layout.label_offsets[i]]
+        cdef Py_ssize_t k, n, size = self.scores.layout.theta_size(i)
+        n = self.parts.encode(i, label, &room.index[0], &room.value[self.vector_size])
+        for k in range(n):
+            if not 0 <= room.index[k] < size:
+                with gil:
+                    raise ValueError(f"example {i}: its label has parts that the example lacks")
+        return n
+
+    cdef double score(self, Py_ssize_t i, const double* theta, Room room) except? -1 nogil:
+        # -inf for a label outside of the space, too.
+        cdef const double* value = &room.value[self.vector_size]
+        cdef double total = 0
+        cdef Py_ssize_t k
+        if self.outside[i]:
+            return -INFINITY
+        for k in range(self.encode(i, room)):
+            if value[k] != 0:
+                if theta[room.index[k]] == -INFINITY:
+                    return -INFINITY
+                total += value[k] * theta[room.index[k]]
+        return total
+
+    cdef int log_proba_gradient(self, Py_ssize_t i, const double* theta, double* dense,
+                                Room room) except -1 nogil:
+        # 0 where the label is forbidden: its probability is 0 for all such scores.
+        cdef const double* value = &room.value[self.vector_size]
+        cdef Py_ssize_t j, k, n = self.scores.layout.theta_size(i)
+        if self.score(i, theta, room) == -INFINITY:
+            memset(dense, 0, n * sizeof(double))
+            return 0
+        log_partition(self.projection, i, theta, dense, &room.work[0])
+        for j in range(n):
+            dense[j] = -dense[j]
+        for k in range(self.encode(i, room)):
+            dense[room.index[k]] += value[k]
+        return 0
+
+    cdef double costs(self, Py_ssize_t i, double* nu, double* out,
+                      Room room) except? -1 nogil:
+        # out <- costs of true parts if the label is predicted; returns the constant.
+        cdef const double* value = &room.value[self.vector_size]
+        cdef Py_ssize_t k, n = self.scores.layout.theta_size(i)
+        memset(nu, 0, n * sizeof(double))
+        memset(out, 0, n * sizeof(double))
+        for k in range(self.encode(i, room)):
+            nu[room.index[k]] += value[k]
+        return self.loss.costs(i, nu, True, 1, out)
+
+
+def numbers_of(Numbers numbers not None, double[::1] values not None, n_jobs, list rooms):
+    """Compute numbers.
+
+    Parameters
+    ----------
+    numbers : Numbers
+    values : ndarray of shape (n,)
+        Written.
+    n_jobs, rooms
+        See :func:`in_rooms`.
+    """
+    cdef PartLayout layout = numbers.scores.layout
+    if values.shape[0] != layout.n:
+        raise ValueError(f"values: found {values.shape[0]}, expected {layout.n}")
+
+    def piece(Py_ssize_t first, Py_ssize_t last, Room room):
+        cdef Py_ssize_t i
+        with nogil:
+            for i in range(first, last):
+                numbers.scores.read(i, &room.theta[0])
+                values[i] = numbers.number(i, &room.theta[0], &room.dense[0], room)
+
+    in_rooms(piece, layout.examples.offsets, n_jobs, rooms, layout, numbers.projection.work_bytes,
+             entries=numbers.entries)
+
+
+def gradients_of(Numbers numbers not None, Sheet out not None, *, const double[::1] weights,
+                 const int64_t[::1] bounds not None, n_jobs, list rooms):
+    """Compute gradients by the scores, those of shared blocks summed or for each example.
+
+    Parameters
+    ----------
+    numbers : Numbers
+    out : Sheet
+        Overwritten.
+    weights : ndarray of shape (n,), or None
+        Factors of the examples.
+    bounds, n_jobs, rooms
+        See :func:`over_ranges`.
+    """
+    work = numbers.projection.work_bytes
+    if numbers.kind >= ENTROPY and not numbers.by_other:
+        work = max(work, numbers.projection.derivative_bytes())
+    numbers.out, numbers.weights = out, NULL if weights is None else &weights[0]
+    over_ranges(numbers, bounds, n_jobs, rooms, work_bytes=work, entries=numbers.entries)
+
+
+def least_loss_of(Sheet scores not None, Oracle oracle not None, Projection projection not None,
+                  Loss loss not None, int[::1] labels not None, double[::1] values not None, *,
+                  n_jobs, list rooms):
+    """Compute the label of least expected loss of every example, and this loss.
+
+    Parameters
+    ----------
+    scores : Sheet
+    oracle : Oracle
+    projection : Projection
+    loss : Loss
+        Must have costs.  All are bound to the same examples.
+    labels : ndarray of int32
+        Labels of all examples; overwritten, like `values`.
+    values : ndarray of shape (n,)
+    n_jobs, rooms
+        See :func:`in_rooms`.
+    """
+    cdef PartLayout layout = scores.layout
+    cdef int* out = &labels[0] if labels.shape[0] else NULL
+    if not loss.has_costs:
+        raise ValueError(f"{type(loss).__name__} has no costs")
+
+    def piece(Py_ssize_t first, Py_ssize_t last, Room room):
+        cdef double* theta = &room.theta[0]
+        cdef double* costs = &room.value[0]
+        cdef double const, value, bound
+        cdef Py_ssize_t i, j, n
+        with nogil:
+            for i in range(first, last):
+                n = layout.theta_size(i)
+                scores.read(i, theta)
+                log_partition(projection, i, theta, &room.dense[0], &room.work[0])
+                memset(costs, 0, n * sizeof(double))
+                const = loss.costs(i, &room.dense[0], False, 1, costs)
+                for j in range(n):  # what is forbidden remains so
+                    theta[j] = -INFINITY if theta[j] == -INFINITY else -costs[j]
+                oracle.argmax(i, theta, out + layout.label_offsets[i], &value, &bound,
+                              &room.work[0])
+                values[i] = const - value
+
+    work_bytes = max(oracle.work_bytes, projection.work_bytes)
+    in_rooms(piece, layout.examples.offsets, n_jobs, rooms, layout, work_bytes,
+             entries=layout.max_theta + 8)

@@ -1,0 +1,270 @@
+"""Numbers of the distribution of labels at a batch of scores, differentiable."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..batch import least_loss
+from ..batch.numbers import number, number_gradient
+from .answers import labels_from
+from .host import Function, Given, call
+from .linear import Linear
+from .mapped import Mapped
+
+
+class Distribution(Function):
+    """The distribution ``p(y) ~ exp(score of y)`` of a structure's labels.
+
+    The methods take scores, lengths, examples and graphs as :class:`StructuredLoss` does, and
+    return a number for each example, of shape (n,).
+
+    Parameters
+    ----------
+    structure : str or Structure
+        With a sum over its labels: :doc:`/probabilities`.
+    loss : str or loss object, default="hamming"
+        For expected losses.
+    classes : int or sequence, optional
+        See :class:`StructuredLoss`.
+    n_jobs : int, optional
+        Threads.
+
+    Notes
+    -----
+    Numbers are differentiable by all scores, in both modes; second derivatives raise: take those of
+    ``StructuredLoss(structure, "crf")``, the negative of ``log_proba``.  A log-probability of -inf
+    has the gradient 0; an infinite cross-entropy has none, and raises.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from structsolve.jax import Distribution
+    >>> tables = {"node": jnp.zeros((1, 3, 2)), "transition": jnp.zeros((2, 2))}
+    >>> jnp.exp(Distribution("chain").entropy(tables)).round(3).tolist()
+    [8.0]
+    """
+
+    def __init__(
+        self,
+        structure: Any,
+        loss: Any = "hamming",
+        classes: Any = None,
+        n_jobs: int | None = None,
+    ):
+        super().__init__(structure, classes, n_jobs)
+        self.loss = loss
+
+    def log_partition(self, scores: Any, lengths: Any = None, **batch: Any) -> jax.Array:
+        """Return the logarithm of the sum of ``exp(score)`` over all labels.
+
+        Parameters
+        ----------
+        scores : array or dict of str to array
+        lengths : array of int, optional
+        **batch : object
+            ``examples``, and graphs.
+
+        Returns
+        -------
+        array of shape (n,)
+        """
+        return self._of("log_partition", scores, lengths, **batch)
+
+    def log_proba(self, scores: Any, labels: Any, lengths: Any = None, **batch: Any) -> jax.Array:
+        """Return the log-probability of one label of every example.
+
+        Parameters
+        ----------
+        scores : array or dict of str to array
+        labels : array of int
+        lengths : array of int, optional
+        **batch : object
+            See :meth:`log_partition`.
+
+        Returns
+        -------
+        array of shape (n,)
+            -inf for labels that are forbidden, or none of the structure.
+        """
+        return self._of("log_proba", scores, lengths, labels=labels, **batch)
+
+    def entropy(self, scores: Any, lengths: Any = None, **batch: Any) -> jax.Array:
+        """Return the entropy of labels, in nats.
+
+        Parameters
+        ----------
+        scores : array or dict of str to array
+        lengths : array of int, optional
+        **batch : object
+            See :meth:`log_partition`.
+
+        Returns
+        -------
+        array of shape (n,)
+        """
+        return self._of("entropy", scores, lengths, **batch)
+
+    def cross_entropy(
+        self, scores: Any, other: Any, lengths: Any = None, **batch: Any
+    ) -> jax.Array:
+        """Return ``-sum_y p(y) log q(y)``.
+
+        Parameters
+        ----------
+        scores, other : array or dict of str to array
+            Those of p and of q, of the same blocks and shapes.
+        lengths : array of int, optional
+        **batch : object
+            See :meth:`log_partition`.
+
+        Returns
+        -------
+        array of shape (n,)
+        """
+        return self._of("cross_entropy", scores, lengths, other=other, **batch)
+
+    def kl_divergence(
+        self, scores: Any, other: Any, lengths: Any = None, **batch: Any
+    ) -> jax.Array:
+        """Return the Kullback-Leibler divergence ``sum_y p(y) log(p(y) / q(y))``.
+
+        Parameters
+        ----------
+        scores, other : array or dict of str to array
+            See :meth:`cross_entropy`.
+        lengths : array of int, optional
+        **batch : object
+            See :meth:`log_partition`.
+
+        Returns
+        -------
+        array of shape (n,)
+        """
+        return self._of("kl_divergence", scores, lengths, other=other, **batch)
+
+    def expected_loss(
+        self, scores: Any, labels: Any, lengths: Any = None, **batch: Any
+    ) -> jax.Array:
+        """Return the expected loss of one label of every example.
+
+        Parameters
+        ----------
+        scores : array or dict of str to array
+        labels : array of int
+            Predictions.
+        lengths : array of int, optional
+        **batch : object
+            See :meth:`log_partition`.
+
+        Returns
+        -------
+        array of shape (n,)
+        """
+        return self._of("expected_loss", scores, lengths, labels=labels, **batch)
+
+    def least_loss(
+        self, scores: Any, lengths: Any = None, examples: Any = None, **graphs: Any
+    ) -> jax.Array:
+        """Return the label of least expected loss of every example.
+
+        Parameters
+        ----------
+        scores : array or dict of str to array
+        lengths : array of int, optional
+        examples : Examples, optional
+        **graphs : object
+            See :class:`StructuredLoss`.
+
+        Returns
+        -------
+        array of int32
+            Of the shape of labels, -1 beyond the end of an example.
+        """
+        given = self.given(scores, lengths, examples, graphs)
+
+        def least(space: Any, own: Any) -> np.ndarray:
+            return least_loss(space, own, self.loss, n_jobs=self.n_jobs)[0]
+
+        return labels_from(given, least)
+
+    def _of(
+        self,
+        kind: str,
+        scores: Any,
+        lengths: Any,
+        *,
+        labels: Any = None,
+        other: Any = None,
+        examples: Any = None,
+        **graphs: Any,
+    ) -> jax.Array:
+        given, others = self.given(scores, lengths, examples, graphs), ()
+        if other is not None:
+            second = self.given(other, lengths, examples, graphs)
+            if second.shapes != given.shapes:
+                raise ValueError(
+                    f"other: found blocks of shapes {second.shapes}, expected {given.shapes}"
+                )
+            others = tuple(dict(zip(second.shapes, second.arrays))[name] for name in given.shapes)
+        labels = None if labels is None else jnp.asarray(labels)
+        function = self._function(kind, given, bool(others), labels is not None)
+        answer: jax.Array = function((*given.arrays, *others), labels, given.lengths)
+        return answer
+
+    def _function(self, kind: str, given: Given, two: bool, labelled: bool) -> Any:
+        """Return the function of scores and second scores, labels, lengths."""
+        k, numbers = len(given.arrays), jax.ShapeDtypeStruct((given.n,), given.arrays[0].dtype)
+
+        def operands(batch: Mapped, labels: Any, arrays: Any, others: Any) -> dict[str, Any]:
+            return {
+                "space": batch.batch.space,
+                "scores": batch.scores(arrays),
+                "labels": None if labels is None else batch.labels(labels),
+                "other": batch.scores(others) if two else None,
+                "loss": self.loss,
+                "n_jobs": self.n_jobs,
+            }
+
+        def host(batch: Mapped, labels: Any, *arrays: Any) -> Any:
+            own = operands(batch, labels, arrays[:k], arrays[k:])
+            return batch.numbers(number(kind, **own))
+
+        def gradients(batch: Mapped, weights: Any, each: bool, *rest: Any) -> list[Any]:
+            given = operands(batch, *rest)
+            run = {"weights": weights, "each": each or bool(batch.lead)}
+            ways = (False, True) if two else (False,)
+            return [number_gradient(kind, by_other=way, **run, **given) for way in ways]
+
+        def along(batch: Mapped, labels: Any, arrays: Any, others: Any, moves: Any) -> Any:
+            parts = gradients(batch, None, True, labels, arrays, others)
+            inner = [batch.inner(p, moves[k * j : k * j + k]) for j, p in enumerate(parts)]
+            return (sum(inner),)
+
+        def back(batch: Mapped, labels: Any, arrays: Any, others: Any, factors: Any) -> Any:
+            weights = batch.rows(factors[0]).astype(np.float64)
+            parts = gradients(batch, weights, False, labels, arrays, others)
+            return tuple(array for part in parts for array in batch.apart(part, False))
+
+        slope = Linear(
+            given.linear(along, labelled),
+            given.linear(back, labelled),
+            given.like() * (2 if two else 1),
+            (numbers,),
+            f"{kind} of structure {self.structure.name!r} has no second derivatives",
+        )
+
+        @jax.custom_jvp
+        def value(arrays: Any, labels: Any, lengths: Any) -> Any:
+            return call(given.host(host), numbers, lengths, labels, *arrays)
+
+        @value.defjvp
+        def value_jvp(primals: Any, tangents: Any) -> Any:
+            arrays, labels, lengths = primals
+            (moves,) = slope(given.residuals(labels, lengths, arrays), tangents[0])
+            return value(*primals), moves
+
+        return value

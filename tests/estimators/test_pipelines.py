@@ -1,0 +1,546 @@
+"""Files of pipelines: the same predictions, no pickle, and nothing that executes code."""
+
+import contextlib
+import copy
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from checks import refused, same
+from data import chains, classes
+from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA, IncrementalPCA, TruncatedSVD
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction import DictVectorizer, FeatureHasher
+from sklearn.feature_extraction.text import (
+    CountVectorizer,
+    HashingVectorizer,
+    TfidfTransformer,
+    TfidfVectorizer,
+)
+from sklearn.feature_selection import SelectKBest, SelectPercentile, VarianceThreshold, chi2
+from sklearn.impute import MissingIndicator, SimpleImputer
+from sklearn.kernel_approximation import Nystroem, RBFSampler
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline, make_union
+from sklearn.preprocessing import (
+    Binarizer,
+    FunctionTransformer,
+    KBinsDiscretizer,
+    LabelBinarizer,
+    LabelEncoder,
+    MaxAbsScaler,
+    MinMaxScaler,
+    MultiLabelBinarizer,
+    Normalizer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    PolynomialFeatures,
+    PowerTransformer,
+    QuantileTransformer,
+    RobustScaler,
+    StandardScaler,
+)
+from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
+
+import structsolve
+from structsolve import (
+    ArcFeaturizer,
+    ConditionalRiskMinimizer,
+    ExtremeSVM,
+    Named,
+    NodeTransformer,
+    SequenceVectorizer,
+    StructuredSVM,
+    StructuredSVMCV,
+    TokenFeaturizer,
+)
+from structsolve.estimators.pipelines import KNOWN
+from structsolve.plugins.dependency.conllu import ConlluSentence
+from structsolve.utils import container
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning:sklearn"),
+]
+
+TEXTS = ["red fish swims", "blue fish", "red bird flies", "blue bird sings a song", "bird", "fish"]
+DICTS = [{"word": text.split()[0], "length": len(text)} for text in TEXTS]
+NAMES = ["fish", "fish", "bird", "bird", "bird", "fish"]
+SENTENCES = [
+    [["He", "PRP"], ["ran", "VBD"]],
+    [["It", "PRP"], ["the", "DT"], ["deficit", "NN"]],
+    [["Yes", "UH"]],
+]
+TAGS = [["B", "V"], ["B", "O", "N"], ["O"]]
+NUMBERS, TARGETS = classes(30)
+HOLES = np.where(NUMBERS > 1, np.nan, NUMBERS)
+WORDS = np.array([["a", "x"], ["b", "y"], ["a", "y"], ["c", "x"]] * 2, dtype=object)
+
+# Each class that files may hold, with settings that change its state, and what it transforms.
+TRANSFORMERS = [
+    (ColumnTransformer([("s", StandardScaler(), [0, 2]), ("m", "passthrough", [1])]), NUMBERS),
+    (
+        ColumnTransformer([("s", MinMaxScaler(), slice(0, 2))], remainder=RobustScaler()),
+        NUMBERS,
+    ),
+    (IncrementalPCA(2), NUMBERS),
+    (PCA(2, whiten=True), NUMBERS),
+    (PCA(0.9, random_state=np.random.RandomState(0)), NUMBERS),
+    (TruncatedSVD(2, random_state=0), NUMBERS),
+    (DictVectorizer(sort=False), DICTS),
+    (DictVectorizer(dtype=np.float32, sparse=False), DICTS),
+    (FeatureHasher(64), DICTS),
+    (CountVectorizer(ngram_range=(1, 2), stop_words=["a"], dtype=np.int32), TEXTS),
+    (CountVectorizer(vocabulary={"fish": 1, "bird": 0}), TEXTS),
+    (CountVectorizer(vocabulary={"fish", "bird"}), TEXTS),
+    (HashingVectorizer(n_features=32, analyzer="char_wb"), TEXTS),
+    (TfidfVectorizer(sublinear_tf=True, analyzer="char", ngram_range=(1, 3)), TEXTS),
+    (make_pipeline(CountVectorizer(), TfidfTransformer(norm="l1")), TEXTS),
+    (SelectKBest(k=2), NUMBERS),
+    (SelectPercentile(chi2), np.abs(NUMBERS)),
+    (VarianceThreshold(0.1), NUMBERS),
+    (SimpleImputer(strategy="median", add_indicator=True), HOLES),
+    (SimpleImputer(missing_values="a", strategy="most_frequent"), WORDS),
+    (MissingIndicator(), HOLES),
+    (Nystroem(n_components=4, random_state=0), NUMBERS),
+    (RBFSampler(n_components=4, random_state=0), NUMBERS),
+    (FeatureUnion([("a", StandardScaler()), ("b", PCA(1))], n_jobs=1, verbose=True), NUMBERS),
+    (make_union("passthrough", FunctionTransformer(np.exp)), NUMBERS),
+    (Pipeline([("none", None), ("a", make_pipeline(MaxAbsScaler()))], verbose=False), NUMBERS),
+    (Binarizer(threshold=0.5), NUMBERS),
+    (FunctionTransformer(), NUMBERS),
+    (FunctionTransformer(np.arcsinh, kw_args={"dtype": "float32"}), NUMBERS),
+    (KBinsDiscretizer(3), NUMBERS),
+    (MaxAbsScaler(), sparse.csr_matrix(NUMBERS)),
+    (MinMaxScaler((-1, 2), clip=True), NUMBERS),
+    (Normalizer("max"), NUMBERS),
+    (OneHotEncoder(handle_unknown="ignore", drop="if_binary"), WORDS),
+    (OneHotEncoder(min_frequency=3, handle_unknown="infrequent_if_exist"), WORDS),
+    (OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=np.nan), WORDS),
+    (OrdinalEncoder(categories=[["c", "b", "a"], ["x", "y"]]), WORDS),
+    (PolynomialFeatures(3, interaction_only=True), NUMBERS),
+    (PowerTransformer(), NUMBERS),
+    (QuantileTransformer(n_quantiles=10, output_distribution="normal"), NUMBERS),
+    (RobustScaler(quantile_range=(10.0, 80.0)), NUMBERS),
+    (StandardScaler(with_mean=False), sparse.csr_matrix(NUMBERS)),
+    (StandardScaler(), NUMBERS.astype(np.float32)),
+    (GaussianRandomProjection(3, random_state=0), NUMBERS),
+    (SparseRandomProjection(3, random_state=0), NUMBERS),
+    (LabelEncoder(), NAMES),
+    (LabelEncoder(), np.array(NAMES, dtype=object)),
+    (LabelBinarizer(), [3, 1, 2, 1]),
+    (MultiLabelBinarizer(), [{"a", "b"}, {"c"}, set()]),
+    (SequenceVectorizer(), [[["a", "b"], ["c"]], [{"a": 2, "w": "x"}]]),
+    (SequenceVectorizer(FeatureHasher(16), empty=True), [[["a", "b"], ["c"]], []]),
+    (NodeTransformer(PCA(2)), [NUMBERS[:10], NUMBERS[10:]]),
+    (TokenFeaturizer("columns"), SENTENCES),
+    (TokenFeaturizer(window=1), SENTENCES),
+]
+PIPELINES = [
+    (make_pipeline(StandardScaler(), StructuredSVM("multiclass")), NUMBERS, TARGETS),
+    (
+        make_pipeline(
+            make_union(StandardScaler(), PCA(2)), StructuredSVM("multiclass", surrogate="crf")
+        ),
+        NUMBERS,
+        TARGETS,
+    ),
+    (make_pipeline(TfidfVectorizer(), StructuredSVM("multiclass")), TEXTS, NAMES),
+    (make_pipeline(TfidfVectorizer(), ExtremeSVM()), TEXTS, NAMES),
+    (make_pipeline(DictVectorizer(), ConditionalRiskMinimizer("multiclass")), DICTS, NAMES),
+    (make_pipeline(MaxAbsScaler(), StructuredSVMCV("multiclass", cv=2)), NUMBERS, TARGETS),
+    (
+        make_pipeline(
+            TokenFeaturizer(),
+            make_pipeline(SequenceVectorizer(), NodeTransformer(MaxAbsScaler())),
+            StructuredSVM("chain", alpha=0.01),
+        ),
+        SENTENCES,
+        TAGS,
+    ),
+    (
+        make_pipeline(ArcFeaturizer(n_bits=10), StructuredSVM("dependency", alpha=0.1)),
+        [ConlluSentence.of(["He", "ran", "home"], ["PRON", "VERB", "ADV"])] * 2,
+        [[2, 0, 2]] * 2,
+    ),
+]
+
+
+def saved(made, folder):
+    path = folder / "p.structsolve"
+    structsolve.save(made, path)
+    return path
+
+
+def plain(value):
+    """Lists of arrays for `same`, from any result of a step."""
+    if sparse.issparse(value):
+        value.sort_indices()
+        return [value.data, value.indices, value.indptr, np.array(value.shape)]
+    if hasattr(value, "features"):  # arcs
+        return plain(value.features)
+    if isinstance(value, list):
+        return [plain(one) for one in value]
+    return value
+
+
+@pytest.mark.parametrize(("made", "X"), TRANSFORMERS, ids=lambda one: type(one).__name__)
+def test_a_transformer_does_the_same_again(made, X, tmp_path):
+    made = clone(made)
+    y = TARGETS if getattr(X, "shape", ())[:1] == TARGETS.shape else None
+    made.fit(X) if y is None or "Label" in type(made).__name__ else made.fit(X, y)
+    path = saved(made, tmp_path)
+    again = structsolve.load(path)
+    structsolve.save(again, tmp_path / "q.structsolve")
+    assert (tmp_path / "q.structsolve").read_bytes() == path.read_bytes()
+    assert type(again) is type(made) and repr(again) == repr(made.set_params(**kept(made)))
+    expected = plain(made.transform(X))
+    given = plain(again.transform(X))
+    if isinstance(made, IncrementalPCA):  # its axes are a view: pickles round differently, too
+        np.testing.assert_allclose(given, expected, rtol=1e-12, atol=1e-12)
+    else:
+        same(given, expected)
+    if hasattr(made, "get_feature_names_out"):
+        with contextlib.suppress(ValueError, AttributeError):
+            assert list(made.get_feature_names_out()) == list(again.get_feature_names_out())
+    clone(again)
+
+
+def kept(made):
+    """Parameters that files do not hold, as they come back."""
+    params = made.get_params(deep=False)
+    own = {"n_jobs": None, "verbose": False}
+    if isinstance(params.get("random_state"), np.random.RandomState):
+        own["random_state"] = None
+    return {k: v for k, v in own.items() if k in params}
+
+
+def test_every_listed_class_has_a_case():
+    seen = {type(step).__name__ for made, _ in TRANSFORMERS for step in [made, *inner(made)]}
+    assert seen >= {name for names in KNOWN.values() for name in names.split()}
+
+
+def inner(made):
+    steps = getattr(made, "steps", None) or getattr(made, "transformer_list", None) or []
+    return [step for _, step in steps]
+
+
+@pytest.mark.parametrize(("made", "X", "y"), PIPELINES)
+def test_a_pipeline_predicts_the_same_again(made, X, y, tmp_path):
+    made = clone(made).fit(X, y)
+    path = saved(made, tmp_path)
+    for again in (structsolve.load(path), structsolve.load(path, mmap=True)):
+        same(plain(again.predict(X)), plain(made.predict(X)))
+    again = structsolve.load(path)
+    assert [name for name, _ in again.steps] == [name for name, _ in made.steps]
+    again.fit(X, y)  # it can be trained again
+
+
+def test_a_new_process_predicts_the_same(tmp_path):
+    made = make_pipeline(TfidfVectorizer(), PCA(2), StructuredSVM("multiclass")).fit(TEXTS, NAMES)
+    path = saved(made, tmp_path)
+    code = (
+        "import json, sys, structsolve; p = structsolve.load(sys.argv[1]);"
+        "print(json.dumps([p.predict(sys.argv[2:]).tolist(),"
+        "p.decision_function(sys.argv[2:]).tolist()]))"
+    )
+    out = subprocess.run(
+        [sys.executable, "-c", code, str(path), *TEXTS], capture_output=True, text=True, check=True
+    )
+    expected = [made.predict(TEXTS).tolist(), made.decision_function(TEXTS).tolist()]
+    assert json.loads(out.stdout) == expected
+
+
+class Cleaner(TransformerMixin, BaseEstimator):
+    """Of no package: files cannot hold it."""
+
+    def fit(self, X, y=None):
+        self.fitted_ = True
+        return self
+
+    def transform(self, X):
+        return X
+
+
+class StandardScaler2(StandardScaler):
+    """A class of its own."""
+
+
+UNSAVED = [
+    (
+        make_pipeline(StandardScaler(), LogisticRegression()),
+        "step 'logisticregression' of steps of Pipeline is a sklearn.linear_model.*joblib or skops",
+    ),
+    (
+        make_pipeline(make_pipeline(Cleaner()), StructuredSVM("multiclass")),
+        "step 'cleaner' of steps of step 'pipeline' of steps of Pipeline is a .*Cleaner.*plugin",
+    ),
+    (make_pipeline(StandardScaler2(), StructuredSVM("multiclass")), "StandardScaler2"),
+    (
+        make_pipeline(FunctionTransformer(lambda X: X), StructuredSVM("multiclass")),
+        "func of step 'functiontransformer' of .* is <function .*NumPy only.*joblib or skops",
+    ),
+    (
+        make_pipeline(FunctionTransformer(len, validate=False), LogisticRegression()),
+        "func of step 'functiontransformer'",
+    ),
+    (
+        Pipeline([("a", MaxAbsScaler()), ("b", StructuredSVM("multiclass"))], memory="folder"),
+        r"memory is 'folder', which files must not hold; set_params\(memory=None\)",
+    ),
+    (
+        make_pipeline(
+            MaxAbsScaler(), GridSearchCV(StructuredSVM("multiclass"), {"alpha": [0.1, 1]}, cv=2)
+        ),
+        "step 'gridsearchcv' of .*GridSearchCV.*save its best_estimator_",
+    ),
+    (GridSearchCV(StandardScaler(), {}, scoring=lambda *_: 0, cv=2), "best_estimator_"),
+]
+
+
+@pytest.mark.parametrize(("made", "message"), UNSAVED, ids=lambda one: type(one).__name__)
+def test_what_cannot_be_saved_is_named_with_its_place(made, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    made = copy.deepcopy(made)
+    if not any(isinstance(step, FunctionTransformer) for step in inner(made)):
+        made.fit(NUMBERS, TARGETS)
+    path = tmp_path / "p.structsolve"
+    path.write_bytes(b"before")
+    refused(message, structsolve.save, made, path)
+    assert path.read_bytes() == b"before"
+
+
+def test_a_model_of_functions_is_named_with_its_step(tmp_path):
+    class Odd(structsolve.solvers.BCFW):
+        name = "odd"
+
+    made = make_pipeline(StandardScaler(), StructuredSVM("multiclass", solver=Odd()))
+    made.fit(NUMBERS, TARGETS)
+    refused(
+        "step 'structuredsvm' .*'solver' .* cannot be saved",
+        structsolve.save,
+        made,
+        tmp_path / "p.structsolve",
+    )
+
+
+def test_values_that_files_cannot_hold(tmp_path):
+    path = tmp_path / "p.structsolve"
+    scaler = StandardScaler().fit(NUMBERS)
+    scaler.extra_ = np.ma.masked_array([1.0], [True])
+    refused("extra_ of StandardScaler is an array", structsolve.save, scaler, path)
+    scaler.extra_ = [np.zeros(2, dtype=[("a", int)])]
+    refused("extra_ of StandardScaler is an array", structsolve.save, scaler, path)
+    vectorizer = CountVectorizer(input="filename")
+    refused("input is 'filename'", structsolve.save, vectorizer, path)
+    for wrong in (3, [StandardScaler()], StandardScaler, None):
+        refused("which structsolve.save does not know", structsolve.save, wrong, path)
+    for unfitted in (StandardScaler(), make_pipeline(StandardScaler(), PCA())):
+        with pytest.raises(NotFittedError):
+            structsolve.save(unfitted, path)
+    with pytest.raises(NotFittedError):
+        structsolve.save(StructuredSVM("multiclass"), path)
+    assert not path.exists()
+
+
+class Shifter(TransformerMixin, BaseEstimator):
+    """Of a package, with files of its own."""
+
+    def fit(self, X, y=None):
+        self.shift_ = np.mean(X, axis=0)
+        return self
+
+    def transform(self, X):
+        return X - self.shift_
+
+    def save(self, path):
+        container.write(path, "model", {"estimator": "Shifter"}, {"shift": self.shift_})
+
+    @classmethod
+    def from_file(cls, meta, arrays, kernel):
+        made = cls()
+        made.shift_ = arrays["shift"]
+        return made
+
+
+def test_a_plugins_transformer_writes_itself(tmp_path, registered):
+    made = make_pipeline(Shifter(), StructuredSVM("multiclass")).fit(NUMBERS, TARGETS)
+    path = tmp_path / "p.structsolve"
+    refused("step 'shifter' of .*Shifter", structsolve.save, made, path)
+    registered("mine", structsolve_estimators=lambda: [Named("Shifter", Shifter, "moves rows")])
+    structsolve.save(made, path)
+    same(structsolve.load(path).predict(NUMBERS), made.predict(NUMBERS))
+    structsolve.save(made[0], path)
+    same(structsolve.load(path).shift_, made[0].shift_)
+
+
+def test_files_of_models_stay(tmp_path):
+    X, Y = chains(10)
+    model = StructuredSVM("chain", max_iter=3).fit(X, Y)
+    model.save(tmp_path / "a")
+    structsolve.save(model, tmp_path / "b")
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    same(structsolve.load(tmp_path / "b").predict(X), model.predict(X))
+
+
+def test_scalars_types_and_memory_orders_come_back(tmp_path):
+    scaler = StandardScaler().fit(NUMBERS)
+    rng = np.random.default_rng(0)
+    whole = rng.normal(size=(3, 4))
+    scaler.extra_ = {
+        "scalars": [np.float32(0.1), np.int8(-3), np.bool_(True), np.str_("é"), np.uint64(2**63)],
+        "types": [np.float32, np.str_, float, object, np.dtype("f4"), np.dtype("O")],
+        "numbers": [float("nan"), float("inf"), -0.0, 2**70, None, True, "text"],
+        (1, "pair"): ({1, 2}, frozenset("ab"), slice(1, None, 2), (), [], {}),
+        "arrays": [whole, whole.T, whole[::2], np.array(["a", "bc"]), np.float64(2), np.array(3)],
+        "dates": [np.datetime64("2020-01-02"), np.array(["2020-01-02"], "M8[D]")],
+        "objects": np.array([["a", None], [1, np.array([1.0])]], dtype=object),
+        "sparse": [sparse.random(4, 3, 0.5, format=f, random_state=0) for f in ("csr", "csc")],
+        "sparse arrays": [sparse.csr_array(np.eye(2)), sparse.csc_array(np.eye(2))],
+    }
+    again = structsolve.load(saved(scaler, tmp_path)).extra_
+    assert repr(again) == repr(scaler.extra_)
+    for one, other in zip(again["arrays"], scaler.extra_["arrays"]):
+        assert type(one) is type(other) and one.dtype == other.dtype
+        assert np.isfortran(one) == np.isfortran(other)
+    for name in ("sparse", "sparse arrays"):
+        for one, other in zip(again[name], scaler.extra_[name]):
+            assert type(one) is type(other)
+            same(one.toarray(), other.toarray())
+
+
+def test_another_version_of_scikit_learn_is_told(tmp_path):
+    path = saved(make_pipeline(MaxAbsScaler()).fit(NUMBERS), tmp_path)
+    meta, arrays = container.read(path, "model")
+    container.write(path, "model", meta | {"sklearn": "0.1"}, arrays)
+    with pytest.warns(UserWarning, match=r"written with scikit-learn 0\.1"):
+        structsolve.load(path)
+
+
+# What a file may not hold, in place of the state of a step.
+FORGED = [
+    ({"object": ["os:system", {}]}, "no class that files may hold"),
+    ({"object": ["subprocess:Popen", {"args": "ls"}]}, "no class"),
+    ({"object": ["sklearn.preprocessing:StandardScaler2", {}]}, "no class"),
+    ({"object": ["sklearn.linear_model:LogisticRegression", {}]}, "no class"),
+    ({"object": ["structsolve:StructuredSVM", {}]}, "no class"),
+    ({"object": ["structsolve:load", {}]}, "no class"),
+    ({"object": ["structsolve:hookspecs", {}]}, "no class"),
+    ({"object": ["structsolve.cli.main:main", {}]}, "no class"),
+    ({"object": ["sklearn.preprocessing:StandardScaler", {"transform": 1}]}, "sets 'transform'"),
+    ({"object": ["sklearn.preprocessing:StandardScaler", {"__class__": 1}]}, "sets '__class__'"),
+    ({"object": ["sklearn.preprocessing:StandardScaler", {"with_mean": 3}]}, "with_mean"),
+    ({"object": ["sklearn.pipeline:Pipeline", {"steps": [], "memory": "/tmp"}]}, "'memory'"),
+    ({"object": ["sklearn.pipeline:Pipeline", {}]}, "found no steps"),
+    (
+        {"object": ["sklearn.pipeline:FeatureUnion", {"transformer_list": [], "n_jobs": 9}]},
+        "n_jobs",
+    ),
+    (
+        {"object": ["sklearn.feature_extraction.text:CountVectorizer", {"input": "filename"}]},
+        "'input'",
+    ),
+    (
+        {
+            "object": [
+                "sklearn.feature_extraction:DictVectorizer",
+                {"vocabulary_": {"dict": {"a": 0, "b": 10**6}}},
+            ]
+        },
+        "vocabulary are not 0 to 1",
+    ),
+    ({"function": "os:system"}, "no function"),
+    ({"function": "numpy:load"}, "no function"),
+    ({"function": "sklearn.feature_selection:SelectKBest"}, "no function"),
+    ({"type": "O9999999"}, "dtype"),
+    ({"dtype": "S999999999"}, "dtype"),
+    ({"scalar": ["<U99999999", "a"]}, "dtype"),
+    ({"array": [99, False]}, "KeyError"),
+    ({"model": 0}, "IndexError"),
+    ({"sparse": ["dia_matrix", [1, 1], 0, 0, 0]}, "unknown kind"),
+    ({"sparse": ["csr_matrix", [1, 1], 0, 0, 0]}, ""),
+    ({"objects": [[2, 2], [1]]}, "reshape"),
+    ({"eval": "1"}, "unknown kind"),
+    ({}, ""),
+    ({"a": 1, "b": 2}, ""),
+]
+
+
+@pytest.mark.parametrize(("value", "message"), FORGED)
+def test_forged_files_are_refused(value, message, tmp_path):
+    path = saved(make_pipeline(MaxAbsScaler()).fit(NUMBERS), tmp_path)
+    meta, arrays = container.read(path, "model")
+    meta["pipeline"]["object"][1]["steps"][0]["tuple"][1] = value
+    container.write(path, "model", meta, arrays)
+    refused(f"cannot be loaded: .*{message}", structsolve.load, path)
+
+
+def test_broken_sparse_matrices_are_refused(tmp_path):
+    made = SparseRandomProjection(3, random_state=0).fit(NUMBERS)
+    path = saved(made, tmp_path)
+    meta, arrays = container.read(path, "model")
+    name = next(name for name, array in arrays.items() if array.dtype.kind == "i")
+    arrays[name][-1] = 10**6
+    container.write(path, "model", meta, arrays)
+    refused("sparse matrix is broken", structsolve.load, path)
+
+
+def test_damaged_files_are_refused(tmp_path):
+    made = make_pipeline(CountVectorizer(), PCA(2), StructuredSVM("multiclass"))
+    path = saved(made.fit(TEXTS, NAMES), tmp_path)
+    whole, rng = path.read_bytes(), np.random.default_rng(0)
+    expected = made.decision_function(TEXTS)
+    for size in [*range(0, len(whole), 97), len(whole) - 1]:
+        path.write_bytes(whole[:size])
+        refused("empty|cut short|damaged|not a structsolve file", structsolve.load, path)
+    read = 0
+    for _ in range(400):
+        wrong = bytearray(whole)
+        for place in rng.integers(len(whole), size=rng.integers(1, 4)):
+            wrong[place] ^= 1 << int(rng.integers(8))
+        path.write_bytes(wrong)
+        try:
+            again = structsolve.load(path)
+        except ValueError as error:
+            assert str(path) in str(error)
+            continue
+        # Bytes that no content depends on: dates, attributes.
+        same(again.decision_function(TEXTS), expected)
+        read += 1
+    assert read < 200
+
+
+def test_values_of_any_kind_in_any_place_never_crash(tmp_path):
+    made = make_pipeline(
+        make_union(CountVectorizer(), TfidfVectorizer()), PCA(2), StructuredSVM("multiclass")
+    )
+    path = saved(made.fit(TEXTS, NAMES), tmp_path)
+    meta, arrays = container.read(path, "model")
+    rng = np.random.default_rng(1)
+    values = [None, True, -1, 2**70, 0.5, float("nan"), "x", [], [[]], {"dict": {}}]
+    values += [forged for forged, _ in FORGED]
+    for _ in range(300):
+        other = copy.deepcopy(meta)
+        holder = other["pipeline"]
+        while True:  # down a random way, to a random depth
+            keys = list(holder) if isinstance(holder, dict) else range(len(holder))
+            key = keys[int(rng.integers(len(keys)))]
+            if isinstance(holder[key], (dict, list)) and holder[key] and rng.random() < 0.9:
+                holder = holder[key]
+                continue
+            holder[key] = values[int(rng.integers(len(values)))]
+            break
+        container.write(path, "model", other, arrays)
+        try:
+            again = structsolve.load(path)
+        except ValueError as error:
+            assert "cannot be loaded" in str(error)
+            continue
+        with contextlib.suppress(Exception):  # scikit-learn says why it cannot predict
+            again.predict(TEXTS)

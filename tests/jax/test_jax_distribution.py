@@ -1,0 +1,107 @@
+"""Distributions as functions of JAX: those of arrays, and derivatives by differences."""
+
+import numpy as np
+import pytest
+from jax_cases import arrays, given
+from torch_cases import GIBBS
+
+jax = pytest.importorskip("jax", reason="needs the extra [jax]")
+import jax.numpy as jnp  # noqa: E402
+from jax.test_util import check_grads  # noqa: E402
+
+from structsolve.jax import Distribution, decode  # noqa: E402
+from structsolve.torch import Distribution as Layer  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+NUMBERS = {
+    "log_partition": [], "log_proba": ["labels"], "entropy": [], "cross_entropy": ["other"],
+    "kl_divergence": ["other"], "expected_loss": ["labels"],
+}  # fmt: skip
+
+
+def function_of(kind, case, structure):
+    lengths, graphs = given(case)
+    distribution = Distribution(structure)
+    labels = jnp.asarray(case.labels.numpy())
+
+    def function(scores, other):
+        more = {"labels": [labels], "other": [other]}
+        operands = [x for name in NUMBERS[kind] for x in more[name]]
+        return getattr(distribution, kind)(scores, *operands, lengths, **graphs)
+
+    return function
+
+
+@pytest.mark.parametrize("kind", NUMBERS)
+@pytest.mark.parametrize("name", GIBBS)
+def test_equals_torch(name, kind):
+    with jax.enable_x64(True):
+        case = GIBBS[name](np.random.default_rng(3))
+        function = function_of(kind, case, case.structure)
+        scores = arrays(case)
+        other = {block: 0.5 * jnp.flip(a, -1) for block, a in scores.items()}
+        import torch
+
+        own = {k: t.detach().clone().requires_grad_() for k, t in case.scores.items()}
+        theirs = {
+            k: (0.5 * t.detach().flip(-1)).clone().requires_grad_() for k, t in case.scores.items()
+        }
+        more = {"labels": [case.labels], "other": [theirs]}
+        operands = [x for name in NUMBERS[kind] for x in more[name]]
+        expected = getattr(Layer(case.structure), kind)(own, *operands, **case.given)
+        weights = np.linspace(-1, 2, len(expected))
+        expected.mul(torch.tensor(weights)).sum().backward()
+
+        def total(scores, other):
+            return (function(scores, other) * weights).sum()
+
+        for way in (lambda f: f, jax.jit):
+            np.testing.assert_allclose(way(function)(scores, other), expected.detach(), 1e-12)
+            first, second = way(jax.grad(total, (0, 1)))(scores, other)
+            for gradient, leaves in ((first, own), (second, theirs)):
+                for block, t in leaves.items():
+                    wanted = np.zeros(t.shape) if t.grad is None else t.grad
+                    np.testing.assert_allclose(gradient[block], wanted, 1e-9, 1e-12)
+        moves = {block: jnp.cos(a) for block, a in scores.items()}
+        _, slope = jax.jvp(lambda s: total(s, other), (scores,), (moves,))
+        inner = sum(float((first[block] * moves[block]).sum()) for block in scores)
+        np.testing.assert_allclose(slope, inner, 1e-9, 1e-12)
+
+
+@pytest.mark.parametrize("kind", NUMBERS)
+def test_mapped(kind):
+    with jax.enable_x64(True):
+        case = GIBBS["chain"](np.random.default_rng(0))
+        case.scores.pop("edge")
+        function = function_of(kind, case, "chain")
+        scores = arrays(case)
+        other = {block: 0.5 * jnp.flip(a, -1) for block, a in scores.items()}
+        check_grads(function, (scores, other), order=1)
+        two = {block: jnp.stack([a, -a]) for block, a in scores.items()}
+        mapped = jax.vmap(function, (0, None))(two, other)
+        negative = {block: -a for block, a in scores.items()}
+        np.testing.assert_allclose(mapped[1], function(negative, other), 1e-12)
+
+        def total(scores, other):
+            return function(scores, other).sum()
+
+        first, second = jax.vmap(jax.grad(total, (0, 1)), (0, None))(two, other)
+        own, beside = jax.grad(total, (0, 1))(negative, other)
+        for block in scores:
+            np.testing.assert_allclose(first[block][1], own[block], 1e-9, 1e-12)
+            np.testing.assert_allclose(second[block][1], beside[block], 1e-9, 1e-12)
+        with pytest.raises(NotImplementedError, match=f"{kind} of structure 'chain' has no second"):
+            jax.hessian(total)(scores, other)
+
+
+def test_least_loss_and_bad_input():
+    node = jnp.asarray(np.random.default_rng(0).normal(size=(2, 3, 3)))
+    scores, lengths = {"node": node, "transition": jnp.eye(3)}, jnp.array([3, 2])
+    certain = Distribution("chain", "zero-one").least_loss(scores, lengths)
+    np.testing.assert_array_equal(certain, decode("chain", scores, lengths))
+    least = jax.jit(Distribution("chain").least_loss)(scores, lengths)
+    assert least.shape == (2, 3) and least[1, 2] == -1
+    with pytest.raises(ValueError, match="other: found blocks of shapes"):
+        Distribution("chain").kl_divergence(scores, node, lengths)
+    with pytest.raises(Exception, match="has no sum over its labels"):
+        Distribution("permutation").entropy(jnp.zeros((1, 3, 3))).block_until_ready()
