@@ -1,12 +1,11 @@
-"""Alignments as PyTorch layers, beside torch's ctc_loss and torch-struct's AlignmentCRF.
+"""CTC as a PyTorch layer, forward and backward, beside torch's ctc_loss.
 
-CTC: frames and labels of one length in all examples, the loss of torch and the log-partition of our
-layer, which takes scores less those of the blank; losses and gradients are compared.  Edits: the
-log-partition of tables of pairs beside that of torch-struct, which counts every order of the same
-edits, so that its value is another; only the times are compared.  Milliseconds of CPU time, medians
-over rounds in which both take turns.
+Frames and labels of one length in all examples; the layer of alignments takes scores less those of
+the blank.  Losses and gradients are compared.  Milliseconds of CPU time, medians over rounds in
+which both take turns.  torch-struct's AlignmentCRF is left out: it needs genbmm, which no package
+index has.
 
-    pip install torch torch-struct
+    pip install torch
     python benchmarks/alignment.py
 """
 
@@ -15,7 +14,6 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
-import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -43,12 +41,12 @@ def turns(calls: dict[str, Callable[[], Any]], rounds: int) -> tuple[dict[str, f
     return {name: statistics.median(times) for name, times in took.items()}, answers
 
 
-def log_partition(torch: Any, layer: Any, pairs: Any, more: dict[str, Any]) -> Any:
+def log_partition(torch: Any, layer: Any, pairs: Any) -> Any:
     """The layer's log-partitions: its loss of one alignment, and the score of that."""
     n, items, m = pairs.shape
-    partner = torch.arange(items).clamp(max=m - 1)  # for edits all are in pairs
+    partner = torch.arange(items).clamp(max=m - 1)
     score = pairs[:, torch.arange(items), partner].sum(1)
-    return layer({"node": pairs, **more}, (partner + 1).expand(n, items)) + score
+    return layer({"node": pairs}, (partner + 1).expand(n, items)) + score
 
 
 def ctc(torch: Any, layer: Any, n: int, frames: int, m: int, rounds: int) -> list[Any]:
@@ -61,7 +59,7 @@ def ctc(torch: Any, layer: Any, n: int, frames: int, m: int, rounds: int) -> lis
     def ours() -> Any:
         logp = logits.log_softmax(2)
         pairs = logp.gather(2, labels[:, None].expand(n, frames, m)) - logp[:, :, :1]
-        return -(log_partition(torch, layer, pairs, {}) + logp[:, :, 0].sum(1)).mean()
+        return -(log_partition(torch, layer, pairs) + logp[:, :, 0].sum(1)).mean()
 
     def peer() -> Any:
         logp = logits.log_softmax(2).transpose(0, 1)
@@ -74,25 +72,6 @@ def ctc(torch: Any, layer: Any, n: int, frames: int, m: int, rounds: int) -> lis
         abs(answers[0][0] - answers[1][0]), float((answers[0][1] - answers[1][1]).abs().max())
     )
     return row_of(f"CTC, {frames} frames, {m} labels", "torch's ctc_loss", took, f"{far:.0e}")
-
-
-def edits(torch: Any, layer: Any, n: int, items: int, rounds: int) -> list[Any]:
-    """The row of edits of two sequences of one length."""
-    from torch_struct import AlignmentCRF
-
-    pairs = torch.randn(n, items, items, requires_grad=True)
-    gap = torch.zeros(2)
-
-    def ours() -> Any:
-        return log_partition(torch, layer, pairs, {"gap": gap}).mean()
-
-    def peer() -> Any:
-        alone = torch.zeros_like(pairs)
-        return AlignmentCRF(torch.stack([alone, pairs, alone], 3)).partition.mean()
-
-    calls = {"ours": partial(learn, pairs, ours), "peer": partial(learn, pairs, peer)}
-    took, _ = turns(calls, rounds)
-    return row_of(f"edits, {items} by {items}", "torch-struct", took, "")
 
 
 def row_of(title: str, peer: str, took: dict[str, float], far: str) -> list[Any]:
@@ -112,27 +91,18 @@ def main() -> None:
         return
     try:
         import torch
-        import torch_struct  # noqa: F401
     except ImportError as error:
-        print(f"{error}: pip install torch torch-struct")
+        print(f"{error}: pip install torch")
         return
     from structsolve.torch import StructuredLoss
 
-    warnings.filterwarnings("ignore", category=UserWarning)
     torch.manual_seed(0)
     torch.set_num_threads(1)
-    layers = {
-        kind: StructuredLoss(
-            structsolve.get_structure("alignment", kind=kind), "crf", reduction="none"
-        )
-        for kind in ("ctc", "edit")
-    }
-    n, rounds = args.batch, args.rounds
-    rows = [
-        *(ctc(torch, layers["ctc"], n, *size, rounds) for size in ((50, 10), (200, 40))),
-        *(edits(torch, layers["edit"], n, size, rounds) for size in (10, 30)),
-    ]
-    print(f"batches of {n}, float32, torch {torch.__version__} on one thread\n")
+    structure = structsolve.get_structure("alignment", kind="ctc")
+    layer = StructuredLoss(structure, "crf", reduction="none")
+    sizes = ((50, 10), (200, 40))
+    rows = [ctc(torch, layer, args.batch, *size, args.rounds) for size in sizes]
+    print(f"batches of {args.batch}, float32, torch {torch.__version__} on one thread\n")
     print(table(["", "ours, ms", "peer", "its ms", "peer / ours", "difference"], rows))
 
 

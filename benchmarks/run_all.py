@@ -57,6 +57,7 @@ PAGES = {
     "graphs": (
         "decoders",
         "uai",
+        "graph_marginals",
         "exact",
         "cuts",
         "decode_grids",
@@ -80,6 +81,7 @@ PAGES = {
     "trees_flows": (
         "dependency",
         "alignment",
+        "cky",
         "flows",
         "paths",
         "latent",

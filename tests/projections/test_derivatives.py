@@ -184,6 +184,7 @@ OVER_ORACLES = [
     "chain",
     "tree",
     "dependency",
+    DependencyStructure(labelled=True),
     MultilabelStructure(edges=[]),
     MultilabelStructure(edges="tree"),
     "mrf",

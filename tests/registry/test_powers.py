@@ -29,6 +29,7 @@ CASES = [
     ("semi-markov", {}, KBEST),
     ("alignment", {}, KBEST),
     ("dependency", {"projective": True}, KBEST),
+    ("cky", {}, KBEST),
     ("dependency", {"projective": False}, KBEST),
     ("flow", {"network": network()}, KBEST),
     ("dag", {"hierarchy": TREE, "labels": "leaf-union"}, BOTH),

@@ -28,9 +28,19 @@ def _rows(name, classes, **params):
     return make
 
 
-def _dependency(projective):
+def _dependency(projective, relations=None):
     def make(rng, n):
-        space = score_space(get_structure("dependency", projective=projective))
+        labelled = relations is not None
+        structure = get_structure("dependency", projective=projective, labelled=labelled)
+        space = score_space(structure, relations)
+        return space, space.pack_sizes(rng.integers(1, 4, n))
+
+    return make
+
+
+def _cky(grammar):
+    def make(rng, n):
+        space = score_space(get_structure("cky", grammar=grammar), 2)
         return space, space.pack_sizes(rng.integers(1, 4, n))
 
     return make
@@ -107,6 +117,10 @@ KINDS = {
     "multiclass": _rows("multiclass", 3),
     "dependency": _dependency(False),
     "projective": _dependency(True),
+    "labelled": _dependency(False, 3),
+    "labelled, projective": _dependency(True, 2),
+    "spans": _cky(False),
+    "grammar": _cky(True),
     "ordinal": _rows("ordinal", 4),
     "thresholds": _rows("ordinal", 4, thresholds=True),
     "ranking": _rows("permutation", 3),

@@ -37,6 +37,9 @@ STRUCTURES = [
     ("dag", {"hierarchy": GRAPH, "labels": "leaf-union"}),
     ("dependency", {}),
     ("dependency", {"projective": True, "single_root": False}),
+    ("dependency", {"labelled": True}),
+    ("cky", {}),
+    ("cky", {"grammar": True}),
     ("flow", {"network": NETWORK}),
 ]
 

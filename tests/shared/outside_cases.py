@@ -26,7 +26,8 @@ CASES = {
     "permutation": [{"kind": "ranking"}, {"kind": "matching"}],
     "semi-markov": [{}, {"max_length": 2}],
     "alignment": [{}, {"kind": "many-to-one"}, {"kind": "ctc"}],
-    "dependency": [{}, {"projective": True}],
+    "dependency": [{}, {"projective": True}, {"labelled": True}],
+    "cky": [{}, {"grammar": True}],
     "flow": [{"network": network()}],
     "dag": [
         {"hierarchy": TREE, "labels": kind} for kind in ("closed", "leaf-union", "single-leaf")

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from structsolve import get_structure
+from structsolve.batch import score_space
 from structsolve.plugins.dependency.space import all_trees
 
 torch = pytest.importorskip("torch", reason="torch is not installed (extra [torch])")
@@ -153,6 +154,42 @@ def dependency(rng, n=3, longest=4, projective=False):
 
 def projective(rng, n=3):
     return dependency(rng, n, projective=True)
+
+
+def labelled(rng, n=3, K=2, longest=3):
+    lengths = rng.integers(1, longest + 1, n)
+    scores = {"node": tensor(rng, n, longest + 1, longest, K)}
+
+    def score(i, y):
+        return sum(scores["node"][i, label // K, m, label % K] for m, label in enumerate(y))
+
+    space = score_space("dependency:labelled=true", K)
+    examples = space.pack_sizes(lengths)
+    every = [list(map(tuple, space.enumerate_labels(examples, i).tolist())) for i in range(n)]
+    given = {"lengths": lengths.tolist()}
+    picked = _swap(pick(rng, every, (n, longest)), score, every)
+    return Case("dependency:labelled=true", scores, *picked, given)
+
+
+def grammar(rng, n=3, K=2, longest=3):
+    lengths = rng.integers(1, longest + 1, n)
+    lengths[0] = longest
+    scores = {"node": tensor(rng, n, longest, longest, K), "rule": tensor(rng, K, K, K)}
+    space = score_space("cky:grammar=true", K)
+    examples = space.pack_sizes(lengths)
+
+    def score(i, y):
+        spans = space.spans(np.array([k for k in y if k >= 0]))
+        total = sum(scores["node"][i, a, b - 1, c] for a, b, c in spans)
+        for p, (a, b, c) in enumerate(spans):
+            if b > a + 1:
+                right = p + 2 * (spans[p + 1][1] - a)
+                total = total + scores["rule"][c, spans[p + 1][2], spans[right][2]]
+        return total
+
+    every = [list(map(tuple, space.enumerate_labels(examples, i).tolist())) for i in range(n)]
+    picked = _swap(pick(rng, every, (n, 2 * longest - 1)), score, every)
+    return Case("cky:grammar=true", scores, *picked, {"lengths": lengths.tolist()})
 
 
 def multiclass(rng, n=4, K=3):
@@ -305,14 +342,17 @@ WITH = (
     tree,
     dependency,
     projective,
+    labelled,
+    grammar,
     mrf,
+    grid,
     multiclass,
     multilabel,
     closed,
     thresholds,
 )
 GIBBS = {make.__name__: make for make in WITH}
-CASES = GIBBS | {make.__name__: make for make in (grid, matching, ranking, flow)}
+CASES = GIBBS | {make.__name__: make for make in (matching, ranking, flow)}
 
 
 def crf(case, i):

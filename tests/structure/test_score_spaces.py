@@ -33,6 +33,7 @@ SIZES = {
     "alignment": lambda X: ([x.shape[:2] for x in X], {}),
     "matching": tables,
     "dependency": sentences,
+    "spans": lambda X: ([len(x) for x in X], {}),
     "rows": lambda X: (len(X), {}),
 }
 CASES = [
@@ -49,6 +50,9 @@ CASES = [
     ("permutation", {"kind": "ranking"}, "rows", True),
     ("alignment", {}, "alignment", False),
     ("dependency", {}, "dependency", False),
+    ("dependency", {"labelled": True}, "dependency", True),
+    ("cky", {}, "spans", True),
+    ("cky", {"grammar": True}, "spans", True),
     ("multiclass", {}, "rows", True),
     ("ordinal", {}, "rows", True),
     ("ordinal", {"thresholds": True}, "rows", True),
@@ -106,7 +110,7 @@ def test_the_same_with_and_without_features(name, params, sizes, classes):
         ("chain", ["b", "a"], False, "expected them sorted: the scores of class k"),
         ("tree", ["a", "a"], False, "expected distinct"),
         ("multiclass", 3, True, "edge is True, but structure 'multiclass' has no scores of edges"),
-        ("dependency", 3, False, "classes: dependency trees have none"),
+        ("dependency", 3, False, "classes: dependency trees have none without labelled=True"),
         ("mrf", 3, True, "tables of structure 'mrf' do not differ .* give it tables='features'"),
         ("grid", 3, True, "tables of structure 'grid' do not differ .* by_direction=True"),
         ("multilabel:edges=tree", 3, False, "edges is 'tree', .* pairs chosen by training labels"),
