@@ -27,6 +27,7 @@ CASES = {
     "semi-markov": [{}, {"max_length": 2}],
     "dependency": [{}, {"projective": True}, {"labelled": True}],
     "cky": [{}, {"grammar": True}],
+    "path": [{}, {"monotone": True}],
     "flow": [{"network": network()}],
     "dag": [
         {"hierarchy": TREE, "labels": kind} for kind in ("closed", "leaf-union", "single-leaf")
