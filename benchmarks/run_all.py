@@ -32,6 +32,7 @@ PAGES = {
         "chunking",
         "quality",
         "surrogates_conll",
+        "semi_markov",
         "reports",
         "named_features",
         "sparse_crf",
@@ -56,6 +57,7 @@ PAGES = {
     "graphs": (
         "decoders",
         "uai",
+        "graph_marginals",
         "exact",
         "cuts",
         "decode_grids",
@@ -76,7 +78,15 @@ PAGES = {
         "large_hierarchy",
         "closure",
     ),
-    "trees_flows": ("dependency", "flows", "paths", "latent", "hidden_markov", "lp_backends"),
+    "trees_flows": (
+        "dependency",
+        "cky",
+        "flows",
+        "paths",
+        "latent",
+        "hidden_markov",
+        "lp_backends",
+    ),
     "extreme": (
         "extreme",
         "extreme_labels",
