@@ -136,8 +136,8 @@ def gibbs(binding: Binding) -> Any:
         )
     if not projection.exact:
         raise ValueError(
-            f"structure {binding.space.structure.name!r} has only a bound of the sum over labels of "
-            "these examples, and relaxed marginals; argmax and marginals exist"
+            f"structure {binding.space.structure.name!r} has only a bound of the sum over labels "
+            "of these examples, and relaxed marginals; argmax and marginals exist"
         )
     return projection
 
