@@ -4,10 +4,10 @@ Chains: a conditional random field, the margin and decoding, on batches of 32 se
 words and 26 tags, with new lengths at every call, as in training; the same with the same lengths
 at every call, of as many words, in the same turns; a short sentence, decoded by the structure's
 name.  torch-struct has chains too, on tables of pairs of tags; it is timed on sentences of one
-length.  Dependency trees: the
-negative log-likelihood of 32 sentences of 20 words, projective and not, against the partition
-function of torch-struct.  Wall times are medians over rounds in which all take turns, each for a
-few successive calls, as in training; losses and gradients are compared.
+length.  Dependency trees: the negative log-likelihood of 32 sentences of 20 words, projective and
+not, without and with relations of arcs, against the partition function of torch-struct.  Wall
+times are medians over rounds in which all take turns, each for a few successive calls, as in
+training; losses and gradients are compared.
 
     pip install torch pytorch-crf torch-struct
     python benchmarks/torch_layers.py --threads 1 2 4
@@ -183,7 +183,11 @@ def chains(args: argparse.Namespace, torch: Any) -> list[list[str]]:
 
 
 def trees(args: argparse.Namespace, torch: Any) -> list[list[str]]:
-    """Rows on dependency trees."""
+    """Rows on dependency trees, unlabelled and labelled."""
+    return [*_trees(args, torch, 0), *_trees(args, torch, args.relations)]
+
+
+def _trees(args: argparse.Namespace, torch: Any, relations: int) -> list[list[str]]:
     from torch_struct import DependencyCRF, NonProjectiveDependencyCRF
 
     from structsolve import get_structure
@@ -191,11 +195,12 @@ def trees(args: argparse.Namespace, torch: Any) -> list[list[str]]:
 
     n, words = args.batch, args.words
     # torch-struct: [head, word], the diagonal scores the root; ours: [head or root, word].
-    arcs = torch.randn(n, words, words, requires_grad=True)
-    root = torch.diagonal(arcs.detach(), 0, 1, 2)[:, None]
-    table = torch.cat([root, arcs.detach()], 1).requires_grad_()
-    heads = torch.arange(words).repeat(n, 1)  # the head of each word is the word before
+    row = (relations,) if relations else ()
+    arcs = torch.randn(n, words, words, *row, requires_grad=True)
     word = torch.arange(words)
+    root = arcs.detach()[:, word, word][:, None]
+    table = torch.cat([root, arcs.detach()], 1).requires_grad_()
+    heads = word.repeat(n, 1)  # the head of each word is the word before
 
     def learn(scores: Any, loss: Callable[[], Any]) -> Any:
         scores.grad = None
@@ -211,12 +216,18 @@ def trees(args: argparse.Namespace, torch: Any) -> list[list[str]]:
 
     rows = []
     for projective, kind in ((True, DependencyCRF), (False, NonProjectiveDependencyCRF)):
-        structure = get_structure("dependency", projective=projective, single_root=False)
+        structure = get_structure(
+            "dependency", projective=projective, single_root=False, labelled=relations > 0
+        )
 
         def peer(kind: Any = kind) -> Any:
             def loss() -> Any:
-                truth = arcs[:, heads[0] - 1, word][:, 1:].sum(1) + arcs[:, 0, 0]
-                return (kind(arcs, multiroot=True).partition - truth).mean()
+                taken = arcs[..., 0] if relations else arcs
+                truth = taken[:, heads[0] - 1, word][:, 1:].sum(1) + taken[:, 0, 0]
+                # torch-struct sums over relations where trees are projective.
+                summed = relations and kind is NonProjectiveDependencyCRF
+                scores = arcs.logsumexp(3) if summed else arcs
+                return (kind(scores, multiroot=True).partition - truth).mean()
 
             return learn(arcs, loss)
 
@@ -225,11 +236,12 @@ def trees(args: argparse.Namespace, torch: Any) -> list[list[str]]:
             layer = StructuredLoss(structure, "crf", n_jobs=jobs)
 
             def ours(layer: Any = layer) -> Any:
-                return learn(table, lambda: layer(table, heads))
+                return learn(table, lambda: layer(table, heads * max(relations, 1)))
 
             calls[f"trees {jobs}"] = ours
         took = medians(calls, args.rounds)
         title = "projective trees" if projective else "trees"
+        title += f", {relations} relations" if relations else ""
         same = far(in_their_form(calls[f"trees {args.threads[0]}"]()), peer())
         rows.append(_row(title, "trees", args, took, "torch-struct", same))
     return rows
@@ -255,6 +267,7 @@ def main() -> None:
     parser.add_argument("--length", type=int, default=50)
     parser.add_argument("--states", type=int, default=26)
     parser.add_argument("--words", type=int, default=20)
+    parser.add_argument("--relations", type=int, default=37)
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--threads", type=int, nargs="+", default=[1])
     parser.add_argument("--quick", action="store_true", help="without torch-struct's chains")

@@ -23,6 +23,7 @@ QUESTIONS = {
             ("… of a graph", '"mrf"'),
             ("… partly unknown", "LatentSVM"),
             ("heads of words", '"dependency"'),
+            ("trees of phrases", '"cky"'),
             ("ranks, partners", '"permutation"'),
             ("paths; flows", '"path", "flow"'),
             ("anything with your own search", '"functions"'),

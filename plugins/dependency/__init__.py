@@ -32,12 +32,19 @@ __all__ = [
     "read_conllu",
     "write_conllu",
 ]
+# Losses of trees with relations that count wrong heads only.
+_HEADS_ALONE = ("unlabelled-hamming", "normalized-unlabelled-hamming")
 __getattr__ = lazy_names(__name__, _HOMES)
 
 
 @hookimpl
 def structsolve_structures():
     return [Named("dependency", DependencyStructure, "trees over the words of sentences")]
+
+
+@hookimpl
+def structsolve_losses():
+    return list(_HEADS_ALONE)
 
 
 @hookimpl
@@ -86,9 +93,11 @@ def structsolve_loss(space, loss):
         from structsolve.plugins.dependency._losses import AttachmentLoss
         from structsolve.structure.node_losses import ZeroOneLoss
 
-        if loss in ("hamming", "normalized-hamming"):  # wrong heads
-            return partial(AttachmentLoss, loss != "hamming")
-        return ZeroOneLoss if loss == "zero-one" else None
+        if loss == "zero-one":
+            return ZeroOneLoss
+        if loss in ("hamming", "normalized-hamming") or (space.labelled and loss in _HEADS_ALONE):
+            normalised = loss.startswith("normalized")
+            return partial(AttachmentLoss, normalised, loss in _HEADS_ALONE, space.labelled)
 
 
 @hookimpl(trylast=True)

@@ -5,6 +5,7 @@ from libc.math cimport INFINITY
 from libc.string cimport memcpy, memset
 from structsolve.operators cimport KBest, Oracle
 from structsolve.part_layout cimport PartLayout
+from structsolve.simd.loops cimport ss_loops
 
 from structsolve.plugins.dependency._edmonds cimport arborescence_bytes, best_arborescence
 from structsolve.plugins.dependency._eisner cimport Chart, chart_bytes, chart_in, fill, trace
@@ -29,7 +30,7 @@ cdef class BestTree:
 
     cdef ArcShape shape
     cdef bint projective, single
-    cdef Py_ssize_t table_bytes, tree_bytes, work_bytes
+    cdef Py_ssize_t table_bytes, tree_bytes, room_bytes, work_bytes
 
     def __init__(self, ArcShape shape not None, bint projective, bint single_root):
         cdef Py_ssize_t n = shape.max_words
@@ -37,7 +38,8 @@ cdef class BestTree:
         self.table_bytes = n * (n + 1) * sizeof(double) + 64
         self.tree_bytes = (chart_bytes(n) if projective else arborescence_bytes(n)) + 64
         self.tree_bytes -= self.tree_bytes % 64
-        self.work_bytes = self.table_bytes + self.tree_bytes
+        self.room_bytes = shape.max_arcs * sizeof(double) if shape.classes > 1 else 0
+        self.work_bytes = self.table_bytes + self.tree_bytes + self.room_bytes
 
     cdef bint solve(self, Py_ssize_t n, const double* table, int* heads,
                     char* work) noexcept nogil:
@@ -51,27 +53,37 @@ cdef class BestTree:
         trace(&chart, NULL, heads)
         return True
 
-    cdef double score(self, Py_ssize_t n, const double* table, const int* heads) noexcept nogil:
+    cdef double score(self, Py_ssize_t i, const double* theta, const int* label) noexcept nogil:
         cdef Py_ssize_t m
         cdef double total = 0
-        for m in range(n):
-            total += table[m * (n + 1) + heads[m]]
+        for m in range(self.shape.n_words(i)):
+            total += theta[self.shape.part(i, m, label[m])]
         return total
+
+    cdef void relate(self, Py_ssize_t i, const double* theta, int* heads) noexcept nogil:
+        # Turn heads into labels with the best relation of each arc.
+        cdef Py_ssize_t m, K = self.shape.classes, stride = self.shape.stride
+        cdef double top
+        for m in range(self.shape.n_words(i) if K > 1 else 0):
+            heads[m] = <int>(heads[m] * K + ss_loops(stride).first_best(
+                K, theta + self.shape.arc(i, m, heads[m]) * stride, &top))
 
     cdef int best(self, Py_ssize_t i, const double* theta, int* label, double* value,
                   char* work) except -1 nogil:
         cdef Py_ssize_t n = self.shape.n_words(i)
         cdef double* table = <double*>(work + self.tree_bytes)
-        self.shape.load(i, theta, table)
+        cdef double* room = <double*>(work + self.tree_bytes + self.table_bytes)
+        self.shape.load_best(i, theta, room, table)
         if not self.solve(n, table, label, work):
             return self.shape.impossible(i)
-        value[0] = self.score(n, table, label)
+        self.relate(i, theta, label)
+        value[0] = self.score(i, theta, label)
         return 0
 
 
 @cython.final
 cdef class DependencyOracle(Oracle):
-    """The tree of largest score; scores of -inf forbid an arc.
+    """The tree of largest score; scores of -inf forbid an arc, or a relation of it.
 
     Parameters
     ----------
@@ -86,7 +98,7 @@ cdef class DependencyOracle(Oracle):
     def __init__(self, bint projective, bint single_root, PartLayout layout not None):
         super().__init__(layout)
         self.trees = BestTree(arc_shape(layout), projective, single_root)
-        self.n_states = self.trees.shape.max_words + 1
+        self.n_states = self.trees.shape.n_states()
         self.work_bytes = self.trees.work_bytes
 
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
@@ -113,12 +125,12 @@ cdef class DependencyKBest(KBest):
         super().__init__(layout)
         self.trees = BestTree(arc_shape(layout), projective, single_root)
         self.shape = self.trees.shape
-        self.n_states = self.shape.max_words + 1
+        self.n_states = self.shape.n_states()
         self.work_bytes = self.trees.work_bytes
 
     cdef Py_ssize_t candidate_bytes(self, Py_ssize_t n) noexcept nogil:
-        # Value, position, heads, and the heads barred at that position.
-        cdef Py_ssize_t size = sizeof(double) + (n + 2) * sizeof(int) + n + 1
+        # Value, position, label, and what is barred at that position for each head.
+        cdef Py_ssize_t size = sizeof(double) + (2 * n + 3) * sizeof(int)
         return size + 7 - (size + 7) % 8
 
     cpdef Py_ssize_t bytes_for(self, Py_ssize_t k) except -1:
@@ -128,11 +140,11 @@ cdef class DependencyKBest(KBest):
     cdef Py_ssize_t kbest(self, Py_ssize_t i, const double* theta, Py_ssize_t k, int* labels,
                           double* values, char* work) except -1 nogil:
         # Lawler's partition: the trees but the answers so far fall into disjoint sets.  A set has
-        # the trees that share the heads of all words before `position` with an answer and have
-        # none of the barred heads there.  The pool holds the best tree of every set that may still
-        # give an answer.
-        cdef Py_ssize_t n = self.shape.n_words(i), size, count = 0, pool = 0, best, j, m, h, first
-        cdef Py_ssize_t width = n + 1, position, room = self.candidate_bytes(n)
+        # the trees that share the labels of all words before `position` with an answer and have
+        # none of the barred ones there.  The pool holds the best tree of every set that may still
+        # give an answer.  The barred relations of an arc are its best ones: the last is kept.
+        cdef Py_ssize_t n = self.shape.n_words(i), count = 0, pool = 0, best, j, m, first
+        cdef Py_ssize_t width = n + 1, position, room = self.candidate_bytes(n), h
         cdef double* table = <double*>(work + self.trees.tree_bytes)
         cdef double* left = <double*>(work + self.work_bytes)
         cdef char* spare
@@ -140,17 +152,19 @@ cdef class DependencyKBest(KBest):
         cdef char* own
         cdef char* candidates = work + self.work_bytes + self.trees.table_bytes
         cdef int* label
+        cdef int* new
         cdef bint possible
-        self.shape.load(i, theta, table)
+        self.shape.load_best(i, theta, table + self.trees.table_bytes / sizeof(double), table)
         spare = candidates
         own = candidates + room
         candidates = own + room
         label = self.label_in(spare)
         if not self.trees.solve(n, table, label, work):
             return self.shape.impossible(i)
-        (<double*>spare)[0] = self.trees.score(n, table, label)
+        self.trees.relate(i, theta, label)
+        (<double*>spare)[0] = self.trees.score(i, theta, label)
         self.position_in(spare)[0] = 0
-        memset(self.barred_in(spare, n), 0, width)
+        memset(self.barred_in(spare, n), 0, width * sizeof(int))
         memcpy(candidates, spare, room)
         pool = 1
         while count < k and pool:
@@ -172,28 +186,37 @@ cdef class DependencyKBest(KBest):
                 break
             # The sets of trees that differ from this answer first at `position`.
             label = self.label_in(own)
+            new = self.label_in(spare)
             memcpy(left, table, n * width * sizeof(double))
             first = self.position_in(own)[0]
             for m in range(first):
-                self.fix(n, left, m, label[m])
+                self.fix(i, theta, left, m, label[m])
             for position in range(first, n):
                 if position > first:
-                    self.fix(n, left, position - 1, label[position - 1])
-                    memset(self.barred_in(own, n), 0, width)
-                self.barred_in(own, n)[label[position]] = 1
+                    self.fix(i, theta, left, position - 1, label[position - 1])
+                    memset(self.barred_in(own, n), 0, width * sizeof(int))
+                h = self.shape.head(i, label[position])
+                self.barred_in(own, n)[h] = 1 + <int>(label[position] - h * self.shape.classes)
                 possible = False
                 for h in range(width):
                     if self.barred_in(own, n)[h]:
-                        left[position * width + h] = -INFINITY
+                        j = self.next_of(i, theta, position, h, self.barred_in(own, n)[h])
+                        left[position * width + h] = -INFINITY if j < 0 else theta[j]
                     possible |= left[position * width + h] > -INFINITY
-                if not possible or not self.trees.solve(n, left, self.label_in(spare), work):
-                    memcpy(left + position * width, table + position * width,
-                           width * sizeof(double))
-                    continue
-                (<double*>spare)[0] = self.trees.score(n, table, self.label_in(spare))
-                self.position_in(spare)[0] = <int>position
-                memcpy(self.barred_in(spare, n), self.barred_in(own, n), width)
+                possible = possible and self.trees.solve(n, left, new, work)
                 memcpy(left + position * width, table + position * width, width * sizeof(double))
+                if not possible:
+                    continue
+                h = new[position]
+                self.trees.relate(i, theta, new)
+                if self.shape.classes > 1:
+                    memcpy(new, label, position * sizeof(int))
+                    if self.barred_in(own, n)[h]:
+                        j = self.next_of(i, theta, position, h, self.barred_in(own, n)[h])
+                        new[position] = <int>(h * self.shape.classes + j % self.shape.stride)
+                (<double*>spare)[0] = self.trees.score(i, theta, new)
+                self.position_in(spare)[0] = <int>position
+                memcpy(self.barred_in(spare, n), self.barred_in(own, n), width * sizeof(int))
                 self.keep(candidates, room, &pool, k - count, spare)
         return count
 
@@ -203,14 +226,27 @@ cdef class DependencyKBest(KBest):
     cdef int* label_in(self, char* candidate) noexcept nogil:
         return self.position_in(candidate) + 2
 
-    cdef char* barred_in(self, char* candidate, Py_ssize_t n) noexcept nogil:
-        return <char*>(self.label_in(candidate) + n)
+    cdef int* barred_in(self, char* candidate, Py_ssize_t n) noexcept nogil:
+        # Per head: 0, or 1 + the relation of the arc that was barred last.
+        return self.label_in(candidate) + n
 
-    cdef void fix(self, Py_ssize_t n, double* table, Py_ssize_t m, Py_ssize_t head) noexcept nogil:
-        cdef Py_ssize_t h
+    cdef Py_ssize_t next_of(self, Py_ssize_t i, const double* theta, Py_ssize_t m, Py_ssize_t head,
+                            Py_ssize_t barred) noexcept nogil:
+        # The part of the best relation of an arc after those barred, in the order of first_best().
+        cdef Py_ssize_t c, best = -1, first = self.shape.arc(i, m, head) * self.shape.stride
+        cdef double last = theta[first + barred - 1]
+        for c in range(self.shape.classes):
+            if theta[first + c] < last or (theta[first + c] == last and c >= barred):
+                if best < 0 or theta[first + c] > theta[best]:
+                    best = first + c
+        return best if best >= 0 and theta[best] >= -1e300 else -1
+
+    cdef void fix(self, Py_ssize_t i, const double* theta, double* table, Py_ssize_t m,
+                  Py_ssize_t label) noexcept nogil:
+        cdef Py_ssize_t h, n = self.shape.n_words(i), head = self.shape.head(i, label)
         for h in range(n + 1):
-            if h != head:
-                table[m * (n + 1) + h] = -INFINITY
+            table[m * (n + 1) + h] = -INFINITY
+        table[m * (n + 1) + head] = theta[self.shape.part(i, m, label)]
 
     cdef void keep(self, char* candidates, Py_ssize_t room, Py_ssize_t* pool, Py_ssize_t most,
                    const char* new) noexcept nogil:

@@ -1,14 +1,16 @@
-"""Words and candidate arcs of sentences, the parts of their trees, and invalid heads."""
+"""Words, candidate arcs and relations of sentences, the parts of trees, and invalid heads."""
 
 import numpy as np
 
 from structsolve.utils.arrays import check_offsets
 
 cimport cython
-from libc.math cimport INFINITY
+from libc.math cimport INFINITY, log
 from libc.stdint cimport int32_t, int64_t
+from libc.string cimport memset
 from structsolve.operators cimport Parts
 from structsolve.part_layout cimport PartLayout
+from structsolve.simd.loops cimport ss_loop_table, ss_loops
 
 
 cdef int _refuse(Py_ssize_t i, double score) except -1 with gil:
@@ -49,6 +51,7 @@ cdef class ArcShape:
         arcs = layout.examples.topology.get("arcs")
         self.n, self.words, self.arcs = layout.n, layout.label_offsets, layout.offsets
         self.max_words, self.max_arcs = layout.max_label, layout.max_nodes
+        self.classes, self.stride = layout.shapes["arc"][0], layout.node_size
         self.owners = layout.owners
         self.complete = arcs is None or arcs.complete
         for i in range(layout.n):
@@ -92,7 +95,24 @@ cdef class ArcShape:
     cdef Py_ssize_t n_words(self, Py_ssize_t i) noexcept nogil:
         return self.words[i + 1] - self.words[i]
 
-    cdef Py_ssize_t part(self, Py_ssize_t i, Py_ssize_t m, Py_ssize_t head) noexcept nogil:
+    cdef Py_ssize_t n_states(self) noexcept nogil:
+        return (self.max_words + 1) * self.classes
+
+    cdef Py_ssize_t head(self, Py_ssize_t i, Py_ssize_t label) noexcept nogil:
+        # Behind the labels of all heads and relations follow the heads with an unseen relation.
+        cdef Py_ssize_t known = (self.n_words(i) + 1) * self.classes
+        return label / self.classes if label < known else label - known
+
+    cdef Py_ssize_t part(self, Py_ssize_t i, Py_ssize_t m, Py_ssize_t label) noexcept nogil:
+        cdef Py_ssize_t arc
+        if self.classes == 1:
+            return self.arc(i, m, label)
+        if label >= (self.n_words(i) + 1) * self.classes:
+            return -1
+        arc = self.arc(i, m, label / self.classes)
+        return -1 if arc < 0 else arc * self.stride + label % self.classes
+
+    cdef Py_ssize_t arc(self, Py_ssize_t i, Py_ssize_t m, Py_ssize_t head) noexcept nogil:
         cdef Py_ssize_t low, high, middle
         if self.complete:
             if head == m + 1 or head > self.n_words(i):
@@ -109,7 +129,53 @@ cdef class ArcShape:
             return low - self.arcs[i]
         return -1
 
-    cdef int load(self, Py_ssize_t i, const double* theta, double* table) except -1 nogil:
+    cdef int load_best(self, Py_ssize_t i, const double* theta, double* room,
+                       double* table) except -1 nogil:
+        cdef Py_ssize_t a, count = self.arcs[i + 1] - self.arcs[i]
+        cdef const ss_loop_table* loops = ss_loops(self.stride)
+        if self.classes == 1:
+            return self.load(i, theta, table)
+        self.check(i, theta)
+        for a in range(count):
+            loops.first_best(self.classes, theta + a * self.stride, room + a)
+        return self.load(i, room, table)
+
+    cdef int load_sums(self, Py_ssize_t i, const double* theta, double* shares, double* room,
+                       double* table) except -1 nogil:
+        cdef Py_ssize_t a, c, count = self.arcs[i + 1] - self.arcs[i]
+        cdef const ss_loop_table* loops = ss_loops(self.stride)
+        cdef const double* scores
+        cdef double* row
+        cdef double total
+        if self.classes == 1:
+            return self.load(i, theta, table)
+        self.check(i, theta)
+        for a in range(count):
+            scores, row = theta + a * self.stride, shares + a * self.stride
+            loops.first_best(self.classes, scores, room + a)
+            if room[a] < -1e300:
+                memset(row, 0, self.stride * sizeof(double))
+                continue
+            loops.exp_rows(1, scores, self.stride, self.classes, room[a], row)
+            total = loops.total(self.stride, row)
+            room[a] += log(total)
+            total = 1 / total
+            for c in range(self.stride):
+                row[c] *= total
+        return self.load(i, room, table)
+
+    cdef int check(self, Py_ssize_t i, const double* theta) except -1 nogil:
+        # Maxima ignore NaN.
+        cdef Py_ssize_t j, wrong = 0, size = (self.arcs[i + 1] - self.arcs[i]) * self.stride
+        for j in range(size):
+            wrong += not theta[j] <= 1e300
+        if wrong:
+            for j in range(size):
+                if not theta[j] <= 1e300:
+                    return _refuse(i, theta[j])
+        return 0
+
+    cdef int load(self, Py_ssize_t i, const double* arcs, double* table) except -1 nogil:
         cdef Py_ssize_t n = self.n_words(i), m, h, a, first = self.arcs[i]
         cdef double wrong = 0
         cdef double* row
@@ -117,15 +183,15 @@ cdef class ArcShape:
             row = table + m * (n + 1)
             if self.complete:
                 for h in range(m + 1):
-                    row[h] = theta[m * n + h]
+                    row[h] = arcs[m * n + h]
                 row[m + 1] = -INFINITY
                 for h in range(m + 2, n + 1):
-                    row[h] = theta[m * n + h - 1]
+                    row[h] = arcs[m * n + h - 1]
             else:
                 for h in range(n + 1):
                     row[h] = -INFINITY
                 for a in range(self.starts[self.words[i] + m], self.starts[self.words[i] + m + 1]):
-                    row[self.heads[a]] = theta[a - first]
+                    row[self.heads[a]] = arcs[a - first]
             for h in range(n + 1):
                 if not row[h] <= 1e300:
                     wrong = row[h]
@@ -133,19 +199,19 @@ cdef class ArcShape:
                     row[h] = -INFINITY
         return _refuse(i, wrong) if wrong != 0 else 0
 
-    cdef void store(self, Py_ssize_t i, const double* table, double* theta) noexcept nogil:
+    cdef void store(self, Py_ssize_t i, const double* table, double* arcs) noexcept nogil:
         cdef Py_ssize_t n = self.n_words(i), m, h, a, first = self.arcs[i]
         cdef const double* row
         for m in range(n):
             row = table + m * (n + 1)
             if self.complete:
                 for h in range(m + 1):
-                    theta[m * n + h] = row[h]
+                    arcs[m * n + h] = row[h]
                 for h in range(m + 2, n + 1):
-                    theta[m * n + h - 1] = row[h]
+                    arcs[m * n + h - 1] = row[h]
             else:
                 for a in range(self.starts[self.words[i] + m], self.starts[self.words[i] + m + 1]):
-                    theta[a - first] = row[self.heads[a]]
+                    arcs[a - first] = row[self.heads[a]]
 
     cdef int impossible(self, Py_ssize_t i) except -1 nogil:
         return _no_tree(i)
@@ -157,7 +223,7 @@ cdef ArcShape arc_shape(PartLayout layout):
 
 @cython.final
 cdef class DependencyParts(Parts):
-    """One part per candidate arc; other arcs have none.
+    """One part per candidate arc and relation; other arcs, and unseen relations, have none.
 
     Parameters
     ----------
@@ -170,7 +236,7 @@ cdef class DependencyParts(Parts):
     def __init__(self, PartLayout layout not None):
         super().__init__(layout)
         self.shape = arc_shape(layout)
-        self.n_states = self.shape.max_words + 1
+        self.n_states = self.shape.n_states()
         self.max_entries = 2 * self.shape.max_words
 
     cdef Py_ssize_t encode(self, Py_ssize_t i, const int* label, int* index,

@@ -304,6 +304,55 @@ def check_heads(
     return check_trees(flat, word_offsets, single_root, projective)
 
 
+def split_relations(Y: Any) -> tuple[Any, Any]:
+    """Return heads and relations of labelled trees; relations are None if there are none.
+
+    Parameters
+    ----------
+    Y : list
+        For each sentence heads, or pairs (head, relation), or an array with these two fields.
+
+    Returns
+    -------
+    heads, relations : list of sequences
+        One per sentence.
+
+    Raises
+    ------
+    ValueError
+        If some arcs have a relation and others none; the message names the example and the word.
+    """
+    if isinstance(Y, (str, bytes, dict)) or not hasattr(Y, "__len__"):
+        return Y, None  # refused by the check of heads
+    first = next((y[0] for y in Y if hasattr(y, "__len__") and len(y)), None)
+    if not isinstance(first, (tuple, list, np.void)):
+        return Y, None
+    heads, relations = [], []
+    for i, y in enumerate(Y):
+        if getattr(getattr(y, "dtype", None), "names", None) == ("head", "relation"):
+            heads.append(y["head"])
+            relations.append(y["relation"])
+            continue
+        pairs = list(y) if hasattr(y, "__len__") else [y]
+        for m, pair in enumerate(pairs):
+            whole = isinstance(pair, (tuple, list, np.void)) and len(pair) == 2
+            if not whole or pair[1] is None:
+                raise ValueError(
+                    f"example {i}, word {m + 1}: found {pair!r}, expected a pair (head, relation): "
+                    "every arc needs its relation"
+                )
+        heads.append([pair[0] for pair in pairs])
+        relations.append([pair[1] for pair in pairs])
+    return heads, relations
+
+
+def as_pairs(heads: np.ndarray, relations: np.ndarray) -> np.ndarray:
+    """Return heads and relations as an array with the fields "head" and "relation"."""
+    pairs = np.empty(len(heads), [("head", np.int32), ("relation", relations.dtype)])
+    pairs["head"], pairs["relation"] = heads, relations
+    return pairs
+
+
 def check_trees(
     flat: np.ndarray, word_offsets: np.ndarray, single_root: bool, projective: bool
 ) -> np.ndarray:

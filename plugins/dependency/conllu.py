@@ -17,6 +17,7 @@ from structsolve.io._text import (
     reads_file,
     text_lines,
 )
+from structsolve.plugins.dependency.arcs import as_pairs
 
 HEAD, DEPREL, DEPS = 6, 7, 8
 # Multiword tokens, and empty nodes of enhanced dependencies.
@@ -107,6 +108,39 @@ class ConlluSentence:
         column = self.column(HEAD)
         return None if "_" in column else np.array([int(h) for h in column], dtype=np.int32)
 
+    def arcs(self, main: bool = False) -> np.ndarray | None:
+        """Return head and relation of every word.
+
+        Parameters
+        ----------
+        main : bool, default=False
+            Relations without their subtypes: ``nsubj`` of ``nsubj:pass``.
+
+        Returns
+        -------
+        ndarray with the fields "head" and "relation", or None
+            None if any head is missing.
+
+        Raises
+        ------
+        ValueError
+            If a word has a head and no relation (``_``).
+
+        Examples
+        --------
+        >>> sentence = ConlluSentence.of(["He", "left"], ["PRON", "VERB"])
+        >>> sentence = sentence.with_heads([(2, "nsubj:pass"), (0, "root")])
+        >>> sentence.arcs(main=True).tolist()
+        [(2, 'nsubj'), (0, 'root')]
+        """
+        heads, names = self.heads, self.column(DEPREL)
+        if heads is None:
+            return None
+        if "_" in names:
+            m = names.index("_")
+            raise ValueError(f"word {m + 1} ({self.forms[m]!r}) has no relation, expected a DEPREL")
+        return as_pairs(heads, np.array([n.split(":")[0] for n in names] if main else names))
+
     @property
     def text(self) -> str:
         """The lines of the sentence in a file, with the final empty line."""
@@ -115,14 +149,14 @@ class ConlluSentence:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def with_heads(self, heads: Sequence[int]) -> ConlluSentence:
-        """Return the sentence with other heads.
+    def with_heads(self, heads: Sequence[Any]) -> ConlluSentence:
+        """Return the sentence with other heads, or other heads and relations.
 
-        The relation of a word whose head changes becomes unknown: ``_``.
+        Without relations, that of a word whose head changes becomes unknown: ``_``.
 
         Parameters
         ----------
-        heads : sequence of int
+        heads : sequence of int, or of pairs (head, relation)
             One per word, 0 the root.
 
         Returns
@@ -137,9 +171,12 @@ class ConlluSentence:
         if len(heads) != len(self.rows):
             raise ValueError(f"found {len(heads)} heads, expected {len(self.rows)}, one per word")
         lines, rows = list(self.lines), []
-        for row, head, place in zip(self.rows, heads, self.places, strict=True):
-            if row[HEAD] != str(int(head)):
-                row = [*row[:HEAD], str(int(head)), "_", "_", *row[DEPS + 1 :]]
+        for row, given, place in zip(self.rows, heads, self.places, strict=True):
+            pair = isinstance(given, (tuple, list, np.void))
+            head = str(int(given[0] if pair else given))
+            name = str(given[1]) if pair else "_" if row[HEAD] != head else row[DEPREL]
+            if [head, name] != row[HEAD : DEPREL + 1]:
+                row = [*row[:HEAD], head, name, "_", *row[DEPS + 1 :]]
                 lines[place] = "\t".join(row)
             rows.append(row)
         return ConlluSentence(lines, rows, list(self.places))
@@ -267,15 +304,15 @@ class _Reading:
 def write_conllu(
     path: PathLike, sentences: Iterable[ConlluSentence], heads: Iterable[Any] | None = None
 ) -> None:
-    """Write sentences, with other heads if these are given.
+    """Write sentences, with other heads, or heads and relations, if these are given.
 
     Parameters
     ----------
     path : path-like
         Replaced in one step.
     sentences : iterable of ConlluSentence
-    heads : iterable of sequences of int, optional
-        Head of each word, 0 the root.
+    heads : iterable of sequences, optional
+        Head of each word, 0 the root, or pairs (head, relation).
 
     Examples
     --------

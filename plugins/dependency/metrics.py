@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from structsolve.plugins.dependency.arcs import split_relations
+
 __all__ = ["attachment_report"]
 
 
 class TreeReport(dict):
-    """Scores of trees: a dict that prints as two or three lines.
+    """Scores of trees: a dict that prints as a few lines.
 
     Examples
     --------
@@ -24,9 +26,14 @@ class TreeReport(dict):
 
     def __str__(self) -> str:
         lines = [f"right heads {self['uas']:.4f} of {self['words']} words"]
+        if "las" in self:
+            lines.append(f"right heads and relations {self['las']:.4f}")
         if "uas_without_punctuation" in self:
             share, words = self["uas_without_punctuation"], self["words_without_punctuation"]
             lines.append(f"right heads {share:.4f} of {words} words without punctuation")
+        if "las_without_punctuation" in self:
+            share = self["las_without_punctuation"]
+            lines.append(f"right heads and relations {share:.4f} without punctuation")
         lines.append(f"trees without an error {self['exact']:.4f} of {self['trees']}")
         return "\n".join(lines)
 
@@ -40,8 +47,8 @@ def attachment_report(
 
     Parameters
     ----------
-    y_true, y_pred : sequence of sequences of int
-        The head of each word, one sequence per sentence.
+    y_true, y_pred : sequence of sequences
+        The head of each word, or its pair (head, relation), one sequence per sentence.
     words : sequence of sequences of str, optional
         The words, to score those other than punctuation too: as in the CoNLL-X task, punctuation
         is what has only characters of Unicode's category P.
@@ -50,7 +57,8 @@ def attachment_report(
     -------
     TreeReport
         ``uas`` (the unlabelled attachment score), ``exact``, ``words`` and ``trees``; with `words`
-        also ``uas_without_punctuation`` and ``words_without_punctuation``.
+        also ``uas_without_punctuation`` and ``words_without_punctuation``.  Of labelled trees also
+        ``las``, the share of words with the correct head and relation, likewise.
 
     Raises
     ------
@@ -65,15 +73,23 @@ def attachment_report(
     >>> report = attachment_report([[2, 0, 2]], [[2, 0, 1]], [["It", "rains", "."]])
     >>> report["uas_without_punctuation"]
     1.0
+    >>> attachment_report([[(2, "a"), (0, "b")]], [[(2, "b"), (0, "b")]])["las"]
+    0.5
     """
     from structsolve.evaluation.metrics import paired  # heavy
 
-    true, pred, lengths = paired(y_true, y_pred)
-    right = true == pred
-    exact = sum(list(y) == list(z) for y, z in zip(y_true, y_pred))
+    (heads, names), (guess, guess_names) = (split_relations(y) for y in (y_true, y_pred))
+    if (names is None) != (guess_names is None):
+        raise ValueError("y_true and y_pred: one has relations, expected them in both or neither")
+    true, pred, lengths = paired(heads, guess)
+    scores = {"uas": true == pred}
+    if names is not None:
+        same, others, _ = paired(names, guess_names)
+        scores["las"] = scores["uas"] & (same == others)
+    wrong = np.repeat(np.arange(len(lengths)), lengths)[~[*scores.values()][-1]]
     report = TreeReport(
-        uas=float(right.mean()),
-        exact=exact / len(lengths),
+        **{name: float(right.mean()) for name, right in scores.items()},
+        exact=(len(lengths) - len(np.unique(wrong))) / len(lengths),
         words=len(true),
         trees=len(lengths),
     )
@@ -82,8 +98,9 @@ def attachment_report(
 
         check_tokens(words, lengths.tolist(), name="words")
         counted = np.array([not _is_punctuation(word) for one in words for word in one])
-        share = float(right[counted].mean()) if counted.any() else 0.0
-        report["uas_without_punctuation"] = share
+        for name, right in scores.items():
+            share = float(right[counted].mean()) if counted.any() else 0.0
+            report[f"{name}_without_punctuation"] = share
         report["words_without_punctuation"] = int(counted.sum())
     return report
 

@@ -16,7 +16,8 @@ class TreePolytopes(Polytopes):
 
     All trees: every word has one arc, and for each word one unit flows from the root to it over
     arcs that are taken (Wong). Projective trees: variables count the steps of Eisner's algorithm
-    (Martin, Rardin and Campbell). One child of the root is a face of either polytope.
+    (Martin, Rardin and Campbell). One child of the root is a face of either polytope. A labelled
+    arc is a sum of variables, one for each relation.
 
     Parameters
     ----------
@@ -27,7 +28,7 @@ class TreePolytopes(Polytopes):
     exact = True
 
     def __init__(self, space: Any, examples: Any):
-        self.structure = space.structure
+        self.structure, self.block = space.structure, space.layout.node
         self.arcs = examples.topology["arcs"]
         steps = "the steps of a dynamic program (Martin, Rardin, Campbell 1990)"
         flows = "one flow to each word (Wong 1984)"
@@ -41,13 +42,20 @@ class TreePolytopes(Polytopes):
         """Return the polytope of a sentence."""
         arcs = self.arcs[i]
         heads, modifiers, n = arcs.heads, arcs.modifiers, int(arcs.n_words[0])
-        if self.structure.projective:
-            return _of_steps(n, heads, modifiers, self.structure.single_root)
-        return _of_flows(n, heads, modifiers, self.structure.single_root)
+        build = _of_steps if self.structure.projective else _of_flows
+        A, low, high, arc = build(n, heads, modifiers, self.structure.single_root)
+        # A column of an arc is repeated for each of its relations.
+        (width,), stride = self.block.shape, self.block.stride
+        columns = np.repeat(np.arange(len(arc)), np.where(arc < 0, 1, width))
+        again = np.arange(len(columns)) - np.searchsorted(columns, columns)
+        parts = np.where(arc[columns] < 0, -1, arc[columns] * stride + again)
+        word = np.where(parts < 0, -1, modifiers[arc[columns]] - 1)
+        decode = partial(_decode, n, word, heads[arc[columns]] * width + again)
+        return Polytope(A[:, columns], low, high, parts, decode)
 
 
-def _of_flows(n: int, heads: np.ndarray, modifiers: np.ndarray, single: bool) -> Polytope:
-    """Build the polytope of flows: arcs first, then for each word the flow to it over each arc."""
+def _of_flows(n: int, heads: np.ndarray, modifiers: np.ndarray, single: bool) -> tuple[Any, ...]:
+    """Return the rows of flows, and the arc of each column: arcs, then each word's flows."""
     from scipy import sparse  # heavy
 
     count = len(heads)
@@ -70,17 +78,11 @@ def _of_flows(n: int, heads: np.ndarray, modifiers: np.ndarray, single: bool) ->
         high.append(np.ones(1))
 
     parts = np.concatenate([arc, np.full(n * count, -1)])
-    return Polytope(
-        sparse.bmat(rows, format="csr"),
-        np.concatenate(low),
-        np.concatenate(high),
-        parts,
-        partial(_decode, n, heads, modifiers, parts),
-    )
+    return sparse.bmat(rows, format="csr"), np.concatenate(low), np.concatenate(high), parts
 
 
-def _of_steps(n: int, heads: np.ndarray, modifiers: np.ndarray, single: bool) -> Polytope:
-    """Build the polytope of Eisner's steps: each span is built as often as it is used."""
+def _of_steps(n: int, heads: np.ndarray, modifiers: np.ndarray, single: bool) -> tuple[Any, ...]:
+    """Return the rows of Eisner's steps: each span is built as often as it is used."""
     from scipy import sparse  # heavy
 
     part = {arc: k for k, arc in enumerate(zip(heads.tolist(), modifiers.tolist()))}
@@ -116,13 +118,11 @@ def _of_steps(n: int, heads: np.ndarray, modifiers: np.ndarray, single: bool) ->
     parts = np.array([p for *_, p in steps], dtype=np.int64)
 
     A = sparse.csr_matrix((value, (row, column)), shape=(len(number), len(steps)))
-    return Polytope(A, wanted, wanted, parts, partial(_decode, n, heads, modifiers, parts))
+    return A, wanted, wanted, parts
 
 
-def _decode(
-    n: int, heads: np.ndarray, modifiers: np.ndarray, parts: np.ndarray, x: np.ndarray
-) -> np.ndarray:
-    taken = parts[(x > 0.5) & (parts >= 0)]
+def _decode(n: int, word: np.ndarray, chosen: np.ndarray, x: np.ndarray) -> np.ndarray:
+    taken = (x > 0.5) & (word >= 0)
     label = np.zeros(n, dtype=np.int32)
-    label[modifiers[taken] - 1] = heads[taken]
+    label[word[taken]] = chosen[taken]
     return label

@@ -8,7 +8,7 @@ from typing import Any
 from structsolve import registry
 from structsolve.io.reader import Reader
 from structsolve.io.select import parse_rows
-from structsolve.plugins.dependency.conllu import read_conllu
+from structsolve.plugins.dependency.conllu import DEPREL, read_conllu
 
 
 class ConlluReader(Reader):
@@ -23,6 +23,9 @@ class ConlluReader(Reader):
         The state of the transformer; :meth:`fit` stores it.
     rows : str or int, optional
         ``N`` or ``A:B``, of the sentences.
+    relations : {"full", "main", "none"}, optional
+        Read the relations of arcs for labelled trees, or those without their subtypes (``nsubj`` of
+        ``nsubj:pass``).  By default "full" if the structure is labelled, else "none".
 
     Examples
     --------
@@ -45,10 +48,12 @@ class ConlluReader(Reader):
         structure: str | None = None,
         featurizer: dict[str, Any] | None = None,
         rows: str | int | None = None,
+        relations: str | None = None,
     ):
         self.structure = structure
         self.featurizer = featurizer
         self.rows = rows
+        self.relations = relations
 
     def fit(self, path: str) -> tuple[Any, Any]:
         """Read training data; store the state of the featurizer.
@@ -87,11 +92,29 @@ class ConlluReader(Reader):
                 f"{' or '.join(map(repr, names))}"
             )
         assert structure is not None
-        sentences, heads = self.raw(path)
+        sentences, heads = self._read_sentences(path)
         featurizer = structure.make_featurizer(**(self.featurizer or {}))
         if fit:
             self.featurizer = featurizer.fit(sentences).get_state()
-        return featurizer.transform(sentences), heads
+        labelled = getattr(structure, "labelled", False)
+        relations = self.relations or ("full" if labelled else "none")
+        return featurizer.transform(sentences), self._labels(path, heads, relations, fit)
+
+    def _labels(self, path: str, heads: Any, relations: str, fit: bool) -> Any:
+        """Return heads, or heads and relations if these are read."""
+        if relations not in ("full", "main", "none"):
+            raise ValueError(f"relations is {relations!r}, expected 'full', 'main' or 'none'")
+        if heads is None or relations == "none":
+            return heads
+        if not fit and all({*s.column(DEPREL)} == {"_"} for s in self.sentences):
+            return None
+        trees = []
+        for i, sentence in enumerate(self.sentences):
+            try:
+                trees.append(sentence.arcs(relations == "main"))
+            except ValueError as error:
+                raise ValueError(f"{path}, sentence {i + 1}: {error}") from None
+        return trees
 
     def raw(self, path: str, columns: Any = None) -> tuple[Any, Any]:
         """Read sentences, for the steps of a pipeline.
@@ -111,6 +134,10 @@ class ConlluReader(Reader):
         ValueError
             For malformed lines.
         """
+        _, heads = self._read_sentences(path)
+        return self.sentences, self._labels(path, heads, self.relations or "none", False)
+
+    def _read_sentences(self, path: str) -> tuple[Any, Any]:
         rows = parse_rows(self.rows)
         sentences, heads = read_conllu(path)
         self.sentences = sentences[rows]

@@ -8,11 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from structsolve.examples import packing
+from structsolve.examples import labels, packing
 from structsolve.examples.packed import Examples
 from structsolve.examples.stacking import pieces
 from structsolve.plugins.dependency._shape import first_fault
-from structsolve.plugins.dependency.arcs import Arcs, check_heads, check_trees, stack_arcs
+from structsolve.plugins.dependency.arcs import (
+    Arcs,
+    as_pairs,
+    check_heads,
+    check_trees,
+    split_relations,
+    stack_arcs,
+)
 from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import Space, Structure
 from structsolve.utils.memory import refuse_too_large
@@ -28,23 +35,30 @@ class DependencyStructure(Structure):
         (maximum spanning arborescences, O(n^2)).
     single_root : bool, default=True
         The root has exactly one child, as in Universal Dependencies.
+    labelled : bool, optional
+        Arcs have relations ("nsubj", "obj").  By default if those of y have; layers need True.
 
     Notes
     -----
     Y is a list with the heads of each sentence: for every word the number of its head, words from
-    1, and 0 for the root, as CoNLL files count.
+    1, and 0 for the root, as CoNLL files count.  For labelled trees it has a pair (head, relation)
+    for every word; predictions are arrays with the fields "head" and "relation".
 
     X is an :class:`~structsolve.plugins.dependency.Arcs`, which holds one row of features (dense or
     CSR) for every candidate arc of every sentence, or a list with one array of shape
     ``(n + 1, n, n_features)`` per sentence of n words: entry ``[h, m - 1]`` are the features of the
     arc from head h to word m.  Arcs whose features are all NaN are not candidates, nor are arcs
     from a word to itself.  :class:`~structsolve.plugins.dependency.ArcFeaturizer` makes features of
-    sentences.  There is no intercept: it would be the same for every tree.
+    sentences.  There is no intercept without relations:
+    it would be the same for every tree.
 
     Losses: "hamming" (words with the wrong head), "normalized-hamming" (their share, 1 minus the
-    unlabelled attachment score), "zero-one".
+    unlabelled attachment score), "zero-one".  Of labelled trees "hamming" counts wrong relations
+    as well (its share is 1 minus the labelled attachment score); "unlabelled-hamming" and
+    "normalized-unlabelled-hamming" do not.
 
-    Marginals are those of arcs, tables ``[h, m - 1]`` again: by inside and outside sums where trees
+    Marginals are those of arcs, tables ``[h, m - 1]`` again, or of arcs with relations, tables
+    ``[h, m - 1, relation]`` in the order of ``classes_``: by inside and outside sums where trees
     are projective, else by the matrix-tree theorem.
 
     Examples
@@ -57,14 +71,21 @@ class DependencyStructure(Structure):
     [0, 1, 2]
     >>> model.predict_marginals(near)[0].sum(axis=0).round(6).tolist()
     [1.0, 1.0, 1.0]
+    >>> pairs = [[(0, "root"), (1, "mod"), (2, "mod")]]
+    >>> StructuredSVM("dependency", alpha=0.01).fit(near, pairs).predict(near)[0].tolist()
+    [(0, 'root'), (1, 'mod'), (2, 'mod')]
     """
 
     name = "dependency"
     file_format = "conllu"
+    layouts = {"labelled": (None, True)}
 
-    def __init__(self, projective: bool = False, single_root: bool = True):
+    def __init__(
+        self, projective: bool = False, single_root: bool = True, labelled: bool | None = None
+    ):
         self.projective = projective
         self.single_root = single_root
+        self.labelled = labelled
 
     def make_featurizer(self, **params: Any) -> Any:
         """Return a featurizer of sentences."""
@@ -77,31 +98,47 @@ class DependencyStructure(Structure):
     ) -> tuple[DependencySpace, Examples]:
         """Learn the space from training data, and pack these.
 
-        See :meth:`structsolve.Structure.make_space`. ``classes`` has to be None: trees have none.
+        See :meth:`structsolve.Structure.make_space`. ``classes`` are all relations.
         """
-        self._check(classes)
-        arcs = stack_arcs(X)
-        space = DependencySpace(self, arcs.features.shape[1])
+        self.check_params()
+        arcs, names, intercept = stack_arcs(X), None, False
+        _, relations = split_relations(Y)
+        if relations is None and (self.labelled or classes is not None):
+            raise ValueError(
+                "y has heads only, expected pairs (head, relation): labelled trees, or classes"
+            )
+        if relations is not None:
+            if self.labelled is False:
+                raise ValueError("y has relations, expected heads only: labelled is False")
+            flat = labels.flatten(relations, arcs.word_offsets)
+            names, intercept = labels.learn_classes(flat, classes), fit_intercept
+        space = DependencySpace(self, arcs.features.shape[1], names, intercept)
         return space, space._examples(arcs, Y, strict=True)
 
     def score_space(self, classes: Any = None, edge: bool = False) -> DependencySpace:
-        """Return a space without features: one score per arc."""
-        self._check(classes)
+        """Return a space without features: one score per arc, or one for each of its relations."""
+        self.check_params()
         packing.no_edges(edge, self.name)
-        return DependencySpace(self, 0)
+        if not self.labelled:
+            # Layers then know that the last axis of a batch's scores is that of words.
+            if classes is not None:
+                raise ValueError("classes: dependency trees have none without labelled=True")
+            return DependencySpace(self, 0)
+        return DependencySpace(self, 0, labels.class_names(classes, self.name))
 
-    def _check(self, classes: Any) -> None:
-        for name in ("projective", "single_root"):
-            if not isinstance(getattr(self, name), (bool, np.bool_)):
-                raise ValueError(f"{name} is {getattr(self, name)!r}, expected True or False")
-        if classes is not None:
-            raise ValueError("classes: dependency trees have none")
+    def check_params(self) -> None:
+        """Refuse parameters that are not True or False; see :meth:`Structure.check_params`."""
+        for name in ("projective", "single_root", "labelled"):
+            value = getattr(self, name)
+            if not isinstance(value, (bool, np.bool_)) and (name, value) != ("labelled", None):
+                raise ValueError(f"{name} is {value!r}, expected True or False")
 
     def space_from_state(
         self, state: dict[str, Any], arrays: dict[str, np.ndarray]
     ) -> DependencySpace:
         """Rebuild a space from what its ``state()`` returned."""
-        return DependencySpace(self, state["n_features"])
+        classes = arrays.get("classes")
+        return DependencySpace(self, state["n_features"], classes, state["intercept"])
 
     def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
         """Return n small random examples, some of them with missing arcs."""
@@ -118,6 +155,12 @@ class DependencyStructure(Structure):
                 x[barred] = np.nan
             X.append(x)
             Y.append(y)
+        if self.labelled:
+            # The first sentences have all relations, so that any two of them have.
+            drawn = [np.array(["mod", "obj"])[rng.integers(0, 2, len(y))] for y in Y]
+            drawn[0][0] = "obj"
+            drawn[1 % n][-1] = "mod"
+            Y = [as_pairs(y, names) for y, names in zip(Y, drawn)]
         return X, Y
 
 
@@ -151,18 +194,35 @@ def all_trees(n: int, projective: bool = False, single_root: bool = False) -> np
 class DependencySpace(Space):
     """One row of the block "arc" for each candidate arc, word by word.
 
+    A label is a number for every word: its head or, if trees are labelled, its head times the
+    number of relations, plus the number of its relation among ``classes_``.
+
     Parameters
     ----------
     structure : DependencyStructure
     n_features : int
         Number of features of an arc.
+    classes : ndarray, optional
+        Sorted relations.
+    intercept : bool, default=False
+        Relations have a constant feature.
     """
 
     structure: DependencyStructure
 
-    def __init__(self, structure: DependencyStructure, n_features: int):
-        block = Block("arc", "node", (1,), ("score",))
-        super().__init__(structure, WeightLayout([block], n_features, 0, False))
+    def __init__(
+        self,
+        structure: DependencyStructure,
+        n_features: int,
+        classes: Any = None,
+        intercept: bool = False,
+    ):
+        self.labelled = classes is not None
+        self.width = 1 if classes is None else len(classes)
+        block = Block("arc", "node", (self.width,), ("class" if self.labelled else "score",))
+        super().__init__(structure, WeightLayout([block], n_features, 0, intercept))
+        if self.labelled:
+            self.classes_ = classes
 
     def pack(self, X: Any, Y: Any = None, unseen: str = "error") -> Examples:
         """Check and stack arcs and trees; see :meth:`structsolve.Space.pack`.
@@ -222,21 +282,52 @@ class DependencySpace(Space):
         pruned = "" if arcs.complete else (arcs.starts.tobytes() + arcs.heads.tobytes()).hex()
         examples.topology["identity"] = arcs.n_words.tobytes().hex() + pruned
         if Y is not None:
-            examples.labels = check_heads(
+            offsets = examples.label_offsets
+            Y, relations = split_relations(Y)
+            if (relations is not None) != self.labelled:
+                kinds = ("heads only", "pairs (head, relation)")
+                raise ValueError(
+                    f"y has {kinds[not self.labelled]}, expected {kinds[self.labelled]} as in "
+                    "training"
+                )
+            heads = check_heads(
                 Y,
-                examples.label_offsets,
+                offsets,
                 strict and self.structure.single_root,
                 strict and self.structure.projective,
             )
             if strict:
-                self._check_candidates(examples.labels, examples)
+                self._check_candidates(heads, examples)
+            examples.labels = heads
+            if relations is not None:
+                flat, unseen = labels.flatten(relations, offsets), None if strict else self.width
+                states = labels.encode(flat, self.classes_, offsets, unseen)
+                known = heads * self.width + states
+                sizes = np.repeat(arcs.n_words + 1, arcs.n_words)
+                examples.labels = np.where(
+                    states < self.width, known, sizes * self.width + heads
+                ).astype(np.int32)
         return examples
+
+    def heads_of(self, flat: np.ndarray) -> np.ndarray:
+        """Return the heads of encoded labels; ``flat % width`` are the numbers of relations.
+
+        Parameters
+        ----------
+        flat : ndarray of int
+            Labels that can be predicted.
+
+        Returns
+        -------
+        ndarray of int
+        """
+        return flat // self.width if self.labelled else flat
 
     def check_labels(self, flat: np.ndarray, examples: Examples) -> None:
         """Refuse heads that are no tree of this kind, and arcs outside the candidates."""
-        structure = self.structure
-        check_trees(flat, examples.label_offsets, structure.single_root, structure.projective)
-        self._check_candidates(flat, examples)
+        structure, heads = self.structure, self.heads_of(flat)
+        check_trees(heads, examples.label_offsets, structure.single_root, structure.projective)
+        self._check_candidates(heads, examples)
 
     def _check_candidates(self, heads: np.ndarray, examples: Examples) -> None:
         """Refuse a tree with an arc outside the candidates."""
@@ -258,19 +349,24 @@ class DependencySpace(Space):
 
     def unpack(self, flat: np.ndarray, examples: Examples) -> list[np.ndarray]:
         """Return encoded labels in the form users give Y."""
+        if self.labelled:
+            flat = as_pairs(self.heads_of(flat), self.classes_[flat % self.width])
         return pieces(flat, examples.label_offsets)
 
     def unpack_one(self, label: np.ndarray, examples: Examples, i: int) -> np.ndarray:
         """Return one encoded label in the form users give it."""
+        if self.labelled:
+            return as_pairs(self.heads_of(label), self.classes_[label % self.width])
         return label.copy()
 
     def unpack_scores(self, flat: np.ndarray, examples: Examples) -> list[np.ndarray]:
-        """Return scores or marginals of arcs as a table per sentence."""
+        """Return scores or marginals of arcs, or of their relations, as a table per sentence."""
         arcs: Arcs = examples.topology["arcs"]
-        values, heads, modifiers = np.asarray(flat).reshape(-1), arcs.heads, arcs.modifiers
+        row = (self.width,) if self.labelled else ()
+        values, heads, modifiers = np.asarray(flat).reshape(-1, *row), arcs.heads, arcs.modifiers
         tables = []
         for n, start, stop in zip(arcs.n_words, arcs.offsets[:-1], arcs.offsets[1:]):
-            table = np.zeros((n + 1, n))
+            table = np.zeros((n + 1, n, *row))
             table[heads[start:stop], modifiers[start:stop] - 1] = values[start:stop]
             tables.append(table)
         return tables
@@ -282,7 +378,11 @@ class DependencySpace(Space):
         allowed = np.zeros((n + 1, n), dtype=bool)
         allowed[arcs.heads, arcs.modifiers - 1] = True
         trees = all_trees(n, self.structure.projective, self.structure.single_root)
-        return trees[allowed[trees, np.arange(n)].all(axis=1)]
+        trees = trees[allowed[trees, np.arange(n)].all(axis=1)]
+        if not self.labelled:
+            return trees
+        names = np.array(list(product(range(self.width), repeat=n)), dtype=np.int32)
+        return (trees[:, None] * np.int32(self.width) + names).reshape(-1, n)
 
     def of_kind(self, operator: Any) -> Any:
         """Return a factory for an operator of the structure's kind of trees.

@@ -120,8 +120,9 @@ class Places:
             like_nodes = np.array_equal(sizes, _steps(offsets))
             if like_nodes and (sizes == 1).all():  # a picture of a pixel, or a sentence of a word?
                 like_nodes = tables.label_per_cell(len(room))
-            # Else a label is as long as one of the axes.
-            columns = room[int(np.argmax((shapes == sizes[:, None]).all(axis=0)))]
+            # Else a label is as long as one of the axes, or as in trees over spans as none.
+            axes = (shapes == sizes[:, None]).all(axis=0)
+            columns = room[int(np.argmax(axes))] if axes.any() else int(sizes.max())
         self.label_shape = self.lead if like_nodes else (n, columns)
         if like_nodes and self.index is not None:
             self._label_index = self.index

@@ -157,13 +157,13 @@ def labels_text(model: Any, data: Any, args: argparse.Namespace) -> Iterator[str
             yield ",".join(name for name, on in zip(names, row, strict=True) if on) + "\n"
         return
     predicted = model.predict(data.X)
-    if are_structured(predicted):
+    annotates = getattr(data.reader, "annotates", "")
+    if are_structured(predicted) and annotates != "always":
         if args.marginals:
             raise ValueError("--marginals: labels that are no sequences of classes have none")
         yield from (json.dumps(plain_value(label)) + "\n" for label in predicted)
         return
     labels = predictions(model, data, predicted)
-    annotates = getattr(data.reader, "annotates", "")
     if annotates == "always" or (annotates and args.columns):
         if args.marginals:
             raise ValueError("--marginals: they are not printed with the data's own columns")

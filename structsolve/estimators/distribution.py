@@ -151,7 +151,9 @@ class DistributionMixin(EstimatorMixin):
         inside = np.flatnonzero(examples.labels < rows.shape[1])
         marks[inside, examples.labels[inside]] = 1
         scores, marks = (space.unpack_scores(each, examples) for each in (rows, marks))
-        weight = np.ones(len(scores)) if sample_weight is None else examples.sample_weight
+        weight = examples.sample_weight
+        if weight is None:
+            weight = np.ones(len(scores))
         used = (marks.any(axis=1)) & (weight > 0)
         if not used.any():
             raise ValueError(f"y: none of {len(scores)} examples is of a class known from training")

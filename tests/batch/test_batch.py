@@ -97,6 +97,8 @@ def test_equals_cuts_one_by_one(kind, surrogate):
             with pytest.raises(ValueError, match="exact marginals"):
                 value_and_gradient(space, scores, labels, "crf")
             continue
+        if surrogate == "unit-margin" and kind == "segments":
+            continue  # other cuts into segments of one class have no wrong token
         weights = rng.normal(size=5)
         values, gradient = value_and_gradient(space, scores, labels, surrogate, weights=weights)
         expected, dense = reference(space, scores, labels, surrogate, weights=weights)

@@ -28,12 +28,28 @@ def _rows(name, classes, **params):
     return make
 
 
-def _dependency(projective):
+def _dependency(projective, relations=None):
     def make(rng, n):
-        space = score_space(get_structure("dependency", projective=projective))
+        labelled = relations is not None
+        structure = get_structure("dependency", projective=projective, labelled=labelled)
+        space = score_space(structure, relations)
         return space, space.pack_sizes(rng.integers(1, 4, n))
 
     return make
+
+
+def _cky(grammar):
+    def make(rng, n):
+        space = score_space(get_structure("cky", grammar=grammar), 2)
+        return space, space.pack_sizes(rng.integers(1, 4, n))
+
+    return make
+
+
+def _segments(rng, n):
+    structure = get_structure("semi-markov", max_length=int(rng.integers(1, 4)), outside=0)
+    space = score_space(structure, 3)
+    return space, space.pack_sizes(rng.integers(1, 5, n))
 
 
 def _mrf(rng, n, edge=False, forest=True):
@@ -90,9 +106,14 @@ KINDS = {
     "chain with edges": lambda rng, n: _chain(rng, n, edge=True),
     "tree": _tree,
     "tree with edges": lambda rng, n: _tree(rng, n, edge=True),
+    "segments": _segments,
     "multiclass": _rows("multiclass", 3),
     "dependency": _dependency(False),
     "projective": _dependency(True),
+    "labelled": _dependency(False, 3),
+    "labelled, projective": _dependency(True, 2),
+    "spans": _cky(False),
+    "grammar": _cky(True),
     "ordinal": _rows("ordinal", 4),
     "thresholds": _rows("ordinal", 4, thresholds=True),
     "ranking": _rows("permutation", 3),

@@ -27,6 +27,7 @@ STRUCTURES = [
     ("permutation", {}),
     ("permutation", {"kind": "matching"}),
     ("tree", {}),
+    ("semi-markov", {}),
     ("dag", {"hierarchy": TREE}),
     ("dag", {"hierarchy": GRAPH}),
     ("dag", {"hierarchy": TREE, "labels": "single-leaf"}),
@@ -34,6 +35,9 @@ STRUCTURES = [
     ("dag", {"hierarchy": GRAPH, "labels": "leaf-union"}),
     ("dependency", {}),
     ("dependency", {"projective": True, "single_root": False}),
+    ("dependency", {"labelled": True}),
+    ("cky", {}),
+    ("cky", {"grammar": True}),
     ("flow", {"network": NETWORK}),
 ]
 

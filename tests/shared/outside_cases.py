@@ -24,7 +24,9 @@ CASES = {
     "multilabel": [{}, {"edges": "none"}],
     "ordinal": [{}, {"thresholds": True}],
     "permutation": [{"kind": "ranking"}, {"kind": "matching"}],
-    "dependency": [{}, {"projective": True}],
+    "semi-markov": [{}, {"max_length": 2}],
+    "dependency": [{}, {"projective": True}, {"labelled": True}],
+    "cky": [{}, {"grammar": True}],
     "flow": [{"network": network()}],
     "dag": [
         {"hierarchy": TREE, "labels": kind} for kind in ("closed", "leaf-union", "single-leaf")

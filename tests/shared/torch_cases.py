@@ -11,9 +11,14 @@ import numpy as np
 import pytest
 
 from structsolve import get_structure
+from structsolve.batch import score_space
 from structsolve.plugins.dependency.space import all_trees
 
 torch = pytest.importorskip("torch", reason="torch is not installed (extra [torch])")
+
+
+def hamming(a, b):
+    return float(np.sum(np.not_equal(a, b)))
 
 
 @dataclass
@@ -27,6 +32,7 @@ class Case:
     every: list[list[tuple[int, ...]]]
     truths: list[tuple[int, ...]]
     given: dict[str, Any] = field(default_factory=dict)
+    loss: Any = hamming
 
 
 def tensor(rng, *shape):
@@ -88,6 +94,32 @@ def tree(rng, n=3, K=2, longest=4):
     return Case("tree", scores, *_swap(pick(rng, every, (n, longest)), score, every), given)
 
 
+def segments(rng, n=3, K=2, longest=3):
+    lengths = rng.integers(1, longest + 1, n)
+    shapes = {"transition": (K, K), "start": (K,), "end": (K,), "length": (2, K)}
+    scores = {"node": tensor(rng, n, longest, 3, K)}
+    scores |= {name: tensor(rng, *shape) for name, shape in shapes.items()}
+    structure = get_structure("semi-markov", max_length=2)
+
+    def score(i, y):
+        begins = [v for v, state in enumerate(y) if state < K]
+        s = scores["start"][y[0]] + scores["end"][y[begins[-1]]]
+        s = s + sum(scores["node"][i, v, 0, state % K] for v, state in enumerate(y))
+        for a, b in zip(begins, [*begins[1:], len(y)]):
+            s = s + scores["node"][i, a, 1, y[a]] + scores["node"][i, b - 1, 2, y[a]]
+            s = s + scores["length"][b - a - 1, y[a]]
+        for a, b in itertools.pairwise(begins):
+            s = s + scores["transition"][y[a], y[b]]
+        return s
+
+    space = structure.score_space(K)
+    sizes = space.pack_sizes(lengths)
+    every = [list(map(tuple, space.enumerate_labels(sizes, i).tolist())) for i in range(n)]
+    given = {"lengths": torch.tensor(lengths)}
+    cases = _swap(pick(rng, every, (n, longest)), score, every)
+    return Case(structure, scores, *cases, given, lambda a, b: hamming(*np.mod([a, b], K)))
+
+
 def dependency(rng, n=3, longest=4, projective=False):
     lengths = rng.integers(1, longest + 1, n)
     scores = {"node": tensor(rng, n, longest + 1, longest)}
@@ -103,6 +135,42 @@ def dependency(rng, n=3, longest=4, projective=False):
 
 def projective(rng, n=3):
     return dependency(rng, n, projective=True)
+
+
+def labelled(rng, n=3, K=2, longest=3):
+    lengths = rng.integers(1, longest + 1, n)
+    scores = {"node": tensor(rng, n, longest + 1, longest, K)}
+
+    def score(i, y):
+        return sum(scores["node"][i, label // K, m, label % K] for m, label in enumerate(y))
+
+    space = score_space("dependency:labelled=true", K)
+    examples = space.pack_sizes(lengths)
+    every = [list(map(tuple, space.enumerate_labels(examples, i).tolist())) for i in range(n)]
+    given = {"lengths": lengths.tolist()}
+    picked = _swap(pick(rng, every, (n, longest)), score, every)
+    return Case("dependency:labelled=true", scores, *picked, given)
+
+
+def grammar(rng, n=3, K=2, longest=3):
+    lengths = rng.integers(1, longest + 1, n)
+    lengths[0] = longest
+    scores = {"node": tensor(rng, n, longest, longest, K), "rule": tensor(rng, K, K, K)}
+    space = score_space("cky:grammar=true", K)
+    examples = space.pack_sizes(lengths)
+
+    def score(i, y):
+        spans = space.spans(np.array([k for k in y if k >= 0]))
+        total = sum(scores["node"][i, a, b - 1, c] for a, b, c in spans)
+        for p, (a, b, c) in enumerate(spans):
+            if b > a + 1:
+                right = p + 2 * (spans[p + 1][1] - a)
+                total = total + scores["rule"][c, spans[p + 1][2], spans[right][2]]
+        return total
+
+    every = [list(map(tuple, space.enumerate_labels(examples, i).tolist())) for i in range(n)]
+    picked = _swap(pick(rng, every, (n, 2 * longest - 1)), score, every)
+    return Case("cky:grammar=true", scores, *picked, {"lengths": lengths.tolist()})
 
 
 def multiclass(rng, n=4, K=3):
@@ -248,14 +316,23 @@ def _swap(picked, score, every):
 
 
 #: Structures with probabilities of labels, and those without.
-WITH = (chain, tree, dependency, projective, mrf, grid)
-WITH += (multiclass, multilabel, closed, thresholds)
+WITH = (
+    chain,
+    segments,
+    tree,
+    dependency,
+    projective,
+    labelled,
+    grammar,
+    mrf,
+    grid,
+    multiclass,
+    multilabel,
+    closed,
+    thresholds,
+)
 GIBBS = {make.__name__: make for make in WITH}
 CASES = GIBBS | {make.__name__: make for make in (matching, ranking, flow)}
-
-
-def hamming(a, b):
-    return float(np.sum(np.not_equal(a, b)))
 
 
 def crf(case, i):
@@ -264,5 +341,5 @@ def crf(case, i):
 
 
 def margin(case, i):
-    every = [case.score(i, y) + hamming(y, case.truths[i]) for y in case.every[i]]
+    every = [case.score(i, y) + case.loss(y, case.truths[i]) for y in case.every[i]]
     return torch.stack(every).max() - case.score(i, case.truths[i])

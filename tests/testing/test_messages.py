@@ -27,6 +27,7 @@ STRUCTURES = {
     "ordinal": {},
     "permutation": {},
     "dependency": {},
+    "cky": {},
     "dag": {"hierarchy": TREE},
     "dag-leaf": {"hierarchy": TREE, "labels": "single-leaf"},
     "python": PyChainStructure(),

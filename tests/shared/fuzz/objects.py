@@ -50,17 +50,19 @@ _ORACLES = ("exact", "mincut", "roof-duality", "trws", "expansion", "lp")
 #: Settings of structures that bring other operators.
 _SETTINGS: dict[str, list[dict[str, Any]]] = {
     "chain": [{"forbidden": [(0, 1)]}, {"transitions": False, "start_end": False}],
+    "cky": [{"grammar": True}],
     "dag": [
         {"labels": "single-leaf"}, {"labels": "leaf-union"}, {"roots": "on"},
         {"hierarchy": [*_TREE, ("b", "d")], "labels": "leaf-union"},
         {"hierarchy": [*_TREE, ("b", "d")]},
     ],
-    "dependency": [{"projective": True}, {"single_root": False}],
+    "dependency": [{"projective": True}, {"single_root": False}, {"labelled": True}],
     "flow": [{"network": network()}],
     "grid": [{"neighbours": 8}, {"directed": True}],
     "mrf": [{"oracle": name} for name in _ORACLES],
     "multilabel": [{"edges": "none"}, {"edges": "full"}, {"edges": "full", "oracle": "lp"}],
     "ordinal": [{"thresholds": True}],
+    "semi-markov": [{"max_length": 3}],
     "path": [{"monotone": True}],
     "permutation": [{"kind": "ranking"}, {"weights": "scores"}, {"weights": "rank:1"}],
 }  # fmt: skip
@@ -106,6 +108,8 @@ def _spaces() -> list[tuple[Any, Any]]:
             if structure.name in ("chain", "tree"):
                 weighted = [WeightedLabels(y, np.arange(len(y)) + 0.5) for y in Y]
                 spaces.append(structure.make_space(X, weighted))
+    map_ = {"cells": np.ones((2, 3)), "costs": np.ones((2, 3))}
+    spaces.append(structsolve.get_structure("path").make_space([map_], [[(0, 0), (0, 1), (1, 2)]]))
     rng = np.random.default_rng(0)
     spaces += [make(rng, 3) for make in batch_cases.KINDS.values()]
     return spaces

@@ -1,0 +1,400 @@
+"""Trees over spans: oracle, k best, sums and losses against enumeration; files and scores."""
+
+import itertools
+
+import numpy as np
+import pytest
+from checks import LOSS, refused, reloaded
+from reference.programs import best_vertex
+from shell import fails, works
+
+from structsolve import StructuredSVM
+from structsolve.batch import score_space
+from structsolve.lp.ask import ask_oracle
+from structsolve.plugins.cky import (
+    CKYStructure,
+    SpanFeaturizer,
+    Spans,
+    bracket_report,
+    make_treebank,
+    read_tree,
+    read_trees,
+    write_tree,
+)
+from structsolve.plugins.cky.polytope import CKYPolytopes
+from structsolve.plugins.cky.trees import brackets, spans_of, tree_of
+from structsolve.structure import calls, projection_calls
+from structsolve.structure.ask import ask_loss, ask_parts, ask_power, ask_projection, make_layout
+from structsolve.testing import check_structure
+
+RULES = [("0", "0", "1"), ("1", "1", "0"), ("0", "1", "1"), ("1", "0", "0")]
+# Structures, and the numbers of words and classes of their sentences.
+SMALL = [
+    (CKYStructure(), [(1, 3), (2, 3), (3, 2), (3, 9), (4, 1), (5, 1), (4, 2)]),
+    (CKYStructure(grammar=True), [(1, 2), (2, 3), (3, 2), (3, 3), (4, 2), (5, 1)]),
+    (CKYStructure(True, [tuple(map(int, r)) for r in RULES]), [(1, 2), (2, 2), (3, 2), (4, 2)]),
+]
+each_kind = pytest.mark.parametrize("structure, sizes", SMALL)
+
+
+class Sentence:
+    """All labels of a sentence, and the operators bound to it."""
+
+    def __init__(self, structure, n, K):
+        self.space = score_space(structure, list(range(K)))
+        self.examples = self.space.pack_sizes([n])
+        self.layout = make_layout(self.space, self.examples)
+        self.labels = self.space.enumerate_labels(self.examples, 0)
+        parts = ask_parts(self.space)(self.layout)
+        self.mu = np.zeros((len(self.labels), self.layout.sizes(0)[0]))
+        for row, label in zip(self.mu, self.labels):
+            index, value = calls.encode(parts, 0, label)
+            np.add.at(row, index, value)
+        self.rows, self.n = n * (n + 1) // 2, n
+        self.oracle = ask_oracle(self.space)(self.layout)
+        self.kbest = ask_power(self.space, "kbest")(self.layout)
+        self.projection = ask_projection(self.space, "entropy")(self.layout)
+
+    def scores(self, rng, kind):
+        theta = np.zeros(self.layout.sizes(0)[0])
+        for view in self.space.layout.theta_views(theta, self.rows, 0).values():
+            size = view.shape
+            view[...] = {
+                "random": lambda size=size: rng.normal(size=size),
+                "tied": lambda size=size: rng.integers(-1, 2, size).astype(float),
+                "zero": lambda size=size: np.zeros(size),
+                "wide": lambda size=size: rng.normal(size=size) * 10 ** rng.uniform(0, 4),
+                "barred": lambda size=size: np.where(
+                    rng.random(size) < 0.3, -np.inf, rng.integers(-2, 3, size)
+                ),
+            }[kind]()
+        return theta
+
+    def totals(self, theta):
+        finite = np.where(np.isfinite(theta), theta, 0)
+        return self.mu @ finite + np.where(self.mu @ ~np.isfinite(theta) > 0, -np.inf, 0)
+
+
+SCORES = ["random", "tied", "zero", "wide", "barred"]
+
+
+@each_kind
+def test_the_best_trees_are_those_of_the_enumeration(structure, sizes):
+    rng = np.random.default_rng(1)
+    for n, K in sizes:
+        sentence = Sentence(structure, n, K)
+        for kind in SCORES * 12:
+            theta = sentence.scores(rng, kind)
+            totals = sentence.totals(theta)
+            if totals.max(initial=-np.inf) == -np.inf:
+                refused("example 0: no tree is possible", calls.argmax, sentence.oracle, 0, theta)
+                refused("no tree is possible", calls.kbest, sentence.kbest, 0, theta, 2)
+                refused("no tree is possible", calls.project, sentence.projection, 0, theta)
+                continue
+            label, value, bound = calls.argmax(sentence.oracle, 0, theta)
+            row = int(np.flatnonzero((sentence.labels == label).all(axis=1))[0])
+            assert value == bound == pytest.approx(totals.max(), rel=1e-12, abs=1e-12)
+            assert totals[row] == pytest.approx(value, rel=1e-12, abs=1e-12)
+            k = int(rng.choice([1, 2, 7, 30]))
+            expected = np.sort(totals[totals > -np.inf])[::-1][:k]
+            labels, values = calls.kbest(sentence.kbest, 0, theta, k)
+            assert len(labels) == len(expected) == len(np.unique(labels, axis=0))
+            assert values == pytest.approx(expected, rel=1e-12, abs=1e-12)
+            for label, value in zip(labels, values):
+                row = int(np.flatnonzero((sentence.labels == label).all(axis=1))[0])
+                assert totals[row] == pytest.approx(value, rel=1e-12, abs=1e-12)
+
+
+@each_kind
+def test_sums_are_those_of_the_enumeration(structure, sizes):
+    # What torch-struct's tests say of CKY: the partition, the marginals and the best tree are those
+    # of all trees; here also the derivatives of marginals.
+    rng = np.random.default_rng(2)
+    for n, K in sizes:
+        sentence = Sentence(structure, n, K)
+        for kind in SCORES * 8:
+            theta = sentence.scores(rng, kind)
+            totals = sentence.totals(theta)
+            if totals.max(initial=-np.inf) == -np.inf:
+                continue
+            p = np.exp(totals - totals.max())
+            value, p = totals.max() + np.log(p.sum()), p / p.sum()
+            marginals, log_sum, bound = calls.project(sentence.projection, 0, theta)
+            assert log_sum == bound == pytest.approx(value, rel=1e-12, abs=1e-12)
+            assert marginals == pytest.approx(p @ sentence.mu, abs=1e-9)
+            towards = sentence.scores(rng, "random")
+            along = sentence.mu @ towards
+            moved = projection_calls.derivative(sentence.projection, 0, theta, towards)
+            assert moved == pytest.approx((p * (along - p @ along)) @ sentence.mu, abs=1e-8)
+
+
+@each_kind
+def test_polytopes_have_trees_as_corners(structure, sizes):
+    rng = np.random.default_rng(4)
+    for n, K in sizes:
+        sentence = Sentence(structure, n, K)
+        if not len(sentence.labels):
+            continue
+        polytope = CKYPolytopes(sentence.space, sentence.examples).build(0)
+        theta = sentence.scores(rng, "random")
+        label, value, _ = calls.argmax(sentence.oracle, 0, theta)
+        x, best = best_vertex(polytope, theta)
+        assert best == pytest.approx(value, abs=1e-7)
+        assert polytope.decode(x).tolist() == label.tolist()
+        assert polytope.marginals(x, len(theta)) @ theta == pytest.approx(value)
+
+
+@pytest.mark.parametrize("structure, n", [(CKYStructure(), 4), (CKYStructure(True), 3)])
+def test_samples_follow_the_distribution(structure, n):
+    rng = np.random.default_rng(3)
+    sentence = Sentence(structure, n, 2)
+    theta = sentence.scores(rng, "random")
+    theta[-1] = -np.inf
+    totals = sentence.totals(theta)
+    p = np.exp(totals - totals.max())
+    p /= p.sum()
+    drawn = projection_calls.sample(sentence.projection, 0, theta, rng.random((20000, 2 * n - 1)))
+    place = {label.tobytes(): k for k, label in enumerate(sentence.labels)}
+    seen = np.bincount([place[d.tobytes()] for d in drawn], minlength=len(p)) / 20000
+    assert not seen[p == 0].any()
+    deviation = (seen - p) / np.sqrt(np.maximum(p * (1 - p), 1e-9) / 20000)
+    assert np.abs(deviation[p > 1e-3]).max() < 5
+
+
+def test_inside_sums_of_a_grammar():
+    # A grammar of one class and all scores 0 counts binary trees: Catalan's numbers.
+    for n, count in enumerate([1, 1, 2, 5, 14, 42, 132, 429], 1):
+        for structure in (CKYStructure(), CKYStructure(True)):
+            space = score_space(structure, [0])
+            layout = make_layout(space, space.pack_sizes([n]))
+            projection = ask_projection(space, "entropy")(layout)
+            marginals, value, _ = calls.project(projection, 0, np.zeros(layout.sizes(0)[0]))
+            assert np.exp(value) == pytest.approx(count)
+    # Probabilities of rules: the sums over all trees of a language of two words are 1.
+    space = score_space(CKYStructure(True), ["A", "B"])
+    layout = make_layout(space, space.pack_sizes([3]))
+    theta = np.full(layout.sizes(0)[0], 0.0)
+    views = space.layout.theta_views(theta, 6, 0)
+    views["rule"][...] = np.log(1 / 4)
+    views["span"][...] = 0
+    projection = ask_projection(space, "entropy")(layout)
+    assert calls.project(projection, 0, theta)[1] == pytest.approx(np.log(2 * 2**5 / 16))
+
+
+@pytest.mark.parametrize("n, K", [(9, 3), (14, 2)])
+def test_marginals_of_longer_sentences(n, K):
+    rng = np.random.default_rng(n)
+    for structure in (CKYStructure(), CKYStructure(True)):
+        space = score_space(structure, K)
+        layout = make_layout(space, space.pack_sizes([n]))
+        projection = ask_projection(space, "entropy")(layout)
+        theta = np.zeros(layout.sizes(0)[0])
+        towards = np.zeros(len(theta))
+        rows = n * (n + 1) // 2
+        for one in (theta, towards):
+            for view in space.layout.theta_views(one, rows, 0).values():
+                view[...] = rng.normal(size=view.shape) * 2
+        marginals, value, _ = calls.project(projection, 0, theta)
+        ahead, behind = (calls.project(projection, 0, theta + x * towards) for x in (1e-5, -1e-5))
+        assert marginals @ towards == pytest.approx((ahead[1] - behind[1]) / 2e-5, rel=1e-6)
+        moved = projection_calls.derivative(projection, 0, theta, towards)
+        assert moved == pytest.approx((ahead[0] - behind[0]) / 2e-5, abs=1e-6)
+        spans = space.layout.theta_views(marginals, rows, 0)["span"]
+        assert spans.sum() == pytest.approx(2 * n - 1)
+
+
+@pytest.mark.parametrize("structure", [CKYStructure(), CKYStructure(grammar=True)])
+def test_conformance(structure):
+    check_structure(structure, n_cases=1)
+
+
+@pytest.mark.parametrize("loss", ["normalized-hamming", "zero-one"])
+def test_conformance_of_losses(loss):
+    check_structure("cky", loss=loss, n_cases=1, only=LOSS)
+
+
+def test_losses_count_spans():
+    X = [np.zeros((3, 3, 1))]
+    space, examples = CKYStructure().make_space(X, [("S", ("NP", "D", "N"), "V")])
+    guess = space.pack(X, [("S", "D", ("NP", "N", "V"))]).labels
+    strange = space.pack(X, [("S", ("X", "D", "N"), "V")], unseen="extra").labels
+    for name, scale in (("hamming", 1), ("normalized-hamming", 1 / 5)):
+        native = ask_loss(space, name)(make_layout(space, examples))
+        assert calls.loss_value(native, 0, examples.labels, guess) == pytest.approx(scale)
+        assert calls.loss_value(native, 0, strange, examples.labels) == pytest.approx(scale)
+
+
+def test_operators_keep_to_their_memory():
+    from structsolve.testing._case import Guarded, Room
+
+    rng = np.random.default_rng(0)
+    for (n, K), grammar in itertools.product([(1, 2), (2, 3), (5, 2), (9, 3)], (False, True)):
+        space = score_space(CKYStructure(grammar), K)
+        layout = make_layout(space, space.pack_sizes([n]))
+        theta = Guarded(layout.sizes(0)[0], np.float64, rng.normal(size=layout.sizes(0)[0]))
+        projection = ask_projection(space, "entropy")(layout)
+        given = [(calls.argmax, ask_oracle(space)(layout)), (calls.project, projection)]
+        given += [(calls.kbest, ask_power(space, "kbest")(layout), k) for k in (1, 9)]
+        given += [(projection_calls.sample, projection, rng.random((4, 2 * n - 1)))]
+        given += [(projection_calls.derivative, projection, rng.normal(size=theta.array.size))]
+        for function, operator, *others in given:
+            room = Room(-91)
+            function(operator, 0, theta.array, *others, room=room)
+            for name, guarded in (("theta", theta), *room.given.items()):
+                assert not guarded.damage(), (function.__name__, n, K, name)
+
+
+TREES = [
+    "A",
+    ("A", "B"),
+    ("S", ("A", "B"), "C"),
+    ("S", "A", "B", "C", "D"),
+    ("S", ("T", ("U", "A", ("V", "B"), "C", ("W", "D", "E"))), "F"),
+    ("R", ("S", "A", "B", "C")),
+]
+
+
+def test_binary_trees_and_back():
+    for tree in TREES:
+        assert tree_of(spans_of(tree)) == tree
+        words = [f"w{k}" for k in range(spans_of(tree)[0][1])]
+        assert read_tree(write_tree(tree, words)) == (tree, words)
+    # Whatever a model predicts is a tree without marks.
+    text = write_tree(tree_of([(0, 2, "@S"), (0, 1, "@A"), (1, 2, "B+@C")]), ["a", "b"])
+    assert read_tree(text)[1] == ["a", "b"]
+
+
+def test_files_of_the_penn_treebank():
+    text = "( (S (NP-SBJ (-NONE- *)) (VP (V go)\n (ADVP (RB home)))) )\n( (NP (N a)) )"
+    trees = list(read_trees(text))
+    assert trees == [(("S", ("VP", "V", ("ADVP", "RB"))), ["go", "home"]), (("NP", "N"), ["a"])]
+    for broken, message in (
+        ("(S (A a)", "1 brackets that are not closed"),
+        ("(S (A a)))", "without its '\\('"),
+        ("a (S b)", "found 'a' outside"),
+        ("(S ())", r"found a node of \[\]"),
+        ("(S (A a) b)", "expected a class and a word, or a class and nodes"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            list(read_trees(broken))
+
+
+def test_scores_of_brackets():
+    true, guess = ("S", ("NP", "D", "N"), ("VP", "V", "N")), ("S", ("NP", "D", "N"), "V", "N")
+    scores = bracket_report([true], [guess])
+    assert (scores["precision"], scores["recall"], scores["exact"]) == (1, 2 / 3, 0)
+    assert scores["f1"] == pytest.approx(0.8) and "F1 0.8000" in str(scores)
+    other = ("X", ("NP", "D", "N"), ("VP", "V", "N"))
+    assert bracket_report([true], [other])["f1"] == pytest.approx(2 / 3)
+    assert bracket_report([true], [other], labelled=False)["f1"] == 1
+    assert bracket_report([true], [write_tree(true, "abcd")])["exact"] == 1
+    refused("same number", bracket_report, [true], [])
+    refused("expected the same number in both", bracket_report, [true], ["S"])
+    assert brackets(("S", ("S", "A"))) == [(0, 1, "S"), (0, 1, "S")]
+
+
+def treebank(n, seed=0):
+    pairs = [read_tree(text) for text in make_treebank(n, random_state=seed)]
+    return [words for _, words in pairs], [tree for tree, _ in pairs]
+
+
+@pytest.mark.parametrize("grammar", [False, True])
+@pytest.mark.parametrize("surrogate, solver", [("margin", "bcfw"), ("crf", "sgd")])
+def test_training_and_files(grammar, surrogate, solver, tmp_path):
+    words, trees = treebank(60)
+    featurizer = SpanFeaturizer(n_bits=12)
+    X = featurizer.fit_transform(words)
+    settings = {"surrogate": surrogate, "solver": solver, "alpha": 0.003, "random_state": 0}
+    model = StructuredSVM(CKYStructure(grammar), max_iter=15, tol=0.1, **settings)
+    model.fit(X[:40], trees[:40])
+    guess = list(model.predict(X[40:]))
+    assert bracket_report(trees[40:], guess)["f1"] > 0.8
+    assert model.score(X[40:], trees[40:]) > 0.8
+    again = reloaded(model, tmp_path)
+    assert list(again.predict(X[40:])) == guess
+    (best, value), (_, second) = model.predict_kbest(X[40:], 2)[0]
+    assert best == guess[0] and value >= second
+    n = len(words[40])
+    table = model.predict_marginals(X[40:41])[0]
+    assert table.shape == (n, n, len(model.classes_)) and table.sum() == pytest.approx(2 * n - 1)
+    assert len(model.sample(X[40:42], 3, random_state=0)) == 3
+    strange = [("new", *tree[1:]) for tree in trees]
+    assert model.score(X, strange) < model.score(X, trees)
+
+
+X3 = [np.ones((3, 3, 1))]
+
+
+@pytest.mark.parametrize(
+    "X, Y, structure, message",
+    [
+        (X3, [("S", "A", "B")], {}, "example 0: X has 3 words and the tree of y 2"),
+        (X3, [("S", "A", "B", 3)], {}, "y, example 0: found the node 3, expected a class"),
+        (X3, [("S",)], {}, "y, example 0: found the node .'S',., expected a class"),
+        (X3, ["(S (A a"], {}, "y, example 0: found 2 brackets that are not closed"),
+        (X3, [], {}, "X has 1 examples and y has 0"),
+        (X3, "S", {}, "y is a str"),
+        ([np.ones((3, 2, 1))], ["A"], {}, r"example 0: found shape \(3, 2, 1\)"),
+        ([np.ones((1, 1, 1)), np.ones((1, 1, 2))], ["A", "B"], {}, "example 1: found 2 features"),
+        ([], [], {}, "X is empty"),
+        (X3, ["A"], {"grammar": 3}, "grammar is 3, expected True or False"),
+        (X3, ["A"], {"rules": [("A", "A", "A")]}, "rules: give grammar=True"),
+        (X3, ["A"], {"grammar": True, "rules": [("A", "A")]}, r"rules\[0\] is \('A', 'A'\)"),
+        (
+            X3,
+            [("S", "A", ("S", "A", "B"))],
+            {"grammar": True, "rules": [("S", "A", "B")]},
+            "example 0: the true label is no label of structure 'cky'",
+        ),
+    ],
+)
+def test_bad_input_is_refused(X, Y, structure, message):
+    refused(message, StructuredSVM(CKYStructure(**structure)).fit, X, Y)
+
+
+def test_other_bad_input_is_refused():
+    model = StructuredSVM("cky").fit(X3, [("S", ("A", "B", "C"), "C")])
+    refused("X has 2 features of a span, expected 1", model.predict, [np.ones((2, 2, 2))])
+    space, _ = CKYStructure().make_space(X3, [("S", "A", "B", "C")])
+    refused("label 'X' was not seen in training", space.pack, X3, [("X", "A", "B", "C")])
+    refused(r"features has the shape \(2, 1\), expected 3 rows", Spans, np.ones((2, 1)), 2)
+    refused("n_words is 0", Spans, np.ones((1, 1)), 0)
+    rules = CKYStructure(True, [(0, 0, 7)])
+    refused("the class 7 is unknown", score_space, rules, [0, 1])
+    sentence = Sentence(CKYStructure(), 2, 2)
+    for number in (np.nan, np.inf):
+        theta = np.full(sentence.layout.sizes(0)[0], number)
+        refused("a span or rule has the score", calls.argmax, sentence.oracle, 0, theta)
+        refused("a span or rule has the score", calls.project, sentence.projection, 0, theta)
+    refused("n_bits is 0", SpanFeaturizer(0).fit, [["a"]])
+    refused("example 0: found 'a'", SpanFeaturizer().transform, ["a"])
+
+
+def test_labels_that_are_no_trees():
+    space = score_space(CKYStructure(), [0, 1])
+    examples = space.pack_sizes([3])
+    every = {tuple(label) for label in space.enumerate_labels(examples, 0).tolist()}
+    rng = np.random.default_rng(0)
+    for _ in range(3000):
+        label = np.sort(rng.integers(-1, 13, 5)).astype(np.int32)
+        assert space.contains(label, examples, 0) == (tuple(label.tolist()) in every)
+    assert all(space.contains(np.array(y, np.int32), examples, 0) for y in every)
+
+
+def test_the_shell_trains_on_brackets(tmp_path, capsys):
+    train, new, out, model = (
+        tmp_path / name for name in ("a.mrg", "b.brackets", "c.mrg", "m.structsolve")
+    )
+    texts = make_treebank(60, random_state=0)
+    train.write_text("\n".join(texts[:40]))
+    new.write_text("\n".join(" ".join(read_tree(text)[1]) for text in texts[40:]))
+    fit = ("fit", train, "--structure", "cky", "--model", model, "--alpha", "0.003")
+    assert "40 sentences" in works(capsys, *fit, "--option", "n_bits=12", "--max-iter", "10")
+    works(capsys, "predict", model, new, "--output", out)
+    trees = [tree for tree, _ in read_trees(out.read_text())]
+    assert bracket_report([read_tree(text)[0] for text in texts[40:]], trees)["f1"] > 0.8
+    assert "F1 " in works(capsys, "score", model, train)
+    assert '"f1":' in works(capsys, "score", model, train, "--json")
+    broken = tmp_path / "d.mrg"
+    broken.write_text("(S (A a)")
+    fails(capsys, "fit", broken, "--structure", "cky", "--model", model, match="not closed")
