@@ -347,7 +347,16 @@ def split_relations(Y: Any) -> tuple[Any, Any]:
 
 
 def as_pairs(heads: np.ndarray, relations: np.ndarray) -> np.ndarray:
-    """Return heads and relations as an array with the fields "head" and "relation"."""
+    """Return heads and relations as an array with the fields "head" and "relation".
+
+    Parameters
+    ----------
+    heads, relations : ndarray of shape (n,)
+
+    Returns
+    -------
+    ndarray of shape (n,)
+    """
     pairs = np.empty(len(heads), [("head", np.int32), ("relation", relations.dtype)])
     pairs["head"], pairs["relation"] = heads, relations
     return pairs
