@@ -28,6 +28,7 @@ class Case:
     every: list[list[tuple[int, ...]]]
     truths: list[tuple[int, ...]]
     given: dict[str, Any] = field(default_factory=dict)
+    loss: Any = lambda label, truth: hamming(label, truth)
 
 
 def tensor(rng, *shape):
@@ -139,7 +140,9 @@ def grammar(rng, n=3, K=2, longest=3):
 
     every = [list(map(tuple, space.enumerate_labels(examples, i).tolist())) for i in range(n)]
     picked = _swap(pick(rng, every, (n, 2 * longest - 1)), score, every)
-    return Case("cky:grammar=true", scores, *picked, {"lengths": lengths.tolist()})
+    given = {"lengths": lengths.tolist()}
+    # Spans of a tree that the other has not.
+    return Case("cky:grammar=true", scores, *picked, given, lambda a, b: len({*a} - {*b}))
 
 
 def multiclass(rng, n=4, K=3):
@@ -312,5 +315,5 @@ def crf(case, i):
 
 
 def margin(case, i):
-    every = [case.score(i, y) + hamming(y, case.truths[i]) for y in case.every[i]]
+    every = [case.score(i, y) + case.loss(y, case.truths[i]) for y in case.every[i]]
     return torch.stack(every).max() - case.score(i, case.truths[i])
