@@ -242,7 +242,11 @@ def rows(calls: tuple[Calls, Calls], args: argparse.Namespace) -> list[list[str]
         if "samples" in name:
             apart = ""
         else:
-            first, second = (np.asarray(c[name](), np.float64) for c in (ours, theirs))
+            first, second = (c[name]() for c in (ours, theirs))
+            first, second = (
+                np.asarray(x.detach() if hasattr(x, "detach") else x, np.float64)
+                for x in (first, second)
+            )
             apart = f"{np.abs(first - second).max() / max(1, np.abs(second).max()):.0e}"
         mine, peer = took[name, 0], took[name, 1]
         answer.append([name, f"{mine:.2f}", f"{peer:.2f}", f"{peer / mine:.0f}", apart])

@@ -42,7 +42,7 @@ class CKYPolytopes(Polytopes):
         layout = self.space.layout
         rules = [(0, 0, 0, -1)] if self.space.rules is None else self.space.rules.tolist()
         states = 1 if self.space.rules is None else K
-        row = {}
+        row: dict[tuple[int, int], int] = {}
         for a in range(n):
             for b in range(n, a, -1):
                 row[a, b] = len(row)

@@ -208,7 +208,8 @@ def stack_spans(X: Any, n_features: int | None = None) -> Spans:
     elif len(X) == 0:
         raise ValueError("X is empty: expected at least one sentence")
     else:
-        rows, words = [], []
+        rows: list[np.ndarray] = []
+        words = []
         for i, x in enumerate(X):
             try:
                 x = np.asarray(x)

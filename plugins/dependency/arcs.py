@@ -304,6 +304,10 @@ def check_heads(
     return check_trees(flat, word_offsets, single_root, projective)
 
 
+# What users give as a head with its relation; records of arrays have a length.
+_PAIR: Any = (tuple, list, np.void)
+
+
 def split_relations(Y: Any) -> tuple[Any, Any]:
     """Return heads and relations of labelled trees; relations are None if there are none.
 
@@ -325,7 +329,7 @@ def split_relations(Y: Any) -> tuple[Any, Any]:
     if isinstance(Y, (str, bytes, dict)) or not hasattr(Y, "__len__"):
         return Y, None  # refused by the check of heads
     first = next((y[0] for y in Y if hasattr(y, "__len__") and len(y)), None)
-    if not isinstance(first, (tuple, list, np.void)):
+    if not isinstance(first, _PAIR):
         return Y, None
     heads, relations = [], []
     for i, y in enumerate(Y):
@@ -335,7 +339,7 @@ def split_relations(Y: Any) -> tuple[Any, Any]:
             continue
         pairs = list(y) if hasattr(y, "__len__") else [y]
         for m, pair in enumerate(pairs):
-            whole = isinstance(pair, (tuple, list, np.void)) and len(pair) == 2
+            whole = isinstance(pair, _PAIR) and len(pair) == 2
             if not whole or pair[1] is None:
                 raise ValueError(
                     f"example {i}, word {m + 1}: found {pair!r}, expected a pair (head, relation): "
@@ -347,7 +351,16 @@ def split_relations(Y: Any) -> tuple[Any, Any]:
 
 
 def as_pairs(heads: np.ndarray, relations: np.ndarray) -> np.ndarray:
-    """Return heads and relations as an array with the fields "head" and "relation"."""
+    """Return heads and relations as an array with the fields "head" and "relation".
+
+    Parameters
+    ----------
+    heads, relations : ndarray of shape (n,)
+
+    Returns
+    -------
+    ndarray of shape (n,)
+    """
     pairs = np.empty(len(heads), [("head", np.int32), ("relation", relations.dtype)])
     pairs["head"], pairs["relation"] = heads, relations
     return pairs

@@ -134,6 +134,11 @@ def gibbs(binding: Binding) -> Any:
             "#P-hard: its projection 'entropy' gives marginals, whose entropy is not that of "
             "labels; argmax, k_best and marginals exist"
         )
+    if not projection.exact:
+        raise ValueError(
+            f"structure {binding.space.structure.name!r} has only a bound of the sum over labels "
+            "of these examples, and relaxed marginals; argmax and marginals exist"
+        )
     return projection
 
 

@@ -25,7 +25,7 @@ from structsolve.structure import calls
 from structsolve.structure.ask import loss_names, make_layout
 
 #: No sum over labels: #P-hard, or unknown.
-NO_SUM = {"ranking", "matching", "flow", "graphs", "grid", "grid with edges"}
+NO_SUM = {"ranking", "matching", "flow"}
 SUMS = sorted(set(KINDS) - NO_SUM)
 
 
@@ -253,7 +253,7 @@ def test_gradients(kind, number_kind):
                 np.testing.assert_allclose(slope(gradient, finite), expected, 1e-5, 1e-6)
 
 
-@pytest.mark.parametrize("kind", sorted(NO_SUM - {"graphs", "grid", "grid with edges"}))
+@pytest.mark.parametrize("kind", sorted(NO_SUM))
 def test_structures_without_a_sum_are_named(kind):
     space, scores, labels = random_batch(kind, np.random.default_rng(0))
     calls = [partial(log_partition), partial(entropy), partial(least_loss)]

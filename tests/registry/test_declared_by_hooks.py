@@ -27,11 +27,12 @@ DECLARED = {
     "multiclass": ALL | {"solvers"},
     "multilabel": ALL | {"max_min", "metrics"},
     "ordinal": ALL | {"losses"},
-    "permutation": ALL | {"losses"},
+    "permutation": ALL | {"losses", "metrics"},
     "alignment": ALL,
     "dependency": ALL | {"losses", "readers"},
     "cky": ALL | {"readers"},
     "semi-markov": ALL | {"losses"},
+    "path": ALL | {"losses"},
     "flow": ALL - {"projection"} | {"losses"},
     "dag": ALL | {"losses", "estimators", "metrics"},
 }
@@ -78,7 +79,7 @@ def declaring(hook):
 def test_the_table_of_contents():
     shipped = {p.name: p for p in registry.default().plugins if p.distribution and p.is_ours}
     # They have no structure of their own.
-    families = dict.fromkeys(("risk", "latent"), {"structsolve_estimators"})
+    families = dict.fromkeys(("risk", "latent", "hidden-markov"), {"structsolve_estimators"})
     families["extreme"] = {
         f"structsolve_{kind}" for kind in ("estimators", "readers", "rival_indexes")
     }

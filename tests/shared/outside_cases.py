@@ -28,6 +28,7 @@ CASES = {
     "alignment": [{}, {"kind": "many-to-one"}, {"kind": "ctc"}],
     "dependency": [{}, {"projective": True}, {"labelled": True}],
     "cky": [{}, {"grammar": True}],
+    "path": [{}, {"monotone": True}],
     "flow": [{"network": network()}],
     "dag": [
         {"hierarchy": TREE, "labels": kind} for kind in ("closed", "leaf-union", "single-leaf")

@@ -189,7 +189,9 @@ def grammar(rng, n=3, K=2, longest=3):
 
     every = [list(map(tuple, space.enumerate_labels(examples, i).tolist())) for i in range(n)]
     picked = _swap(pick(rng, every, (n, 2 * longest - 1)), score, every)
-    return Case("cky:grammar=true", scores, *picked, {"lengths": lengths.tolist()})
+    given = {"lengths": lengths.tolist()}
+    # Spans of a tree that the other has not.
+    return Case("cky:grammar=true", scores, *picked, given, lambda a, b: len({*a} - {*b}))
 
 
 def multiclass(rng, n=4, K=3):

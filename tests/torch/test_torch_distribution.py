@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from torch_cases import CASES, GIBBS, hamming, torch
+from torch_cases import CASES, GIBBS, torch
 
 from structsolve.torch import Distribution, Marginals, StructuredLoss, decode
 
@@ -29,7 +29,7 @@ def cross_entropy(case, other, i):
 
 
 def expected_loss(case, other, i):
-    losses = torch.tensor([hamming(y, case.truths[i]) for y in case.every[i]])
+    losses = torch.tensor([case.loss(y, case.truths[i]) for y in case.every[i]])
     if case.structure == "multiclass" or len(case.truths[i]) == 1:
         losses = (losses > 0).double()
     return (logs(case, i).exp() * losses).sum()

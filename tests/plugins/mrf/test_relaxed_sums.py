@@ -197,6 +197,8 @@ def test_batches_on_wide_graphs(monkeypatch):
     mu, bounds = batch.marginals(space, scores)
     np.testing.assert_allclose(mu.node.sum(axis=-1), 1)
     refused("derivative", batch.marginals_vjp, space, scores, mu)
+    for call in (batch.entropy, batch.log_partition):
+        refused("only a bound of the sum over labels of these examples", call, space, scores)
 
 
 def test_marginals_of_decode(monkeypatch):
