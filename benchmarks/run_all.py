@@ -32,6 +32,7 @@ PAGES = {
         "chunking",
         "quality",
         "surrogates_conll",
+        "semi_markov",
         "reports",
         "named_features",
         "sparse_crf",
@@ -56,6 +57,7 @@ PAGES = {
     "graphs": (
         "decoders",
         "uai",
+        "graph_marginals",
         "exact",
         "cuts",
         "decode_grids",

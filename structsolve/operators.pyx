@@ -315,7 +315,8 @@ cdef class Projection(Operator):
     ----------
     gibbs : bool
         G is the entropy of the distribution of labels: marginals are exact expectations, and the
-        value is the log-partition.
+        value is the log-partition.  If ``exact`` is False, G is a bound of that entropy over a
+        relaxation of the polytope: marginals are relaxed, and the bound exceeds the log-partition.
     exact : bool
         ``project`` finds the maximum: its bound equals the value.
     has_state : bool

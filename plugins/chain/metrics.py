@@ -88,10 +88,13 @@ class SpanReport(Report):
             start, end = min(a for a, _, _ in both), max(b for _, b, _ in both)
             example = int(np.searchsorted(ends, start, side="right"))
             offset = int(ends[example] - self._lengths[example])
-            sides = [s and (s[0] - offset, s[1] - offset, s[2]) for s in (true_span, pred_span)]
+            true_side, pred_side = (
+                s and (s[0] - offset, s[1] - offset, s[2]) for s in (true_span, pred_span)
+            )
             place = (example, start - offset, end - offset)
             words = in_context(tokens, *place, context)
-            listed.append(Error(*place, _fault(true_span, pred_span), *sides, words))
+            fault = _fault(true_span, pred_span)
+            listed.append(Error(*place, fault, true_side, pred_side, words))
         return listed
 
 
@@ -134,8 +137,9 @@ def span_f1(
 
     Parameters
     ----------
-    y_true, y_pred : sequence of sequences of str
-        Chunk tags such as ``"B-NP"``, ``"I-NP"``, ``"O"``, one sequence per example.
+    y_true, y_pred : sequence of sequences
+        Chunk tags such as ``"B-NP"``, ``"I-NP"``, ``"O"``, one sequence per example; or spans
+        ``(start, end, type)``.
     scheme : {"conll", "IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU"}
         ``"conll"`` reads tags as conlleval does, in any scheme, and tolerates broken tags.  A named
         scheme is strict: a predicted span counts only if its tags follow the scheme, and the true
@@ -179,6 +183,13 @@ def span_f1(
     check_scheme(scheme)
     if broken not in ("refuse", "drop"):
         raise ValueError(f"broken is {broken!r}; choose 'refuse' or 'drop'")
+    if isinstance(y_true, list) and isinstance(y_pred, list) and _are_spans(y_true + y_pred):
+        # Any length that holds the spans of both.
+        ends = [max((s[1] for s in (*a, *b)), default=1) for a, b in zip(y_true, y_pred)]
+        y_true, y_pred = (
+            [tags_from_spans([(a, b, str(c)) for a, b, c in y], n) for y, n in zip(Y, ends)]
+            for Y in (y_true, y_pred)
+        )
     true, pred, lengths = paired(y_true, y_pred)
     starts = np.cumsum(lengths) - lengths
     types: dict[str, int] = {}
@@ -267,6 +278,10 @@ def make_span_scorer(
         raise ValueError(f"average is {average!r}; choose 'micro', 'macro' or 'weighted'")
     settings = {"scheme": scheme, "span_type": span_type, "average": average, "suffix": suffix}
     return make_scorer(_span_score, metric=metric, **settings)
+
+
+def _are_spans(Y: list[Any]) -> bool:
+    return any(isinstance(y, list) and y and isinstance(y[0], tuple) for y in Y)
 
 
 def _span_score(

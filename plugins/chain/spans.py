@@ -105,7 +105,9 @@ def tags_from_spans(
         edge = end
     bounds = np.array([span[:2] for span in ordered], dtype=np.intp).reshape(-1, 2)
     kinds = np.array([names.index(span[2]) for span in ordered], dtype=np.intp)
-    prefix = _write(bounds[:, 0], bounds[:, 1] - 1, kinds, np.zeros(1, np.intp), length, scheme)
+    prefix = write_marks(
+        bounds[:, 0], bounds[:, 1] - 1, kinds, np.zeros(1, np.intp), length, scheme
+    )
     letters = "OBILU" if scheme == "BILOU" else "OBIES"
     tags = [letters[mark] for mark in prefix.tolist()]
     for start, end, kind in ordered:
@@ -227,11 +229,11 @@ class Spans:
         good = whole[mark[last], np.where(open_end, mark[after], 0), same[after] * open_end]
         self.first, self.last = first[good], last[good]
         self.kind = kind[self.first]
-        written = _write(self.first, self.last, self.kind, self.starts, self.size, scheme)
+        written = write_marks(self.first, self.last, self.kind, self.starts, self.size, scheme)
         return np.flatnonzero(mark != written)
 
 
-def _write(
+def write_marks(
     first: NDArray[np.intp],
     last: NDArray[np.intp],
     kind: NDArray[np.intp],
@@ -239,7 +241,23 @@ def _write(
     size: int,
     scheme: str,
 ) -> NDArray[np.intp]:
-    """The mark of every token (in ``"OBIES"``), when these spans are written in `scheme`."""
+    """Return the mark of every token, when these spans are written in a scheme.
+
+    Parameters
+    ----------
+    first, last, kind : ndarray of int of shape (n_spans,)
+        First and last token of each span, in order, and a number for its type.
+    starts : ndarray of int
+        First token of each sequence.
+    size : int
+        Number of tokens.
+    scheme : str
+
+    Returns
+    -------
+    ndarray of int of shape (size,)
+        Places in ``"OBIES"``.
+    """
     marks = np.zeros(size, dtype=np.intp)
     inside = np.zeros(size + 1, dtype=np.intp)
     inside[first] += 1

@@ -71,7 +71,7 @@ def strict_tables(scheme: str) -> np.ndarray:
     """
     tables = np.zeros((3, 5, 5, 2), dtype=bool)
     for table, rules in zip(tables, STRICT[scheme], strict=True):
-        for first, second, types in rules.split():
+        for first, second, types in map(tuple, rules.split()):
             one, two = ("OBIES" if mark == "." else mark for mark in (first, second))
             for mark in one:
                 for after in two:

@@ -214,8 +214,8 @@ class Hierarchy:
                 matrix[:, self.roots] = 0
             sets.append(matrix)
         true, pred = sets
-        counts = [m.sum(axis=1) for m in (true & pred, pred, true)]
-        return report_of_counts(*counts, sample_weight)
+        both, told, there = (m.sum(axis=1) for m in (true & pred, pred, true))
+        return report_of_counts(both, told, there, sample_weight)
 
     def close(self, Y: np.ndarray) -> np.ndarray:
         """Add all ancestors to indicators, in place.

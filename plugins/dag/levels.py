@@ -75,7 +75,8 @@ def read_paths(Y: Any, n: int | None, name: str = "y") -> list[Path]:
             f"{len(rows)} labels in {name}"
         )
     kinds: dict[type, tuple[int, Any]] = {}
-    paths, checked = [], {}
+    paths: list[Path] = []
+    checked: dict[Path, Path] = {}
     for i, row in enumerate(rows):
         if not _is_row(row):
             raise ValueError(
@@ -291,7 +292,7 @@ class Levels:
         rows = self._table[columns]
         if self.form["columns"] is None:
             return rows
-        from pandas import DataFrame  # heavy, and there, as y was one
+        from pandas import DataFrame  # heavy
 
         return DataFrame(rows, columns=self.form["columns"]).infer_objects()
 

@@ -152,7 +152,8 @@ class DagStructure(Structure):
         self.check_params()
         nodes, offsets = packing.single_rows(X, compress=True)
         n = nodes.shape[0]
-        structure, hierarchy, levels = self, self.hierarchy, None
+        structure, hierarchy = self, self.hierarchy
+        levels: Levels | None = None
         if is_table(Y, hierarchy is None) and self.single_node:
             if hierarchy is None:
                 levels = Levels.learn(Y, n)
@@ -174,9 +175,8 @@ class DagStructure(Structure):
 
     def space_from_state(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> DagSpace:
         """Rebuild a space from what its ``state()`` returned."""
-        hierarchy, levels = Hierarchy(self.hierarchy), None
-        if "levels" in state:
-            levels = Levels.from_state(state["levels"], hierarchy)
+        hierarchy, told = Hierarchy(self.hierarchy), state.get("levels")
+        levels = None if told is None else Levels.from_state(told, hierarchy)
         return DagSpace(self, hierarchy, state["n_features"], state["intercept"], levels)
 
     def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:

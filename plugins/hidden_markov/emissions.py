@@ -68,10 +68,10 @@ class Categorical:
             place = np.minimum(np.searchsorted(self.symbols, flat), len(self.symbols) - 1)
             unknown = self.symbols[place] != flat
         if unknown.any():
-            row = int(unknown.argmax())
-            i = int(np.searchsorted(offsets, row, side="right")) - 1
+            first = int(unknown.argmax())
+            i = int(np.searchsorted(offsets, first, side="right")) - 1
             raise ValueError(
-                f"X, example {i}, position {row - offsets[i]}: found the symbol {flat[row]!r}, "
+                f"X, example {i}, position {first - offsets[i]}: found the symbol {flat[first]!r}, "
                 f"which is unknown; expected some of {self.symbols.tolist()[:12]}"
             )
         return place, offsets
@@ -227,7 +227,8 @@ class Gaussian:
         variances = np.maximum(np.array(spread) / scale, self.least_variance)
         if kept.any():
             means[kept], variances[kept] = self.means[kept], self.variances[kept]
-        self.means, self.variances = means, variances
+        self.means: np.ndarray = means
+        self.variances: np.ndarray = variances
 
     def log_scores(self, flat: np.ndarray) -> np.ndarray:
         """Return the log-density of all observations in every state.

@@ -298,7 +298,7 @@ class HiddenMarkovModel(BaseEstimator):
 
     def _given(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         check_is_fitted(self, "transition_")
-        return self.emission_.read(X, learn=False)  # type: ignore[no-any-return]
+        return self.emission_.read(X, learn=False)
 
     def log_likelihood(self, X: Any) -> float:
         """Return the log-probability of all sequences, whatever their states.

@@ -3,7 +3,7 @@
 from functools import partial
 
 from structsolve.hookspecs import Named, hookimpl
-from structsolve.plugins.mrf.decode import Decoding, decode
+from structsolve.plugins.mrf.decode import Decoding, GraphMarginals, decode
 from structsolve.plugins.mrf.graph_operators import (
     POWERS,
     bind_entropy,
@@ -24,6 +24,7 @@ from structsolve.structure.base import node_loss
 __all__ = [
     "ArcConsistency",
     "Decoding",
+    "GraphMarginals",
     "MRFSpace",
     "MRFStructure",
     "arc_consistent",

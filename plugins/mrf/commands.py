@@ -38,6 +38,9 @@ def add_decode(parser: argparse.ArgumentParser) -> Any:
         "--time-limit", type=float, metavar="SECONDS", help="for exact: stop with the best so far"
     )
     parser.add_argument("--maximize", action="store_true", help="costs are scores")
+    parser.add_argument(
+        "--marginals", metavar="FILE", help="for graphs: write marginals, in UAI's form MAR"
+    )
     parser.add_argument("--output", metavar="FILE", help="for the labels; default: standard output")
     parser.add_argument("--json", action="store_true", help="labels, value and bound as JSON")
     return decode
@@ -59,8 +62,11 @@ def decode(args: argparse.Namespace) -> None:
     is_uai = args.data.lower().removesuffix(".gz").endswith(".uai")
     if args.evidence is not None and not is_uai:
         raise UsageError(f"--evidence is for UAI models (.uai); found {args.data}")
+    if args.marginals is not None and not is_uai:
+        raise UsageError(f"--marginals is for UAI models (.uai); found {args.data}")
+    about: dict[str, Any] = {}
     if is_uai:
-        labels, value, bound = _of_uai(args)
+        labels, value, bound = _of_uai(args, about)
     elif args.data.lower().endswith(".npz"):
         labels, value, bound = _of_arrays(args)
     else:
@@ -69,6 +75,7 @@ def decode(args: argparse.Namespace) -> None:
     numbers = [int(label) for label in labels]
     if args.json:
         answer = {"labels": numbers, "value": value, "bound": bound, "proven": proven}
+        answer |= about
         text = json.dumps(answer) + "\n"
     else:
         text = "".join(f"{label}\n" for label in numbers)
@@ -78,6 +85,9 @@ def decode(args: argparse.Namespace) -> None:
         with atomic_write(args.output) as handle:
             handle.write(text)
         proof = ", proven" if proven else ""
+        if about:
+            sums = "exact" if about["exact_marginals"] else "an upper bound; marginals are relaxed"
+            proof += f"\nlog partition {about['log_partition']:.10g}, {sums}"
         print(f"value {value:.10g}, bound {bound:.10g}{proof}", file=messages.out())
 
 
@@ -96,10 +106,23 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
     return options if args.time_limit is None else {**options, "time_limit": args.time_limit}
 
 
-def _of_uai(args: argparse.Namespace) -> tuple[Any, float, float]:
-    from structsolve.plugins.mrf.uai import read_uai  # heavy
+def _of_uai(args: argparse.Namespace, about: dict[str, Any]) -> tuple[Any, float, float]:
+    """Return the best labels; `about`: what there is to say about marginals, which are written."""
+    from structsolve.plugins.mrf.decode import marginals_of  # heavy
+    from structsolve.plugins.mrf.tables.scores import graph_scores
+    from structsolve.plugins.mrf.uai import read_uai
 
     model = read_uai(args.data, args.evidence)
+    if args.marginals is not None:
+        if model.constant == -np.inf:
+            raise ValueError(f"{args.data}: probability 0, so no marginals: check the evidence")
+        marginals = marginals_of(graph_scores(model.unary, model.ends, model.pair))
+        rows = marginals.unary[: model.n_variables]
+        words = [" ".join([str(len(row)), *(f"{p:.10g}" for p in row)]) for row in rows]
+        with atomic_write(args.marginals) as handle:
+            handle.write("\n".join(["MAR", " ".join([str(len(rows)), *words]), ""]))
+        about["log_partition"] = marginals.log_partition + model.constant
+        about["exact_marginals"] = marginals.exact
     labels, value, bound = _solver("graph")(model.unary, model.ends, model.pair, **_options(args))
     return labels[: model.n_variables], value + model.constant, bound + model.constant
 

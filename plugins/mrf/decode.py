@@ -13,17 +13,43 @@ from structsolve.plugins.mrf._direct import WeightedModel, ascend
 from structsolve.plugins.mrf.cuts.binary import cut_binary, may_cut
 from structsolve.plugins.mrf.decoders import algorithm_of, make_oracle, tries_cut
 from structsolve.plugins.mrf.exact import search
+from structsolve.plugins.mrf.graph_operators import make_sums
 from structsolve.plugins.mrf.tables._model import GraphModel
 from structsolve.plugins.mrf.tables._shape import GraphShape
 from structsolve.plugins.mrf.tables.scores import GraphScores, graph_scores
 from structsolve.potentials.weight_layout import Block, WeightLayout
-from structsolve.structure.calls import argmax
+from structsolve.structure.calls import argmax, project
 from structsolve.utils.memory import refuse_too_large
 
 # Relative gap of a proof.
 PROVEN = 1e-12
 # Cells of tables up to which "auto" searches if something is forbidden.
 SEARCHED = 2**22
+
+
+class GraphMarginals(NamedTuple):
+    """Probabilities ``p(y) ~ exp(score of y)`` of one graph.
+
+    Parameters
+    ----------
+    unary : list of ndarray
+        Marginals of the states of each node.
+    pair : list of ndarray
+        Marginals of the pairs of states of each edge, rows for its first node.
+    log_partition : float
+        Logarithm of the sum of ``exp(score)`` over all labelings; if not exact, an upper bound.
+    exact : bool
+        False on wide graphs with cycles: marginals are relaxed, those of the tree-reweighted
+        bound.
+    gap : float
+        By how much, at most, the least such bound is below ``log_partition``; 0 if exact.
+    """
+
+    unary: list[np.ndarray]
+    pair: list[np.ndarray]
+    log_partition: float
+    exact: bool
+    gap: float
 
 
 class Decoding(NamedTuple):
@@ -43,6 +69,8 @@ class Decoding(NamedTuple):
     status : str
         "optimal" if the label is proven to be the best, up to rounding; else "bounded", or what
         stopped ``oracle="exact"``: "time limit" or "interrupted".
+    marginals : GraphMarginals or None
+        With ``return_marginals``.
     """
 
     label: np.ndarray
@@ -50,6 +78,7 @@ class Decoding(NamedTuple):
     bound: float
     phi: np.ndarray | None = None
     status: str = "bounded"
+    marginals: GraphMarginals | None = None
 
 
 def decode(
@@ -62,6 +91,7 @@ def decode(
     *,
     weights: Any = None,
     return_reparametrization: bool = False,
+    return_marginals: bool = False,
     time_limit: float | None = None,
     progress: Callable[[float, float, float], None] | None = None,
 ) -> Decoding:
@@ -90,6 +120,9 @@ def decode(
         the lowest known bound.  With another oracle or scores of -inf it can be less than the
         bound of ``phi``, which :func:`~structsolve.plugins.mrf.reparametrization_bound`
         computes.
+    return_marginals : bool, default=False
+        Also return marginals, exact ones of graphs without cycles and of narrow ones, relaxed ones
+        of others, whatever the oracle is.
     time_limit : float, optional
         Seconds after which "exact" stops, with the best labeling met and a bound.  Ctrl-C stops it
         in the same way.  The last step can take a little longer.
@@ -104,7 +137,8 @@ def decode(
     ------
     ValueError
         If scores, edges and the decoder do not match; if arrays would exceed the memory, with
-        their size, before allocation.
+        their size, before allocation; if every labeling is forbidden, so that there are no
+        marginals.
 
     Examples
     --------
@@ -115,6 +149,9 @@ def decode(
     ([1, 1, 1], 4.0, 4.0)
     >>> decode(unary, [[0, 1], [1, 2], [2, 0]], agree, weights=[1, 0, 0]).label.tolist()
     [1, 1, 0]
+    >>> best = decode(unary, [[0, 1], [1, 2], [2, 0]], agree, return_marginals=True)
+    >>> best.marginals.exact, best.marginals.unary[0].round(2).tolist()
+    (True, [0.34, 0.66])
     """
     for name, given, form in (
         ("unary", unary, "an array of shape (nodes, K), or a list of arrays"),
@@ -140,7 +177,32 @@ def decode(
     near = PROVEN * max(1.0, abs(answer.value))
     if answer.bound <= answer.value + near or answer.bound == -np.inf:
         answer = answer._replace(status="optimal")
-    return answer
+    return answer._replace(marginals=marginals_of(scores)) if return_marginals else answer
+
+
+def marginals_of(scores: GraphScores) -> GraphMarginals:
+    """Return the marginals of one graph.
+
+    Parameters
+    ----------
+    scores : GraphScores
+
+    Returns
+    -------
+    GraphMarginals
+    """
+    scores = scores._replace(pair=scores.tables(), weights=None)
+    blocks, shape, layout = _graph_of(scores)
+    sums = make_sums(shape, layout, "mrf")
+    mu, value, bound = project(sums, 0, _theta(blocks, scores))
+    views = blocks.theta_views(mu, len(scores.states), len(scores.ends))
+    states = scores.states.tolist()
+    unary = [row[:k].copy() for row, k in zip(views["node"], states)]
+    pair = [
+        table[: states[u], : states[v]].copy()
+        for table, (u, v) in zip(views["pair"], scores.ends.tolist())
+    ]
+    return GraphMarginals(unary, pair, bound, bool(sums.exact), bound - value)
 
 
 def _decode(

@@ -91,11 +91,25 @@ def algorithm_of(shape: Any, name: str, layout: Any) -> str:
 
 
 def _is_easy(shape: Any, layout: Any) -> bool:
-    return shape.labelings <= FEW or _plans(shape, layout, FEW).most_entries <= FEW
+    return shape.labelings <= FEW or graph_plans(shape, layout, FEW).most_entries <= FEW
 
 
-def _plans(shape: Any, layout: Any, most: float, keep: bool = False) -> Plans:
-    # All operators of the same examples share them.
+def graph_plans(shape: Any, layout: Any, most: float, keep: bool = False) -> Plans:
+    """Return plans of elimination, which all operators of the same examples share.
+
+    Parameters
+    ----------
+    shape : GraphShape
+    layout : PartLayout
+    most : float
+        Maximum number of sums for one graph.
+    keep : bool, default=False
+        Keep all tables, for the k best.
+
+    Returns
+    -------
+    Plans
+    """
     make = partial(Plans, shape, min(most, TABLE), most, keep)
     return layout.common((Plans, most, keep), lambda _: make())
 
@@ -125,7 +139,7 @@ def make_oracle(shape: Any, name: str, max_iter: int, layout: Any) -> Any:
     if algorithm == "forest":
         return _oracle.ForestOracle(shape, layout)
     if algorithm == "exact":
-        plans = _plans(shape, layout, FEW if name == "auto" else MOST)
+        plans = graph_plans(shape, layout, FEW if name == "auto" else MOST)
         return _oracle.ExactOracle(_programs("lp", layout), plans, shape, layout)
     if algorithm == "mincut":
         return cuts.CutOracle(_networks(shape, layout), layout)
@@ -215,7 +229,7 @@ def _make_ranking(shape: Any, algorithm: str, power: str, layout: Any) -> Any:
     if algorithm == "exact":
         # Max-marginals eliminate once for each state.
         sums = KEPT if power == "kbest" or shape.labelings <= MANY else KEPT / shape.max_unary
-        plans = _plans(shape, layout, KEPT, keep=power == "kbest")
+        plans = graph_plans(shape, layout, KEPT, keep=power == "kbest")
         if plans.most_entries > sums:
             return None
     if power == "kbest":

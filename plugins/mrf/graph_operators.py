@@ -5,21 +5,30 @@ The decoder depends on the graphs, so it is chosen when operators are bound to e
 
 from __future__ import annotations
 
+import logging
 from functools import partial
 from typing import Any, Protocol
 
 from structsolve.part_layout import PartLayout
 from structsolve.plugins.mrf._oracle import ExactOracle, ForestOracle
 from structsolve.plugins.mrf._small_graph import small_graph
-from structsolve.plugins.mrf.decoders import FEW, make_oracle, make_power
+from structsolve.plugins.mrf.decoders import FEW, graph_plans, make_oracle, make_power
+from structsolve.plugins.mrf.elimination._sums import EliminationSums
 from structsolve.plugins.mrf.messages._sum_product import ForestSumProduct
+from structsolve.plugins.mrf.relaxation._spanning_trees import SpanningTrees
+from structsolve.plugins.mrf.relaxation._tree_reweighted import TreeReweightedSums
 from structsolve.plugins.mrf.relaxation.polytope import GraphPolytopes
 from structsolve.plugins.mrf.tables._shape import GraphParts, GraphShape
 from structsolve.structure.ask import make_layout
 from structsolve.utils.memory import refuse_too_large
 
+logger = logging.getLogger("structsolve.plugins")
+
 #: Powers of graphs; binding one gives None for graphs without it.
 POWERS = ("kbest", "max-marginals", "relaxation", "cones")
+
+#: Sums up to which marginals of graphs with cycles are exact, by elimination.
+SUMS = 2.0**20
 
 #: Reasons for missing powers, for messages.
 NO_POWERS = {
@@ -201,21 +210,42 @@ def bind_entropy(space: GraphSpace, layout: Any) -> Any:
     Returns
     -------
     structsolve.operators.Projection
-
-    Raises
-    ------
-    ValueError
-        If a graph has a cycle: exact marginals then take exponential time.
+        Exact by dynamic programming without cycles, by elimination on narrow graphs.  If a graph is
+        wider, an upper bound of the log-partition and relaxed marginals; ``exact`` is then False.
     """
-    shape = space.graphs(layout)
-    if not shape.forest:
-        where = "the graph" if shape.one_graph else f"the graph of example {shape.cyclic}"
-        raise ValueError(
-            f"no plugin gives the projection 'entropy' of structure {space.structure.name!r}: "
-            f"{where} has a cycle, expected graphs without cycles, whose marginals are exact"
-            + ("; edges='tree' and edges='none' make such" if space.structure.label_sets else "")
-        )
-    return ForestSumProduct(shape, layout)
+    return make_sums(space.graphs(layout), layout, space.structure.name)
+
+
+def make_sums(shape: Any, layout: Any, name: str) -> Any:
+    """Return the projection "entropy" of graphs.
+
+    Parameters
+    ----------
+    shape : GraphShape
+    layout : PartLayout
+    name : str
+        The structure's, for the log.
+
+    Returns
+    -------
+    structsolve.operators.Projection
+        See :func:`bind_entropy`.
+    """
+    if shape.forest:
+        return ForestSumProduct(shape, layout)
+    plans = graph_plans(shape, layout, SUMS)
+    if plans.most_entries <= SUMS:
+        return EliminationSums(plans, shape, layout)
+    logger.info(
+        "structure %r: elimination takes more than %.0f sums for a graph, so marginals are "
+        "relaxed, and 'crf' minimises an upper bound of its objective",
+        name,
+        SUMS,
+    )
+    tables = 16 * shape.max_edges * shape.max_states**2
+    refuse_too_large(tables, f"tables of {shape.max_edges} edges", "use smaller graphs")
+    trees = layout.common(SpanningTrees, lambda _: SpanningTrees(shape))
+    return TreeReweightedSums(trees, plans, shape, layout)
 
 
 def graph_polytopes(space: Any, layout: PartLayout) -> GraphPolytopes:

@@ -1,4 +1,4 @@
-"""The UAI format: a Markov network as text, for decoding its most probable labeling."""
+"""The UAI format: Markov and Bayes networks as text, for labelings, marginals and evidence."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from structsolve.plugins.mrf.tables._factors import (
 
 #: Maximum size of the tables between larger factors and their variables (512 MB).
 LARGEST_TABLES = 2**26
+#: Error of sums of probabilities, which files round.
+ROUNDED = 0.01
 #: Maximum number of entries of a factor.
 LARGEST_FACTOR = 2**40
 
@@ -110,7 +112,7 @@ class _Tokens:
 
 @reads_file
 def read_uai(path: PathLike, evidence: PathLike | None = None) -> UAIModel:
-    """Read a Markov network, with factors over any number of variables.
+    """Read a Markov or Bayes network, with factors over any number of variables.
 
     Factors over the same variables are multiplied together, and into a factor over three or more
     variables that covers theirs.  An entry of 0 becomes -inf, which forbids it; observed variables
@@ -119,9 +121,11 @@ def read_uai(path: PathLike, evidence: PathLike | None = None) -> UAIModel:
     Parameters
     ----------
     path : path-like
-        Plain or gzip file that starts with ``MARKOV``.
+        Plain or gzip file that starts with ``MARKOV`` or ``BAYES``.  The factors of a Bayes network
+        are probabilities of their last variable given the others, one factor for each variable.
     evidence : path-like, optional
-        The ``.evid`` file: the number of observed variables, then each one and its state.  Factors
+        The ``.evid`` file: the number of observed variables, then each one and its state; before
+        them, there may be the number of samples, 1.  Factors
         over three or more variables become factors over their unobserved variables.
 
     Returns
@@ -131,7 +135,8 @@ def read_uai(path: PathLike, evidence: PathLike | None = None) -> UAIModel:
     Raises
     ------
     ValueError
-        For malformed files, and factors with too many entries; it names the line.
+        For malformed files, factors with too many entries, and probabilities that do not sum to 1;
+        it names the line.
 
     Examples
     --------
@@ -155,15 +160,22 @@ def read_uai(path: PathLike, evidence: PathLike | None = None) -> UAIModel:
     (1, 3.0)
     """
     tokens = _Tokens(path)
-    kind = tokens.word("MARKOV")
-    if kind != "MARKOV":
-        raise tokens.error(repr(kind[:40]), "MARKOV (no other networks are read)")
+    kind = tokens.word("MARKOV or BAYES")
+    if kind not in ("MARKOV", "BAYES"):
+        raise tokens.error(repr(kind[:40]), "MARKOV or BAYES (no other networks are read)")
     n = tokens.integer("the number of variables", 1)
     states = [tokens.integer(f"the number of states of variable {v}", 1, 2**20) for v in range(n)]
     scopes = [_scope(tokens, f, states) for f in range(tokens.integer("the number of factors", 0))]
+    if kind == "BAYES" and sorted(scope[-1] for scope in scopes if scope) != list(range(n)):
+        raise tokens.error(
+            f"factors whose last variables are {[scope[-1:] for scope in scopes][:20]}",
+            f"one factor for each of {n} variables, which is its last",
+        )
     factors, starts = [], []
     for f, scope in enumerate(scopes):
         narrow, table = _factor(tokens, f, scope, states)
+        if kind == "BAYES":
+            _check_conditional(tokens, f, scope, table.reshape([states[v] for v in scope]))
         starts.append(tokens.next - table.size)
         factors.append((narrow, table))
     if rest := len(tokens.words) - tokens.next:
@@ -188,6 +200,18 @@ def _factor(tokens: _Tokens, f: int, scope: Scope, states: list[int]) -> tuple[S
         # Variables of one state carry no information, and the number of axes of arrays is limited.
         scope = tuple(v for v in scope if states[v] > 1)
     return scope, table.reshape([states[v] for v in scope])
+
+
+def _check_conditional(tokens: _Tokens, f: int, scope: Scope, table: np.ndarray) -> None:
+    """Refuse probabilities of the last variable that do not sum to 1."""
+    sums = np.exp(table).sum(axis=-1).ravel()
+    wrong = np.flatnonzero(np.abs(sums - 1) > ROUNDED)
+    if wrong.size:
+        row, size = int(wrong[0]), table.shape[-1]
+        text = f"probabilities of factor {f} that sum to {sums[row]:.6g}"
+        expected = f"1: entries {row * size} to {(row + 1) * size - 1} are those of variable "
+        position = tokens.next - table.size + row * size
+        raise tokens.error(text, f"{expected}{scope[-1]} given the others", position)
 
 
 def _pairwise(
@@ -255,9 +279,12 @@ def _observed(path: PathLike, states: list[int]) -> dict[int, int]:
     tokens = _Tokens(path)
     if not tokens.words:
         raise ValueError(f"{path}: found nothing; expected the number of observed variables")
+    if len(tokens.words) % 2 == 0:  # that of samples comes first
+        tokens.integer("the number of samples", 1, 1)
+    before = tokens.next + 1
     count = tokens.integer("the number of observed variables", 0)
-    if len(tokens.words) != 1 + 2 * count:
-        text = f"{len(tokens.words) - 1} numbers after it"
+    if len(tokens.words) != before + 2 * count:
+        text = f"{len(tokens.words) - before} numbers after it"
         raise tokens.error(text, f"{2 * count}: {count} variables, each with its state")
     seen: dict[int, int] = {}
     for _ in range(count):

@@ -239,7 +239,7 @@ def stack_paths(
         examples.edges, counts = packing.stack_rows(
             rows, n_edge_features, "edge features", min_rows=0, compress=True
         )
-        wrong = np.flatnonzero(np.diff(counts) != np.diff(examples.edge_offsets))
+        wrong = np.flatnonzero(np.diff(counts) != np.diff(np.asarray(examples.edge_offsets)))
         if wrong.size:
             i = int(wrong[0])
             raise ValueError(

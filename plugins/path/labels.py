@@ -124,7 +124,8 @@ def _numbers(y: Any, graph: Graph, where: str) -> list[int]:
     try:
         if graph.shape is not None:
             cells = np.array([[*cell] for cell in y]).reshape(-1, 2)
-            valid = cells.dtype.kind in "iu" and ((cells >= 0) & (cells < graph.shape)).all()
+            inside = (cells >= 0) & (cells < graph.shape)
+            valid = cells.dtype.kind in "iu" and bool(inside.all())
             nodes = (cells @ [graph.shape[1], 1]).tolist()
         elif graph.names is None:
             nodes = [int(v) for v in y]

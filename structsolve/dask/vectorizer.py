@@ -58,7 +58,9 @@ def fit_vectorizer(
         )
     client = find_client(client)
     lazy = [dask.delayed(_names)(part, vectorizer) for part in data.partitions(X, "X")]
-    counts = sum(gathered(client, client.compute(lazy), "reading a partition"), Counter())
+    counts: Counter[str] = Counter()
+    for part in gathered(client, client.compute(lazy), "reading a partition"):
+        counts.update(part)
     names = sorted(name for name, count in counts.items() if count >= vectorizer.min_freq)
     if not names:
         least = f" with {vectorizer.min_freq} equal features" * (vectorizer.min_freq > 1)

@@ -69,7 +69,8 @@ class DistributionMixin(EstimatorMixin):
 
         With the projection "entropy" they belong to the Gibbs distribution
         ``p(y) ~ exp(scale * score(y))`` (on permutations: to the distribution whose marginals have
-        the largest entropy). A model trained with surrogate "margin" is not calibrated; ``scale``
+        the largest entropy; on wide graphs with cycles they are relaxed marginals, see
+        :doc:`probabilities`). A model trained with surrogate "margin" is not calibrated; ``scale``
         sharpens or flattens it.
 
         Parameters
@@ -150,7 +151,9 @@ class DistributionMixin(EstimatorMixin):
         inside = np.flatnonzero(examples.labels < rows.shape[1])
         marks[inside, examples.labels[inside]] = 1
         scores, marks = (space.unpack_scores(each, examples) for each in (rows, marks))
-        weight = np.ones(len(scores)) if sample_weight is None else examples.sample_weight
+        weight = examples.sample_weight
+        if weight is None:
+            weight = np.ones(len(scores))
         used = (marks.any(axis=1)) & (weight > 0)
         if not used.any():
             raise ValueError(f"y: none of {len(scores)} examples is of a class known from training")
@@ -211,9 +214,11 @@ class DistributionMixin(EstimatorMixin):
         layout, potentials, w = self._prepare(X)  # type: ignore[attr-defined]
         projection = self._asked("projection", "entropy")(layout)
         if not projection.has_samples:
+            relaxed = projection.gibbs and not projection.exact
             raise ValueError(
-                f"structure {self.space_.structure.name!r} draws no samples; sampling needs a "
-                "projection 'entropy' with sample()"
+                f"structure {self.space_.structure.name!r} draws no samples"
+                + (" of these examples, whose marginals are relaxed" if relaxed else "")
+                + "; sampling needs a projection 'entropy' with sample()"
             )
         size = int(layout.examples.label_offsets[-1])
         if 4 * size * n_samples > MOST_BYTES:

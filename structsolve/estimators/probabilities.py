@@ -18,6 +18,7 @@ from ._part_scores import write_scores
 from .common import refuse_forced
 from .distribution import DistributionMixin, if_crf
 from .label_list import guarded
+from .soft_labels import refuse_marginals
 
 
 class ProbabilityMixin(DistributionMixin):
@@ -199,6 +200,7 @@ class ProbabilityMixin(DistributionMixin):
         self._require_fitted()
         self._refuse_hidden("a probability of labels")
         X, y = listed(X), listed(y, "y")
+        refuse_marginals(self.space_.structure, y, "log_proba and expected_loss are of one answer")
         self._check_names(X)
         examples = pack(self.space_, X, y, unseen="extra")
         weights = examples.topology.get("node_weights")

@@ -409,10 +409,10 @@ def _whole(X: Iterable[Iterable[Any]], empty: bool) -> tuple[list[dict[str, Any]
             if isinstance(item, Mapping):
                 items.append(dict(item))
                 continue
-            item = item if isinstance(item, list | str | bytes) else list(item)
-            checked.add_items([item], i, [], t)
+            features: Any = item if isinstance(item, list | str | bytes) else list(item)
+            checked.add_items([features], i, [], t)
             counted: dict[str, Any] = {}
-            for feature in item:
+            for feature in features:
                 name, value = (feature, 1) if isinstance(feature, str | bytes) else feature
                 name = name.decode() if isinstance(name, bytes) else name
                 counted[name] = counted[name] + value if name in counted else value

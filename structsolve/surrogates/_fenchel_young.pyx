@@ -61,6 +61,17 @@ cdef class FenchelYoung(Surrogate):
         """Return the numbers of answers and of iterations so far; None without iterations."""
         return self.projection.counts() if hasattr(self.projection, "counts") else None
 
+    def allow(self, double gap):
+        """Let the projection answer less exactly, if it can.
+
+        Parameters
+        ----------
+        gap : float
+            See :meth:`Surrogate.allow`.
+        """
+        if hasattr(self.projection, "allow"):
+            self.projection.allow(gap)
+
     def memory_of_examples(self):
         """Return the projection's memory of its last answers, as arrays by name."""
         if hasattr(self.projection, "memory_of_examples"):

@@ -77,7 +77,8 @@ class CRF(Projected):
     """Conditional random field: ``log sum_y exp <theta, mu(y)> - <theta, mu(y_i)>``.
 
     It does not depend on the loss.  G is the entropy of the distribution of labels, so the
-    structure must have exact marginals; permutations do not (they are #P-hard).
+    structure must have exact marginals; permutations do not (they are #P-hard).  On wide graphs
+    with cycles, G is an upper bound of the entropy, and the marginals are relaxed.
 
     Examples
     --------

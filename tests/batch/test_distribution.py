@@ -143,7 +143,8 @@ def test_two_distributions(kind):
             close(kl_divergence(space, p, q), apart, 100)
         if every_sum := sums(space, scores):
             assert len(every_sum) and (kl_divergence(space, scores, scores) == 0).all()
-    assert infinite or kind in ("leaves", "thresholds")
+    # Few paths of a small grid are left once others are forbidden.
+    assert infinite or kind in ("leaves", "thresholds", "paths", "paths with edges")
 
 
 @pytest.mark.parametrize("kind", SUMS)

@@ -185,6 +185,8 @@ def test_labels_outside_of_the_space_have_no_probability():
         model.log_proba(X, [*Y[:2], np.append(Y[2], 0), *Y[3:]])
     with pytest.raises(ValueError):
         model.log_proba(X, Y[:-1])
+    with pytest.raises(ValueError, match="y holds marginals, expected labels"):
+        model.log_proba(X, model.predict_proba(X))
     parser, X, Y = fitted("projective")
     wide = [np.ones((4, 3, 2))]  # two roots
     assert np.isneginf(parser.log_proba(wide, [np.array([0, 0, 1])])).all()

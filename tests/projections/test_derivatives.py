@@ -85,6 +85,7 @@ GIBBS = [
     TreeStructure(root=False),
     EdgeTree(),
     *FORESTS,
+    "semi-markov",
     *(DependencyStructure(*flags) for flags in itertools.product((False, True), repeat=2)),
     DagStructure(TREE),
     DagStructure(TREE, roots="on"),
@@ -122,6 +123,7 @@ def test_entropies_against_enumeration(structure):
     [
         "chain",
         "tree",
+        "semi-markov",
         EdgeChain(),
         *(DependencyStructure(*flags) for flags in itertools.product((False, True), repeat=2)),
     ],

@@ -283,11 +283,14 @@ def test_label_sets_without_pairs(kind):
             assert not mu[L:].any()
 
 
-def test_no_projection_of_label_sets_with_pairs():
+def test_label_sets_with_pairs_and_scores_that_are_no_numbers():
     X, Y = np.zeros((3, 2)), np.zeros((3, 4), int)
     space, _ = MultilabelStructure(edges="full").make_space(X, Y)
     layout = make_layout(space, space.pack(X))
-    refused("has a cycle", space.make_projection("entropy"), layout)
+    theta = np.zeros(layout.sizes(0)[0])
+    mu, value, _ = calls.project(space.make_projection("entropy")(layout), 0, theta)
+    assert value == pytest.approx(4 * np.log(2))
+    assert space.layout.theta_views(mu, 1, 0)["node"].ravel()[:4] == pytest.approx([0.5] * 4)
     _, soft = on_label_sets(3, "entropy")
     for bad in (np.nan, np.inf):
         theta = np.array([0.0, bad, 0.0, 0.0])

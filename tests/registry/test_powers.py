@@ -26,6 +26,7 @@ CASES = [
     ("mrf", {"oracle": "trws"}, NONE),
     ("permutation", {"kind": "ranking"}, BOTH),
     ("permutation", {"kind": "matching"}, BOTH),
+    ("semi-markov", {}, KBEST),
     ("dependency", {"projective": True}, KBEST),
     ("cky", {}, KBEST),
     ("dependency", {"projective": False}, KBEST),

@@ -46,6 +46,12 @@ def _cky(grammar):
     return make
 
 
+def _segments(rng, n):
+    structure = get_structure("semi-markov", max_length=int(rng.integers(1, 4)), outside=0)
+    space = score_space(structure, 3)
+    return space, space.pack_sizes(rng.integers(1, 5, n))
+
+
 def _mrf(rng, n, edge=False, forest=True):
     structure = get_structure("mrf", tables="features" if edge else "shared", directed=edge)
     space, sizes = score_space(structure, 2, edge=edge), rng.integers(1, 5, n)
@@ -100,6 +106,7 @@ KINDS = {
     "chain with edges": lambda rng, n: _chain(rng, n, edge=True),
     "tree": _tree,
     "tree with edges": lambda rng, n: _tree(rng, n, edge=True),
+    "segments": _segments,
     "multiclass": _rows("multiclass", 3),
     "dependency": _dependency(False),
     "projective": _dependency(True),

@@ -27,6 +27,7 @@ STRUCTURES = [
     ("permutation", {}),
     ("permutation", {"kind": "matching"}),
     ("tree", {}),
+    ("semi-markov", {}),
     ("dag", {"hierarchy": TREE}),
     ("dag", {"hierarchy": GRAPH}),
     ("dag", {"hierarchy": TREE, "labels": "single-leaf"}),

@@ -24,6 +24,7 @@ CASES = {
     "multilabel": [{}, {"edges": "none"}],
     "ordinal": [{}, {"thresholds": True}],
     "permutation": [{"kind": "ranking"}, {"kind": "matching"}],
+    "semi-markov": [{}, {"max_length": 2}],
     "dependency": [{}, {"projective": True}, {"labelled": True}],
     "cky": [{}, {"grammar": True}],
     "flow": [{"network": network()}],

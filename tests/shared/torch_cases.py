@@ -17,6 +17,10 @@ from structsolve.plugins.dependency.space import all_trees
 torch = pytest.importorskip("torch", reason="torch is not installed (extra [torch])")
 
 
+def hamming(a, b):
+    return float(np.sum(np.not_equal(a, b)))
+
+
 @dataclass
 class Case:
     """A batch: its scores require gradients; ``score(i, y)`` is that of a label of example i."""
@@ -28,7 +32,7 @@ class Case:
     every: list[list[tuple[int, ...]]]
     truths: list[tuple[int, ...]]
     given: dict[str, Any] = field(default_factory=dict)
-    loss: Any = lambda label, truth: hamming(label, truth)
+    loss: Any = hamming
 
 
 def tensor(rng, *shape):
@@ -88,6 +92,32 @@ def tree(rng, n=3, K=2, longest=4):
     every = [product([K] * length) for length in lengths]
     given = {"lengths": lengths, "trees": parents}
     return Case("tree", scores, *_swap(pick(rng, every, (n, longest)), score, every), given)
+
+
+def segments(rng, n=3, K=2, longest=3):
+    lengths = rng.integers(1, longest + 1, n)
+    shapes = {"transition": (K, K), "start": (K,), "end": (K,), "length": (2, K)}
+    scores = {"node": tensor(rng, n, longest, 3, K)}
+    scores |= {name: tensor(rng, *shape) for name, shape in shapes.items()}
+    structure = get_structure("semi-markov", max_length=2)
+
+    def score(i, y):
+        begins = [v for v, state in enumerate(y) if state < K]
+        s = scores["start"][y[0]] + scores["end"][y[begins[-1]]]
+        s = s + sum(scores["node"][i, v, 0, state % K] for v, state in enumerate(y))
+        for a, b in zip(begins, [*begins[1:], len(y)]):
+            s = s + scores["node"][i, a, 1, y[a]] + scores["node"][i, b - 1, 2, y[a]]
+            s = s + scores["length"][b - a - 1, y[a]]
+        for a, b in itertools.pairwise(begins):
+            s = s + scores["transition"][y[a], y[b]]
+        return s
+
+    space = structure.score_space(K)
+    sizes = space.pack_sizes(lengths)
+    every = [list(map(tuple, space.enumerate_labels(sizes, i).tolist())) for i in range(n)]
+    given = {"lengths": torch.tensor(lengths)}
+    cases = _swap(pick(rng, every, (n, longest)), score, every)
+    return Case(structure, scores, *cases, given, lambda a, b: hamming(*np.mod([a, b], K)))
 
 
 def dependency(rng, n=3, longest=4, projective=False):
@@ -290,23 +320,21 @@ def _swap(picked, score, every):
 #: Structures with probabilities of labels, and those without.
 WITH = (
     chain,
+    segments,
     tree,
     dependency,
     projective,
     labelled,
     grammar,
     mrf,
+    grid,
     multiclass,
     multilabel,
     closed,
     thresholds,
 )
 GIBBS = {make.__name__: make for make in WITH}
-CASES = GIBBS | {make.__name__: make for make in (grid, matching, ranking, flow)}
-
-
-def hamming(a, b):
-    return float(np.sum(np.not_equal(a, b)))
+CASES = GIBBS | {make.__name__: make for make in (matching, ranking, flow)}
 
 
 def crf(case, i):

@@ -109,7 +109,7 @@ def test_bad_input_at_prediction():
         ({"random_state": "x"}, "random_state is 'x'"),
         ({"structure": "chian"}, r"unknown structure 'chian' .did you mean 'chain'\?.; known: \["),
         ({"loss": "haming"}, r"unknown loss 'haming' .* known: \["),
-        ({"solver": "adam"}, r"unknown solver 'adam'.*; known: \['admm', 'auto', 'bcfw'"),
+        ({"solver": "adam"}, r"unknown solver 'adam'.*; known: \['admm', 'arow', 'auto', 'bcfw'"),
         (
             {"surrogate": "hinge"},
             r"unknown surrogate 'hinge' \(did you mean 'margin'\?\); known: \[",

@@ -38,6 +38,7 @@ SIZES = {
 CASES = [
     ("chain", {"transitions": False}, "chain", True),
     ("tree", {}, "tree", True),
+    ("semi-markov", {"max_length": 3}, "chain", True),
     ("mrf", {"directed": True}, "mrf", True),
     ("mrf", {"tables": "features"}, "mrf", True),
     ("mrf", {"edges": [[0, 1], [2, 1]], "tables": "per-edge"}, "chain", True),

@@ -304,7 +304,6 @@ def test_checkpoints_continue_bit_for_bit(tmp_path, surrogate, solver):
 @pytest.mark.parametrize(
     "surrogate, settings, message",
     [
-        ("crf", {"structure": "mrf"}, "projection 'entropy' of structure 'mrf'.*; use surrogate="),
         ("max-min", {"loss": "zero-one"}, "linear in the parts of either label"),
         ("max-min", {"solver": "sdca"}, "strongly concave G"),
         ("margin", {"solver": "gbcfw"}, "made of a projection"),
@@ -327,10 +326,6 @@ def test_refusals(surrogate, settings, message):
     settings = dict(settings)
     structure = settings.pop("structure", "chain")
     X, Y = chain(rng)[1:3]
-    if structure == "mrf":
-        # Triangles: forests have marginals.
-        X = [(np.vstack([x[:1]] * 3), [[0, 1], [1, 2], [2, 0]]) for x in X]
-        Y = [np.resize(y, 3) for y in Y]
     if structure == "closed":
         structure, X, Y = classes(rng)[:3]
     refused(message, StructuredSVM(structure, surrogate=surrogate, **settings).fit, X, Y)

@@ -10,7 +10,12 @@ precision, ``_dual_float``), then a primal-dual method over the nearly best stat
 Lu, Yang 2024).  Guaranteed: the point lies in the polytope, the bound holds, and their gap is at
 most what was asked, or is reported as missed.
 
-Taken: by training with an inexact oracle (``Margin(relaxed=True)``): roof duality for two states,
-``_dual`` for more, a program for "lp" and "cvxpy:NAME"; cones by bi-criteria surrogates on more
-than 2^16 labelings.
+``_tree_reweighted`` gives bounds of the log-partition, and relaxed marginals, of any graph: the
+mean over the trees of ``_spanning_trees``, which cover all edges.  Guaranteed: any messages define
+a bound; marginals of nodes and edges agree, if nothing is forbidden, and attain ``value``, so bound
+and value enclose the maximum over the local polytope.  Convergence is not guaranteed, but measured.
+
+Taken: tree-reweighted sums beyond the limit of elimination's; by training with an inexact oracle
+(``Margin(relaxed=True)``): roof duality for two states, ``_dual`` for more, a program for "lp" and
+"cvxpy:NAME"; cones by bi-criteria surrogates on more than 2^16 labelings.
 """

@@ -51,7 +51,7 @@ def test_exact_operators(layout, forest):
             theta = graph.theta(kind, rng)
             graph.check_best(theta)
             graph.check_kbest(theta, int(rng.integers(1, len(graph.labels) + 3)))
-            if forest and kind in ("normal", "ties"):
+            if kind in ("normal", "ties"):
                 graph.check_marginals(theta)
 
 

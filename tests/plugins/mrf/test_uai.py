@@ -2,6 +2,7 @@
 
 import gzip
 import itertools
+import json
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from data import data_file, needs_data
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from reference.graphs import exact_search
+from shell import fails, works
 
 from structsolve.plugins.mrf import decode
 from structsolve.plugins.mrf.cuts._roof_duality import roof_duality
@@ -82,11 +84,16 @@ def test_evidence(tmp_path):
     model = read_uai(path, put(tmp_path, "2\n 1 1\n0 0\n", "toy.evid"))
     label, _, _, proven = exact_search(GraphModel(*model[:4]))
     assert proven and label[:2].tolist() == [0, 1]
-    none = read_uai(path, put(tmp_path, "0", "none.evid"))
-    assert none.unary[0].tolist() == read_uai(path).unary[0].tolist()
+    for text in ("0", "1\n0"):
+        none = read_uai(path, put(tmp_path, text, "none.evid"))
+        assert none.unary[0].tolist() == read_uai(path).unary[0].tolist()
+    again = read_uai(path, put(tmp_path, "1\n2 1 1 0 0\n", "toy.evid"))  # of one sample
+    assert [row.tolist() for row in again.unary] == [row.tolist() for row in model.unary]
     for text, message in [
         ("", "none.evid: found nothing"),
-        ("1 1", "line 1: found 1 numbers after it; expected 2"),
+        ("1 1", "line 1: found 0 numbers after it; expected 2"),  # of one sample
+        ("3 1 1", "line 1: found 2 numbers after it; expected 6"),
+        ("2 1 1 1", "line 1: found '2'; expected the number of samples: an integer, 1 to 1"),
         ("1 3 0", "line 1: found '3'; expected an observed variable: an integer, 0 to 2"),
         ("1\n\n0 2", "line 3: found '2'; expected the state of variable 0: an integer, 0 to 1"),
         ("2 0 1 0 0", "found state 0 of variable 0; expected state 1, as before"),
@@ -97,7 +104,8 @@ def test_evidence(tmp_path):
 @pytest.mark.parametrize(
     "old, new, message",
     [
-        ("MARKOV", "BAYES", "toy.uai, line 1: found 'BAYES'; expected MARKOV"),
+        ("MARKOV", "CREDAL", "toy.uai, line 1: found 'CREDAL'; expected MARKOV or BAYES"),
+        ("MARKOV", "BAYES", "found factors whose last variables are .*; expected one factor for"),
         ("MARKOV\n3", "MARKOV\n0", "line 2: found '0'; expected the number of variables"),
         ("2 3 2\n", "2 x 2\n", "line 3: found 'x'; expected the number of states of variable 1"),
         ("2 3 2\n", "2 -3 2\n", "line 3: found '-3'"),
@@ -272,3 +280,108 @@ def test_tables_that_would_not_fit(tmp_path, monkeypatch):
     monkeypatch.setattr("structsolve.plugins.mrf.uai.LARGEST_TABLES", 167)
     message = r"line 9: found 12 entries that are not 0 in factor 1, over \(1, .* would have 168"
     refused(message, read_uai, path)
+
+
+# Rain makes sprinklers unlikely; both make the grass wet, never neither (Pearl's example).
+SPRINKLER = """BAYES
+3
+2 2 2
+3
+1 0
+2 0 1
+3 1 0 2
+
+2  0.8 0.2
+4  0.6 0.4
+   0.99 0.01
+8  1 0  0.2 0.8
+   0.1 0.9  0.01 0.99
+"""
+
+
+def test_a_bayes_network(tmp_path):
+    """Probabilities given evidence, as from the product of the tables."""
+    rain, sprinkler = np.array([0.8, 0.2]), np.array([[0.6, 0.4], [0.99, 0.01]])
+    wet = np.array([[[1, 0], [0.2, 0.8]], [[0.1, 0.9], [0.01, 0.99]]])
+    joint = np.einsum("r,rs,srw->rsw", rain, sprinkler, wet)
+    path = put(tmp_path, SPRINKLER)
+    for evidence, p in [
+        (None, joint),
+        ("1 2 1", np.where(np.arange(2) == 1, joint, 0)),
+        ("1\n2 2 1 0 0", np.where(np.arange(2) == 1, joint, 0) * [[[1]], [[0]]]),
+    ]:
+        given_file = None if evidence is None else put(tmp_path, evidence, "seen.evid")
+        model = read_uai(path, given_file)
+        best = decode(model.unary, model.ends, model.pair, oracle="exact", return_marginals=True)
+        marginals = best.marginals
+        assert marginals.exact and marginals.gap == 0
+        assert marginals.log_partition + model.constant == pytest.approx(np.log(p.sum()), abs=1e-12)
+        for v in range(3):
+            others = tuple(u for u in range(3) if u != v)
+            expected = p.sum(axis=others) / p.sum()
+            np.testing.assert_allclose(marginals.unary[v], expected, atol=1e-12)
+        assert best.value + model.constant == pytest.approx(np.log(p.max()))
+        assert p[tuple(best.label[:3])] == p.max()
+
+
+@pytest.mark.parametrize(
+    "old, new, message",
+    [
+        ("0.8 0.2\n", "0.8 0.3\n", "line 9: found probabilities of factor 0 that sum to 1.1; "),
+        ("0.8 0.2\n", "0 0\n", "line 9: found probabilities of factor 0 that sum to 0; "),
+        ("0.99 0.01\n8", "0.9 0.01\n8", "line 11: found .*; expected 1: entries 2 to 3 are those"),
+        ("3 1 0 2", "3 1 2 0", "factors whose last variables are"),
+        ("2 0 1\n3", "0\n3", "factors whose last variables are"),
+    ],
+)
+def test_broken_bayes_networks(tmp_path, old, new, message):
+    assert SPRINKLER.count(old) == 1
+    refused(message, read_uai, put(tmp_path, SPRINKLER.replace(old, new)))
+
+
+# A: accident, R: rain, J: traffic jam, Q: long queue, L: late for school, G: getting up late.
+JAM = """BAYES 6  2 2 2 2 2 2  6
+1 0  1 1  3 0 1 2  2 2 3  3 2 5 4  1 5
+2  0.2 0.8
+2  0.4 0.6
+8  0.9 0.1  0.6 0.4  0.7 0.3  0.1 0.9
+4  0.9 0.1  0.2 0.8
+8  0.9 0.1  0.45 0.55  0.8 0.2  0.1 0.9
+2  0.6 0.4
+"""
+
+
+def test_queries_of_a_known_network(tmp_path):
+    """Marginals, conditional ones and the most probable labeling, as by variable elimination."""
+    path = put(tmp_path, JAM)
+    for evidence, probable in [
+        ("0", {0: 0.2, 2: 0.416, 3: 0.4912, 5: 0.6}),
+        ("4  0 0  1 0  5 0  4 1", {0: 1.0, 2: 9 / 11, 3: 8.5 / 11}),
+        ("1 3 1", {2: 0.416 * 0.1 / 0.5088}),
+    ]:
+        model = read_uai(path, put(tmp_path, evidence, "jam.evid"))
+        sums = decode(model.unary, model.ends, model.pair, return_marginals=True).marginals
+        for v, first in probable.items():
+            assert sums.unary[v] == pytest.approx([first, 1 - first], abs=1e-6)
+    model = read_uai(path)
+    best = decode(model.unary, model.ends, model.pair, oracle="exact")
+    assert best.label[:6].tolist() == [1, 1, 1, 1, 0, 0]
+
+
+def test_marginals_at_the_shell(tmp_path, capsys):
+    path, seen = put(tmp_path, SPRINKLER), put(tmp_path, "1 2 1", "seen.evid")
+    out = tmp_path / "marginals.txt"
+    command = ["decode", path, "--marginals", out, "--evidence"]
+    answer = json.loads(works(capsys, *command, seen, "--json"))
+    assert answer["exact_marginals"] and answer["labels"][2] == 1
+    # P(wet) = .8 * .4 * .9 + .2 * .99 * .8 + .2 * .01 * .99
+    assert np.exp(answer["log_partition"]) == pytest.approx(0.44838)
+    kind, words = out.read_text().splitlines()
+    assert kind == "MAR" and words.split()[:2] == ["3", "2"]
+    assert float(words.split()[3]) == pytest.approx(0.16038 / 0.44838)
+    text = works(capsys, *command, seen, "--output", tmp_path / "labels.txt")
+    assert "log partition -0.8021" in text and "exact" in text
+    impossible = put(tmp_path, "3 0 0 1 0 2 1", "seen.evid")
+    fails(capsys, *command, impossible, match="toy.uai: probability 0, so no marginals")
+    costs = put(tmp_path, "1 2\n3 4\n", "costs.txt")
+    fails(capsys, "decode", costs, "--marginals", out, match="--marginals is for UAI models")

@@ -25,7 +25,10 @@ from structsolve.estimators.direct import Direct
 from structsolve.features._numbering import Names, Numbering
 from structsolve.lp import ask_cones, ask_oracle
 from structsolve.plugins.dag.svm.sparse_tree import SparseTree
+from structsolve.plugins.mrf.decoders import graph_plans
 from structsolve.plugins.mrf.exact._search import ExactSearch
+from structsolve.plugins.mrf.relaxation._spanning_trees import SpanningTrees
+from structsolve.plugins.mrf.relaxation._tree_reweighted import TreeReweightedSums
 from structsolve.plugins.mrf.tables._model import GraphModel
 from structsolve.potentials.model import LinearModel
 from structsolve.solvers.base import Start
@@ -59,6 +62,7 @@ _SETTINGS: dict[str, list[dict[str, Any]]] = {
     "mrf": [{"oracle": name} for name in _ORACLES],
     "multilabel": [{"edges": "none"}, {"edges": "full"}, {"edges": "full", "oracle": "lp"}],
     "ordinal": [{"thresholds": True}],
+    "semi-markov": [{"max_length": 3}],
     "path": [{"monotone": True}],
     "permutation": [{"kind": "ranking"}, {"weights": "scores"}, {"weights": "rank:1"}],
 }  # fmt: skip
@@ -104,6 +108,8 @@ def _spaces() -> list[tuple[Any, Any]]:
             if structure.name in ("chain", "tree"):
                 weighted = [WeightedLabels(y, np.arange(len(y)) + 0.5) for y in Y]
                 spaces.append(structure.make_space(X, weighted))
+    map_ = {"cells": np.ones((2, 3)), "costs": np.ones((2, 3))}
+    spaces.append(structsolve.get_structure("path").make_space([map_], [[(0, 0), (0, 1), (1, 2)]]))
     rng = np.random.default_rng(0)
     spaces += [make(rng, 3) for make in batch_cases.KINDS.values()]
     return spaces
@@ -201,8 +207,15 @@ def _alone() -> list[Any]:
     ]
     graphs = structsolve.get_structure("mrf").score_space(2)
     graph = graphs.unpacked_oracle(ask_oracle(graphs))([[0, 1], [1, 2], [2, 0]], 3)
+    wide, examples = structsolve.get_structure("mrf").make_space(
+        [(np.ones((3, 1)), [[0, 1], [1, 2], [2, 0]])], [[0, 1, 0]]
+    )
+    layout = make_layout(wide, examples)
+    shape = wide.graphs(layout)
+    trees = SpanningTrees(shape)
+    relaxed = TreeReweightedSums(trees, graph_plans(shape, layout, 0.0), shape, layout)
     return [
-        *short, graph,
+        *short, graph, trees, relaxed,
         CutNetwork(3, [[0, 1], [1, 2]]), model, ExactSearch(model), tree,
         tree.sums, Names(), Numbering(Names()), Masks(chain, {}),
         Masks(rows, {"node": np.zeros((6, 3))}),
