@@ -27,7 +27,7 @@ DECLARED = {
     "multiclass": ALL | {"solvers"},
     "multilabel": ALL | {"max_min", "metrics"},
     "ordinal": ALL | {"losses"},
-    "permutation": ALL | {"losses"},
+    "permutation": ALL | {"losses", "metrics"},
     "dependency": ALL | {"losses", "readers"},
     "cky": ALL | {"readers"},
     "semi-markov": ALL | {"losses"},
