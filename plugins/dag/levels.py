@@ -292,7 +292,7 @@ class Levels:
         rows = self._table[columns]
         if self.form["columns"] is None:
             return rows
-        from pandas import DataFrame  # heavy
+        from pandas import DataFrame  # heavy, and there, as y was one
 
         return DataFrame(rows, columns=self.form["columns"]).infer_objects()
 

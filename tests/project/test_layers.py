@@ -37,6 +37,7 @@ HEAVY = {
     "matplotlib",
     "networkx",
     "ortools",
+    "pandas",
     "scipy",
     "sklearn",
     "tqdm",
