@@ -80,6 +80,7 @@ PAGES = {
     ),
     "trees_flows": (
         "dependency",
+        "alignment",
         "cky",
         "flows",
         "paths",

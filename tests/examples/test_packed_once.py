@@ -29,6 +29,7 @@ STRUCTURES = {
     "ordinal": "ordinal",
     "thresholds": OrdinalStructure(thresholds=True),
     "dependency": "dependency",
+    "alignment": "alignment",
     "ranking": PermutationStructure("ranking"),
     "matching": PermutationStructure("matching"),
     "label sets": DagStructure(TREE),

@@ -13,6 +13,7 @@ from reference.hierarchies import GRAPH, TREE
 
 from structsolve import registry
 from structsolve.operators import Projection
+from structsolve.plugins.alignment import AlignmentStructure
 from structsolve.plugins.chain import ChainStructure
 from structsolve.plugins.dag import DagStructure
 from structsolve.plugins.dependency import DependencyStructure
@@ -86,6 +87,7 @@ GIBBS = [
     EdgeTree(),
     *FORESTS,
     "semi-markov",
+    *map(AlignmentStructure, ("edit", "many-to-one", "ctc")),
     *(DependencyStructure(*flags) for flags in itertools.product((False, True), repeat=2)),
     DagStructure(TREE),
     DagStructure(TREE, roots="on"),

@@ -28,6 +28,7 @@ DECLARED = {
     "multilabel": ALL | {"max_min", "metrics"},
     "ordinal": ALL | {"losses"},
     "permutation": ALL | {"losses", "metrics"},
+    "alignment": ALL,
     "dependency": ALL | {"losses", "readers"},
     "cky": ALL | {"readers"},
     "semi-markov": ALL | {"losses"},

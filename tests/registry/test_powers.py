@@ -27,6 +27,7 @@ CASES = [
     ("permutation", {"kind": "ranking"}, BOTH),
     ("permutation", {"kind": "matching"}, BOTH),
     ("semi-markov", {}, KBEST),
+    ("alignment", {}, KBEST),
     ("dependency", {"projective": True}, KBEST),
     ("cky", {}, KBEST),
     ("dependency", {"projective": False}, KBEST),

@@ -52,6 +52,12 @@ def _segments(rng, n):
     return space, space.pack_sizes(rng.integers(1, 5, n))
 
 
+def _alignments(rng, n):
+    space = score_space(get_structure("alignment", kind=str(rng.choice(["edit", "many-to-one"]))))
+    others = rng.integers(1, 4, n)
+    return space, space.pack_sizes(np.column_stack([others + rng.integers(0, 2, n), others]))
+
+
 def _mrf(rng, n, edge=False, forest=True):
     structure = get_structure("mrf", tables="features" if edge else "shared", directed=edge)
     space, sizes = score_space(structure, 2, edge=edge), rng.integers(1, 5, n)
@@ -107,6 +113,7 @@ KINDS = {
     "tree": _tree,
     "tree with edges": lambda rng, n: _tree(rng, n, edge=True),
     "segments": _segments,
+    "alignments": _alignments,
     "multiclass": _rows("multiclass", 3),
     "dependency": _dependency(False),
     "projective": _dependency(True),

@@ -28,6 +28,8 @@ STRUCTURES = [
     ("permutation", {"kind": "matching"}),
     ("tree", {}),
     ("semi-markov", {}),
+    ("alignment", {}),
+    ("alignment", {"kind": "ctc"}),
     ("dag", {"hierarchy": TREE}),
     ("dag", {"hierarchy": GRAPH}),
     ("dag", {"hierarchy": TREE, "labels": "single-leaf"}),

@@ -25,6 +25,7 @@ CASES = {
     "ordinal": [{}, {"thresholds": True}],
     "permutation": [{"kind": "ranking"}, {"kind": "matching"}],
     "semi-markov": [{}, {"max_length": 2}],
+    "alignment": [{}, {"kind": "many-to-one"}, {"kind": "ctc"}],
     "dependency": [{}, {"projective": True}, {"labelled": True}],
     "cky": [{}, {"grammar": True}],
     "path": [{}, {"monotone": True}],

@@ -120,6 +120,25 @@ def segments(rng, n=3, K=2, longest=3):
     return Case(structure, scores, *cases, given, lambda a, b: hamming(*np.mod([a, b], K)))
 
 
+def alignments(rng, n=3, kind="edit"):
+    sizes = rng.integers(1, 4, (n, 2))
+    scores = {"node": tensor(rng, n, *sizes.max(axis=0)), "gap": tensor(rng, 2)}
+
+    def score(i, y):
+        pairs = [(v, j - 1) for v, j in enumerate(y) if j]
+        alone = len(y) - len(pairs), int(sizes[i, 1]) - len(pairs)
+        s = scores["gap"][0] * alone[0] + scores["gap"][1] * alone[1]
+        return s + sum(scores["node"][i, v, j] for v, j in pairs)
+
+    structure = get_structure("alignment")
+    space = structure.score_space()
+    packed = space.pack_sizes(sizes)
+    every = [list(map(tuple, space.enumerate_labels(packed, i).tolist())) for i in range(n)]
+    longest = int(sizes[:, 0].max())
+    given = {"lengths": sizes}
+    return Case(structure, scores, *_swap(pick(rng, every, (n, longest)), score, every), given)
+
+
 def dependency(rng, n=3, longest=4, projective=False):
     lengths = rng.integers(1, longest + 1, n)
     scores = {"node": tensor(rng, n, longest + 1, longest)}
@@ -321,6 +340,7 @@ def _swap(picked, score, every):
 WITH = (
     chain,
     segments,
+    alignments,
     tree,
     dependency,
     projective,

@@ -64,6 +64,7 @@ _SETTINGS: dict[str, list[dict[str, Any]]] = {
     "ordinal": [{"thresholds": True}],
     "semi-markov": [{"max_length": 3}],
     "path": [{"monotone": True}],
+    "alignment": [{"kind": "many-to-one"}, {"kind": "ctc"}],
     "permutation": [{"kind": "ranking"}, {"weights": "scores"}, {"weights": "rank:1"}],
 }  # fmt: skip
 
