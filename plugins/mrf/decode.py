@@ -151,7 +151,7 @@ def decode(
     [1, 1, 0]
     >>> best = decode(unary, [[0, 1], [1, 2], [2, 0]], agree, return_marginals=True)
     >>> best.marginals.exact, best.marginals.unary[0].round(2).tolist()
-    (True, [0.34, 0.66])
+    (True, [0.36, 0.64])
     """
     for name, given, form in (
         ("unary", unary, "an array of shape (nodes, K), or a list of arrays"),
