@@ -18,6 +18,7 @@ QUESTIONS = {
             ("a set of labels", '"multilabel"'),
             ("… that include others", '"dag"'),
             ("labels of a sequence", '"chain"'),
+            ("… of its spans", '"semi-markov"'),
             ("… of a tree", '"tree"'),
             ("… of a picture", '"grid"'),
             ("… of a graph", '"mrf"'),
@@ -25,6 +26,7 @@ QUESTIONS = {
             ("heads of words", '"dependency"'),
             ("trees of phrases", '"cky"'),
             ("ranks, partners", '"permutation"'),
+            ("aligned sequences", '"alignment"'),
             ("paths; flows", '"path", "flow"'),
             ("anything with your own search", '"functions"'),
         ],
@@ -60,10 +62,11 @@ QUESTIONS = {
 
 def draw():
     """Return the figure."""
-    figure = Figure(figsize=(11, 5.2))
+    rows = max(len(answers) for _, answers in QUESTIONS.values())
+    figure = Figure(figsize=(11, 0.33 * (rows + 1.5)))
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_xlim(0, 33)
-    axes.set_ylim(-15.8, 0.7)
+    axes.set_ylim(-rows - 0.8, 0.7)
     axes.axis("off")
     for column, (question, (color, answers)) in enumerate(QUESTIONS.items()):
         left = 0.3 + 11 * column
