@@ -137,7 +137,7 @@ def operators(space: Any, examples: Any) -> list[Any]:
 def _problems() -> list[Any]:
     """Chains and rows under every surrogate, and each search for those that need one."""
     problems, names = [], registry.default().names("searches")
-    for (space, examples), searches in ((_spaces()[0], names), (classes(), [])):
+    for (space, examples), searches in ((chains(), names), (classes(), [])):
         for surrogate in registry.default().names("surrogates"):
             for search in (None, *searches):
                 with contextlib.suppress(Exception):  # not every surrogate needs a search
@@ -157,6 +157,12 @@ def _problems() -> list[Any]:
     soft.topology["marginals"] = np.full((6, 3), 1 / 3)
     given.append(((rows, soft), {"surrogate": "crf"}))
     return problems + [Problem(*pair, **settings) for pair, settings in given]
+
+
+def chains() -> tuple[Any, Any]:
+    """Short sequences."""
+    structure = structsolve.get_structure("chain")
+    return structure.make_space(*structure.sample(0))
 
 
 def classes() -> tuple[Any, Any]:
@@ -200,11 +206,11 @@ def _alone() -> list[Any]:
     one = np.ones(3)
     unary, pair = [[0, 1], [0, 2]], [[[4, 0], [0, 0.5]]]
     tree = SparseTree(np.array([-1, 0, 0], dtype=np.int32), one, one, "hamming", 2)
-    chain, rows = (space.layout for space, _ in (_spaces()[0], classes()))
+    chain, rows = (space.layout for space, _ in (chains(), classes()))
     model = GraphModel([2, 2], [[0, 1]], unary, pair)
     short = [
         Direct(LinearModel(space, np.zeros(space.layout.dim)), ask_oracle(space))
-        for space, _ in (_spaces()[0], classes())
+        for space, _ in (chains(), classes())
     ]
     graphs = structsolve.get_structure("mrf").score_space(2)
     graph = graphs.unpacked_oracle(ask_oracle(graphs))([[0, 1], [1, 2], [2, 0]], 3)
