@@ -36,7 +36,9 @@ def is_table(Y: Any, learning: bool) -> bool:
         return learning or any(getattr(kind, "kind", "O") not in "biuf" for kind in Y.dtypes)
     if hasattr(Y, "ndim"):
         texts = Y.ndim == 2 and getattr(Y.dtype, "kind", "") in "OUS"
-        return texts or (learning and (Y.ndim == 2 or Y.dtype.kind == "O"))
+        # One column of numbers is what scikit-learn takes as classes, with a warning.
+        wide = Y.ndim == 2 and Y.shape[1] > 1
+        return texts or (learning and (wide or Y.dtype.kind == "O"))
     return learning and isinstance(Y, (list, tuple)) and any(map(_is_row, Y))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..surrogates.given_marginals import KEY
+from ..surrogates.given_marginals import holds_marginals
 from ..utils.arrays import check_finite
 from ..utils.parallel import effective_jobs
 from ..utils.params import Params
@@ -304,7 +304,7 @@ class Solver(Params):
         problem : Problem
         """
         surrogate = problem.surrogate
-        if KEY in problem.examples.topology and not self.takes_marginals:
+        if holds_marginals(problem.examples) and not self.takes_marginals:
             raise ValueError(
                 f"solver {self.name!r} needs labels, at which its dual variables begin, and y "
                 "holds marginals; use solver='auto', 'lbfgs', 'cutting-plane' or 'sgd'"

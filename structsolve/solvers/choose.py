@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .. import registry
-from ..surrogates.given_marginals import KEY
+from ..surrogates.given_marginals import holds_marginals
 from ..utils.params import check_types
 from .base import Solver
 from .bcfw import BCFW
@@ -115,7 +115,7 @@ def choose_solver(
     'bcfw'
     """
     check_types(solver, f"{type(solver).__name__}: ")
-    if KEY in problem.examples.topology:
+    if holds_marginals(problem.examples):
         return _for_marginals(solver, problem)
     auto = isinstance(solver, Auto)
     if isinstance(solver, Auto):

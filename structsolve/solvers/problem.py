@@ -25,7 +25,7 @@ from ..structure.base import Space
 from ..structure.calls import encode
 from ..structure.used_columns import widened, with_all_columns
 from ..surrogates.calls import cut
-from ..surrogates.given_marginals import KEY
+from ..surrogates.given_marginals import holds_marginals
 from ..surrogates.task import Task
 from ..utils.params import check_types
 from ..utils.positional import positional_deprecated
@@ -144,7 +144,7 @@ class Problem:
         registry.default().check_object("surrogates", surrogate, "bind", "an object with bind()")
         self.surrogate_name = getattr(surrogate, "name", type(surrogate).__name__)
         check_types(surrogate, f"surrogate {self.surrogate_name!r}: ")
-        if KEY in examples.topology and not getattr(surrogate, "takes_marginals", False):
+        if holds_marginals(examples) and not getattr(surrogate, "takes_marginals", False):
             raise ValueError(
                 f"surrogate {self.surrogate_name!r} needs labels, and y holds marginals; use "
                 "surrogate='crf' or 'sparsemap', or the most probable labels"

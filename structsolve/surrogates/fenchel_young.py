@@ -9,7 +9,7 @@ import numpy as np
 from ..projections.choose import euclidean_projection, max_min_projection
 from ..utils.params import Params, parameters
 from ._fenchel_young import FenchelYoung
-from .given_marginals import KEY, given_parts
+from .given_marginals import given_parts, holds_marginals
 
 
 class Projected(Params):
@@ -54,7 +54,7 @@ class Projected(Params):
         projection = self._projection(task)
         return FenchelYoung(
             projection,
-            given_parts(task) if KEY in task.examples.topology else task.parts,
+            given_parts(task) if holds_marginals(task.examples) else task.parts,
             self._at_truth(projection),
             self.concave,
             getattr(task.space, "state_rows", 0) if projection.has_state else 0,

@@ -17,6 +17,20 @@ _LEAST, _NONE = 1e-300, 1e-200
 _TOLERANCE = 1e-6
 
 
+def holds_marginals(examples: Any) -> bool:
+    """Return whether packed examples have marginals in place of labels.
+
+    Parameters
+    ----------
+    examples : Examples or None
+
+    Returns
+    -------
+    bool
+    """
+    return examples is not None and KEY in examples.topology
+
+
 def given_parts(task: Any) -> GivenParts:
     """Return the parts of the distribution in which nodes have the given marginals.
 
