@@ -146,10 +146,10 @@ def _problems() -> list[Any]:
                     problems.append(Problem(space, examples, surrogate=made))
     plain = PlainMargin()
     given = [
-        (_spaces()[0], {"surrogate": plain, "loss": loss}) for loss in ("hamming", PlainLoss())
+        (chains(), {"surrogate": plain, "loss": loss}) for loss in ("hamming", PlainLoss())
     ]
     given += [
-        (_spaces()[0], {"surrogate": MaxMin(geometry=name)}) for name in ("entropy", "euclidean")
+        (chains(), {"surrogate": MaxMin(geometry=name)}) for name in ("entropy", "euclidean")
     ]
     given.append((next(pair for pair in _spaces() if pair[0].structure.name == "dag"), {}))
     given.append((next(pair for pair in _spaces() if pair[0].separate_parts), {}))
