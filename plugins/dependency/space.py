@@ -102,18 +102,18 @@ class DependencyStructure(Structure):
         """
         self.check_params()
         arcs, names, intercept = stack_arcs(X), None, False
-        _, relations = split_relations(Y)
-        if relations is None and (self.labelled or classes is not None):
-            raise ValueError(
-                "y has heads only, expected pairs (head, relation): labelled trees, or classes"
-            )
+        heads, relations = split_relations(Y)
+        if relations is None and classes is not None:
+            raise ValueError("classes: y has heads only, expected pairs (head, relation)")
+        if relations is None and self.labelled:
+            raise ValueError("y has heads only, expected pairs (head, relation): labelled trees")
         if relations is not None:
             if self.labelled is False:
                 raise ValueError("y has relations, expected heads only: labelled is False")
             flat = labels.flatten(relations, arcs.word_offsets)
             names, intercept = labels.learn_classes(flat, classes), fit_intercept
         space = DependencySpace(self, arcs.features.shape[1], names, intercept)
-        return space, space._examples(arcs, Y, strict=True)
+        return space, space._examples(arcs, (heads, relations), strict=True)
 
     def score_space(self, classes: Any = None, edge: bool = False) -> DependencySpace:
         """Return a space without features: one score per arc, or one for each of its relations."""
@@ -235,8 +235,8 @@ class DependencySpace(Space):
             The message names the example and the word.
         """
         arcs = stack_arcs(X, self.layout.n_features)
-        examples = self._examples(arcs, Y, strict=unseen == "error")
-        return examples
+        trees = None if Y is None else split_relations(Y)
+        return self._examples(arcs, trees, strict=unseen == "error")
 
     def pack_sizes(self, sizes: Any, **topology: Any) -> Examples:
         """Return sentences of given numbers of words, without features of their arcs.
@@ -272,8 +272,8 @@ class DependencySpace(Space):
         examples.nodes = None
         return examples
 
-    def _examples(self, arcs: Arcs, Y: Any, strict: bool) -> Examples:
-        """Combine stacked arcs and the trees of Y; strict: only trees that can be predicted."""
+    def _examples(self, arcs: Arcs, trees: Any, strict: bool) -> Examples:
+        """Combine stacked arcs and trees, heads and relations; strict: what can be predicted."""
         features = packing.as_features(arcs.features)
         examples = Examples(arcs.offsets, features, label_offsets=arcs.word_offsets)
         examples.topology = {"arcs": arcs}
@@ -281,9 +281,9 @@ class DependencySpace(Space):
         # them.
         pruned = "" if arcs.complete else (arcs.starts.tobytes() + arcs.heads.tobytes()).hex()
         examples.topology["identity"] = arcs.n_words.tobytes().hex() + pruned
-        if Y is not None:
+        if trees is not None:
             offsets = examples.label_offsets
-            Y, relations = split_relations(Y)
+            Y, relations = trees
             if (relations is not None) != self.labelled:
                 kinds = ("heads only", "pairs (head, relation)")
                 raise ValueError(

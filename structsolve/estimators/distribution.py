@@ -70,7 +70,7 @@ class DistributionMixin(EstimatorMixin):
         With the projection "entropy" they belong to the Gibbs distribution
         ``p(y) ~ exp(scale * score(y))`` (on permutations: to the distribution whose marginals have
         the largest entropy; on wide graphs with cycles they are relaxed marginals, see
-        :doc:`probabilities`). A model trained with surrogate "margin" is not calibrated; ``scale``
+        :doc:`/probabilities`). A model trained with surrogate "margin" is not calibrated; ``scale``
         sharpens or flattens it.
 
         Parameters

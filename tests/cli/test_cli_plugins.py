@@ -34,7 +34,10 @@ def test_formats_that_nobody_reads(table, tmp_path, capsys):
     assert status == 2
     known = "svmlight, npz, or a plugin's"
     assert f"--format: {known}; unknown read" in err
-    ours = "'arff', 'conll', 'conllu', 'crfsuite', 'csv', 'extreme', 'fasta', 'npz', 'pictures'"
+    ours = (
+        "'arff', 'brackets', 'conll', 'conllu', 'crfsuite', 'csv', 'extreme', 'fasta', 'npz', "
+        "'pictures'"
+    )
     assert f"known: [{ours}, 'table']" in err
     registry.default().unregister(registry.default().plugins[-1].module)
     status, _, err = shell(capsys, *fit, "table")

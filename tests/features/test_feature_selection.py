@@ -16,7 +16,6 @@ from structsolve import (
 )
 from structsolve.features.importances import feature_importances
 from structsolve.plugins.mrf import decode
-from structsolve.plugins.multilabel import MultilabelStructure
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60, 5))
@@ -110,9 +109,6 @@ def test_messages_name_what_would_do():
         scores = {"unary": [[0, 1], [1, 0]], "pair": [[1, 0], [0, 1]], name: given}
         with pytest.raises(ValueError, match=f"^{name} is .*expected a"):
             decode(edges=[[0, 1]], **scores)
-    sets = np.array([[0, 1, 1], [1, 0, 1], [1, 1, 0], [0, 0, 1]])
-    with pytest.raises(ValueError, match="edges='tree' and edges='none' make such"):
-        StructuredSVM(MultilabelStructure("full"), surrogate="crf").fit(X[:4], sets)
 
 
 @pytest.mark.parametrize("kind", [NodeTransformer, SequenceVectorizer])

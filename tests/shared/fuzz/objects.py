@@ -145,12 +145,8 @@ def _problems() -> list[Any]:
                     made = registry.default().make("surrogates", surrogate, **settings)
                     problems.append(Problem(space, examples, surrogate=made))
     plain = PlainMargin()
-    given = [
-        (chains(), {"surrogate": plain, "loss": loss}) for loss in ("hamming", PlainLoss())
-    ]
-    given += [
-        (chains(), {"surrogate": MaxMin(geometry=name)}) for name in ("entropy", "euclidean")
-    ]
+    given = [(chains(), {"surrogate": plain, "loss": loss}) for loss in ("hamming", PlainLoss())]
+    given += [(chains(), {"surrogate": MaxMin(geometry=name)}) for name in ("entropy", "euclidean")]
     given.append((next(pair for pair in _spaces() if pair[0].structure.name == "dag"), {}))
     given.append((next(pair for pair in _spaces() if pair[0].separate_parts), {}))
     rows, soft = classes()
