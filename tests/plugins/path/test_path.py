@@ -7,7 +7,7 @@ from checks import refused, reloaded
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from structsolve import StructuredSVM, get_structure
+from structsolve import StructuredSVM, batch, get_structure
 from structsolve.lp import ask_oracle
 from structsolve.plugins.path import PathStructure, grid_steps, make_terrain_maps
 from structsolve.plugins.path.graphs import stack_paths
@@ -204,6 +204,24 @@ def test_the_named_cycle_has_a_positive_score():
         calls.kbest, case.kbest, 0, np.array([0, 1.0, 1.0, -1.5, 0]), 2,
     )  # fmt: skip
     case.check_best(np.array([0, 1.0, 1.0, -2.0, 0]))  # the cycle is worth 0
+
+
+BEHIND_HUGE = [  # the cycle is within rounding of the largest score, until its step is left out
+    (7, [(2, 0), (3, 6), (0, 4), (5, 4), (1, 4), (0, 6), (0, 2), (2, 6), (4, 1), (0, 1), (1, 6),
+         (4, 3)], [-0.2, -0.2, 0.3, -0.2, 0.2, -0.2, 1e13, 0.3, 0.2, 0.3, 0.3, -1.0]),
+    (7, [(0, 5), (0, 1), (1, 2), (2, 1), (1, 3), (2, 3), (3, 6), (5, 6)],
+        [1e13, 0.0, 0.3, 0.2, 0.0, 0.0, 0.0, 0.0]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("n", "edges", "scores"), BEHIND_HUGE)
+def test_a_cycle_that_shows_only_after_the_best_path(n, edges, scores):
+    space = batch.score_space(PathStructure(), edge=True)
+    examples = space.pack_sizes([n], edges=[edges])
+    given = batch.Scores(np.zeros(n), edge=np.array(scores), examples=examples)
+    labels, _ = batch.k_best(space, given, 1)
+    assert len(labels[0]) == 1
+    refused("example 0: a cycle of 2 nodes", batch.k_best, space, given, 5)
 
 
 def test_ties_go_to_the_first_edges():
