@@ -249,7 +249,7 @@ def test_answers_that_may_have_a_gap():
 
 @pytest.mark.parametrize(("seed", "cells"), [(1, "one"), (24, 0.8), (42, 0.3)])
 def test_points_on_forbidden_pairs_have_no_value(seed, cells):
-    # Most pairs forbidden: a point that puts a part of an edge's mass there is none of the polytope.
+    # A point that puts a part of an edge's mass on forbidden pairs is none of the polytope.
     n, K = 10, 8
     rng = np.random.default_rng(seed)
     edges = [(u, v) for u in range(n) for v in range(u + 1, n)]
