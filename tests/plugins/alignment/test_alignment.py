@@ -233,6 +233,14 @@ def test_symbols():
     message = "found symbols, which only kind='ctc' takes"
     refused(message, AlignmentStructure().make_space, [(x, "ab")], [[0, -1, 1]])
     refused("alignments have none", score_space, "alignment", 3)
+    sizes = [(3, 2), (4, 3)]
+    refused("symbols: found 1, expected a list with those of each of 2 examples",
+            space.pack_sizes, sizes, symbols=["aa"])  # fmt: skip
+    refused("symbols: found 0, expected", space.pack_sizes, sizes, symbols=[])
+    refused("symbols, example 1: found 2, expected 3 symbols",
+            space.pack_sizes, sizes, symbols=["aa", "ab"])  # fmt: skip
+    refused("symbols, example 0: found 5, expected 2", space.pack_sizes, sizes, symbols=[5, "aab"])
+    assert space.pack_sizes(sizes, symbols=[None, "aab"]).n == 2
 
 
 def words(rng, n):
