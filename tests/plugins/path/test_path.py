@@ -331,6 +331,14 @@ def test_labels_of_any_form():
     refused("y: found 2 paths, expected one for each of 1 examples", space.pack, [x], [path] * 2)
 
 
+@pytest.mark.parametrize("path", [[0, 1.7, 2], [0, "1", 2], [0, np.nan, 2], np.array([0, 1.5, 2])])
+def test_nodes_of_labels_are_integers(path):
+    x = {"edges": [[0, 1], [1, 2]], "node_features": np.zeros((3, 1))}
+    space, _ = get_structure("path").make_space([x, x], [[0, 1, 2], np.array([0.0, 1.0, 2.0])])
+    refused("y, example 1: found .*, expected nodes of the graph",
+            space.pack, [x, x], [[0, 1, 2], path])  # fmt: skip
+
+
 def test_networkx_graphs():
     graph = nx.DiGraph(source="home", sink="work")
     for u, v, minutes in (("home", "park", 5), ("park", "work", 9), ("home", "work", 12)):
