@@ -345,7 +345,7 @@ X3 = [np.ones((3, 3, 1))]
             X3,
             [("S", "A", ("S", "A", "B"))],
             {"grammar": True, "rules": [("S", "A", "B")]},
-            "example 0: the true label is no label of structure 'cky'",
+            "example 0: the true tree joins by .*'S', 'A', 'S'",
         ),
     ],
 )
@@ -391,6 +391,14 @@ def test_classes_with_marks_of_binary_trees_are_refused(name):
         refused(re.escape(message), StructuredSVM("cky").fit, X, [("S", "A", "A"), tree])
 
 
+def test_the_rule_that_a_tree_lacks_is_named():
+    rules = [("S", "A", "B"), ("S", "A", "@S"), ("@S", "A", "B")]
+    model = StructuredSVM(CKYStructure(grammar=True, rules=rules), max_iter=2, tol=1.0)
+    X = [np.zeros((3, 3, 1)), np.zeros((3, 3, 1))]
+    message = "example 1: the true tree joins by ('S', 'B', '@S') (parent, left, right)"
+    refused(re.escape(message), model.fit, X, [("S", "A", "A", "B"), ("S", "B", "A", "B")])
+
+
 @pytest.mark.parametrize("side", ["left", "right", "flat", "chain"])
 def test_long_sentences(side):
     n, tree = 5000, "A"
@@ -426,3 +434,5 @@ def test_the_shell_trains_on_brackets(tmp_path, capsys):
     broken = tmp_path / "d.mrg"
     broken.write_text("(S (A a)")
     fails(capsys, "fit", broken, "--structure", "cky", "--model", model, match="not closed")
+    broken.write_text("")
+    fails(capsys, "fit", broken, "--structure", "cky", "--model", model, match="found no sentences")
