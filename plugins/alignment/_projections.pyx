@@ -20,6 +20,22 @@ cdef inline double _at(const double* theta, Py_ssize_t part) noexcept nogil:
     return theta[part] if part >= 0 else 0
 
 
+cdef inline void _shares(const Arc* arcs, Py_ssize_t count, const double* theta,
+                         const double* total, Py_ssize_t node, double* share) noexcept nogil:
+    # Of the arcs into a node.  They are divided by their sum, as totals of large scores are rounded
+    # by more than the logs of shares.
+    cdef Py_ssize_t a
+    cdef double sum = 0
+    if count == 1:
+        share[0] = 1
+        return
+    for a in range(count):
+        share[a] = exp(total[arcs[a].source] + _at(theta, arcs[a].part) - total[node])
+        sum += share[a]
+    for a in range(count):
+        share[a] /= sum
+
+
 cdef void _forward(const Grid* g, const double* theta, const double* direction, double* total,
                    double* move) noexcept nogil:
     cdef Arc arcs[3]
@@ -55,8 +71,9 @@ cdef void _backward(const Grid* g, const double* theta, const double* direction,
                     const double* total, const double* move, double* p, double* gain,
                     double* out) noexcept nogil:
     cdef Arc arcs[3]
+    cdef double share[3]
     cdef Py_ssize_t i, kind, j, a, node, count, source
-    cdef double share, x
+    cdef double x
     memset(p, 0, n_nodes(g) * sizeof(double))
     p[end_of(g)] = 1
     if direction != NULL:
@@ -68,15 +85,13 @@ cdef void _backward(const Grid* g, const double* theta, const double* direction,
                 if p[node] == 0:
                     continue
                 count = arcs_into(g, i, kind, j, arcs)
+                _shares(arcs, count, theta, total, node, share)
                 for a in range(count):
                     source = arcs[a].source
-                    share = 1
-                    if count > 1:
-                        share = exp(total[source] + _at(theta, arcs[a].part) - total[node])
-                    x = p[node] * share
+                    x = p[node] * share[a]
                     p[source] += x
                     if direction != NULL:
-                        x = share * (gain[node] + p[node] * (
+                        x = share[a] * (gain[node] + p[node] * (
                             move[source] + _at(direction, arcs[a].part) - move[node]))
                         gain[source] += x
                     if arcs[a].part >= 0:
@@ -150,8 +165,9 @@ cdef class AlignmentSums(Projection):
         # Back from the end.  A number decides about all arcs of one item: what is left of it is
         # uniform again.
         cdef Arc arcs[3]
+        cdef double share[3]
         cdef Py_ssize_t node = end_of(g), i = g.n, row, a, count, chosen
-        cdef double uniform = uniforms[g.n - 1], share
+        cdef double uniform = uniforms[g.n - 1]
         while node > 0:
             row = node / g.width
             if row / 3 < i:
@@ -161,14 +177,14 @@ cdef class AlignmentSums(Projection):
                 label[i - 1] = <int>(node % g.width) if row % 3 == PAIR else 0
             count = arcs_into(g, i, row % 3, node % g.width, arcs)
             chosen = -1
+            _shares(arcs, count, theta, total, node, share)
             for a in range(count):
-                share = exp(total[arcs[a].source] + _at(theta, arcs[a].part) - total[node])
-                if share > 0:
+                if share[a] > 0:
                     chosen = a
-                    if uniform < share:
-                        uniform /= share
+                    if uniform < share[a]:
+                        uniform /= share[a]
                         break
-                    uniform -= share
+                    uniform -= share[a]
             else:
                 uniform = 0.5
             if chosen < 0:      # scores are NaN

@@ -174,7 +174,18 @@ class AlignmentSpace(Space):
         packing.no_topology({*topology} - {"symbols"})
         given = packing.size_pairs(sizes, "lengths of both sequences")
         symbols = topology.get("symbols")
-        return self._examples(None, given, symbols or [None] * len(given), None)
+        symbols = [None] * len(given) if symbols is None else symbols
+        if not hasattr(symbols, "__len__") or len(symbols) != len(given):
+            found = len(symbols) if hasattr(symbols, "__len__") else repr(symbols)
+            raise ValueError(
+                f"symbols: found {found}, expected a list with those of each of {len(given)} "
+                "examples"
+            )
+        for i, (names, (_, m)) in enumerate(zip(symbols, given.tolist())):
+            if names is not None and (not hasattr(names, "__len__") or len(names) != m):
+                found = len(names) if hasattr(names, "__len__") else repr(names)
+                raise ValueError(f"symbols, example {i}: found {found}, expected {m} symbols")
+        return self._examples(None, given, [*symbols], None)
 
     def _examples(self, nodes: Any, sizes: np.ndarray, symbols: list[Any], Y: Any) -> Examples:
         """Combine rows of pairs and alignments."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from structsolve.examples import labels, packing
 from structsolve.examples.packed import Examples
+from structsolve.examples.stacking import pieces
 from structsolve.plugins.cky.trees import length_of, read_tree, spans_of, tree_of
 from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import Space, Structure
@@ -365,12 +366,25 @@ class CKYSpace(Space):
 
     def contains(self, label: np.ndarray, examples: Examples, i: int) -> bool:
         """Return whether spans are those of a binary tree of the grammar."""
+        return self._is_tree(label) and self._unknown_rule(label) is None
+
+    def check_labels(self, flat: np.ndarray, examples: Examples) -> None:
+        """Refuse labels that are no trees of the grammar; see :meth:`Space.check_labels`."""
+        for i, label in enumerate(pieces(flat, examples.label_offsets)):
+            rule = self._unknown_rule(label) if self._is_tree(label) else None
+            if rule is not None:
+                raise ValueError(
+                    f"example {i}: the true tree joins by {rule!r} (parent, left, right), expected "
+                    "only rules of the parameter `rules`; add this one, or leave the example out"
+                )
+        super().check_labels(flat, examples)
+
+    def _is_tree(self, label: np.ndarray) -> bool:
         n = (len(label) + 1) // 2
         if label.min() < 0 or label.max() >= n * (n + 1) // 2 * self.width:
             return False
         start, last = _places(n)
-        rows, states = label // self.width, label % self.width
-        allowed = None if self.rules is None else {tuple(r) for r in self.rules[:, :3].tolist()}
+        rows = label // self.width
         # In preorder: the next span to begin, by a stack of ends of right children.
         stack = [(0, n)]
         for row in rows:
@@ -384,16 +398,23 @@ class CKYSpace(Space):
                 stack.append((j0, -end))
             if j0 > i0 + 1:
                 stack.append((i0, -j0))  # a left child, which ends before j0
-        if allowed is None:
-            return not stack
+        return not stack
+
+    def _unknown_rule(self, label: np.ndarray) -> tuple[Any, ...] | None:
+        """Return the classes of a tree's first rule that the grammar lacks."""
+        if self.rules is None:
+            return None
+        start, last = _places((len(label) + 1) // 2)
+        rows, states = label // self.width, (label % self.width).tolist()
+        allowed = {tuple(r) for r in self.rules[:, :3].tolist()}
         for p in range(len(label)):
             i0, j0 = int(start[rows[p]]), int(last[rows[p]]) + 1
             if j0 > i0 + 1:
                 k = int(last[rows[p + 1]]) + 1
-                right = p + 2 * (k - i0)
-                if (int(states[p]), int(states[p + 1]), int(states[right])) not in allowed:
-                    return False
-        return not stack
+                rule = states[p], states[p + 1], states[p + 2 * (k - i0)]
+                if rule not in allowed:
+                    return tuple(self.classes_[[*rule]].tolist())
+        return None
 
     def unpack_one(self, label: np.ndarray, examples: Examples, i: int) -> Any:
         """Return the tree of an encoded label."""

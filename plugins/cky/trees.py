@@ -119,14 +119,20 @@ def write_tree(tree: Any, words: Iterable[str]) -> str:
     >>> write_tree(("S", ("NP", "D", "N"), "V"), ["the", "dog", "barks"])
     '(S (NP (D the) (N dog)) (V barks))'
     """
-    rest = iter(words)
-
-    def text(node: Any) -> str:
-        if isinstance(node, str):
-            return f"({node} {next(rest)})"
-        return f"({node[0]} {' '.join(map(text, node[1:]))})"
-
-    return text(tree)
+    rest, parts = iter(words), []
+    todo: list[tuple[str | None, Any]] = [(None, tree)]  # text or nodes, the last one next
+    while todo:
+        text, node = todo.pop()
+        if text is not None:
+            parts.append(text)
+        elif isinstance(node, str):
+            parts.append(f"({node} {next(rest)})")
+        else:
+            parts.append(f"({node[0]}")
+            todo.append((")", None))
+            for child in reversed(node[1:]):
+                todo += [(None, child), (" ", None)]
+    return "".join(parts)
 
 
 def spans_of(tree: Any) -> list[tuple[int, int, str]]:
@@ -145,19 +151,41 @@ def spans_of(tree: Any) -> list[tuple[int, int, str]]:
     Raises
     ------
     ValueError
-        If a node is no class with children.
+        If a node is no class with children, or a class has a mark of binary trees.
 
     Examples
     --------
     >>> spans_of(("S", "A", ("B", ("C", "D")), "E"))
     [(0, 3, 'S'), (0, 1, 'A'), (1, 3, '@S'), (1, 2, 'B+C+D'), (2, 3, 'E')]
     """
+    # No recursion: a branching to one side is as deep as the sentence is long.
+    found: list[tuple[int, bool, str]] = []  # start, whether it is joined, class
+    todo: list[tuple[str | None, Any]] = [(None, tree)]  # nodes; classes and children, if partial
+    words = 0
+    while todo:
+        name, children = todo.pop()
+        if name is None:
+            name, children = _unfold(children)
+        found.append((words, bool(children), name))
+        if not children:
+            words += 1
+            continue
+        own = name.rsplit(CHAIN, 1)[-1]
+        others = own if own.startswith(PARTIAL) else PARTIAL + own, children[1:]
+        todo += [(None, children[1]) if len(children) == 2 else others, (None, children[0])]
     spans: list[tuple[int, int, str]] = []
-    _add_spans(tree, 0, spans)
-    return spans
+    ends: list[int] = []  # of spans behind whose parents come
+    for start, joined, name in reversed(found):
+        if joined:
+            ends.pop()  # that of the left part
+        else:
+            ends.append(start + 1)
+        spans.append((start, ends[-1], name))
+    return spans[::-1]
 
 
-def _add_spans(tree: Any, start: int, spans: list[tuple[int, int, str]]) -> int:
+def _unfold(tree: Any) -> tuple[str, Any]:
+    """Return the class of a chain of single children, and what is below it."""
     names = []
     while not isinstance(tree, str):
         if not isinstance(tree, (tuple, list)) or len(tree) < 2 or not isinstance(tree[0], str):
@@ -169,22 +197,13 @@ def _add_spans(tree: Any, start: int, spans: list[tuple[int, int, str]]) -> int:
     else:
         names.append(tree)
         tree = (tree,)
-    return _join(CHAIN.join(names), tree[1:], start, spans)
-
-
-def _join(name: str, children: Any, start: int, spans: list[tuple[int, int, str]]) -> int:
-    place = len(spans)
-    spans.append((start, start + 1, name))
-    if not children:
-        return start + 1
-    middle = _add_spans(children[0], start, spans)
-    if len(children) == 2:
-        end = _add_spans(children[1], middle, spans)
-    else:
-        own = name.rsplit(CHAIN, 1)[-1]
-        end = _join(own if own.startswith(PARTIAL) else PARTIAL + own, children[1:], middle, spans)
-    spans[place] = (start, end, name)
-    return end
+    for name in names:
+        if CHAIN in name or name.startswith(PARTIAL):
+            raise ValueError(
+                f"found the class {str(name)!r}, expected one without {CHAIN!r} that does not "
+                f"begin with {PARTIAL!r}: these mark classes of binary trees"
+            )
+    return CHAIN.join(names), tree[1:]
 
 
 def tree_of(spans: Any) -> Any:
@@ -204,22 +223,18 @@ def tree_of(spans: Any) -> Any:
     >>> tree_of([(0, 3, "S"), (0, 1, "A"), (1, 3, "@S"), (1, 2, "B+C+D"), (2, 3, "E")])
     ('S', 'A', ('B', ('C', 'D')), 'E')
     """
-    rest = iter(spans)
-
-    def nodes(root: bool) -> list[Any]:
-        start, end, name = next(rest)
-        children: list[Any] = []
-        if end > start + 1:
-            children = [*nodes(False), *nodes(False)]
-            if name.startswith(PARTIAL) and not root:
-                return children
+    parts: list[list[Any]] = []  # nodes of spans behind whose parents come
+    for place, (start, end, name) in reversed([*enumerate(spans)]):
+        children = [*parts.pop(), *parts.pop()] if end > start + 1 else []
+        if children and place and name.startswith(PARTIAL):
+            parts.append(children)
+            continue
         first, *others = name.removeprefix(PARTIAL).split(CHAIN)[::-1]
         tree: Any = (first, *children) if children else first
         for above in others:
             tree = (above, tree)
-        return [tree]
-
-    return nodes(True)[0]
+        parts.append([tree])
+    return parts[0][0]
 
 
 def length_of(tree: Any) -> int:
@@ -233,7 +248,14 @@ def length_of(tree: Any) -> int:
     -------
     int
     """
-    return 1 if isinstance(tree, str) else sum(map(length_of, tree[1:]))
+    todo, words = [tree], 0
+    while todo:
+        node = todo.pop()
+        if isinstance(node, str):
+            words += 1
+        else:
+            todo += node[1:]
+    return words
 
 
 def brackets(tree: Any) -> list[tuple[int, int, str]]:
@@ -253,17 +275,19 @@ def brackets(tree: Any) -> list[tuple[int, int, str]]:
     [(0, 2, 'NP'), (0, 3, 'S')]
     """
     found_spans: list[tuple[int, int, str]] = []
-
-    def add(node: Any, start: int) -> int:
+    todo: list[tuple[Any, int | None]] = [
+        (tree, None)
+    ]  # nodes; again with a start, behind children
+    end = 0
+    while todo:
+        node, start = todo.pop()
         if isinstance(node, str):
-            return start + 1
-        end = start
-        for child in node[1:]:
-            end = add(child, end)
-        found_spans.append((start, end, node[0]))
-        return end
-
-    add(tree, 0)
+            end += 1
+        elif start is not None:
+            found_spans.append((start, end, node[0]))
+        else:
+            todo.append((node, end))
+            todo += [(child, None) for child in reversed(node[1:])]
     return found_spans
 
 

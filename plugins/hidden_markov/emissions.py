@@ -56,6 +56,7 @@ class Categorical:
                     f"X, example {i}: found {row.dtype} of shape {row.shape}, expected a sequence "
                     "of symbols (strings or integers); emission='gaussian' takes numbers"
                 )
+        _refuse_mixed(X, rows)
         flat = np.concatenate(rows)
         offsets = packing.size_offsets([len(row) for row in rows])
         if learn:
@@ -138,7 +139,8 @@ class Categorical:
         -------
         ndarray
         """
-        return self.symbols[[rng.choice(len(self.symbols), p=self.table[s]) for s in states]]
+        drawn = [rng.choice(len(self.symbols), p=self.table[s]) for s in states]
+        return self.symbols[np.array(drawn, dtype=np.int64)]
 
 
 class Gaussian:
@@ -269,6 +271,30 @@ class Gaussian:
         ndarray
         """
         return rng.normal(self.means[states], np.sqrt(self.variances[states]))
+
+
+def _refuse_mixed(X: Any, rows: list[np.ndarray]) -> None:
+    """Refuse sequences of strings and integers together, which arrays turn into strings."""
+    first = None
+    for i, (x, row) in enumerate(zip(X, rows)):
+        kinds = {"integers" if row.dtype.kind in "iub" else "strings"}
+        if row.dtype.kind == "O" or (
+            row.dtype.kind == "U" and not isinstance(x, (str, np.ndarray))
+        ):
+            kinds = {_kind(v) for v in x}
+        first = first or sorted(kinds)[0]
+        if kinds != {first} or first not in ("strings", "integers"):
+            raise ValueError(
+                f"X, example {i}: found {' and '.join(sorted(kinds))}, expected symbols that are "
+                "all strings or all integers, in all examples"
+            )
+
+
+def _kind(symbol: Any) -> str:
+    if isinstance(symbol, str):
+        return "strings"
+    whole = isinstance(symbol, (int, np.integer, np.bool_))
+    return "integers" if whole else f"a {type(symbol).__name__}"
 
 
 def log(table: np.ndarray) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ class HiddenMarkovModel(BaseEstimator):
     tol : float, default=1e-4
         They stop when the objective gains less than this for each sequence.
     least_variance : float, default=1e-3
-        Lower bound of variances.
+        Lower bound of variances, above 0.
     init : dict, optional
         First parameters, ``"start"``, ``"transition"``, and ``"table"`` or ``"means"`` and
         ``"variances"``; by default random ones, and those of known states.
@@ -158,10 +159,16 @@ class HiddenMarkovModel(BaseEstimator):
 
     def _check_settings(self) -> None:
         check_types(self)
-        for name, least in (("smoothing", 0), ("tol", 0), ("max_iter", 1), ("least_variance", 0)):
+        for name, least in (("smoothing", 0), ("tol", 0), ("max_iter", 1)):
             value = getattr(self, name)
             if not np.isfinite(value) or value < least:
                 raise ValueError(f"{name} is {value!r}, expected a finite number >= {least}")
+        if not 0 < self.least_variance < np.inf:
+            raise ValueError(
+                f"least_variance is {self.least_variance!r}, expected a finite number above 0"
+            )
+        if self.init is not None and not isinstance(self.init, dict):
+            raise ValueError(f"init is a {type(self.init).__name__}, expected a dict of arrays")
         if self.n_states is not None and self.n_states < 1:
             raise ValueError(f"n_states is {self.n_states!r}, expected an integer of at least 1")
         if self.emission not in EMISSIONS:
@@ -185,16 +192,7 @@ class HiddenMarkovModel(BaseEstimator):
 
     def _read_states(self, y: Any, offsets: np.ndarray) -> np.ndarray:
         """Return numbers of states, -1 for hidden ones; learn ``classes_``."""
-        sizes = np.diff(offsets)
-        y = [None] * len(sizes) if y is None else y
-        if isinstance(y, (str, bytes, dict)) or not hasattr(y, "__len__") or len(y) != len(sizes):
-            raise ValueError(f"y: expected the states, or None, of each of {len(sizes)} sequences")
-        flat: list[Any] = []
-        for i, (labels, size) in enumerate(zip(y, sizes.tolist())):
-            labels = [None] * size if labels is None else [*labels]
-            if len(labels) != size:
-                raise ValueError(f"y, example {i}: found {len(labels)} states, expected {size}")
-            flat += labels
+        flat = _flat_states([None] * (len(offsets) - 1) if y is None else y, offsets)
         hidden = np.array([label is None for label in flat])
         if hidden.all():
             if self.n_states is None:
@@ -232,12 +230,7 @@ class HiddenMarkovModel(BaseEstimator):
         shapes |= {name: getattr(self.emission_, name).shape for name in self.emission_.names
                    if name != "symbols"}  # fmt: skip
         for name, value in (self.init or {}).items():
-            value = np.array(value, dtype=np.float64)
-            if value.shape != shapes.get(name):
-                raise ValueError(
-                    f"init: {name!r} has the shape {value.shape}, expected {shapes.get(name)}; "
-                    f"names are {[*shapes]}"
-                )
+            value = _checked_init(name, value, shapes)
             if name in ("start", "transition"):
                 setattr(self, name + "_", value)
             else:
@@ -329,8 +322,14 @@ class HiddenMarkovModel(BaseEstimator):
         """
         if y is None:
             return self.log_likelihood(X)
-        right = [np.asarray(a) == np.asarray(b) for a, b in zip(self.predict(X), y, strict=True)]
-        return float(np.concatenate(right).mean())
+        _, offsets = self._given(X)
+        true = _flat_states(y, offsets)
+        hidden = [label is None for label in true]
+        if any(hidden):
+            i = int(np.searchsorted(offsets, hidden.index(True), side="right")) - 1
+            raise ValueError(f"y, example {i}: found None in place of a state, expected all states")
+        found = np.concatenate(self.predict(X)).tolist()
+        return float(np.mean([bool(a == b) for a, b in zip(found, true)]))
 
     def predict(self, X: Any) -> list[np.ndarray]:
         """Return the most likely states of every sequence.
@@ -388,7 +387,7 @@ class HiddenMarkovModel(BaseEstimator):
         Parameters
         ----------
         lengths : sequence of int
-            Length of each sequence.
+            Length of each sequence, at least 0.
         random_state : int, Generator or None, optional
 
         Returns
@@ -397,14 +396,24 @@ class HiddenMarkovModel(BaseEstimator):
         states : list of ndarray
         """
         check_is_fitted(self, "transition_")
+        given = np.asarray(lengths)
+        if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+            raise ValueError(
+                f"lengths is {lengths!r}, expected a list with an integer for each sequence"
+            )
+        if given.size and given.min() < 0:
+            i = int(given.argmin())
+            raise ValueError(f"lengths, example {i}: found {given[i]}, expected at least 0")
         rng, K = generator_of(random_state), len(self.classes_)
         X, Y = [], []
-        for length in lengths:
-            states = [int(rng.choice(K, p=self.start_))]
+        for length in given.tolist():
+            states: list[int] = []
             while len(states) < length:
-                states.append(int(rng.choice(K, p=self.transition_[states[-1]])))
-            X.append(self.emission_.draw(np.array(states), rng))
-            Y.append(self.classes_[states])
+                p = self.transition_[states[-1]] if states else self.start_
+                states.append(int(rng.choice(K, p=p)))
+            numbers = np.array(states, dtype=np.int64)
+            X.append(self.emission_.draw(numbers, rng))
+            Y.append(self.classes_[numbers])
         return X, Y
 
     # -- files ----------------------------------------------------------------------------------
@@ -458,6 +467,60 @@ class HiddenMarkovModel(BaseEstimator):
         if model.start_.shape != (K,) or model.transition_.shape != (K, K) or rows != {K}:
             raise ValueError(f"arrays: expected tables of {K} states")
         return model
+
+
+def _flat_states(y: Any, offsets: np.ndarray) -> list[Any]:
+    """Return the states of all sequences, None for hidden ones, checked against their lengths."""
+    sizes = np.diff(offsets).tolist()
+    if isinstance(y, (str, bytes, dict)) or not hasattr(y, "__len__") or len(y) != len(sizes):
+        raise ValueError(f"y: expected the states, or None, of each of {len(sizes)} sequences")
+    flat: list[Any] = []
+    named: bool | None = None  # whether states are strings
+    for i, (labels, size) in enumerate(zip(y, sizes)):
+        if labels is not None and not hasattr(labels, "__len__"):
+            raise ValueError(f"y, example {i}: found {labels!r}, expected {size} states, or None")
+        labels = [None] * size if labels is None else [*labels]
+        if len(labels) != size:
+            raise ValueError(f"y, example {i}: found {len(labels)} states, expected {size}")
+        for label in labels:
+            if label is None:
+                continue
+            named = isinstance(label, str) if named is None else named
+            if named != isinstance(label, str) or not isinstance(label, (str, Real, np.generic)):
+                raise ValueError(
+                    f"y, example {i}: found the state {label!r}, expected all strings or all "
+                    "numbers"
+                )
+        flat += labels
+    return flat
+
+
+def _checked_init(name: str, value: Any, shapes: dict[str, tuple[int, ...]]) -> np.ndarray:
+    """Return parameters of ``init`` as an array, or refuse them."""
+    try:
+        value = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"init: {name!r} is {value!r}, expected an array of numbers") from None
+    if value.shape != shapes.get(name):
+        raise ValueError(
+            f"init: {name!r} has the shape {value.shape}, expected {shapes.get(name)}; "
+            f"names are {[*shapes]}"
+        )
+    if not np.isfinite(value).all():
+        raise ValueError(f"init: {name!r} has numbers that are not finite, expected finite ones")
+    if name == "variances" and value.min() <= 0:
+        raise ValueError(f"init: {name!r} has the number {value.min():g}, expected all above 0")
+    if name in ("start", "transition", "table"):
+        if value.min() < 0:
+            raise ValueError(f"init: {name!r} has the number {value.min():g}, expected all >= 0")
+        totals = np.atleast_1d(value.sum(axis=-1))
+        row = int(abs(totals - 1).argmax())
+        if abs(totals[row] - 1) > 1e-6:
+            raise ValueError(
+                f"init: row {row} of {name!r} sums to {totals[row]:g}, expected probabilities, "
+                "which sum to 1"
+            )
+    return value
 
 
 def _pairs(states: np.ndarray, offsets: np.ndarray, K: int) -> np.ndarray:

@@ -220,7 +220,8 @@ cdef Py_ssize_t k_simple_paths(PathShape shape, Py_ssize_t i, const double* step
                         elif e >= new.size or _taken(new)[e] != _taken(own)[e]:
                             break
                 new = <Path*>(pool + k * room)
-                best_simple_path(shape, i, left, p, &score, via, work)
+                if not best_simple_path(shape, i, left, p, &score, via, work):
+                    return _refuse_cycle(shape, i, via[0], _before(shape, work))
                 if score > -INFINITY:
                     new.branch = new.size = <int>j
                     memcpy(_taken(new), _taken(own), j * sizeof(int))

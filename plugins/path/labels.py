@@ -128,8 +128,9 @@ def _numbers(y: Any, graph: Graph, where: str) -> list[int]:
             valid = cells.dtype.kind in "iu" and bool(inside.all())
             nodes = (cells @ [graph.shape[1], 1]).tolist()
         elif graph.names is None:
-            nodes = [int(v) for v in y]
-            valid = all(0 <= v < graph.size for v in nodes)
+            given = [*y]
+            nodes = [int(v) for v in given]
+            valid = nodes == given and all(0 <= v < graph.size for v in nodes)
         else:
             known = {name: v for v, name in enumerate(graph.names)}
             valid = all(one in known for one in y)

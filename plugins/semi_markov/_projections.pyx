@@ -1,8 +1,9 @@
 """Marginals of ``p(y) ~ exp <theta, mu(y)>`` over segmentations, their derivatives, and samples.
 
-The recursions are those of the oracle with sums in place of maxima, on logarithms.  Derivatives of
-all of them along a direction come from the same passes: that of a log of a sum is the mean of those
-of its terms.
+The recursion is that of the oracle with sums in place of maxima, on logarithms.  Back from the end,
+probabilities are handed on by the shares of the terms of each sum, so that they add up to 1 however
+large scores are.  Derivatives of all of them along a direction come from the same passes: that of a
+log of a sum is the mean of those of its terms.
 """
 
 cimport cython
@@ -18,14 +19,15 @@ from structsolve.plugins.semi_markov._shape cimport (
 
 
 cdef struct Messages:
-    # Of tokens: logs of sums over what is before the end of a segment, before its tokens, and
-    # behind its end, each with a row of classes.
+    # Of tokens: logs of sums over what is before the end of a segment, and before its tokens, and
+    # probabilities that a segment ends and begins there, each with a row of classes.
     double* ends
     double* begins
-    double* behind
+    double* ending
+    double* beginning
     double* whole               # row: of all segmentations, by the last class
-    double* ahead               # row: of a segment that begins at a token, and all behind it
-    double total                # their log
+    double* last                # row: probabilities of the last class
+    double total                # log of the sum over all
 
 
 cdef struct Memory:
@@ -77,7 +79,7 @@ cdef class SegmentSums(Projection):
         self.work_bytes = 8 * self.shape.stride * rows + self.message_bytes()
 
     cdef Py_ssize_t message_bytes(self) noexcept nogil:
-        return 8 * self.shape.stride * (3 * self.shape.max_nodes + 2)
+        return 8 * self.shape.stride * (4 * self.shape.max_nodes + 2)
 
     cpdef Py_ssize_t derivative_bytes(self) except -1:
         """Room for the messages and their derivatives."""
@@ -86,8 +88,9 @@ cdef class SegmentSums(Projection):
     cdef Messages messages(self, double* room) noexcept nogil:
         cdef Messages own
         cdef Py_ssize_t rows = self.shape.max_nodes * self.shape.stride
-        own.ends, own.begins, own.behind, own.whole = room, room + rows, room + 2 * rows, room + 3 * rows
-        own.ahead = own.whole + self.shape.stride
+        own.ends, own.begins, own.ending = room, room + rows, room + 2 * rows
+        own.beginning, own.whole = room + 3 * rows, room + 4 * rows
+        own.last = own.whole + self.shape.stride
         own.total = 0
         return own
 
@@ -144,6 +147,7 @@ cdef class SegmentSums(Projection):
         cdef Py_ssize_t row, node
         cdef double* begins
         cdef double* move
+        cdef double total = 0
         for e in range(1, n + 1):
             row = (e - 1) * stride
             node = shape.shared_size + (e - 1) * shape.node_size
@@ -179,11 +183,15 @@ cdef class SegmentSums(Projection):
         for c in range(K):
             m.logs.whole[c] = m.logs.ends[(n - 1) * stride + c] + theta[shape.end + c]
         m.logs.total = log_sum_exp(K, m.logs.whole)
+        for c in range(K):
+            m.logs.last[c] = exp(m.logs.whole[c] - m.logs.total)
+            total += m.logs.last[c]
         m.moves.total = 0
-        if direction != NULL:
-            for c in range(K):
+        for c in range(K):
+            m.logs.last[c] /= total
+            if direction != NULL:
                 m.moves.whole[c] = m.moves.ends[(n - 1) * stride + c] + direction[shape.end + c]
-                m.moves.total += exp(m.logs.whole[c] - m.logs.total) * m.moves.whole[c]
+                m.moves.total += m.logs.last[c] * m.moves.whole[c]
 
     cdef void lengths_before(self, const double* theta, const double* lengths,
                              const double* begins, Py_ssize_t e, double* inside, double* table,
@@ -210,114 +218,100 @@ cdef class SegmentSums(Projection):
                     mean[c] += table[l * stride + c] * x
             node -= shape.node_size
 
-    cdef void lengths_behind(self, const double* theta, const double* lengths,
-                             const double* behind, Py_ssize_t b, Py_ssize_t count, double* inside,
-                             double* table) noexcept nogil:
-        # Scores of the segments that begin at token b, without its own, and of all behind them.
-        cdef const Sizes* shape = &self.shape
-        cdef Py_ssize_t K = shape.K, stride = shape.stride, l, c
-        cdef const double* node = theta + shape.shared_size + b * shape.node_size
-        for c in range(K):
-            inside[c] = 0
-        for l in range(count):
-            for c in range(K):
-                inside[c] += node[c]
-                table[l * stride + c] = (inside[c] + lengths[l * stride + c] + node[shape.ends + c]
-                                         + behind[(b + l) * stride + c])
-            node += shape.node_size
-
     cdef void backward(self, Py_ssize_t i, const double* theta, const double* direction,
                        Memory* m, double* out) noexcept nogil:
         # Adds the marginals, or their derivatives, to `out`, which is 0.
         cdef const Sizes* shape = &self.shape
-        cdef Py_ssize_t n = n_tokens(shape, i), K = shape.K, stride = shape.stride, b, c, s, node
-        cdef double* behind
-        cdef double p
+        cdef Py_ssize_t n = n_tokens(shape, i), K = shape.K, stride = shape.stride, b, c, node
+        cdef const double* found = m.logs.beginning if direction == NULL else m.moves.beginning
+        cdef double x
+        memset(m.logs.beginning, 0, n * stride * sizeof(double))
+        if direction != NULL:
+            memset(m.moves.beginning, 0, n * stride * sizeof(double))
         for c in range(K):
-            p = exp(m.logs.whole[c] - m.logs.total)
-            m.logs.behind[(n - 1) * stride + c] = theta[shape.end + c]
+            x = m.logs.ending[(n - 1) * stride + c] = m.logs.last[c]
             if direction != NULL:
-                m.moves.behind[(n - 1) * stride + c] = direction[shape.end + c]
-                p *= m.moves.whole[c] - m.moves.total
-            out[shape.end + c] = p
+                x *= m.moves.whole[c] - m.moves.total
+                m.moves.ending[(n - 1) * stride + c] = x
+            out[shape.end + c] = x
         for b in range(n - 1, -1, -1):
+            # With the segments that end here, all are known that begin here.
+            self.segments(theta, direction, b + 1, m, out)
             node = shape.shared_size + b * shape.node_size
-            self.segments(theta, direction, b, min(n - b, shape.most), m, out)
-            if b == 0:
-                for c in range(K):
-                    out[shape.start + c] = m.run[c]
-                return
-            # Pairs of a segment that ends before b, in columns, and one that begins there.
-            behind = m.logs.behind + (b - 1) * stride
             for c in range(K):
-                m.logs.ahead[c] += theta[node + shape.begins + c]
-                if direction != NULL:
-                    m.moves.ahead[c] += direction[node + shape.begins + c]
-            for s in range(K):
-                for c in range(K):
-                    m.table[s * stride + c] = (m.logs.ahead[s]
-                                               + theta[shape.transition + c * stride + s])
-            self.log_sums(K, m, behind)
-            for c in range(K):
-                m.run[c] = exp(m.logs.ends[(b - 1) * stride + c] + behind[c] - m.logs.total)
-            if direction != NULL:
-                self.move_pairs(direction, b, m, out + shape.transition)
-            else:
-                for s in range(K):
-                    for c in range(K):
-                        out[shape.transition + c * stride + s] += m.run[c] * m.table[s * stride + c]
+                out[node + shape.begins + c] = found[b * stride + c]
+            if b > 0:
+                self.pairs(theta, direction, b, m, out + shape.transition)
+        for c in range(K):
+            out[shape.start + c] = found[c]
 
-    cdef void move_pairs(self, const double* direction, Py_ssize_t b, Memory* m,
-                         double* pairs) noexcept nogil:
+    cdef void pairs(self, const double* theta, const double* direction, Py_ssize_t b, Memory* m,
+                    double* out) noexcept nogil:
+        # Pairs of a segment that ends before token b, in rows, and one that begins there.
         cdef const Sizes* shape = &self.shape
-        cdef Py_ssize_t K = shape.K, stride = shape.stride, s, c
-        cdef double* behind = m.moves.behind + (b - 1) * stride
-        cdef const double* ends = m.moves.ends + (b - 1) * stride
-        cdef double x, p
-        memset(behind, 0, stride * sizeof(double))
+        cdef Py_ssize_t K = shape.K, stride = shape.stride, s, c, before = (b - 1) * stride
+        cdef const double* mass = m.logs.beginning + b * stride
+        cdef const double* gain = m.moves.beginning + b * stride
+        cdef const double* mean = m.moves.begins + b * stride
+        cdef const double* begins = direction + shape.shared_size + b * shape.node_size + shape.begins
+        cdef double x
+        theta += shape.transition
         for s in range(K):
             for c in range(K):
-                x = m.moves.ahead[s] + direction[shape.transition + c * stride + s]
-                p = m.table[s * stride + c]
-                behind[c] += p * x
-                pairs[c * stride + s] += m.run[c] * p * (ends[c] + x - m.moves.total)
+                m.table[s * stride + c] = m.logs.ends[before + s] + theta[s * stride + c]
+        self.log_sums(K, m, m.run)
+        for s in range(K):
+            m.logs.ending[before + s] = 0
+            for c in range(K):
+                x = m.table[s * stride + c] * mass[c]
+                m.logs.ending[before + s] += x
+                if direction == NULL:
+                    out[s * stride + c] += x
+        if direction == NULL:
+            return
+        direction += shape.transition
+        for s in range(K):
+            m.moves.ending[before + s] = 0
+            for c in range(K):
+                x = m.moves.ends[before + s] + direction[s * stride + c] - (mean[c] - begins[c])
+                x = m.table[s * stride + c] * (gain[c] + mass[c] * x)
+                m.moves.ending[before + s] += x
+                out[s * stride + c] += x
 
-    cdef void segments(self, const double* theta, const double* direction, Py_ssize_t b,
-                       Py_ssize_t count, Memory* m, double* out) noexcept nogil:
-        # The parts of the segments that begin at token b; `run` <- their sums.
+    cdef void segments(self, const double* theta, const double* direction, Py_ssize_t e, Memory* m,
+                       double* out) noexcept nogil:
+        # The parts of the segments that end before token e.
         cdef const Sizes* shape = &self.shape
-        cdef Py_ssize_t K = shape.K, stride = shape.stride, l, c
-        cdef Py_ssize_t node = shape.shared_size + b * shape.node_size
+        cdef Py_ssize_t K = shape.K, stride = shape.stride, l, c, count = min(e, shape.most)
+        cdef Py_ssize_t last = (e - 1) * stride, first, place
+        cdef Py_ssize_t node = shape.shared_size + (e - 1) * shape.node_size
+        cdef const double* mass = m.logs.ending + last
         cdef double* row
-        cdef double x, p
-        self.lengths_behind(theta, m.lengths, m.logs.behind, b, count, m.run, m.table)
-        self.log_sums(count, m, m.logs.ahead)
+        cdef double x, share
+        self.lengths_before(theta, m.lengths, m.logs.begins, e, m.run, m.table, NULL)
+        self.log_sums(count, m, m.run)
         for c in range(K):
-            m.sums[c] = exp(m.logs.begins[b * stride + c] + m.logs.ahead[c] - m.logs.total)
-        if direction != NULL:
-            for c in range(K):
-                m.run[c] = m.moves.ahead[c] = 0
+            out[node + shape.ends + c] = mass[c] if direction == NULL else m.moves.ending[last + c]
+            m.run[c] = 0 if direction == NULL else direction[node + shape.ends + c]
         for l in range(count):
-            row = m.table + l * stride
+            row, first, place = m.table + l * stride, last - l * stride, node - l * shape.node_size
             for c in range(K):
-                p = row[c]
-                row[c] = m.sums[c] * p
+                share = row[c]
+                row[c] *= mass[c]
+                m.logs.beginning[first + c] += row[c]
                 if direction != NULL:
-                    m.run[c] += direction[node + l * shape.node_size + c]
-                    x = (m.run[c] + direction[shape.length + l * stride + c]
-                         + direction[node + l * shape.node_size + shape.ends + c]
-                         + m.moves.behind[(b + l) * stride + c])
-                    m.moves.ahead[c] += p * x
-                    row[c] *= m.moves.begins[b * stride + c] + x - m.moves.total
+                    m.run[c] += direction[place + c]
+                    x = m.moves.begins[first + c] + m.run[c] + direction[shape.length + l * stride + c]
+                    row[c] = (share * m.moves.ending[last + c]
+                              + row[c] * (x - m.moves.ends[last + c]))
+                    m.moves.beginning[first + c] += row[c]
                 out[shape.length + l * stride + c] += row[c]
-                out[node + l * shape.node_size + shape.ends + c] += row[c]
         memset(m.run, 0, stride * sizeof(double))
         for l in range(count - 1, -1, -1):
+            place = node - l * shape.node_size
             for c in range(K):
                 m.run[c] += m.table[l * stride + c]
-                out[node + l * shape.node_size + c] += m.run[c]
-        for c in range(K):
-            out[node + shape.begins + c] = m.run[c]
+                out[place + c] += m.run[c]
 
     cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
                      double* bound, char* work) except -1 nogil:

@@ -19,7 +19,7 @@ cdef double log_sum_exp(Py_ssize_t n, const double* x) noexcept nogil:
     if top == -INFINITY:
         return top
     for j in range(n):
-        if not x[j] <= top - 50:    # NaN must propagate
+        if not x[j] - top <= -50:   # NaN must propagate
             total += exp(x[j] - top)
     return top + log(total)
 

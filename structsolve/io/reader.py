@@ -94,7 +94,7 @@ class Reader(Params):
         for number, line in text_lines(path):
             self._last = f"{path}, line {number}"
             yield line
-        del self._last
+        self.__dict__.pop("_last", None)  # an empty file has no line
 
     def place(self, path: str) -> str:
         """Return the current position, for messages: the file and the line.

@@ -304,6 +304,8 @@ cdef class TreeReweightedSums(Projection):
         for s in range(rows):
             for t in range(columns):
                 if scores[s * columns + t] == -INFINITY:
+                    if mass > 0 and left[s] * right[t] / mass > 1e-9:
+                        value = -INFINITY   # the ends do not agree: no point of the polytope
                     continue
                 if mass > 0:
                     cells[s * columns + t] += left[s] * right[t] / mass

@@ -154,6 +154,23 @@ def test_scores_of_any_size():
             case.check_marginals(case.theta("normal", rng) * scale)
 
 
+@pytest.mark.parametrize("scale", [1e14, 1e16, 1e18])
+@pytest.mark.parametrize("kind", KINDS)
+def test_marginals_of_huge_ties_are_probabilities(kind, scale):
+    # Logs of shares are lost in totals of this size.
+    for n, m in ((4, 3), (6, 4)):
+        case = Case(kind, n, m)
+        for theta in (np.full(case.size, scale), np.full(case.size, -scale)):
+            marginals, _, _ = calls.project(case.projection, 0, theta)
+            views = case.views(marginals)
+            items = views["node"].reshape(n, m).sum(axis=1)
+            assert marginals.min() >= 0 and items.max() <= 1 + 1e-12, (n, m, items)
+            alone = n - views["gap"][0] if "gap" in views else n
+            assert items.sum() == pytest.approx(alone, rel=1e-12), (n, m, items)
+            drawn = projection_calls.sample(case.projection, 0, theta, np.full((3, n), 0.999))
+            assert all(case.space.contains(label, case.examples, 0) for label in drawn)
+
+
 def test_the_edit_distance():
     """With scores -1 for each edit, the best alignment of two words has their distance."""
     rng = np.random.default_rng(0)
@@ -216,6 +233,14 @@ def test_symbols():
     message = "found symbols, which only kind='ctc' takes"
     refused(message, AlignmentStructure().make_space, [(x, "ab")], [[0, -1, 1]])
     refused("alignments have none", score_space, "alignment", 3)
+    sizes = [(3, 2), (4, 3)]
+    refused("symbols: found 1, expected a list with those of each of 2 examples",
+            space.pack_sizes, sizes, symbols=["aa"])  # fmt: skip
+    refused("symbols: found 0, expected", space.pack_sizes, sizes, symbols=[])
+    refused("symbols, example 1: found 2, expected 3 symbols",
+            space.pack_sizes, sizes, symbols=["aa", "ab"])  # fmt: skip
+    refused("symbols, example 0: found 5, expected 2", space.pack_sizes, sizes, symbols=[5, "aab"])
+    assert space.pack_sizes(sizes, symbols=[None, "aab"]).n == 2
 
 
 def words(rng, n):

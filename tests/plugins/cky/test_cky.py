@@ -1,6 +1,7 @@
 """Trees over spans: oracle, k best, sums and losses against enumeration; files and scores."""
 
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ from structsolve.plugins.cky import (
     write_tree,
 )
 from structsolve.plugins.cky.polytope import CKYPolytopes
-from structsolve.plugins.cky.trees import brackets, spans_of, tree_of
+from structsolve.plugins.cky.trees import brackets, length_of, spans_of, tree_of
 from structsolve.structure import calls, projection_calls
 from structsolve.structure.ask import ask_loss, ask_parts, ask_power, ask_projection, make_layout
 from structsolve.testing import check_structure
@@ -344,7 +345,7 @@ X3 = [np.ones((3, 3, 1))]
             X3,
             [("S", "A", ("S", "A", "B"))],
             {"grammar": True, "rules": [("S", "A", "B")]},
-            "example 0: the true label is no label of structure 'cky'",
+            "example 0: the true tree joins by .*'S', 'A', 'S'",
         ),
     ],
 )
@@ -381,6 +382,41 @@ def test_labels_that_are_no_trees():
     assert all(space.contains(np.array(y, np.int32), examples, 0) for y in every)
 
 
+@pytest.mark.parametrize("name", ["A+B", "@A", "+", "@"])
+def test_classes_with_marks_of_binary_trees_are_refused(name):
+    X = [np.zeros((2, 2, 1)), np.zeros((2, 2, 1))]
+    for tree in (("S", name, "A"), (name, "A", "A"), ("S", (name, "A"), "A")):
+        refused(re.escape(f"found the class {name!r}"), spans_of, tree)
+        message = f"y, example 1: found the class {name!r}, expected one without '+'"
+        refused(re.escape(message), StructuredSVM("cky").fit, X, [("S", "A", "A"), tree])
+
+
+def test_the_rule_that_a_tree_lacks_is_named():
+    rules = [("S", "A", "B"), ("S", "A", "@S"), ("@S", "A", "B")]
+    model = StructuredSVM(CKYStructure(grammar=True, rules=rules), max_iter=2, tol=1.0)
+    X = [np.zeros((3, 3, 1)), np.zeros((3, 3, 1))]
+    message = "example 1: the true tree joins by ('S', 'B', '@S') (parent, left, right)"
+    refused(re.escape(message), model.fit, X, [("S", "A", "A", "B"), ("S", "B", "A", "B")])
+
+
+@pytest.mark.parametrize("side", ["left", "right", "flat", "chain"])
+def test_long_sentences(side):
+    n, tree = 5000, "A"
+    for _ in range(n - 1):
+        tree = {"left": ("S", tree, "B"), "right": ("S", "B", tree), "chain": ("S", tree)}.get(side)
+        if side == "flat":
+            tree = ("S", *["A"] * n)
+            break
+    words = 1 if side == "chain" else n
+    spans = spans_of(tree)
+    assert len(spans) == 2 * words - 1 and spans[0][:2] == (0, words)
+    text = write_tree(tree, map(str, range(words)))
+    assert length_of(tree) == words and len(brackets(tree)) == (1 if side == "flat" else n - 1)
+    again, read = read_tree(text)
+    assert len(read) == words and spans_of(again) == spans
+    assert write_tree(tree_of(spans), read) == text
+
+
 def test_the_shell_trains_on_brackets(tmp_path, capsys):
     train, new, out, model = (
         tmp_path / name for name in ("a.mrg", "b.brackets", "c.mrg", "m.structsolve")
@@ -398,3 +434,5 @@ def test_the_shell_trains_on_brackets(tmp_path, capsys):
     broken = tmp_path / "d.mrg"
     broken.write_text("(S (A a)")
     fails(capsys, "fit", broken, "--structure", "cky", "--model", model, match="not closed")
+    broken.write_text("")
+    fails(capsys, "fit", broken, "--structure", "cky", "--model", model, match="found no sentences")

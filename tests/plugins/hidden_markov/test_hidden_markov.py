@@ -208,6 +208,80 @@ def test_bad_data(settings, X, y, message):
     refused(message, HiddenMarkovModel(**settings).fit, X, y)
 
 
+@pytest.mark.parametrize(
+    ("init", "message"),
+    [
+        ([0.5, 0.5], "init is a list, expected a dict"),
+        ({"start": [0.5, "x"]}, "init: 'start' is .*, expected an array of numbers"),
+        ({"start": [np.nan, 1]}, "init: 'start' has numbers that are not finite"),
+        ({"start": [1.5, -0.5]}, "init: 'start' has the number -0.5, expected all >= 0"),
+        ({"start": [0.5, 0.4]}, "init: row 0 of 'start' sums to 0.9, expected probabilities"),
+        ({"transition": [[0.5, 0.5], [1, 1]]}, "init: row 1 of 'transition' sums to 2"),
+        ({"table": np.ones((2, 2))}, "init: row 0 of 'table' sums to 2"),
+        ({"means": np.ones((2, 1))}, "init: 'means' has the shape"),
+    ],
+)
+def test_bad_first_parameters(init, message):
+    refused(message, HiddenMarkovModel(2, init=init).fit, ["ab", "ba"])
+
+
+def test_bad_variances():
+    X = [[[0.0], [1.0]], [[2.0], [5.0]]]
+    for variances, message in (([[1], [0]], "number 0"), ([[1], [np.inf]], "numbers that are not")):
+        model = HiddenMarkovModel(2, emission="gaussian", init={"variances": variances})
+        refused(f"init: 'variances' has .*{message}", model.fit, X)
+    for least in (0.0, -1.0, np.inf):
+        model = HiddenMarkovModel(2, emission="gaussian", least_variance=least)
+        refused("least_variance is .*, expected a finite number above 0", model.fit, X)
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "message"),
+    [
+        (
+            ["ab", [1, 2]],
+            [[0, 1]] * 2,
+            "X, example 1: found integers, expected symbols that are all",
+        ),
+        (["ab", ["a", 1]], [[0, 1]] * 2, "X, example 1: found integers and strings"),
+        (
+            [[1, 2], np.array([1, "a"], object)],
+            [[0, 1]] * 2,
+            "X, example 1: found integers and str",
+        ),
+        ([[1, 2], [1, None]], [[0, 1]] * 2, "X, example 1: found a NoneType and integers"),
+        (["ab", "ab"], [[0, 1], ["a", "b"]], "y, example 1: found the state 'a', expected all"),
+        (["ab", "ab"], [None, [0, "b"]], "y, example 1: found the state 'b', expected all"),
+        (["ab", "ab"], [[0, 1], [(1,), 0]], r"y, example 1: found the state \(1,\)"),
+        (["ab", "ab"], [[0, 1], 1], "y, example 1: found 1, expected 2 states, or None"),
+    ],
+)
+def test_mixed_symbols_and_states_are_refused(X, y, message):
+    refused(message, HiddenMarkovModel().fit, X, y)
+
+
+def test_scores_of_states():
+    X, Y = ["aabb", "bba"], [[0, 0, 1, 1], [1, 1, 0]]
+    model = HiddenMarkovModel(smoothing=0.1).fit(X, Y)
+    assert model.score(X, Y) == 1 and model.score(X, [[0, 0, 1, 0], Y[1]]) == pytest.approx(6 / 7)
+    refused("y: expected the states, or None, of each of 2 sequences", model.score, X, Y[:1])
+    refused("y, example 1: found 1 states, expected 3", model.score, X, [Y[0], [1]])
+    refused("y, example 1: found None in place of a state", model.score, X, [Y[0], None])
+
+
+@pytest.mark.parametrize("emission", ["categorical", "gaussian"])
+def test_lengths_of_samples(emission):
+    X = ["aabb", "bba"] if emission == "categorical" else [np.eye(4), np.eye(4)[:3]]
+    model = HiddenMarkovModel(emission=emission, smoothing=0.1)
+    model.fit(X, [[0, 0, 1, 1], [1, 1, 0]])
+    drawn, states = model.sample([0, 3, 1], random_state=0)
+    assert [len(x) for x in drawn] == [len(y) for y in states] == [0, 3, 1]
+    assert model.sample([]) == ([], [])
+    refused("lengths is 3, expected a list with an integer for each sequence", model.sample, 3)
+    refused("lengths is .*, expected a list with an integer", model.sample, [2.5])
+    refused("lengths, example 1: found -1, expected at least 0", model.sample, [2, -1])
+
+
 def test_impossible_sequences_are_named():
     model = HiddenMarkovModel(smoothing=0).fit(["ab", "ba"], [[0, 1], [1, 0]])
     for call in (model.predict, model.predict_proba, model.score):
@@ -239,7 +313,7 @@ def test_hmmlearn_has_the_same_likelihood_at_every_step(emission):
     theirs.startprob_, theirs.transmat_ = init["start"], init["transition"]
     theirs.fit(flat, [len(x) for x in X])
     model = HiddenMarkovModel(
-        3, emission=emission, smoothing=0, init=init, max_iter=steps, tol=0, least_variance=0
+        3, emission=emission, smoothing=0, init=init, max_iter=steps, tol=0, least_variance=1e-300
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

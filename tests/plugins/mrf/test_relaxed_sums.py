@@ -245,3 +245,27 @@ def test_answers_that_may_have_a_gap():
     assert early < value <= bound < loose <= early + 5
     sums.allow(0.0)
     assert calls.project(sums, 0, theta)[1:] == (value, bound)
+
+
+@pytest.mark.parametrize(("seed", "cells"), [(1, "one"), (24, 0.8), (42, 0.3)])
+def test_points_on_forbidden_pairs_have_no_value(seed, cells):
+    # A point that puts a part of an edge's mass on forbidden pairs is none of the polytope.
+    n, K = 10, 8
+    rng = np.random.default_rng(seed)
+    edges = [(u, v) for u in range(n) for v in range(u + 1, n)]
+    if cells == "one":
+        pair = np.full((K, K), -np.inf)
+        pair[0, :2] = 0
+    else:
+        pair = np.where(rng.random((K, K)) < cells, -np.inf, rng.normal(size=(K, K)))
+    space = batch.score_space(MRFStructure(edges), K)
+    examples = space.pack_sizes([n])
+    node = rng.normal(size=(n, K))
+    projection = ask_projection(space, "entropy")(make_layout(space, examples))
+    _, value, bound = projection_calls.project_state(
+        projection, 0, np.concatenate([pair.ravel(), node.ravel()])
+    )
+    marginals, _ = batch.marginals(space, batch.Scores(node, {"pair": pair}, None, examples))
+    mass = float(marginals.shared["pair"][0].sum())
+    assert np.isfinite(bound) and value <= bound
+    assert abs(mass - len(edges)) < 1e-6 or value == -np.inf, (mass, value, bound)

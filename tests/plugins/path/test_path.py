@@ -7,7 +7,7 @@ from checks import refused, reloaded
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from structsolve import StructuredSVM, get_structure
+from structsolve import StructuredSVM, batch, get_structure
 from structsolve.lp import ask_oracle
 from structsolve.plugins.path import PathStructure, grid_steps, make_terrain_maps
 from structsolve.plugins.path.graphs import stack_paths
@@ -206,6 +206,24 @@ def test_the_named_cycle_has_a_positive_score():
     case.check_best(np.array([0, 1.0, 1.0, -2.0, 0]))  # the cycle is worth 0
 
 
+BEHIND_HUGE = [  # the cycle is within rounding of the largest score, until its step is left out
+    (7, [(2, 0), (3, 6), (0, 4), (5, 4), (1, 4), (0, 6), (0, 2), (2, 6), (4, 1), (0, 1), (1, 6),
+         (4, 3)], [-0.2, -0.2, 0.3, -0.2, 0.2, -0.2, 1e13, 0.3, 0.2, 0.3, 0.3, -1.0]),
+    (7, [(0, 5), (0, 1), (1, 2), (2, 1), (1, 3), (2, 3), (3, 6), (5, 6)],
+        [1e13, 0.0, 0.3, 0.2, 0.0, 0.0, 0.0, 0.0]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("n", "edges", "scores"), BEHIND_HUGE)
+def test_a_cycle_that_shows_only_after_the_best_path(n, edges, scores):
+    space = batch.score_space(PathStructure(), edge=True)
+    examples = space.pack_sizes([n], edges=[edges])
+    given = batch.Scores(np.zeros(n), edge=np.array(scores), examples=examples)
+    labels, _ = batch.k_best(space, given, 1)
+    assert len(labels[0]) == 1
+    refused("example 0: a cycle of 2 nodes", batch.k_best, space, given, 5)
+
+
 def test_ties_go_to_the_first_edges():
     edges = [[0, 2], [0, 1], [2, 3], [1, 3], [1, 3]]
     case = Case({"edges": edges, "node_features": np.zeros((4, 1))}, False)
@@ -311,6 +329,14 @@ def test_labels_of_any_form():
     ):
         refused(f"y, example 0: .*{message}", space.pack, [x], [wrong])
     refused("y: found 2 paths, expected one for each of 1 examples", space.pack, [x], [path] * 2)
+
+
+@pytest.mark.parametrize("path", [[0, 1.7, 2], [0, "1", 2], [0, np.nan, 2], np.array([0, 1.5, 2])])
+def test_nodes_of_labels_are_integers(path):
+    x = {"edges": [[0, 1], [1, 2]], "node_features": np.zeros((3, 1))}
+    space, _ = get_structure("path").make_space([x, x], [[0, 1, 2], np.array([0.0, 1.0, 2.0])])
+    refused("y, example 1: found .*, expected nodes of the graph",
+            space.pack, [x, x], [[0, 1, 2], path])  # fmt: skip
 
 
 def test_networkx_graphs():

@@ -159,6 +159,24 @@ def test_scores_of_any_size():
             case.check_marginals(case.theta("normal", rng) * scale)
 
 
+@pytest.mark.parametrize("scale", [1e12, 1e14, 1e16, 1e18])
+def test_marginals_of_huge_scores_are_probabilities(scale):
+    # Logs of shares are lost in totals of this size.
+    rng = np.random.default_rng(2)
+    for kind in ("equal", "ties", "normal"):
+        case = Case(6, 3, 3, None)
+        theta = np.ones(case.size) if kind == "equal" else case.theta(kind, rng)
+        marginals, _, _ = calls.project(case.projection, 0, theta * scale)
+        views = case.views(marginals)
+        tokens = views["node"][:, 0].sum(axis=-1)
+        np.testing.assert_allclose(tokens, 1, rtol=1e-12, err_msg=kind)
+        for name in ("start", "end"):
+            np.testing.assert_allclose(views[name].sum(), 1, rtol=1e-12, err_msg=kind)
+        pairs, segments = views["transition"].sum(), views["length"].sum()
+        assert pairs + 1 == pytest.approx(segments, rel=1e-12), kind
+        assert marginals.min() >= 0, kind
+
+
 def test_long_sequences_agree_with_the_linear_program():
     rng = np.random.default_rng(0)
     structure = SemiMarkovStructure(4, outside=0)
