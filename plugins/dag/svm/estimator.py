@@ -282,11 +282,11 @@ class HierarchicalSVM(SparseFitting):
             self._check_learned(validated)
         super()._check_combination(validated)
 
-    def _solver(self) -> Solver:
+    def _solver(self, examples: Any = None) -> Solver:
         if isinstance(self.solver, str) and self.solver == "auto":
             name = "sgd" if self.sparse else "bcfw"
             return registry.default().find("solvers", name).factory()
-        return super()._solver()
+        return super()._solver(examples)
 
     def _learns_node_weights(self) -> bool:
         return parse(self.normalization)[0] == "learned"
