@@ -397,6 +397,12 @@ class HierarchicalSVM(SparseFitting):
                     f"{name} is given, but normalization='learned' has none: leave it out, or use "
                     "another normalization"
                 )
+        solver = self._solver()
+        if not getattr(solver, "minimises", True):
+            raise ValueError(
+                f"solver is {solver.name!r}, expected one that minimises the objective, which each "
+                "round of normalization='learned' has to lower; use solver='bcfw' or 'sgd'"
+            )
 
     def _train_learned(self, data: TrainingData, rng: np.random.Generator) -> HierarchicalSVM:
         space = data.space
