@@ -228,6 +228,11 @@ class DagSpace(Space):
         self.classes_ = hierarchy.nodes[self.leaf_columns] if self.single else hierarchy.nodes
 
     @property
+    def axis_names(self) -> dict[str, Any]:
+        """Names of the nodes; see :class:`structsolve.structure.base.Space`."""
+        return {"node": self.hierarchy.nodes}
+
+    @property
     def no_powers(self) -> dict[str, str]:
         """Reasons for missing powers, by name, for messages."""
         if not self.unions_are_hard:
