@@ -224,14 +224,14 @@ class OnlineRun(Run):
 
 def _refuse_weights(solver: Online, problem: Problem) -> None:
     """Raise ValueError for weights of classes or nodes, which are part of the loss."""
-    found = ""
+    culprit = ""
     if "node_weights" in problem.examples.topology:
-        found = "y holds WeightedLabels"
+        culprit = "y holds WeightedLabels"
     elif isinstance(problem.given_loss, ClassWeights):
-        found = "class_weight or loss=ClassWeights(...) weighs errors on nodes"
-    if found:
+        culprit = "class_weight or loss=ClassWeights(...) weighs errors on nodes"
+    if culprit:
         raise ValueError(
-            f"{found}, but solver {solver.name!r} does not depend on the loss, expected neither; "
+            f"{culprit}, but solver {solver.name!r} does not depend on the loss, expected neither; "
             "use 'passive-aggressive' or 'arow', or sample_weight"
         )
 
