@@ -220,6 +220,10 @@ def test_scores_of_tables_by_sets():
     report = hierarchical_scores([["a", "ab"], ["c", ""]], [["a", "ac"], ["c", "cd"]])
     assert report["precision"] == 0.5 and report["recall"] == pytest.approx(2 / 3)
     assert report["macro"]["f1"] == pytest.approx((1 / 2 + 2 / 3) / 2)
+    tree = {"a": ["b"]}
+    for truth in ([["a", "b"]], ["b"], np.array([["a", None]], dtype=object)):
+        with pytest.raises(ValueError, match="y_true: found names.*leave hierarchy out for tables"):
+            hierarchical_scores(truth, truth, tree)
     with pytest.raises(ValueError, match="example 1: y_pred has no names"):
         hierarchical_scores([["a"], ["b"]], [["a"], [""]])
     with pytest.raises(ValueError, match="2 rows of X, 1 labels in y_pred"):
