@@ -260,6 +260,20 @@ def test_marginals_and_kernels_exclude_each_other():
     refused(".*kernel is 'rbf', and marginals and kernels exclude each other", model.fit, X, soft)
 
 
+def test_names_are_no_classes_of_a_student():
+    X, soft = case("chain")
+    student = StructuredSVM("chain", surrogate="crf", alpha=0.1, early_stopping=True)
+    numbers = [table.argmax(axis=1) for table in soft]
+    names = [np.array(list("abc"))[y] for y in numbers]
+    text = r"y: found names, .*'[abc]'.* 0 to K - 1: pass np.searchsorted\(teacher.classes_, y\)"
+    refused(text, student.fit, X, soft, validation=(X, names))
+    student.fit(X, soft, validation=(X, numbers))
+    refused(text, student.score, X, names)
+    refused(text, student.score, X, [y.tolist() for y in names])
+    teacher = np.array(list("abc"))
+    assert student.score(X, [np.searchsorted(teacher, y) for y in names]) > 0
+
+
 LONG = int(np.argmax([len(table) for table in case("chain")[1]]))
 BAD = [
     ([[0.5, 0.4, 0]], "found marginals of sum 0.9, expected 1"),
