@@ -268,8 +268,8 @@ def encode(
         if unseen is not None and len(flat):
             raise ValueError(
                 f"y: found names, such as {flat[0].item()!r}, expected some of the model's "
-                f"classes, which are numbers: {_shorten(classes)}; of a model trained on the marginals of a "
-                "teacher these are 0 to K - 1: pass np.searchsorted(teacher.classes_, y)"
+                f"classes, which are numbers: {_shorten(classes)}; of a model trained on "
+                "marginals these are 0 to K - 1: pass np.searchsorted(teacher.classes_, y)"
             )
         states, known = np.zeros(len(flat), np.int32), np.zeros(len(flat), dtype=bool)
     else:
