@@ -263,8 +263,8 @@ def test_weights_of_classes_and_nodes_need_a_loss():
         ({"loss": ClassWeights({"a": 2.0})}, Y, "class_weight or loss=ClassWeights"),
         ({}, weighted, "y holds WeightedLabels"),
     ]
-    for settings, y, found in cases:
-        text = f"{found}.*; use 'passive-aggressive' or 'arow', or sample_weight"
+    for settings, y, culprit in cases:
+        text = f"{culprit}.*; use 'passive-aggressive' or 'arow', or sample_weight"
         model = StructuredSVM("chain", solver="perceptron", **settings)
         refused(text, model.fit, X, y)
         refused(text, model.partial_fit, X, y, classes=["a", "b"])

@@ -5,7 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 
 import structsolve
 from structsolve import HierarchicalSVM, HierarchicalSVMCV, StructuredSVM, get_scorer
@@ -228,6 +228,14 @@ def test_scores_of_tables_by_sets():
         hierarchical_scores([["a"], ["b"]], [["a"], [""]])
     with pytest.raises(ValueError, match="2 rows of X, 1 labels in y_pred"):
         hierarchical_scores([["a"], ["b"]], [["a"]])
+
+
+def test_folds_of_tables():
+    X, Y = data()
+    none = np.where(Y == "", None, Y.astype(object))
+    model = HierarchicalSVM(alpha=0.01)
+    for table, cv in ((Y, 3), (none, KFold(3))):
+        assert min(cross_val_score(model, X, table, cv=cv, error_score="raise")) > 0.5
 
 
 def test_read_paths_takes_every_missing_value():
