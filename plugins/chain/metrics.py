@@ -184,9 +184,9 @@ def span_f1(
     check_scheme(scheme)
     if broken not in ("refuse", "drop"):
         raise ValueError(f"broken is {broken!r}; choose 'refuse' or 'drop'")
-    listed = isinstance(y_true, list) and isinstance(y_pred, list)
-    are_spans = listed and _are_spans(y_true + y_pred)
-    if are_spans:
+    are_spans = False
+    if isinstance(y_true, list) and isinstance(y_pred, list) and _are_spans(y_true + y_pred):
+        are_spans = True
         # Any length that holds the spans of both.
         ends = [max((s[1] for s in (*a, *b)), default=1) for a, b in zip(y_true, y_pred)]
         y_true, y_pred = (

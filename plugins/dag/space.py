@@ -222,15 +222,11 @@ class DagSpace(Space):
         block = Block("node", "node", (len(hierarchy),), (axis,))
         super().__init__(structure, WeightLayout([block], n_features, 0, intercept))
         self.hierarchy, self.levels = hierarchy, levels
+        self.axis_names = {"node": hierarchy.nodes}
         names = hierarchy.nodes[hierarchy.leaves]
         self.leaf_columns = hierarchy.leaves[np.argsort(names, kind="stable")]
         self.single = structure.labels == "single-leaf"
         self.classes_ = hierarchy.nodes[self.leaf_columns] if self.single else hierarchy.nodes
-
-    @property
-    def axis_names(self) -> dict[str, Any]:
-        """Names of the nodes; see :class:`structsolve.structure.base.Space`."""
-        return {"node": self.hierarchy.nodes}
 
     @property
     def no_powers(self) -> dict[str, str]:

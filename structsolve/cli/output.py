@@ -244,7 +244,7 @@ def one_label(model: Any, label: Any) -> str:
         return ",".join(str(name) for name, on in zip(model.classes_, label, strict=True) if on)
     if getattr(structure, "label_rows", False):
         return " ".join(map(str, label.tolist()))
-    if isinstance(label, (list, tuple)) or getattr(label, "ndim", 0):
+    if isinstance(label, (list, tuple)) or getattr(label, "ndim", 0) > 0:
         return json.dumps(plain_value(label))
     return str(label)
 
