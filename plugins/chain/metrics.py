@@ -45,6 +45,7 @@ class SpanReport(Report):
     _sides: tuple[Spans, Spans]
     _lengths: NDArray[np.intp]
     _types: list[str]
+    _ends_only: bool = False
 
     def errors(self, tokens: Any = None, context: int = 3) -> ErrorList:
         """List the spans of one side that the other lacks.
@@ -68,9 +69,9 @@ class SpanReport(Report):
         Raises
         ------
         ValueError
-            For other numbers of tokens than of tags.
+            For other numbers of tokens than of tags, and fewer than the spans need.
         """
-        checked_lengths(self._lengths, tokens, context)
+        checked_lengths(self._lengths, tokens, context, self._ends_only)
         true, pred = (side.listed(self._types) for side in self._sides)
         known, guessed = set(true), set(pred)
         true = [span for span in true if span not in guessed]
@@ -183,7 +184,9 @@ def span_f1(
     check_scheme(scheme)
     if broken not in ("refuse", "drop"):
         raise ValueError(f"broken is {broken!r}; choose 'refuse' or 'drop'")
+    are_spans = False
     if isinstance(y_true, list) and isinstance(y_pred, list) and _are_spans(y_true + y_pred):
+        are_spans = True
         # Any length that holds the spans of both.
         ends = [max((s[1] for s in (*a, *b)), default=1) for a, b in zip(y_true, y_pred)]
         y_true, y_pred = (
@@ -227,6 +230,7 @@ def span_f1(
         weighted=row_of(support @ rows / max(total["support"], 1), total["support"]),
     )
     report._sides, report._lengths, report._types = (truth, guess), lengths, list(types)
+    report._ends_only = are_spans
     return report
 
 

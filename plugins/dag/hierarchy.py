@@ -203,7 +203,7 @@ class Hierarchy:
         """
         sets = []
         for name, given in (("y_true", y_true), ("y_pred", y_pred)):
-            matrix = np.array(given, dtype=np.int32, order="C")
+            matrix = _indicators(given, name)
             if matrix.ndim != 2 or matrix.shape[1] != len(self):
                 raise ValueError(
                     f"{name} has shape {matrix.shape}, expected one column for each of the "
@@ -428,3 +428,14 @@ def _repeated(names: list[Any]) -> Any:
             return name
         seen.add(name)
     return None
+
+
+def _indicators(given: Any, name: str) -> np.ndarray:
+    """Return rows of 0 and 1 as integers, and refuse names."""
+    try:
+        return np.array(given, dtype=np.int32, order="C")
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{name}: found names or uneven rows, expected rows of 0 and 1 in the order of the "
+            "nodes; leave hierarchy out for tables of levels"
+        ) from None

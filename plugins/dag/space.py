@@ -222,6 +222,7 @@ class DagSpace(Space):
         block = Block("node", "node", (len(hierarchy),), (axis,))
         super().__init__(structure, WeightLayout([block], n_features, 0, intercept))
         self.hierarchy, self.levels = hierarchy, levels
+        self.axis_names = {"node": hierarchy.nodes}
         names = hierarchy.nodes[hierarchy.leaves]
         self.leaf_columns = hierarchy.leaves[np.argsort(names, kind="stable")]
         self.single = structure.labels == "single-leaf"

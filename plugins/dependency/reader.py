@@ -26,6 +26,9 @@ class ConlluReader(Reader):
     relations : {"full", "main", "none"}, optional
         Read the relations of arcs for labelled trees, or those without their subtypes (``nsubj`` of
         ``nsubj:pass``).  By default "full" if the structure is labelled, else "none".
+    n_bits : int, optional
+        Of the featurizer, for training, if it has such a setting, as
+        :class:`~structsolve.plugins.dependency.ArcFeaturizer` has.
 
     Examples
     --------
@@ -49,11 +52,13 @@ class ConlluReader(Reader):
         featurizer: dict[str, Any] | None = None,
         rows: str | int | None = None,
         relations: str | None = None,
+        n_bits: int | None = None,
     ):
         self.structure = structure
         self.featurizer = featurizer
         self.rows = rows
         self.relations = relations
+        self.n_bits = n_bits
 
     def fit(self, path: str) -> tuple[Any, Any]:
         """Read training data; store the state of the featurizer.
@@ -93,7 +98,10 @@ class ConlluReader(Reader):
             )
         assert structure is not None
         sentences, heads = self._read_sentences(path)
-        featurizer = structure.make_featurizer(**(self.featurizer or {}))
+        given = dict(self.featurizer or {})
+        if fit and self.n_bits is not None:
+            given["n_bits"] = self.n_bits
+        featurizer = structure.make_featurizer(**given)
         if fit:
             self.featurizer = featurizer.fit(sentences).get_state()
         labelled = getattr(structure, "labelled", False)

@@ -88,10 +88,10 @@ class DependencyStructure(Structure):
         self.labelled = labelled
 
     def make_featurizer(self, **params: Any) -> Any:
-        """Return a featurizer of sentences."""
+        """Return a featurizer of sentences, from its state or from arguments as ``n_bits``."""
         from structsolve.plugins.dependency.features import ArcFeaturizer  # heavy: scikit-learn
 
-        return ArcFeaturizer.of_state(params) if params else ArcFeaturizer()
+        return ArcFeaturizer.of_state(params) if "coarse" in params else ArcFeaturizer(**params)
 
     def make_space(
         self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True

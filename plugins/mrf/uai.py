@@ -274,6 +274,7 @@ def _scope(tokens: _Tokens, f: int, states: list[int]) -> Scope:
     return tuple(scope)
 
 
+@reads_file
 def _observed(path: PathLike, states: list[int]) -> dict[int, int]:
     """Read the state of each observed variable."""
     tokens = _Tokens(path)

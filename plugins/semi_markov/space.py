@@ -167,6 +167,7 @@ class SemiMarkovSpace(Space):
         ]
         super().__init__(structure, WeightLayout(blocks, n_features, intercept=intercept))
         self.classes_, self.longest, self.scheme = classes, longest, scheme
+        self.axis_names = {"length": np.arange(1, longest + 1)}
         same = isinstance(structure.outside, str) == (classes.dtype.kind == "U")
         known = np.flatnonzero(classes == structure.outside).tolist() if same else []
         #: Number of the class of tokens in no span; -1 if there are none.

@@ -285,15 +285,45 @@ def info(args: argparse.Namespace) -> None:
     """
     if args.top < 0:
         raise UsageError(f"--top: found {args.top}; expected at least 0")
-    model = structsolve.load(args.model, mmap=True)
+    loaded = structsolve.load(args.model, mmap=True)
+    model = loaded[-1] if hasattr(loaded, "steps") else loaded
     if not hasattr(model, "info"):
-        raise UsageError(f"info: a {type(model).__name__} has no weights by name")
-    saved = (getattr(model, "metadata_", None) or {}).get("shell") or {}
-    factory = reads(saved.get("format", ""))
-    reader = None if factory is None else factory(**(saved.get("reader") or {}))
-    tables = model.info(args.top or None, getattr(reader, "feature_names", None))
+        text = "; load it, and call info(feature_names=...) of the step that has them"
+        where = f" at the end of the pipeline {args.model}" if model is not loaded else ""
+        hint = text if where else ""
+        raise UsageError(f"info: a {type(model).__name__}{where} has no weights by name{hint}")
+    if model is not loaded:
+        names = _names_of_steps(loaded, model)
+    else:
+        saved = (getattr(model, "metadata_", None) or {}).get("shell") or {}
+        factory = reads(saved.get("format", ""))
+        reader = None if factory is None else factory(**(saved.get("reader") or {}))
+        names = getattr(reader, "feature_names", None)
+    tables = model.info(args.top or None, names)
     text = json.dumps(tables, indent=2, default=str) if args.json else str(tables)
     print(text, file=messages.out())
+
+
+def _names_of_steps(pipeline: Any, model: Any) -> Any:
+    """Return the names of the features that the steps of a pipeline make; None if they do not say.
+
+    Warns
+    -----
+    UserWarning
+        Without names.
+    """
+    try:
+        names = pipeline[:-1].get_feature_names_out()
+    except (AttributeError, TypeError, ValueError):
+        names = ()
+    if len(names) == model.n_features_in_:
+        return names
+    warnings.warn(
+        "features have numbers, as the pipeline's steps do not tell their names; to give some, "
+        "load it and call pipeline[-1].info(feature_names=...)",
+        stacklevel=2,
+    )
+    return None
 
 
 def plugins(args: argparse.Namespace) -> None:

@@ -163,6 +163,9 @@ def labels_text(model: Any, data: Any, args: argparse.Namespace) -> Iterator[str
             raise ValueError("--marginals: labels that are no sequences of classes have none")
         yield from (json.dumps(plain_value(label)) + "\n" for label in predicted)
         return
+    if is_level_table(model, predicted):
+        yield from _level_lines(model, data, predicted, args.marginals)
+        return
     labels = predictions(model, data, predicted)
     if annotates == "always" or (annotates and args.columns):
         if args.marginals:
@@ -189,6 +192,39 @@ def labels_text(model: Any, data: Any, args: argparse.Namespace) -> Iterator[str
             yield f"{label}{''.join(cells)}\n"
 
 
+def is_level_table(model: Any, labels: Any) -> bool:
+    """Return whether labels are rows of names, one row an example.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted.
+    labels : array, list or data frame
+        As `predict` returns them.
+
+    Returns
+    -------
+    bool
+    """
+    structure = model.space_.structure
+    if not structure.single_node or getattr(structure, "label_rows", False):
+        return False
+    rows = isinstance(labels, list) and any(isinstance(row, (list, tuple)) for row in labels)
+    return rows or getattr(labels, "ndim", 1) == 2
+
+
+def _level_lines(model: Any, data: Any, rows: Any, marginals: bool) -> Iterator[str]:
+    """Yield each row of names as a line, maybe with the probabilities of all labels behind it."""
+    rows = rows.to_numpy() if hasattr(rows, "to_numpy") else rows
+    tables = model.predict_marginals(data.X) if marginals else [()] * len(rows)
+    names = [str(name) for name in model.classes_]
+    for row, table in zip(rows, tables, strict=True):
+        # None and NaN end shorter paths.
+        cells = ["" if name is None or name != name else str(name) for name in row]
+        cells += [f"{name}:{p:.6f}" for name, p in zip(names, table)]
+        yield "\t".join(cells) + "\n"
+
+
 def one_label(model: Any, label: Any) -> str:
     """Return a label that is no sequence as one line.
 
@@ -208,6 +244,8 @@ def one_label(model: Any, label: Any) -> str:
         return ",".join(str(name) for name, on in zip(model.classes_, label, strict=True) if on)
     if getattr(structure, "label_rows", False):
         return " ".join(map(str, label.tolist()))
+    if isinstance(label, (list, tuple)) or getattr(label, "ndim", 0) > 0:
+        return json.dumps(plain_value(label))
     return str(label)
 
 

@@ -262,6 +262,29 @@ def effective(space: Any, nodes: float, count: float) -> tuple[float, float]:
     return float(nodes * share), float(count * share)
 
 
+def refuse_without_effect(solver: Any) -> None:
+    """Raise ValueError if alpha does not change what a solver learns.
+
+    Parameters
+    ----------
+    solver : Solver
+
+    Examples
+    --------
+    >>> from structsolve.estimators.alpha import refuse_without_effect
+    >>> from structsolve.solvers import Perceptron
+    >>> refuse_without_effect(Perceptron())
+    Traceback (most recent call last):
+    ValueError: alpha has no effect with solver 'perceptron', expected a solver that minimises \
+the objective; choose max_iter, or early_stopping=True
+    """
+    if not getattr(solver, "minimises", True):
+        raise ValueError(
+            f"alpha has no effect with solver {solver.name!r}, expected a solver that minimises "
+            "the objective; choose max_iter, or early_stopping=True"
+        )
+
+
 def mean_square(problem: Problem) -> float:
     """Return the mean square of the subgradient of one example at w = 0, by its feature part.
 

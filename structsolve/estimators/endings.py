@@ -81,15 +81,18 @@ def warn_of_collapse(model: Any, data: TrainingData) -> None:
     assert data.problem is not None
     how = collapse(data.problem, data.w)
     if how:
-        steps = ""
+        steps, alpha = "", f"alpha={model.alpha_:.3g} may be far too large or too small, "
+        more = "StructuredSVMCV chooses alpha by cross-validation"
+        if not getattr(model.solver_, "minimises", True):  # alpha has no effect
+            alpha, more = "", f"try more passes, or another solver than {model.solver_.name!r}"
         if model.solver_.name == "sgd":
             steps = "the first steps of 'sgd' may be too large for so few passes: SGD(t0=1e5); "
         warnings.warn(
-            f"the model {how}: alpha={model.alpha_:.3g} may be far too large or too small, "
+            f"the model {how}: {alpha}"
             "features may be uninformative, or surrogate "
             f"{data.problem.surrogate_name!r} may have led to a poor local optimum; "
             + steps
-            + "StructuredSVMCV chooses alpha by cross-validation",
+            + more,
             RuntimeWarning,
             stacklevel=3,
         )

@@ -16,12 +16,13 @@ from ..potentials.mercer import Kernel, given_dense
 from ..potentials.model import Model
 from ..solvers.base import Solver
 from ..solvers.checkpoint import Checkpoint
-from ..solvers.choose import choose_solver, words_of
+from ..solvers.choose import Auto, choose_solver, words_of
 from ..solvers.driver import Outcome, Validation, drive
 from ..solvers.problem import Problem
 from ..structure.ask import learn_space, pack
 from ..structure.base import Space
 from ..structure.used_columns import with_used_columns
+from ..surrogates.given_marginals import KEY
 from ..utils.parallel import effective_jobs
 from ..utils.progress import stage
 from .alpha import UNKNOWN, chosen_alpha, is_auto
@@ -82,7 +83,7 @@ class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
         "bcfw", "admm", "cutting-plane", "sgd", ..., or an object with settings. "auto" takes "admm"
         or "bcfw" by alpha, size and structure (:class:`~structsolve.solvers.Auto`), and tells
         which at ``verbose=1``; with a kernel, ``warm_start``, ``early_stopping`` or a checkpoint
-        it is "bcfw".
+        it is "bcfw". Of marginals as y it takes "lbfgs" or "cutting-plane".
     oracle : str or structsolve.lp.Backend, optional
         Replace the structure's oracle by linear programs over its polytope, in training and
         prediction: "lp" (HiGHS), "cvxpy:SOLVER" (any solver of cvxpy), "ilp" and "cvxpy-ilp:SOLVER"
@@ -320,8 +321,10 @@ class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
     def _generator(self, seed: Any = None) -> np.random.Generator:
         return generator_of(self.random_state if seed is None else seed)
 
-    def _solver(self) -> Solver:
+    def _solver(self, examples: Examples | None = None) -> Solver:
         if isinstance(self.solver, str):
+            if self.solver == "auto" and examples is not None and KEY in examples.topology:
+                return Auto()  # "bcfw" takes no marginals
             # Dual variables that are kept, and files, do not depend on the rule.
             kept = self.warm_start or self.early_stopping or self.checkpoint is not None
             one = self.solver == "auto" and (kept or self.kernel is not None)
@@ -357,7 +360,7 @@ class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
 
     def _train(self, data: TrainingData, rng: np.random.Generator) -> StructuredSVM:
         """Train on packed examples."""
-        kernel, solver = self._kernel(), self._solver()
+        kernel, solver = self._kernel(), self._solver(data.examples)
         if kernel is not None:
             solver.check_kernel()
         problem, fingerprint = self._posed(data), ""
@@ -401,11 +404,12 @@ class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
             name, n = type(self).__name__, data.examples.n
             text = f"features, Gram matrices and oracles of {n} examples"
             stage(int(self.verbose), name, text)
-            gram = getattr(self._solver(), "uses_gram", True)
+            solver = self._solver(data.examples)
+            gram = getattr(solver, "uses_gram", True)
             space, examples, kernel = data.space, data.examples, self._kernel()
             # Constraints name columns.
-            if kernel is None and not getattr(self._solver(), "constraints", None):
-                turns = getattr(self._solver(), "squared_norm", True)
+            if kernel is None and not getattr(solver, "constraints", None):
+                turns = getattr(solver, "squared_norm", True)
                 space, examples = with_used_columns(space, examples, turns)
             data.problem = self._problem(space, examples, kernel, data.dense, gram)
         return data.problem
@@ -422,6 +426,9 @@ class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
             return learn_space(structure, X, y, classes, intercept, sample_weight)
         if self.class_weight is not None:
             refuse_marginals(structure, y, f"class_weight is {self.class_weight!r}")
+        if self._kernel() is not None:
+            text = "marginals and kernels exclude each other; leave one of them out"
+            refuse_marginals(structure, y, f"kernel is {self.kernel!r}, and {text}")
         soft = SoftLabels(structure, y)
         space, examples = learn_space(
             structure, X, soft.labels, soft.classes, intercept, sample_weight

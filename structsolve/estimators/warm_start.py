@@ -10,6 +10,7 @@ from sklearn.base import clone
 from ..solvers.base import Start
 from ..solvers.problem import Problem
 from ..structure.used_columns import narrowed
+from .alpha import refuse_without_effect
 
 
 def start_of(model: Any, problem: Problem, rng: np.random.Generator, space: Any) -> Start:
@@ -82,6 +83,7 @@ class AlphaPathMixin:
             alphas = [float(a) for a in alphas]
         except (TypeError, ValueError):
             raise ValueError(f"alphas is {alphas!r}, expected a list of numbers above 0") from None
+        refuse_without_effect(self._solver())
         worker = clone(self).set_params(warm_start=True, checkpoint=None)
         worker._check_settings()
         worker._check_combination(validation is not None)

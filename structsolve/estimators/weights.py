@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,19 +92,12 @@ def named_blocks(model: Any, feature_names: Any = None) -> list[NamedBlock]:
     names = feature_names
     if names is None:
         names = getattr(model, "feature_names_in_", None)
-    blocks, made = {b.name: b for b in model.space_.layout.blocks}, []
+    space = model.space_
+    blocks, made = {b.name: b for b in space.layout.blocks}, []
     for name, values in model.coef_.items():
-        block = blocks.get(name) or model.space_.layout.node
+        block = blocks.get(name) or space.layout.node
         axes = block.axes or ("",) * len(block.shape)
-        labels = [
-            np.asarray(model._state_names()) if axis == "class" else np.arange(size)
-            for axis, size in zip(axes, block.shape)
-        ]
-        columns = [axis or "number" for axis in axes]
-        # The two states of a pair.
-        twice = [k for k, axis in enumerate(columns) if columns.count(axis) == 2]
-        for k, end in zip(twice, ("from", "to")):
-            columns[k] = end
+        columns, labels = _axes(model, axes, block.shape)
         values = values.toarray() if hasattr(values, "tocsr") else values
         if values.ndim > len(block.shape):
             rows = names if block.kind == "node" and names is not None else None
@@ -114,8 +107,38 @@ def named_blocks(model: Any, feature_names: Any = None) -> list[NamedBlock]:
                 )
             labels.insert(0, np.arange(values.shape[0]) if rows is None else np.asarray(rows))
             columns.insert(0, "feature")
-        made.append(NamedBlock(name, tuple(columns), labels, values))
+        made.append(_without_single(NamedBlock(name, tuple(columns), labels, values), space))
     return made
+
+
+def _axes(model: Any, axes: Sequence[str], shape: Sequence[int]) -> tuple[list[str], list[Any]]:
+    """Return the titles of the axes of a block, all different, and the names along them."""
+    known = getattr(model.space_, "axis_names", {})
+    labels = [
+        np.asarray(model._state_names() if axis == "class" else known.get(axis, np.arange(size)))
+        for axis, size in zip(axes, shape)
+    ]
+    columns = [axis or "number" for axis in axes]
+    for axis in set(columns):
+        equal = [k for k, other in enumerate(columns) if other == axis]
+        # The two states of a pair; of more axes, as of rules, the first keeps the plain title.
+        more = [f"{axis} {number}" for number in range(2, len(equal) + 1)]
+        for k, title in zip(equal, ("from", "to") if len(equal) == 2 else (axis, *more)):
+            columns[k] = title
+    return columns, labels
+
+
+def _without_single(block: NamedBlock, space: Any) -> NamedBlock:
+    """Return a block without axes of one place that has no name, which tell nothing."""
+    named = {"class", "feature", *getattr(space, "axis_names", {})}
+    kept = [k for k, n in enumerate(block.values.shape) if n > 1 or block.columns[k] in named]
+    kept = kept or [len(block.columns) - 1]
+    return NamedBlock(
+        block.name,
+        tuple(block.columns[k] for k in kept),
+        [block.labels[k] for k in kept],
+        block.values.reshape([block.values.shape[k] for k in kept]),
+    )
 
 
 class WeightTables(dict):

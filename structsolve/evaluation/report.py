@@ -164,7 +164,7 @@ def in_context(tokens: Any, example: int, start: int, end: int, context: int) ->
     return " ".join([*left, f"[{' '.join(words[start:end])}]", *right])
 
 
-def checked_lengths(lengths: Any, tokens: Any, context: Any) -> list[int]:
+def checked_lengths(lengths: Any, tokens: Any, context: Any, at_least: bool = False) -> list[int]:
     """Return the lengths of label sequences, after checks of the arguments of ``errors``.
 
     Parameters
@@ -172,6 +172,8 @@ def checked_lengths(lengths: Any, tokens: Any, context: Any) -> list[int]:
     lengths : ndarray of int
     tokens : sequence of sequences, or None
     context : int
+    at_least : bool, default=False
+        As of :func:`check_tokens`.
 
     Returns
     -------
@@ -185,11 +187,13 @@ def checked_lengths(lengths: Any, tokens: Any, context: Any) -> list[int]:
     if not isinstance(context, int) or context < 0:
         raise ValueError(f"context is {context!r}, expected a number of tokens >= 0")
     if tokens is not None:
-        check_tokens(tokens, lengths.tolist())
+        check_tokens(tokens, lengths.tolist(), at_least=at_least)
     return lengths.tolist()
 
 
-def check_tokens(tokens: Any, lengths: Sequence[int], name: str = "tokens") -> None:
+def check_tokens(
+    tokens: Any, lengths: Sequence[int], name: str = "tokens", at_least: bool = False
+) -> None:
     """Refuse tokens of other lengths than the labels have.
 
     Parameters
@@ -199,6 +203,8 @@ def check_tokens(tokens: Any, lengths: Sequence[int], name: str = "tokens") -> N
         Lengths of the label sequences.
     name : str
         Name of the tokens in messages.
+    at_least : bool, default=False
+        Lengths are the ends of the last spans: there may be more tokens.
 
     Raises
     ------
@@ -211,7 +217,9 @@ def check_tokens(tokens: Any, lengths: Sequence[int], name: str = "tokens") -> N
             "y_true has sequences"
         )
     for i, (words, length) in enumerate(zip(tokens, lengths, strict=True)):
-        if isinstance(words, str) or not hasattr(words, "__len__") or len(words) != length:
-            raise ValueError(
-                f"{name}[{i}] is {words!r:.60}; expected {length} tokens, as y_true[{i}] has labels"
-            )
+        listed = not isinstance(words, str) and hasattr(words, "__len__")
+        if not listed or len(words) < length or (len(words) > length and not at_least):
+            expected = f"{length} tokens, as y_true[{i}] has labels"
+            if at_least:
+                expected = f"at least {length} tokens, as spans of example {i} end there"
+            raise ValueError(f"{name}[{i}] is {words!r:.60}; expected {expected}")

@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from structsolve import registry
 
+from ..estimators.alpha import refuse_without_effect
 from ..estimators.common import generator_of
 from ..estimators.fitting import take
 from ..estimators.soft_labels import refuse_marginals
@@ -203,6 +204,7 @@ class PathMixin:
     def _check(self, plain: Any) -> None:
         plain._check_settings()
         plain._check_combination(False)
+        refuse_without_effect(plain._solver())
         if plain.kernel == PRECOMPUTED:
             raise ValueError(
                 "kernel is 'precomputed', whose columns folds would have to select too; give the "

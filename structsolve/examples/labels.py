@@ -256,7 +256,8 @@ def encode(
     Raises
     ------
     ValueError
-        The message names the first example with a label that is not in ``classes``.
+        The message names the first example with a label that is not in ``classes``; also for names
+        where classes are numbers, of which none can be known.
 
     Examples
     --------
@@ -264,6 +265,12 @@ def encode(
     [1, 0]
     """
     if flat.dtype.kind in "US" and classes.dtype.kind not in "US":
+        if unseen is not None and len(flat):
+            raise ValueError(
+                f"y: found names, such as {flat[0].item()!r}, expected some of the model's "
+                f"classes, which are numbers: {_shorten(classes)}; of a model trained on "
+                "marginals these are 0 to K - 1: pass np.searchsorted(teacher.classes_, y)"
+            )
         states, known = np.zeros(len(flat), np.int32), np.zeros(len(flat), dtype=bool)
     else:
         states = np.minimum(np.searchsorted(classes, flat), len(classes) - 1).astype(np.int32)

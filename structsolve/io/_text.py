@@ -19,6 +19,9 @@ PathLike = str | os.PathLike[str]
 #: Maximum bytes of a line: small compressed files may hold one endless line.
 LINE_LIMIT = 2**27
 
+#: Attribute of errors whose text names the file.
+NAMES_FILE = "_names_file"
+
 Reader = TypeVar("Reader", bound=Callable[..., Any])
 
 
@@ -35,21 +38,31 @@ def reads_file(reader: Reader) -> Reader:
             if error.errno != errno.EINVAL:
                 raise OSError(error.errno, error.strerror, os.fspath(path)) from error
             # A negative position, which only damaged files cause.
-            raise ValueError(f"{path}: cannot be read ({error}); it is damaged") from error
+            raise _naming(ValueError(f"{path}: cannot be read ({error}); it is damaged")) from error
         except TypeError as error:
             # A wrong argument is not the file's fault.
             if error.__traceback__ is None or error.__traceback__.tb_next is None:
                 raise
-            raise ValueError(f"{path}: cannot be read (TypeError: {error})") from error
+            raise _naming(ValueError(f"{path}: cannot be read (TypeError: {error})")) from error
         except Exception as error:
+            if hasattr(error, NAMES_FILE):
+                raise  # of another file, which this one's reader has read
             if isinstance(error, ValueError) and str(path) in str(error):
+                _naming(error)
                 raise
-            raise ValueError(
-                f"{path}: cannot be read ({type(error).__name__}: {error}); it is damaged or has "
-                "another format"
+            raise _naming(
+                ValueError(
+                    f"{path}: cannot be read ({type(error).__name__}: {error}); it is damaged or "
+                    "has another format"
+                )
             ) from error
 
     return read  # type: ignore[return-value]
+
+
+def _naming(error: ValueError) -> ValueError:
+    setattr(error, NAMES_FILE, True)
+    return error
 
 
 def bad_line(path: PathLike, number: int, text: str, expected: str) -> ValueError:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..structure.losses import ClassWeights
 from ..utils.params import parameters
 from ._online import OnlineLoop
 from .base import Run, Solver, Start, checked_weights, pieces, rng_state, set_rng_state
@@ -27,6 +28,8 @@ class Online(Solver):
     needs_weights = True
     uses_gram = False
     averaging: bool = True
+    #: Whether steps depend on the loss.
+    reads_loss: bool = True
 
     def rule(self) -> tuple[int, float]:
         """Return the number of the rule in the compiled loop, and its constant.
@@ -55,8 +58,8 @@ class Perceptron(Online):
     """The averaged structured perceptron (Collins 2002).
 
     A visit adds the parts of the true label and subtracts those of the best one.  The model is the
-    average of the weights after each visit.  Neither loss nor surrogate matters.  Weights of
-    examples scale their steps.
+    average of the weights after each visit.  Neither loss nor surrogate matters, so that weights
+    of classes and of nodes are refused.  Weights of examples scale their steps.
 
     Examples
     --------
@@ -68,6 +71,7 @@ class Perceptron(Online):
     """
 
     name = "perceptron"
+    reads_loss = False
 
     def rule(self) -> tuple[int, float]:
         """Return the rule of the compiled loop; see :meth:`Online.rule`."""
@@ -171,8 +175,10 @@ class OnlineRun(Run):
         Raises
         ------
         ValueError
-            If the problem has another number of weights.
+            If the problem has another number of weights, or weighs nodes and the solver does not.
         """
+        if not self.solver.reads_loss:
+            _refuse_weights(self.solver, problem)
         self.loop.bind(problem)
         self.given.problem = problem
 
@@ -214,6 +220,20 @@ class OnlineRun(Run):
             array[:] = restored
         self.loop.t = meta["t"]
         set_rng_state(self.given.rng, meta["rng"])
+
+
+def _refuse_weights(solver: Online, problem: Problem) -> None:
+    """Raise ValueError for weights of classes or nodes, which are part of the loss."""
+    culprit = ""
+    if "node_weights" in problem.examples.topology:
+        culprit = "y holds WeightedLabels"
+    elif isinstance(problem.given_loss, ClassWeights):
+        culprit = "class_weight or loss=ClassWeights(...) weighs errors on nodes"
+    if culprit:
+        raise ValueError(
+            f"{culprit}, but solver {solver.name!r} does not depend on the loss, expected neither; "
+            "use 'passive-aggressive' or 'arow', or sample_weight"
+        )
 
 
 def _started(

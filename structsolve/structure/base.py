@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -212,6 +213,9 @@ class Space:
     #: ``pack()`` checks and stacks them as :func:`~structsolve.examples.packing.stack_rows` does,
     #: and labels are arrays of ``classes_``: prediction then need not pack short examples.
     plain_rows: bool = False
+    #: Names along axes of the blocks, by the meaning of the axis; axes ``"class"`` have those of
+    #: ``classes_``, others without names have numbers.
+    axis_names: Mapping[str, Any] = MappingProxyType({})
 
     #: The space of all columns, if this one has fewer; what its columns stand for, see
     #: :func:`structsolve.structure.used_columns.with_used_columns`.

@@ -20,6 +20,7 @@ from structsolve import (
     StructuredSVM,
     TokenFeaturizer,
 )
+from structsolve.cli.main import main
 from structsolve.plugins.chain.conll import read_conll
 from structsolve.plugins.chain.crfsuite import read_crfsuite
 from structsolve.plugins.dependency.conllu import read_conllu
@@ -219,3 +220,15 @@ def test_what_the_shell_does_not_run(folder, capsys, numbers):
     fails(capsys, "predict", "p.structsolve", "a.csv", match="ends in a ExtremeSVM.*from Python")
     saved(make_pipeline(StandardScaler()), *numbers)
     fails(capsys, "predict", "p.structsolve", "a.csv", match="that ends in no model")
+
+
+def test_info_of_pipelines(folder, capsys):
+    X, y = [{"legs": 2.0, "wings": 1.0}, {"legs": 4.0}] * 5, ["bird", "cat"] * 5
+    model = saved(make_pipeline(DictVectorizer(), StructuredSVM("multiclass", alpha=0.01)), X, y)
+    assert "wings -> bird" in works(capsys, "info", "p.structsolve")
+    model = make_pipeline(FeatureHasher(4), StructuredSVM("multiclass", alpha=0.01))
+    saved(model, X, y)
+    assert main(["info", "p.structsolve"]) == 0
+    out, err = capsys.readouterr()
+    assert "node: feature -> class" in out
+    assert "features have numbers" in err and "pipeline[-1].info(feature_names=...)" in err

@@ -46,6 +46,27 @@ def run(capsys, folder, file, *options):
 # -- hierarchies ----------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("listed", [False, True])
+def test_rows_of_names(capsys, data, listed):
+    folder, X, _ = data
+    rows = [["bird", "owl"] if x > 0 else ["mammal", ""] for x in X[:, 0]]
+    Y = rows if listed else np.where(np.array(rows) == "", None, np.array(rows, dtype=object))
+    model, path = HierarchicalSVM(alpha=0.01).fit(X, Y).calibrate(X, Y), folder / "m.structsolve"
+    model.save(path)
+    given = ("predict", path, folder / "plain.npz")
+    lines = works(capsys, *given).split("\n")[:-1]
+    guess = [[name or "" for name in row] for row in model.predict(X)]
+    assert lines == ["\t".join(row) for row in guess]
+    lines = works(capsys, *given, "--marginals").split("\n")[:-1]
+    for line, row, p in zip(lines, guess, model.predict_marginals(X), strict=True):
+        cells = [f"{name}:{one:.6f}" for name, one in zip(model.classes_, p, strict=True)]
+        assert line.split("\t") == [*row, *cells]
+    lines = works(capsys, *given, "--kbest", "2").splitlines()
+    told = [json.loads(line) for line in lines if line.startswith("[")]
+    kbest = [answer for answers in model.predict_kbest(X, 2) for answer, _ in answers]
+    assert told == [list(answer) for answer in kbest]
+
+
 def test_single_leaves(capsys, data):
     folder, X, y = data
     given = ("--hierarchy", folder / "animals.txt", "--alpha", "0.01")

@@ -194,6 +194,15 @@ def test_labels_outside_of_the_space_have_no_probability():
         parser.log_proba(wide, [np.array([2, 1, 0])])  # a cycle
 
 
+def test_segments_that_are_too_long_have_no_probability():
+    X = list(np.random.default_rng(0).normal(size=(4, 5, 2)))
+    Y = [[(0, 2, "A"), (2, 3, "B"), (3, 5, "A")]] * 4
+    model = StructuredSVM("semi-markov", surrogate="crf", alpha=0.1).fit(X, Y)
+    assert np.isneginf(model.log_proba(X[:1], [[(0, 5, "A")]])).all()
+    with pytest.raises(ValueError, match="overlap"):
+        model.log_proba(X[:1], [[(0, 3, "A"), (2, 5, "A")]])
+
+
 def test_void_labels_have_no_probability():
     rng = np.random.default_rng(0)
     structure = get_structure("mrf", void=-1)

@@ -236,6 +236,44 @@ def test_settings_go_on_with_marginals(tmp_path):
         part.fit(X, other)
 
 
+@pytest.mark.parametrize(("surrogate", "taken"), [("crf", "lbfgs"), ("sparsemap", "cutting-plane")])
+def test_auto_takes_a_solver_that_goes_on_with_marginals(surrogate, taken, tmp_path):
+    X, soft = case("chain")
+    labels = [table.argmax(axis=1) for table in soft]
+    settings = dict(surrogate=surrogate, alpha=0.1, tol=1e-9)
+    plain = StructuredSVM("chain", **settings).fit(X, soft)
+    assert plain.solver_.name == taken
+    stopped = StructuredSVM("chain", early_stopping=True, **settings)
+    assert stopped.fit(X, soft, validation=(X, labels)).solver_.name == taken
+    (last,) = StructuredSVM("chain", **settings).path(X, soft, [0.1])
+    warm = StructuredSVM("chain", warm_start=True, **settings).fit(X, soft)
+    path = tmp_path / "state"
+    part = StructuredSVM("chain", checkpoint=path, **settings).set_params(max_iter=2).fit(X, soft)
+    part.set_params(max_iter=100).fit(X, soft)
+    for model in (last, warm, warm.fit(X, soft), part):
+        np.testing.assert_allclose(model.flat_weights(), plain.flat_weights(), atol=1e-3)
+
+
+def test_marginals_and_kernels_exclude_each_other():
+    X, soft = case("chain")
+    model = StructuredSVM("chain", surrogate="crf", kernel="rbf")
+    refused(".*kernel is 'rbf', and marginals and kernels exclude each other", model.fit, X, soft)
+
+
+def test_names_are_no_classes_of_a_student():
+    X, soft = case("chain")
+    student = StructuredSVM("chain", surrogate="crf", alpha=0.1, early_stopping=True)
+    numbers = [table.argmax(axis=1) for table in soft]
+    names = [np.array(list("abc"))[y] for y in numbers]
+    text = r"y: found names, .*'[abc]'.* 0 to K - 1: pass np.searchsorted\(teacher.classes_, y\)"
+    refused(text, student.fit, X, soft, validation=(X, names))
+    student.fit(X, soft, validation=(X, numbers))
+    refused(text, student.score, X, names)
+    refused(text, student.score, X, [y.tolist() for y in names])
+    teacher = np.array(list("abc"))
+    assert student.score(X, [np.searchsorted(teacher, y) for y in names]) > 0
+
+
 LONG = int(np.argmax([len(table) for table in case("chain")[1]]))
 BAD = [
     ([[0.5, 0.4, 0]], "found marginals of sum 0.9, expected 1"),

@@ -8,6 +8,7 @@ from checks import refused
 
 from structsolve import HierarchicalSVM, StructuredSVM, make_strips
 from structsolve.estimators.weights import NamedBlock
+from structsolve.plugins.cky import CKYStructure
 from structsolve.plugins.dag import DagStructure
 
 STRUCTURES = ["chain", "tree", "grid", "mrf", "multilabel", "multiclass", "permutation", "ordinal"]
@@ -81,3 +82,29 @@ def test_sparse_weights():
     rows = model.info(top=None)["node"]
     dense = model.coef_["node"].toarray()
     assert {row["weight"] for row in rows} == {*dense[dense != 0].tolist()}
+
+
+def test_axes_have_names_and_one_title_each():
+    X, y = np.eye(4), np.array(["b", "c", "b", "c"])
+    info = HierarchicalSVM({"a": ["b", "c"]}, alpha=0.1).fit(X, y).info(top=None)
+    assert {row["node"] for row in info["node"]} <= {"a", "b", "c"}
+    structure = StructuredSVM("semi-markov")._structure_for(None)
+    X, Y = structure.sample(0, n=6)
+    model = StructuredSVM(structure, max_iter=3, tol=1.0).fit(X, Y)
+    assert min(model.space_.axis_names["length"]) == 1
+    assert {row["length"] for row in model.info(top=None)["length"]} <= {1, 2, 3, 4, 5}
+    structure = CKYStructure(grammar=True)
+    X, Y = structure.sample(0, n=6)
+    info = StructuredSVM(structure, max_iter=3, tol=1.0).fit(X, Y).info(top=None)
+    for rows in info.values():
+        assert len({tuple(row) for row in rows}) <= 1
+    assert "rule: class -> class 2 -> class 3" in str(info)
+
+
+def test_an_axis_of_one_place_is_left_out():
+    structure = StructuredSVM("path")._structure_for(None)
+    model = StructuredSVM(structure, max_iter=3, tol=1.0).fit(*structure.sample(0, n=6))
+    info = model.info(top=None)
+    assert "node: feature, " in str(info) and all(
+        set(row) == {"feature", "weight"} for row in info["node"]
+    )

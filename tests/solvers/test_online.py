@@ -9,7 +9,15 @@ from reference.objectives import margins
 from scipy import sparse
 from solver_cases import begin, make_case, through_file, word_data
 
-from structsolve import LatentSVM, StructuredSVM, make_strips
+from structsolve import (
+    ClassWeights,
+    HierarchicalSVM,
+    LatentSVM,
+    StructuredSVM,
+    StructuredSVMCV,
+    WeightedLabels,
+    make_strips,
+)
 from structsolve.plugins.dag import DagStructure
 from structsolve.solvers import AROW, PassiveAggressive, Perceptron
 from structsolve.testing import check_solver
@@ -227,6 +235,40 @@ def test_refusals():
     refused("moves weights of features", model.fit, [[0.0], [1.0]], [0, 1])
     model = LatentSVM("chain", solver="perceptron")
     refused("expected one that minimises", model.fit, [[[0.0], [1.0]]] * 2, [[0, None], [0, 1]])
+    X = np.array([[-1.0], [1.0], [2.0]])
+    for solver in ("perceptron", "arow"):
+        model = HierarchicalSVM(TREE, normalization="learned", solver=solver)
+        refused(f"solver is '{solver}', expected one that min", model.fit, X, ["b", "d", "d"])
     run = begin(AROW(), case.problem, 1.0)
     meta, arrays = run.state()
     refused("variance has shape", run.restore, meta, arrays | {"variance": arrays["variance"][1:]})
+
+
+@pytest.mark.parametrize("solver", ["perceptron", "passive-aggressive", "arow"])
+def test_no_alpha_is_chosen_or_blamed_where_it_has_no_effect(solver):
+    X, y = np.random.default_rng(0).normal(size=(40, 2)), ["a", "b"] * 20
+    text = f"alpha has no effect with solver '{solver}'.*; choose max_iter, or early_stopping=True"
+    refused(text, StructuredSVMCV("multiclass", solver=solver).fit, X, y)
+    refused(text, StructuredSVM("multiclass", solver=solver).path, X, y, [1.0, 0.1])
+    with pytest.warns(RuntimeWarning, match="may be uninformative") as told:
+        StructuredSVM("multiclass", solver=solver, fit_intercept=False).fit(0 * X, y)
+    assert not any("alpha" in str(warning.message) for warning in told)
+
+
+def test_weights_of_classes_and_nodes_need_a_loss():
+    X, Y = [[[-1.0], [1.0]], [[1.0], [-1.0]]], [["a", "b"], ["b", "a"]]
+    weighted = [WeightedLabels(y, [2.0, 1.0]) for y in Y]
+    cases = [
+        ({"class_weight": {"a": 2.0}}, Y, "class_weight or loss=ClassWeights"),
+        ({"loss": ClassWeights({"a": 2.0})}, Y, "class_weight or loss=ClassWeights"),
+        ({}, weighted, "y holds WeightedLabels"),
+    ]
+    for settings, y, culprit in cases:
+        text = f"{culprit}.*; use 'passive-aggressive' or 'arow', or sample_weight"
+        model = StructuredSVM("chain", solver="perceptron", **settings)
+        refused(text, model.fit, X, y)
+        refused(text, model.partial_fit, X, y, classes=["a", "b"])
+        StructuredSVM("chain", solver="arow", **settings).fit(X, y)
+    StructuredSVM("multiclass", solver="perceptron", class_weight="balanced").fit(X[0], ["a", "b"])
+    model = StructuredSVM("chain", solver="perceptron").partial_fit(X, Y)
+    refused("y holds WeightedLabels", model.partial_fit, X, weighted)

@@ -282,11 +282,11 @@ class HierarchicalSVM(SparseFitting):
             self._check_learned(validated)
         super()._check_combination(validated)
 
-    def _solver(self) -> Solver:
+    def _solver(self, examples: Any = None) -> Solver:
         if isinstance(self.solver, str) and self.solver == "auto":
             name = "sgd" if self.sparse else "bcfw"
             return registry.default().find("solvers", name).factory()
-        return super()._solver()
+        return super()._solver(examples)
 
     def _learns_node_weights(self) -> bool:
         return parse(self.normalization)[0] == "learned"
@@ -397,6 +397,12 @@ class HierarchicalSVM(SparseFitting):
                     f"{name} is given, but normalization='learned' has none: leave it out, or use "
                     "another normalization"
                 )
+        solver = self._solver()
+        if not getattr(solver, "minimises", True):
+            raise ValueError(
+                f"solver is {solver.name!r}, expected one that minimises the objective, which each "
+                "round of normalization='learned' has to lower; use solver='bcfw' or 'sgd'"
+            )
 
     def _train_learned(self, data: TrainingData, rng: np.random.Generator) -> HierarchicalSVM:
         space = data.space

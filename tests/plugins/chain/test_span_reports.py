@@ -275,6 +275,17 @@ def test_arguments_of_errors():
         report.errors([["a", "b"]], context=-1)
 
 
+def test_errors_of_spans_take_all_words():
+    words = [["Ada", "left", "York", "in", "May"], ["no", "spans"]]
+    report = span_f1([[(0, 1, "PER"), (2, 3, "LOC")], []], [[(0, 1, "PER")], []])
+    (error,) = report.errors(words, context=1)
+    assert error.context == "... left [York] in ..."
+    (error,) = pickle.loads(pickle.dumps(report)).errors(words, context=1)
+    assert error.context == "... left [York] in ..."
+    with pytest.raises(ValueError, match=r"tokens\[0\] is .*; expected at least 3 tokens"):
+        report.errors([["Ada", "left"], ["no"]])
+
+
 def test_errors_of_tokens():
     report = token_report([["D", "N", "V"], ["N"]], [["D", "V", "V"], ["D"]])
     assert [tuple(error) for error in report.errors([["the", "run", "was"], ["it"]], 1)] == [

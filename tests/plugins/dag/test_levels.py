@@ -5,7 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 
 import structsolve
 from structsolve import HierarchicalSVM, HierarchicalSVMCV, StructuredSVM, get_scorer
@@ -220,10 +220,22 @@ def test_scores_of_tables_by_sets():
     report = hierarchical_scores([["a", "ab"], ["c", ""]], [["a", "ac"], ["c", "cd"]])
     assert report["precision"] == 0.5 and report["recall"] == pytest.approx(2 / 3)
     assert report["macro"]["f1"] == pytest.approx((1 / 2 + 2 / 3) / 2)
+    tree = {"a": ["b"]}
+    for truth in ([["a", "b"]], ["b"], np.array([["a", None]], dtype=object)):
+        with pytest.raises(ValueError, match="y_true: found names.*leave hierarchy out for tables"):
+            hierarchical_scores(truth, truth, tree)
     with pytest.raises(ValueError, match="example 1: y_pred has no names"):
         hierarchical_scores([["a"], ["b"]], [["a"], [""]])
     with pytest.raises(ValueError, match="2 rows of X, 1 labels in y_pred"):
         hierarchical_scores([["a"], ["b"]], [["a"]])
+
+
+def test_folds_of_tables():
+    X, Y = data()
+    none = np.where(Y == "", None, Y.astype(object))
+    model = HierarchicalSVM(alpha=0.01)
+    for table, cv in ((Y, 3), (none, KFold(3))):
+        assert min(cross_val_score(model, X, table, cv=cv, error_score="raise")) > 0.5
 
 
 def test_read_paths_takes_every_missing_value():

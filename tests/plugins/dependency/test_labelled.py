@@ -8,7 +8,7 @@ from checks import LOSS, refused, reloaded
 from reference.programs import best_vertex
 from shell import fails, works
 
-from structsolve import StructuredSVM
+from structsolve import StructuredSVM, load
 from structsolve.batch import score_space
 from structsolve.lp.ask import ask_oracle
 from structsolve.plugins.dependency import (
@@ -452,6 +452,11 @@ def test_the_shell_trains_a_labelled_parser(tmp_path, capsys):
         text = works(capsys, "score", model, train)
         assert "right heads and relations 1.0000 without punctuation" in text
         assert '"las": 1.0' in works(capsys, "score", model, train, "--json")
+    works(capsys, *fit, "dependency", "--option", "n_bits=8", "--option", "relations=main")
+    assert load(model).n_features_in_ == 2**8
+    works(capsys, "predict", model, new, "--output", out)
+    given = (*fit, "dependency", "--option", "n_bits=x")
+    assert "n_bits is 'x', expected an integer from 1 to 30" in fails(capsys, *given)
     broken = tmp_path / "broken.conllu"
     heads = [2, 0] + [2] * (len(sentences[1]) - 2)
     write_conllu(broken, [sentences[0], sentences[1].with_heads(heads)])

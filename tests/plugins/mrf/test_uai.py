@@ -246,6 +246,14 @@ def test_factors_that_another_covers_make_no_nodes(tmp_path):
     assert given.ends.tolist() == [[0, 6], [1, 6], [2, 6], [3, 6], [3, 7], [4, 7], [5, 7]]
 
 
+def test_faults_of_evidence_name_its_file(tmp_path):
+    path = put(tmp_path, TOY)
+    for name in ("seen.evid", "toy.evid"):
+        with pytest.raises(ValueError, match=f"^[^ ]*{name}, line 1: found '3'") as told:
+            read_uai(path, put(tmp_path, "1 3 0", name))
+        assert "cannot be read" not in str(told.value)
+
+
 def test_evidence_makes_factors_smaller(tmp_path):
     rng = np.random.default_rng(0)
     factors = [((0, 1, 2), rng.random((2, 3, 2)) + 0.1), ((2, 1), rng.random((2, 3)) + 0.1)]
