@@ -176,15 +176,15 @@ class AlignmentSpace(Space):
         symbols = topology.get("symbols")
         symbols = [None] * len(given) if symbols is None else symbols
         if not hasattr(symbols, "__len__") or len(symbols) != len(given):
-            found = len(symbols) if hasattr(symbols, "__len__") else repr(symbols)
+            many = len(symbols) if hasattr(symbols, "__len__") else repr(symbols)
             raise ValueError(
-                f"symbols: found {found}, expected a list with those of each of {len(given)} "
+                f"symbols: found {many}, expected a list with those of each of {len(given)} "
                 "examples"
             )
         for i, (names, (_, m)) in enumerate(zip(symbols, given.tolist())):
             if names is not None and (not hasattr(names, "__len__") or len(names) != m):
-                found = len(names) if hasattr(names, "__len__") else repr(names)
-                raise ValueError(f"symbols, example {i}: found {found}, expected {m} symbols")
+                many = len(names) if hasattr(names, "__len__") else repr(names)
+                raise ValueError(f"symbols, example {i}: found {many}, expected {m} symbols")
         return self._examples(None, given, [*symbols], None)
 
     def _examples(self, nodes: Any, sizes: np.ndarray, symbols: list[Any], Y: Any) -> Examples:

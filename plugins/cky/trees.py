@@ -159,14 +159,14 @@ def spans_of(tree: Any) -> list[tuple[int, int, str]]:
     [(0, 3, 'S'), (0, 1, 'A'), (1, 3, '@S'), (1, 2, 'B+C+D'), (2, 3, 'E')]
     """
     # No recursion: a branching to one side is as deep as the sentence is long.
-    found: list[tuple[int, bool, str]] = []  # start, whether it is joined, class
+    opened: list[tuple[int, bool, str]] = []  # start, whether it is joined, class
     todo: list[tuple[str | None, Any]] = [(None, tree)]  # nodes; classes and children, if partial
     words = 0
     while todo:
         name, children = todo.pop()
         if name is None:
             name, children = _unfold(children)
-        found.append((words, bool(children), name))
+        opened.append((words, bool(children), name))
         if not children:
             words += 1
             continue
@@ -175,7 +175,7 @@ def spans_of(tree: Any) -> list[tuple[int, int, str]]:
         todo += [(None, children[1]) if len(children) == 2 else others, (None, children[0])]
     spans: list[tuple[int, int, str]] = []
     ends: list[int] = []  # of spans behind whose parents come
-    for start, joined, name in reversed(found):
+    for start, joined, name in reversed(opened):
         if joined:
             ends.pop()  # that of the left part
         else:

@@ -328,8 +328,8 @@ class HiddenMarkovModel(BaseEstimator):
         if any(hidden):
             i = int(np.searchsorted(offsets, hidden.index(True), side="right")) - 1
             raise ValueError(f"y, example {i}: found None in place of a state, expected all states")
-        found = np.concatenate(self.predict(X)).tolist()
-        return float(np.mean([bool(a == b) for a, b in zip(found, true)]))
+        guessed = np.concatenate(self.predict(X)).tolist()
+        return float(np.mean([bool(a == b) for a, b in zip(guessed, true)]))
 
     def predict(self, X: Any) -> list[np.ndarray]:
         """Return the most likely states of every sequence.

@@ -223,7 +223,7 @@ cdef class SegmentSums(Projection):
         # Adds the marginals, or their derivatives, to `out`, which is 0.
         cdef const Sizes* shape = &self.shape
         cdef Py_ssize_t n = n_tokens(shape, i), K = shape.K, stride = shape.stride, b, c, node
-        cdef const double* found = m.logs.beginning if direction == NULL else m.moves.beginning
+        cdef const double* begun = m.logs.beginning if direction == NULL else m.moves.beginning
         cdef double x
         memset(m.logs.beginning, 0, n * stride * sizeof(double))
         if direction != NULL:
@@ -239,11 +239,11 @@ cdef class SegmentSums(Projection):
             self.segments(theta, direction, b + 1, m, out)
             node = shape.shared_size + b * shape.node_size
             for c in range(K):
-                out[node + shape.begins + c] = found[b * stride + c]
+                out[node + shape.begins + c] = begun[b * stride + c]
             if b > 0:
                 self.pairs(theta, direction, b, m, out + shape.transition)
         for c in range(K):
-            out[shape.start + c] = found[c]
+            out[shape.start + c] = begun[c]
 
     cdef void pairs(self, const double* theta, const double* direction, Py_ssize_t b, Memory* m,
                     double* out) noexcept nogil:
