@@ -113,7 +113,8 @@ class DependencyStructure(Structure):
             flat = labels.flatten(relations, arcs.word_offsets)
             names, intercept = labels.learn_classes(flat, classes), fit_intercept
         space = DependencySpace(self, arcs.features.shape[1], names, intercept)
-        return space, space._examples(arcs, (heads, relations), strict=True)
+        trees = None if Y is None else (heads, relations)
+        return space, space._examples(arcs, trees, strict=True)
 
     def score_space(self, classes: Any = None, edge: bool = False) -> DependencySpace:
         """Return a space without features: one score per arc, or one for each of its relations."""
