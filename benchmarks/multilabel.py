@@ -14,7 +14,6 @@ ours is.  No threshold is tuned.
 from __future__ import annotations
 
 import argparse
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from itertools import repeat
@@ -142,7 +141,6 @@ def of_set(structsolve: Any, name: str, args: argparse.Namespace) -> Iterator[li
     """Rows of the table."""
     pairs, grid, *_ = SETS[name]
     X, Y, Xt, Yt = multilabel(name)
-    X, Y = X[: args.rows], Y[: args.rows]
     thesis = THESIS.get(name, {})
     print(
         f"### {name}: {X.shape[0]} + {Xt.shape[0]} x {X.shape[1]}, {Y.shape[1]} labels, "
@@ -160,12 +158,7 @@ def of_set(structsolve: Any, name: str, args: argparse.Namespace) -> Iterator[li
             model = one_per_label(way)(alpha, len(Y))
         else:
             model = surrogate(structsolve, way, edges, args.passes, warm=False)
-            end = time.perf_counter() + args.seconds
-            model.set_params(
-                alpha=alpha,
-                checkpoint=args.checkpoint,
-                callbacks=[lambda _, end=end: time.perf_counter() > end],
-            )
+            model.set_params(alpha=alpha, checkpoint=args.checkpoint)
         with Clock() as clock:
             model.fit(X, Y)
         predicted = model.predict(Xt)
@@ -190,10 +183,6 @@ def main() -> None:
     parser.add_argument(
         "--chosen", nargs=2, metavar=("SURROGATE", "ALPHA"), help="of one run: train it alone"
     )
-    parser.add_argument(
-        "--seconds", type=float, default=np.inf, help="wall time of the last training"
-    )
-    parser.add_argument("--rows", type=int, help="the first ones, for a shorter run")
     parser.add_argument("--checkpoint", help="a file from which an interrupted run continues")
     args = parser.parse_args()
     header("Label sets: surrogates against one SVM per label")
