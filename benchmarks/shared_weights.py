@@ -197,7 +197,7 @@ def norms(factor: float) -> list[Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--features", type=int, default=125)
+    parser.add_argument("--features", type=int, default=80)
     parser.add_argument("--more", type=int, default=8000, help="test examples, besides 20 %%")
     parser.add_argument("--sets", nargs="+", default=["unbalanced", "balanced"])
     args = parser.parse_args()
