@@ -31,7 +31,7 @@ from norms import binary_tree
 ALPHAS = (3e-4, 1e-4, 3e-5, 1e-5)
 STEEP = (5, 10, 20)
 TOL, PASSES = 0.01, 60
-FACTORS = (1.0, 1.5, 2.0, 2.6, 4.0, 8.0)
+FACTORS = (1.0, 2.6)
 
 
 def levels_of(hierarchy: Any) -> np.ndarray:
