@@ -13,8 +13,8 @@ rows are 100 passes.
 
 "course" (all others): objective, test accuracy and micro-F1 over oracle calls, CPU seconds and
 passes, at most 2 CPU seconds of a run; "one cut a pass" are cutting planes as they are by default.
-The objective is that of the labels which the convex hull search finds; "above" is relative to the
-least of all runs, of which one has four times the passes.
+The objective is that of the labels which the convex hull search finds, measured after some of the
+passes; "above" is relative to the least of all runs, of which one has four times the passes.
 
 Enron has the leaves of its hierarchy as labels.  RCV1 is tested on rows of the first half.
 
@@ -33,8 +33,7 @@ from datasets import data_path, multilabel
 from searches import SEARCHES, WORSE
 from searches import SETS as SEARCHED
 
-# name -> labels kept, oracle, alpha, passes of a course; the alphas are near the best of 1, .1 and
-# .01 in test accuracy.
+# name -> labels kept, oracle, alpha, passes of a course.
 SETS = {
     "yeast": (*SEARCHED["yeast"][:2], 1.0, 60),
     "rcv1-subset1": (*SEARCHED["rcv1-subset1"][:2], 0.01, 25),
@@ -236,8 +235,8 @@ def score_of(space: Any, w: np.ndarray, X: Any, Y: np.ndarray) -> tuple[float, f
     new = space.pack(X)
     potentials, w = LinearModel(space, w).scores(new)
     labels, _ = decode(potentials, space.make_oracle()(make_layout(space, new)), w, {})
-    found = labels.reshape(Y.shape)
-    both, either = (found & Y).sum(axis=1), (found | Y).sum(axis=1)
+    predicted = labels.reshape(Y.shape)
+    both, either = (predicted & Y).sum(axis=1), (predicted | Y).sum(axis=1)
     accuracy = np.where(either > 0, both / np.maximum(either, 1), 1).mean()
     return float(accuracy), float(2 * both.sum() / max((both + either).sum(), 1))
 
