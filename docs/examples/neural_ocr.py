@@ -76,14 +76,7 @@ def main(argv=None):
     height, width = parts["train"][0][0].shape[1:]
     print(", ".join(f"{part}: {len(of)} words" for part, of in parts.items()), "\n")
     stages = experiment(lambda: Reader(height, width, classes), "chain", data, args)
-    report(
-        stages,
-        "chain",
-        data,
-        "error",
-        LINEAR,
-        error=True,
-    )
+    report(stages, "chain", data, {"error": 1}, LINEAR, error=True)
     if args.picture:
         draw(stages, args.picture, "letters wrong, %", error=True)
 
