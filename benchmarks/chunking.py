@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import Clock, header, table
+from common import Clock, header, quickest, table
 from datasets import chunking_attributes, conll2000
 from ours import chain_svm, over_hull
 from peers import Crfsuite
@@ -256,20 +256,6 @@ def compare(names: list[str], held: Split, whole: Split, samples: np.ndarray) ->
     print("\n### learners\n\n" + table([*columns, "ahead of the first", *times], rows))
     columns = ["of", "learner", "F1, test", *times]
     print("### the quickest\n\n" + table(columns, quickest(found)))
-
-
-def quickest(found: dict[str, tuple[float, float, float, list[str]]]) -> list[list[str]]:
-    """Of ours, peers and trainers of CRFs, the quickest that reaches the others' F1."""
-    target, rows = max(score for _, score, *_ in found.values()), []
-    for who, starts in {"ours": "ours", "peers": ("crf", "vow"), "CRFs": "crfsuite l"}.items():
-        some = [one for name, one in found.items() if name.startswith(starts)]
-        if not some:
-            continue
-        able = [one for one in some if one[2] >= target] or [max(some, key=lambda one: one[2])]
-        first = min(able, key=lambda one: one[0])
-        rows.append([who, *first[3]])
-        target = first[1] if who == "ours" else target
-    return rows
 
 
 def surrogates(folds: list[Split], whole: Split, samples: np.ndarray) -> None:
