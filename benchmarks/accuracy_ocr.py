@@ -15,6 +15,7 @@ clock starts; ours is given as structsolve.Sequences and packed while the clock 
 from __future__ import annotations
 
 import argparse
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -101,6 +102,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="learners whose name contains this text")
     args = parser.parse_args()
     header("OCR letters, settings chosen on a validation fold")
+    warnings.filterwarnings("ignore", message="the model predicts")  # after very few passes
     words, folds = ocr()
     test, valid, fewer, whole = (
         words.take(rows) for rows in (folds == 0, folds == 1, folds > 1, folds > 0)
