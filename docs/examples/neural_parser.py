@@ -118,11 +118,11 @@ def main(argv=None):
     data |= {part: coder(*several) for part, several in others.items()}
     print(f"{len(parsed)} sentences, {len(coder.words)} words, {len(coder.tags)} tags, ", end="")
     print(f"{len(coder.relations)} relations\n")
-    stages = experiment(lambda: Parser(coder, args.hidden), STRUCTURE, data, args)
     measures = {"labelled attachment": 1, "attachment": len(coder.relations)}
-    report(stages, STRUCTURE, data, measures, LINEAR)
+    told = experiment(lambda: Parser(coder, args.hidden), STRUCTURE, data, measures, args)
+    report(told, measures, LINEAR)
     if args.picture:
-        draw(stages, args.picture, "labelled attachment, %")
+        draw(told, args.picture, "labelled attachment, %")
 
 
 if __name__ == "__main__":

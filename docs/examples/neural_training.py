@@ -7,9 +7,11 @@ epochs.
 
 import argparse
 import copy
+import json
 import os
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -70,12 +72,13 @@ class Stage:
     network: torch.nn.Module
     curve: list = field(default_factory=list)
 
-    def best(self, test, structure, parts):
-        """The best epoch's development score, and the test scores of its weights."""
+    def figures(self, test, structure, divisors):
+        """The curve, and the best epoch's scores: on development data, and by divisor on test."""
         dev, weights = max(self.curve, key=lambda point: point[0])
         network = copy.deepcopy(self.network)
         network.load_state_dict(weights)
-        return [dev, *(right(network, structure, test, part) for part in parts)]
+        scores = [right(network, structure, test, part) for part in divisors]
+        return {"curve": [share for share, _ in self.curve], "best": [dev, *scores]}
 
 
 def train(start, surrogate, number, structure, data, args, seed):
@@ -106,11 +109,11 @@ def train(start, surrogate, number, structure, data, args, seed):
     return Stage(network, curve)
 
 
-def experiment(make, structure, data, args):
-    """All runs from all seeds: name -> a stage for each seed."""
+def experiment(make, structure, data, measures, args):
+    """All runs from all seeds: name -> figures for each seed, after those of the file to join."""
     torch.set_num_threads(1)
     print(f"PyTorch {torch.__version__}, one thread.  On development data, after each epoch:\n")
-    stages = {name: [] for name in args.runs}
+    told = {name: [] for name in args.runs}
     for seed in args.seeds:
         torch.manual_seed(seed)
         begin, firsts = Stage(make()), {}
@@ -118,8 +121,14 @@ def experiment(make, structure, data, args):
             first, second = RUNS[name]
             if first not in firsts:
                 firsts[first] = train(begin, first, 0, structure, data, args, seed)
-            stages[name].append(train(firsts[first], second, 1, structure, data, args, seed))
-    return stages
+            stage = train(firsts[first], second, 1, structure, data, args, seed)
+            told[name].append(stage.figures(data["test"], structure, measures.values()))
+    if args.join:
+        joined = Path(args.join)
+        others = json.loads(joined.read_text()) if joined.exists() else {}
+        told = {name: others.get(name, []) + several for name, several in told.items()}
+        joined.write_text(json.dumps(told))
+    return told
 
 
 def options(title, **defaults):
@@ -133,11 +142,14 @@ def options(title, **defaults):
     parser.add_argument("--nodes", type=int, help="words or letters of a batch")
     parser.add_argument("--most", type=int, default=None, help="examples of each part")
     parser.add_argument("--picture", help="a file for the curves")
+    parser.add_argument(
+        "--join", help="a file of other seeds' figures, reported and kept with these"
+    )
     parser.set_defaults(**defaults)
     return parser
 
 
-def report(stages, structure, data, measures, linear, error=False):
+def report(told, measures, linear, error=False):
     """Print a table of the shares of right, or wrong, labels on development and test data.
 
     Measures are names and divisors of labels; the first one is also that of the curves.
@@ -147,10 +159,7 @@ def report(stages, structure, data, measures, linear, error=False):
         values = 100 - values if error else values
         return f"{values.mean():.2f} ({' '.join(f'{value:.2f}' for value in values)})"
 
-    best = {
-        name: np.array([one.best(data["test"], structure, measures.values()) for one in several]).T
-        for name, several in stages.items()
-    }
+    best = {name: np.array([one["best"] for one in several]).T for name, several in told.items()}
     columns = [f"{next(iter(measures))}, dev", *(f"{what}, test" for what in measures)]
     print(f"\n| scores | surrogate | {' | '.join(columns)} |\n|{' --- |' * (len(columns) + 2)}")
     for row in linear if "STRUCTSOLVE_DATA" in os.environ else []:
@@ -172,7 +181,7 @@ def paired(more):
     return f"{more.mean():+.3f}, standard error {error:.3f}, p = {p:.2f}"
 
 
-def draw(stages, path, what, error=False):
+def draw(told, path, what, error=False):
     """Curves on development data: a thin line for each seed, a thick one for their mean."""
     import matplotlib
 
@@ -180,8 +189,8 @@ def draw(stages, path, what, error=False):
     from matplotlib import pyplot as plt
 
     figure, axes = plt.subplots(figsize=(6.5, 4), layout="constrained")
-    for (name, several), colour in zip(stages.items(), ("C0", "C3", "C2"), strict=False):
-        curves = np.array([[share for share, _ in stage.curve] for stage in several])
+    for (name, several), colour in zip(told.items(), ("C0", "C3", "C2"), strict=False):
+        curves = np.array([one["curve"] for one in several])
         curves = 100 - curves if error else curves
         epochs = np.arange(1, curves.shape[1] + 1)
         axes.plot(epochs, curves.T, color=colour, lw=0.6, alpha=0.6)
