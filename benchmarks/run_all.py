@@ -99,6 +99,7 @@ PAGES = {
     "checks": ("build_seconds",),
 }
 ARGUMENTS = {
+    "shards": ["--cuts"],
     "torch_layers": ["--threads", "1", "2", "4"],
     "distributions": ["--install", "build/distributions"],
     "neural_parser": ["--picture", "docs/pictures/neural_parser.png"],
