@@ -96,6 +96,7 @@ PAGES = {
         "extreme_memoir",
         "extreme_rivals",
     ),
+    "growth": ("growth",),
     "checks": ("build_seconds",),
 }
 ARGUMENTS = {

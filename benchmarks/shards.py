@@ -182,7 +182,9 @@ def sentences(cases: list[tuple[str, Any, Any, float, list[int]]], cuts: bool) -
         what = [name, C, len(X)]
         passes, one, primal = alone(X, Y, C)
         rows.append([*what, "BCFW", 1, len(X), passes, one, None, None, None, 1.0, primal])
-        solvers = [("ADMM", ConsensusADMM(), shards) for shards in counts]
+        solvers: list[tuple[str, Any, int]] = [
+            ("ADMM", ConsensusADMM(), shards) for shards in counts
+        ]
         if cuts and len(X) == CUTS_OF:
             solvers.append(("one-slack", CuttingPlane(), 4))
         for solver, made, shards in solvers:
