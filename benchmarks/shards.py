@@ -192,7 +192,6 @@ def sentences(cases: list[tuple[str, Any, Any, float, list[int]]], cuts: bool) -
             history = outcome.history
             rows.append([*what, solver, shards, len(X) // shards, len(history), cpu, *parts])
             rows[-1] += [one / sum(parts), history[-1]["primal"]]
-            print(*rows[-1], flush=True)
     columns = ["set", "C", "sentences", "solver", "shards", "sentences a shard", "rounds", "CPU s"]
     columns += ["slowest shard s", "sums s", "between s", "speed-up", "primal"]
     print("\n" + table(columns, rows))
