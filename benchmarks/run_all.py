@@ -96,9 +96,11 @@ PAGES = {
         "extreme_memoir",
         "extreme_rivals",
     ),
+    "growth": ("growth",),
     "checks": ("build_seconds",),
 }
 ARGUMENTS = {
+    "shards": ["--cuts"],
     "torch_layers": ["--threads", "1", "2", "4"],
     "distributions": ["--install", "build/distributions"],
     "neural_parser": ["--picture", "docs/pictures/neural_parser.png"],
