@@ -94,6 +94,7 @@ PAGES = {
         "extreme_stream",
         "extreme_dual",
         "extreme_memoir",
+        "extreme_inexact",
         "extreme_rivals",
     ),
     "checks": ("build_seconds",),
@@ -122,6 +123,7 @@ PAPERS = (
     "ecrm_nodes",
     "flows",
     "extreme_memoir",
+    "extreme_inexact",
     "learn_binary",
     "snakes",
 )
