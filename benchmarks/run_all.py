@@ -94,6 +94,7 @@ PAGES = {
         "extreme_stream",
         "extreme_dual",
         "extreme_memoir",
+        "extreme_inexact",
         "extreme_rivals",
     ),
     "growth": ("growth",),
@@ -124,6 +125,7 @@ PAPERS = (
     "ecrm_nodes",
     "flows",
     "extreme_memoir",
+    "extreme_inexact",
     "learn_binary",
     "snakes",
 )
