@@ -52,7 +52,7 @@ PAGES = {
         "cut_steps",
     ),
     "cores": ("jobs", "cores", "shards", "distributed_model"),
-    "label_sets": ("multilabel", "multilabel_defaults", "searches", "roof"),
+    "label_sets": ("multilabel", "multilabel_defaults", "searches", "search_figures", "roof"),
     "rankings": ("rankings", "assignment", "sinkhorn", "matching"),
     "graphs": (
         "decoders",
@@ -70,6 +70,7 @@ PAGES = {
     "max_min": ("m4n_table", "projections_ocr", "max_min_oracle", "derivatives"),
     "hierarchies": (
         "hierarchical_svm",
+        "shared_weights",
         "hierarchical_levels",
         "norms",
         "hierarchical_sets",
@@ -111,10 +112,12 @@ ARGUMENTS = {
 #: Those that stand beside the papers' tables and figures; others stand beside the field's tools.
 PAPERS = (
     "searches",
+    "search_figures",
     "multilabel",
     "chunking",
     "surrogates_conll",
     "hierarchical_svm",
+    "shared_weights",
     "norms",
     "large_hierarchy",
     "neural_parser",
