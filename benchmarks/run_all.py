@@ -67,7 +67,7 @@ PAGES = {
         "snakes",
         "learn_binary",
     ),
-    "max_min": ("m4n_table", "projections_ocr", "max_min_oracle", "derivatives"),
+    "max_min": ("m4n_table", "m4n_steps", "projections_ocr", "max_min_oracle", "derivatives"),
     "hierarchies": (
         "hierarchical_svm",
         "shared_weights",
@@ -122,6 +122,7 @@ PAPERS = (
     "large_hierarchy",
     "neural_parser",
     "m4n_table",
+    "m4n_steps",
     "projections_ocr",
     "max_min_oracle",
     "ecrm_hierarchies",
