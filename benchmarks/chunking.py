@@ -18,7 +18,6 @@ import argparse
 import itertools
 import json
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,6 +27,7 @@ from typing import Any
 import numpy as np
 from common import Clock, header, structsolve_or_none, table
 from datasets import attribute_matrices, chunking_attributes, conll2000
+from environments import ready
 from ours import chain_svm, over_hull
 from peers import Crfsuite
 
@@ -104,10 +104,7 @@ for arguments in json.loads(sys.argv[1]):
 
 def vowpal(train: Part, new: Part) -> Fit:
     folder = Path(tempfile.mkdtemp(prefix="structsolve-bench-"))
-    python = folder.parent / "structsolve-vowpal" / "bin" / "python"
-    if not python.exists():
-        subprocess.run([sys.executable, "-m", "venv", str(python.parents[1])], check=True)
-        subprocess.run([python, "-m", "pip", "install", "-q", "vowpalwabbit"], check=True)
+    python = ready("vowpalwabbit")
     names = sorted({tag for part in (train, new) for tags in part.tags for tag in tags})
     number = {tag: k + 1 for k, tag in enumerate(names)}
     escape = str.maketrans({":": "_c_", "|": "_p_", " ": "_"})

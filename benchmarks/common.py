@@ -155,6 +155,21 @@ def structsolve_or_none() -> Any:
 
 
 @contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Nothing printed by compiled code: omikuji draws bars, UDPipe reports."""
+    kept = [os.dup(1), os.dup(2)]
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), 1)
+        os.dup2(nowhere.fileno(), 2)
+        try:
+            yield
+        finally:
+            for k, old in enumerate(kept, 1):
+                os.dup2(old, k)
+                os.close(old)
+
+
+@contextlib.contextmanager
 def picture(name: str, title: str) -> Iterator[Any]:
     """A matplotlib axes written to ``pictures/NAME.png``."""
     import matplotlib
