@@ -87,6 +87,7 @@ PEERS = {
     "hmmlearn": "hmmlearn",
     "jax": "jax",
     "lap": "lap",
+    "lapjv": "lapjv",
     "maxflow": "PyMaxflow",
     "mord": "mord",
     "omikuji": "omikuji",
@@ -97,11 +98,14 @@ PEERS = {
     "scipy": "scipy",
     "seqeval": "seqeval",
     "sklearn": "scikit-learn",
+    "sklearn_crfsuite": "sklearn-crfsuite",
     "synjax": "synjax",
     "thinqpbo": "thinqpbo",
     "torch": "torch",
     "torch_struct": "torch-struct",
     "torchcrf": "pytorch-crf",
+    "ufal.udpipe": "ufal.udpipe",
+    "vowpalwabbit": "vowpalwabbit",
 }
 
 
