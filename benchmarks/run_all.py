@@ -37,6 +37,7 @@ PAGES = {
         "named_features",
         "sparse_crf",
         "quick_solvers",
+        "end_to_end",
         "outside_chain",
         "python_plugin",
     ),
@@ -51,7 +52,7 @@ PAGES = {
         "solver_auto",
         "cut_steps",
     ),
-    "cores": ("jobs", "cores", "shards", "distributed_model"),
+    "cores": ("jobs", "cores", "shards", "distributed_model", "memory"),
     "label_sets": ("multilabel", "multilabel_defaults", "searches", "search_figures", "roof"),
     "rankings": ("rankings", "assignment", "sinkhorn", "matching"),
     "graphs": (
@@ -81,6 +82,7 @@ PAGES = {
     ),
     "trees_flows": (
         "dependency",
+        "parsers",
         "alignment",
         "cky",
         "flows",
@@ -99,12 +101,12 @@ PAGES = {
         "extreme_rivals",
     ),
     "growth": ("growth",),
-    "checks": ("build_seconds",),
+    "checks": ("build_seconds", "environments"),
 }
 ARGUMENTS = {
     "shards": ["--cuts"],
+    "parsers": ["--sentences", "2000"],
     "torch_layers": ["--threads", "1", "2", "4"],
-    "distributions": ["--install", "build/distributions"],
     "neural_parser": ["--picture", "docs/pictures/neural_parser.png"],
     "neural_ocr": ["--picture", "docs/pictures/neural_ocr.png"],
     "m4n_table": ["m4n.jsonl"],
