@@ -53,7 +53,14 @@ PAGES = {
         "cut_steps",
     ),
     "cores": ("jobs", "cores", "shards", "distributed_model", "memory"),
-    "label_sets": ("multilabel", "multilabel_defaults", "searches", "search_figures", "roof"),
+    "label_sets": (
+        "multilabel",
+        "slack_margin",
+        "multilabel_defaults",
+        "searches",
+        "search_figures",
+        "roof",
+    ),
     "rankings": ("rankings", "assignment", "sinkhorn", "matching"),
     "graphs": (
         "decoders",
@@ -110,12 +117,14 @@ ARGUMENTS = {
     "neural_parser": ["--picture", "docs/pictures/neural_parser.png"],
     "neural_ocr": ["--picture", "docs/pictures/neural_ocr.png"],
     "m4n_table": ["m4n.jsonl"],
+    "slack_margin": ["slack_margin.jsonl"],
 }
 #: Those that stand beside the papers' tables and figures; others stand beside the field's tools.
 PAPERS = (
     "searches",
     "search_figures",
     "multilabel",
+    "slack_margin",
     "chunking",
     "surrogates_conll",
     "hierarchical_svm",
