@@ -200,9 +200,9 @@ LEARNERS: dict[str, tuple[Begin, list[Setting]]] = {
 #: Solver, surrogate and its values of C; 20 passes.
 SURROGATES = (
     ("sgd", "margin", (0.03, 0.1, 0.3)),
-    ("sgd", "probloss", (0.03, 0.1, 0.3)),
+    ("sgd", "probloss", (0.01, 0.03, 0.1)),
     ("bcfw", "margin", (0.03, 0.1, 0.3)),
-    ("bcfw", "micro-f1:O", (30.0, 100.0, 300.0)),
+    ("bcfw", "micro-f1:O", (10.0, 30.0, 100.0)),
 )
 
 
