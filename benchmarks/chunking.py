@@ -23,7 +23,6 @@ import argparse
 import itertools
 import json
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
 from functools import cached_property, partial
@@ -33,6 +32,7 @@ from typing import Any
 import numpy as np
 from common import Chosen, Clock, header, quickest, table
 from datasets import chunking_attributes, conll2000
+from environments import ready
 from ours import chain_svm, over_hull
 from peers import Crfsuite
 
@@ -133,10 +133,7 @@ for arguments in json.loads(sys.argv[1]):
 
 def vowpal(split: Split) -> tuple[Fit, float]:
     folder = Path(tempfile.mkdtemp(prefix="structsolve-bench-"))
-    python = folder.parent / "structsolve-vowpal" / "bin" / "python"
-    if not python.exists():
-        subprocess.run([sys.executable, "-m", "venv", str(python.parents[1])], check=True)
-        subprocess.run([python, "-m", "pip", "install", "-q", "vowpalwabbit"], check=True)
+    python = ready("vowpalwabbit")
     names = sorted({tag for tags in split.tags + split.new_tags for tag in tags})
     number = {tag: k + 1 for k, tag in enumerate(names)}
     escape = str.maketrans({":": "_c_", "|": "_p_", " ": "_"})

@@ -88,6 +88,7 @@ PEERS = {
     "hmmlearn": "hmmlearn",
     "jax": "jax",
     "lap": "lap",
+    "lapjv": "lapjv",
     "maxflow": "PyMaxflow",
     "mord": "mord",
     "omikuji": "omikuji",
@@ -98,11 +99,14 @@ PEERS = {
     "scipy": "scipy",
     "seqeval": "seqeval",
     "sklearn": "scikit-learn",
+    "sklearn_crfsuite": "sklearn-crfsuite",
     "synjax": "synjax",
     "thinqpbo": "thinqpbo",
     "torch": "torch",
     "torch_struct": "torch-struct",
     "torchcrf": "pytorch-crf",
+    "ufal.udpipe": "ufal.udpipe",
+    "vowpalwabbit": "vowpalwabbit",
 }
 
 
@@ -193,6 +197,21 @@ def structsolve_or_none() -> Any:
         print(f"(our side skipped: structsolve is not importable: {error})\n", flush=True)
         return None
     return structsolve
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Nothing printed by compiled code: omikuji draws bars, UDPipe reports."""
+    kept = [os.dup(1), os.dup(2)]
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), 1)
+        os.dup2(nowhere.fileno(), 2)
+        try:
+            yield
+        finally:
+            for k, old in enumerate(kept, 1):
+                os.dup2(old, k)
+                os.close(old)
 
 
 @contextlib.contextmanager
