@@ -114,7 +114,10 @@ ARGUMENTS = {
     "shards": ["--cuts"],
     "parsers": ["--sentences", "2000"],
     "torch_layers": ["--threads", "1", "2", "4"],
-    "neural_parser": ["--picture", "docs/pictures/neural_parser.png"],
+    "neural_parser": [
+        *("--runs", "margin", "ProbLoss", "--seeds", *"01234567"),
+        *("--picture", "docs/pictures/neural_parser.png"),
+    ],
     "neural_ocr": ["--picture", "docs/pictures/neural_ocr.png"],
     "m4n_table": ["m4n.jsonl"],
     "slack_margin": ["slack_margin.jsonl"],
