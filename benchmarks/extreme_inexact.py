@@ -4,9 +4,10 @@
     python benchmarks/extreme_inexact.py --sets lshtc --systems "MEMOIR l2, corrected" PD-Sparse
 
 Sets come from ``extreme_data.py``; lshtc has the shape of the paper's LSHTC1.  Every system runs in
-its own process with one thread, peers in the environment of ``extreme.py``; PD-Sparse is compiled
-from its authors' repository.  Published: the algorithms and numbers of the paper (Table 4), with a
-certified scan in place of nmslib's graph.  Divided: the same with steps divided by the batch.
+its own process with one thread, peers in an environment of their own (``environments.py``);
+PD-Sparse is compiled from its authors' repository.  Published: the algorithms and numbers of the
+paper (Table 4), with a certified scan in place of nmslib's graph.  Divided: the same with steps
+divided by the batch.
 Corrected: also batch, first step (over the batch) and alpha are better ones.  Where there is a
 choice, settings are those of least top-1 error on a tenth of the training rows of ``--choose``.
 
@@ -28,7 +29,8 @@ from typing import Any
 
 import numpy as np
 from common import machine
-from extreme import FOLDER, HERE, MOST, data, environment, figures
+from environments import missing, ready
+from extreme import FOLDER, HERE, MOST, data, figures
 from extreme_data import ExtremeSet
 from extreme_peers import HELD_OUT, TOP, PDSparse, Peer, errors, held_out, measure
 
@@ -192,7 +194,7 @@ def run(folder: Path, name: str, path: Path, setting: Any) -> dict[str, Any] | N
     if name in OURS:
         call = [sys.executable, __file__, "--ours", name, str(path), json.dumps(setting)]
     else:
-        call = [str(environment(folder)), str(HERE / "extreme_peers.py"), name, str(path)]
+        call = [str(ready("extreme")), str(HERE / "extreme_peers.py"), name, str(path)]
         call += [] if setting is None else ["--setting", str(setting)]
     told = figures(call)
     if told is not None:
@@ -247,10 +249,12 @@ def main() -> None:
         print(json.dumps(measure(lambda at: Ours(at, json.loads(setting)), path, MOST)))
         return
     options.folder.mkdir(parents=True, exist_ok=True)
-    programs()
+    if set(options.systems) & set(PEERS):
+        programs()
+        ready("extreme")
     print("## Inexact margins and one-vs-rest\n")
     print(machine())
-    print(f"\nError on held-out training rows of {options.choose}:\n")
+    print(f"\n{missing('extreme')}Error on held-out training rows of {options.choose}:\n")
     chosen = {}
     for system in options.systems:
         like = CORRECTED if system.startswith("the same") else system

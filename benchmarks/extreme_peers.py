@@ -2,7 +2,7 @@
 
     OMP_NUM_THREADS=1 PEERS/bin/python benchmarks/extreme_peers.py PEER set.npz
 
-Runs in a separate environment, which ``extreme.py`` makes, because libpecos needs an older NumPy.
+Runs in a separate environment, made by ``environments.py``, because libpecos needs an older NumPy.
 Seconds are CPU seconds of this process and its children, without the time that omikuji, PD-Sparse
 and Vowpal Wabbit take to read our arrays from a text file.
 """
