@@ -246,7 +246,7 @@ def main() -> None:
     if options.ours:
         default(1, 2)  # Its import is not training.
         Ours.name, path, setting = options.ours
-        print(json.dumps(measure(lambda at: Ours(at, json.loads(setting)), path, MOST)))
+        print(json.dumps(measure(lambda into: Ours(into, json.loads(setting)), path, MOST)))
         return
     options.folder.mkdir(parents=True, exist_ok=True)
     if set(options.systems) & set(PEERS):

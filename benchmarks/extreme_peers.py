@@ -355,7 +355,7 @@ def main() -> int:
         print(json.dumps(sampled(args.data, args.setting or 10.0)))
         return 0
     make = PEERS[args.peer]
-    print(json.dumps(measure(lambda at: make(at, args.setting), args.data, args.most)))
+    print(json.dumps(measure(lambda into: make(into, args.setting), args.data, args.most)))
     return 0
 
 
