@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from bcfw_ocr import status_bytes
 from common import PICTURES, Clock, header, median_time, structsolve_or_none, table
 
 PASSES = 5
@@ -193,12 +194,6 @@ MAKERS = {"chain": chain, "chain in shards": chain}
 MAKERS |= {"classes": classes, "extreme": extreme, "picture": picture}
 
 
-def status_bytes(key: str) -> int:
-    """A size from /proc/self/status (Linux)."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(key + ":"))
-
-
 def peak_of(call: Callable[[], tuple[float, float]]) -> tuple[float, float, float]:
     """Passes and cheap passes of a call, and the bytes by which memory grows at its peak."""
     # Memory that the allocator kept after it was freed would hide the memory of the call.
@@ -246,18 +241,18 @@ def limits() -> dict[str, float]:
     def least(call: Callable[[], Any], repeat: int) -> float:
         return min(median_time(call, 1)[0] for _ in range(repeat))
 
-    found = {}
+    speed = {}
     for name in ("sums", "products"):
         loop, given = getattr(loaded, name), (ctypes.c_int64(rounds), ctypes.c_double(1e-9))
         loop.restype = ctypes.c_double
-        found[name] = 96 * rounds / least(lambda: loop(*given), 10)  # noqa: B023
+        speed[name] = 96 * rounds / least(lambda: loop(*given), 10)  # noqa: B023
     arrays = [np.ones(TRIADS[-1] // 24) for _ in range(3)]
     places = [ctypes.c_void_p(array.ctypes.data) for array in arrays]
     for size in TRIADS:
         ends = ctypes.c_double(2.0), ctypes.c_int64(size // 24)
-        found[f"{size}"] = size / least(lambda: loaded.triad(*places, *ends), 5)  # noqa: B023
+        speed[f"{size}"] = size / least(lambda: loaded.triad(*places, *ends), 5)  # noqa: B023
     folder.cleanup()
-    return found
+    return speed
 
 
 def bound(point: dict[str, float], speed: dict[str, float]) -> float:
