@@ -159,7 +159,7 @@ def extreme(sizes: dict[str, int]) -> dict[str, Work]:
     few = min(4000, n)
 
     def call() -> tuple[float, float]:
-        return model.fit(X, y).history_[-1]["visits"] / n, 0.0
+        return model.fit(X, y).history_[-1].get("visits", n) / n, 0.0
 
     return {
         "fit": Work(call, 0.0, 2.0 * n * d, 0.0, 24.0 * n * d),
@@ -352,6 +352,8 @@ def draw(curves: list[Curve], speed: dict[str, float]) -> None:
         for place, unit in ((above, "s"), (below, "MB")):
             place.set_visible(True)
             place.set(xscale="log", yscale="log", xlabel=panel[1])
+            place.xaxis.set_minor_formatter(plt.NullFormatter())
+            place.yaxis.set_minor_formatter(plt.NullFormatter())
             place.set_ylabel(unit)
             place.legend(fontsize=7)
             place.tick_params(labelsize=7)
