@@ -101,7 +101,7 @@ PAGES = {
     "checks": ("build_seconds", "environments"),
 }
 ARGUMENTS = {
-    "parsers": ["--sentences", "2000"],
+    "parsers": ["--sentences", "600", "--iterations", "5"],
     "torch_layers": ["--threads", "1", "2", "4"],
     "neural_parser": ["--picture", "docs/pictures/neural_parser.png"],
     "neural_ocr": ["--picture", "docs/pictures/neural_ocr.png"],
