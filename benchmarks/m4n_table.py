@@ -2,14 +2,16 @@
 
 Features are those of the paper's code (github.com/alexnowakvila/maxminloss): columns are
 standardised; a row becomes its Gaussian similarities to 200 rows, ``exp(-|x - z|^2 / (2 s^2))``
-with s^2 the sum of the columns' deviations, standardised again, and a constant.  With the whole
-kernel, losses are far below the published ones (letter: a third), so no other protocol compares.
+with s^2 the sum of the columns' deviations, standardised again, and a constant.  Its sizes, too:
+letter and satimage are the training files alone, words are 2000 of the set with two letters or
+more.  Its alphas are .3535 to 8e-5, for rankings .3535 to .0156, for words .0156 to 2e-4, each
+about a third of the last, as ours.
 
 Random splits have 60 % of the rows to train, 20 % to choose alpha, and 20 % to test, as in the
 paper's text; the chosen model is not retrained on both.  Where several alphas are best on the
-validation part, which is frequent on small sets, their test losses are averaged.  Every column is
-solved to the same relative gap, M4N by the same solver as M3N: the max-min margin is a maximum of
-affine cuts.  Gaps are printed.
+validation part, which is frequent on small sets, their test losses are averaged.  Every
+column is solved to the same relative gap, M4N by the same solver as M3N: the max-min margin is a
+maximum of affine cuts.  Gaps are printed.
 
 Every finished (set, split, method) is appended to a file and is not run again:
 
@@ -31,18 +33,18 @@ from common import Clock, header, table
 from datasets import data_path, ocr
 
 SPLITS = range(100, 114)
-#: The surrogate, the solver and the share of the tolerance of each column.  Quasi-Newton steps end
-#: when the objective has settled, before their certificate has the gap.
-METHODS = {
-    "M3N": ("margin", "bcfw", 1.0),
-    "CRF": ("crf", "lbfgs", 0.2),
-    "M4N": ("max-min", "bcfw", 1.0),
-}
+#: The surrogate and the solver of each column.
+METHODS = {"M3N": ("margin", "bcfw"), "CRF": ("crf", "gbcfw"), "M4N": ("max-min", "bcfw")}
 KINDS = {"mc": "0-1 %", "ord": "MAE", "rank": "Hamming %", "ocr": "Hamming %"}
-ALPHAS = (1e-1, 3e-2, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4)
-RANK_ALPHAS = (1.0, 3e-1, 1e-1, 3e-2, 1e-2, 3e-3)
+ALPHAS = {
+    "mc": (1e-1, 3e-2, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4),
+    "ord": (1e-1, 3e-2, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4),
+    "ocr": (0.0156, 5e-3, 2e-3),
+    "rank": (3e-1, 1e-1, 3e-2, 1e-2, 3e-3),
+}
 CENTRES = 200
-PASSES = 1000
+WORDS = 2000
+PASSES = 3000
 #: Published test losses: M3N, CRF, M4N.
 SETS: dict[str, tuple[float, float | None, float]] = {
     "mc-segment": (6.64, 6.43, 6.09),
@@ -92,12 +94,12 @@ def load(name: str) -> tuple[Any, Any]:
         words, _ = ocr()
         words = words.take(np.flatnonzero(np.diff(words.offsets) > 1))
         rows = gaussian(words.pixels.astype(float))
-        inner = words.offsets[1:-1]
-        return np.split(rows, inner), words.y_list()
+        chosen = np.random.RandomState(0).permutation(words.n_words)[:WORDS]
+        x, y = np.split(rows, words.offsets[1:-1]), words.y_list()
+        return [x[i] for i in chosen], [y[i] for i in chosen]
     with np.load(data_path(name, "data.npz"), allow_pickle=False) as data:
         if "X_train" in data:
-            X = np.vstack([data["X_train"], data["X_test"]])
-            y = np.concatenate([data["y_train"], data["y_test"]])
+            X, y = data["X_train"], data["y_train"]
         else:
             X, y = data["X"], data["rank" if kind_of(name) == "rank" else "y"]
     return gaussian(scale(X.astype(float))), y.astype(int)
@@ -118,18 +120,22 @@ def parts(X: Any, y: Any, split: int) -> list[tuple[Any, Any]]:
 def model_of(name: str, method: str, labels: Any, tol: float) -> Any:
     import structsolve
     from structsolve.plugins.ordinal import OrdinalStructure
+    from structsolve.surrogates import MaxMin
 
     kind = kind_of(name)
     structure: Any = {"mc": "multiclass", "rank": "permutation", "ocr": "chain"}.get(kind)
     if kind == "ord":
         structure = OrdinalStructure(classes=np.unique(labels))
-    surrogate, solver, share = METHODS[method]
+    surrogate: Any
+    surrogate, solver = METHODS[method]
+    if kind == "rank" and method == "M4N":
+        surrogate = MaxMin(max_iter=50)  # with 10, answers are too inaccurate for the gap
     return structsolve.StructuredSVM(
         structure,
         surrogate=surrogate,
         loss="absolute" if kind == "ord" else "hamming",
         solver=solver,
-        tol=share * tol,
+        tol=tol,
         max_iter=PASSES,
         warm_start=True,
         fit_intercept=False,
@@ -151,10 +157,10 @@ def grids(
     X, y = load(name)
     train, *held_out = parts(X, y, split)
     for method in methods:
-        cells = []
+        cells: list[list[float]] = []
         with Clock() as clock:
             model = model_of(name, method, y, tol)
-            for alpha in RANK_ALPHAS if kind_of(name) == "rank" else ALPHAS:
+            for alpha in ALPHAS[kind_of(name)]:
                 model.set_params(alpha=alpha).fit(*train)
                 losses = [loss_of(name, truth, model.predict(rows)) for rows, truth in held_out]
                 last = model.history_[-1]

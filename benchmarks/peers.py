@@ -30,17 +30,15 @@ class Crfsuite:
 
         self._module = pycrfsuite
         with Clock() as self.conversion:
-            self._data = [
-                (pycrfsuite.ItemSequence(x), [str(label) for label in y])
-                for x, y in zip(items, labels, strict=True)
-            ]
+            self._trainer = pycrfsuite.Trainer(verbose=False)
+            for x, y in zip(items, labels, strict=True):
+                self._trainer.append(pycrfsuite.ItemSequence(x), [str(label) for label in y])
         self._folder = tempfile.TemporaryDirectory(prefix="structsolve-bench-")
         self.model = str(Path(self._folder.name, "model"))
 
     def train(self, algorithm: str, **parameters: Any) -> Clock:
-        trainer = self._module.Trainer(algorithm=algorithm, verbose=False)
-        for x, y in self._data:
-            trainer.append(x, y)
+        trainer = self._trainer
+        trainer.select(algorithm)  # all parameters are its defaults again
         trainer.set_params(parameters)
         with Clock() as clock:
             trainer.train(self.model)

@@ -89,7 +89,9 @@ def max_min_projection(task: Any, settings: Any) -> Projection:
             projection = entropy(layout)
         except ValueError as error:
             raise ValueError(f"surrogate 'max-min': {error}; use geometry='euclidean'") from None
-    return SaddleProx(projection=projection, **arguments)
+    # A softmax needs wider scores than a Euclidean projection to put nearly all weight on a label.
+    widest = 4.0 if euclidean else 20.0
+    return SaddleProx(projection=projection, widest=widest, **arguments)
 
 
 def euclidean_projection(task: Any, max_iter: int = 100, tol: float = 1e-9) -> Projection:

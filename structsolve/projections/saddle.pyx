@@ -16,13 +16,9 @@ from ..utils.arrays import aligned_zeros
 cdef enum:
     VECTORS = 20
 
-# Initial and maximum step size, in units of 1 / (largest cost of the truth's parts); maximum spread
-# of the dual points at the start of an answer: with more, marginals would hardly leave the border.
+# Initial and maximum step size, in units of 1 / (largest cost of the truth's parts).
 cdef double FIRST_STEP = 2
 cdef double LONGEST_STEP = 16
-cdef double WIDEST_SPREAD = 300
-# An answer starts afresh if the last one's gap exceeds this share of the surrogate's value.
-cdef double FAR_OFF = 0.3
 
 
 cdef struct Point:
@@ -71,29 +67,33 @@ cdef class SaddleProx(MaxMinGame):
     tol : float, default=1e-4
     warm_start : bool, default=True
         Keep every example's last dual points and its step: two vectors like theta.
+    widest : float, default=4.0
+        Maximum spread of the dual points at the start of an answer.  They grow with every step;
+        from far outside the polytope, many steps would pass before marginals leave its border.
     """
 
     cdef readonly Projection projection
     cdef object starts, steps
     cdef double[::1] start_view, step_view
     cdef int64_t[::1] start_offsets
+    cdef double widest
 
     def __init__(self, PartLayout layout not None, Projection projection not None,
                  Oracle oracle not None, Loss loss not None, Parts parts not None, labels,
-                 NodeRows rows=None, int max_iter=10, double tol=1e-4, bint warm_start=True):
+                 NodeRows rows=None, int max_iter=10, double tol=1e-4, bint warm_start=True,
+                 double widest=4.0):
         cdef Py_ssize_t i
         super().__init__(layout, oracle, loss, parts, labels, rows, max_iter, tol, warm_start,
                          VECTORS, projection.work_bytes)
-        self.projection = projection
+        self.projection, self.widest = projection, widest
         sizes = np.zeros(layout.n + 1, np.int64)
         if warm_start:
             for i in range(layout.n):
                 sizes[i + 1] = 2 * layout.theta_size(i)
         self.start_offsets = np.cumsum(sizes)
         self.starts = aligned_zeros(int(self.start_offsets[layout.n]) + 8)
-        # Step size (0: no answer yet), and gap of the answer.
-        self.steps = np.zeros((layout.n, 2))
-        self.start_view, self.step_view = self.starts, self.steps.reshape(-1)
+        self.steps = np.zeros(layout.n)  # 0: no answer yet
+        self.start_view, self.step_view = self.starts, self.steps
 
     def memory_of_examples(self):
         """Return the end of each example's last answer.
@@ -133,7 +133,7 @@ cdef class SaddleProx(MaxMinGame):
         cdef double* mean_nu = self.vector(work, 17)
         cdef double* sum_mu = self.vector(work, 18)
         cdef double* sum_nu = self.vector(work, 19)
-        cdef double eta = FIRST_STEP * self.unit[i], mass = 0, truth, gap, lhs, rhs, noise
+        cdef double eta = FIRST_STEP * self.unit[i], mass = 0, truth, lhs, rhs, noise
         cdef double* start = NULL
         cdef int t, k, halved
         here.dual_mu, here.dual_nu = self.vector(work, 0), self.vector(work, 1)
@@ -150,8 +150,8 @@ cdef class SaddleProx(MaxMinGame):
         memset(here.dual_nu, 0, size * sizeof(double))
         if self.warm_start:
             start = &self.start_view[self.start_offsets[i]]
-            if self.step_view[2 * i] > 0:
-                eta = self.step_view[2 * i]
+            if self.step_view[i] > 0:
+                eta = self.step_view[i]
                 memcpy(here.dual_mu, start, size * sizeof(double))
                 memcpy(here.dual_nu, start + size, size * sizeof(double))
                 self.shorten(i, here.dual_mu)
@@ -161,18 +161,10 @@ cdef class SaddleProx(MaxMinGame):
         self.set_gradient(i, theta, here.mu, here.nu, &at_here)
         value[0], bound[0] = -INFINITY, INFINITY
         self.spent_view[2 * i] += 1
-        if start != NULL and self.step_view[2 * i] > 0:
+        if start != NULL and self.step_view[i] > 0:
             self.certify(i, theta, here.mu, &at_here, marginals, value, bound, work)
-            gap = bound[0] - value[0]
             if self.enough(i, value[0], bound[0], truth):
                 return 0
-            if gap > FAR_OFF * fabs(bound[0] - truth) and gap > 2 * self.step_view[2 * i + 1]:
-                # The scores have changed too much to reuse the last answer.
-                eta = FIRST_STEP * self.unit[i]
-                memset(here.dual_mu, 0, size * sizeof(double))
-                memset(here.dual_nu, 0, size * sizeof(double))
-                self.project_point(i, &here, work)
-                self.set_gradient(i, theta, here.mu, here.nu, &at_here)
         for t in range(self.max_iter):
             if t > 0:
                 self.set_gradient(i, theta, here.mu, here.nu, &at_here)
@@ -217,20 +209,20 @@ cdef class SaddleProx(MaxMinGame):
             eta = min(1.25 * eta, LONGEST_STEP * self.unit[i])
         self.spent_view[2 * i + 1] += t + 1 if t < self.max_iter else t
         if self.warm_start:
-            self.step_view[2 * i], self.step_view[2 * i + 1] = eta, bound[0] - value[0]
+            self.step_view[i] = eta
             memcpy(start, here.dual_mu, size * sizeof(double))
             memcpy(start + size, here.dual_nu, size * sizeof(double))
         return 0
 
     cdef void shorten(self, Py_ssize_t i, double* dual) noexcept nogil:
-        """Shrink a dual point of the last answer to WIDEST_SPREAD."""
+        """Shrink a dual point of the last answer to the spread ``widest``."""
         cdef Py_ssize_t j, size = self.layout.theta_size(i)
         cdef double low = 0, high = 0
         for j in range(size):
             low, high = min(low, dual[j]), max(high, dual[j])
-        if high - low > WIDEST_SPREAD:
+        if high - low > self.widest:
             for j in range(size):
-                dual[j] *= WIDEST_SPREAD / (high - low)
+                dual[j] *= self.widest / (high - low)
 
     cdef int certify(self, Py_ssize_t i, const double* theta, const double* mu,
                      const Gradient* gradient, double* marginals, double* value, double* bound,

@@ -208,7 +208,24 @@ def test_steps_of_mirror_prox_over_an_inexact_projection_stay_long():
     for i in range(case.problem.n):
         for theta in case.thetas(i, rng):
             surrogate_calls.cut(surrogate, i, theta, case.truth(i))
-            assert surrogate.memory_of_examples()["steps"][i, 0] > 0.05
+            assert surrogate.memory_of_examples()["steps"][i] > 0.05
+
+
+@pytest.mark.parametrize("geometry", ["entropy", "euclidean"])
+def test_mirror_prox_gains_by_its_last_answer_while_scores_move(geometry):
+    gaps = {}
+    for warm in (True, False):
+        surrogate = MaxMin(geometry=geometry, max_iter=20, tol=0, warm_start=warm)
+        case, gaps[warm] = Case("max-min", "chain", surrogate=surrogate), 0.0
+        rng = np.random.default_rng(0)
+        for i in range(case.problem.n):
+            for theta in case.thetas(i, rng):
+                for _ in range(10):
+                    theta = theta + 0.05 * rng.normal(size=theta.size)
+                    answer = surrogate_calls.cut(case.problem.surrogate, i, theta, case.truth(i))
+                    value = answer.b - theta[answer.index] @ answer.value
+                    gaps[warm] += answer.bound - value
+    assert gaps[True] < 0.7 * gaps[False]
 
 
 @pytest.mark.parametrize("geometry", ["labels", "euclidean"])
