@@ -28,7 +28,8 @@ from typing import Any
 
 import numpy as np
 from common import machine
-from extreme import FOLDER, HERE, MOST, data, environment, figures
+from environments import ready
+from extreme import FOLDER, HERE, MOST, data, figures
 from extreme_data import ExtremeSet
 from extreme_peers import HELD_OUT, TOP, PDSparse, Peer, errors, held_out, measure
 
@@ -191,7 +192,7 @@ def run(folder: Path, name: str, path: Path, setting: Any) -> dict[str, Any] | N
     if name in OURS:
         call = [sys.executable, __file__, "--ours", name, str(path), json.dumps(setting)]
     else:
-        call = [str(environment(folder)), str(HERE / "extreme_peers.py"), name, str(path)]
+        call = [str(ready("extreme")), str(HERE / "extreme_peers.py"), name, str(path)]
         call += [] if setting is None else ["--setting", str(setting)]
     told = figures(call)
     with open(kept, "a") as out:
