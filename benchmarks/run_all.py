@@ -112,7 +112,7 @@ PAGES = {
 }
 ARGUMENTS = {
     "shards": ["--cuts"],
-    "parsers": ["--sentences", "2000"],
+    "parsers": ["--sentences", "600", "--iterations", "5"],
     "torch_layers": ["--threads", "1", "2", "4"],
     "neural_parser": [
         *("--runs", "margin", "ProbLoss", "--seeds", *"01234567"),
