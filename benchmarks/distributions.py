@@ -5,50 +5,27 @@ label, the five best, and samples, of 32 sentences of 50 words and 26 tags in fl
 have their scores ready: ours are words' scores and one table of pairs of tags, the peers' are a
 table for every pair of neighbours.  Functions of JAX are compiled by ``jax.jit`` before.  Times are
 process CPU milliseconds, the minimum over rounds in which all take turns; numbers are compared.
+A peer that cannot be imported is named with the reason.
 
-    python benchmarks/distributions.py --install build/distributions
-
-makes an environment with both peers beside the present one, and runs there; without --install, the
-present one is taken.  A peer that cannot be imported is named with the reason.
+    python benchmarks/distributions.py
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import subprocess
-import sys
-import sysconfig
 import time
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from common import header, structsolve_or_none, table
+from environments import enter, missing
 
-PEERS = {
-    "torch_struct": ["torch", "torch-struct"],
-    "synjax": ["jax", "synjax @ git+https://github.com/google-deepmind/synjax"],
-}
 #: Seconds after which a call gets no more turns; labels of a list of the best.
 SECONDS, K = 4, 5
 Calls = dict[str, Callable[[], Any]]
-
-
-def install(folder: Path) -> Path:
-    """Make the environment, if it does not exist; return its Python."""
-    python = folder / "bin" / "python"
-    if not python.exists():
-        subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-        path = "import sysconfig; print(sysconfig.get_path('purelib'))"
-        own = subprocess.run([python, "-c", path], check=True, capture_output=True, text=True)
-        beside = f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})"
-        (Path(own.stdout.strip()) / "beside.pth").write_text(beside)
-        for packages in PEERS.values():
-            subprocess.run([python, "-m", "pip", "install", "-q", *packages], check=False)
-    return python
 
 
 def scores(rng: Any, args: argparse.Namespace) -> tuple[np.ndarray, np.ndarray]:
@@ -259,13 +236,10 @@ def main() -> None:
     parser.add_argument("--length", type=int, default=50)
     parser.add_argument("--states", type=int, default=26)
     parser.add_argument("--rounds", type=int, default=30)
-    parser.add_argument("--install", type=Path, help="folder of an environment with the peers")
     args = parser.parse_args()
-    if args.install:
-        python = install(args.install)
-        rest = [a for a in sys.argv[1:] if a not in ("--install", str(args.install))]
-        sys.exit(subprocess.run([python, __file__, *rest], check=False).returncode)
+    enter("distributions")
     header("Distributions")
+    print(missing("distributions"))
     if structsolve_or_none() is None:
         return
     warnings.filterwarnings("ignore")

@@ -2,8 +2,8 @@
 
     STRUCTSOLVE_DATA=../shared/data python benchmarks/extreme.py --sets small mid bibtex words
 
-Sets come from ``extreme_data.py``.  Peers have a separate environment below ``--folder``, made
-at the first run.  Every system runs in its own process with one thread and its defaults; ours has
+Sets come from ``extreme_data.py``.  Peers have a separate environment, made at the
+first run.  Every system runs in its own process with one thread and its defaults; ours has
 one default for all sets, chosen without test labels.  Seconds are CPU seconds, macro is
 1 - macro-F1, peak is memory in MB including the data.
 
@@ -26,14 +26,10 @@ import time
 from pathlib import Path
 
 from common import machine
+from environments import missing, ready
 
 HERE = Path(__file__).resolve().parent
 FOLDER = HERE.parent / "build" / "extreme"
-# libpecos' own requirements bring torch, which its linear model does not use.
-PACKAGES = (
-    ("numpy==1.26.4", "scipy<1.14", "scikit-learn", "omikuji", "napkinxc", "vowpalwabbit"),
-    ("--no-deps", "libpecos"),
-)
 SETS = ("small", "mid", "lshtc", "words", "bibtex", "rcv1-topics", "odp")
 PEERS = ("class means", "pecos", "omikuji", "omikuji, 3 trees", "napkinXC", "RecallTree")
 #: One-vs-rest keeps dense weights: 117 MB here, 17 GB on lshtc.
@@ -43,17 +39,6 @@ MOST = 20_000
 ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS"), "1"
 )
-
-
-def environment(folder: Path) -> Path:
-    """Return the Python of the peers, installed if it is not there."""
-    python = folder / "peers" / "bin" / "python"
-    if not python.exists():
-        subprocess.run([sys.executable, "-m", "venv", str(folder / "peers")], check=True)
-        for packages in PACKAGES:
-            call = [str(python), "-m", "pip", "install", "-q", *packages]
-            subprocess.run(call, check=True)
-    return python
 
 
 def data(folder: Path, name: str) -> Path:
@@ -170,9 +155,8 @@ def main() -> int:
         ours(args.ours, args.settings)
         return 0
     args.folder.mkdir(parents=True, exist_ok=True)
-    python = str(environment(args.folder)) if args.peers and not args.jobs else ""
-    print("## Very many classes\n")
-    print(machine())
+    python = str(ready("extreme")) if args.peers and not args.jobs else ""
+    print(f"## Very many classes\n\n{machine()}\n\n{missing('extreme')}")
     for name in args.sets:
         path = str(data(args.folder, name))
         print(f"\n### {name}")

@@ -156,11 +156,12 @@ def main() -> int:
         measure(*args.measure)
         return 0
     from common import machine
-    from extreme import FOLDER, environment
+    from environments import ready
+    from extreme import FOLDER
 
     folder = args.folder or FOLDER
     folder.mkdir(parents=True, exist_ok=True)
-    python = environment(folder)
+    python = ready("extreme")
     print(f"## Rows of several labels\n\n{machine()}")
     for name in args.sets:
         compare(folder, python, name, args.rounds)

@@ -3,8 +3,8 @@
     OMP_NUM_THREADS=1 PEERS/bin/python benchmarks/extreme_peers.py PEER set.npz
 
 Runs in a separate environment, which ``extreme.py`` makes, because libpecos needs an older NumPy.
-Seconds are CPU seconds of this process and its children, without the time that omikuji and Vowpal
-Wabbit take to read our arrays from a text file.
+Seconds are CPU seconds of this process and its children, without the time that omikuji, PD-Sparse
+and Vowpal Wabbit take to read our arrays from a text file.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import resource
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -22,6 +24,8 @@ import numpy as np
 import scipy.sparse as sp
 
 TOP = 5
+#: Share of the training rows on which a system that stops by held-out rows stops; the paper's.
+HELD_OUT = 0.04
 
 
 def load(path: str) -> tuple[sp.csr_matrix, np.ndarray, sp.csr_matrix, np.ndarray]:
@@ -86,13 +90,24 @@ def words_of(X: sp.csr_matrix, i: int) -> list[tuple[int, float]]:
     return list(zip(X.indices[row].tolist(), X.data[row].tolist()))
 
 
+def held_out(n: int, share: float) -> np.ndarray:
+    """Which of n rows are held out."""
+    held = np.zeros(n, bool)
+    held[np.random.default_rng(0).permutation(n)[: int(share * n)]] = True
+    return held
+
+
 class Peer:
-    """Fits and saves into a folder; ``spared`` is the uncounted time for files."""
+    """Fits and saves into a folder, with a setting such as C if one is given.
 
-    spared = 0.0
+    ``spared`` is the uncounted time for files, ``stop`` why training ended.
+    """
 
-    def __init__(self, folder: str):
-        self.folder = folder
+    spared = child = 0.0
+    stop = ""
+
+    def __init__(self, folder: str, setting: float | None = None):
+        self.folder, self.setting = folder, setting
 
     def file(self, name: str, X: sp.csr_matrix, line: Callable[[int, str], str], form: str) -> str:
         """Write rows as text, without counting the time."""
@@ -203,12 +218,12 @@ class RecallTree(Peer):
 
 
 class LinearSVC(Peer):
-    """One-vs-rest of scikit-learn's liblinear, C = 10."""
+    """One-vs-rest of scikit-learn's liblinear, C = 10 by default."""
 
     def fit(self, X, y, n_classes):
         from sklearn.svm import LinearSVC
 
-        self.model = LinearSVC(C=10.0).fit(X, y)
+        self.model = LinearSVC(C=self.setting or 10.0).fit(X, y)
         np.save(f"{self.folder}/weights.npy", self.model.coef_.astype(np.float32))
 
     def predict(self, X):
@@ -216,6 +231,58 @@ class LinearSVC(Peer):
         ids = np.argpartition(-scores, TOP, axis=1)[:, :TOP]
         order = np.argsort(-np.take_along_axis(scores, ids, 1), axis=1)
         return self.model.classes_[np.take_along_axis(ids, order, 1)]
+
+
+class PecosRest(Peer):
+    """One-vs-rest of pecos' liblinear, which drops weights below .1 as DiSMEC does below .01."""
+
+    def fit(self, X, y, n_classes):
+        from pecos.xmc.xlinear.model import XLinearModel
+
+        self.model = XLinearModel.train(X, one_hot(y, n_classes), Cp=self.setting or 1.0,
+                                        Cn=self.setting or 1.0, threads=1)  # fmt: skip
+        self.model.save(self.folder)
+
+    def predict(self, X):
+        return best(self.model.predict(X, only_topk=TOP, threads=1).tocsr())
+
+
+class PDSparse(Peer):
+    """The program of PD-Sparse's authors, with their settings for LSHTC1 and the lambda given."""
+
+    program = Path(__file__).resolve().parent.parent / "build" / "extreme" / "PDSparse"
+
+    def run(self, name: str, *arguments: str) -> tuple[str, float]:
+        begun = cpu()
+        call = [str(self.program / name), *arguments]
+        done = subprocess.run(call, check=True, capture_output=True, text=True)
+        return done.stderr + done.stdout, cpu() - begun
+
+    def fit(self, X, y, n_classes):
+        held = held_out(len(y), HELD_OUT)
+        files = [
+            self.file(name, X[part], lambda i, pairs, y=y[part]: f"{y[i]} {pairs}", "{}:{:.5g}")
+            for name, part in (("train.txt", ~held), ("held.txt", held))
+        ]
+        given = ("-l", str(self.setting or 0.01), "-q", "3", "-e", "3", "-h", files[1])
+        told, spent = self.run("multiTrainHash", *given, files[0], f"{self.folder}/model")
+        # The program's clock, of wall seconds, leaves out the reading of rows.
+        seconds = re.search(r"overall_time=([\d.e+-]+)", told)
+        self.spared += max(0.0, spent - float(seconds[1]))
+        self.child = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e3
+        self.stop = f"held-out rows, {told.count('heldout Acc')} iterations"
+        for leftover in (*files, f"{self.folder}/model"):
+            Path(leftover).unlink(missing_ok=True)
+
+    def predict(self, X):
+        path = self.file("test.txt", X, lambda i, pairs: f"0 {pairs}", "{}:{:.5g}")
+        out = f"{self.folder}/told"
+        told, spent = self.run("multiPred", path, f"{self.folder}/model.p", "-p", str(TOP), out)
+        seconds = re.search(r"pred time=([\d.e+-]+)", told)
+        # Reading the model and the rows is not counted, as it is not for others.
+        self.spared += spent - float(seconds[1])
+        lines = Path(out).read_text().splitlines()
+        return np.array([[int(pair.split(":")[0]) for pair in line.split()] for line in lines])
 
 
 PEERS: dict[str, type[Peer]] = {
@@ -226,6 +293,8 @@ PEERS: dict[str, type[Peer]] = {
     "napkinXC": Napkin,
     "RecallTree": RecallTree,
     "LinearSVC": LinearSVC,
+    "pecos, one-vs-rest": PecosRest,
+    "PD-Sparse": PDSparse,
 }
 
 
@@ -239,7 +308,7 @@ def measure(make: Callable[[str], Peer], path: str, most: int) -> dict[str, floa
         begun = cpu()
         peer.fit(X, y, n_classes)
         fit, peer.spared = cpu() - begun - peer.spared, 0.0
-        peak, size = peak_mb(), size_mb(folder)
+        peak, size = max(peak_mb(), peer.child), size_mb(folder)
         begun = cpu()
         ids = np.asarray(peer.predict(X_test))
         predict = cpu() - begun - peer.spared
@@ -250,16 +319,43 @@ def measure(make: Callable[[str], Peer], path: str, most: int) -> dict[str, floa
         "mb": size,
         "peak": peak,
         "data": before,
+        "rows": len(y_test),
+        "stop": peer.stop,
     }
+
+
+def sampled(path: str, C: float, groups: int = 3, size: int = 20) -> dict[str, object]:
+    """Seconds of liblinear's machines of all classes, from some random ones against the rest."""
+    from sklearn.svm import LinearSVC
+
+    X, y, _, _ = load(path)
+    X.indptr = X.indptr.astype(np.int32)
+    classes = np.unique(y)
+    some = np.random.default_rng(0).permutation(classes)[: groups * size]
+    seconds = []
+    for group in np.split(some, groups):
+        begun = cpu()
+        # The others are one more class, so that one call trains a machine more than asked.
+        LinearSVC(C=C).fit(X, np.where(np.isin(y, group), y, -1))
+        seconds.append((cpu() - begun) * len(classes) / (size + 1))
+    told = {"error": None, "fit": float(np.mean(seconds))}
+    spread = float(np.std(seconds, ddof=1) / np.sqrt(groups))
+    return {**told, "spread": spread, "stop": f"{groups * size} classes; standard error"}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("peer", choices=list(PEERS))
+    parser.add_argument("peer", choices=[*PEERS, "liblinear, sampled"])
     parser.add_argument("data")
+    parser.add_argument("--setting", type=float)
     parser.add_argument("--most", type=int, default=20_000, help="rows of the test set")
     args = parser.parse_args()
-    print(json.dumps(measure(PEERS[args.peer], args.data, args.most)))
+    if args.peer not in PEERS:
+        print(json.dumps(sampled(args.data, args.setting or 10.0)))
+        return 0
+    make = PEERS[args.peer]
+    told = measure(lambda folder: make(folder, args.setting), args.data, args.most)
+    print(json.dumps(told))
     return 0
 
 

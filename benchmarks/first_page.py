@@ -7,6 +7,7 @@ copied by hand:
     <<section#heading; row; column>>      the same after a line that begins so
     <<section; /pattern/>>                what the pattern's group matches in the section
     <<section; date>>                     the day of the run
+    <<section; commit>>                   the commit that it ran on
     <<ratio: reference // reference>>     the second over the first, as in "2.3x"
 
 A format may end a reference, after a last semicolon: ``.1f``, or ``%.1f`` for a share in per cent.
@@ -80,6 +81,13 @@ def look_up(reference: str, texts: dict[str, str]) -> str:
         text = re.split(end, text[begun.end() :], maxsplit=1, flags=re.MULTILINE)[0]
     if rest == ["date"]:
         return re.findall(r"20\d\d-\d\d-\d\d", text)[0]
+    if rest == ["commit"]:
+        told = re.search(
+            r"(?<![\w-])([0-9a-f]{8})\*?(?![\w-])", re.sub(r"`.*?`", "", text.split("\n")[0])
+        )
+        if told is None:
+            raise Missing(f"the first line of section {section!r} has no commit")
+        return told[1]
     if rest[0].startswith("/"):
         match = re.search(rest[0].strip("/"), text, re.DOTALL)
         if match is None:

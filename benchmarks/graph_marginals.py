@@ -1,12 +1,11 @@
 """Marginals of all nodes of graphs with cycles, and the log-partition, beside pgmpy.
 
     python benchmarks/graph_marginals.py
-    python benchmarks/graph_marginals.py --python peers/bin/python      # that has pgmpy
 
 Ours is a whole call of ``decode(..., return_marginals=True)``, labels included.  pgmpy calibrates a
 junction tree (``BeliefPropagation``), from whose cliques the marginals come, and asks for single
-nodes (``VariableElimination``).  It is installed into an environment of its own, in a temporary
-folder unless ``--python`` names one, and runs in its process on the same numbers.  Both answers are
+nodes (``VariableElimination``).  It has an environment and a process of its own, and the same
+numbers.  Both answers are
 compared.  The second table has wide graphs, whose marginals are those of a bound, and their gaps.
 """
 
@@ -96,15 +95,6 @@ def peer(path: str, repeat: int) -> None:
     print(json.dumps({**answer, "version": importlib.metadata.version("pgmpy")}))
 
 
-def environment(folder: Path) -> str:
-    """Return the Python of pgmpy, installed if it is not there."""
-    python = folder / "peers" / "bin" / "python"
-    if not python.exists():
-        subprocess.run([sys.executable, "-m", "venv", str(folder / "peers")], check=True)
-        subprocess.run([str(python), "-m", "pip", "install", "-q", "pgmpy"], check=True)
-    return str(python)
-
-
 def decoding(given: dict[str, np.ndarray], oracle: str, marginals: bool) -> Callable[[], Any]:
     """Return our call."""
     from structsolve.plugins.mrf import decode
@@ -168,7 +158,6 @@ def wide(repeat: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--python", help="a Python that has pgmpy; default: install it")
     parser.add_argument("--peer", metavar="FILE", help=argparse.SUPPRESS)
     parser.add_argument("--repeat", type=int, default=1)
     args = parser.parse_args()
@@ -176,11 +165,11 @@ def main() -> None:
         peer(args.peer, args.repeat)
         return
     from common import header
+    from environments import ready
 
     header("Marginals of graphs with cycles")
     with tempfile.TemporaryDirectory() as folder:
-        python = args.python or environment(Path(folder))
-        narrow(python, Path(folder), args.repeat)
+        narrow(str(ready("pgmpy")), Path(folder), args.repeat)
     wide(4 * args.repeat + 1)
 
 

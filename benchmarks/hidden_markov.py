@@ -3,7 +3,6 @@
 Both start from the same random parameters and take the same number of steps on the same random
 sequences; the log-likelihoods of all steps agree to 1e-9 of their size, or the script fails.
 
-    pip install hmmlearn                            # in an environment of its own
     python benchmarks/hidden_markov.py
 """
 
@@ -14,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from common import header, median_time, table
+from environments import enter
 
 from structsolve import HiddenMarkovModel
 
@@ -57,13 +57,14 @@ def compare(K: int, V: int, n: int, length: int, rng: np.random.Generator) -> li
 
 
 def main() -> None:
+    enter("hmmlearn")
     header("Hidden Markov models")
     rng = np.random.default_rng(0)
     warnings.simplefilter("ignore")  # more steps would go on
     sizes = [(4, 20, 2000, 20), (16, 50, 200, 100), (64, 200, 100, 100), (4, 4, 2, 20000)]
     rows = [compare(*size, rng) for size in sizes]
     columns = ["sequences", "ms a step, ours", "hmmlearn, logs", "hmmlearn, scaling"]
-    table([*columns, "logs / ours", "scaling / ours"], rows)
+    print(table([*columns, "logs / ours", "scaling / ours"], rows))
 
 
 if __name__ == "__main__":

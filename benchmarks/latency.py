@@ -11,8 +11,6 @@ nouns) with dicts; python-crfsuite's tagger gets the same features.
 from __future__ import annotations
 
 import argparse
-import contextlib
-import os
 import tempfile
 import time
 import warnings
@@ -22,7 +20,7 @@ from typing import Any
 
 import joblib
 import numpy as np
-from common import header, table
+from common import header, quiet, table
 from datasets import conll2000
 
 import structsolve
@@ -47,21 +45,6 @@ def latencies(examples: Sequence[Any], calls: Sequence[Call], rounds: int) -> np
                 call(example)
                 spent[c, r, i] = time.perf_counter() - begun
     return spent.reshape(len(calls), -1)
-
-
-@contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Nothing printed by compiled code: omikuji draws bars."""
-    kept = [os.dup(1), os.dup(2)]
-    with open(os.devnull, "w") as nowhere:
-        os.dup2(nowhere.fileno(), 1)
-        os.dup2(nowhere.fileno(), 2)
-        try:
-            yield
-        finally:
-            for k, old in enumerate(kept, 1):
-                os.dup2(old, k)
-                os.close(old)
 
 
 def saved(model: Any, folder: Path) -> Any:

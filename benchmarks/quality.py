@@ -1,23 +1,20 @@
-"""Quality on real data against python-crfsuite on the same features: OCR letters, CoNLL-2000.
+"""Handwritten words against python-crfsuite on the same features, over all folds.
 
-OCR: ten folds, both ways (train on one fold and test on nine; train on nine and test on one).
-CoNLL-2000: chunking, trained on the 8936 training sentences, with word, shape, affix and
-neighbour features of `structsolve.conll_features` on both sides.  Prints markdown tables: token
-error, sequence error or span F1 (counted as in conlleval), training CPU seconds.  Settings are
-fixed, not tuned on the test data; names of our rows include the solver and C.
+Ten folds, both ways (train on one fold and test on nine; train on nine and test on one).  Prints
+markdown tables: letter error, word error, training CPU seconds.  Settings are fixed, not tuned;
+names of our rows include the solver and C.
 
-    STRUCTSOLVE_DATA=... python benchmarks/quality.py --task ocr --folds 0 1 2
+    STRUCTSOLVE_DATA=... python benchmarks/quality.py --folds 0 1 2
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from common import Clock, header, structsolve_or_none, table
-from datasets import OCR_FOLDS, Words, attribute_matrices, chunking_attributes, conll2000, ocr_split
+from datasets import OCR_FOLDS, Words, ocr_split
 from ours import chain_svm
 from peers import ALGORITHMS, Crfsuite
 
@@ -26,11 +23,6 @@ OURS_OCR = {
     "ours, bcfw C=.1, 10 passes": ("bcfw", 0.1, 10),
     "ours, bcfw C=.3, 10 passes": ("bcfw", 0.3, 10),
     "ours, sgd C=1, 10 passes": ("sgd", 1.0, 10),
-}
-OURS_CONLL = {
-    "ours, bcfw C=.1, 20 passes": ("bcfw", 0.1, 20),
-    "ours, sgd C=.1, 10 passes": ("sgd", 0.1, 10),
-    "ours, sgd C=.3, 30 passes": ("sgd", 0.3, 30),
 }
 Scores = dict[str, list[tuple[float, ...]]]
 
@@ -89,84 +81,15 @@ def ocr_task(structsolve: Any, folds: list[int], ways: list[str], peers: list[st
         print(table(["learner", "letter error", "word error", "train CPU s"], rows), flush=True)
 
 
-def conll_task(structsolve: Any, peers: list[str], limit: int | None) -> None:
-    from structsolve.plugins.chain.metrics import span_f1
-
-    (train, y), (test, truth) = conll2000("train"), conll2000("test")
-    train, y = train[:limit], y[:limit]
-    with Clock() as features:
-        items, items_test = ([chunking_attributes(s) for s in part] for part in (train, test))
-    print(f"features of {len(train)} + {len(test)} sentences: {features}\n")
-    rows = []
-
-    def add(name: str, clock: Clock, decode: Callable[[], list[Any]]) -> None:
-        with Clock() as tagging:
-            predicted = decode()
-        pairs = zip(predicted, truth, strict=True)
-        wrong = sum(a != b for p, t in pairs for a, b in zip(p, t, strict=True))
-        report = span_f1(truth, [list(map(str, p)) for p in predicted])
-        rows.append(
-            [
-                name,
-                f"{wrong / sum(map(len, truth)):.4f}",
-                f"{100 * report['f1']:.2f}",
-                f"{100 * report['precision']:.2f}",
-                f"{100 * report['recall']:.2f}",
-                f"{clock.cpu:.1f}",
-                f"{tagging.cpu:.2f}",
-            ]
-        )
-        print(f"<!-- {rows[-1]} -->", flush=True)
-
-    if peers:
-        peer = Crfsuite(items, y)
-        prepared = peer.prepare(items_test)
-        print(f"crfsuite: conversion of the training set {peer.conversion}\n")
-        for name in peers:
-            algorithm, parameters = ALGORITHMS[name]
-            add(name, peer.train(algorithm, **parameters), lambda: peer.predict(prepared))
-    if structsolve:
-        with Clock() as conversion:
-            x, xt, names = attribute_matrices(items, items_test)
-        print(f"ours: CSR matrices with {len(names)} features: {conversion}\n")
-        for name, (solver, c, passes) in OURS_CONLL.items():
-            alpha = 1.0 / (c * len(x))
-            model = chain_svm(structsolve, alpha, passes, ends=True, solver=solver)
-            with Clock() as clock:
-                model.fit(x, y)
-            add(name, clock, lambda m=model: m.predict(xt))
-    print(f"\n### CoNLL-2000 chunking, {len(train)} sentences, same features\n")
-    print(
-        table(
-            [
-                "learner",
-                "token error",
-                "span F1",
-                "precision",
-                "recall",
-                "train CPU s",
-                "tag CPU s",
-            ],
-            rows,
-        ),
-        flush=True,
-    )
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--task", choices=["ocr", "conll"], nargs="*", default=["ocr", "conll"])
     parser.add_argument("--folds", type=int, nargs="*", default=list(range(OCR_FOLDS)))
     parser.add_argument("--ways", choices=["one", "nine"], nargs="*", default=["one", "nine"])
     parser.add_argument("--peers", nargs="*", default=list(ALGORITHMS), choices=list(ALGORITHMS))
-    parser.add_argument("--sentences", type=int, help="CoNLL: train on the first so many only")
     args = parser.parse_args()
     header("Quality against python-crfsuite, same features")
     structsolve = structsolve_or_none()
-    if "ocr" in args.task:
-        ocr_task(structsolve, args.folds, args.ways, args.peers)
-    if "conll" in args.task:
-        conll_task(structsolve, args.peers, args.sentences)
+    ocr_task(structsolve, args.folds, args.ways, args.peers)
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ def yeast_models(structsolve: Any, n_models: int, alpha: float) -> tuple[list[An
     from structsolve.surrogates import Margin
 
     X, Y, _, _ = multilabel("yeast")
-    structure = structsolve.get_structure("multilabel", oracle="roof-duality")
+    structure = structsolve.get_structure("multilabel", oracle="roof-duality", edges="full")
     svm = structsolve.StructuredSVM(structure, alpha=alpha, max_iter=50, tol=1e-2).fit(X, Y)
     record = svm.history_[-1]
     print(

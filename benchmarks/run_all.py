@@ -37,6 +37,7 @@ PAGES = {
         "named_features",
         "sparse_crf",
         "quick_solvers",
+        "end_to_end",
         "outside_chain",
         "python_plugin",
     ),
@@ -51,8 +52,15 @@ PAGES = {
         "solver_auto",
         "cut_steps",
     ),
-    "cores": ("jobs", "cores", "shards", "distributed_model"),
-    "label_sets": ("multilabel", "multilabel_defaults", "searches", "roof"),
+    "cores": ("jobs", "cores", "shards", "distributed_model", "memory"),
+    "label_sets": (
+        "multilabel",
+        "slack_margin",
+        "multilabel_defaults",
+        "searches",
+        "search_figures",
+        "roof",
+    ),
     "rankings": ("rankings", "assignment", "sinkhorn", "matching"),
     "graphs": (
         "decoders",
@@ -70,6 +78,7 @@ PAGES = {
     "max_min": ("m4n_table", "m4n_steps", "projections_ocr", "max_min_oracle", "derivatives"),
     "hierarchies": (
         "hierarchical_svm",
+        "shared_weights",
         "hierarchical_levels",
         "norms",
         "hierarchical_sets",
@@ -80,6 +89,7 @@ PAGES = {
     ),
     "trees_flows": (
         "dependency",
+        "parsers",
         "alignment",
         "cky",
         "flows",
@@ -94,24 +104,34 @@ PAGES = {
         "extreme_stream",
         "extreme_dual",
         "extreme_memoir",
+        "extreme_inexact",
         "extreme_rivals",
     ),
-    "checks": ("build_seconds",),
+    "growth": ("growth",),
+    "checks": ("build_seconds", "environments"),
 }
 ARGUMENTS = {
+    "shards": ["--cuts"],
+    "parsers": ["--sentences", "2000"],
     "torch_layers": ["--threads", "1", "2", "4"],
-    "distributions": ["--install", "build/distributions"],
-    "neural_parser": ["--picture", "docs/pictures/neural_parser.png"],
+    "neural_parser": [
+        *("--runs", "margin", "ProbLoss", "--seeds", *"01234567"),
+        *("--picture", "docs/pictures/neural_parser.png"),
+    ],
     "neural_ocr": ["--picture", "docs/pictures/neural_ocr.png"],
     "m4n_table": ["m4n.jsonl"],
+    "slack_margin": ["slack_margin.jsonl"],
 }
 #: Those that stand beside the papers' tables and figures; others stand beside the field's tools.
 PAPERS = (
     "searches",
+    "search_figures",
     "multilabel",
+    "slack_margin",
     "chunking",
     "surrogates_conll",
     "hierarchical_svm",
+    "shared_weights",
     "norms",
     "large_hierarchy",
     "neural_parser",
@@ -123,6 +143,7 @@ PAPERS = (
     "ecrm_nodes",
     "flows",
     "extreme_memoir",
+    "extreme_inexact",
     "learn_binary",
     "snakes",
 )

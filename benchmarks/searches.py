@@ -147,7 +147,7 @@ def main() -> None:
         X, Y, _, _ = multilabel(name, most)
         picked = np.sort(np.random.default_rng(0).choice(len(Y), args.examples, replace=False))
         X, Y = X[picked], Y[picked]
-        structure = structsolve.get_structure("multilabel", oracle=oracle)
+        structure = structsolve.get_structure("multilabel", oracle=oracle, edges="full")
         model = structsolve.StructuredSVM(structure, surrogate=Slack(relaxed=False), tol=1e-3)
         met = weights_met(structsolve, model, X, Y, c)
         examples = model.space_.pack(X, Y)

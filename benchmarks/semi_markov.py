@@ -1,6 +1,6 @@
 """Segmentations: chunking beside a chain of tags on the same features, layers beside torch-struct.
 
-CoNLL-2000 chunking, the attributes of `quality.py`: a chain over IOB2 tags, with the Hamming loss,
+CoNLL-2000 chunking, the attributes of `chunking.py`: a chain over IOB2 tags, with the Hamming loss,
 and segments, with the loss of tokens and with that of spans, by BCFW; CPU seconds of training and
 of tagging the test set (the best of `--repeat` turns), and span F1.
 

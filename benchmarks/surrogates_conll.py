@@ -2,7 +2,7 @@
 
 Margin rescaling against slack rescaling, beta scaling, ProbLoss and the micro-F1 surrogate, all
 with SGD (which trains every one of them) and the affine ones with BCFW too.  The features are those
-of `quality.py`.  The CPU time of a pass is the median over the passes from the second to the last
+of `chunking.py`.  The CPU time of a pass is the median over the passes from the second to the last
 but one; all runs are made in turn, `--repeat` times, and the best median counts.
 
     STRUCTSOLVE_DATA=... python benchmarks/surrogates_conll.py --repeat 2

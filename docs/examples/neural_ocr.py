@@ -75,17 +75,11 @@ def main(argv=None):
     data = {part: by_length(examples) for part, examples in parts.items()}
     height, width = parts["train"][0][0].shape[1:]
     print(", ".join(f"{part}: {len(of)} words" for part, of in parts.items()), "\n")
-    stages = experiment(lambda: Reader(height, width, classes), "chain", data, args)
-    report(
-        stages,
-        "chain",
-        data,
-        "error",
-        LINEAR,
-        error=True,
-    )
+    measures = {"error": 1}
+    told = experiment(lambda: Reader(height, width, classes), "chain", data, measures, args)
+    report(told, measures, LINEAR, error=True)
     if args.picture:
-        draw(stages, args.picture, "letters wrong, %", error=True)
+        draw(told, args.picture, "letters wrong, %", error=True)
 
 
 if __name__ == "__main__":

@@ -7,12 +7,15 @@ epochs.
 
 import argparse
 import copy
+import json
 import os
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import torch
+from scipy.stats import ttest_1samp
 
 from structsolve.torch import StructuredLoss, decode
 
@@ -51,13 +54,13 @@ def batches(groups, nodes, rng=None):
         yield tuple(tensor[torch.from_numpy(part)] for tensor in group)
 
 
-def right(network, structure, groups):
-    """Share of right labels over all nodes, in percent."""
+def right(network, structure, groups, part=1):
+    """Share of right labels, divided by `part` without remainder, over all nodes, in percent."""
     network.eval()
     good = total = 0
     with torch.no_grad():
         for *inputs, labels in batches(groups, 1000):
-            good += int((decode(structure, network(*inputs)) == labels).sum())
+            good += int((decode(structure, network(*inputs)) // part == labels // part).sum())
             total += labels.numel()
     return 100 * good / total
 
@@ -69,12 +72,13 @@ class Stage:
     network: torch.nn.Module
     curve: list = field(default_factory=list)
 
-    def best(self, test, structure):
-        """The best epoch's development score, and the test score of its weights."""
+    def figures(self, test, structure, divisors):
+        """The curve, and the best epoch's scores: on development data, and by divisor on test."""
         dev, weights = max(self.curve, key=lambda point: point[0])
         network = copy.deepcopy(self.network)
         network.load_state_dict(weights)
-        return dev, right(network, structure, test)
+        scores = [right(network, structure, test, part) for part in divisors]
+        return {"curve": [share for share, _ in self.curve], "best": [dev, *scores]}
 
 
 def train(start, surrogate, number, structure, data, args, seed):
@@ -105,19 +109,26 @@ def train(start, surrogate, number, structure, data, args, seed):
     return Stage(network, curve)
 
 
-def experiment(make, structure, data, args):
-    """All runs from all seeds: name -> a stage for each seed."""
+def experiment(make, structure, data, measures, args):
+    """All runs from all seeds: name -> figures for each seed, after those of the file to join."""
     torch.set_num_threads(1)
     print(f"PyTorch {torch.__version__}, one thread.  On development data, after each epoch:\n")
-    stages = {name: [] for name in RUNS}
+    told = {name: [] for name in args.runs}
     for seed in args.seeds:
         torch.manual_seed(seed)
         begin, firsts = Stage(make()), {}
-        for name, (first, second) in RUNS.items():
+        for name in args.runs:
+            first, second = RUNS[name]
             if first not in firsts:
                 firsts[first] = train(begin, first, 0, structure, data, args, seed)
-            stages[name].append(train(firsts[first], second, 1, structure, data, args, seed))
-    return stages
+            stage = train(firsts[first], second, 1, structure, data, args, seed)
+            told[name].append(stage.figures(data["test"], structure, measures.values()))
+    if args.join:
+        joined = Path(args.join)
+        others = json.loads(joined.read_text()) if joined.exists() else {}
+        told = {name: others.get(name, []) + several for name, several in told.items()}
+        joined.write_text(json.dumps(told))
+    return told
 
 
 def options(title, **defaults):
@@ -125,42 +136,52 @@ def options(title, **defaults):
     print(f"## {title}\n")
     parser = argparse.ArgumentParser(description=title)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--runs", nargs="+", choices=list(RUNS), default=list(RUNS))
     parser.add_argument("--epochs", type=int, nargs=2, help="of each stage")
     parser.add_argument("--rates", type=float, nargs=2, help="of each stage; the second falls to 0")
     parser.add_argument("--nodes", type=int, help="words or letters of a batch")
     parser.add_argument("--most", type=int, default=None, help="examples of each part")
     parser.add_argument("--picture", help="a file for the curves")
+    parser.add_argument(
+        "--join", help="a file of other seeds' figures, reported and kept with these"
+    )
     parser.set_defaults(**defaults)
     return parser
 
 
-def report(stages, structure, data, what, linear, error=False):
-    """Print a table of the shares of right, or wrong, labels on development and test data."""
+def report(told, measures, linear, error=False):
+    """Print a table of the shares of right, or wrong, labels on development and test data.
+
+    Measures are names and divisors of labels; the first one is also that of the curves.
+    """
 
     def shown(values):
         values = 100 - values if error else values
         return f"{values.mean():.2f} ({' '.join(f'{value:.2f}' for value in values)})"
 
-    best = {
-        name: np.array([stage.best(data["test"], structure) for stage in several])
-        for name, several in stages.items()
-    }
-    print(f"\n| scores | surrogate | {what}, dev | {what}, test |\n| --- | --- | --- | --- |")
+    best = {name: np.array([one["best"] for one in several]).T for name, several in told.items()}
+    columns = [f"{next(iter(measures))}, dev", *(f"{what}, test" for what in measures)]
+    print(f"\n| scores | surrogate | {' | '.join(columns)} |\n|{' --- |' * (len(columns) + 2)}")
     for row in linear if "STRUCTSOLVE_DATA" in os.environ else []:
         print(f"| linear | {' | '.join(row)} |")
     for name, figures in best.items():
-        print(f"| network | {name} | {shown(figures[:, 0])} | {shown(figures[:, 1])} |")
-    for name in ("ProbLoss", "CRF"):
-        dev, test = (best[name] - best["margin"]).T
-        each = " ".join(f"{value:+.2f}" for value in test)
-        print(
-            f"\n{name}, points more right than the margin: {dev.mean():+.2f} on development data, "
-            f"{test.mean():+.2f} on test data ({each})"
-        )
+        print(f"| network | {name} | {' | '.join(map(shown, figures))} |")
+    for name in [name for name in best if name != "margin"]:
+        print(f"\n{name}, points more right than the margin, by seed:\n")
+        for column, more in zip(columns, best[name] - best["margin"], strict=True):
+            print(f"- {column}: {paired(more)} ({' '.join(f'{one:+.2f}' for one in more)})")
     print(f"\nCPU: {time.process_time() / 60:.1f} min in all")
 
 
-def draw(stages, path, what, error=False):
+def paired(more):
+    """Mean of differences, with standard error and a t-test if there are several."""
+    if len(more) == 1:
+        return f"{more[0]:+.2f}"
+    error, p = more.std(ddof=1) / len(more) ** 0.5, ttest_1samp(more, 0).pvalue
+    return f"{more.mean():+.3f}, standard error {error:.3f}, p = {p:.2f}"
+
+
+def draw(told, path, what, error=False):
     """Curves on development data: a thin line for each seed, a thick one for their mean."""
     import matplotlib
 
@@ -168,8 +189,8 @@ def draw(stages, path, what, error=False):
     from matplotlib import pyplot as plt
 
     figure, axes = plt.subplots(figsize=(6.5, 4), layout="constrained")
-    for (name, several), colour in zip(stages.items(), ("C0", "C3", "C2"), strict=True):
-        curves = np.array([[share for share, _ in stage.curve] for stage in several])
+    for (name, several), colour in zip(told.items(), ("C0", "C3", "C2"), strict=False):
+        curves = np.array([one["curve"] for one in several])
         curves = 100 - curves if error else curves
         epochs = np.arange(1, curves.shape[1] + 1)
         axes.plot(epochs, curves.T, color=colour, lw=0.6, alpha=0.6)

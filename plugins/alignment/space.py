@@ -113,7 +113,10 @@ def _read(X: Any) -> tuple[list[np.ndarray], np.ndarray, list[Any]]:
             raise ValueError(
                 f"X, example {i}: found a tuple of {len(x)}, expected (features, symbols)"
             )
-        table = np.asarray(x[0] if named else x)
+        try:
+            table = np.asarray(x[0] if named else x)
+        except ValueError:  # ragged
+            table = np.array(None)
         if table.ndim != 3:
             raise ValueError(
                 f"X, example {i}: found {table.ndim} dimensions, expected features of shape (n, m, "

@@ -80,7 +80,7 @@ class SpanFeaturizer(TransformerMixin, BaseEstimator):
             raise ValueError("X: expected a list with the words of at least one sentence")
         rows = []
         for i, words in enumerate(X):
-            if isinstance(words, str) or not len(words):
+            if isinstance(words, str) or not hasattr(words, "__len__") or not len(words):
                 raise ValueError(f"X, example {i}: found {words!r}, expected a list of words")
             rows.append(self._columns(words))
         columns = np.sort(np.concatenate(rows), axis=1)

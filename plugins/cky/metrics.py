@@ -65,6 +65,9 @@ def bracket_report(
     >>> bracket_report([true], [guess])["f1"]
     0.5
     """
+    for name, given in (("y_true", y_true), ("y_pred", y_pred)):
+        if isinstance(given, str) or not hasattr(given, "__len__"):
+            raise ValueError(f"{name}: found {given!r}, expected a list of trees")
     if len(y_true) != len(y_pred) or not len(y_true):
         raise ValueError(
             f"y_true has {len(y_true)} trees and y_pred has {len(y_pred)}; expected the same number"
@@ -72,10 +75,14 @@ def bracket_report(
     same = given = guessed = exact = 0
     for i, pair in enumerate(zip(y_true, y_pred, strict=True)):
         true, guess = (read_tree(t)[0] if isinstance(t, str) and "(" in t else t for t in pair)
-        if length_of(true) != length_of(guess):
+        try:
+            sizes = length_of(true), length_of(guess)
+        except ValueError as error:
+            raise ValueError(f"example {i}: {error}") from None
+        if sizes[0] != sizes[1]:
             raise ValueError(
-                f"y_true[{i}] has {length_of(true)} words and y_pred[{i}] has {length_of(guess)}; "
-                "expected the same number in both"
+                f"y_true[{i}] has {sizes[0]} words and y_pred[{i}] has {sizes[1]}; expected the "
+                "same number in both"
             )
         one, two = (Counter(b if labelled else b[:2] for b in brackets(t)) for t in (true, guess))
         same += (one & two).total()

@@ -114,11 +114,19 @@ def write_tree(tree: Any, words: Iterable[str]) -> str:
     -------
     str
 
+    Raises
+    ------
+    ValueError
+        For other numbers of words than the tree has, and for what is no tree.
+
     Examples
     --------
     >>> write_tree(("S", ("NP", "D", "N"), "V"), ["the", "dog", "barks"])
     '(S (NP (D the) (N dog)) (V barks))'
     """
+    words, size = list(words), length_of(tree)
+    if len(words) != size:
+        raise ValueError(f"words: found {len(words)}, expected {size}, as the tree has")
     rest, parts = iter(words), []
     todo: list[tuple[str | None, Any]] = [(None, tree)]  # text or nodes, the last one next
     while todo:
@@ -247,14 +255,21 @@ def length_of(tree: Any) -> int:
     Returns
     -------
     int
+
+    Raises
+    ------
+    ValueError
+        For a node that is no class, and no class with children.
     """
     todo, words = [tree], 0
     while todo:
         node = todo.pop()
         if isinstance(node, str):
             words += 1
-        else:
+        elif isinstance(node, (tuple, list)) and len(node) > 1 and isinstance(node[0], str):
             todo += node[1:]
+        else:
+            raise ValueError(f"found the node {node!r}, expected a class, or a class and children")
     return words
 
 

@@ -7,6 +7,8 @@ cdef struct Costs:
     const double* kinks
     double* slopes              # slopes[k]: between kinks k and k + 1; the last of an arc: unused
     double* levels              # costs at the kinks, minus the cost at the arc's lowest kink
+    double widest               # range of flows of the widest arc
+    double highest              # the largest level, without its sign
 
 
 # Memory of the search for a cycle.
@@ -26,8 +28,10 @@ cdef struct State:
     long long* place            # 2 k: at kink k; 2 k + 1: between k and k + 1 (of all kinks)
 
 
+# Computes levels, widest and highest from kinks and slopes, for the functions below.
+cdef void measure(Costs* c) noexcept nogil
 # Descends from s.y; returns the number of cycles, -1 if `most` were not enough.
-cdef Py_ssize_t descend(Costs* c, State* s, const Room* r, double least,
+cdef Py_ssize_t descend(const Costs* c, State* s, const Room* r, double least,
                         Py_ssize_t most) noexcept nogil
-# Cost minus that of the lowest kinks.  Call it after descend(), which computes the levels.
+# Cost minus that of the lowest kinks.
 cdef double cost_of(const Costs* c, const State* s) noexcept nogil

@@ -258,24 +258,30 @@ cdef Py_ssize_t _steps(const Costs* c, State* s, const Room* r, double delta, do
     return most
 
 
-cdef Py_ssize_t descend(Costs* c, State* s, const Room* r, double least,
+cdef void measure(Costs* c) noexcept nogil:
+    cdef Py_ssize_t a
+    cdef long long k
+    cdef double level, widest = 0, highest = 0
+    for a in range(c.m):
+        level = c.levels[c.first[a]] = 0
+        for k in range(c.first[a], c.first[a + 1] - 1):
+            level += c.slopes[k] * (c.kinks[k + 1] - c.kinks[k])
+            c.levels[k + 1] = level
+            highest = max(highest, fabs(level))
+        widest = max(widest, c.kinks[c.first[a + 1] - 1] - c.kinks[c.first[a]])
+    c.widest, c.highest = widest, highest
+
+
+cdef Py_ssize_t descend(const Costs* c, State* s, const Room* r, double least,
                         Py_ssize_t most) noexcept nogil:
     cdef Py_ssize_t a, taken = 0, length
     cdef int idle = 0, summed = 0
-    cdef long long k
-    cdef double widest = 0, highest = 0, delta, gain
+    cdef double delta = c.widest / 4, gain
     s.idle = False
     memset(r.moves, 0, c.m * sizeof(double))
-    for a in range(c.m):
-        c.levels[c.first[a]] = 0
-        for k in range(c.first[a], c.first[a + 1] - 1):
-            c.levels[k + 1] = c.levels[k] + c.slopes[k] * (c.kinks[k + 1] - c.kinks[k])
-            highest = max(highest, fabs(c.levels[k + 1]))
-        widest = max(widest, c.kinks[c.first[a + 1] - 1] - c.kinks[c.first[a]])
-    delta = widest / 4
-    while delta > FINEST * widest and taken < most:
+    while delta > FINEST * c.widest and taken < most:
         # The slack keeps rounding of the costs from counting as a gain.
-        taken += _steps(c, s, r, delta, least + 1e-14 * highest / delta,
+        taken += _steps(c, s, r, delta, least + 1e-14 * c.highest / delta,
                         min(most - taken, 4 * (c.m + 8)))
         delta /= 4
     _locate(c, s)
@@ -292,7 +298,7 @@ cdef Py_ssize_t descend(Costs* c, State* s, const Room* r, double least,
             memset(r.moves, 0, c.m * sizeof(double))
             summed = 0
         # Rounding may split a kink in two; cycles between both would gain nothing forever.
-        idle = idle + 1 if gain < 1e-15 * highest else 0
+        idle = idle + 1 if gain < 1e-15 * c.highest else 0
         if idle == IDLE:
             s.idle = True
             return taken

@@ -9,7 +9,9 @@ import numpy as np
 
 from libc.math cimport INFINITY, fabs
 from libc.string cimport memcpy
-from structsolve.plugins.flow._cycle_canceling cimport Costs, Room, State, cost_of, descend
+from structsolve.plugins.flow._cycle_canceling cimport (
+    Costs, Room, State, cost_of, descend, measure
+)
 
 from structsolve.utils.parallel import over_examples
 
@@ -162,9 +164,11 @@ def least_absolute(ends, Py_ssize_t n_nodes, const long long[::1] first not None
                 _convexify(&costs, hull, value, width, &places[m])
                 memcpy(best, state.y, m * sizeof(double))
                 # The minimum of the convex costs is a bound.
+                measure(&convex)
                 used = descend(&convex, &state, &room, least, most)
                 bound = -INFINITY if used < 0 or state.idle else cost_of(&convex, &state)
                 lowest = INFINITY
+                measure(&costs)
                 # Starts: the bound's flow, the given start, and the best training flow.
                 for side in range(3):
                     if side == 2:

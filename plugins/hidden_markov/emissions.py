@@ -72,8 +72,9 @@ class Categorical:
             first = int(unknown.argmax())
             i = int(np.searchsorted(offsets, first, side="right")) - 1
             raise ValueError(
-                f"X, example {i}, position {first - offsets[i]}: found the symbol {flat[first]!r}, "
-                f"which is unknown; expected some of {self.symbols.tolist()[:12]}"
+                f"X, example {i}, position {first - offsets[i]}: found the symbol "
+                f"{flat[first].item()!r}, which is unknown; expected some of "
+                f"{self.symbols.tolist()[:12]}"
             )
         return place, offsets
 

@@ -98,7 +98,10 @@ def read_graph(x: Any, i: int, structure: Any) -> dict[str, Any]:
         graph[name] = node_number(graph, graph.get(name), default, f"{where}, {name}")
     costs = graph.get("costs")
     if costs is not None:
-        costs = np.asarray(costs, dtype=np.float64).reshape(-1)
+        try:
+            costs = np.asarray(costs, dtype=np.float64).reshape(-1)
+        except (TypeError, ValueError):
+            raise ValueError(f"{where}, costs: found {costs!r}, expected numbers") from None
         if costs.shape != (graph["size"],) or not np.isfinite(costs).all():
             raise ValueError(
                 f"{where}, costs: found {costs.size} numbers, expected a finite one for each of "
@@ -145,7 +148,10 @@ def _first(names: Any) -> str:
 
 def _add_cells(graph: dict[str, Any], where: str, structure: Any) -> None:
     cells = graph.pop("cells")
-    cells = np.asarray(cells)
+    try:
+        cells = np.asarray(cells)
+    except ValueError:  # ragged
+        cells = np.array(None)
     cells = cells[..., None] if cells.ndim == 2 else cells
     if cells.ndim != 3 or 0 in cells.shape[:2] or cells.dtype.kind not in "biuf":
         raise ValueError(f"{where}: found {cells.dtype} of shape {cells.shape}, expected {FORMS}")
@@ -162,7 +168,12 @@ def _add_edges(graph: dict[str, Any], where: str) -> None:
     if nodes is not None:
         size = nodes.shape[0] if packing.is_sparse(nodes) else len(nodes)
     else:
-        size = int(np.max(edges, initial=0)) + 1
+        try:
+            size = int(np.max(edges, initial=0)) + 1
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"{where}: found edges {edges!r}, expected pairs of numbers of nodes"
+            ) from None
         graph["node_features"] = np.zeros((size, 0))
     pairs = check_edges(edges, size, where, parallel=True)
     graph["size"], graph["tails"], graph["heads"] = size, pairs[:, 0], pairs[:, 1]

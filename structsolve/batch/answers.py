@@ -12,6 +12,9 @@ from .products import jacobian_product
 from .scores import Scores
 from .values import each_like, sheet_of
 
+#: Limit of labels per example: memory is allocated for all of them at once.
+MOST_LABELS = 1_000_000
+
 
 def argmax(
     space: Any, scores: Scores, *, oracle: Any = None, n_jobs: int | None = None
@@ -284,3 +287,5 @@ def samples(
 def _check_number(number: Any, what: str) -> None:
     if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 1:
         raise ValueError(f"{what} is {number!r}, expected an integer of at least 1")
+    if number > MOST_LABELS:
+        raise ValueError(f"{what} is {number!r}, expected at most {MOST_LABELS}")

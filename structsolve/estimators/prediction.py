@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import registry
+from ..batch.answers import MOST_LABELS
 from ..examples.packed import Examples
 from ..examples.packing import listed
 from ..part_layout import PartLayout
@@ -22,9 +23,6 @@ from .label_list import guarded
 from .probabilities import ProbabilityMixin
 from .soft_labels import refuse_marginals
 from .weights import WeightTables, named_blocks
-
-# Limit per example: memory is allocated for all k labels at once.
-MOST_LABELS = 1_000_000
 
 
 class PredictionMixin(ProbabilityMixin):

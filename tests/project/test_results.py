@@ -84,7 +84,8 @@ def test_a_section_is_put_in_its_place_and_the_text_around_it_stays(scripts, tmp
 
 
 def quoted(text):
-    """Numbers with decimals in the prose and the tables of a page, without code and literals."""
+    """Numbers with decimals in the prose and tables of a page, without code, literals, formulas."""
+    text = re.sub(r"(?m)^\s*\.\. math::.*$", "", text)
     text = re.sub(r"(?m)^\s*(>>>|\.\.\. ).*(\n(?!\s*$).*)*", "", text)
     return re.findall(r"(?<![\w.-])(\d*\.\d+)(?![\w.])", re.sub(r"``[^`]*``", "", text))
 
@@ -95,6 +96,18 @@ def pages_quoted():
         named = re.findall(r"benchmarks/results/(\w+\.md)", path.read_text("utf-8"))
         if named:
             yield pytest.param(path, sorted(set(named)), id=path.stem)
+
+
+MEASURED = r"\d (?:ms|us|µs|s|seconds|minutes)\b(?! a)|\d times (?:as|the speed|its speed)"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "docs").glob("*.rst")), ids=lambda p: p.stem)
+def test_pages_of_the_docs_with_measured_figures_name_the_page_of_the_results(path):
+    text = path.read_text("utf-8")
+    prose = re.sub(r"(?ms)^\.\. code-block::.*?(?=^\S)", "", text)
+    prose = re.sub(r"``[^`]*``", "", re.sub(r"(?m)^\s*(>>>|\.\.\.) .*(\n(?!\s*$).*)*", "", prose))
+    if re.search(MEASURED, " ".join(prose.split())):
+        assert re.search(r"benchmarks/results/\w+\.md", text)
 
 
 @pytest.mark.parametrize("path, named", list(pages_quoted()))

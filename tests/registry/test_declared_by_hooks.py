@@ -23,6 +23,7 @@ DECLARED = {
     "chain": ALL | {"readers", "metrics"},
     "tree": ALL,
     "mrf": ALL,
+    "factor-graph": ALL,
     "grid": ALL | {"readers"},
     "multiclass": ALL | {"solvers"},
     "multilabel": ALL | {"max_min", "metrics"},

@@ -23,6 +23,8 @@ CASES = [
     ("multilabel", {"oracle": "trws"}, {"max-marginals"}),
     ("mrf", {}, BOTH),
     ("mrf", {"oracle": "lp"}, NONE),
+    ("factor-graph", {"oracle": "exact"}, BOTH),
+    ("factor-graph", {"oracle": "trws"}, NONE),
     ("mrf", {"oracle": "trws"}, NONE),
     ("permutation", {"kind": "ranking"}, BOTH),
     ("permutation", {"kind": "matching"}, BOTH),

@@ -24,6 +24,8 @@ STRUCTURES = [
     ("multilabel", {}),
     ("multilabel", {"edges": "none"}),
     ("mrf", {}),
+    ("factor-graph", {}),
+    ("factor-graph", {"factors": [(0, 1, 2), (2, 3), (1, 2)], "tables": "per-factor"}),
     ("permutation", {}),
     ("permutation", {"kind": "matching"}),
     ("tree", {}),

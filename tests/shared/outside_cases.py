@@ -19,6 +19,7 @@ CASES = {
     "chain": [{}, {"start_end": False}],
     "tree": [{}],
     "mrf": [{}, {"oracle": "trws"}],
+    "factor-graph": [{}, {"factors": [(0, 1, 2), (2, 3)], "tables": "per-factor"}],
     "grid": [{"contrast": "gaussian"}],
     "multiclass": [{}],
     "multilabel": [{}, {"edges": "none"}],

@@ -44,6 +44,8 @@ CASES = [
     ("mrf", {"tables": "features"}, "mrf", True),
     ("mrf", {"edges": [[0, 1], [2, 1]], "tables": "per-edge"}, "chain", True),
     ("mrf", {"edges": [[0, 1], [2, 1]], "n_states": [2, 2, 3]}, "chain", False),
+    ("factor-graph", {"factors": [(0, 1, 2), (2, 1)]}, "chain", True),
+    ("factor-graph", {"factors": [(0, 1, 2)], "n_states": [2, 2, 3]}, "chain", False),
     ("grid", {"neighbours": 8}, "grid", True),
     ("grid", {"by_direction": True}, "grid", True),
     ("permutation", {"kind": "matching"}, "matching", False),

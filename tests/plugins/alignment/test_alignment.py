@@ -271,3 +271,11 @@ def test_models(surrogate, tmp_path):
     tables = model.predict_marginals(X) if surrogate == "crf" else []
     for x, table in zip(X, tables):
         assert table.shape == x.shape[:2] and (table.sum(axis=1) <= 1 + 1e-12).all()
+
+
+def test_ragged_features_are_refused():
+    ragged = [[[1.0], [2.0]], [[3.0]]]
+    model = StructuredSVM("alignment")
+    refused(
+        "X, example 1: found 0 dimensions", model.fit, [np.zeros((1, 1, 1)), ragged], [[0], [0]]
+    )

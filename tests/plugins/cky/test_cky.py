@@ -291,6 +291,10 @@ def test_scores_of_brackets():
     assert bracket_report([true], [write_tree(true, "abcd")])["exact"] == 1
     refused("same number", bracket_report, [true], [])
     refused("expected the same number in both", bracket_report, [true], ["S"])
+    refused("y_true: found 'ab'", bracket_report, "ab", "cd")
+    refused("example 0: found the node None", bracket_report, [None], [None])
+    refused("words: found 2, expected 3", write_tree, true, "ab")
+    refused(r"found the node \('A',\)", write_tree, ("A",), "a")
     assert brackets(("S", ("S", "A"))) == [(0, 1, "S"), (0, 1, "S")]
 
 
@@ -369,6 +373,7 @@ def test_other_bad_input_is_refused():
         refused("a span or rule has the score", calls.project, sentence.projection, 0, theta)
     refused("n_bits is 0", SpanFeaturizer(0).fit, [["a"]])
     refused("example 0: found 'a'", SpanFeaturizer().transform, ["a"])
+    refused("example 1: found None", SpanFeaturizer().transform, [["a"], None])
 
 
 def test_labels_that_are_no_trees():

@@ -482,3 +482,18 @@ def test_terrain_maps():
         total = own[tuple(np.transpose(y))].sum()
         np.testing.assert_allclose(total, own[0, 0] + csgraph.dijkstra(graph, indices=0)[-1])
     refused("costs is", make_terrain_maps, costs=[0.0])
+
+
+@pytest.mark.parametrize(
+    "x, message",
+    [
+        ([[1, 2], [3]], r"found object of shape \(\)"),
+        ({"edges": None}, "found edges None"),
+        ({"edges": [[0, "a"]]}, "found edges"),
+        ({"cells": np.zeros((2, 3)), "costs": "abc"}, "costs: found 'abc', expected numbers"),
+    ],
+)
+def test_no_numbers_are_refused_with_the_example(x, message):
+    cells, path = np.zeros((2, 3)), [(0, 0), (0, 1), (1, 2)]
+    model = StructuredSVM(PathStructure())
+    refused(f"X, example 1.*{message}", model.fit, [cells, x], [path, path])

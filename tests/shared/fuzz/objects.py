@@ -57,6 +57,10 @@ _SETTINGS: dict[str, list[dict[str, Any]]] = {
         {"hierarchy": [*_TREE, ("b", "d")]},
     ],
     "dependency": [{"projective": True}, {"single_root": False}, {"labelled": True}],
+    "factor-graph": [
+        {"factors": [(0, 1, 2), (2, 3)], "tables": "per-factor"},
+        {"factors": [(0, 2, 1)], "n_states": [2, 3, 1], "oracle": "exact"},
+    ],
     "flow": [{"network": network()}],
     "grid": [{"neighbours": 8}, {"directed": True}],
     "mrf": [{"oracle": name} for name in _ORACLES],
