@@ -108,7 +108,7 @@ def main() -> None:
         words.take(rows) for rows in (folds == 0, folds == 1, folds > 1, folds > 0)
     )
     samples = np.random.default_rng(0).integers(test.n_words, size=(2000, test.n_words))
-    rows, found = [], {}
+    rows, picked = [], {}
     for name, (kind, settings, iterations) in {**PEERS, **OURS}.items():
         if args.only not in name:
             continue
@@ -123,14 +123,14 @@ def main() -> None:
         told = ", ".join(f"{key} {value:g}" for key, value in setting.items())
         row = [f"{error(each):.4f}", f"{seconds:.2f}"]
         again = partial(lambda run, *given: run(*given)[0], run, setting, count)
-        found[name] = Chosen(seconds, -float(error(each)), -low, [name, row[0]], again)
+        picked[name] = Chosen(seconds, -float(error(each)), -low, [name, row[0]], again)
         rows.append([name, told or "-", count, f"{least:.4f}", f"{share:.4f}", row[0]])
         rows[-1] += [f"{low:.4f} to {high:.4f}", row[1]]
         print(f"<!-- {rows[-1]} -->", flush=True)
     columns = ["learner", "setting", "iterations", "least, validation", "its error, validation"]
     print("### learners\n\n" + table([*columns, "error, test", "95 %", "train CPU s"], rows))
     columns = ["of", "learner", "error, test", "train CPU s"]
-    print("### the quickest\n\n" + table(columns, quickest(found, rounds=3)))
+    print("### the quickest\n\n" + table(columns, quickest(picked, rounds=3)))
 
 
 if __name__ == "__main__":

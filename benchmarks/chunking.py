@@ -227,7 +227,7 @@ def shown(setting: Setting) -> str:
 
 def compare(names: list[str], held: Split, whole: Split, samples: np.ndarray) -> None:
     """The table of learners, and that of the quickest."""
-    rows, found, base = [], {}, None
+    rows, picked, base = [], {}, None
     for name in names:
         begin, settings = LEARNERS[name]
         fit, tried = begin(held)[0], []
@@ -245,7 +245,7 @@ def compare(names: list[str], held: Split, whole: Split, samples: np.ndarray) ->
         low, high = np.percentile(drawn, [2.5, 97.5])
         row = [f"{f1(each):.2f}", f"{seconds:.1f}", f"{seconds + conversion:.1f}"]
         again = partial(lambda fit, setting: fit(setting)[0], fit, setting)
-        found[name] = Chosen(seconds, float(f1(each)), high, [name, row[0]], again, conversion)
+        picked[name] = Chosen(seconds, float(f1(each)), high, [name, row[0]], again, conversion)
         rows.append([name, shown(setting), f"{best:.2f}", f"{score:.2f}", row[0]])
         rows[-1] += [f"{low:.2f} to {high:.2f}", f"{np.mean(drawn > base):.2f}", *row[1:]]
         print(f"<!-- {rows[-1]} -->", flush=True)
@@ -253,7 +253,7 @@ def compare(names: list[str], held: Split, whole: Split, samples: np.ndarray) ->
     columns += ["ahead of the first", "train CPU s", "with conversion"]
     print("\n### learners\n\n" + table(columns, rows))
     columns = ["of", "learner", "F1, test", "train CPU s", "with conversion"]
-    print("### the quickest\n\n" + table(columns, quickest(found)))
+    print("### the quickest\n\n" + table(columns, quickest(picked)))
 
 
 def surrogates(folds: list[Split], whole: Split, samples: np.ndarray) -> None:

@@ -79,8 +79,8 @@ def interpreter(version: str) -> str | None:
     if not version:
         return sys.executable
     root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"), "versions")
-    found = [str(path) for path in sorted(root.glob(f"{version}.*/bin/python"))]
-    return found[-1] if found else shutil.which(f"python{version}")
+    paths = [str(path) for path in sorted(root.glob(f"{version}.*/bin/python"))]
+    return paths[-1] if paths else shutil.which(f"python{version}")
 
 
 def reason(told: str) -> str:

@@ -70,11 +70,11 @@ def ordered_run(name: str, surrogate: Any, split: int) -> list[float]:
     ).fit(X[train], y[train])
     loss = float(np.abs(model.predict(X[test]) - y[test]).mean())
     space, examples = structure.make_space(X[train], y[train])
-    at = [2, 9, len(weights) - 1]
+    marks = [2, 9, len(weights) - 1]
     if surrogate.warm_start:
         runs = errors(space, examples, "absolute", surrogate, weights)
-        return [loss, *(runs[k][0] for k in at)]
-    runs = errors(space, examples, "absolute", surrogate, [weights[k] for k in at])
+        return [loss, *(runs[k][0] for k in marks)]
+    runs = errors(space, examples, "absolute", surrogate, [weights[k] for k in marks])
     return [loss, *(run[0] for run in runs)]
 
 

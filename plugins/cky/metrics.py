@@ -65,9 +65,9 @@ def bracket_report(
     >>> bracket_report([true], [guess])["f1"]
     0.5
     """
-    for name, given in (("y_true", y_true), ("y_pred", y_pred)):
-        if isinstance(given, str) or not hasattr(given, "__len__"):
-            raise ValueError(f"{name}: found {given!r}, expected a list of trees")
+    for name, trees in (("y_true", y_true), ("y_pred", y_pred)):
+        if isinstance(trees, str) or not hasattr(trees, "__len__"):
+            raise ValueError(f"{name}: found {trees!r}, expected a list of trees")
     if len(y_true) != len(y_pred) or not len(y_true):
         raise ValueError(
             f"y_true has {len(y_true)} trees and y_pred has {len(y_pred)}; expected the same number"

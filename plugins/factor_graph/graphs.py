@@ -116,7 +116,7 @@ def pair_graph(
     tables_of_edges = base[first:].reshape(-1, most[0], row)
     e = len(pairs)
     for home in large:
-        digits = np.indices(states[list(home)]).reshape(len(home), -1)
+        digits = np.indices(states[list(home)].tolist()).reshape(len(home), -1)
         for v, digit in zip(home, digits):
             apart = np.arange(states[v])[:, None] != digit
             tables_of_edges[e, : states[v], : len(digit)][apart] = -np.inf
@@ -125,7 +125,7 @@ def pair_graph(
     targets = [v * row + np.arange(k) for v, k in enumerate(states.tolist())]
     edge = {pair: first + e * step for e, pair in enumerate(pairs)}
     for scope, home, (start, steps) in zip(scopes, homes, tables):
-        digits = np.indices(states[list(home)]).reshape(len(home), -1)
+        digits = np.indices(states[list(home)].tolist()).reshape(len(home), -1)
         axis = {v: digits[k] for k, v in enumerate(home)}
         sources.append(start + sum(axis[v] * s for v, s in zip(scope, steps)))
         if len(home) == 2:
