@@ -8,12 +8,13 @@ begin, every search is tried from scratch on every example.  It succeeds if its 
 finds a better label.
 
 "program" (Figure 4.16): CPU seconds in the quadratic program of cutting planes until a certified
-gap of 10 %, by the number of examples.
+gap of 10 %, by the number of examples; with relaxed oracles (RCV1, Enron) it stays open, and the
+rows are 100 passes.
 
 "course" (all others): objective, test accuracy and micro-F1 over oracle calls, CPU seconds and
-passes, at most 4 CPU seconds a run; "one cut a pass" are cutting planes as they are by default.
-The objective is that of labels, found by angular search on Yeast, where it is exact, else by the
-convex hull search; "above" is relative to the least of all runs, of which one is longer.
+passes, at most 2 CPU seconds of a run; "one cut a pass" are cutting planes as they are by default.
+The objective is that of the labels which the convex hull search finds, measured after some of the
+passes; "above" is relative to the least of all runs, of which one has four times the passes.
 
 Enron has the leaves of its hierarchy as labels.  RCV1 is tested on rows of the first half.
 
@@ -32,8 +33,7 @@ from datasets import data_path, multilabel
 from searches import SEARCHES, WORSE
 from searches import SETS as SEARCHED
 
-# name -> labels kept, oracle, alpha, passes of a course; the alphas are near the best of 1, .1 and
-# .01 in test accuracy.
+# name -> labels kept, oracle, alpha, passes of a course.
 SETS = {
     "yeast": (*SEARCHED["yeast"][:2], 1.0, 60),
     "rcv1-subset1": (*SEARCHED["rcv1-subset1"][:2], 0.01, 25),
@@ -47,20 +47,20 @@ SUCCESS = {
     "rcv1-subset1": {"angular": 0.256, "bisecting": 0.182, "sarawagi": 0.18},
 }
 EPSILON = 0.01
-# Set, examples, alpha and searches of a course; the first is drawn.
+# Set, examples, alpha and searches of a course.
 ALL, HULL = ("sarawagi", "bisecting", "angular", "convex-hull"), ("convex-hull",)
 COURSES = (
-    ("yeast", 160, 1.0, ALL),
     ("yeast", 160, 0.01, HULL),
+    ("yeast", 160, 1.0, ALL),
     ("yeast", 320, 1.0, HULL),
-    ("rcv1-subset1", 40, 0.01, ALL),
-    ("enron", 80, 0.1, HULL),
     ("enron", 160, 0.1, HULL),
+    ("enron", 80, 0.1, HULL),
+    ("rcv1-subset1", 40, 0.01, HULL),
 )
 PROGRAM_GAP = 0.1
 PROGRAM = {"yeast": (10, 20, 40, 80), "rcv1-subset1": (10, 20, 40), "enron": (10, 20, 40)}
 # A course ends with the pass in which it has taken as many CPU seconds.
-LIMIT = 4
+LIMIT = 2
 REACHED = (0.1, 0.01)
 COLUMNS = [
     "set, examples, alpha", "surrogate", "optimiser", "passes", "calls", "CPU s", "in the program",
@@ -235,8 +235,8 @@ def score_of(space: Any, w: np.ndarray, X: Any, Y: np.ndarray) -> tuple[float, f
     new = space.pack(X)
     potentials, w = LinearModel(space, w).scores(new)
     labels, _ = decode(potentials, space.make_oracle()(make_layout(space, new)), w, {})
-    found = labels.reshape(Y.shape)
-    both, either = (found & Y).sum(axis=1), (found | Y).sum(axis=1)
+    predicted = labels.reshape(Y.shape)
+    both, either = (predicted & Y).sum(axis=1), (predicted | Y).sum(axis=1)
     accuracy = np.where(either > 0, both / np.maximum(either, 1), 1).mean()
     return float(accuracy), float(2 * both.sum() / max((both + either).sum(), 1))
 
@@ -272,7 +272,7 @@ class Course:
         self.share = inside_program(model.history_)
         # Passes at which objective and scores are measured, few where they change little.
         last = len(self.points)
-        chosen = {1, 2, 3, 5, *np.geomspace(1, last, 11).astype(int).tolist()}
+        chosen = {1, 2, 3, 5, *np.geomspace(1, last, 9).astype(int).tolist()}
         self.points = [point for point in self.points if point[0] in chosen]
 
 
@@ -298,7 +298,7 @@ def courses(
     for kind in ("margin", "slack"):
         judge: Any = "margin"
         if kind == "slack":
-            judge = slack("angular" if name == "yeast" else "convex-hull")
+            judge = slack("convex-hull")
         problem = Problem(space, examples, surrogate=judge)
         # A longer run for the least objective.
         runs = {("", ""): Course(data, judge, "BCFW", alpha, 4 * passes)}
@@ -369,12 +369,12 @@ def main() -> None:
 
 
 def course(chosen: list[Any], largest: int) -> None:
-    """Prints the table of courses and draws the first of all."""
+    """Prints the table of courses and draws that of all searches on Yeast."""
     rows = []
     for name, n, alpha, searches in chosen:
         more, curves = courses(name, min(n, largest), alpha, searches)
         rows += more
-        if (name, n, alpha, searches) == COURSES[0]:
+        if name == "yeast" and searches is ALL:
             draw(curves)
     print(f"\n### Course\n\n{table(COLUMNS, rows)}", flush=True)
 

@@ -31,7 +31,7 @@ from norms import binary_tree
 ALPHAS = (3e-4, 1e-4, 3e-5, 1e-5)
 STEEP = (5, 10, 20)
 TOL, PASSES = 0.01, 60
-FACTORS = (1.0, 1.5, 2.0, 2.6, 4.0, 8.0)
+FACTORS = (1.0, 2.6)
 
 
 def levels_of(hierarchy: Any) -> np.ndarray:
@@ -197,7 +197,7 @@ def norms(factor: float) -> list[Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--features", type=int, default=125)
+    parser.add_argument("--features", type=int, default=80)
     parser.add_argument("--more", type=int, default=8000, help="test examples, besides 20 %%")
     parser.add_argument("--sets", nargs="+", default=["unbalanced", "balanced"])
     args = parser.parse_args()
