@@ -329,6 +329,17 @@ def sparse_classes(
     return x[:n], y[:n], x[n:], y[n:]
 
 
+def label_arrays(folder: str) -> dict[str, np.ndarray]:
+    """The arrays of a multi-label set, with each label in its column."""
+    with np.load(data_path(folder, "data.npz"), allow_pickle=False) as file:
+        parts = dict(file)
+    if folder == "ml-rcv1-subset1":
+        # The second half of this copy lacks the first label: the others lie one column early.
+        half = parts["Y_indptr"][parts["shape"][0] // 2]
+        parts["Y_indices"] = parts["Y_indices"] + (np.arange(len(parts["Y_indices"])) >= half)
+    return parts
+
+
 def multilabel(
     name: str, most: int | None = None, scale: bool = True
 ) -> tuple[Any, np.ndarray, Any, np.ndarray]:
@@ -337,8 +348,7 @@ def multilabel(
     `scale` gives dense features mean 0 and deviation 1 on the training rows, and sparse ones (all
     word counts here) rows of unit length; a set without a split is cut in half.
     """
-    with np.load(data_path(f"ml-{name}", "data.npz"), allow_pickle=False) as data:
-        parts = dict(data)
+    parts = label_arrays(f"ml-{name}")
     arrays = []
     for part in ("_train", "_test") if "shape_train" in parts else ("",):
         n, d, labels = parts[f"shape{part}"]
@@ -355,9 +365,6 @@ def multilabel(
         half = x.shape[0] // 2
         arrays = [x[:half], y[:half], x[half:], y[half:]]
     x, y, xt, yt = arrays
-    if name == "rcv1-subset1":
-        # The second half of this copy lacks the first label: the others lie one column early.
-        yt = np.roll(yt, 1, axis=1)
     if scale and sp.issparse(x):
         from sklearn.preprocessing import normalize
 

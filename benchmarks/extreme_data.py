@@ -25,7 +25,7 @@ from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
-from datasets import data_path
+from datasets import data_path, label_arrays
 from extreme_documents import PRESETS, make_documents, unit_idf
 
 REAL = ("words", "words-all", "bibtex", "rcv1-topics")
@@ -128,8 +128,7 @@ def _share(data: ExtremeSet, rows: int, test_rows: int) -> ExtremeSet:
 
 def row_per_label(folder: str) -> ExtremeSet:
     """A multi-label set; a set without a split is cut in half."""
-    with np.load(data_path(folder, "data.npz"), allow_pickle=False) as file:
-        parts = dict(file)
+    parts = label_arrays(folder)
     sets = []
     for part in ("_train", "_test") if "shape_train" in parts else ("",):
         rows, features, labels = parts[f"shape{part}"]

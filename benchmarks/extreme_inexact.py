@@ -1,14 +1,15 @@
 """MEMOIR's Table 3 and Figure 2: inexact margins beside one-vs-rest, PD-Sparse and others.
 
-    python benchmarks/extreme_inexact.py --sets small
-    python benchmarks/extreme_inexact.py --sets mid lshtc --choose mid
+    python benchmarks/extreme_inexact.py --sets small mid
+    python benchmarks/extreme_inexact.py --sets lshtc --systems "MEMOIR l2, corrected" PD-Sparse
 
 Sets come from ``extreme_data.py``; lshtc has the shape of the paper's LSHTC1.  Every system runs in
-its own process with one thread, peers in the environment of ``extreme.py``; PD-Sparse is compiled
-from its authors' repository.  Published: the algorithms and numbers of the paper (Table 4), with a
-certified scan in place of nmslib's graph.  Divided: the same with steps divided by the batch.
-Corrected: also batch, first step and alpha are better ones.  Settings with a choice are chosen on a
-tenth of the training rows, by top-1 error; with ``--choose`` those of one set serve for all.
+its own process with one thread, peers in an environment of their own (``environments.py``);
+PD-Sparse is compiled from its authors' repository.  Published: the algorithms and numbers of the
+paper (Table 4), with a certified scan in place of nmslib's graph.  Divided: the same with steps
+divided by the batch.
+Corrected: also batch, first step (over the batch) and alpha are better ones.  Where there is a
+choice, settings are those of least top-1 error on a tenth of the training rows of ``--choose``.
 
 MEMOIR stops as in the paper, when macro-F1 on held-out rows (4 % of the training rows) has not
 risen in a pass, 5 to 9 of its iterations.  "liblinear, sampled" trains the machines of some random
@@ -28,7 +29,8 @@ from typing import Any
 
 import numpy as np
 from common import machine
-from extreme import FOLDER, HERE, MOST, data, environment, figures
+from environments import missing, ready
+from extreme import FOLDER, HERE, MOST, data, figures
 from extreme_data import ExtremeSet
 from extreme_peers import HELD_OUT, TOP, PDSparse, Peer, errors, held_out, measure
 
@@ -89,13 +91,14 @@ def of(kind: str, rivals: str = "certified:.05") -> tuple[Any, ...]:
     return memoir, kind, rivals
 
 
+CORRECTED = "MEMOIR l2, corrected"
 #: Ours: what makes the model, and the settings to choose from.
 OURS: dict[str, tuple[tuple[Any, ...], tuple[dict[str, float], ...]]] = {
     "MEMOIR l2, published": (of("l2 published"), ({},)),
     "MEMOIR l1, published": (of("l1 published"), ({},)),
     "MEMOIR LSH, published": (of("l2 published", "lsh:64"), ({},)),
     "MEMOIR l2, divided": (of("l2 divided"), ({},)),
-    "MEMOIR l2, corrected": (of("l2 corrected"), STEPS),
+    CORRECTED: (of("l2 corrected"), STEPS),
     "the same, exact rivals": (of("l2 corrected", "exact"), ()),
     "the same, LSH": (of("l2 corrected", "lsh:64"), ()),
     "the same, random rivals": (of("l2 corrected", "random:1"), ()),
@@ -191,11 +194,12 @@ def run(folder: Path, name: str, path: Path, setting: Any) -> dict[str, Any] | N
     if name in OURS:
         call = [sys.executable, __file__, "--ours", name, str(path), json.dumps(setting)]
     else:
-        call = [str(environment(folder)), str(HERE / "extreme_peers.py"), name, str(path)]
+        call = [str(ready("extreme")), str(HERE / "extreme_peers.py"), name, str(path)]
         call += [] if setting is None else ["--setting", str(setting)]
     told = figures(call)
-    with open(kept, "a") as out:
-        out.write(json.dumps([key, told]) + "\n")
+    if told is not None:
+        with open(kept, "a") as out:
+            out.write(json.dumps([key, told]) + "\n")
     return told
 
 
@@ -235,39 +239,38 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--folder", type=Path, default=FOLDER, help="where sets are, or are made")
     parser.add_argument("--sets", nargs="+", default=["small", "mid"])
-    parser.add_argument("--choose", help="the set whose held-out rows choose settings for all")
+    parser.add_argument("--choose", default="small", help="the set that chooses for all")
     parser.add_argument("--systems", nargs="+", default=[*OURS, *PEERS])
     parser.add_argument("--ours", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.ours:
-        OURS["ExtremeSVM"][0][0](1, 2)  # its import is not training
-
+        default(1, 2)  # Its import is not training.
         Ours.name, path, setting = options.ours
-        print(json.dumps(measure(lambda at: Ours(at, json.loads(setting)), path, MOST)))
+        print(json.dumps(measure(lambda into: Ours(into, json.loads(setting)), path, MOST)))
         return
     options.folder.mkdir(parents=True, exist_ok=True)
-    programs()
+    if set(options.systems) & set(PEERS):
+        programs()
+        ready("extreme")
     print("## Inexact margins and one-vs-rest\n")
     print(machine())
-    chosen: dict[tuple[str, str], Any] = {}
+    print(f"\n{missing('extreme')}Error on held-out training rows of {options.choose}:\n")
+    chosen = {}
+    for system in options.systems:
+        like = CORRECTED if system.startswith("the same") else system
+        if like not in chosen:
+            given = OURS[like][1] if like in OURS else PEERS[like]
+            chosen[like] = choose(options.folder, options.choose, like, given)
+        chosen[system] = chosen[like]
     for name in options.sets:
-        path, chooser = data(options.folder, name), options.choose or name
-        if not any(of_set == chooser for of_set, _ in chosen):
-            print(f"\nError on held-out training rows of {chooser}:\n")
-        for system in options.systems:
-            given = OURS[system][1] if system in OURS else PEERS[system]
-            if (chooser, system) not in chosen:
-                chosen[chooser, system] = choose(options.folder, chooser, system, given)
+        path = data(options.folder, name)
         print(f"\n### {name}\n\n{ExtremeSet.load(path)}\n")
         print("| " + " | ".join(COLUMNS) + " |")
         print("|" + " --- |" * len(COLUMNS))
         for system in options.systems:
-            if system in SMALL_ONLY and name != "small":
-                continue
-            setting = chosen[chooser, system]
-            if system.startswith("the same"):
-                setting = chosen[chooser, "MEMOIR l2, corrected"]
-            print(row(system, setting, run(options.folder, system, path, setting)), flush=True)
+            if system not in SMALL_ONLY or name == "small":
+                told = run(options.folder, system, path, chosen[system])
+                print(row(system, chosen[system], told), flush=True)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
-from datasets import data_path
+from datasets import label_arrays
 from extreme_documents import MIX, SUBJECTS, Directory, Language, unit_idf, zipf
 
 REAL = {"bibtex": "ml-bibtex", "rcv1-topics": "ml-rcv1-subset1"}
@@ -38,8 +38,7 @@ def label_sets(name: str, seed: int = 0) -> tuple[Rows, Rows]:
 
 def real(name: str) -> tuple[sp.csr_matrix, ...]:
     """Rows and indicators of a set; one without a split is cut in random halves."""
-    with np.load(data_path(REAL[name], "data.npz"), allow_pickle=False) as file:
-        parts = dict(file)
+    parts = label_arrays(REAL[name])
     sets: list[sp.csr_matrix] = []
     for part in ("_train", "_test") if "shape_train" in parts else ("",):
         rows, *widths = parts[f"shape{part}"]

@@ -55,7 +55,7 @@ class Trials:
     def n_iter(self, batch: float) -> int:
         return max(1, round(2.2 * len(self.y) / (batch * self.root)))
 
-    def line(self, name, kind, alpha, penalty="l2", rivals=RIVALS, batch=PAPER_BATCH, T=None):
+    def line(self, name, kind, alpha, *, penalty="l2", rivals=RIVALS, batch=PAPER_BATCH, T=None):
         """Train, and print a row of the table."""
         solver = Memoir(batch=batch, n_iter=T or self.n_iter(batch), **KINDS[kind])
         given = {"penalty": penalty, "rivals": make_rivals(rivals), "max_iter": 100}
@@ -97,7 +97,7 @@ class Trials:
         head("Figure 1")
         for kind, lambdas in LAMBDAS.items():
             for alpha in lambdas:
-                self.line(f"lambda {alpha:g}", kind, alpha, "l1")
+                self.line(f"lambda {alpha:g}", kind, alpha, penalty="l1")
 
 
 def head(title: str) -> None:

@@ -2,7 +2,7 @@
 
     OMP_NUM_THREADS=1 PEERS/bin/python benchmarks/extreme_peers.py PEER set.npz
 
-Runs in a separate environment, which ``extreme.py`` makes, because libpecos needs an older NumPy.
+Runs in a separate environment, made by ``environments.py``, because libpecos needs an older NumPy.
 Seconds are CPU seconds of this process and its children, without the time that omikuji, PD-Sparse
 and Vowpal Wabbit take to read our arrays from a text file.
 """
@@ -100,7 +100,8 @@ def held_out(n: int, share: float) -> np.ndarray:
 class Peer:
     """Fits and saves into a folder, with a setting such as C if one is given.
 
-    ``spared`` is the uncounted time for files, ``stop`` why training ended.
+    ``spared`` is the uncounted time for files, ``child`` the peak memory in MB of programs that it
+    runs, ``stop`` why training ended.
     """
 
     spared = child = 0.0
@@ -239,8 +240,8 @@ class PecosRest(Peer):
     def fit(self, X, y, n_classes):
         from pecos.xmc.xlinear.model import XLinearModel
 
-        self.model = XLinearModel.train(X, one_hot(y, n_classes), Cp=self.setting or 1.0,
-                                        Cn=self.setting or 1.0, threads=1)  # fmt: skip
+        C = self.setting or 1.0
+        self.model = XLinearModel.train(X, one_hot(y, n_classes), Cp=C, Cn=C, threads=1)
         self.model.save(self.folder)
 
     def predict(self, X):
@@ -354,8 +355,7 @@ def main() -> int:
         print(json.dumps(sampled(args.data, args.setting or 10.0)))
         return 0
     make = PEERS[args.peer]
-    told = measure(lambda folder: make(folder, args.setting), args.data, args.most)
-    print(json.dumps(told))
+    print(json.dumps(measure(lambda into: make(into, args.setting), args.data, args.most)))
     return 0
 
 

@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from bcfw_ocr import status_bytes
 from common import PICTURES, Clock, header, median_time, structsolve_or_none, table
 
 PASSES = 5
@@ -158,7 +159,7 @@ def extreme(sizes: dict[str, int]) -> dict[str, Work]:
     few = min(4000, n)
 
     def call() -> tuple[float, float]:
-        return model.fit(X, y).history_[-1]["visits"] / n, 0.0
+        return model.fit(X, y).history_[-1].get("visits", n) / n, 0.0
 
     return {
         "fit": Work(call, 0.0, 2.0 * n * d, 0.0, 24.0 * n * d),
@@ -191,12 +192,6 @@ def picture(sizes: dict[str, int]) -> dict[str, Work]:
 
 MAKERS = {"chain": chain, "chain in shards": chain}
 MAKERS |= {"classes": classes, "extreme": extreme, "picture": picture}
-
-
-def status_bytes(key: str) -> int:
-    """A size from /proc/self/status (Linux)."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(key + ":"))
 
 
 def peak_of(call: Callable[[], tuple[float, float]]) -> tuple[float, float, float]:
@@ -246,18 +241,18 @@ def limits() -> dict[str, float]:
     def least(call: Callable[[], Any], repeat: int) -> float:
         return min(median_time(call, 1)[0] for _ in range(repeat))
 
-    found = {}
+    speed = {}
     for name in ("sums", "products"):
         loop, given = getattr(loaded, name), (ctypes.c_int64(rounds), ctypes.c_double(1e-9))
         loop.restype = ctypes.c_double
-        found[name] = 96 * rounds / least(lambda: loop(*given), 10)  # noqa: B023
+        speed[name] = 96 * rounds / least(lambda: loop(*given), 10)  # noqa: B023
     arrays = [np.ones(TRIADS[-1] // 24) for _ in range(3)]
     places = [ctypes.c_void_p(array.ctypes.data) for array in arrays]
     for size in TRIADS:
         ends = ctypes.c_double(2.0), ctypes.c_int64(size // 24)
-        found[f"{size}"] = size / least(lambda: loaded.triad(*places, *ends), 5)  # noqa: B023
+        speed[f"{size}"] = size / least(lambda: loaded.triad(*places, *ends), 5)  # noqa: B023
     folder.cleanup()
-    return found
+    return speed
 
 
 def bound(point: dict[str, float], speed: dict[str, float]) -> float:
@@ -357,6 +352,8 @@ def draw(curves: list[Curve], speed: dict[str, float]) -> None:
         for place, unit in ((above, "s"), (below, "MB")):
             place.set_visible(True)
             place.set(xscale="log", yscale="log", xlabel=panel[1])
+            place.xaxis.set_minor_formatter(plt.NullFormatter())
+            place.yaxis.set_minor_formatter(plt.NullFormatter())
             place.set_ylabel(unit)
             place.legend(fontsize=7)
             place.tick_params(labelsize=7)

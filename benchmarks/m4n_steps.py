@@ -101,8 +101,8 @@ def main() -> None:
     rows = []
     for name in args.sets:
         assert kind_of(name) in ("mc", "ocr")
-        for method in args.methods:
-            for alpha in args.alphas or ALPHAS[name]:
+        for alpha in args.alphas or ALPHAS[name]:
+            for method in args.methods:
                 rows.append(compare(name, method, alpha))
                 print(f"<!-- {rows[-1]} -->", flush=True)
     columns = ["set", "method", "alpha", "published steps: test loss", "excess"]

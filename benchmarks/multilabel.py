@@ -115,38 +115,50 @@ def warm_models(model: Any, grid: tuple[float, ...]) -> Iterator[Any]:
         yield model.set_params(alpha=alpha)
 
 
-def of_set(structsolve: Any, name: str, runs: list[str], passes: int) -> Iterator[list[Any]]:
-    """Rows of the table."""
+def choose(
+    structsolve: Any, name: str, run: str, edges: str, X: Any, Y: np.ndarray
+) -> tuple[float, float, str]:
+    """Validation score, alpha and surrogate (or the peer's loss) of a run; see the top."""
     from sklearn.model_selection import train_test_split
 
-    pairs, grid, splits, patience = SETS[name]
-    X, Y, Xt, Yt = multilabel(name)
+    _, grid, splits, patience = SETS[name]
     parts = [train_test_split(X, Y, test_size=0.25, random_state=seed) for seed in range(splits)]
+    best: tuple[float, float, str] = (-1.0, np.nan, "")
+    for way in ("hinge", "squared_hinge") if run == PEER else RUNS[run][0]:
+        ways = []
+        for _, _, used, _ in parts:
+            if run == PEER:
+                make = one_per_label(way)
+                ways.append(map(make, grid, repeat(len(used))))
+            else:
+                model = surrogate(structsolve, way, edges, PASSES, warm=True)
+                ways.append(warm_models(model, grid))
+        best = max(best, (*down(ways, grid, parts, patience), way))
+    return best
+
+
+def of_set(structsolve: Any, name: str, args: argparse.Namespace) -> Iterator[list[Any]]:
+    """Rows of the table."""
+    pairs, grid, *_ = SETS[name]
+    X, Y, Xt, Yt = multilabel(name)
     thesis = THESIS.get(name, {})
     print(
         f"### {name}: {X.shape[0]} + {Xt.shape[0]} x {X.shape[1]}, {Y.shape[1]} labels, "
         f"edges: {pairs}; alpha from {grid[0]:g} down to {grid[-1]:g}\n",
         flush=True,
     )
-    for run in runs:
-        best: tuple[float, float, str] = (-1.0, np.nan, "")
+    for run in args.runs if structsolve is not None else [PEER]:
         edges = "none" if run != PEER and RUNS[run][1] else pairs
         with Clock() as choosing:
-            for way in ("hinge", "squared_hinge") if run == PEER else RUNS[run][0]:
-                ways = []
-                for _, _, used, _ in parts:
-                    if run == PEER:
-                        make = one_per_label(way)
-                        ways.append(map(make, grid, repeat(len(used))))
-                    else:
-                        model = surrogate(structsolve, way, edges, PASSES, warm=True)
-                        ways.append(warm_models(model, grid))
-                best = max(best, (*down(ways, grid, parts, patience), way))
-        score, alpha, way = best
+            if args.chosen:
+                score, way, alpha = np.nan, args.chosen[0], float(args.chosen[1])
+            else:
+                score, alpha, way = choose(structsolve, name, run, edges, X, Y)
         if run == PEER:
             model = one_per_label(way)(alpha, len(Y))
         else:
-            model = surrogate(structsolve, way, edges, passes, warm=False).set_params(alpha=alpha)
+            model = surrogate(structsolve, way, edges, args.passes, warm=False)
+            model.set_params(alpha=alpha, checkpoint=args.checkpoint)
         with Clock() as clock:
             model.fit(X, Y)
         predicted = model.predict(Xt)
@@ -167,18 +179,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--sets", nargs="+", choices=list(SETS), default=list(SETS))
     parser.add_argument("--runs", nargs="+", choices=[PEER, *RUNS], default=[PEER, *RUNS])
-    parser.add_argument("--passes", type=int, default=30, help="of the last training")
+    parser.add_argument("--passes", type=int, default=200, help="of the last training")
+    parser.add_argument(
+        "--chosen", nargs=2, metavar=("SURROGATE", "ALPHA"), help="of one run: train it alone"
+    )
+    parser.add_argument("--checkpoint", help="a file from which an interrupted run continues")
     args = parser.parse_args()
     header("Label sets: surrogates against one SVM per label")
     structsolve = structsolve_or_none()
-    runs = args.runs if structsolve is not None else [PEER]
     # Warnings of labels that no row of a part has, and of SVMs that reach their step limit.
     warnings.filterwarnings("ignore", module="sklearn")
     columns = ["learner", "alpha", "micro-F1, validation", "micro-F1, test", "Hamming loss"]
     columns += ["accuracy", "thesis: micro-F1", "labels a row", "train CPU s", "choosing CPU s"]
     columns += ["passes", "relative gap", "calls a search, last pass"]
     for name in args.sets:
-        for i, row in enumerate(of_set(structsolve, name, runs, args.passes)):
+        for i, row in enumerate(of_set(structsolve, name, args)):
             lines = table(columns, [row]).splitlines()
             print("\n".join(lines[2 if i else 0 :]), flush=True)
         print()

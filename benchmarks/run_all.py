@@ -53,7 +53,14 @@ PAGES = {
         "cut_steps",
     ),
     "cores": ("jobs", "cores", "shards", "distributed_model", "memory"),
-    "label_sets": ("multilabel", "multilabel_defaults", "searches", "search_figures", "roof"),
+    "label_sets": (
+        "multilabel",
+        "slack_margin",
+        "multilabel_defaults",
+        "searches",
+        "search_figures",
+        "roof",
+    ),
     "rankings": ("rankings", "assignment", "sinkhorn", "matching"),
     "graphs": (
         "decoders",
@@ -105,7 +112,7 @@ PAGES = {
 }
 ARGUMENTS = {
     "shards": ["--cuts"],
-    "parsers": ["--sentences", "2000"],
+    "parsers": ["--sentences", "600", "--iterations", "5"],
     "torch_layers": ["--threads", "1", "2", "4"],
     "neural_parser": [
         *("--runs", "margin", "ProbLoss", "--seeds", *"01234567"),
@@ -113,12 +120,14 @@ ARGUMENTS = {
     ],
     "neural_ocr": ["--picture", "docs/pictures/neural_ocr.png"],
     "m4n_table": ["m4n.jsonl"],
+    "slack_margin": ["slack_margin.jsonl"],
 }
 #: Those that stand beside the papers' tables and figures; others stand beside the field's tools.
 PAPERS = (
     "searches",
     "search_figures",
     "multilabel",
+    "slack_margin",
     "chunking",
     "surrogates_conll",
     "hierarchical_svm",
