@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from structsolve.solvers.checkpoint import Checkpoint
 
 # A block is done when its gradients, in units of scores, are optimal within ACCURACY * tol: the
-# relative gap is then well below tol.
+# relative gap is then well below tol on thousands of rows; on few it is not (600 rows at tol .01:
+# 2 % with C = 1, 19 % with C = 10).
 ACCURACY = 60
 # Bytes of a kept weight, before and after they are sorted by feature.
 WEIGHT_BYTES = 24
