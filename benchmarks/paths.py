@@ -102,9 +102,13 @@ def main() -> None:
     header("Shortest paths")
     rng = np.random.default_rng(0)
     rows = [one_path(size, m, args.maps, rng) for size in (12, 30) for m in (False, True)]
-    table(["map", "us ours", "us SciPy", "us networkx", "SciPy / ours", "networkx / ours"], rows)
+    print(
+        table(
+            ["map", "us ours", "us SciPy", "us networkx", "SciPy / ours", "networkx / ours"], rows
+        )
+    )
     rows = [k_best(12, 10, 3, rng)]
-    table(["k best paths", "ms ours", "ms networkx", "networkx / ours"], rows)
+    print(table(["k best paths", "ms ours", "ms networkx", "networkx / ours"], rows))
 
 
 if __name__ == "__main__":
