@@ -293,7 +293,7 @@ def test_scores_of_brackets():
     refused("expected the same number in both", bracket_report, [true], ["S"])
     refused("y_true: found 'ab'", bracket_report, "ab", "cd")
     refused("example 0: found the node None", bracket_report, [None], [None])
-    refused("words: found 2, expected 3", write_tree, true, "ab")
+    refused("words: found 2, expected 4", write_tree, true, "ab")
     refused(r"found the node \('A',\)", write_tree, ("A",), "a")
     assert brackets(("S", ("S", "A"))) == [(0, 1, "S"), (0, 1, "S")]
 
