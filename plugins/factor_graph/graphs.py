@@ -183,7 +183,6 @@ class FactorArrays:
         K = len(space.classes_)
         most = K, max([K, *(space.entries(scope) for scopes in graphs for scope in scopes)])
         rows = layout.shared_size, layout.node_size
-        strides = {block.name: block for block in space.layout.blocks}
 
         @lru_cache(maxsize=256)
         def build(n: int, scopes: tuple[Scope, ...]) -> PairGraph:
@@ -193,13 +192,13 @@ class FactorArrays:
         def tables(scopes: Sequence[Scope]) -> list[tuple[int, tuple[int, ...]]]:
             placed = []
             for f, scope in enumerate(scopes):
-                name = space.block_of(f, scope)
-                shape = strides[name].shape
-                widths = (*shape[1:-1], strides[name].stride) if len(shape) > 1 else ()
+                block = space.layout.block(space.block_of(f, scope))
+                shape = block.shape
+                widths = (*shape[1:-1], block.stride) if len(shape) > 1 else ()
                 steps = [1]
                 for width in widths[::-1]:
                     steps.append(steps[-1] * width)
-                placed.append((layout.starts[name], tuple(steps[::-1])))
+                placed.append((layout.starts[block.name], tuple(steps[::-1])))
             return placed
 
         row = padded(most[1])

@@ -12,7 +12,12 @@ from structsolve.examples.packed import Examples
 from structsolve.plugins.factor_graph.graphs import LARGEST, Scope
 from structsolve.plugins.mrf.graph_operators import NO_POWERS
 from structsolve.plugins.mrf.space import check_decoding
-from structsolve.plugins.mrf.tables.graphs import check_states, graph_identity
+from structsolve.plugins.mrf.tables.graphs import (
+    check_states,
+    every_labeling,
+    graph_identity,
+    refuse_states,
+)
 from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import Structure
 from structsolve.structure.node_space import NodeSpace
@@ -442,21 +447,13 @@ class FactorGraphSpace(NodeSpace):
             The message names the example and the node.
         """
         encoded = super().encode(flat, offsets, unseen)
-        if self.states_ is not None and unseen == "error":
-            most = np.resize(self.states_, len(encoded))
-            beyond = np.flatnonzero(encoded >= most)
-            if beyond.size:
-                row = int(beyond[0])
-                i = int(np.searchsorted(offsets, row, side="right")) - 1
-                raise ValueError(
-                    f"example {i}, node {row - offsets[i]}: y holds the state {encoded[row]}, "
-                    f"expected 0 to {most[row] - 1}: n_states gives the node {most[row]}"
-                )
+        if unseen == "error":
+            refuse_states(encoded, self.states_, offsets)
         return encoded
 
     def check_labels(self, flat: np.ndarray, examples: Examples) -> None:
         """Refuse states that a node does not have."""
-        self.encode(self.classes_[flat], examples.offsets)
+        refuse_states(flat, self.states_, examples.offsets)
 
     def pack_sizes(self, sizes: Any, **topology: Any) -> Examples:
         """Return examples of given numbers of nodes, without features.
@@ -483,10 +480,7 @@ class FactorGraphSpace(NodeSpace):
     def enumerate_labels(self, examples: Examples, i: int) -> np.ndarray:
         """Return every label of a small example."""
         size = int(examples.offsets[i + 1] - examples.offsets[i])
-        most = np.resize(len(self.classes_) if self.states_ is None else self.states_, size)
-        return np.ascontiguousarray(
-            np.indices(tuple(most.tolist()), dtype=np.int32).reshape(size, -1).T
-        )
+        return every_labeling(size, len(self.classes_), self.states_)
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return what ``space_from_state`` needs."""

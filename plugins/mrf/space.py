@@ -25,6 +25,8 @@ from structsolve.plugins.mrf.tables.graphs import (
     check_edges,
     check_states,
     drop_nodes,
+    every_labeling,
+    refuse_states,
     stack_graphs,
 )
 from structsolve.plugins.mrf.tables.networks import by_node, by_node_one, check_attributes, in_order
@@ -510,26 +512,13 @@ class GraphLabelings(NodeSpace):
         if counted is not None:
             encoded[~counted] = 0
         if unseen == "error":
-            self._check_states(encoded, offsets)
+            refuse_states(encoded, self.states_, offsets)
         return encoded
 
     def check_labels(self, flat: np.ndarray, examples: Examples) -> None:
         """Refuse states that a node does not have."""
         if "states" not in examples.topology:  # otherwise nodes were left out
-            self._check_states(flat, examples.offsets)
-
-    def _check_states(self, encoded: np.ndarray, offsets: np.ndarray) -> None:
-        if self.states_ is None:
-            return
-        most = np.resize(self.states_, len(encoded))  # all examples have the same nodes
-        beyond = np.flatnonzero(encoded >= most)
-        if beyond.size:
-            row = int(beyond[0])
-            i = int(np.searchsorted(offsets, row, side="right")) - 1
-            raise ValueError(
-                f"example {i}, node {row - offsets[i]}: y holds the state {encoded[row]}, "
-                f"expected 0 to {most[row] - 1}: n_states gives the node {most[row]}"
-            )
+            refuse_states(flat, self.states_, examples.offsets)
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return what ``space_from_state`` needs."""
@@ -550,9 +539,7 @@ class GraphLabelings(NodeSpace):
     def enumerate_labels(self, examples: Examples, i: int) -> np.ndarray:
         """Return every label of a small example."""
         size = int(examples.offsets[i + 1] - examples.offsets[i])
-        most = np.broadcast_to(len(self.classes_) if self.states_ is None else self.states_, size)
-        grid = np.indices(tuple(most.tolist()), dtype=np.int32)
-        return np.ascontiguousarray(grid.reshape(size, -1).T)
+        return every_labeling(size, len(self.classes_), self.states_)
 
     def mask(
         self, examples: Examples, allowed: Any = None, forbidden: Any = None

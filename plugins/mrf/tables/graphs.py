@@ -112,6 +112,60 @@ def check_states(n_states: Any, n_nodes: int | None) -> np.ndarray | None:
     return np.atleast_1d(states).astype(np.int32)
 
 
+def refuse_states(encoded: np.ndarray, states: np.ndarray | None, offsets: np.ndarray) -> None:
+    """Refuse labels that are states which their node does not have.
+
+    Parameters
+    ----------
+    encoded : ndarray of int
+        Of all nodes of all examples, which have the same nodes.
+    states : ndarray of int32 of shape (n_nodes,) or (1,), or None
+        From :func:`check_states`.
+    offsets : ndarray of int64 of shape (n + 1,)
+
+    Raises
+    ------
+    ValueError
+        The message names the example and the node.
+    """
+    if states is None:
+        return
+    most = np.resize(states, len(encoded))
+    beyond = np.flatnonzero(encoded >= most)
+    if beyond.size:
+        row = int(beyond[0])
+        i = int(np.searchsorted(offsets, row, side="right")) - 1
+        raise ValueError(
+            f"example {i}, node {row - offsets[i]}: y holds the state {encoded[row]}, "
+            f"expected 0 to {most[row] - 1}: n_states gives the node {most[row]}"
+        )
+
+
+def every_labeling(n_nodes: int, K: int, states: np.ndarray | None) -> np.ndarray:
+    """Return every labeling of a few nodes.
+
+    Parameters
+    ----------
+    n_nodes : int
+    K : int
+        Number of states where ``states`` is None.
+    states : ndarray of int32 of shape (n_nodes,) or (1,), or None
+
+    Returns
+    -------
+    ndarray of int32 of shape (labelings, n_nodes)
+
+    Examples
+    --------
+    >>> from structsolve.plugins.mrf.tables.graphs import every_labeling
+    >>> every_labeling(2, 2, np.array([1, 2], np.int32)).tolist()
+    [[0, 0], [0, 1]]
+    """
+    most = np.broadcast_to(K if states is None else states, n_nodes)
+    grid = np.indices(tuple(most.tolist()), dtype=np.int32)
+    return np.ascontiguousarray(grid.reshape(n_nodes, -1).T)
+
+
 def grid_edges(height: int, width: int, neighbours: int = 4) -> np.ndarray:
     """Return the edges of a grid of cells, numbered row by row.
 
