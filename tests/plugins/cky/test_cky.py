@@ -68,6 +68,8 @@ class Sentence:
                 "barred": lambda size=size: np.where(
                     rng.random(size) < 0.3, -np.inf, rng.integers(-2, 3, size)
                 ),
+                # Sums of three span less than RANGE of _linear.pyx, or more.
+                "far": lambda size=size: rng.choice([0, -199.5, -200.5, -320.0], size),
             }[kind]()
         return theta
 
@@ -76,7 +78,7 @@ class Sentence:
         return self.mu @ finite + np.where(self.mu @ ~np.isfinite(theta) > 0, -np.inf, 0)
 
 
-SCORES = ["random", "tied", "zero", "wide", "barred"]
+SCORES = ["random", "tied", "zero", "wide", "barred", "far"]
 
 
 @each_kind
