@@ -357,6 +357,8 @@ def test_predictions_of_other_graphs_are_refused():
     model = StructuredSVM(FactorGraphStructure()).fit(own, Y)
     refused("example 0: found a factor over 2 nodes", model.predict, [(X[0], [(0, 1)])])
     refused("give factors=", batch.score_space, "factor-graph", 2)
+    for factors in ("ab", 3, [5], [(0, "a")], [(0, 1), (1, -1)], [tuple(range(64))]):
+        refused("factors.*: found", batch.score_space, FactorGraphStructure(factors, n_states=1))
     space = batch.score_space(FactorGraphStructure([(0, 1, 2)]), 2)
     refused("expected 3 nodes", space.pack_sizes, [2])
     refused("has no such pairs", space.mask, space.pack_sizes([3]), forbidden=[(0, 1)])
