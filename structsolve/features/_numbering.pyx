@@ -13,8 +13,11 @@ import numpy as np
 from cpython.list cimport PyList_GET_ITEM
 from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
-from libc.string cimport memcmp
+from libc.string cimport memcmp, memcpy
 from libc.stdlib cimport calloc, free, malloc, realloc
+cimport numpy as cnp
+
+cnp.import_array()
 
 cdef extern from "Python.h":
     int PyUnicode_Check(object)
@@ -155,6 +158,13 @@ cdef class Numbering:
     ----------
     table : Names
         The features and their numbers.
+
+    Attributes
+    ----------
+    items : int
+        Number of items.
+    offsets : list of int
+        First item of each sequence, and the end.
     """
 
     cdef Names table
@@ -163,11 +173,11 @@ cdef class Numbering:
     cdef double* values
     cdef int64_t* item_ends
     cdef Py_ssize_t n, room, item_room
-    #: Number of items.
     cdef readonly Py_ssize_t items
+    cdef readonly list offsets
 
     def __cinit__(self, Names table not None):
-        self.table = table
+        self.table, self.offsets = table, [0]
 
     def __dealloc__(self):
         free(self.ids)
@@ -182,13 +192,18 @@ cdef class Numbering:
         ids : ndarray of int32
         values : ndarray of float64
         """
-        ids, values = np.empty(self.n, np.int32), np.empty(self.n)
-        cdef int32_t[::1] id_view = ids
-        cdef double[::1] value_view = values
+        cdef cnp.npy_intp n = self.n
+        cdef cnp.ndarray ids = cnp.PyArray_EMPTY(1, &n, cnp.NPY_INT32, 0)
+        cdef cnp.ndarray values = cnp.PyArray_EMPTY(1, &n, cnp.NPY_DOUBLE, 0)
+        cdef double* value = <double*>values.data
         cdef Py_ssize_t k
-        for k in range(self.n):
-            id_view[k] = self.ids[k]
-            value_view[k] = 1 if self.values == NULL else self.values[k]
+        if n and self.values != NULL:
+            memcpy(value, self.values, n * sizeof(double))
+        if n:
+            memcpy(ids.data, self.ids, n * sizeof(int32_t))
+        if self.values == NULL:
+            for k in range(n):
+                value[k] = 1
         return ids, values
 
     def starts(self):
@@ -201,19 +216,16 @@ cdef class Numbering:
         starts = np.zeros(self.items + 1, np.int64)
         cdef int64_t[::1] view = starts
         cdef Py_ssize_t r
-        for r in range(self.items):
-            view[r + 1] = self.item_ends[r]
+        for r in range(self.items + 1):
+            view[r] = self._start(r)
         return starts
 
-    def blocks(self, list offsets not None, dtype):
-        """Return the rows of the items of each sequence as arrays of a CSR matrix.
+    def end_sequence(self):
+        """End a sequence after the last item."""
+        self.offsets.append(self.items)
 
-        Parameters
-        ----------
-        offsets : list of int
-            First item of each sequence, and the end.
-        dtype : dtype
-            Of the values.
+    def blocks(self):
+        """Return the rows of the items of each sequence as arrays of a CSR matrix.
 
         Returns
         -------
@@ -221,10 +233,10 @@ cdef class Numbering:
             Values and columns, which are views of those of all items, and the starts of the rows.
         """
         cdef Py_ssize_t s, r, first, last, a, b
-        cdef list made = []
-        cdef int32_t[::1] view
+        cdef cnp.npy_intp size
+        cdef list made = [], offsets = self.offsets
+        cdef cnp.ndarray starts
         ids, values = self.occurrences()
-        values = values.astype(dtype, copy=False)
         for s in range(len(offsets) - 1):
             first, last = offsets[s], offsets[s + 1]
             if not 0 <= first <= last <= self.items:
@@ -233,10 +245,10 @@ cdef class Numbering:
             b = self._start(last)
             if b - a > 2147483647:
                 raise ValueError(f"X[{s}]: found {b - a} features, expected fewer than 2^31")
-            starts = np.empty(last - first + 1, np.int32)
-            view = starts
+            size = last - first + 1
+            starts = cnp.PyArray_EMPTY(1, &size, cnp.NPY_INT32, 0)
             for r in range(first, last + 1):
-                view[r - first] = <int32_t>(self._start(r) - a)
+                (<int32_t*>starts.data)[r - first] = <int32_t>(self._start(r) - a)
             made.append((values[a:b], ids[a:b], starts))
         return made
 

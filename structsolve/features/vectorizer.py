@@ -337,13 +337,13 @@ class _Tokens:
 
     def __init__(self, X: Iterable[Iterable[Any]], empty: bool, table: Names) -> None:
         self.table, self.numbering = table, Numbering(table)
-        self.offsets = [0]
+        self.offsets = offsets = self.numbering.offsets
         for i, sequence in enumerate(_sequences(X)):
             self.numbering.add_items(sequence, i)
-            if self.numbering.items == self.offsets[-1] and not empty:
+            if self.numbering.items == offsets[-1] and not empty:
                 raise _no_items(sequence, i)
-            self.offsets.append(self.numbering.items)
-        if len(self.offsets) == 1:
+            self.numbering.end_sequence()
+        if len(offsets) == 1:
             raise _no_sequences(X)
 
     def counts(self) -> np.ndarray:
@@ -354,16 +354,15 @@ class _Tokens:
         """The rows of all items, numbered by columns, split into sequences."""
         width = len(inner.vocabulary_)
         if self.numbering.sort_items() and inner.sparse:
-            blocks = self.numbering.blocks(self.offsets, inner.dtype)
-            return [valid_csr(*parts, width, canonical=True) for parts in blocks]
-        rows = self._stacked(inner.dtype, width)
+            dtype, blocks = inner.dtype, self.numbering.blocks()
+            if dtype is not np.float64:
+                blocks = [(data.astype(dtype), ids, starts) for data, ids, starts in blocks]
+            return [valid_csr(data, ids, starts, width, True) for data, ids, starts in blocks]
+        ids, values = self.numbering.occurrences()
+        arrays = values.astype(inner.dtype, copy=False), ids, self.numbering.starts()
+        rows = sparse.csr_matrix(arrays, shape=(self.numbering.items, width))
         rows.sum_duplicates()
         return split_rows(rows if inner.sparse else rows.toarray(), self.offsets)
-
-    def _stacked(self, dtype: Any, width: int) -> Any:
-        ids, values = self.numbering.occurrences()
-        arrays = values.astype(dtype, copy=False), ids, self.numbering.starts()
-        return sparse.csr_matrix(arrays, shape=(self.numbering.items, width))
 
     def hashed(self, inner: FeatureHasher, method: Callable) -> list[Any]:
         """The rows of all items, the sums of the hashed features, split into sequences."""
