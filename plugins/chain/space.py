@@ -223,6 +223,8 @@ class ChainStructure(LabelingStructure):
 
     name = "chain"
     takes_marginals = True
+    #: Neighbours share features and labels: ``alpha="auto"`` counts L of them as fewer.
+    alike_nodes = True
     layouts = {"start_end": (True, False), "transitions": (True, False)}
     space_type = ChainSpace
 
