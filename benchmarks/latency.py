@@ -118,7 +118,7 @@ def tagging(folder: Path, n: int) -> Iterator[Case]:
             lambda x, m=model: m.predict_kbest([x], k=3),
             "predict",
             lambda x, m=model: m.predict([x]),
-            3.0,
+            None,
         )
     crf = StructuredSVM("chain", surrogate="crf", max_iter=3).fit(
         pipe[0].transform(items[:300]), labels[:300]
@@ -130,7 +130,7 @@ def tagging(folder: Path, n: int) -> Iterator[Case]:
         lambda x: crf.predict_marginals([x]),
         "predict",
         lambda x: crf.predict([x]),
-        2.0,
+        None,
     )
 
 
