@@ -17,6 +17,7 @@ from structsolve.plugins.mrf.tables.graphs import (
     every_labeling,
     graph_identity,
     refuse_states,
+    state_names,
 )
 from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import Structure
@@ -122,7 +123,7 @@ class FactorGraphStructure(Structure):
         if states is None:
             names = labels.learn_classes(flat, classes)
         else:
-            names = labels.class_names(int(states.max()), self.name)
+            names = state_names(states, classes)
         columns = examples.nodes.shape[1], fit_intercept
         space = FactorGraphSpace(
             self, names, scopes, states, n_nodes, columns, arities=sorted(arities)
@@ -142,7 +143,10 @@ class FactorGraphStructure(Structure):
         n_nodes = len(self.n_states) if np.ndim(self.n_states) else most
         scopes = check_scopes(self.factors, n_nodes, "factors")
         states = check_states(self.n_states, n_nodes)
-        names = labels.class_names(int(states.max()) if states is not None else classes, self.name)
+        if states is None or classes is not None:
+            names = classes = labels.class_names(classes, self.name)
+        if states is not None:
+            names = state_names(states, classes)
         arities = sorted({len(scope) for scope in scopes})
         return FactorGraphSpace(self, names, scopes, states, n_nodes, (0, False), arities=arities)
 

@@ -295,6 +295,9 @@ def test_scores_of_brackets():
     refused("example 0: found the node None", bracket_report, [None], [None])
     refused("words: found 2, expected 4", write_tree, true, "ab")
     refused(r"found the node \('A',\)", write_tree, ("A",), "a")
+    for tree, words in (("A", ["a b"]), ("A", [""]), ("A B", ["a"]), ("(", ["a"])):
+        refused("expected a class or word without spaces and brackets", write_tree, tree, words)
+    assert write_tree(("S", "A", "B"), ["(", "a)"]) == "(S (A -LRB-) (B a-RRB-))"
     assert brackets(("S", ("S", "A"))) == [(0, 1, "S"), (0, 1, "S")]
 
 
@@ -436,6 +439,9 @@ def test_the_shell_trains_on_brackets(tmp_path, capsys):
     assert bracket_report([read_tree(text)[0] for text in texts[40:]], trees)["f1"] > 0.8
     assert "F1 " in works(capsys, "score", model, train)
     assert '"f1":' in works(capsys, "score", model, train, "--json")
+    new.write_text("the dog ( barks )\n")
+    works(capsys, "predict", model, new, "--output", out)
+    assert read_tree(out.read_text())[1] == ["the", "dog", "-LRB-", "barks", "-RRB-"]
     broken = tmp_path / "d.mrg"
     broken.write_text("(S (A a)")
     fails(capsys, "fit", broken, "--structure", "cky", "--model", model, match="not closed")
