@@ -223,6 +223,7 @@ class ChainStructure(LabelingStructure):
 
     name = "chain"
     takes_marginals = True
+    alike_nodes = True
     layouts = {"start_end": (True, False), "transitions": (True, False)}
     space_type = ChainSpace
 

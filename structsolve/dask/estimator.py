@@ -444,6 +444,6 @@ def _alpha_of(problem: RemoteProblem, n_jobs: int) -> float:
     """Return what alpha="auto" is, as of :func:`~structsolve.estimators.alpha.default_alpha`."""
     g, _, value = problem.engine.ask("cut", np.zeros(problem.dim), n_jobs).sums
     (square,) = problem.engine.ask("mean_square").sums
-    counts = effective(problem.space, *problem.weighed)
+    counts = effective(problem, *problem.weighed)
     alpha = alpha_of(feature_square(problem, g), float(square), float(value), *counts)
     return alpha / steepness(problem, float(value))

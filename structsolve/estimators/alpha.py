@@ -24,6 +24,8 @@ SAMPLE, FEWEST, NUMBERS = 100, 16, 10**7
 CLEAR = 13.0
 # Number of label sets above which they count as fewer: the rule was found on sets of this size.
 SETS = 400
+# Of L nodes of a chain, L to this power count: found on letters, parts of speech, names and chunks.
+ALIKE = 0.25
 # Limits of the correction, and the number of examples below which it is left out.
 LEAST, MOST, FEW = 0.2, 30.0, 10
 # Parts of the subgradient below this share of its square are rounding.
@@ -67,9 +69,10 @@ def default_alpha(problem: Problem, n_jobs: int = 1) -> float:
     examples: weak features get a larger alpha, strong ones a smaller alpha, from .2 to 30 times.
     The slope of the surrogate "slack" there grows with the loss, so alpha is divided by ``R`` once
     more if that is above 1.  Features ``t`` times as large make alpha ``t^2`` times as large,
-    losses ``t`` times as large ``1 / t`` times; a chain of independent nodes gets what its nodes
-    alone would get.  More than 400 label sets count as ``sqrt(400 n)``: the constant that predicts
-    best falls by the root of their number.  It takes one pass.
+    losses ``t`` times as large ``1 / t`` times.  Words of a sentence are alike, so that chains of
+    ``L`` nodes on average count as ``L^.25`` nodes each, with surrogate "margin".  More than 400
+    label sets count as ``sqrt(400 n)``: the constant that predicts best falls by the root of their
+    number.  It takes one pass.
 
     Parameters
     ----------
@@ -97,8 +100,10 @@ def default_alpha(problem: Problem, n_jobs: int = 1) -> float:
     """
     g, _, bounds, _ = subgradient(problem, np.zeros(problem.dim), n_jobs)
     value = float(problem.weights @ bounds)
-    counts = effective(problem.space, *weighed(problem))
-    alpha = alpha_of(feature_square(problem, g), mean_square(problem), value, *counts)
+    counts = effective(problem, *weighed(problem))
+    square = feature_square(problem, g)
+    del g  # as long as the weights, of which only few fit into memory
+    alpha = alpha_of(square, mean_square(problem), value, *counts)
     return alpha / steepness(problem, value)
 
 
@@ -118,18 +123,31 @@ def feature_square(problem: Any, g: np.ndarray) -> float:
     """
     kernel = getattr(problem, "kernel", None) is not None
     layout = problem.potentials.layout if kernel else problem.space.layout
-    part = g.copy()
-    part[: layout.shared_size] = 0
+    whole = float(g @ g)
+    # A copy of g would be the largest array here.
+    kept = [(view, view.copy()) for view in _label_weights(g, layout, kernel)]
+    for view, _ in kept:
+        view[...] = 0
+    square = _feature_square(problem, layout, g, kernel)
+    for view, values in kept:
+        view[...] = values
+    return square if square > ROUNDING * whole else 2 * problem.regulariser(g, 1.0)
+
+
+def _label_weights(g: np.ndarray, layout: Any, kernel: bool) -> list[np.ndarray]:
+    views = [g[: layout.shared_size]]
+    if not kernel and layout.node is not None and layout.intercept:
+        views.append(layout.node_block(g)[-1])
+    return views
+
+
+def _feature_square(problem: Any, layout: Any, part: np.ndarray, kernel: bool) -> float:
     if kernel:
         sums = layout.node_block(part)[: problem.n_nodes].sum(axis=0)
-        square = problem.potentials.squared_norm(part)
+        square: float = problem.potentials.squared_norm(part)
         # The intercept is a kernel of ones.
-        square -= float(problem.space.layout.intercept) * float(sums @ sums)
-    else:
-        if layout.node is not None and layout.intercept:
-            layout.node_block(part)[-1] = 0
-        square = float(part @ part)
-    return square if square > ROUNDING * float(g @ g) else 2 * problem.regulariser(g, 1.0)
+        return square - float(problem.space.layout.intercept) * float(sums @ sums)
+    return float(part @ part)
 
 
 def alpha_of(square: float, each: float, value: float, nodes: float, count: float) -> float:
@@ -235,30 +253,37 @@ def weighed(problem: Problem) -> tuple[float, float]:
     return float(sizes.sum()), float(len(sizes))
 
 
-def effective(space: Any, nodes: float, count: float) -> tuple[float, float]:
+def effective(problem: Any, nodes: float, count: float) -> tuple[float, float]:
     """Return the numbers of nodes and examples that the rule takes.
 
     Parameters
     ----------
-    space : Space
+    problem : Problem
+        Or one of shards.
     nodes, count : float
         As of :func:`weighed`.
 
     Returns
     -------
     nodes, examples : float
-        Fewer than given for more than 400 label sets.
+        Fewer than given for more than 400 label sets, and fewer nodes for chains.
 
     Examples
     --------
     >>> import structsolve
     >>> from structsolve.estimators.alpha import effective
-    >>> structure = structsolve.get_structure("multilabel")
-    >>> space, _ = structure.make_space([[1.0], [0.0]], [[1, 0], [0, 1]])
-    >>> effective(space, 100, 100), effective(space, 1600, 1600)
+    >>> sets, chain = map(structsolve.get_structure, ("multilabel", "chain"))
+    >>> problem = structsolve.Problem(*sets.make_space([[1.0], [0.0]], [[1, 0], [0, 1]]))
+    >>> effective(problem, 100, 100), effective(problem, 1600, 1600)
     ((100.0, 100.0), (800.0, 800.0))
+    >>> problem = structsolve.Problem(*chain.make_space([[[1.0], [0.0]]], [["a", "b"]]))
+    >>> effective(problem, 1600, 100)
+    (200.0, 100.0)
     """
-    share = np.sqrt(SETS / max(count, SETS)) if space.structure.label_sets else 1.0
+    structure = problem.space.structure
+    share = np.sqrt(SETS / max(count, SETS)) if structure.label_sets else 1.0
+    if structure.alike_nodes and problem.surrogate_name == "margin":
+        nodes = count * (nodes / count) ** ALIKE
     return float(nodes * share), float(count * share)
 
 

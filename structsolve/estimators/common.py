@@ -186,19 +186,17 @@ class EstimatorMixin(CommonMixin, OperatorsMixin):
         return rows
 
     def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import ClassifierTags  # heavy
-
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = self.kernel == PRECOMPUTED
         tags.target_tags.required = True
-        if registry.is_single_node(self.structure):
+        single, sets = registry.label_kind(self.structure)
+        if single or sets:
+            from sklearn.utils import ClassifierTags  # heavy
+
             tags.estimator_type = "classifier"
-            tags.classifier_tags = ClassifierTags()
-        elif registry.holds_label_sets(self.structure):
-            tags.estimator_type = "classifier"
-            tags.classifier_tags = ClassifierTags(multi_class=False, multi_label=True)
-            tags.target_tags.multi_output, tags.target_tags.single_output = True, False
+            tags.classifier_tags = ClassifierTags(multi_class=single, multi_label=not single)
+            tags.target_tags.multi_output, tags.target_tags.single_output = not single, single
         return tags
 
 

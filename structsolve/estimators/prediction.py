@@ -261,7 +261,7 @@ class PredictionMixin(ProbabilityMixin):
         return pack(self.space_, X), dense
 
     def _direct_labels(self, X: Any) -> Any:
-        """Return the labels of a few short dense examples by one call; None for the general way."""
+        """Return the labels of a few short examples by one call; None for the general way."""
         kept = self.__dict__.get("_operators")
         if kept is None or kept.space is not self.space_ or self.oracle is not None:
             return None
@@ -270,7 +270,7 @@ class PredictionMixin(ProbabilityMixin):
         first = X[0] if type(X) is list and X else X
         if type(first) is tuple and first:  # with a topology
             first = first[0]
-        if type(first) is not np.ndarray:
+        if type(first) is not np.ndarray and not hasattr(first, "indptr"):
             return None
         model, direct = kept.direct
         if model is not self._model:

@@ -95,7 +95,7 @@ class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
         losses and falls with the number of nodes; :meth:`partial_fit` uses 1e-3.
     max_iter : int, default=100
         Maximum number of passes over the data.
-    tol : float, default=1e-3
+    tol : float, default=1e-2
         Stop at a certified duality gap of ``tol`` times the primal.
     fit_intercept : bool, default=True
         Learn one bias per class, as the weight of a constant feature.
@@ -194,7 +194,7 @@ class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
         oracle: Any = None,
         alpha: float | str = "auto",
         max_iter: int = 100,
-        tol: float = 1e-3,
+        tol: float = 1e-2,
         fit_intercept: bool = True,
         penalize_intercept: bool = True,
         scale_features: bool | str = False,
@@ -386,6 +386,7 @@ class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
         if self.warm_start and hasattr(run, "continue_at"):
             self._run = (fingerprint, run)
         self.memory_ = run.memory()
+        del run, previous  # its vectors would stay beside those of the model
         hint = ""
         if outcome.reason == "max_iter" and kernel is None:
             hint = scale_hint(data.space, data.examples, "scale_features" in self.get_params())

@@ -13,8 +13,11 @@ import numpy as np
 from cpython.list cimport PyList_GET_ITEM
 from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
-from libc.string cimport memcmp
+from libc.string cimport memcmp, memcpy
 from libc.stdlib cimport calloc, free, malloc, realloc
+cimport numpy as cnp
+
+cnp.import_array()
 
 cdef extern from "Python.h":
     int PyUnicode_Check(object)
@@ -149,26 +152,37 @@ cdef class Names:
 
 
 cdef class Numbering:
-    """The numbers of all occurrences of features.
+    """The numbers of all occurrences of features, item after item.
 
     Parameters
     ----------
     table : Names
         The features and their numbers.
+
+    Attributes
+    ----------
+    items : int
+        Number of items.
+    offsets : list of int
+        First item of each sequence, and the end.
     """
 
     cdef Names table
     # Occurrences: features and values; values is NULL if all are 1.
     cdef int32_t* ids
     cdef double* values
-    cdef Py_ssize_t n, room
+    cdef int64_t* item_ends
+    cdef Py_ssize_t n, room, item_room
+    cdef readonly Py_ssize_t items
+    cdef readonly list offsets
 
     def __cinit__(self, Names table not None):
-        self.table = table
+        self.table, self.offsets = table, [0]
 
     def __dealloc__(self):
         free(self.ids)
         free(self.values)
+        free(self.item_ends)
 
     def occurrences(self):
         """Return the occurrences.
@@ -178,53 +192,97 @@ cdef class Numbering:
         ids : ndarray of int32
         values : ndarray of float64
         """
-        ids, values = np.empty(self.n, np.int32), np.empty(self.n)
-        cdef int32_t[::1] id_view = ids
-        cdef double[::1] value_view = values
+        cdef cnp.npy_intp n = self.n
+        cdef cnp.ndarray ids = cnp.PyArray_EMPTY(1, &n, cnp.NPY_INT32, 0)
+        cdef cnp.ndarray values = cnp.PyArray_EMPTY(1, &n, cnp.NPY_DOUBLE, 0)
+        cdef double* value = <double*>values.data
         cdef Py_ssize_t k
-        for k in range(self.n):
-            id_view[k] = self.ids[k]
-            value_view[k] = 1 if self.values == NULL else self.values[k]
+        if n and self.values != NULL:
+            memcpy(value, self.values, n * sizeof(double))
+        if n:
+            memcpy(ids.data, self.ids, n * sizeof(int32_t))
+        if self.values == NULL:
+            for k in range(n):
+                value[k] = 1
         return ids, values
 
-    def renumber(self, const int32_t[::1] numbers not None, int64_t[::1] ends not None):
+    def starts(self):
+        """Return the first occurrence of each item, and the end.
+
+        Returns
+        -------
+        ndarray of int64 of shape (items + 1,)
+        """
+        starts = np.zeros(self.items + 1, np.int64)
+        cdef int64_t[::1] view = starts
+        cdef Py_ssize_t r
+        for r in range(self.items + 1):
+            view[r] = self._start(r)
+        return starts
+
+    def end_sequence(self):
+        """End a sequence after the last item."""
+        self.offsets.append(self.items)
+
+    def blocks(self):
+        """Return the rows of the items of each sequence as arrays of a CSR matrix.
+
+        Returns
+        -------
+        list of tuple of (ndarray, ndarray of int32, ndarray of int32)
+            Values and columns, which are views of those of all items, and the starts of the rows.
+        """
+        cdef Py_ssize_t s, r, first, last, a, b
+        cdef cnp.npy_intp size
+        cdef list made = [], offsets = self.offsets
+        cdef cnp.ndarray starts
+        ids, values = self.occurrences()
+        for s in range(len(offsets) - 1):
+            first, last = offsets[s], offsets[s + 1]
+            if not 0 <= first <= last <= self.items:
+                raise ValueError(f"offsets {first} and {last}: expected up to {self.items} items")
+            a = self._start(first)
+            b = self._start(last)
+            if b - a > 2147483647:
+                raise ValueError(f"X[{s}]: found {b - a} features, expected fewer than 2^31")
+            size = last - first + 1
+            starts = cnp.PyArray_EMPTY(1, &size, cnp.NPY_INT32, 0)
+            for r in range(first, last + 1):
+                (<int32_t*>starts.data)[r - first] = <int32_t>(self._start(r) - a)
+            made.append((values[a:b], ids[a:b], starts))
+        return made
+
+    cdef inline Py_ssize_t _start(self, Py_ssize_t item) noexcept:
+        return self.item_ends[item - 1] if item > 0 else 0
+
+    def renumber(self, const int32_t[::1] numbers not None):
         """Renumber all occurrences; drop those with negative numbers.
 
         Parameters
         ----------
         numbers : ndarray of int32 of shape (features,)
             New numbers of 0, 1, ...
-        ends : ndarray of int64 of shape (items + 1,)
-            Start of each item; updated for dropped occurrences.
         """
-        cdef Py_ssize_t k = 0, r, left = 0
+        cdef Py_ssize_t k = 0, r, last = 0, left = 0
         for k in range(self.n):
             if not 0 <= self.ids[k] < numbers.shape[0]:
                 raise ValueError(f"numbers: found {numbers.shape[0]}, expected one per feature")
-        k = 0
-        for r in range(ends.shape[0] - 1):
-            if not k <= ends[r + 1] <= self.n:
-                raise ValueError(f"ends: item {r} ends at {ends[r + 1]}, expected up to {self.n}")
-            for k in range(k, ends[r + 1]):
+        for r in range(self.items):
+            for k in range(last, self.item_ends[r]):
                 if numbers[self.ids[k]] < 0:
                     continue
                 self.ids[left] = numbers[self.ids[k]]
                 if self.values != NULL:
                     self.values[left] = self.values[k]
                 left += 1
-            k = ends[r + 1]
-            ends[r + 1] = left
+            last = self.item_ends[r]
+            self.item_ends[r] = left
         self.n = left
 
-    def sort_items(self, int64_t[::1] ends not None):
+    def sort_items(self):
         """Sort the occurrences of each item by number, and add up equal numbers.
 
         Insertion sort, for items of few features.
-
-        Parameters
-        ----------
-        ends : ndarray of int64 of shape (items + 1,)
-            Start of each item; updated for repeated numbers.
 
         Returns
         -------
@@ -234,14 +292,12 @@ cdef class Numbering:
         cdef Py_ssize_t r, k, j, place, first, last = 0, left = 0
         cdef int32_t number
         cdef double value = 1
-        for r in range(ends.shape[0] - 1):
-            if not 0 <= ends[r] <= ends[r + 1] <= self.n:
-                raise ValueError(f"ends: item {r} ends at {ends[r + 1]}, expected up to {self.n}")
-            if ends[r + 1] - ends[r] > LONGEST:
+        for r in range(self.items):
+            if self._start(r + 1) - self._start(r) > LONGEST:
                 return False
-        for r in range(ends.shape[0] - 1):
+        for r in range(self.items):
             first = left
-            for k in range(last, ends[r + 1]):
+            for k in range(last, self.item_ends[r]):
                 number = self.ids[k]
                 place = left
                 while place > first and self.ids[place - 1] > number:
@@ -260,8 +316,8 @@ cdef class Numbering:
                 if self.values != NULL:
                     self.values[place] = value
                 left += 1
-            last = ends[r + 1]
-            ends[r + 1] = left
+            last = self.item_ends[r]
+            self.item_ends[r] = left
         self.n = left
         return True
 
@@ -276,7 +332,7 @@ cdef class Numbering:
                 self.values[k] = 1
         return 0
 
-    def add_items(self, items, Py_ssize_t i, list ends not None, Py_ssize_t t=0):
+    def add_items(self, items, Py_ssize_t i, Py_ssize_t t=0):
         """Add the features of all items of a sequence.
 
         Parameters
@@ -284,8 +340,6 @@ cdef class Numbering:
         items : iterable of dicts, or of iterables of str or of pairs
         i : int
             Number of the sequence, for messages.
-        ends : list of int
-            The number of features after each item is appended.
         t : int, default=0
             Position of the first item, for messages.
         """
@@ -302,8 +356,21 @@ cdef class Numbering:
                 )
             else:
                 self._add_list(list(item), i, t)
-            ends.append(self.n)
+            self._end_item()
             t += 1
+
+    cdef int _end_item(self) except -1:
+        cdef int64_t* grown
+        cdef Py_ssize_t room
+        if self.items == self.item_room:
+            room = max(64, self.item_room + self.item_room // 2)
+            grown = <int64_t*>realloc(self.item_ends, room * sizeof(int64_t))
+            if grown == NULL:
+                raise MemoryError
+            self.item_ends, self.item_room = grown, room
+        self.item_ends[self.items] = self.n
+        self.items += 1
+        return 0
 
     cdef int _add_list(self, list item, Py_ssize_t i, Py_ssize_t t) except -1:
         cdef Py_ssize_t k, first = 0, last, n = len(item)

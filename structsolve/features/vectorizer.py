@@ -135,7 +135,7 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
             return self._matrices(X, inner.fit_transform)
         tokens = _Tokens(X, self.empty, Names(None, inner.separator))
         columns = _learn_columns(inner, tokens, self.min_freq)
-        tokens.numbering.renumber(columns, tokens.ends)
+        tokens.numbering.renumber(columns)
         return tokens.matrices(inner)
 
     def transform(self, X: Iterable[Iterable[Any]]) -> list[Any]:
@@ -337,16 +337,14 @@ class _Tokens:
 
     def __init__(self, X: Iterable[Iterable[Any]], empty: bool, table: Names) -> None:
         self.table, self.numbering = table, Numbering(table)
-        ends = [0]
-        self.offsets = [0]
+        self.offsets = offsets = self.numbering.offsets
         for i, sequence in enumerate(_sequences(X)):
-            self.numbering.add_items(sequence, i, ends)
-            if len(ends) - 1 == self.offsets[-1] and not empty:
+            self.numbering.add_items(sequence, i)
+            if self.numbering.items == offsets[-1] and not empty:
                 raise _no_items(sequence, i)
-            self.offsets.append(len(ends) - 1)
-        if len(self.offsets) == 1:
+            self.numbering.end_sequence()
+        if len(offsets) == 1:
             raise _no_sequences(X)
-        self.ends = np.array(ends, np.int64)
 
     def counts(self) -> np.ndarray:
         """The number of occurrences of each feature of the table."""
@@ -354,16 +352,15 @@ class _Tokens:
 
     def matrices(self, inner: DictVectorizer) -> list[Any]:
         """The rows of all items, numbered by columns, split into sequences."""
-        ends = self.ends
-        canonical = self.numbering.sort_items(ends)
+        width = len(inner.vocabulary_)
+        if self.numbering.sort_items() and inner.sparse:
+            dtype, blocks = inner.dtype, self.numbering.blocks()
+            if dtype is not np.float64:
+                blocks = [(data.astype(dtype), ids, starts) for data, ids, starts in blocks]
+            return [valid_csr(data, ids, starts, width, True) for data, ids, starts in blocks]
         ids, values = self.numbering.occurrences()
-        starts = ends.astype(np.int32) if ends[-1] < 2**31 else ends
-        ids = ids.astype(starts.dtype, copy=False)
-        values, width = values.astype(inner.dtype, copy=False), len(inner.vocabulary_)
-        if canonical and inner.sparse:
-            blocks = _split_arrays(values, ids, starts, self.offsets)
-            return [valid_csr(*parts, width, canonical) for parts in blocks]
-        rows = sparse.csr_matrix((values, ids, starts), shape=(len(ends) - 1, width))
+        arrays = values.astype(inner.dtype, copy=False), ids, self.numbering.starts()
+        rows = sparse.csr_matrix(arrays, shape=(self.numbering.items, width))
         rows.sum_duplicates()
         return split_rows(rows if inner.sparse else rows.toarray(), self.offsets)
 
@@ -378,8 +375,9 @@ class _Tokens:
         one = method([wrap(name) for name in names] or [wrap("")])
         ids, values = self.numbering.occurrences()
         data = (one.data[ids] * values).astype(one.dtype, copy=False)
-        shape = len(self.ends) - 1, inner.n_features
-        rows = sparse.csr_matrix((data, one.indices[ids], self.ends), shape=shape)
+        shape = self.numbering.items, inner.n_features
+        starts = self.numbering.starts()
+        rows = sparse.csr_matrix((data, one.indices[ids], starts), shape=shape)
         rows.sum_duplicates()
         return split_rows(rows, self.offsets)
 
@@ -410,7 +408,7 @@ def _whole(X: Iterable[Iterable[Any]], empty: bool) -> tuple[list[dict[str, Any]
                 items.append(dict(item))
                 continue
             features: Any = item if isinstance(item, list | str | bytes) else list(item)
-            checked.add_items([features], i, [], t)
+            checked.add_items([features], i, t)
             counted: dict[str, Any] = {}
             for feature in features:
                 name, value = (feature, 1) if isinstance(feature, str | bytes) else feature
@@ -427,12 +425,19 @@ def _whole(X: Iterable[Iterable[Any]], empty: bool) -> tuple[list[dict[str, Any]
 
 def _sequences(X: Any) -> Iterable[Any]:
     """The checked sequences of X."""
-    if isinstance(X, str | bytes | Mapping) or not isinstance(X, Iterable):
+    if not _is_many(X):
         raise TypeError(f"X: found {show(X)}; expected a list of sequences of items")
     for i, sequence in enumerate(X):
-        if isinstance(sequence, str | bytes | Mapping) or not isinstance(sequence, Iterable):
+        if not _is_many(sequence):
             raise TypeError(
                 f"X[{i}]: found {show(sequence)}; expected a sequence: a list of items, each "
                 "a dict or a list of strings"
             )
         yield sequence
+
+
+def _is_many(given: Any) -> bool:
+    # Checks of abstract classes take a tenth of transforming a sentence.
+    return type(given) is list or (
+        isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping)
+    )

@@ -141,7 +141,7 @@ def is_single_node(structure: Any) -> bool:
     bool
         False for unknown names.
     """
-    return _has(structure, "single_node")
+    return label_kind(structure)[0]
 
 
 def holds_label_sets(structure: Any) -> bool:
@@ -156,23 +156,34 @@ def holds_label_sets(structure: Any) -> bool:
     bool
         False for unknown names.
     """
-    return _has(structure, "label_sets")
+    return label_kind(structure)[1]
 
 
-def _has(structure: Any, name: str) -> bool:
+def label_kind(structure: Any) -> tuple[bool, bool]:
+    """Return :func:`is_single_node` and :func:`holds_label_sets`.
+
+    Parameters
+    ----------
+    structure : str or Structure
+
+    Returns
+    -------
+    tuple of bool
+    """
     if isinstance(structure, str):
         registry = default()
-        return _named_has(registry, registry.version, structure, name)
-    return bool(getattr(structure, name, False))
+        return _named_kind(registry, registry.version, structure)
+    single = bool(getattr(structure, "single_node", False))
+    return single, bool(getattr(structure, "label_sets", False))
 
 
 # scikit-learn reads tags at each call of a Pipeline: make one structure per name.
 @functools.lru_cache(maxsize=256)
-def _named_has(registry: Registry, version: int, structure: str, name: str) -> bool:
+def _named_kind(registry: Registry, version: int, structure: str) -> tuple[bool, bool]:
     try:
-        return bool(getattr(get_structure(structure), name, False))
+        return label_kind(get_structure(structure))
     except (ValueError, TypeError, RuntimeError):
-        return False
+        return False, False
 
 
 def list_plugins() -> list[dict[str, Any]]:

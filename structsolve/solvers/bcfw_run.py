@@ -230,10 +230,7 @@ class BCFWRun(Run):
     def certify(self) -> dict[str, Any]:
         """Return the certificate of the better of the last iterate and the average."""
         self.loop.resynchronise()
-        candidates = [self.loop.w.copy()]
-        if self.solver.averaging and self.loop.average_mass > 0:
-            candidates.append(self.loop.w - self.loop.average / self.loop.average_mass)
-        spent = self._keep_best(candidates)
+        spent = self._keep_best(self._candidates())
         self.best_dual = max(self.best_dual, self.dual)
         # At the optimum rounding may lift the dual above the primal.
         over, rounding = self.best_dual - self.best_primal, ROUNDING * abs(self.best_primal)
@@ -245,6 +242,14 @@ class BCFWRun(Run):
             "certified": True,
             "oracle_calls": spent,
         }
+
+    def _candidates(self) -> Iterator[np.ndarray]:
+        # One at a time: each is as long as the weights.
+        loop = self.loop
+        yield loop.w.copy()
+        if self.solver.averaging and loop.average_mass > 0:
+            average = loop.average / loop.average_mass
+            yield np.subtract(loop.w, average, out=average)
 
     def contradiction(self) -> str | None:
         """Return how kept cuts contradict the oracle's bounds at the best weights."""

@@ -222,5 +222,6 @@ def range_cuts(problem, const double[::1] w not None, parts, sums, n_jobs=1, eac
     calls = sum(over_examples(piece, offsets[starts], n_jobs,
                               lambda: Scratch(potentials, surrogate.work_bytes,
                                               together * width)))
+    add = None  # else the closure holds itself, and w and the sums until garbage is collected
     b = np.add.reduceat(np.asarray(weights) * b_all, starts[:len(parts)])
     return sums[:len(parts)], b, bounds, calls

@@ -66,6 +66,8 @@ class Structure(Params):
     label_sets = False
     #: One row of numbers per example as y, which the shell writes on one line.
     label_rows = False
+    #: Nodes of an example share features and labels: ``alpha="auto"`` counts them as fewer.
+    alike_nodes = False
     #: The shell's format for all files, such as "conllu"; None: by the file's ending.
     file_format: str | None = None
     #: Constructor parameters that the shell reads from files.  "hierarchy", by ``--hierarchy``: the

@@ -1,4 +1,4 @@
-"""Prediction of short dense examples by one call answers as the general way does."""
+"""Prediction of short examples by one call answers as the general way does."""
 
 import threading
 
@@ -60,7 +60,7 @@ def test_other_input_takes_the_general_way(name):
     unusual = [
         x.tolist(), holed, endless, holed.astype(np.float32), x[:, :5], x[:0], x[:, :0], x[0], None,
         np.asfortranarray(x), x[::2], x[:, ::-1], x.astype(">f8"), x.astype(np.float16),
-        x.astype(int), x.astype(complex), x.astype(str), sp.csr_matrix(x), np.zeros((3, 6)),
+        x.astype(int), x.astype(complex), x.astype(str), sp.csc_matrix(x), np.zeros((3, 6)),
         np.ma.masked_less(x, 0), x.view(np.recarray), x[None], "text", 7,
     ]  # fmt: skip
     for one in unusual:
@@ -74,12 +74,65 @@ def test_other_input_takes_the_general_way(name):
         both(model, [x, x.astype(np.float32)], direct=False)
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_answers_of_sparse_examples(name):
+    model, rng = fitted(name), np.random.default_rng(9)
+    for trial in range(120):
+        kind, dtype = (
+            (sp.csr_matrix, sp.csr_array)[trial % 2],
+            (np.float64, np.float32)[trial % 3 % 2],
+        )
+        sizes = [1] if name in SINGLE else rng.integers(1, 12, rng.integers(1, 5))
+        # All ones, which are not stored in training, one other value among them, and any.
+        most = 2 if trial % 4 else 4
+        X = [kind(rng.integers(0, most, (n, 6)).astype(dtype)) for n in sizes]
+        if trial % 8 == 1 and X[-1].nnz:
+            X[-1].data[-1] = (0.0, 1.0 + 1e-6, -3.0)[trial % 3]
+        both(model, X[0] if name in SINGLE else X, direct=True)
+
+
+def test_sparse_examples_that_take_the_general_way():
+    model, x = fitted("chain"), sp.csr_matrix(np.triu(np.ones((4, 6))))
+
+    class Own(sp.csr_matrix):
+        pass
+
+    def changed(**arrays):
+        given = x.copy()
+        vars(given).update(arrays)
+        return given
+
+    data, indices, indptr = x.data, x.indices, x.indptr
+    turned, twice = indices.copy(), indices.copy()
+    turned[:2], twice[1] = indices[1::-1], indices[0]
+    unusual = [
+        Own(x), x.astype(int), x.astype(complex), x.tocoo(), x[:, :5], x[:0], sp.csr_array(x)[0],
+        changed(indices=turned), changed(indices=twice), changed(indices=indices + 1),
+        changed(indices=indices - 1), changed(indices=indices[:-1]), changed(data=data[:-1]),
+        changed(indptr=indptr[::-1].copy()), changed(indptr=indptr + 1), changed(indptr=indptr[1:]),
+        changed(data=np.append(data, 7.0), indices=np.append(indices, 0)),
+        changed(indices=indices.astype(np.int64), indptr=indptr.astype(np.int64)),
+        changed(data=data * np.nan), changed(data=data * np.inf), changed(data=data.astype(">f8")),
+        changed(data=np.repeat(data, 2)[::2]), changed(data=np.ma.masked_less(data, 0)),
+    ]  # fmt: skip
+    for one in unusual:
+        both(model, [one], direct=False)
+        both(model, [x, one], direct=False)
+    both(model, [x, x.toarray()], direct=False)
+    both(model, [x, x.astype(np.float32)], direct=False)
+    both(model, x, direct=False)
+    both(model, [x], direct=True)
+
+
 def test_sizes_on_both_sides_of_the_limits():
     model, rng = fitted("chain"), np.random.default_rng(2)
     for length in (1, 127, 128, 129):
         both(model, [rng.normal(size=(length, 6))], direct=length <= 128)
     for count in (10, 11):  # 128 * 6 values each, below 8192 in all
         both(model, [rng.normal(size=(128, 6))] * count, direct=count == 10)
+    for length, count in ((128, 10), (129, 1), (128, 11)):
+        x = sp.csr_matrix(rng.normal(size=(length, 6)))
+        both(model, [x] * count, direct=(length, count) == (128, 10))
     one = fitted("multiclass")
     for rows in (1365, 1366):
         both(one, rng.normal(size=(rows, 6)), direct=rows == 1365)

@@ -60,7 +60,7 @@ def test_ties_and_zeros(values, top):
 
 def test_text_frames_and_names():
     train, _ = make_strips(30, 1)
-    model = StructuredSVM("chain", alpha=0.1).fit(train.pixels, train.labels)
+    model = StructuredSVM("chain", alpha=0.1, tol=1e-3).fit(train.pixels, train.labels)
     names = [f"pixel {j}" for j in range(64)]
     info = model.info(top=3, feature_names=names)
     lines = str(info).splitlines()

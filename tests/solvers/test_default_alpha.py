@@ -1,10 +1,14 @@
 """alpha="auto": its value, its invariances, and that explicit numbers keep their meaning."""
 
+import gc
 import logging
+import tracemalloc
 import warnings
+import weakref
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.base import clone
 
 import structsolve
@@ -16,9 +20,10 @@ from structsolve import (
     LatentSVM,
 )
 from structsolve import StructuredSVM as SVM
-from structsolve.estimators.alpha import UNKNOWN, default_alpha
+from structsolve.estimators.alpha import UNKNOWN, default_alpha, feature_square
 from structsolve.estimators.collapse import collapse
 from structsolve.plugins.risk.own_alpha import EXPONENTS, ROWS
+from structsolve.potentials.mercer import Kernel
 from structsolve.solvers import SGD
 from structsolve.solvers.problem import Problem
 from structsolve.structure.ask import pack
@@ -112,6 +117,26 @@ def test_more_than_400_label_sets_count_as_fewer(n, weight):
     assert default_alpha(Problem(space, examples)) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("lengths", [[1] * 12, [4] * 12, [1, 2, 3, 30] * 3, [16] * 5])
+def test_nodes_of_a_chain_count_as_fewer(lengths):
+    rng, weights = np.random.default_rng(0), np.arange(1.0, len(lengths) + 1)
+    Y = [rng.integers(0, 3, length) for length in lengths]
+    X = [np.eye(3)[y] + rng.normal(size=(len(y), 3)) for y in Y]
+    trees = [(x, np.arange(-1, len(x) - 1)) for x in X]
+    for given in (None, weights):
+        mean = np.average(lengths, weights=given)
+        for surrogate, factor in (("margin", mean**0.75), ("crf", 1), ("slack", 1)):
+            # Trees that are chains, of which the rule counts all nodes.
+            alphas = []
+            for structure, examples in (("chain", X), ("tree", trees)):
+                settings = {"start_end": False} if structure == "chain" else {"root": False}
+                made = structsolve.get_structure(structure, **settings)
+                space, packed = made.make_space(examples, Y)
+                packed.sample_weight = given
+                alphas.append(default_alpha(Problem(space, packed, surrogate=surrogate)))
+            assert alphas[0] == pytest.approx(factor * alphas[1])
+
+
 def test_weights_count_as_rows_do():
     X, y = rows()
     counts = np.random.default_rng(1).integers(0, 4, len(y))
@@ -128,6 +153,64 @@ def test_a_kernel_measures_in_its_own_space():
     plain = SVM("multiclass").fit(X, y)
     assert SVM("multiclass", kernel="linear").fit(X, y).alpha_ == pytest.approx(plain.alpha_)
     assert 0 < SVM("multiclass", kernel="rbf").fit(X, y).alpha_ < 1
+
+
+@pytest.mark.parametrize("kernel", [None, "linear"])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_the_square_of_the_feature_part_leaves_the_gradient_as_it_is(kernel, intercept):
+    X, y = rows()
+    chain = structsolve.get_structure("chain")
+    space, examples = chain.make_space([X[:20], X[20:]], [y[:20], y[20:]], None, intercept)
+    problem = Problem(space, examples, kernel=kernel and Kernel(kernel, None))
+    g = np.random.default_rng(0).normal(size=problem.dim)
+    layout, before, part = space.layout, g.copy(), g.copy()
+    square = feature_square(problem, g)
+    assert np.array_equal(g, before)
+    if kernel is None:
+        part[: layout.shared_size] = 0
+        if intercept:
+            layout.node_block(part)[-1] = 0
+        assert square == float(part @ part)
+        g[:] = 0
+        layout.view(g, "transition")[:] = 2.0
+        assert feature_square(problem, g) == float(g @ g)
+
+
+def test_it_holds_few_vectors_as_long_as_the_weights():
+    rng, n = np.random.default_rng(0), 40
+    X = sp.random(n, 200_000, 1e-4, "csr", random_state=rng)
+    space, examples = structsolve.get_structure("multiclass").make_space(X, np.arange(n) % 4)
+    problem = Problem(space, examples)
+    default_alpha(problem)
+    tracemalloc.start()
+    default_alpha(problem)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # The weights 0, the partial sum of a cut, and the cut.
+    assert most < 3.2 * 8 * problem.dim
+
+
+def test_the_run_is_gone_before_the_model_is_made(monkeypatch):
+    runs, finish = [], SVM._finish
+
+    def drive(self, run, *rest):
+        runs.append(weakref.ref(run))
+        return own(self, run, *rest)
+
+    def finished(self, *rest, **more):
+        gc.collect()
+        runs.append(runs[-1]() is None)
+        return finish(self, *rest, **more)
+
+    own = SVM._drive
+    monkeypatch.setattr(SVM, "_drive", drive)
+    monkeypatch.setattr(SVM, "_finish", finished)
+    X, y = rows()
+    for settings in ({}, {"surrogate": "crf"}, {"solver": "admm"}):
+        SVM("multiclass", **settings).fit(X, y)
+        assert runs.pop() is True
+    SVM("multiclass", warm_start=True).fit(X, y)
+    assert runs.pop() is False
 
 
 def test_threads_and_other_ways_give_the_same():
