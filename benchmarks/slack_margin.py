@@ -42,7 +42,7 @@ SETS = {
     "rcv1-subset1": ((0.1, 0.03, 0.01, 3e-3), 3),
     "spo-fun": (HIERARCHY, 1),
     "eisen-go": (HIERARCHY, 1),
-    "bibtex": ((0.1, 0.01), 1),
+    "bibtex": ((0.1, 0.01, 1e-3, 1e-4), 1),
 }
 TRAIN, VALID, TEST, LABELS, NODES = 300, 1000, 4000, 50, 156
 HIERARCHIES = ("spo-fun", "eisen-go")

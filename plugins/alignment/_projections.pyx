@@ -37,9 +37,11 @@ cdef inline void _shares(const Arc* arcs, Py_ssize_t count, const double* theta,
 
 
 cdef void _forward(const Grid* g, const double* theta, const double* direction, double* total,
-                   double* move) noexcept nogil:
+                   double* move, double* shares) noexcept nogil:
+    # Shares, if wanted, are three for each node.
     cdef Arc arcs[3]
-    cdef double terms[3]
+    cdef double* terms
+    cdef double own[3]
     cdef Py_ssize_t i, kind, j, a, node, count
     cdef double top, sum, x
     for i in range(g.n + 1):
@@ -47,6 +49,7 @@ cdef void _forward(const Grid* g, const double* theta, const double* direction, 
             for j in range(g.width):
                 node = node_at(g, i, kind, j)
                 count = arcs_into(g, i, kind, j, arcs)
+                terms = &own[0] if shares == NULL else shares + 3 * node
                 top = 0 if node == 0 else -INFINITY
                 for a in range(count):
                     terms[a] = total[arcs[a].source] + _at(theta, arcs[a].part)
@@ -61,17 +64,19 @@ cdef void _forward(const Grid* g, const double* theta, const double* direction, 
                     terms[a] = 1 if terms[a] == top else exp(terms[a] - top)
                     sum += terms[a]
                 total[node] += log(sum) if sum != 1 else 0
-                if direction != NULL:
-                    for a in range(count):
+                if shares == NULL:
+                    continue
+                for a in range(count):
+                    terms[a] /= sum
+                    if direction != NULL:
                         x = move[arcs[a].source] + _at(direction, arcs[a].part)
-                        move[node] += terms[a] / sum * x
+                        move[node] += terms[a] * x
 
 
-cdef void _backward(const Grid* g, const double* theta, const double* direction,
-                    const double* total, const double* move, double* p, double* gain,
-                    double* out) noexcept nogil:
+cdef void _backward(const Grid* g, const double* direction, const double* shares,
+                    const double* move, double* p, double* gain, double* out) noexcept nogil:
     cdef Arc arcs[3]
-    cdef double share[3]
+    cdef const double* share
     cdef Py_ssize_t i, kind, j, a, node, count, source
     cdef double x
     memset(p, 0, n_nodes(g) * sizeof(double))
@@ -85,7 +90,7 @@ cdef void _backward(const Grid* g, const double* theta, const double* direction,
                 if p[node] == 0:
                     continue
                 count = arcs_into(g, i, kind, j, arcs)
-                _shares(arcs, count, theta, total, node, share)
+                share = shares + 3 * node
                 for a in range(count):
                     source = arcs[a].source
                     x = p[node] * share[a]
@@ -117,22 +122,23 @@ cdef class AlignmentSums(Projection):
         self.shape = grid_shape(layout, kind)
         self.n_states = self.shape.max_others + 1
         self.gibbs = self.has_samples = self.has_derivative = True
-        self.work_bytes = 2 * self.shape.max_nodes * sizeof(double)
+        self.work_bytes = 5 * self.shape.max_nodes * sizeof(double)
 
     cpdef Py_ssize_t derivative_bytes(self) except -1:
-        """Room for totals, probabilities and the derivatives of both."""
-        return 2 * self.work_bytes
+        """Room for shares, totals, probabilities and the derivatives of both."""
+        return self.work_bytes + 2 * self.shape.max_nodes * sizeof(double)
 
     cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
                      double* bound, char* work) except -1 nogil:
         cdef Grid g = grid_of(self.shape, i)
         cdef double* total = <double*>work
-        _forward(&g, theta, NULL, total, NULL)
+        cdef double* shares = total + 2 * n_nodes(&g)
+        _forward(&g, theta, NULL, total, NULL, shares)
         value[0] = bound[0] = total[end_of(&g)]
         if not value[0] > -INFINITY:
             return impossible(i)
         memset(marginals, 0, self.layout.theta_size(i) * sizeof(double))
-        _backward(&g, theta, NULL, total, NULL, total + n_nodes(&g), NULL, marginals)
+        _backward(&g, NULL, shares, NULL, total + n_nodes(&g), NULL, marginals)
         return 0
 
     cdef int derivative(self, Py_ssize_t i, const double* theta, const double* direction,
@@ -140,12 +146,12 @@ cdef class AlignmentSums(Projection):
         cdef Grid g = grid_of(self.shape, i)
         cdef Py_ssize_t size = n_nodes(&g)
         cdef double* total = <double*>work
-        _forward(&g, theta, direction, total, total + size)
+        _forward(&g, theta, direction, total, total + size, total + 4 * size)
         if not total[end_of(&g)] > -INFINITY:
             return impossible(i)
         memset(out, 0, self.layout.theta_size(i) * sizeof(double))
-        _backward(&g, theta, direction, total, total + size, total + 2 * size, total + 3 * size,
-                  out)
+        _backward(&g, direction, total + 4 * size, total + size, total + 2 * size,
+                  total + 3 * size, out)
         return 0
 
     cdef int sample(self, Py_ssize_t i, const double* theta, Py_ssize_t n, const double* uniforms,
@@ -153,7 +159,7 @@ cdef class AlignmentSums(Projection):
         cdef Grid g = grid_of(self.shape, i)
         cdef double* total = <double*>work
         cdef Py_ssize_t s
-        _forward(&g, theta, NULL, total, NULL)
+        _forward(&g, theta, NULL, total, NULL, NULL)
         if not total[end_of(&g)] > -INFINITY:
             return impossible(i)
         for s in range(n):

@@ -1,5 +1,7 @@
 """Sum-product on chains: marginals, log-partition, entropy, samples, derivatives."""
 
+from functools import lru_cache
+
 import numpy as np
 
 cimport cython
@@ -18,6 +20,12 @@ from structsolve.plugins.chain._forward_backward cimport ChainMessages
 
 # Marginals below it are skipped: their means count as 0 and have no weight.
 cdef double LEAST = 1e-300
+
+
+@lru_cache(maxsize=64)  # batches of a network differ in their lengths alone
+def _line(Py_ssize_t nodes):
+    # -1, 0, 1, ...: the parents, and edges, of a chain as a tree.
+    return np.arange(-1, nodes, dtype=np.int32)
 
 
 @cython.final
@@ -48,7 +56,7 @@ cdef class ChainSumProduct(LabelingProjection):
         self.has_derivative = True
         self.move_bytes = derivative_bytes(self.shape.max_nodes, self.shape.K, self.shape.stride)
         self.move_bytes += 8 * self.shape.stride * (self.shape.max_nodes + self.shape.K)
-        self.line = np.arange(-1, self.shape.max_nodes, dtype=np.int32)
+        self.line = _line(self.shape.max_nodes)
 
     cdef int partition(self, Py_ssize_t i, const double* theta, double* value,
                        char* work) except -1 nogil:
@@ -236,6 +244,7 @@ cdef class ChainSumProduct(LabelingProjection):
         cdef Py_ssize_t L = chain_length(self.shape, i)
         cdef const double* edges
         cdef const double* alpha
+        cdef const double* turned   # exponentials of the scores of pairs, a row for each next state
         cdef double* weights
         cdef double value, top
         cdef const double* row
@@ -246,6 +255,7 @@ cdef class ChainSumProduct(LabelingProjection):
         theta = allowed(self.forbidden, i, theta, &work)
         edges = theta + self.shape.shared_size + L * stride
         alpha = self.messages.messages(work)
+        turned = self.messages.pair_exponentials(work) + K * stride
         weights = self.messages.messages(work) + self.shape.max_nodes * stride
         scaled = self.messages.forward(i, theta, NULL, &value, work)
         if not scaled:
@@ -254,6 +264,13 @@ cdef class ChainSumProduct(LabelingProjection):
             label = labels + j * L
             for v in range(L - 1, -1, -1):
                 row, top = alpha + v * stride, -INFINITY
+                if scaled and (v == L - 1 or self.shape.edge_size == 0):
+                    for s in range(K):
+                        weights[s] = row[s]
+                        if v < L - 1:
+                            weights[s] *= turned[label[v + 1] * stride + s]
+                    label[v] = draw(K, weights, uniforms[j * L + v])
+                    continue
                 for s in range(K):
                     weights[s] = 0 if scaled else row[s]
                     if v < L - 1:

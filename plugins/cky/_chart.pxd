@@ -2,6 +2,8 @@
 from libc.stdint cimport int32_t, int64_t
 from structsolve.part_layout cimport PartLayout
 
+from structsolve.plugins.cky._linear cimport Linear
+
 
 cdef class SpanShape:
     cdef readonly Py_ssize_t n, max_words, max_rows, classes, stride, shared
@@ -37,11 +39,10 @@ cdef struct Chart:
     double* beta        # with it
     double* terms       # of the rules of one state, and a vector more
     double* shares
+    Linear linear       # for sums, if there is a grammar
 
 
 cdef SpanShape span_shape(PartLayout layout, object rules)
-# The row of the span of words i .. j - 1: starts rise, then ends fall, which is preorder in a tree.
-cdef Py_ssize_t row_of(Py_ssize_t n, Py_ssize_t i, Py_ssize_t j) noexcept nogil
 cdef void span_of(Py_ssize_t n, Py_ssize_t row, Py_ssize_t* i, Py_ssize_t* j) noexcept nogil
 cdef Py_ssize_t chart_bytes(SpanShape shape) noexcept nogil
 cdef Chart chart_in(SpanShape shape, Py_ssize_t i, char* memory) noexcept nogil

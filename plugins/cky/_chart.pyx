@@ -1,8 +1,9 @@
 """Charts over spans (Cocke, Kasami, Younger): every binary tree is built in exactly one way.
 
 A chart has a number for each span and state.  With a grammar states are classes, and rules join two
-neighbours, O(n^3 R).  Without one a span's class does not depend on those around it: the chart has
-one state, one rule, and the best class or the sum over classes as a span's score, O(n^3 + n^2 K).
+neighbours, O(n^3 R); sums take O(n^3 S^2 + n^2 R) for S states (_linear.pyx).  Without one a span's
+class does not depend on those around it: the chart has one state, one rule, and the best class or
+the sum over classes as a span's score, O(n^3 + n^2 K).
 """
 
 import numpy as np
@@ -13,6 +14,10 @@ from libc.stdint cimport int32_t
 from libc.string cimport memset
 from structsolve.part_layout cimport PartLayout
 from structsolve.simd.loops cimport ss_loop_table, ss_loops
+
+from structsolve.plugins.cky._linear cimport (
+    linear_doubles, linear_in, row_of, share_mass, sum_inside, weigh_row, weigh_rules,
+)
 
 # Half of the digits of a uniform number.
 cdef double HALF = 2.0**26
@@ -115,10 +120,6 @@ cdef SpanShape span_shape(PartLayout layout, object rules):
     return layout.common((SpanShape, rules is None), lambda one: SpanShape(one, rules))
 
 
-cdef Py_ssize_t row_of(Py_ssize_t n, Py_ssize_t i, Py_ssize_t j) noexcept nogil:
-    return i * n - i * (i - 1) / 2 + n - j
-
-
 cdef void span_of(Py_ssize_t n, Py_ssize_t row, Py_ssize_t* i, Py_ssize_t* j) noexcept nogil:
     i[0] = 0
     while row >= n - i[0]:
@@ -129,6 +130,7 @@ cdef void span_of(Py_ssize_t n, Py_ssize_t row, Py_ssize_t* i, Py_ssize_t* j) no
 
 cdef Py_ssize_t chart_bytes(SpanShape shape) noexcept nogil:
     cdef Py_ssize_t size = 3 * shape.max_rows * shape.states + 3 * shape.rules + 16
+    size += linear_doubles(shape.max_words, shape.states, shape.rules)
     return (size * sizeof(double) + 63) / 64 * 64
 
 
@@ -144,6 +146,9 @@ cdef Chart chart_in(SpanShape shape, Py_ssize_t i, char* memory) noexcept nogil:
     chart.weight = chart.beta + size
     chart.terms = chart.weight + shape.rules
     chart.shares = chart.terms + shape.rules + 8
+    linear_in(&chart.linear, chart.n, shape.states, shape.rules, chart.shares + shape.rules + 8)
+    chart.linear.parent, chart.linear.left = shape.parent, shape.left
+    chart.linear.right = shape.right
     return chart
 
 
@@ -160,6 +165,8 @@ cdef void load(SpanShape shape, Py_ssize_t i, const double* theta, bint best, do
     chart.weight[0] = 0
     for r in range(shape.rules if shape.grammar else 0):
         chart.weight[r] = _number(theta[shape.where[r]])
+    if not best:
+        weigh_rules(&chart.linear, chart.weight)
     for row in range(shape.n_rows(i)):
         if shape.grammar:
             for c in range(K):
@@ -200,12 +207,14 @@ cdef inline void _weigh(const Chart* chart, Py_ssize_t c, Py_ssize_t one, Py_ssi
         chart.shares[r] = exp(chart.terms[r])
 
 
-cdef double _cell(const Chart* chart, Py_ssize_t i, Py_ssize_t j, bint best) noexcept nogil:
+cdef void _cell(const Chart* chart, Py_ssize_t i, Py_ssize_t j, bint best) noexcept nogil:
     # inner <- the maximum, or the log of the sum, over rules and splits, for each state.
     cdef Py_ssize_t n = chart.n, S = chart.states, k, r, one, two, c
     cdef double* inner = chart.inner + row_of(n, i, j) * S
     cdef double* top = chart.beta + row_of(n, i, j) * S
     cdef double x
+    if not best and chart.rules > 1 and sum_inside(&chart.linear, i, j, inner):
+        return
     for c in range(S):
         top[c] = -INFINITY
         inner[c] = 0
@@ -240,6 +249,8 @@ cdef double fill(const Chart* chart, bint best) noexcept nogil:
                 _cell(chart, i, j, best)
             for c in range(S):
                 chart.beta[cell + c] = chart.inner[cell + c] + chart.score[cell + c]
+            if not best and chart.rules > 1:
+                weigh_row(&chart.linear, row_of(n, i, j), chart.beta + cell)
     for c in range(S):  # the whole sentence is row 0
         top = chart.beta[c] if chart.beta[c] > top else top
     if best or top == -INFINITY:
@@ -348,6 +359,9 @@ cdef void spread(const Chart* chart, double total, double* mass, double* of_rule
     for j in range(n, 0, -1):
         for i in range(j - 1):
             cell = row_of(n, i, j) * S
+            if moved == NULL and chart.rules > 1 and share_mass(
+                    &chart.linear, i, j, mass, of_rules):
+                continue
             for c in range(S):
                 if mass[cell + c] <= 0:
                     continue

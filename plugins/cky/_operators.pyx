@@ -9,7 +9,7 @@ from structsolve.part_layout cimport PartLayout
 from structsolve.simd.loops cimport ss_loops
 
 from structsolve.plugins.cky._chart cimport (
-    Chart, SpanShape, chart_bytes, chart_in, fill, load, row_of, span_of, span_shape, spread, trace,
+    Chart, SpanShape, chart_bytes, chart_in, fill, load, span_of, span_shape, spread, trace,
 )
 
 cdef double HALF = 2.0**26

@@ -13,7 +13,7 @@ from structsolve.plugins.cky.trees import length_of, read_trees, write_tree
 class BracketReader(Reader):
     """Reads trees in brackets, as of the Penn Treebank; predictions are such files, too.
 
-    A file without brackets has the words of a sentence on each line.
+    A file that does not begin with a bracket has the words of a sentence on each line.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class BracketReader(Reader):
 
         lines = list(self.lines(path))
         text = "\n".join(lines)
-        if "(" in text:
+        if text.lstrip().startswith("("):
             try:
                 both = list(read_trees(text))
             except ValueError as error:

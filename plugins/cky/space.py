@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from itertools import product
 from typing import Any
 
@@ -371,13 +371,14 @@ class CKYSpace(Space):
     def check_labels(self, flat: np.ndarray, examples: Examples) -> None:
         """Refuse labels that are no trees of the grammar; see :meth:`Space.check_labels`."""
         for i, label in enumerate(pieces(flat, examples.label_offsets)):
-            rule = self._unknown_rule(label) if self._is_tree(label) else None
+            if not self._is_tree(label):
+                super().check_labels(flat, examples)
+            rule = self._unknown_rule(label)
             if rule is not None:
                 raise ValueError(
                     f"example {i}: the true tree joins by {rule!r} (parent, left, right), expected "
                     "only rules of the parameter `rules`; add this one, or leave the example out"
                 )
-        super().check_labels(flat, examples)
 
     def _is_tree(self, label: np.ndarray) -> bool:
         n = (len(label) + 1) // 2
@@ -387,8 +388,7 @@ class CKYSpace(Space):
         rows = label // self.width
         # In preorder: the next span to begin, by a stack of ends of right children.
         stack = [(0, n)]
-        for row in rows:
-            i0, j0 = int(start[row]), int(last[row]) + 1
+        for i0, j0 in zip(start[rows].tolist(), (last[rows] + 1).tolist()):
             if not stack:
                 return False
             begin, end = stack.pop()
@@ -400,19 +400,21 @@ class CKYSpace(Space):
                 stack.append((i0, -j0))  # a left child, which ends before j0
         return not stack
 
+    @cached_property
+    def _allowed(self) -> set[tuple[int, ...]]:
+        return {tuple(rule) for rule in self.rules[:, :3].tolist()}
+
     def _unknown_rule(self, label: np.ndarray) -> tuple[Any, ...] | None:
         """Return the classes of a tree's first rule that the grammar lacks."""
         if self.rules is None:
             return None
         start, last = _places((len(label) + 1) // 2)
         rows, states = label // self.width, (label % self.width).tolist()
-        allowed = {tuple(r) for r in self.rules[:, :3].tolist()}
-        for p in range(len(label)):
-            i0, j0 = int(start[rows[p]]), int(last[rows[p]]) + 1
+        begins, ends = start[rows].tolist(), (last[rows] + 1).tolist()
+        for p, (i0, j0) in enumerate(zip(begins, ends)):
             if j0 > i0 + 1:
-                k = int(last[rows[p + 1]]) + 1
-                rule = states[p], states[p + 1], states[p + 2 * (k - i0)]
-                if rule not in allowed:
+                rule = states[p], states[p + 1], states[p + 2 * (ends[p + 1] - i0)]
+                if rule not in self._allowed:
                     return tuple(self.classes_[[*rule]].tolist())
         return None
 

@@ -109,6 +109,7 @@ def write_tree(tree: Any, words: Iterable[str]) -> str:
     ----------
     tree : str or tuple
     words : iterable of str
+        Their brackets become ``-LRB-`` and ``-RRB-``, as in the Penn Treebank's files.
 
     Returns
     -------
@@ -117,7 +118,8 @@ def write_tree(tree: Any, words: Iterable[str]) -> str:
     Raises
     ------
     ValueError
-        For other numbers of words than the tree has, and for what is no tree.
+        For other numbers of words than the tree has, for what is no tree, and for classes and
+        words that are empty or hold spaces, and classes with brackets.
 
     Examples
     --------
@@ -127,20 +129,26 @@ def write_tree(tree: Any, words: Iterable[str]) -> str:
     words, size = list(words), length_of(tree)
     if len(words) != size:
         raise ValueError(f"words: found {len(words)}, expected {size}, as the tree has")
-    rest, parts = iter(words), []
+    rest, parts = (word.replace("(", "-LRB-").replace(")", "-RRB-") for word in words), []
     todo: list[tuple[str | None, Any]] = [(None, tree)]  # text or nodes, the last one next
     while todo:
         text, node = todo.pop()
         if text is not None:
             parts.append(text)
         elif isinstance(node, str):
-            parts.append(f"({node} {next(rest)})")
+            parts.append(f"({_token(node)} {_token(next(rest))})")
         else:
-            parts.append(f"({node[0]}")
+            parts.append(f"({_token(node[0])}")
             todo.append((")", None))
             for child in reversed(node[1:]):
                 todo += [(None, child), (" ", None)]
     return "".join(parts)
+
+
+def _token(name: str) -> str:
+    if _TOKEN.fullmatch(name) is None or name in "()":
+        raise ValueError(f"found {name!r}, expected a class or word without spaces and brackets")
+    return name
 
 
 def spans_of(tree: Any) -> list[tuple[int, int, str]]:

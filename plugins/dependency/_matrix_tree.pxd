@@ -7,6 +7,7 @@ cdef struct Task:
     bint lone           # leaving to the root does not count in pivots
     double base         # log of the scale
     double least        # smaller logs of sums mean that all trees have several roots
+    double rarest       # smaller logs of an arc's share mean the same of the trees with this arc
     double* matrix      # [word, head], both from 0
     double* exits
     double* chance      # to reach the root before one word does

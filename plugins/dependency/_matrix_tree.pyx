@@ -162,11 +162,11 @@ cdef void _all_chances(const Level* level, Py_ssize_t n, double* chances) noexce
 
 
 cdef bint _column(Semiring kind, Py_ssize_t n, Py_ssize_t m, const double* matrix,
-                  const double* exits, const double* chance, Py_ssize_t stride,
+                  const double* exits, const double* chance, Py_ssize_t stride, double rarest,
                   double* row) noexcept nogil:
     """row <- marginals of the heads of word m: entry 0 the root, entry h word h - 1.
 
-    The chance of head h is at `chance[h * stride]`.
+    The chance of head h is at `chance[h * stride]`; logs of shares below `rarest` count 0.
     """
     cdef Py_ssize_t h
     cdef double total, top
@@ -182,7 +182,7 @@ cdef bint _column(Semiring kind, Py_ssize_t n, Py_ssize_t m, const double* matri
         if top == -INFINITY:
             return False
         for h in range(n + 1):
-            row[h] = exp(row[h] - top)
+            row[h] = exp(row[h] - top) if row[h] - top >= rarest else 0
     total = _total(WEIGHTS, n + 1, row)
     if total == 0:
         return False
@@ -200,7 +200,8 @@ cdef Task prepare(Py_ssize_t n, const double* table, bint single, bint try_weigh
     cdef double top, low, widest = 0, penalty = 0
     cdef bint missing = False
     cdef const double* row
-    task.kind, task.lone, task.base, task.least = WEIGHTS, False, 0, -INFINITY
+    task.kind, task.lone, task.base = WEIGHTS, False, 0
+    task.least = task.rarest = -INFINITY
     task.matrix = <double*>(work + DEPTH * sizeof(Level))
     task.exits = task.matrix + n * n
     task.chance = task.exits + n
@@ -234,7 +235,9 @@ cdef Task prepare(Py_ssize_t n, const double* table, bint single, bint try_weigh
         penalty = 64 + 2 * (widest + log(n + 1.0)) * (n if missing else 1)
         for m in range(n):
             task.exits[m] -= penalty
-        task.least = task.base - 0.5 * penalty if missing else -INFINITY
+        if missing:
+            # Trees of two roots have less than exp(-64) of the share of any tree of one.
+            task.rarest, task.least = -0.5 * penalty, task.base - 0.5 * penalty
         task.base += penalty
     return task
 
@@ -272,7 +275,7 @@ cdef bint _finish(const Task* task, Py_ssize_t n, Py_ssize_t m, const Level* lev
     task.chance[m] = zero(task.kind)
     for d in range(depth, 0, -1):
         _chances(task.kind, levels + d, task.chance)
-    return _column(task.kind, n, m, task.matrix, task.exits, task.chance, 1, row)
+    return _column(task.kind, n, m, task.matrix, task.exits, task.chance, 1, task.rarest, row)
 
 
 cdef bint _all_columns(Py_ssize_t n, const double* table, bint single, bint try_weights,
@@ -318,7 +321,7 @@ cdef bint _all_columns(Py_ssize_t n, const double* table, bint single, bint try_
     if task.kind == WEIGHTS:
         for m in range(n):
             if not _column(WEIGHTS, n, m, task.matrix, task.exits, task.chances + m, n,
-                           marginals + m * (n + 1)):
+                           task.rarest, marginals + m * (n + 1)):
                 return False
     return True
 

@@ -16,8 +16,8 @@ from structsolve.utils.memory import refuse_too_large
 
 Scope = tuple[int, ...]
 
-#: Maximum number of entries of a factor.
-LARGEST = 2**16
+#: Maximum number of entries of a factor; and of its nodes, which may have one state, as axes.
+LARGEST, WIDEST = 2**16, 31
 
 
 class PairGraph(NamedTuple):

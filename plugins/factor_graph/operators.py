@@ -16,7 +16,7 @@ from structsolve.plugins.factor_graph._operators import (
 )
 from structsolve.plugins.factor_graph.polytope import FactorPolytopes
 from structsolve.plugins.mrf.decoders import make_oracle, make_power
-from structsolve.plugins.mrf.graph_operators import make_sums
+from structsolve.plugins.mrf.graph_operators import make_sums, oracle_name
 
 POWERS = {
     "kbest": FactorKBest,
@@ -27,12 +27,6 @@ POWERS = {
 
 def _links(space: Any, layout: Any) -> FactorMap:
     return layout.common(FactorMap, partial(FactorMap, space))
-
-
-def _name(space: Any, layout: Any) -> str:
-    structure = space.structure
-    other = None if layout.training else structure.predict_oracle
-    return structure.oracle if other is None else other
 
 
 def bind_oracle(space: Any, layout: Any) -> FactorOracle:
@@ -49,7 +43,7 @@ def bind_oracle(space: Any, layout: Any) -> FactorOracle:
     """
     links = _links(space, layout)
     max_iter = int(space.structure.max_iter)
-    oracle = make_oracle(links.shape, _name(space, layout), max_iter, links.inner)
+    oracle = make_oracle(links.shape, oracle_name(space.structure, layout), max_iter, links.inner)
     return FactorOracle(oracle, links, layout)
 
 
@@ -69,7 +63,7 @@ def bind_power(space: Any, power: str, layout: Any) -> Any:
         None if these graphs do not support the power.
     """
     links = _links(space, layout)
-    inner = make_power(links.shape, _name(space, layout), power, links.inner)
+    inner = make_power(links.shape, oracle_name(space.structure, layout), power, links.inner)
     return None if inner is None else POWERS[power](inner, links, layout)
 
 

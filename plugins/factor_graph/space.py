@@ -9,7 +9,7 @@ import numpy as np
 
 from structsolve.examples import labels, packing
 from structsolve.examples.packed import Examples
-from structsolve.plugins.factor_graph.graphs import LARGEST, Scope
+from structsolve.plugins.factor_graph.graphs import LARGEST, WIDEST, Scope
 from structsolve.plugins.mrf.graph_operators import NO_POWERS
 from structsolve.plugins.mrf.space import check_decoding
 from structsolve.plugins.mrf.tables.graphs import (
@@ -17,6 +17,7 @@ from structsolve.plugins.mrf.tables.graphs import (
     every_labeling,
     graph_identity,
     refuse_states,
+    state_names,
 )
 from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import Structure
@@ -122,7 +123,7 @@ class FactorGraphStructure(Structure):
         if states is None:
             names = labels.learn_classes(flat, classes)
         else:
-            names = labels.class_names(int(states.max()), self.name)
+            names = state_names(states, classes)
         columns = examples.nodes.shape[1], fit_intercept
         space = FactorGraphSpace(
             self, names, scopes, states, n_nodes, columns, arities=sorted(arities)
@@ -138,11 +139,15 @@ class FactorGraphStructure(Structure):
                 f"structure {self.name!r} without features needs the factors of all examples: give "
                 "factors="
             )
-        most = max((int(np.max(one, initial=-1)) for one in self.factors), default=0) + 1
-        n_nodes = len(self.n_states) if np.ndim(self.n_states) else most
+        n_nodes = len(self.n_states) if np.ndim(self.n_states) else None
         scopes = check_scopes(self.factors, n_nodes, "factors")
+        if n_nodes is None:
+            n_nodes = max(map(max, scopes), default=0) + 1
         states = check_states(self.n_states, n_nodes)
-        names = labels.class_names(int(states.max()) if states is not None else classes, self.name)
+        if states is None or classes is not None:
+            names = classes = labels.class_names(classes, self.name)
+        if states is not None:
+            names = state_names(states, classes)
         arities = sorted({len(scope) for scope in scopes})
         return FactorGraphSpace(self, names, scopes, states, n_nodes, (0, False), arities=arities)
 
@@ -178,14 +183,15 @@ class FactorGraphStructure(Structure):
         return X, Y
 
 
-def check_scopes(scopes: Any, n_nodes: int, where: str) -> list[Scope]:
+def check_scopes(scopes: Any, n_nodes: int | None, where: str) -> list[Scope]:
     """Return checked factors.
 
     Parameters
     ----------
     scopes : sequence of sequence of int
         The nodes of each factor.
-    n_nodes : int
+    n_nodes : int or None
+        None: as many as they name.
     where : str
         Starts the messages.
 
@@ -206,11 +212,11 @@ def check_scopes(scopes: Any, n_nodes: int, where: str) -> list[Scope]:
             nodes = np.asarray(scope)
         except ValueError:
             nodes = np.array(None)
-        whole = nodes.ndim == 1 and nodes.size > 0 and nodes.dtype.kind in "iu"
-        if not whole or nodes.min() < 0 or nodes.max() >= n_nodes:
+        whole = nodes.ndim == 1 and 0 < nodes.size <= WIDEST and nodes.dtype.kind in "iu"
+        if not whole or nodes.min() < 0 or n_nodes is not None and nodes.max() >= n_nodes:
+            last = "" if n_nodes is None else f" to {n_nodes - 1}"
             raise ValueError(
-                f"{where}, factor {f}: found {scope!r}, expected one or more nodes, 0 to "
-                f"{n_nodes - 1}"
+                f"{where}, factor {f}: found {scope!r}, expected 1 to {WIDEST} nodes, from 0{last}"
             )
         if len(set(nodes.tolist())) < nodes.size:
             raise ValueError(f"{where}, factor {f}: found {scope!r}, expected different nodes")

@@ -222,7 +222,10 @@ class Gaussian:
         total = weight.sum(axis=0)
         kept = total <= 1e-300
         if kept.any() and not hasattr(self, "means"):
-            raise ValueError(f"state {int(kept.argmax())} has no observation, so it has no mean")
+            raise ValueError(
+                f"state {int(kept.argmax())} has no observation, so it has no mean; give fewer "
+                "states than there are different observations, or init="
+            )
         scale = np.where(kept, 1, total)[:, None]
         means = weight.T @ flat / scale
         # By differences: sums of squares lose digits.

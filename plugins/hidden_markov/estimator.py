@@ -254,9 +254,8 @@ class HiddenMarkovModel(BaseEstimator):
         ):  # fmt: skip
             empty = np.flatnonzero(table.sum(axis=1) == 0)
             if empty.size:
-                raise ValueError(
-                    f"state {self.classes_[empty[0]]!r} {what} sum to 0; give smoothing above 0"
-                )
+                name = self.classes_.tolist()[empty[0]]
+                raise ValueError(f"state {name!r} {what} sum to 0; give smoothing above 0")
 
     # -- the chain ------------------------------------------------------------------------------
 

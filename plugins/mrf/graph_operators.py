@@ -46,7 +46,7 @@ NO_POWERS = {
 class GraphSpace(Protocol):
     """The interface of a space that the functions below need."""
 
-    structure: Any
+    structure: Any  # with ``oracle`` and ``predict_oracle``
     layout: Any
 
     def graphs(self, layout: Any) -> Any:
@@ -55,15 +55,6 @@ class GraphSpace(Protocol):
         Parameters
         ----------
         layout : PartLayout
-        """
-
-    def oracle_for(self, layout: Any) -> str:
-        """Return the oracle's name; see :class:`~structsolve.plugins.mrf.MRFStructure`.
-
-        Parameters
-        ----------
-        layout : PartLayout
-            Its ``training`` is True in training, False in prediction.
         """
 
 
@@ -116,6 +107,25 @@ def common_graphs(
     return layout.common(GraphShape, make)
 
 
+def oracle_name(structure: Any, layout: Any) -> str:
+    """Return the name of the oracle: training and prediction may have different ones.
+
+    Parameters
+    ----------
+    structure : Structure
+        With ``oracle`` and ``predict_oracle``.
+    layout : PartLayout
+        Its ``training`` is True in training, False in prediction.
+
+    Returns
+    -------
+    str
+    """
+    if layout.training or structure.predict_oracle is None:
+        return structure.oracle
+    return structure.predict_oracle
+
+
 def bind_oracle(space: GraphSpace, layout: Any) -> Any:
     """Return the oracle of these graphs.
 
@@ -139,7 +149,7 @@ def bind_oracle(space: GraphSpace, layout: Any) -> Any:
     >>> type(bind_oracle(space, make_layout(space, space.pack(X)))).__name__
     'ForestOracle'
     """
-    name = space.oracle_for(layout)
+    name = oracle_name(space.structure, layout)
     max_iter = int(getattr(space.structure, "max_iter", 100))
     return make_oracle(space.graphs(layout), name, max_iter, layout)
 
@@ -181,7 +191,7 @@ def bind_power(space: GraphSpace, power: str, layout: Any) -> Any:
     structsolve.operators.Operator or None
         None if these graphs do not support the power.
     """
-    return make_power(space.graphs(layout), space.oracle_for(layout), power, layout)
+    return make_power(space.graphs(layout), oracle_name(space.structure, layout), power, layout)
 
 
 def bind_parts(space: GraphSpace, layout: Any) -> Any:

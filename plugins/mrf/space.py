@@ -28,6 +28,7 @@ from structsolve.plugins.mrf.tables.graphs import (
     every_labeling,
     refuse_states,
     stack_graphs,
+    state_names,
 )
 from structsolve.plugins.mrf.tables.networks import by_node, by_node_one, check_attributes, in_order
 from structsolve.plugins.mrf.tables.unread import unread_pairs
@@ -246,12 +247,7 @@ class MRFStructure(Structure):
         if states is None:
             names = labels.learn_classes(given.flat, classes)
         else:
-            names = np.arange(int(states.max()))
-            if classes is not None and not np.array_equal(np.sort(classes), names):
-                raise ValueError(
-                    f"classes: found {list(classes)}, expected 0 to {len(names) - 1} as n_states "
-                    "says"
-                )
+            names = state_names(states, classes)
         n_edge = examples.edges.shape[1] if self.tables == "features" else 0
         n_nodes = None if edges is None else int(examples.offsets[1])
         columns = examples.nodes.shape[1], n_edge, fit_intercept
@@ -283,14 +279,10 @@ class MRFStructure(Structure):
             most = int(np.max(self.edges, initial=-1)) + 1 if n_nodes is None else n_nodes
             edges = check_edges(self.edges, most, "edges", parallel=True)
         states = check_states(self.n_states, n_nodes)
-        if states is not None and classes is None:
-            classes = int(states.max())
-        names = labels.class_names(classes, self.name)
-        if states is not None and not np.array_equal(names, np.arange(states.max())):
-            raise ValueError(
-                f"classes: found {names.tolist()}, expected 0 to {states.max() - 1} as n_states "
-                "says"
-            )
+        if states is None or classes is not None:
+            names = classes = labels.class_names(classes, self.name)
+        if states is not None:
+            names = state_names(states, classes)
         return MRFSpace(self, names, edges, states, n_nodes, (0, 0, False))
 
     def space_from_state(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> MRFSpace:
@@ -605,22 +597,6 @@ class GraphLabelings(NodeSpace):
         """
         return None if "ends" in examples.topology else self.edges_
 
-    def oracle_for(self, layout: Any) -> str:
-        """Return the oracle's name: training and prediction may have different ones.
-
-        Parameters
-        ----------
-        layout : PartLayout
-
-        Returns
-        -------
-        str
-        """
-        structure = self.structure
-        if not layout.training and structure.predict_oracle is not None:
-            return structure.predict_oracle
-        return structure.oracle
-
 
 class MRFSpace(GraphLabelings):
     """Graphs over given classes and features.
@@ -634,6 +610,6 @@ class MRFSpace(GraphLabelings):
     """
 
     def unpacked_oracle(self, bind: Any) -> Any:
-        own = inherits(self, MRFSpace, "pack", "stack", "unpack", "graphs", "oracle_for")
+        own = inherits(self, MRFSpace, "pack", "stack", "unpack", "graphs")
         shared = self.structure.tables == "shared" and self.edges_ is None
         return unpacked_oracle(self, bind) if own and shared and self.free_nodes else None

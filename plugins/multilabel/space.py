@@ -346,19 +346,3 @@ class MultilabelSpace(Space):
         GraphShape
         """
         return common_graphs(layout, self.edges_, 2, one_graph=True, skip=True)
-
-    def oracle_for(self, layout: Any) -> str:
-        """Return the oracle's name: training and prediction may have different ones.
-
-        Parameters
-        ----------
-        layout : PartLayout
-
-        Returns
-        -------
-        str
-        """
-        structure = self.structure
-        if not layout.training and structure.predict_oracle is not None:
-            return structure.predict_oracle
-        return structure.oracle

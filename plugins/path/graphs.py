@@ -134,11 +134,16 @@ def _of_network(x: Any, i: int, structure: Any) -> dict[str, Any]:
     number = {name: v for v, name in enumerate(names)}
     for end in ("source", "sink"):
         if end in x.graph:
-            if x.graph[end] not in number:
+            if x.graph[end] not in names:
                 raise ValueError(f"X, example {i}: {end} {x.graph[end]!r} is no node of the graph")
             graph[end] = number[x.graph[end]]
     if "costs" in x.graph:
-        graph["costs"] = [x.graph["costs"][name] for name in names]
+        costs = x.graph["costs"]
+        if not isinstance(costs, dict) or number.keys() - costs.keys():
+            raise ValueError(
+                f"X, example {i}, costs: found {costs!r}, expected a dict with that of each node"
+            )
+        graph["costs"] = [costs[name] for name in names]
     return graph
 
 
@@ -174,6 +179,7 @@ def _add_edges(graph: dict[str, Any], where: str) -> None:
             raise ValueError(
                 f"{where}: found edges {edges!r}, expected pairs of numbers of nodes"
             ) from None
+        refuse_too_large(32 * size, f"{where}: the nodes up to {size - 1}", "count nodes from 0")
         graph["node_features"] = np.zeros((size, 0))
     pairs = check_edges(edges, size, where, parallel=True)
     graph["size"], graph["tails"], graph["heads"] = size, pairs[:, 0], pairs[:, 1]

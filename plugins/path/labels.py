@@ -123,14 +123,15 @@ def _encode(y: Any, graph: Graph, where: str) -> np.ndarray:
 def _numbers(y: Any, graph: Graph, where: str) -> list[int]:
     try:
         if graph.shape is not None:
-            cells = np.array([[*cell] for cell in y]).reshape(-1, 2)
-            inside = (cells >= 0) & (cells < graph.shape)
-            valid = cells.dtype.kind in "iu" and bool(inside.all())
-            nodes = (cells @ [graph.shape[1], 1]).tolist()
+            cells = np.array([[*cell] for cell in y])
+            valid = cells.dtype.kind in "iu" and cells.ndim == 2 and cells.shape[1] == 2
+            valid = valid and bool(((cells >= 0) & (cells < graph.shape)).all())
+            nodes = (cells @ [graph.shape[1], 1]).tolist() if valid else []
         elif graph.names is None:
             given = [*y]
             nodes = [int(v) for v in given]
             valid = nodes == given and all(0 <= v < graph.size for v in nodes)
+            valid = valid and not any(isinstance(v, (bool, np.bool_)) for v in given)
         else:
             known = {name: v for v, name in enumerate(graph.names)}
             valid = all(one in known for one in y)

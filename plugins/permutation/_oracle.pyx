@@ -3,9 +3,14 @@
 import numpy as np
 
 cimport cython
+cimport numpy as cnp
 from libc.math cimport INFINITY
+from libc.stdint cimport int64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memset
 from structsolve.operators cimport Oracle
 from structsolve.part_layout cimport PartLayout
+from structsolve.utils.alignment cimport align
 
 from structsolve.plugins.permutation._jonker_volgenant cimport (
     Assignment, assignment_bound, assignment_bytes, assignment_in, load_scores, solve_assignment,
@@ -14,6 +19,12 @@ from structsolve.plugins.permutation._jonker_volgenant cimport (
 from structsolve.plugins.permutation._shape cimport PairShape, no_assignment, pair_shape
 
 from structsolve.utils.arrays import aligned_zeros
+
+cdef extern from "numpy/arrayobject.h":
+    object PyArray_Scalar(void* data, cnp.dtype descr, object base)
+
+cnp.import_array()
+new_tuple = tuple.__new__
 
 
 cdef int _best_assignment(PairShape shape, Py_ssize_t i, const double* theta, int* label,
@@ -61,6 +72,79 @@ cdef class AssignmentOracle(Oracle):
         return 0
 
 
+cdef bint _solve(Assignment* task, const double* scores, double sign, int64_t* columns,
+                 double* u, double* v, double* value, double* bound) noexcept nogil:
+    # One problem with its prices; False if no assignment is possible.
+    cdef Py_ssize_t r, c
+    load_scores(task, scores, task.cols, sign, NULL)
+    if not solve_assignment(task):
+        return False
+    value[0] = 0
+    for r in range(task.rows):
+        c = task.column[r]
+        columns[r] = c
+        value[0] += scores[r * task.cols + c]
+        u[r] = sign * (task.cost[r * task.ld + c] - task.v[c])
+    for c in range(task.cols):
+        v[c] = sign * task.v[c]
+    bound[0] = sign * assignment_bound(task)
+    return True
+
+
+def solve_one(scores, bint maximize, double largest, type kind not None):
+    """Solve one problem without the overhead of a batch, which takes longer than a small one.
+
+    Parameters
+    ----------
+    scores : object
+    maximize : bool
+    largest : float
+    kind : type
+        Of the result: a tuple of columns, value, row_prices, column_prices, bound.
+
+    Returns
+    -------
+    tuple, or None
+        None if `scores` are no plain array of numbers, of at least as many columns as rows, within
+        `largest`, and if no assignment is possible: :func:`solve_batch` and its caller serve these.
+    """
+    cdef cnp.ndarray given, columns, u, v
+    cdef cnp.npy_intp rows, cols, k
+    cdef double value, bound, sign = -1.0 if maximize else 1.0
+    cdef const double* x
+    cdef Assignment task
+    cdef char* memory
+    cdef cnp.dtype double_type
+    cdef bint fits = True
+    if not (cnp.PyArray_CheckExact(scores) and (<cnp.ndarray>scores).ndim == 2
+            and cnp.PyArray_TYPE(scores) <= cnp.NPY_LONGDOUBLE):
+        return None
+    given = cnp.PyArray_FROM_OTF(scores, cnp.NPY_DOUBLE, cnp.NPY_ARRAY_CARRAY_RO
+                                 | cnp.NPY_ARRAY_FORCECAST)
+    rows, cols, x = given.shape[0], given.shape[1], <const double*>given.data
+    for k in range(rows * cols):
+        fits &= -largest <= x[k] <= largest
+    if not (fits and 1 <= rows <= cols):
+        return None
+    columns = cnp.PyArray_EMPTY(1, &rows, cnp.NPY_INT64, 0)
+    u = cnp.PyArray_EMPTY(1, &rows, cnp.NPY_DOUBLE, 0)
+    v = cnp.PyArray_EMPTY(1, &cols, cnp.NPY_DOUBLE, 0)
+    memory = <char*>malloc(assignment_bytes(rows, cols) + 64)
+    if memory == NULL:
+        raise MemoryError()
+    task = assignment_in(rows, cols, align(memory))
+    memset(task.v, 0, task.ld * sizeof(double))
+    with nogil:
+        fits = _solve(&task, x, sign, <int64_t*>columns.data, <double*>u.data, <double*>v.data,
+                      &value, &bound)
+    free(memory)
+    if not fits:
+        return None
+    double_type = cnp.PyArray_DescrFromType(cnp.NPY_DOUBLE)
+    return new_tuple(kind, (columns, PyArray_Scalar(&value, double_type, None), u, v,
+                            PyArray_Scalar(&bound, double_type, None)))
+
+
 def solve_batch(const double[:, :, ::1] scores not None, bint maximize):
     """Solve several problems; the input is not checked.
 
@@ -76,32 +160,22 @@ def solve_batch(const double[:, :, ::1] scores not None, bint maximize):
     failed : int
         Number of the first problem without an assignment, -1 if all have one.
     """
-    cdef Py_ssize_t n = scores.shape[0], rows = scores.shape[1], cols = scores.shape[2], i, r, c
+    cdef Py_ssize_t n = scores.shape[0], rows = scores.shape[1], cols = scores.shape[2], i
     columns, values, bounds = np.empty((n, rows), dtype=np.int64), np.empty(n), np.empty(n)
     row_prices, column_prices = np.empty((n, rows)), np.empty((n, cols))
     cdef double[::1] memory = aligned_zeros(assignment_bytes(rows, cols) // 8 + 1)
-    cdef long long[:, ::1] column = columns
+    cdef int64_t[:, ::1] column = columns
     cdef double[::1] value = values, bound = bounds
     cdef double[:, ::1] u = row_prices, v = column_prices
-    cdef double sign = -1.0 if maximize else 1.0, total
+    cdef double sign = -1.0 if maximize else 1.0
     cdef Py_ssize_t failed = -1
     cdef Assignment task = assignment_in(rows, cols, <char*>&memory[0])
     with nogil:
         for i in range(n):
-            load_scores(&task, &scores[i, 0, 0], cols, sign, NULL)
-            if not solve_assignment(&task):
+            if not _solve(&task, &scores[i, 0, 0], sign, &column[i, 0], &u[i, 0], &v[i, 0],
+                          &value[i], &bound[i]):
                 failed = i
                 break
-            total = 0
-            for r in range(rows):
-                c = task.column[r]
-                column[i, r] = c
-                total += scores[i, r, c]
-                u[i, r] = sign * (task.cost[r * task.ld + c] - task.v[c])
-            value[i] = total
-            for c in range(cols):
-                v[i, c] = sign * task.v[c]
-            bound[i] = sign * assignment_bound(&task)
     return columns, values, row_prices, column_prices, bounds, failed
 
 

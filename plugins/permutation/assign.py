@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -81,10 +82,11 @@ def assign(scores: Any, maximize: bool = True, limit: float | None = None) -> As
     >>> assign([[1, 9], [9, 8], [7, 2]], maximize=False, limit=3).columns.tolist()
     [0, -1, 1]
     """
-    # Compiled: listing structures needs none of it.
-    from structsolve.plugins.permutation._oracle import solve_batch
-
-    maximize = bool(maximize)
+    solvers, maximize = _solvers(), bool(maximize)
+    if limit is None:
+        best: Assigned | None = solvers.solve_one(scores, maximize, LARGEST, Assigned)
+        if best is not None:
+            return best
     if is_sparse(scores) and max(SMALL, SPARSE * scores.nnz) < np.prod(scores.shape):
         return _assign_sparse(scores, maximize, limit)
     single, batch = _checked(scores, maximize)
@@ -99,7 +101,7 @@ def assign(scores: Any, maximize: bool = True, limit: float | None = None) -> As
         parts = [np.zeros((n, rows), np.int64), np.zeros(n), np.zeros((n, rows))]
         parts += [np.zeros((n, cols)), np.zeros(n)]
     else:
-        *parts, failed = solve_batch(batch, maximize)
+        *parts, failed = solvers.solve_batch(batch, maximize)
         if failed >= 0:
             where = "scores" if single else f"scores, problem {failed}"
             one, other = ("columns", "row") if tall else ("rows", "column")
@@ -117,6 +119,14 @@ def assign(scores: Any, maximize: bool = True, limit: float | None = None) -> As
         column_prices = column_prices[:, :given_cols]
     parts = [columns, value, row_prices, column_prices, bound]
     return Assigned(*(part[0] for part in parts)) if single else Assigned(*parts)
+
+
+@cache
+def _solvers() -> Any:
+    # Compiled: listing structures needs none of it.
+    from structsolve.plugins.permutation import _oracle
+
+    return _oracle
 
 
 def _dense(scores: Any, maximize: bool) -> np.ndarray:

@@ -99,11 +99,13 @@ def _checked(y: Any, i: int, n: int) -> list[Any]:
     for span in y:
         if not isinstance(span, (tuple, list)) or len(span) != 3:
             raise ValueError(f"example {i}: found {span!r}, {expected}")
-        start, end, _ = span
+        start, end, name = span
         if not isinstance(start, integers) or not isinstance(end, integers):
             raise ValueError(f"example {i}: found {span!r}, {expected}")
         if not 0 <= start < end <= n:
             raise ValueError(f"example {i}: found {tuple(span)!r} for {n} tokens, {expected}")
+        if not isinstance(name, (str, *integers)):
+            raise ValueError(f"example {i}: found {span!r}, expected a string or integer as class")
     ordered = sorted(y, key=lambda span: span[:2])
     for before, span in zip(ordered, ordered[1:]):
         if span[0] < before[1]:

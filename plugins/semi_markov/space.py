@@ -299,8 +299,9 @@ class SemiMarkovSpace(Space):
         -------
         list of ndarray of shape (tokens, K)
         """
-        rows = np.asarray(flat).reshape(int(examples.offsets[-1]), -1, len(self.classes_))
-        return pieces(rows[:, 0], examples.offsets)
+        # The scores of any token of a segment come first, in rows that may be padded.
+        rows = np.asarray(flat).reshape(int(examples.offsets[-1]), -1)
+        return pieces(rows[:, : len(self.classes_)], examples.offsets)
 
     def enumerate_labels(self, examples: Examples, i: int) -> np.ndarray:
         """Return every segmentation of an example."""

@@ -5,6 +5,7 @@ import numpy as np
 from libc.math cimport INFINITY, isfinite
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
+from ..algorithms.labelings cimport LabelingProjection
 from ..operators cimport Loss, Oracle, Parts, Projection
 from ..part_layout cimport PartLayout
 from ..utils.alignment cimport align
@@ -89,6 +90,7 @@ cdef class Numbers(Pass):
     cdef bint by_other
     cdef Sheet other
     cdef Projection projection
+    cdef LabelingProjection labeling    # the same, or None
     cdef Parts parts
     cdef Loss loss
     cdef const int[::1] labels
@@ -99,6 +101,7 @@ cdef class Numbers(Pass):
                  Sheet other=None, bint by_other=False, Parts parts=None, labels=None,
                  outside=None, Loss loss=None):
         self.kind, self.scores, self.projection = KINDS[kind], scores, projection
+        self.labeling = projection if isinstance(projection, LabelingProjection) else None
         self.other, self.by_other, self.parts, self.loss = other, by_other, parts, loss
         if (self.kind in (CROSS_ENTROPY, DIVERGENCE) and other is None
                 or self.kind in (LOG_PROBA, EXPECTED_LOSS) and (parts is None or labels is None)
@@ -115,18 +118,32 @@ cdef class Numbers(Pass):
         self.vector_size = scores.layout.max_theta + 8
         self.entries = self.vector_size + (0 if parts is None else parts.max_entries)
 
+    cdef double sum_alone(self, Py_ssize_t i, const double* theta, double* spare,
+                          char* work) except? -1 nogil:
+        # The log-partition; of labelings by a pass in one direction.
+        cdef double total
+        if self.labeling is None:
+            return log_partition(self.projection, i, theta, spare, work)
+        self.labeling.partition(i, theta, &total, work)
+        if not isfinite(total):
+            _no_distribution(i, total)
+        return total
+
     cdef double number(self, Py_ssize_t i, const double* theta, double* mu,
                        Room room) except? -1 nogil:
         cdef Py_ssize_t j, n = self.scores.layout.theta_size(i)
         cdef double* more = &room.value[0]
+        cdef char* work = &room.work[0]
+        # The second scores have their own, since it keeps tables from one example to the next.
+        cdef char* second = align(work + self.projection.work_bytes)
         cdef double const = 0, total
         if self.kind == EXPECTED_LOSS:
             const = self.costs(i, mu, more, room)
-        total = log_partition(self.projection, i, theta, mu, &room.work[0])
         if self.kind == LOG_PARTITION:
-            return total
+            return self.sum_alone(i, theta, mu, work)
         if self.kind == LOG_PROBA:
-            return self.score(i, theta, room) - total
+            return self.score(i, theta, room) - self.sum_alone(i, theta, mu, work)
+        total = log_partition(self.projection, i, theta, mu, work)
         if self.kind == ENTROPY:
             return max(0.0, total - inner(n, mu, theta))    # rounding
         if self.kind == EXPECTED_LOSS:
@@ -134,11 +151,11 @@ cdef class Numbers(Pass):
         self.other.read(i, more)
         if self.kind == CROSS_ENTROPY:
             const = -inner(n, mu, more)
-            return const + log_partition(self.projection, i, more, mu, &room.work[0])
+            return const + self.sum_alone(i, more, mu, second)
         for j in range(n):
             if mu[j] != 0:
                 const += mu[j] * (theta[j] - more[j])
-        total = log_partition(self.projection, i, more, mu, &room.work[0]) - total
+        total = self.sum_alone(i, more, mu, second) - total
         return max(0.0, const + total)
 
     cdef int vector(self, Py_ssize_t i, const double* theta, double* dense,
@@ -168,8 +185,11 @@ cdef class Numbers(Pass):
                     more[j] = 0 if theta[j] == -INFINITY else -theta[j]
             else:
                 self.other.read(i, more)
-                log_partition(self.projection, i, theta, dense, work)
-                self.check_within(i, dense, more)
+                for j in range(n):
+                    if more[j] == -INFINITY:
+                        log_partition(self.projection, i, theta, dense, work)
+                        self.check_within(i, dense, more)
+                        break
                 for j in range(n):
                     more[j] = 0 if more[j] == -INFINITY else -more[j]
                     if self.kind == DIVERGENCE and theta[j] > -INFINITY:
@@ -258,7 +278,10 @@ def numbers_of(Numbers numbers not None, double[::1] values not None, n_jobs, li
                 numbers.scores.read(i, &room.theta[0])
                 values[i] = numbers.number(i, &room.theta[0], &room.dense[0], room)
 
-    in_rooms(piece, layout.examples.offsets, n_jobs, rooms, layout, numbers.projection.work_bytes,
+    work_bytes = numbers.projection.work_bytes
+    if numbers.other is not None:
+        work_bytes += work_bytes + 64
+    in_rooms(piece, layout.examples.offsets, n_jobs, rooms, layout, work_bytes,
              entries=numbers.entries)
 
 

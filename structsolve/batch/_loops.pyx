@@ -293,7 +293,7 @@ def drawn(Sheet scores not None, Projection projection not None, Py_ssize_t n, s
           list rooms):
     """Draw labels of every example from ``p(y) ~ exp <theta, mu(y)>``.
 
-    Every example has its own random numbers, which do not depend on threads.
+    Every example has its own part of one stream of random numbers, whatever the threads.
 
     Parameters
     ----------
@@ -318,9 +318,11 @@ def drawn(Sheet scores not None, Projection projection not None, Py_ssize_t n, s
         cdef Py_ssize_t i, size
         cdef double[::1] uniforms
         cdef int[::1] out = np.empty(n * longest, dtype=np.int32)
+        stream = np.random.Generator(
+            np.random.PCG64(seed).advance(n * layout.label_offsets[first]))
         for i in range(first, last):
             size = layout.label_size(i)
-            uniforms = np.random.default_rng([seed, i]).random(max(n * size, 1))
+            uniforms = stream.random(n * size) if size else np.empty(1)
             with nogil:
                 scores.read(i, &room.theta[0])
                 projection.sample(i, &room.theta[0], n, &uniforms[0], &out[0], &room.work[0])

@@ -17,7 +17,7 @@ from .places import Places, Tables
 from .scores import Scores
 from .spaces import score_space
 
-#: Number of batches, by shapes and lengths, whose places are cached per structure.
+#: Number of batches, by shapes and lengths, that are known per structure.
 KEPT = 8
 _REDUCTIONS = ("mean", "sum", "none")
 
@@ -320,7 +320,7 @@ class _Kind:
             self.one_row = space.pack_sizes(2).n == 2
         except (TypeError, ValueError):
             self.one_row = False
-        self._kept: OrderedDict[Any, tuple[Any, Places]] = OrderedDict()
+        self._kept: OrderedDict[Any, tuple[Any, Places | None]] = OrderedDict()
 
     def places(
         self,
@@ -330,7 +330,7 @@ class _Kind:
         examples: Any,
         graphs: dict[str, Any],
     ) -> Places:
-        """Return the places of rows, cached by shapes and lengths."""
+        """Return the places of rows, cached for shapes and lengths that come again."""
         lead = self.lead(node, self.space.layout.node, "node")
         edge_lead = None
         if edge is not None:
@@ -339,14 +339,17 @@ class _Kind:
         key: Any = (lead, edge_lead, None if sizes is None else (sizes.shape, sizes.tobytes()))
         if examples is not None:
             key = (*key, id(examples))
-        _, places = (None, None) if graphs else self._kept.get(key, (None, None))
-        if places is not None:
+        known = None if graphs else self._kept.get(key)
+        if known is not None and known[1] is not None:
             self._kept.move_to_end(key)
-            return places
+            return known[1]
         places = self._make(lead, edge_lead, sizes, examples, graphs)
         if not graphs:
             places.fixed = examples is None
-            self._kept[key] = examples, places  # kept, so no other object gets its id
+            # Lengths that come once are not kept: their memory serves the next batch, while warm.
+            # Examples are kept, so no other object gets their id.
+            once = places.fixed and known is None
+            self._kept[key] = examples, None if once else places
             if len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
         return places

@@ -168,7 +168,11 @@ def like(scores: Scores, sheet: Sheet) -> Scores:
     """
     return Scores(
         _empty(sheet.node_array, scores.rows),
-        {name: np.empty_like(a) for name, a in (scores.shared or {}).items() if a is not None},
+        {
+            name: np.empty_like(a, order="C")
+            for name, a in (scores.shared or {}).items()
+            if a is not None
+        },
         _empty(sheet.edge_array, scores.edge_rows),
         scores.examples,
         scores.rows,

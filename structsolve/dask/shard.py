@@ -46,7 +46,7 @@ class RemoteShard(Shard):
     >>> space, examples = structsolve.get_structure("multiclass").make_space([[1.0], [2.0]], [0, 1])
     >>> problem = structsolve.Problem(space, examples)
     >>> shard = RemoteShard(problem, 0, total=4.0, own_total=2.0, seed=0)
-    >>> answer = shard.step(Order(0, np.zeros(shard.problem.dim), 1.0, 1, 1.6, False))
+    >>> answer = shard.step(Order(0, np.zeros(shard.problem.dim), 1.0, 1, False))
     >>> shard.round, answer.each[0]["behind"] is None, shard.problem.weights.tolist()
     (1, True, [0.25, 0.25])
     """

@@ -200,6 +200,16 @@ def _is_mixed(given: Any, array: np.ndarray) -> bool:
     return not any(all(issubclass(kind, one) for kind in kinds) for one in (str, bytes))
 
 
+def _sortable(given: Any) -> np.ndarray:
+    """Return given classes as an array; refuse those that cannot be sorted."""
+    classes = np.asarray(given)
+    mixed = classes.dtype.kind == "O" and len(set(map(type, classes.ravel()))) > 1
+    if mixed or _is_mixed(given, classes):
+        types = sorted({type(label).__name__ for label in given})
+        raise ValueError(f"classes: found {types}, expected all strings or all integers")
+    return classes
+
+
 def learn_classes(flat: np.ndarray, given: Any = None) -> np.ndarray:
     """Return the sorted classes of the labels, or the given ones sorted.
 
@@ -224,10 +234,7 @@ def learn_classes(flat: np.ndarray, given: Any = None) -> np.ndarray:
         if not len(flat):
             raise ValueError("y has no labels: expected at least one sequence that is not empty")
         return np.unique(flat)
-    classes = np.asarray(given)
-    if _is_mixed(given, classes):
-        types = sorted({type(label).__name__ for label in given})
-        raise ValueError(f"classes: found {types}, expected all strings or all integers")
+    classes = _sortable(given)
     if classes.ndim != 1 or len(np.unique(classes)) != len(classes):
         raise ValueError("classes must be a flat list without repetition")
     return np.sort(classes)
@@ -326,7 +333,7 @@ def class_names(classes: Any, structure: str, ordered: bool = True) -> np.ndarra
             f"structure {structure!r}: classes is {classes!r}, expected their number, at "
             "least 1, or their names"
         )
-    names = np.asarray(classes)
+    names = _sortable(classes)
     if not len(names) or len(np.unique(names)) < len(names):
         raise ValueError(
             f"structure {structure!r}: classes are {names.tolist()}, expected distinct names"

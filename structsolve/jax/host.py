@@ -13,6 +13,11 @@ from .. import registry
 from ..batch.padded import Batch, Batches
 from .mapped import Mapped, one_by_one
 
+try:
+    from jax.experimental.buffer_callback import buffer_callback
+except ImportError:  # before JAX 0.6
+    buffer_callback = None
+
 
 class Function:
     """A function over a structure; caches by shape.
@@ -250,8 +255,19 @@ def call(host: Any, like: Any, *arrays: Any, mapped: int = 0) -> Any:
         return jax.tree.map(lambda a, s: _halves(np.asarray(a, s.dtype)), answer, like)
 
     halves = [_words(a) if two else a for a, two in zip(arrays, wide)]
-    answer = jax.pure_callback(run, jax.tree.map(_like, like), *halves, vmap_method="expand_dims")
+    answer = _callback(run, jax.tree.map(_like, like), halves)
     return jax.tree.map(lambda a, s: _numbers(a) if s.dtype == np.float64 else a, answer, like)
+
+
+def _callback(run: Callable[..., Any], like: Any, arrays: Any) -> Any:
+    """Call a function of NumPy arrays; on the CPU without JAX's copies, ten times as fast."""
+    if buffer_callback is None or jax.default_backend() != "cpu":
+        return jax.pure_callback(run, like, *arrays, vmap_method="expand_dims")
+
+    def write(_: Any, out: Any, *given: Any) -> None:
+        jax.tree.map(lambda o, a: np.copyto(np.asarray(o), a), out, run(*given))
+
+    return buffer_callback(write, like, vmap_method="expand_dims")(*arrays)
 
 
 # JAX calls the host from threads of its own, which do not know of ``jax.enable_x64(True)`` and

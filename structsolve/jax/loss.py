@@ -41,8 +41,8 @@ class StructuredLoss(Function):
 
     Notes
     -----
-    The value and its gradient are computed in one pass of native code on the CPU, by
-    ``jax.pure_callback``: also under ``jit`` and ``grad``.  Without a reduction the gradient needs
+    The value and its gradient are computed in one pass of native code on the CPU, by a
+    callback of JAX: also under ``jit`` and ``grad``.  Without a reduction the gradient needs
     another pass.  Under ``vmap`` all batches are one call, whose messages count the examples of
     all; those of given graphs (``trees``, ``edges``, ``examples``) follow each other in the call.
     Computations use double precision; values have the type of the node scores, float32 for half

@@ -41,13 +41,9 @@ class BCFW(Solver):
         ``batch=1``). "auto": "exact" if possible, else "pairwise", and groups of labels that no
         score connects have steps of their own; estimators then train the smooth ``crf`` with
         :class:`GBCFW`, as ``solver_`` shows.
-    oracle_calls : int, default=1
-        Maximum oracle calls per visit in an oracle pass; each uses the scores after the previous
-        steps.
     max_steps : int, default=30
-        Line searches per visit; 1 with ``cached_passes=0`` gives the original algorithm.
-    inner_tol : float, default=0.1
-        A visit ends when the example's gap has fallen to this share.
+        Line searches per visit, which ends when the example's gap has fallen to a tenth; 1 with
+        ``cached_passes=0`` gives the original algorithm.
     cached_passes : int, default=200
         Maximum number of cheap passes between two oracle passes; they end where one raises the dual
         by less than half of the last oracle pass's increase.
@@ -101,9 +97,7 @@ class BCFW(Solver):
 
     steps: str = "auto"
     _: KW_ONLY
-    oracle_calls: int = 1
     max_steps: int = 30
-    inner_tol: float = 0.1
     cached_passes: int = 200
     max_cuts: int = 50
     max_age: int = 10
@@ -118,7 +112,6 @@ class BCFW(Solver):
         self.check_choice("steps", ("auto", "pairwise", "frank-wolfe", "exact"))
         self.check_choice("sampling", SAMPLINGS)
         for name, least in (
-            ("oracle_calls", 1),
             ("max_steps", 1),
             ("cached_passes", 0),
             ("max_cuts", 2),
@@ -127,13 +120,6 @@ class BCFW(Solver):
             ("batch", 1),
         ):
             self.check_integer(name, least)
-        if not self.inner_tol >= 0:
-            raise ValueError(f"BCFW: inner_tol is {self.inner_tol!r}, expected >= 0")
-        if self.constraints and self.oracle_calls > 1:
-            raise ValueError(
-                f"BCFW: oracle_calls is {self.oracle_calls}, expected 1 with constraints: w is "
-                "projected onto them between visits, not within"
-            )
         self.check(start.problem)
         if self.steps == "auto" and not self.constraints:
             groups = groups_of(start.problem)

@@ -108,7 +108,7 @@ class BCFWRun(Run):
     def _step(self) -> dict[str, Any]:
         solver = self.solver
         self._begin_window()
-        estimate, calls = self._pass(self._order(), solver.oracle_calls)
+        estimate, calls = self._pass(self._order(), True)
         cached = 0
         if solver.cached_passes:
             gain = (self.dual - self.last_dual) / self.given.problem.n
@@ -164,7 +164,7 @@ class BCFWRun(Run):
                 if done == 1:
                     stack.enter_context(self._focus(chosen))
                 self.loop.rise = 0.0
-                self._pass(self.given.rng.permutation(chosen), 0, min_gain)
+                self._pass(self.given.rng.permutation(chosen), False, min_gain)
                 done += 1
                 rise = self.loop.rise
                 if self.feasible is not None:
@@ -195,27 +195,26 @@ class BCFWRun(Run):
             if self.solver.averaging:
                 loop.average_pass(start, self.visits)
 
-    def _pass(self, order: np.ndarray, calls: int, min_gain: float = 0.0) -> tuple[float, int]:
+    def _pass(self, order: np.ndarray, full: bool, min_gain: float = 0.0) -> tuple[float, int]:
         solver, loop = self.solver, self.loop
         # If w is small beside the data, the average takes cheap and exact passes as a whole; also
         # passes in batches, whose threads would wait for it.
         averaging = solver.averaging and not self.focused
         width = self.given.problem.potentials.node_size if isinstance(loop, HullLoop) else 1
         small = self.given.problem.dim <= 16 * len(order) * width
-        whole = averaging and small and (self.exact or calls == 0 or solver.batch > 1)
+        whole = averaging and small and (self.exact or not full or solver.batch > 1)
         before = loop.w.copy() if whole else None
         total, spent = 0.0, 0
         for some in pieces(order):
             if self.exact:
-                gap, used = loop.run(some, calls > 0, min_gain)
+                gap, used = loop.run(some, full, min_gain)
             else:
                 gap, used = loop.run(
                     some,
-                    calls,
+                    int(full),
                     max_steps=solver.max_steps,
                     pairwise=solver.steps != "frank-wolfe",
-                    max_age=solver.max_age if calls else np.iinfo(np.int32).max,
-                    inner_tol=solver.inner_tol,
+                    max_age=solver.max_age if full else np.iinfo(np.int32).max,
                     min_gain=min_gain,
                     averaging=averaging and not whole,
                     batch=solver.batch,

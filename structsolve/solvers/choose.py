@@ -50,9 +50,7 @@ class Auto(BCFW):
     Parameters
     ----------
     steps : str
-    oracle_calls, max_steps : int
-    inner_tol : float
-    cached_passes : int
+    max_steps, cached_passes : int
     max_cuts, max_age : int
     sampling : str
     averaging : bool

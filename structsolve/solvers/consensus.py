@@ -56,8 +56,6 @@ class ConsensusADMM(Solver):
         the mean surrogate's cut at w = 0, which scales as w does; at least 12 and the number of
         shards; from round 16 on changed threefold where the shards are further from the consensus
         than it moves, or much nearer (residual balancing, section 3.4.1).
-    relax : float, default=1.9
-        Over-relaxation, from 1 to less than 2.
     passes : int, default=1
         Passes with oracle calls per shard and round.
     certify_every : int, default=10
@@ -99,7 +97,6 @@ class ConsensusADMM(Solver):
     n_shards: int = 4
     penalty: float | None = None
     _: KW_ONLY
-    relax: float = 1.9
     passes: int = 1
     certify_every: int = 10
     metric: str = "identity"
@@ -116,8 +113,6 @@ class ConsensusADMM(Solver):
             self.check_integer(name, 1)
         if self.penalty is not None and not 0 < self.penalty < np.inf:
             raise ValueError(f"ConsensusADMM: penalty is {self.penalty!r}, expected > 0")
-        if not 1 <= self.relax < 2:
-            raise ValueError(f"ConsensusADMM: relax is {self.relax!r}, expected 1 <= relax < 2")
         self.check_choice("metric", ("identity", "spectral", "auto"))
         if self.finish is not None:
             if not 0 < self.finish < np.inf:

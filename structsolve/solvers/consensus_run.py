@@ -10,7 +10,7 @@ from .base import Run, Start, checked_weights
 from .held import Common, blocks
 from .metric import Moments, SpectralMetric, choose_metric, moments
 from .passes import subgradient
-from .shard import Answer, Order
+from .shard import RELAX, Answer, Order
 from .shard_engine import Engine, ThreadEngine
 
 # Averages give round r the weight r to this power: about the last seventh of the rounds counts.
@@ -118,7 +118,7 @@ class ConsensusRun(Run):
         rho = self.first_rho if first else self.rho
         passes = FIRST_PASSES if first else solver.passes
         metric, common = (self.metric, self.common) if first else (None, None)
-        order = Order(self.rounds, self.z, rho, passes, solver.relax, self.fresh)
+        order = Order(self.rounds, self.z, rho, passes, self.fresh)
         order.alpha, order.metric, order.common = self.given.alpha, metric, common
         self.torn = True
         answer = self._round(order)
@@ -179,7 +179,7 @@ class ConsensusRun(Run):
         """
         K: Any = self.shards if self.common is None else self.common.counts
         squares: Any = 1.0 if self.metric is None else self.metric.squares
-        relax, far, apart = self.solver.relax, 0.0, 0.0
+        far, apart = 0.0, 0.0
         new = np.empty_like(self.z)  # because shards keep the last z
         for some in blocks(len(new)):
             count = K[some] if isinstance(K, np.ndarray) else K
@@ -190,9 +190,9 @@ class ConsensusRun(Run):
                 new[some],
             )
             between = own[some] - y
-            # The sum of all relax w_k + (1 - relax) z + y_k.
-            y *= 1 - relax
-            y += relax * own[some]
+            # The sum of all RELAX w_k + (1 - RELAX) z + y_k.
+            y *= 1 - RELAX
+            y += RELAX * own[some]
             y += count * self.z[some]
             np.multiply(y, share, out=z)
             y *= 1 - count * share

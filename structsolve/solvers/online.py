@@ -59,7 +59,8 @@ class Perceptron(Online):
 
     A visit adds the parts of the true label and subtracts those of the best one.  The model is the
     average of the weights after each visit.  Neither loss nor surrogate matters, so that weights
-    of classes and of nodes are refused.  Weights of examples scale their steps.
+    of classes and of nodes are refused, and surrogates other than the default: the model gives no
+    probabilities.  Weights of examples scale their steps.
 
     Examples
     --------
@@ -175,7 +176,7 @@ class OnlineRun(Run):
         Raises
         ------
         ValueError
-            If the problem has another number of weights, or weighs nodes and the solver does not.
+            If the problem has another number of weights, or a loss that the solver does not read.
         """
         if not self.solver.reads_loss:
             _refuse_weights(self.solver, problem)
@@ -223,16 +224,18 @@ class OnlineRun(Run):
 
 
 def _refuse_weights(solver: Online, problem: Problem) -> None:
-    """Raise ValueError for weights of classes or nodes, which are part of the loss."""
+    """Raise ValueError for weights of classes or nodes, part of the loss, and for a surrogate."""
     culprit = ""
     if "node_weights" in problem.examples.topology:
         culprit = "y holds WeightedLabels"
     elif isinstance(problem.given_loss, ClassWeights):
         culprit = "class_weight or loss=ClassWeights(...) weighs errors on nodes"
+    elif problem.surrogate_name != "margin":
+        culprit = f"surrogate is {problem.surrogate_name!r}"
     if culprit:
         raise ValueError(
-            f"{culprit}, but solver {solver.name!r} does not depend on the loss, expected neither; "
-            "use 'passive-aggressive' or 'arow', or sample_weight"
+            f"{culprit}, but solver {solver.name!r} depends on neither loss nor surrogate, "
+            "expected the default; use 'passive-aggressive' or 'arow', or sample_weight"
         )
 
 

@@ -17,6 +17,8 @@ from .problem import Problem
 
 # Rounds between recomputations of a shard's share of w from its dual variables.
 RESYNCHRONISE = 10
+# Over-relaxation of the update of y.
+RELAX = 1.9
 MAX_AGE = 10
 ANY_AGE = np.iinfo(np.int32).max
 # Answers per group in the tree of sums.
@@ -100,8 +102,6 @@ class Order:
         Weight of ``|w - z + y|^2 / 2``.
     passes : int
         Number of passes over the shard that call the oracle.
-    relax : float
-        Over-relaxation of the update of y.
     fresh : bool
         Reset y to the value for the shard's dual variables.
     metric : SpectralMetric, optional
@@ -118,7 +118,6 @@ class Order:
     z: np.ndarray
     rho: float
     passes: int
-    relax: float
     fresh: bool
     metric: SpectralMetric | None = None
     common: Common | None = None
@@ -165,7 +164,7 @@ class Shard:
     >>> space, examples = structsolve.get_structure("multiclass").make_space([[1.0], [2.0]], [0, 1])
     >>> problem = structsolve.Problem(space, examples)
     >>> shard = Shard(problem, 0, np.array([1]), seed=0)
-    >>> answer = shard.step(Order(0, np.zeros(problem.dim), 1.0, 1, 1.6, False))
+    >>> answer = shard.step(Order(0, np.zeros(problem.dim), 1.0, 1, False))
     >>> shard.round, answer.each[0]["behind"] is None, answer.each[0]["oracle_calls"]
     (1, True, 1)
     """
@@ -223,7 +222,7 @@ class Shard:
             self.metric = order.metric
             if order.common is not None and self.place is None:
                 (self.place,) = places(self.problem, order.common, [self.picks])
-        z, rho, relax = order.z, order.rho, order.relax
+        z, rho = order.z, order.rho
         z = z if self.place is None else self.place.chosen(z)
         if order.keep:
             self.kept, self.kept_round = self.alone(), order.round
@@ -235,11 +234,11 @@ class Shard:
             self._read(self.own)
             self.y[:] = self.own
         else:
-            # y += relax w + (1 - relax) z - z+, where w = z - y + own.
+            # y += RELAX w + (1 - RELAX) z - z+, where w = z - y + own.
             for some in blocks(len(z)):
                 y = self.y[some]
-                y *= 1 - relax
-                y += relax * self.own[some]
+                y *= 1 - RELAX
+                y += RELAX * self.own[some]
                 y += self.z[some]
                 y -= z[some]
             if self.round % RESYNCHRONISE == 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -133,7 +134,6 @@ class Task:
         self._asked = Asked(space, loss, oracle) if asked is None else asked
         self.layout = make_layout(space, examples, training=True) if layout is None else layout
         self.labels: np.ndarray | None = examples.labels
-        self.oracle: Oracle = self._asked.oracle(self.layout)
         self.parts: Parts = self._asked.parts(self.layout)
         self.loss: Loss = self._asked.loss(self.layout)
         if self.labels is not None:
@@ -141,6 +141,12 @@ class Task:
             self._refuse_unseen(self.labels)
             space.check_labels(self.labels, examples)
         self._powers: dict[str, Any] = {}
+
+    @cached_property
+    def oracle(self) -> Oracle:
+        """The oracle, bound to the examples; bound late, since not every surrogate has a use."""
+        bound: Oracle = self._asked.oracle(self.layout)
+        return bound
 
     def _refuse_unseen(self, labels: np.ndarray) -> None:
         # A loss may have values for labels unseen in training; the parts have no place for them.

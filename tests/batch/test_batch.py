@@ -573,3 +573,19 @@ def test_odd_surrogates_and_shared_scores_are_refused_by_name():
     for call in (lambda: argmax(space, scores), lambda: value_and_gradient(space, scores, labels)):
         with pytest.raises(TypeError, match="scores: shared is range, expected a dict"):
             call()
+
+
+def test_shared_scores_may_be_in_any_order():
+    rng = np.random.default_rng(0)
+    space = score_space("chain", 3)
+    table, node, examples = rng.normal(size=(3, 3)), np.ones((4, 3)), space.pack_sizes([3, 1])
+    direction = Scores(rng.normal(size=(4, 3)), examples=examples)
+    answers = []
+    for given in (table, np.asfortranarray(table), np.repeat(table, 2, axis=1)[:, ::2]):
+        scores = Scores(node, {"transition": given}, examples=examples)
+        gradient = value_and_gradient(space, scores, np.zeros(4, int), "crf")[1]
+        turned = marginals_vjp(space, scores, direction)
+        answers.append([gradient.shared["transition"], turned.shared["transition"]])
+    assert answers[0][0].any() and answers[0][1].any()
+    np.testing.assert_array_equal(answers[0], answers[1])
+    np.testing.assert_array_equal(answers[0], answers[2])

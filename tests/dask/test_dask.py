@@ -289,7 +289,7 @@ def test_names_of_features_are_learned_over_partitions(client):
         ("good", None, {"n_shards": 0}, "n_shards is 0"),
         ("good", None, {"random_state": None}, "random_state is None"),
         ("good", None, {"solver": CuttingPlane(slack="n")}, "slack is 'n'"),
-        ("good", None, {"solver": ConsensusADMM(relax=3.0)}, "relax is 3.0"),
+        ("good", None, {"solver": ConsensusADMM(penalty=0.0)}, "penalty is 0.0"),
         ("good", None, {"loss": "none"}, "unknown loss 'none'"),
     ],
 )

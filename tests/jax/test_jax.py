@@ -18,6 +18,7 @@ from torch_cases import CASES, GIBBS  # noqa: E402
 
 import structsolve.jax as ours  # noqa: E402
 import structsolve.torch as theirs  # noqa: E402
+from structsolve.jax import host  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -90,17 +91,36 @@ def test_marginals_and_their_derivatives(name, projection):
 @pytest.fixture
 def host_calls(monkeypatch):
     """Counts calls of native code."""
-    calls, original = [], jax.pure_callback
+    calls, original = [], host._callback
 
-    def counting(function, *args, **settings):
+    def counting(function, *args):
         def run(*given):
             calls.append(1)
             return function(*given)
 
-        return original(run, *args, **settings)
+        return original(run, *args)
 
-    monkeypatch.setattr(jax, "pure_callback", counting)
+    monkeypatch.setattr(host, "_callback", counting)
     return calls
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_jax_without_buffers_and_devices_get_the_same_bits(monkeypatch, dtype):
+    rng = np.random.default_rng(31)
+    scores = jnp.asarray(rng.normal(size=(2, 3, 4)).astype(dtype))
+    tables, labels = jnp.asarray(rng.normal(size=(3, 4, 4)).astype(dtype)), np.zeros((2, 3), int)
+
+    def both():
+        loss = ours.StructuredLoss("chain", "crf")
+        of = jax.value_and_grad(lambda t: loss({"node": scores, "transition": t}, labels))
+        mapped = jax.jit(jax.vmap(of))(tables)
+        return jax.tree.leaves((of(tables[0]), jax.jit(of)(tables[0]), mapped))
+
+    fast = both()
+    monkeypatch.setattr(host, "buffer_callback", None)
+    for a, b in zip(fast, both(), strict=True):
+        assert a.dtype == dtype
+        np.testing.assert_array_equal(a, b)
 
 
 @pytest.mark.parametrize(

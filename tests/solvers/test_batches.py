@@ -26,7 +26,6 @@ SETTINGS = {
     "batch": {},
     "few cuts": {"max_cuts": 2, "max_age": 0},
     "frank-wolfe": {"steps": "frank-wolfe"},
-    "calls": {"oracle_calls": 3, "steps": "pairwise"},
     "uniform": {"sampling": "uniform"},
     "gap": {"sampling": "gap", "averaging": False},
 }

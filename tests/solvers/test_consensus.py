@@ -261,7 +261,6 @@ def test_estimators_take_it_by_name_with_a_warm_start():
     [
         ({"n_shards": 0}, "n_shards is 0, expected an integer >= 1"),
         ({"penalty": -1.0}, "penalty is -1.0, expected > 0"),
-        ({"relax": 2.0}, "relax is 2.0, expected 1 <= relax < 2"),
         ({"certify_every": 0}, "certify_every is 0"),
         ({"metric": "euclid"}, r"metric is 'euclid', expected one of \('identity', 'spectral'"),
     ],

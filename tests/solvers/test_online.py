@@ -262,6 +262,7 @@ def test_weights_of_classes_and_nodes_need_a_loss():
         ({"class_weight": {"a": 2.0}}, Y, "class_weight or loss=ClassWeights"),
         ({"loss": ClassWeights({"a": 2.0})}, Y, "class_weight or loss=ClassWeights"),
         ({}, weighted, "y holds WeightedLabels"),
+        ({"surrogate": "crf"}, Y, "surrogate is 'crf'"),  # nothing would train its probabilities
     ]
     for settings, y, culprit in cases:
         text = f"{culprit}.*; use 'passive-aggressive' or 'arow', or sample_weight"

@@ -31,7 +31,7 @@ SOLVERS = {
     "bcfw-original": BCFW(
         steps="frank-wolfe", max_steps=1, cached_passes=0, averaging=False, certify_every=1
     ),
-    "bcfw-pairwise": BCFW(steps="pairwise", cached_passes=0, oracle_calls=3, certify_every=1),
+    "bcfw-pairwise": BCFW(steps="pairwise", cached_passes=0, certify_every=1),
     "bcfw-last": BCFW(averaging=False, certify_every=1),
     "bcfw-uniform": BCFW(sampling="uniform", certify_every=1),
     "bcfw-gap": BCFW(sampling="gap", certify_every=1),

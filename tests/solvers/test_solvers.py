@@ -91,11 +91,10 @@ def test_kept_gram_matrices_change_nothing(kind):
         problem.potentials = LinearPotentials(given, problem.space.layout, budget)
         assert problem.potentials.has_gram == (budget > 0)
         # Blocks are solved to the end, since on the way rounding decides between equal slopes.
-        solver = BCFW(cached_passes=0, inner_tol=0.0, max_steps=20_000)
-        run = begin(solver, problem, 0.05)
+        loop = begin(BCFW(steps="pairwise"), problem, 0.05).loop
         for _ in range(6):
-            run.step()
-        ends.append(run.loop.w.copy())
+            loop.run(np.arange(problem.n), 1, inner_tol=0.0, max_steps=20_000)
+        ends.append(loop.w.copy())
     assert ends[0].any()
     np.testing.assert_allclose(*ends, atol=1e-12)
 
@@ -120,7 +119,6 @@ def test_dual_of_bcfw_never_falls():
     max_age=0,
     max_steps=1,
     cached_passes=0,
-    oracle_calls=1,
     averaging=False,
     alpha=0.05,
 )
@@ -135,7 +133,6 @@ def test_dual_of_bcfw_never_falls():
     max_age=st.sampled_from([0, 1, 10]),
     max_steps=st.sampled_from([1, 5, 100]),
     cached_passes=st.sampled_from([0, 3, 10]),
-    oracle_calls=st.sampled_from([1, 3]),
     averaging=st.booleans(),
     alpha=st.sampled_from([0.5, 0.05]),
 )

@@ -121,7 +121,6 @@ def test_paths_over_alpha_keep_the_rows():
 def test_what_rows_leave_no_room_for_is_refused_in_a_sentence():
     case = make_case(n=3)
     for solver, message in (
-        (BCFW(oracle_calls=2, constraints=NAMED["signs"]), "oracle_calls is 2, expected 1"),
         (SGD(projection=True, constraints=NAMED["signs"]), "leave projection=False"),
         (
             BCFW(constraints=[WeightBounds("start", 1), WeightBounds("start", upper=0)]),

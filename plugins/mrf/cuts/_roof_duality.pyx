@@ -43,7 +43,7 @@ cdef Py_ssize_t roof_bytes(Py_ssize_t n, Py_ssize_t m) noexcept nogil:
     cdef Py_ssize_t energy = (2 * n + 2 * m) * sizeof(double) + _whole(m + n)
     cdef Py_ssize_t ends = 4 * m * sizeof(int)
     cdef Py_ssize_t flow = cut_graph_bytes(2 * n, 2 * m) + cut_bytes(2 * n, 2 * m) + _whole(2 * n)
-    return max(small_roof_bytes(n), <Py_ssize_t>(energy + ends + flow))
+    return max(small_roof_bytes(n, m), <Py_ssize_t>(energy + ends + flow))
 
 
 cdef bint _read(const Model* model, Energy* energy) noexcept nogil:

@@ -112,6 +112,38 @@ def check_states(n_states: Any, n_nodes: int | None) -> np.ndarray | None:
     return np.atleast_1d(states).astype(np.int32)
 
 
+def state_names(states: np.ndarray, classes: Any) -> np.ndarray:
+    """Return the names of numbered states; refuse given classes that differ.
+
+    Parameters
+    ----------
+    states : ndarray of int32
+        From :func:`check_states`.
+    classes : sequence, optional
+
+    Returns
+    -------
+    ndarray of int
+        From 0.
+
+    Raises
+    ------
+    ValueError
+
+    Examples
+    --------
+    >>> state_names(np.array([2, 3]), None).tolist()
+    [0, 1, 2]
+    """
+    names = np.arange(int(states.max()))
+    if classes is not None and not np.array_equal(np.sort(classes), names):
+        raise ValueError(
+            f"classes: found {np.asarray(classes).tolist()}, expected 0 to {len(names) - 1} as "
+            "n_states says"
+        )
+    return names
+
+
 def refuse_states(encoded: np.ndarray, states: np.ndarray | None, offsets: np.ndarray) -> None:
     """Refuse labels that are states which their node does not have.
 

@@ -68,6 +68,8 @@ class Sentence:
                 "barred": lambda size=size: np.where(
                     rng.random(size) < 0.3, -np.inf, rng.integers(-2, 3, size)
                 ),
+                # Sums of three span less than RANGE of _linear.pyx, or more.
+                "far": lambda size=size: rng.choice([0, -199.5, -200.5, -320.0], size),
             }[kind]()
         return theta
 
@@ -76,7 +78,7 @@ class Sentence:
         return self.mu @ finite + np.where(self.mu @ ~np.isfinite(theta) > 0, -np.inf, 0)
 
 
-SCORES = ["random", "tied", "zero", "wide", "barred"]
+SCORES = ["random", "tied", "zero", "wide", "barred", "far"]
 
 
 @each_kind
@@ -295,6 +297,9 @@ def test_scores_of_brackets():
     refused("example 0: found the node None", bracket_report, [None], [None])
     refused("words: found 2, expected 4", write_tree, true, "ab")
     refused(r"found the node \('A',\)", write_tree, ("A",), "a")
+    for tree, words in (("A", ["a b"]), ("A", [""]), ("A B", ["a"]), ("(", ["a"])):
+        refused("expected a class or word without spaces and brackets", write_tree, tree, words)
+    assert write_tree(("S", "A", "B"), ["(", "a)"]) == "(S (A -LRB-) (B a-RRB-))"
     assert brackets(("S", ("S", "A"))) == [(0, 1, "S"), (0, 1, "S")]
 
 
@@ -436,6 +441,9 @@ def test_the_shell_trains_on_brackets(tmp_path, capsys):
     assert bracket_report([read_tree(text)[0] for text in texts[40:]], trees)["f1"] > 0.8
     assert "F1 " in works(capsys, "score", model, train)
     assert '"f1":' in works(capsys, "score", model, train, "--json")
+    new.write_text("the dog ( barks )\n")
+    works(capsys, "predict", model, new, "--output", out)
+    assert read_tree(out.read_text())[1] == ["the", "dog", "-LRB-", "barks", "-RRB-"]
     broken = tmp_path / "d.mrg"
     broken.write_text("(S (A a)")
     fails(capsys, "fit", broken, "--structure", "cky", "--model", model, match="not closed")

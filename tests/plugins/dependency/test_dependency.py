@@ -245,12 +245,14 @@ def test_marginals_are_those_of_the_enumeration(projective, single, kind):
             refused("example 0: no tree is possible", calls.project, given[n], 0, in_order(table))
             continue
         p = np.exp(scores - scores.max())
-        expected = np.zeros((n, n + 1))
-        for tree, weight in zip(trees, p / p.sum()):
+        expected, possible = np.zeros((n, n + 1)), np.zeros((n, n + 1), bool)
+        for tree, weight, score in zip(trees, p / p.sum(), scores):
             expected[np.arange(n), tree] += weight
+            possible[np.arange(n), tree] |= score > -np.inf
         marginals, value, bound = calls.project(given[n], 0, in_order(table))
         assert bound == value
         assert tables(marginals, n) == pytest.approx(expected, abs=1e-9)
+        assert not tables(marginals, n)[~possible].any()  # exactly 0, also of trees of two roots
         assert value == pytest.approx(scores.max() + np.log(p.sum()), rel=1e-12, abs=1e-12)
 
 

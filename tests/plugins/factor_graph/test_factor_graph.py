@@ -357,6 +357,21 @@ def test_predictions_of_other_graphs_are_refused():
     model = StructuredSVM(FactorGraphStructure()).fit(own, Y)
     refused("example 0: found a factor over 2 nodes", model.predict, [(X[0], [(0, 1)])])
     refused("give factors=", batch.score_space, "factor-graph", 2)
+    for factors in ("ab", 3, [5], [(0, "a")], [(0, 1), (1, -1)], [tuple(range(64))]):
+        refused("factors.*: found", batch.score_space, FactorGraphStructure(factors, n_states=1))
     space = batch.score_space(FactorGraphStructure([(0, 1, 2)]), 2)
     refused("expected 3 nodes", space.pack_sizes, [2])
     refused("has no such pairs", space.mask, space.pack_sizes([3]), forbidden=[(0, 1)])
+
+
+@pytest.mark.parametrize("kind", [FactorGraphStructure, MRFStructure])
+def test_classes_are_those_that_n_states_says(kind):
+    X, Y = np.zeros((2, 2, 1)), [[0, 1], [1, 1]]
+    structure = kind([(0, 1)], n_states=2)
+    model = StructuredSVM(structure, solver="sgd")
+    refused(r"classes: found \['a', 'b'\], expected 0 to 1", model.partial_fit, X, Y, ["a", "b"])
+    refused(r"classes: found \[0, 1, 2\], expected 0 to 1", model.partial_fit, X, Y, [0, 1, 2])
+    assert model.partial_fit(X, Y, [1, 0]).classes_.tolist() == [0, 1]
+    refused(r"classes: found \[0, 1, 2\], expected 0 to 1", batch.score_space, structure, 3)
+    refused("found .*NoneType.*, expected all strings", batch.score_space, structure, [None, 1])
+    assert batch.score_space(structure, 2).classes_.tolist() == [0, 1]

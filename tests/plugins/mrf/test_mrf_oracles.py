@@ -214,10 +214,15 @@ def test_relaxation_is_the_local_polytope(oracle):
     assert fractional
 
 
-def test_two_states_three_ways():
-    """The maximum flow, HiGHS and cvxpy on frustrated graphs, where halves appear."""
+@pytest.mark.parametrize("twice", [0, 4])
+def test_two_states_three_ways(twice):
+    """The maximum flow, HiGHS and cvxpy on frustrated graphs, where halves appear.
+
+    Edges that are given twice have marginals of their own in the relaxation.
+    """
     rng = np.random.default_rng(3)
     edges = np.column_stack(np.triu_indices(6, 1))
+    edges = np.concatenate([edges, edges[:twice]])
     graphs = [Graph([2] * 6, edges, o) for o in ("roof-duality", "lp", "cvxpy:CLARABEL")]
     halves = 0
     for _ in range(20):

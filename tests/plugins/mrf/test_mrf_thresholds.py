@@ -77,7 +77,7 @@ OTHERS = {
     "cuts/_roof_duality": "DUST",
     "uai": "LARGEST_FACTOR LARGEST_TABLES ROUNDED",
     "_small_graph": "MOST",
-    "cuts/_small_roof": "ROUNDING DUST ONE",
+    "cuts/_small_roof": "ROUNDING DUST ONE LARGE SPARSE WORDS",
     "exact/_small_degrees": "SUMS",
     "exact/_soft_consistency": "SHARE SLOW FORBIDDEN AGAIN DONE",
     "relaxation/_tree_reweighted": "CLOSE PASSES LOOK LEAST_STEP SCALINGS AGREED",

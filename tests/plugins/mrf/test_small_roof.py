@@ -1,4 +1,4 @@
-"""Roof duality of small models, in words of bits, against the method for large ones and HiGHS."""
+"""Roof duality of dense models, in words of bits, against the method for others and HiGHS."""
 
 import numpy as np
 import pytest
@@ -19,6 +19,8 @@ from structsolve.plugins.mrf.cuts._roof_duality import roof_duality
 from structsolve.plugins.mrf.tables._model import GraphModel
 
 LIMIT = 32  # nodes that fit into a word, each with its negation
+LARGE = 256  # nodes of a dense model
+SPARSE = 16  # a dense model of n nodes has n^2 / SPARSE edges
 
 
 def check(model, kind):
@@ -49,9 +51,33 @@ def weakened(model, factor):
     return GraphModel(model.states, model.ends, unary, model.pair)
 
 
+def dense_model(rng, least, most, kind):
+    """Two states, a share of all pairs in any order and direction, some of them twice."""
+    n = int(rng.integers(least, most + 1))
+    ends = np.transpose(np.triu_indices(n, 1))
+    ends = rng.permutation(ends[rng.random(len(ends)) < rng.choice([0.1, 0.3, 1])])
+    ends = np.concatenate([ends, ends[: rng.integers(5)]])
+    ends = np.where(rng.random((len(ends), 1)) < 0.5, ends, ends[:, ::-1])
+    return GraphModel([2] * n, ends, scores(rng, kind, 2 * n), scores(rng, kind, 4 * len(ends)))
+
+
 @random_cases(1500, kind=KINDS, most=[3, 6, 10, 20, LIMIT, LIMIT + 1], factor=[0, 0.1, 1])
 def test_both_ways_agree(seed, kind, most, factor):
     check(weakened(random_model(np.random.default_rng(seed), most, 2, kind), factor), kind)
+
+
+@random_cases(200, kind=KINDS, most=[64, 130], factor=[0, 0.1, 1, 3])
+def test_both_ways_agree_on_large_models(seed, kind, most, factor):
+    check(weakened(dense_model(np.random.default_rng(seed), LIMIT, most, kind), factor), kind)
+
+
+@random_cases(400, kind=KINDS, factor=[0, 0.1, 1])
+def test_some_pairs_twice(seed, kind, factor):
+    """Two edges of one pair may have different marginals in the relaxation."""
+    model = weakened(dense_model(np.random.default_rng(seed), 2, 7, kind), factor)
+    value, _ = check(model, kind)
+    if kind not in ("mixed", "forbidden"):
+        assert value == pytest.approx(relaxation(model), abs=1e-7 * size(model))
 
 
 @random_cases(500, kind=KINDS, small=[False, True])
@@ -74,6 +100,30 @@ def test_sizes_around_the_limit(n, kind):
         assert value == pytest.approx(relaxation(model), abs=1e-7 * size(model) * n)
         if strength == 0 and n >= LIMIT - 1 and kind == "normal":
             assert (state == 2).all()
+
+
+@pytest.mark.parametrize("kind", ["normal", "ties"])
+@pytest.mark.parametrize("n", [63, 64, 65, 127, 128, 129, LARGE - 1, LARGE, LARGE + 1])
+def test_sizes_around_whole_words(n, kind):
+    """Weak nodes leave all of them open, strong ones some: any number of words of a set."""
+    rng = np.random.default_rng(n)
+    ends = np.transpose(np.triu_indices(n, 1))
+    for strength in (0, 1, n**0.5, n / 4):
+        unary = strength * scores(rng, kind, 2 * n)
+        check(GraphModel([2] * n, ends, unary, scores(rng, kind, 4 * len(ends))), kind)
+
+
+@pytest.mark.parametrize("kind", ["normal", "ties", "forbidden"])
+@pytest.mark.parametrize("n", [LIMIT + 1, 64, 100])
+def test_numbers_of_edges_around_the_limit(n, kind):
+    rng = np.random.default_rng(n)
+    pairs = np.transpose(np.triu_indices(n, 1))
+    finite = "ties" if kind == "forbidden" else kind
+    for m in range(n * n // SPARSE - 1, n * n // SPARSE + 3):
+        for strength in (0, 1, 3):
+            ends = pairs[rng.permutation(len(pairs))[:m]]
+            unary = strength * scores(rng, finite, 2 * n)
+            check(GraphModel([2] * n, ends, unary, scores(rng, kind, 4 * m)), kind)
 
 
 @random_cases(300, stick=range(13), ring=range(1, 7), kind=["normal", "ties", "tenths"])
@@ -133,8 +183,8 @@ def test_models_that_swapped_states_make_super_modular(seed, kind, forbid):
 @pytest.mark.parametrize("scale", [5e-324, 1e-320, 1e-300, 1e290])
 def test_scores_at_the_ends_of_the_range(scale):
     rng = np.random.default_rng(0)
-    for n in (2, 5, 9, LIMIT):
-        for _ in range(20):
+    for n in (2, 5, 9, LIMIT, LIMIT + 1, 70):
+        for _ in range(20 if n <= LIMIT else 5):
             ends = np.transpose(np.triu_indices(n, 1))
             numbers = [rng.integers(-3, 4, k) * scale for k in (2 * n, 4 * len(ends))]
             value, state, _ = roof_duality(GraphModel([2] * n, ends, *numbers))

@@ -325,13 +325,15 @@ def test_labels_of_any_form():
         ([(0, 0), (0, 2), (1, 2)], r"a step from \(0, 0\) to \(0, 2\), which is no edge"),
         ([(0, 0), (1, 1), (0, 0), (1, 1), (1, 2)], "passes no node twice"),
         ([(0, 0), (5, 1)], "expected nodes of the graph"),
+        ([(0, 0, 0), (1, 1, 2)], "expected nodes of the graph"),  # not three cells of two numbers
         (3, "expected nodes of the graph"),
     ):
         refused(f"y, example 0: .*{message}", space.pack, [x], [wrong])
     refused("y: found 2 paths, expected one for each of 1 examples", space.pack, [x], [path] * 2)
 
 
-@pytest.mark.parametrize("path", [[0, 1.7, 2], [0, "1", 2], [0, np.nan, 2], np.array([0, 1.5, 2])])
+@pytest.mark.parametrize("path", [[0, 1.7, 2], [0, "1", 2], [0, np.nan, 2], np.array([0, 1.5, 2]),
+                                  [False, True, 2], np.array([False, True, True])])  # fmt: skip
 def test_nodes_of_labels_are_integers(path):
     x = {"edges": [[0, 1], [1, 2]], "node_features": np.zeros((3, 1))}
     space, _ = get_structure("path").make_space([x, x], [[0, 1, 2], np.array([0.0, 1.0, 2.0])])
@@ -350,8 +352,12 @@ def test_networkx_graphs():
     assert model.predict([slow]) == [["home", "park", "work"]]
     both = graph.to_undirected()
     assert model.predict([both]) == [["home", "work"]]
-    both.graph["sink"] = "moon"
-    refused("example 0: sink 'moon' is no node", model.predict, [both])
+    for sink in ("moon", ["work"]):
+        both.graph["sink"] = sink
+        refused("example 0: sink .* is no node", model.predict, [both])
+    for costs in ({"home": 1.0}, [1.0, 2.0, 3.0]):
+        graph.graph["costs"] = costs
+        refused("example 0, costs: found .*, expected a dict", model.predict, [graph])
 
 
 @pytest.mark.parametrize(
@@ -360,6 +366,7 @@ def test_networkx_graphs():
         ({"edges": [[0, 1], [2, 1]], "sink": 2}, "no way leads from 0 to 2"),
         ({"edges": [[0, 1]], "sink": 5}, "sink: found 5, expected a node of the graph"),
         ({"edges": [[0, 1.5]]}, "expected integers of shape"),
+        ({"edges": [[0, 10**14]]}, "the nodes up to 100000000000000 would take"),
         ({"edges": [[0, 0]]}, "joins node 0 with itself"),
         ({"edges": [[0, 1]], "cells": np.ones((2, 2))}, "expected an array"),
         ({"edges": [[0, 1]], "edge": 3}, r"found \['edge'\]"),

@@ -250,6 +250,7 @@ def test_tags_come_back_in_their_scheme(scheme):
         ("example 0: found (-1, 1, 'A')", [[(-1, 1, "A")], []]),
         ("example 0: found (0, 'A'), expected spans", [[(0, "A")], []]),
         ("example 0: found (0.5, 1, 'A'), expected spans", [[(0.5, 1, "A")], []]),
+        ("example 1: found (0, 1, None), expected a string", [[(0, 3, "A")], [(0, 1, None)]]),
         ("the spans (0, 2, 'A') and (1, 3, 'B') overlap", [[(1, 3, "B"), (0, 2, "A")], []]),
         ("the spans (0, 3, 'A') and (1, 2, 'B') overlap", [[(0, 3, "A"), (1, 2, "B")], []]),
         ("example 0: a span has the class 'O', which is", [[(0, 1, "O")], []]),
@@ -359,6 +360,26 @@ def test_probabilities_of_tokens():
     np.testing.assert_allclose(np.concatenate(rows).sum(axis=1), 1)
 
 
+@pytest.mark.parametrize("k", [1, 2, 3, 4, 5, 8, 11])  # rows of scores are padded
+def test_probabilities_of_tokens_of_many_classes(k):
+    rng = np.random.default_rng(k)
+    names = [f"c{c:02}" for c in range(k)]
+    X, Y = rng.normal(size=(k, 2, 3)), [[(0, 2, name)] for name in names]
+    crf = StructuredSVM(
+        SemiMarkovStructure(outside="c00"), surrogate="crf", solver="sgd", max_iter=3, tol=9
+    ).fit(X, [[], *Y[1:]])
+    assert crf.classes_.tolist() == names
+    every = [[(0, 2, a)] for a in names] + [[(0, 1, a), (1, 2, b)] for a in names for b in names]
+    every = [[span for span in y if span[2] != "c00"] for y in every if y != [(0, 2, "c00")]]
+    expected = np.zeros((2, k))
+    for y in every:
+        states = [0, 0]
+        for start, end, name in y:
+            states[start:end] = [names.index(name)] * (end - start)
+        expected[[0, 1], states] += np.exp(crf.log_proba(X[:1], [y]))
+    np.testing.assert_allclose(crf.predict_marginals(X[:1])[0], expected, atol=1e-12)
+
+
 def test_the_shell_reads_and_writes_tags(tmp_path, capsys):
     path, guessed = tmp_path / "train.conll", tmp_path / "out.conll"
     lines = ["the DT B-NP", "dog NN I-NP", "ran VB O", "", "a DT B-NP", "cat NN I-NP", "sat VB O"]
@@ -371,3 +392,4 @@ def test_the_shell_reads_and_writes_tags(tmp_path, capsys):
     ]  # fmt: skip
     out = shell(capsys, "score", model, path)
     assert "NP" in str(out)
+    assert "NP:" in str(shell(capsys, "predict", model, path, "--marginals"))
