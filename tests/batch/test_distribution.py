@@ -150,7 +150,7 @@ def test_two_distributions(kind):
 @pytest.mark.parametrize("kind", SUMS)
 def test_expected_losses(kind):
     counted = 0
-    for _, space, scores, labels in batches(kind, 11):
+    for _, space, scores, labels in batches(kind, 11, 3 if kind == "labelled" else 6):
         every = sums(space, scores)
         binding = binding_of(space, scores)
         for name in loss_names(space):
@@ -169,14 +169,14 @@ def test_expected_losses(kind):
             given = expected_loss(space, scores, labels, name)
             best, least = least_loss(space, scores, name)
             splits = [pieces(flat, scores.examples) for flat in (labels, best)]
+            # Of examples with hundreds of labels, whose pairs are many, one in each batch.
+            large = [i for i, one in enumerate(every) if len(one.labels) > 200]
             for i, (one, label, chosen) in enumerate(zip(every, *splits)):
-                table = np.array(
-                    [
-                        [calls.loss_value(loss, i, truth, y) for truth in one.labels]
-                        for y in one.labels
-                    ]
-                )
-                risks = table[:, one.p > 0] @ one.p[one.p > 0]
+                if i in large[1:]:
+                    continue
+                truths = [truth for truth, p in zip(one.labels, one.p) if p > 0]
+                table = [[calls.loss_value(loss, i, t, y) for t in truths] for y in one.labels]
+                risks = np.array(table) @ one.p[one.p > 0]
                 close(given[i], risks[row_of(one, label)], 100)
                 allowed = one.scores > -np.inf
                 close(least[i], risks[allowed].min(), 100)

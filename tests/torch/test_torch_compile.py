@@ -344,8 +344,13 @@ def test_decisions_in_graphs(noise, reduction):
     node, table, _ = draw()
     lengths = torch.tensor([5, 1, 3, 2])
     for sizes in ({}, {"lengths": lengths}, {"mask": torch.arange(5) < lengths[:, None]}):
-        for function in decisions(noise, reduction, **sizes):
-            same(function, node, table)
+        mean, loss, *regrets = decisions(noise, reduction, **sizes)
+        same(loss, node, table)
+        if reduction == "none":  # which the mean does not have
+            same(mean, node, table)
+        if noise == "additive":  # which regrets do not have
+            for regret in regrets:
+                same(regret, node, table)
 
 
 def test_decisions_of_other_structures_in_graphs():
