@@ -402,7 +402,8 @@ class CKYSpace(Space):
 
     @cached_property
     def _allowed(self) -> set[tuple[int, ...]]:
-        return {tuple(rule) for rule in self.rules[:, :3].tolist()}
+        rules: Any = self.rules
+        return {tuple(rule) for rule in rules[:, :3].tolist()}
 
     def _unknown_rule(self, label: np.ndarray) -> tuple[Any, ...] | None:
         """Return the classes of a tree's first rule that the grammar lacks."""

@@ -96,3 +96,19 @@ def test_starts_of_sizes_of_every_type(kind, step):
 def test_extremes_of_sizes():
     assert extremes(np.array([0, 3, 4, 9])) == (1, 5)
     assert extremes(np.array([0, 0])) == extremes(np.array([0])) == (0, 0)
+
+
+def test_places_are_kept_from_the_second_time_on():
+    batches = Batches(get_structure("chain"))
+    shapes = {"node": (2, 5, 4), "transition": (4, 4)}
+
+    def places(*lengths):
+        return batches.read(shapes, [*lengths], None).places
+
+    once = places(3, 1)
+    kept = places(3, 1)
+    assert kept is not once and places(3, 1) is kept
+    assert kept.examples.offsets.tolist() == once.examples.offsets.tolist() == [0, 3, 4]
+    for k in range(8):  # as many others
+        places(1 + k % 5, 2 + k // 5)
+    assert places(3, 1) is not kept
