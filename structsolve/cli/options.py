@@ -172,7 +172,7 @@ def svm_settings(args: Any) -> dict[str, Any]:
         "oracle": args.oracle,
         "alpha": "auto" if args.alpha is None else args.alpha,
         "max_iter": args.max_iter,
-        "tol": args.tol,
+        **({} if args.tol is None else {"tol": args.tol}),  # defaults of estimators differ
         "fit_intercept": not args.no_intercept,
         "checkpoint": args.checkpoint,
         "n_jobs": args.n_jobs,

@@ -213,7 +213,7 @@ def _add_numbers(group: Any) -> None:
         help="train on scaled columns; prediction takes unscaled ones",
     )
     group.add_argument("--max-iter", type=int, default=100, help="passes over the data")
-    group.add_argument("--tol", type=float, default=1e-2, help="stop at this relative gap")
+    group.add_argument("--tol", type=float, help="stop at this relative gap")
     group.add_argument("--no-intercept", action="store_true", help="no bias per label")
     group.add_argument("--kernel", metavar="NAME", help="rbf, poly, ...: compares nodes")
     group.add_argument(
