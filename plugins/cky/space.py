@@ -402,6 +402,7 @@ class CKYSpace(Space):
 
     @cached_property
     def _allowed(self) -> set[tuple[int, ...]]:
+        assert self.rules is not None  # asked for by then
         return {tuple(rule) for rule in self.rules[:, :3].tolist()}
 
     def _unknown_rule(self, label: np.ndarray) -> tuple[Any, ...] | None:
