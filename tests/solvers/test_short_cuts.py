@@ -27,7 +27,6 @@ def problem(seed=0, n=6, size=6, features=1):
     ("settings", "tol"),
     [
         ({}, 1e-4),
-        ({"oracle_calls": 3}, 1e-4),
         ({"cached_passes": 5, "max_age": 0}, 1e-4),
         ({"max_cuts": 2}, 5e-3),
         ({"steps": "frank-wolfe", "cached_passes": 0}, 0.05),

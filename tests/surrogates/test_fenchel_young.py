@@ -359,7 +359,8 @@ def test_zero_one_loss_of_classes_has_a_max_min_margin():
 
 def test_sgd_takes_them_too():
     case = Case("crf", "classes")
-    model = StructuredSVM("multiclass", surrogate="crf", solver=SGD(), alpha=0.1, max_iter=300)
+    settings = {"alpha": 0.1, "tol": 1e-3, "max_iter": 300}
+    model = StructuredSVM("multiclass", surrogate="crf", solver=SGD(), **settings)
     best = case.optimum(0.1)
     model.fit(case.X, case.Y)
     assert model.history_[-1]["primal"] == pytest.approx(best, rel=1e-3)

@@ -201,7 +201,8 @@ def test_a_dual_above_the_primal_is_told():
 def test_programs_do_not_mind_the_scale_of_scores(oracle, scale):
     rng = np.random.default_rng(3)
     X, Y = rng.normal(size=(30, 4)), np.array([rng.permutation(4) for _ in range(30)])
-    model = StructuredSVM("permutation", alpha=0.1).fit(X, Y)
+    # At the default tol two rankings of an example tie but for 3e-15.
+    model = StructuredSVM("permutation", alpha=0.1, tol=1e-3).fit(X, Y)
     expected = model.predict(X)
     for view in model.coef_.values():
         view *= scale
