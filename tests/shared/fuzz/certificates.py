@@ -23,7 +23,7 @@ from .base import Fault, Target
 SETTINGS: dict[str, list[dict[str, Any]]] = {
     "bcfw": [
         {"steps": "frank-wolfe"}, {"batch": 2}, {"averaging": False}, {"sampling": "gap"},
-        {"oracle_calls": 3, "cached_passes": 0}, {"max_cuts": 2}, {"certify_every": 1},
+        {"cached_passes": 0}, {"max_cuts": 2}, {"certify_every": 1},
     ],
     "cutting-plane": [{"slack": "n"}],
     "gbcfw": [{"averaging": False}, {"batch": 2}],
