@@ -10,7 +10,7 @@ from libc.string cimport memcpy, memset
 
 from structsolve.plugins.mrf.tables._model cimport Model
 from structsolve.plugins.mrf.cuts._small_roof cimport (
-    SMALL, Dense, dense_stride, place_dense, read_dense, solve_small, ss_lowest,
+    SMALL, Dense, dense_stride, fix_node, place_dense, read_dense, solve_small, ss_lowest,
 )
 
 
@@ -50,11 +50,7 @@ cdef int _fix(Dense* dense, signed char* state, int* node) noexcept nogil:
     # nodes.
     cdef uint64_t free[WORDS]
     cdef uint64_t fixed
-    cdef double* cost = dense.cost
-    cdef double* slack = dense.slack
-    cdef const double* row
-    cdef double sign
-    cdef Py_ssize_t v, w, b, first, words = (dense.n + 63) / 64
+    cdef Py_ssize_t v, b, first, words = (dense.n + 63) / 64
     cdef bint again = True
     cdef int k = 0
     for b in range(words):
@@ -67,19 +63,14 @@ cdef int _fix(Dense* dense, signed char* state, int* node) noexcept nogil:
                 continue
             first, fixed = 64 * b, 0
             for v in range(first, first + 64 if first + 64 < dense.n else dense.n):
-                fixed |= <uint64_t>(fabs(cost[v]) >= slack[v]) << (v - first)
+                fixed |= <uint64_t>(fabs(dense.cost[v]) >= dense.slack[v]) << (v - first)
             fixed &= free[b]
             free[b] ^= fixed
             again |= fixed != 0
             while fixed:
                 v = first + ss_lowest(fixed)
                 fixed &= fixed - 1
-                state[v] = cost[v] < 0
-                sign = 1 - 2 * state[v]
-                row = dense.coupling + v * dense.stride
-                for w in range(dense.stride):
-                    cost[w] += sign * row[w]
-                    slack[w] -= fabs(row[w])
+                fix_node(dense, v, state)
     for b in range(words):
         while free[b]:
             node[k] = <int>(64 * b + ss_lowest(free[b]))

@@ -1,4 +1,5 @@
 # Roof duality of small models: nodes as bits of one word, capacities in a dense matrix.
+from libc.math cimport fabs
 from libc.stdint cimport uint64_t
 from structsolve.plugins.mrf.tables._model cimport Model
 
@@ -39,6 +40,20 @@ cdef inline void place_dense(Dense* dense, Py_ssize_t n, char* work) noexcept no
     dense.slack = dense.cost + dense.stride
     dense.size = dense.slack + dense.stride
     dense.coupling = dense.size + dense.stride
+
+
+# Gives v the state that it prefers, and its neighbours the influence of that.
+cdef inline void fix_node(Dense* dense, Py_ssize_t v, signed char* state) noexcept nogil:
+    cdef const double* row = dense.coupling + v * dense.stride
+    cdef double* cost = dense.cost
+    cdef double* slack = dense.slack
+    cdef double sign
+    cdef Py_ssize_t w
+    state[v] = cost[v] < 0
+    sign = 1 - 2 * state[v]
+    for w in range(dense.stride):
+        cost[w] += sign * row[w]
+        slack[w] -= fabs(row[w])
 
 
 # False if the model does not fit: a node without two states, parallel edges with opposed scores,

@@ -80,15 +80,11 @@ cdef uint64_t _fix(Dense* dense, signed char* state) noexcept nogil:
     # Fix nodes that prefer a state whatever their free neighbours do, until none is left; returns
     # the others.  No half-integral optimum loses by that, nor gains half nodes.
     cdef uint64_t free = ~<uint64_t>0 >> (64 - dense.n), fixed
-    cdef double* cost = dense.cost
-    cdef double* slack = dense.slack
-    cdef const double* row
-    cdef double sign
-    cdef Py_ssize_t v, w
+    cdef Py_ssize_t v
     while free:
         fixed = 0
         for v in range(dense.n):
-            fixed |= <uint64_t>(fabs(cost[v]) >= slack[v]) << v
+            fixed |= <uint64_t>(fabs(dense.cost[v]) >= dense.slack[v]) << v
         fixed &= free
         if not fixed:
             break
@@ -96,12 +92,7 @@ cdef uint64_t _fix(Dense* dense, signed char* state) noexcept nogil:
         while fixed:
             v = ss_lowest(fixed)
             fixed &= fixed - 1
-            state[v] = cost[v] < 0
-            sign = 1 - 2 * state[v]
-            row = dense.coupling + v * dense.stride
-            for w in range(dense.stride):
-                cost[w] += sign * row[w]
-                slack[w] -= fabs(row[w])
+            fix_node(dense, v, state)
     return free
 
 
