@@ -77,7 +77,9 @@ def workers_of(client: Any) -> dict[str, dict[str, Any]]:
     -------
     dict of str to dict
     """
-    workers = client.scheduler_info(n_workers=-1)["workers"]
+    # Not client.scheduler_info(): between its two steps a heartbeat of the client may put a summary
+    # without workers in the place of what was asked for.
+    workers = client.sync(client.scheduler.identity)["workers"]
     return {address: workers[address] for address in sorted(workers)}
 
 

@@ -355,20 +355,13 @@ class DaskStructuredSVM(BaseEstimator):
             "gram": not isinstance(solver, CuttingPlane),
             "seed": self._seed(),
         }
-        workers = [*workers_of(client)]
-        shards = [
-            client.submit(
-                data.build,
-                r,
-                k,
-                (total, facts[k]["weight"]),
-                made,
-                pure=False,
-                workers=[workers[k % len(workers)]],
-                allow_other_workers=True,
-            )
-            for k, r in enumerate(raw)
-        ]
+        workers = [*workers_of(client)]  # empty while the last one that was lost starts again
+        shards = []
+        for k, r in enumerate(raw):
+            place = [workers[k % len(workers)]] if workers else None
+            weight = total, facts[k]["weight"]
+            pinned = {"workers": place, "allow_other_workers": workers != [], "pure": False}
+            shards.append(client.submit(data.build, r, k, weight, made, **pinned))
         del raw, learned, lazy
         from distributed import wait  # need not be installed
 

@@ -350,14 +350,12 @@ def test_rows_that_a_metric_makes_dense_are_counted(client, monkeypatch):
         cluster.refuse_too_large(client, needed, instead)
 
 
-def test_tasks_that_kill_workers_are_told_as_memory():
+def test_tasks_that_kill_workers_are_told_as_memory(monkeypatch):
     class Client:
         def gather(self, futures):
             raise distributed.scheduler.KilledWorker("x", None, 3)
 
-        def scheduler_info(self, n_workers):
-            return {"workers": {"a": {"memory_limit": 2e9}}}
-
+    monkeypatch.setattr(cluster, "workers_of", lambda client: {"a": {"memory_limit": 2e9}})
     with pytest.raises(MemoryError, match="step.. of a shard killed several .*2 GB.*n_shards"):
         cluster.gathered(Client(), [], "step() of a shard")
 
@@ -376,6 +374,23 @@ def test_a_worker_that_lacks_a_plugin_is_named(client, monkeypatch):
     monkeypatch.setattr(client, "run", lambda *args, **more: failed)
     with pytest.raises(ValueError, match="worker tcp://w cannot load structsolve"):
         plugins.check_workers(client)
+
+
+def test_workers_are_seen_while_the_client_refreshes_its_summary(client, monkeypatch):
+    async def refreshed(n_workers=0):
+        client._scheduler_identity = await client.scheduler.identity(n_workers=0)
+
+    monkeypatch.setattr(client, "_update_scheduler_info", refreshed)
+    assert not client.scheduler_info()["workers"]  # what others read meanwhile
+    assert len(cluster.workers_of(client)) == 3
+
+
+def test_shards_are_built_while_no_worker_is_there(client, monkeypatch):
+    X, Y = chains()
+    model = svm(client=client).fit(lazily(X), lazily(Y))
+    monkeypatch.setattr(estimator, "workers_of", lambda client: {})
+    again = svm(client=client).fit(lazily(X), lazily(Y))
+    np.testing.assert_equal(again.coef_, model.coef_)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="cases run in processes that fork")
