@@ -1,7 +1,7 @@
 """CPU seconds of the default solver, and of those that it chooses among, to the same gap.
 
-Thirteen problems, each trained by "bcfw", "admm" (four shards), "gbcfw" and "auto" in one thread to a
-certified relative gap of --tol, the estimator's default.  Seconds are process CPU seconds from the
+Thirteen problems, each trained by "bcfw", "admm" (four shards), "gbcfw" and "auto" in one thread to
+a certified relative gap of --tol, the estimator's default.  Seconds are process CPU seconds from the
 start of a run to the record that certifies the gap, certificates and the rule's own pass included,
 packing left out; the least of --repeat runs, interleaved, or of one that takes 5 seconds.  "-" is
 a problem that the solver does not take, ">" one that it did not finish in --limit seconds.  The

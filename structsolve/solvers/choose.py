@@ -27,8 +27,8 @@ BENT = 100.0
 # ... or this much more under a smooth surrogate: GBCFW moves one marginal an example, and has no
 # cheap passes.
 BENT_SMOOTH = 8.0
-# ... and their features have this many numbers (of 8 bytes) for each weight: else vectors as long as
-# the weights take most of the time of a round.
+# ... and their features have this many numbers (of 8 bytes) for each weight: else vectors as long
+# as the weights take most of the time of a round.
 NUMBERS = 2
 # Shards, whatever the threads are, and the relative gap at which BCFW takes over: chosen by trials
 # (``benchmarks/solver_auto.py``).  More shards need more rounds; later rounds gain little.
