@@ -1,11 +1,11 @@
 """CPU seconds of the default solver, and of those that it chooses among, to the same gap.
 
-Thirteen problems, each trained by "bcfw", "admm" (four shards), "gbcfw" and "auto" in one thread to
-a certified relative gap of --tol, the estimator's default.  Seconds are process CPU seconds from the
-start of a run to the record that certifies the gap, certificates and the rule's own pass included,
-packing left out; the least of --repeat runs, interleaved, or of one that takes 5 seconds.  "-" is
-a problem that the solver does not take, ">" one that it did not finish in --limit seconds.  The
-second table tells the algorithm from the cores: the same shards on one thread and on two.
+Thirteen problems, each trained by "bcfw", "admm" (four shards), "gbcfw" and "auto" in one thread
+to a certified relative gap of --tol, the estimator's default.  Seconds are process CPU seconds from
+the start of a run to the record that certifies the gap, certificates and the rule's own pass
+included, packing left out; the least of --repeat runs, interleaved, or of one that takes 5 seconds.
+"-" is a problem that the solver does not take, ">" one that it did not finish in --limit seconds.
+The second table tells the algorithm from the cores: the same shards on one thread and on two.
 
     STRUCTSOLVE_DATA=... python benchmarks/solver_auto.py [--only ocr-weak yeast] [--tol .001]
 """
