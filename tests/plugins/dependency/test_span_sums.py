@@ -7,6 +7,7 @@ results to the file named on the command line.
 import os
 import subprocess
 import sys
+from functools import cache
 
 import numpy as np
 import pytest
@@ -70,6 +71,21 @@ def log_sum_of_trees(scores, single):
     return add(left[1, 1:] + scores[0] + right[1:, n]) if single else right[0, n]
 
 
+@cache
+def sums_of(n, kind, single):
+    """Return :func:`log_sum_of_trees`, and arcs with the shares of trees that have them."""
+    scores = tables(n, kind)
+    total, shares = log_sum_of_trees(scores, single), []
+    # Every arc of short sentences, some of long ones.
+    for arc in range(0, scores.size, 1 if n < 8 else 37):
+        head, word = divmod(arc, n)
+        if head != word + 1 and scores[head, word] > -np.inf:
+            without = scores.copy()
+            without[head, word] = -np.inf
+            shares.append((head, word, -np.expm1(log_sum_of_trees(without, single) - total)))
+    return total, shares
+
+
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
     """Return results of every version for this processor, each from a separate process."""
@@ -87,19 +103,13 @@ def test_every_arc_weighs_what_trees_lose_without_it(results, version, single):
     for n in SIZES:
         for kind in KINDS:
             scores, ours = tables(n, kind), results[version][f"{single} {n} {kind}"]
-            total = log_sum_of_trees(scores, single)
+            total, shares = sums_of(n, kind, single)
             value = results[version][f"{single} {n} {kind} value"]
             assert value == pytest.approx(total, rel=1e-13, abs=1e-12), f"{n} {kind}"
             np.testing.assert_allclose(ours.sum(axis=0), 1, rtol=1e-13, err_msg=f"{n} {kind}")
             assert (ours[scores == -np.inf] == 0).all()
-            # Every arc of short sentences, some of long ones.
-            for arc in range(0, scores.size, 1 if n < 8 else 37):
-                head, word = divmod(arc, n)
-                if head != word + 1 and scores[head, word] > -np.inf:
-                    without = scores.copy()
-                    without[head, word] = -np.inf
-                    share = -np.expm1(log_sum_of_trees(without, single) - total)
-                    assert ours[head, word] == pytest.approx(share, rel=1e-11, abs=1e-12)
+            for head, word, share in shares:
+                assert ours[head, word] == pytest.approx(share, rel=1e-11, abs=1e-12)
 
 
 @pytest.mark.parametrize("version", VERSIONS[:-1])
