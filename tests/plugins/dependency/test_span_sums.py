@@ -4,13 +4,12 @@ Run as a script, this file computes with the version that STRUCTSOLVE_SIMD asks 
 results to the file named on the command line.
 """
 
-import os
-import subprocess
 import sys
 from functools import cache
 
 import numpy as np
 import pytest
+from programs import by_instructions
 
 VERSIONS = ["plain", "avx2", "avx512"]
 SIZES = [*range(1, 11), 15, 16, 17, 24, 33]  # around whole vectors
@@ -88,13 +87,8 @@ def sums_of(n, kind, single):
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
-    """Return results of every version for this processor, each from a separate process."""
-    folder = tmp_path_factory.mktemp("spans")
-    files = {version: folder / f"{version}.npz" for version in VERSIONS}
-    for version, path in files.items():
-        env = {**os.environ, "STRUCTSOLVE_SIMD": version}
-        subprocess.run([sys.executable, __file__, str(path)], env=env, check=True)
-    return {version: dict(np.load(path)) for version, path in files.items()}
+    """Return results of every version for this processor, each from a process of its own."""
+    return by_instructions(__file__, tmp_path_factory.mktemp("spans"), VERSIONS)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
