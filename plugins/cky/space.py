@@ -108,6 +108,8 @@ class CKYStructure(Structure):
 
     def space_from_state(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> CKYSpace:
         """Rebuild a space from what its ``state()`` returned."""
+        if arrays["classes"].dtype.kind != "U":
+            raise ValueError(f"classes: found {arrays['classes'].dtype}, expected names of nodes")
         return CKYSpace(self, state["n_features"], arrays["classes"], state["intercept"])
 
     def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:

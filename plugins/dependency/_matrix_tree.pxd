@@ -15,6 +15,15 @@ cdef struct Task:
     double* memory
 
 
+cdef inline Py_ssize_t turn(bint down, Py_ssize_t size, Py_ssize_t gone, Py_ssize_t* first,
+                            Py_ssize_t* last) noexcept nogil:
+    """The place of the word that goes after ``gone`` others; from first to last are those left."""
+    cdef Py_ssize_t k = size - 1 - gone if down else gone
+    first[0] = 0 if down else k + 1
+    last[0] = k if down else size
+    return k
+
+
 # Bytes of scratch memory for sentences of at most n words; draw_tree() needs n + 1 doubles more.
 cdef Py_ssize_t elimination_bytes(Py_ssize_t n) noexcept nogil
 # marginals[m, head] <- those of arcs (rows of n + 1); returns the log of the sum over all trees of

@@ -80,12 +80,7 @@ cdef bint _eliminate(Semiring kind, Level* level, bint single, double* log_value
     cdef double* row
     cdef double* to
     for gone in range(count):
-        if level.child_low == level.low:
-            k = stride - 1 - gone
-            first, last = 0, k
-        else:
-            k = gone
-            first, last = k + 1, stride
+        k = turn(level.child_low == level.low, stride, gone, &first, &last)
         row = A + k * stride
         pivot = level.pivot[k] = _pivot(kind, last - first, row + first, level.exits[k], single)
         if pivot == zero(kind):
@@ -118,12 +113,7 @@ cdef void _chances(Semiring kind, const Level* level, double* chance) noexcept n
     cdef Py_ssize_t gone, count = stride - (level.child_high - level.child_low)
     cdef double total
     for gone in range(count - 1, -1, -1):
-        if level.child_low == level.low:
-            k = stride - 1 - gone
-            first, last = 0, k
-        else:
-            k = gone
-            first, last = k + 1, stride
+        k = turn(level.child_low == level.low, stride, gone, &first, &last)
         total = fold(kind, last - first, level.matrix + k * stride + first, chance + base + first)
         if kind == WEIGHTS:
             chance[base + k] = (total + level.exits[k]) / level.pivot[k]

@@ -9,7 +9,7 @@ from libc.math cimport INFINITY, exp, log
 from libc.string cimport memcpy
 
 from structsolve.plugins.dependency._matrix_tree cimport (
-    Task, elimination_bytes, prepare, some_tree,
+    Task, elimination_bytes, prepare, some_tree, turn,
 )
 from structsolve.plugins.dependency._semiring cimport WEIGHTS, Semiring, times, zero
 
@@ -77,12 +77,7 @@ cdef bint _eliminate(Semiring kind, Level* level, bint lone) noexcept nogil:
     cdef double* to
     cdef double* to_along
     for gone in range(count):
-        if level.child_low == level.low:
-            k = stride - 1 - gone
-            first, last = 0, k
-        else:
-            k = gone
-            first, last = k + 1, stride
+        k = turn(level.child_low == level.low, stride, gone, &first, &last)
         row, along = level.matrix.value + k * stride, level.matrix.moved + k * stride
         pivot, moved = zero(kind), 0
         for j in range(first, last):
@@ -123,12 +118,7 @@ cdef void _chances(Semiring kind, const Level* level, Numbers chance) noexcept n
     cdef const double* x = chance.value + base
     cdef const double* y = chance.moved + base
     for gone in range(count - 1, -1, -1):
-        if level.child_low == level.low:
-            k = stride - 1 - gone
-            first, last = 0, k
-        else:
-            k = gone
-            first, last = k + 1, stride
+        k = turn(level.child_low == level.low, stride, gone, &first, &last)
         row, along = level.matrix.value + k * stride, level.matrix.moved + k * stride
         total, moved = level.exits.value[k], level.exits.moved[k]
         for j in range(first, last):

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from structsolve.examples.labels import flatten_rows
 from structsolve.examples.packing import is_sparse, listed, refuse_infinite, single_rows
 from structsolve.utils.masked import refuse_masked
-from structsolve.utils.memory import memory_limit
+from structsolve.utils.memory import memory_limit, refuse_too_large
 from structsolve.utils.sparse import valid_csr
 
 #: Features and classes are numbered by 32-bit integers.
@@ -316,14 +316,10 @@ def refuse_beyond(size: float, what: str, advice: str, max_memory: float | None 
         ...
     ValueError: this would take 4 GB, more than max_memory of 1 GB: take less
     """
-    if max_memory is not None and size > max_memory:
-        raise ValueError(
-            f"{what} would take {size / 1e9:.3g} GB, more than max_memory of "
-            f"{max_memory / 1e9:.3g} GB: {advice}"
-        )
     limit = memory_limit()
-    if limit is not None and size > limit / 2:
+    if limit is not None and limit / 2 < size <= (max_memory or size):
         raise ValueError(
             f"{what} would take {size / 1e9:.3g} GB, more than half of the {limit / 1e9:.3g} GB of "
             f"memory: {advice}"
         )
+    refuse_too_large(size, what, advice, max_memory)

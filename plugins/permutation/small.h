@@ -124,26 +124,6 @@ static SS_INLINE __m256d ss_avx2_all_min(__m256d x) {
   return _mm256_min_pd(x, _mm256_permute_pd(x, 5));
 }
 
-/* The least lane in every lane, and what goes with it in the first. */
-#define SS_ALL_LEAST(a, word)                                                                     \
-  do {                                                                                            \
-    VEC other_ = _mm256_permute2f128_pd(a, a, 1), its_ = _mm256_permute2f128_pd(word, word, 1);   \
-    (word) = PICK(LT(other_, a), its_, word);                                                     \
-    (a) = MINV(other_, a);                                                                        \
-    other_ = _mm256_permute_pd(a, 5);                                                             \
-    its_ = _mm256_permute_pd(word, 5);                                                            \
-    (word) = PICK(LT(other_, a), its_, word);                                                     \
-    (a) = MINV(other_, a);                                                                        \
-  } while (0)
-
-#define SS_WORD(x) ((uint64_t)_mm_cvtsi128_si64(_mm256_castsi256_si128(_mm256_castpd_si256(x))))
-#define SS_SET1_WORD(u) _mm256_castsi256_pd(_mm256_set1_epi64x((long long)(u)))
-
-/* Signs of words in lanes where x is m.  (Compares to masks would all wait for one port.) */
-#define SS_OPEN_AT(signs, x, m, word)                                                             \
-  _mm256_or_pd(signs, _mm256_and_pd(_mm256_cmp_pd(x, m, _CMP_EQ_OQ), word))
-#define SS_ANY_SIGN(signs) (_mm256_movemask_pd(signs) != 0)
-
 /* Pairs (smallest, second smallest) of the lanes to one pair in every lane. */
 static SS_INLINE void ss_avx2_all_two(__m256d *a, __m256d *b) {
   __m256d p = _mm256_permute2f128_pd(*a, *a, 1), q = _mm256_permute2f128_pd(*b, *b, 1);
@@ -156,24 +136,12 @@ static SS_INLINE void ss_avx2_all_two(__m256d *a, __m256d *b) {
 }
 
 #define NAME(f) ss_small_avx2_##f
-#define VEC __m256d
 #define MASK __m256d
-#define LANES 4
-#define LOAD(p) _mm256_loadu_pd(p)
-#define STORE(p, x) _mm256_storeu_pd(p, x)
-#define SET1(x) _mm256_set1_pd(x)
-#define FIRST(x) _mm256_cvtsd_f64(x)
-#define SUB(a, b) _mm256_sub_pd(a, b)
-#define ADD(a, b) _mm256_add_pd(a, b)
-#define MINV(a, b) _mm256_min_pd(a, b)
-#define MAXV(a, b) _mm256_max_pd(a, b)
 #define LT(a, b) _mm256_cmp_pd(a, b, _CMP_LT_OQ)
 #define EQ(a, b) _mm256_cmp_pd(a, b, _CMP_EQ_OQ)
 #define PICK(f, yes, no) _mm256_blendv_pd(no, yes, f)
 #define ONLY(f, x) _mm256_and_pd(f, x)
 #define BITS(f) ((ss_set)_mm256_movemask_pd(f))
-#define WORD(x) SS_WORD(x)
-#define SET1_WORD(u) SS_SET1_WORD(u)
 #define ONE_HOT(j, w) WINDOW(ss_one_hot, j, w)
 #define WINDOW(table, j, w) _mm256_loadu_pd((const double *)(table) + SS_SMALL - (j) + 4 * (w))
 #define RAISED(x, j, w) _mm256_max_pd(WINDOW(ss_raise, j, w), x)
@@ -183,26 +151,7 @@ static SS_INLINE void ss_avx2_all_two(__m256d *a, __m256d *b) {
 #define PASS(d, price, j, w) ((d) = RAISED(d, j, w), (price) = SUNK(price, j, w))
 #define NEARER(ahead, w, x, d) LT(x, d)
 #define NEAREST(ahead, w, x, d) MINV(x, d)
-#define OPEN_AT(signs, x, m, word) SS_OPEN_AT(signs, x, m, word)
-#define ANY_SIGN(signs) SS_ANY_SIGN(signs)
-#define ALL_LEAST(a, word) SS_ALL_LEAST(a, word)
-#define ALL_MIN(x) ss_avx2_all_min(x)
-#define ALL_TWO(a, b) ss_avx2_all_two(a, b)
-#include "small_impl.h"
-
-#define SS_WIDTH(W)                                                                               \
-  case W: return ss_small_avx2_solve(W, rows, cols, cost, v, row, column);
-
-static int ss_small_avx2(ptrdiff_t rows, ptrdiff_t cols, const double *cost,
-                         double *v, int *row, int *column) {
-  const ptrdiff_t width = (cols + 3) / 4;
-  switch (width <= 8 ? width : (width + 1) / 2 * 2) { /* rows are padded to even ones */
-    SS_WIDTH(1) SS_WIDTH(2) SS_WIDTH(3) SS_WIDTH(4) SS_WIDTH(5) SS_WIDTH(6) SS_WIDTH(7)
-    SS_WIDTH(8) SS_WIDTH(10) SS_WIDTH(12) SS_WIDTH(14)
-    default: return ss_small_avx2_solve(16, rows, cols, cost, v, row, column);
-  }
-}
-#undef SS_WIDTH
+#include "small_x86.h"
 
 #if defined(__clang__)
 #pragma clang attribute pop
@@ -215,24 +164,12 @@ static int ss_small_avx2(ptrdiff_t rows, ptrdiff_t cols, const double *cost,
 #endif
 
 #define NAME(f) ss_small_avx512vl_##f
-#define VEC __m256d
 #define MASK __mmask8
-#define LANES 4
-#define LOAD(p) _mm256_loadu_pd(p)
-#define STORE(p, x) _mm256_storeu_pd(p, x)
-#define SET1(x) _mm256_set1_pd(x)
-#define FIRST(x) _mm256_cvtsd_f64(x)
-#define SUB(a, b) _mm256_sub_pd(a, b)
-#define ADD(a, b) _mm256_add_pd(a, b)
-#define MINV(a, b) _mm256_min_pd(a, b)
-#define MAXV(a, b) _mm256_max_pd(a, b)
 #define LT(a, b) _mm256_cmp_pd_mask(a, b, _CMP_LT_OQ)
 #define EQ(a, b) _mm256_cmp_pd_mask(a, b, _CMP_EQ_OQ)
 #define PICK(f, yes, no) _mm256_mask_mov_pd(no, f, yes)
 #define ONLY(f, x) _mm256_maskz_mov_pd(f, x)
 #define BITS(f) ((ss_set)(f))
-#define WORD(x) SS_WORD(x)
-#define SET1_WORD(u) SS_SET1_WORD(u)
 #define ONE_HOT(j, w) ((__mmask8)((ss_set)1 << (j) >> 4 * (w) & 15))
 #define MIN_BUT(least, x, j, w) _mm256_mask_min_pd(least, (__mmask8)~ONE_HOT(j, w), x, least)
 #define LESS_ONLY(x, f, y) _mm256_mask_sub_pd(x, f, x, y)
@@ -241,26 +178,7 @@ static int ss_small_avx2(ptrdiff_t rows, ptrdiff_t cols, const double *cost,
 #define NEARER(ahead, w, x, d) _mm256_mask_cmp_pd_mask(SOME(ahead, w), x, d, _CMP_LT_OQ)
 #define NEAREST(ahead, w, x, d)                                                                   \
   _mm256_mask_min_pd(_mm256_set1_pd(INFINITY), SOME(ahead, w), x, d)
-#define OPEN_AT(signs, x, m, word) SS_OPEN_AT(signs, x, m, word)
-#define ANY_SIGN(signs) SS_ANY_SIGN(signs)
-#define ALL_LEAST(a, word) SS_ALL_LEAST(a, word)
-#define ALL_MIN(x) ss_avx2_all_min(x)
-#define ALL_TWO(a, b) ss_avx2_all_two(a, b)
-#include "small_impl.h"
-
-#define SS_WIDTH(W)                                                                               \
-  case W: return ss_small_avx512vl_solve(W, rows, cols, cost, v, row, column);
-
-static int ss_small_avx512vl(ptrdiff_t rows, ptrdiff_t cols, const double *cost,
-                             double *v, int *row, int *column) {
-  const ptrdiff_t width = (cols + 3) / 4;
-  switch (width <= 8 ? width : (width + 1) / 2 * 2) { /* rows are padded to even ones */
-    SS_WIDTH(1) SS_WIDTH(2) SS_WIDTH(3) SS_WIDTH(4) SS_WIDTH(5) SS_WIDTH(6) SS_WIDTH(7)
-    SS_WIDTH(8) SS_WIDTH(10) SS_WIDTH(12) SS_WIDTH(14)
-    default: return ss_small_avx512vl_solve(16, rows, cols, cost, v, row, column);
-  }
-}
-#undef SS_WIDTH
+#include "small_x86.h"
 
 #if defined(__clang__)
 #pragma clang attribute pop
@@ -279,8 +197,8 @@ static ss_small_solve ss_pick_small(void) {
     return ss_small_plain;
   if ((wish && strcmp(wish, "avx2") == 0) || !__builtin_cpu_supports("avx512vl") ||
       !__builtin_cpu_supports("avx512dq"))
-    return ss_small_avx2;
-  return ss_small_avx512vl;
+    return ss_small_avx2_any;
+  return ss_small_avx512vl_any;
 #endif
   return ss_small_plain;
 }

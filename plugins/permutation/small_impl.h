@@ -285,6 +285,22 @@ static SS_INLINE int NAME(solve)(const int W, ptrdiff_t rows, ptrdiff_t cols, co
   return 1;
 }
 
+#if LANES > 1
+#define SS_WIDTH(W)                                                                               \
+  case W: return NAME(solve)(W, rows, cols, cost, v, row, column);
+
+static int NAME(any)(ptrdiff_t rows, ptrdiff_t cols, const double *cost,
+                     double *v, int *row, int *column) {
+  const ptrdiff_t width = (cols + LANES - 1) / LANES;
+  switch (width <= 8 ? width : (width + 1) / 2 * 2) { /* rows are padded to even ones */
+    SS_WIDTH(1) SS_WIDTH(2) SS_WIDTH(3) SS_WIDTH(4) SS_WIDTH(5) SS_WIDTH(6) SS_WIDTH(7)
+    SS_WIDTH(8) SS_WIDTH(10) SS_WIDTH(12) SS_WIDTH(14)
+    default: return NAME(solve)(16, rows, cols, cost, v, row, column);
+  }
+}
+#undef SS_WIDTH
+#endif
+
 #undef NAME
 #undef VEC
 #undef MASK

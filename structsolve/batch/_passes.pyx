@@ -4,7 +4,6 @@ import numpy as np
 
 from libc.stdint cimport int64_t
 from ..part_layout cimport PartLayout
-from ._sheets cimport Sheet
 
 from ..utils.arrays import aligned_zeros
 from ..utils.parallel import NODES_PER_CALL, native_calls, over_examples

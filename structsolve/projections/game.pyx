@@ -3,7 +3,6 @@
 import numpy as np
 
 from libc.math cimport INFINITY, fabs
-from libc.stdint cimport int64_t
 from libc.string cimport memset
 from ..utils.alignment cimport align
 from ..operators cimport Loss, Oracle, Parts

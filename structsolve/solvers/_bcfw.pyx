@@ -3,8 +3,6 @@
 import numpy as np
 
 from libc.stdint cimport int64_t
-from ..potentials.linear cimport LinearPotentials
-from ..surrogates.base cimport Surrogate
 from ._cuts cimport CutHead, CutStore, cut_index
 from ._polyhedron cimport Polyhedron
 from ._team cimport Team

@@ -25,8 +25,8 @@ def memory_limit() -> int | None:
     return min((limit for limit in limits if limit > 0), default=None)
 
 
-def refuse_too_large(size: float, what: str, advice: str) -> None:
-    """Refuse arrays that are larger than memory.
+def refuse_too_large(size: float, what: str, advice: str, max_memory: float | None = None) -> None:
+    """Refuse arrays that are larger than ``max_memory`` or memory.
 
     Parameters
     ----------
@@ -34,6 +34,8 @@ def refuse_too_large(size: float, what: str, advice: str) -> None:
         Bytes.
     what, advice : str
         The part that needs them, and what to do.
+    max_memory : float, optional
+        Bytes.
 
     Raises
     ------
@@ -47,6 +49,11 @@ def refuse_too_large(size: float, what: str, advice: str) -> None:
         ...
     ValueError: a graph of 10^18 edges would take 8e+09 GB, more than the ... GB of memory: cut it
     """
+    if max_memory is not None and size > max_memory:
+        raise ValueError(
+            f"{what} would take {size / 1e9:.3g} GB, more than max_memory of "
+            f"{max_memory / 1e9:.3g} GB: {advice}"
+        )
     limit = memory_limit()
     if limit is not None and size > limit:
         raise ValueError(

@@ -37,13 +37,13 @@ class Environment:
         self.python = str(folder / scripts / ("python.exe" if os.name == "nt" else "python"))
         paths = {"base": str(folder), "platbase": str(folder)}
         scheme = "nt" if os.name == "nt" else "posix_prefix"
-        own = Path(sysconfig.get_path("purelib", scheme, vars=paths))
+        self.site = Path(sysconfig.get_path("purelib", scheme, vars=paths))
         # addsitedir() runs the .pth files there too: an editable structsolve is one.
         seen = [
             p for p in dict.fromkeys([*site.getsitepackages(), *sys.path]) if "site-packages" in p
         ]
         lines = [f"import site; site.addsitedir({path!r})" for path in seen]
-        (own / "parent.pth").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        (self.site / "parent.pth").write_text("\n".join(lines) + "\n", encoding="utf-8")
         self.programs = Programs(self.python, folder, PYTHONPATH="")
         self.run = self.programs.run
 
@@ -127,6 +127,12 @@ def full(tmp_path_factory):
         yield environment
 
 
+def binary_of(environment, name):
+    suffix = importlib.machinery.EXTENSION_SUFFIXES[0]
+    (binary,) = (environment.site / name).glob(f"_*{suffix}")
+    return binary
+
+
 def test_they_are_listed_with_their_distributions(full):
     out = full.run(
         "import structsolve\n"
@@ -143,9 +149,7 @@ def test_binaries_of_a_former_minor_run(full):
     """All other tests of "quota" and "gentle" run on them: it trains by `Parts.difference`."""
     assert abi.fits(full.former, ABI) and full.former != ABI
     for name in ("structsolve_quota", "structsolve_gentle"):
-        suffix = importlib.machinery.EXTENSION_SUFFIXES[0]
-        (binary,) = full.folder.rglob(f"site-packages/{name}/_*{suffix}")
-        assert abi.number_in_file(str(binary)) == full.former
+        assert abi.number_in_file(str(binary_of(full, name))) == full.former
 
 
 @pytest.mark.parametrize("name", ["ring", "quota"])
@@ -322,15 +326,17 @@ def test_an_exception_inside_a_native_oracle(full):
     assert "no label today" in out
 
 
-def test_a_stale_plugin_is_refused(tmp_path):
+def test_a_stale_plugin_is_refused(full, tmp_path):
     """If compiled against another number of the C interface, the error names it and the remedy."""
     environment = Environment(tmp_path / "env")
-    write_former(tmp_path)
-    number = tmp_path / "structsolve" / "abi_number.pxd"
-    text = number.read_text(encoding="utf-8")
-    number.write_text(re.sub('NUMBER "[^"]*"', 'NUMBER "older"', text, count=1), encoding="utf-8")
-    native, pure = (PACKAGES / f"structsolve-{name}" for name in ("native", "pure"))
-    environment.install(native, pure, against={native.name: tmp_path})
+    for own in ("quota", "native-*", "ring*.py", "pure-*"):
+        for path in full.site.glob(f"structsolve_{own}"):
+            (shutil.copytree if path.is_dir() else shutil.copy)(path, environment.site / path.name)
+    # As the compiler writes it: a number that is none.
+    binary, older = binary_of(environment, "structsolve_quota"), full.former.replace(".", "-")
+    compiled = binary.read_bytes()
+    assert abi.MARKER + full.former.encode() + b";" in compiled
+    binary.write_bytes(compiled.replace(*(abi.MARKER + n.encode() for n in (full.former, older))))
     with environment.programs:
         out = environment.run(
             "import sys, structsolve\n"
@@ -345,7 +351,7 @@ def test_a_stale_plugin_is_refused(tmp_path):
             "    print(error)\n"
         )
     complaint = (
-        rf"compiled against structsolve C API older, this structsolve provides {ABI}; rebuild or "
+        rf"compiled against structsolve C API {older}, this structsolve provides {ABI}; rebuild or "
         "upgrade the plugin"
     )
     assert re.search(rf"quota broken ImportError: _operators.* was {complaint}", out)

@@ -10,6 +10,8 @@ import sys
 import traceback
 from types import ModuleType
 
+import numpy as np
+
 
 class Programs:
     """Runs programs one after another; the context manager stops them.
@@ -67,6 +69,16 @@ class Programs:
             self.server.stdin.close()
             self.server.stdout.close()
             self.server.wait()
+
+
+def by_instructions(file, folder, versions):
+    """Return the arrays that a file, as a script, writes with each instruction set, by its name."""
+    paths = {version: folder / f"{version}.npz" for version in versions}
+    with Programs(sys.executable, folder, PYTHONPATH=os.pathsep.join(sys.path)) as programs:
+        for version, path in paths.items():
+            run = f"sys.argv = {[file, str(path)]}; runpy.run_path({file!r}, run_name='__main__')"
+            programs.run(f"import runpy, sys; {run}", STRUCTSOLVE_SIMD=version)
+    return {version: dict(np.load(path)) for version, path in paths.items()}
 
 
 def serve():

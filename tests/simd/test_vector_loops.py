@@ -4,13 +4,12 @@ Run as a script, this file computes with the version that STRUCTSOLVE_SIMD asks 
 results to the file named on the command line.
 """
 
-import os
-import subprocess
 import sys
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from programs import by_instructions
 
 VERSIONS = ["plain", "avx2", "avx512"]
 WIDTHS = [*range(1, 71), 260]  # and one that is read in whole rows
@@ -90,13 +89,8 @@ def compute():
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
-    """Return results of every version for this processor, each from a separate process."""
-    folder = tmp_path_factory.mktemp("kernels")
-    files = {version: folder / f"{version}.npz" for version in VERSIONS}
-    for version, path in files.items():
-        env = {**os.environ, "STRUCTSOLVE_SIMD": version}
-        subprocess.run([sys.executable, __file__, str(path)], env=env, check=True)
-    return {version: dict(np.load(path)) for version, path in files.items()}
+    """Return results of every version for this processor, each from a process of its own."""
+    return by_instructions(__file__, tmp_path_factory.mktemp("kernels"), VERSIONS)
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -4,8 +4,6 @@ Run as a script, this file trains with the instructions that STRUCTSOLVE_SIMD as
 what it has learnt to the file that it is told.
 """
 
-import os
-import subprocess
 import sys
 
 import numpy as np
@@ -13,6 +11,7 @@ import pytest
 from data import classes
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from programs import by_instructions
 from sklearn.metrics.pairwise import rbf_kernel
 
 import structsolve
@@ -275,12 +274,8 @@ def trained():
 
 
 def test_no_instruction_set_changes_a_bit(tmp_path):
-    files = []
-    for version in ("plain", "avx2", "avx512"):
-        files.append(tmp_path / f"{version}.npz")
-        env = {**os.environ, "STRUCTSOLVE_SIMD": version, "PYTHONPATH": os.pathsep.join(sys.path)}
-        subprocess.run([sys.executable, __file__, str(files[-1])], env=env, check=True)
-    plain, *others = (dict(np.load(file)) for file in files)
+    versions = by_instructions(__file__, tmp_path, ("plain", "avx2", "avx512"))
+    plain, *others = versions.values()
     for other in others:
         for name, values in plain.items():
             assert np.array_equal(values, other[name]), name

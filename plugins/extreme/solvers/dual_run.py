@@ -127,15 +127,10 @@ class DualRun:
 
         least = size(1)
         advice = "use fewer features or a higher cut of rare ones, or solver='one-vs-some'"
-        refuse_too_large(least, "dual ascent with one rival for each example", advice)
         limit = self.problem.max_memory
+        refuse_too_large(least, "dual ascent with one rival for each example", advice, limit)
         if limit is None:
             return most
-        if least > limit:
-            raise ValueError(
-                f"max_memory is {limit:.3g} bytes, but dual ascent would take up to {least:.3g} "
-                f"with one rival for each example: {advice}"
-            )
         return max(rivals for rivals in range(1, most + 1) if size(rivals) <= limit)
 
     def begin(self) -> None:

@@ -128,12 +128,7 @@ class OneVsRest(ExtremeSolver):
         size = float(effective_jobs(problem.n_jobs) * RestSpace.size(n, d))
         size += WEIGHT_BYTES * problem.X.nnz
         advice = "use solver 'one-vs-some', or fewer features"
-        refuse_too_large(size, "one-vs-rest", advice)
-        if problem.max_memory is not None and size > problem.max_memory:
-            raise ValueError(
-                f"max_memory is {problem.max_memory:.3g} bytes, but one-vs-rest would take about "
-                f"{size:.3g}: {advice}"
-            )
+        refuse_too_large(size, "one-vs-rest", advice, problem.max_memory)
 
 
 class RestRun(Run):

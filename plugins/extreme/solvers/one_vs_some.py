@@ -161,12 +161,7 @@ class OneVsSome(ExtremeSolver):
         size = float(n * (k + 1) * (PAIR_BYTES + RIVAL_BYTES) + 2 * WEIGHT_BYTES * nnz)
         size += effective_jobs(problem.n_jobs) * self._space(problem, k)
         advice = "use fewer n_rivals, or fewer features"
-        refuse_too_large(size, "one-vs-some", advice)
-        if problem.max_memory is not None and size > problem.max_memory:
-            raise ValueError(
-                f"max_memory is {problem.max_memory:.3g} bytes, but one-vs-some would take about "
-                f"{size:.3g}: {advice}"
-            )
+        refuse_too_large(size, "one-vs-some", advice, problem.max_memory)
 
     def _space(self, problem: ExtremeProblem, k: int) -> float:
         """Bytes that a thread takes for the rows of the largest class.

@@ -159,12 +159,7 @@ class SampledSoftmax(ExtremeSolver):
         table = TABLE_BYTES * min(reached * passes, classes) * int(rows[~dense].sum())
         size = 4.0 * int(dense.sum()) * classes + table
         advice = "raise dense_from, leave out rare features, or use solver='one-vs-some'"
-        refuse_too_large(size, "weights of softmax regression", advice)
-        if problem.max_memory is not None and size > problem.max_memory:
-            raise ValueError(
-                f"max_memory is {problem.max_memory:.3g} bytes, but weights of softmax regression "
-                f"would take up to {size:.3g}: {advice}"
-            )
+        refuse_too_large(size, "weights of softmax regression", advice, problem.max_memory)
 
     def fit(
         self,

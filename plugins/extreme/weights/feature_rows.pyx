@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from libc.math cimport fabs
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memmove

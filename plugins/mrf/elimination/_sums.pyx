@@ -8,7 +8,6 @@ marginals of the neighbours, which that table then has.  Cliques have one entry 
 
 import numpy as np
 
-cimport cython
 from libc.math cimport INFINITY
 from libc.string cimport memset
 from structsolve.algorithms.entropies cimport entropy, entropy_slope, logarithms, slope_at

@@ -8,7 +8,6 @@ whose states differ most in cost.
 """
 
 from libc.math cimport INFINITY
-from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy
 

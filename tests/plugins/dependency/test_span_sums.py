@@ -4,12 +4,12 @@ Run as a script, this file computes with the version that STRUCTSOLVE_SIMD asks 
 results to the file named on the command line.
 """
 
-import os
-import subprocess
 import sys
+from functools import cache
 
 import numpy as np
 import pytest
+from programs import by_instructions
 
 VERSIONS = ["plain", "avx2", "avx512"]
 SIZES = [*range(1, 11), 15, 16, 17, 24, 33]  # around whole vectors
@@ -70,15 +70,25 @@ def log_sum_of_trees(scores, single):
     return add(left[1, 1:] + scores[0] + right[1:, n]) if single else right[0, n]
 
 
+@cache
+def sums_of(n, kind, single):
+    """Return :func:`log_sum_of_trees`, and arcs with the shares of trees that have them."""
+    scores = tables(n, kind)
+    total, shares = log_sum_of_trees(scores, single), []
+    # Every arc of short sentences, some of long ones.
+    for arc in range(0, scores.size, 1 if n < 8 else 37):
+        head, word = divmod(arc, n)
+        if head != word + 1 and scores[head, word] > -np.inf:
+            without = scores.copy()
+            without[head, word] = -np.inf
+            shares.append((head, word, -np.expm1(log_sum_of_trees(without, single) - total)))
+    return total, shares
+
+
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
-    """Return results of every version for this processor, each from a separate process."""
-    folder = tmp_path_factory.mktemp("spans")
-    files = {version: folder / f"{version}.npz" for version in VERSIONS}
-    for version, path in files.items():
-        env = {**os.environ, "STRUCTSOLVE_SIMD": version}
-        subprocess.run([sys.executable, __file__, str(path)], env=env, check=True)
-    return {version: dict(np.load(path)) for version, path in files.items()}
+    """Return results of every version for this processor, each from a process of its own."""
+    return by_instructions(__file__, tmp_path_factory.mktemp("spans"), VERSIONS)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -87,19 +97,13 @@ def test_every_arc_weighs_what_trees_lose_without_it(results, version, single):
     for n in SIZES:
         for kind in KINDS:
             scores, ours = tables(n, kind), results[version][f"{single} {n} {kind}"]
-            total = log_sum_of_trees(scores, single)
+            total, shares = sums_of(n, kind, single)
             value = results[version][f"{single} {n} {kind} value"]
             assert value == pytest.approx(total, rel=1e-13, abs=1e-12), f"{n} {kind}"
             np.testing.assert_allclose(ours.sum(axis=0), 1, rtol=1e-13, err_msg=f"{n} {kind}")
             assert (ours[scores == -np.inf] == 0).all()
-            # Every arc of short sentences, some of long ones.
-            for arc in range(0, scores.size, 1 if n < 8 else 37):
-                head, word = divmod(arc, n)
-                if head != word + 1 and scores[head, word] > -np.inf:
-                    without = scores.copy()
-                    without[head, word] = -np.inf
-                    share = -np.expm1(log_sum_of_trees(without, single) - total)
-                    assert ours[head, word] == pytest.approx(share, rel=1e-11, abs=1e-12)
+            for head, word, share in shares:
+                assert ours[head, word] == pytest.approx(share, rel=1e-11, abs=1e-12)
 
 
 @pytest.mark.parametrize("version", VERSIONS[:-1])

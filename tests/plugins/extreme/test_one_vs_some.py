@@ -346,7 +346,7 @@ def test_a_callback_ends_the_run_and_a_small_gap_is_told():
 
 
 def test_more_memory_than_allowed_is_refused_with_the_estimate():
-    with pytest.raises(ValueError, match=r"max_memory is 1e\+03 bytes, but .* take about \d"):
+    with pytest.raises(ValueError, match=r"one-vs-some would take .* max_memory of 1e-06 GB"):
         OneVsSome().fit(problem(np.random.default_rng(0), max_memory=1000.0))
 
 

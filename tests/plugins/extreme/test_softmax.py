@@ -225,7 +225,7 @@ def test_bad_arguments(settings, words):
         ({"surrogate": "margin"}, "surrogate is 'margin', expected 'crf'"),
         ({"penalty": "l1"}, "penalty is 'l1'"),
         ({"alpha": -1.0}, "alpha is -1.0"),
-        ({"max_memory": 100.0}, "max_memory is 100 bytes, .* would take up to"),
+        ({"max_memory": 100.0}, "weights of .* would take .* more than max_memory of 1e-07 GB"),
     ],
 )
 def test_bad_problems(more, words):
