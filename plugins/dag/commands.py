@@ -100,7 +100,7 @@ def figures(
     lines : list of str
         Empty: the report's table has a row for it.
     """
-    if not getattr(model.space_, "single", False):
+    if not getattr(getattr(model, "space_", None), "single", False):
         return {}, []
     from structsolve.plugins.dag.metrics import HierarchicalScorer  # heavy
 

@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from structsolve import batch, registry
+from structsolve.estimators.codec import check_metadata
 from structsolve.estimators.common import generator_of
 from structsolve.plugins.hidden_markov.emissions import Categorical, Gaussian, log, normalized
 from structsolve.utils import container
@@ -362,6 +363,9 @@ class HiddenMarkovModel(BaseEstimator):
         flat, offsets = self._given(X)
         return np.split(self._expect(flat, offsets)[0], offsets[1:-1])
 
+    #: The chain's name for the same.
+    predict_marginals = predict_proba
+
     def predict_kbest(self, X: Any, k: int) -> list[list[tuple[np.ndarray, float]]]:
         """Return the k most likely sequences of states, with their log-probabilities.
 
@@ -431,6 +435,7 @@ class HiddenMarkovModel(BaseEstimator):
             "by": registry.default().source_of("estimators", self),
             "params": params,
             "history": self.history_,
+            "metadata": getattr(self, "metadata_", {}),
         }
         arrays = {name: getattr(self.emission_, name) for name in self.emission_.names}
         arrays |= {"classes": self.classes_, "start": self.start_, "transition": self.transition_}
@@ -461,6 +466,7 @@ class HiddenMarkovModel(BaseEstimator):
         model.classes_, model.start_ = arrays["classes"], arrays["start"]
         model.transition_, model.history_ = arrays["transition"], list(meta["history"])
         model.n_iter_ = len(model.history_)
+        model.metadata_ = check_metadata(meta.get("metadata", {}))
         K = len(model.classes_)
         rows = {len(getattr(model.emission_, name)) for name in model.emission_.names[-1:]}
         if model.start_.shape != (K,) or model.transition_.shape != (K, K) or rows != {K}:

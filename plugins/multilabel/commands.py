@@ -23,12 +23,12 @@ def report(model: Any, data: Any, args: argparse.Namespace) -> dict[str, Any] | 
     Report or None
         None for other labels.
     """
-    space = model.space_
-    if not getattr(space.structure, "label_sets", False):
-        return None
     from structsolve.plugins.multilabel.metrics import label_set_report  # heavy
-    from structsolve.structure.ask import pack  # heavy
+    from structsolve.structure.ask import pack, structure_of  # heavy
 
+    if not getattr(structure_of(model), "label_sets", False):
+        return None
+    space = model.space_
     examples = pack(space, data.X, data.y)
     truth = space.unpack(examples.labels, examples)
     hierarchy = getattr(space, "hierarchy", None)

@@ -32,7 +32,8 @@ def figures(
     from structsolve.plugins.permutation.metrics import FIGURES, ranking_report  # heavy
     from structsolve.plugins.permutation.space import RankingSpace  # heavy
 
-    if not isinstance(model.space_, RankingSpace) or len(model.space_.classes_) < 2:
+    space = getattr(model, "space_", None)
+    if not isinstance(space, RankingSpace) or len(space.classes_) < 2:
         return {}, []
     scores = ranking_report(truth, guess)
     told = "  ".join(f"{name.replace('_', ' ')} {scores[name]:.4f}" for name in FIGURES)

@@ -180,10 +180,9 @@ def report(model: Any, data: Any, args: argparse.Namespace) -> MeanLoss | None:
     MeanLoss or None
         None for other labels.
     """
-    losses = getattr(model.space_.structure, "continuous_losses", ())
     if not hasattr(model, "risk_bound") or not isinstance(model.loss, str):
         return None
-    if model.loss not in losses:
+    if model.loss not in getattr(model.space_.structure, "continuous_losses", ()):
         return None
     made = MeanLoss(loss=-float(model.score(data.X, data.y)), examples=len(data.y))
     made.name = model.loss

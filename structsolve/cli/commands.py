@@ -15,6 +15,7 @@ from structsolve.cli.options import UsageError, check_outputs, reader_options
 from structsolve.cli.outside import families, formats, scores, settle_estimator
 from structsolve.io._text import atomic_write
 from structsolve.protocols import ShellModule, require
+from structsolve.structure.ask import structure_of
 
 
 def fit(args: argparse.Namespace) -> None:
@@ -31,50 +32,41 @@ def fit(args: argparse.Namespace) -> None:
         For malformed data, and options that do not fit.
     """
     # Heavy: scikit-learn, and all plugins.
-    from structsolve.cli.models import (
-        brings_structure,
-        check_data_options,
-        check_model,
-        check_options,
-        file_format,
-        make_model,
-        make_structure,
-        settle_labels,
-    )
+    from structsolve.cli import models
 
     settle_estimator(args)
     check_format(args.format)
-    format = args.format or file_format(args) or guess(args.data)
+    format = args.format or models.file_format(args) or guess(args.data)
     params, selecting = settings(format, reader_options(args))
     brings = getattr(reads(format), "brings", ())
-    check_options(args, brings)
-    check_data_options(args, format)
+    models.check_options(args, brings)
+    models.check_data_options(args, format)
     if params is not None:
         params |= {name: getattr(args, name) for name in getattr(formats().get(format), "OWN", ())}
         if "structure" in parameters(reads(format)):
             params["structure"] = args.structure
     # The data may contain the structure's parameters.
-    late = brings_structure(args, brings)
-    chosen = None if late else make_structure(args)
-    check_model(args, "multiclass" if chosen is None else chosen)
+    late = models.brings_structure(args, brings)
+    chosen = None if late else models.make_structure(args)
+    models.check_model(args, "multiclass" if chosen is None else chosen)
     if args.history and not args.history.endswith((".csv", ".json")):
         raise UsageError(f"--history: found {args.history!r}; expected an ending .csv or .json")
     check_outputs(args.data, model=args.model, history=args.history, checkpoint=args.checkpoint)
     recipe = _new_recipe(args, format, chosen, params, selecting)
     start = time.perf_counter()
-    data = recipe.fit(args.data)
+    data = recipe.fit(args.data, models.needs_labels(args))
     if late:
-        chosen = make_structure(args, _brought(recipe, args))
+        chosen = models.make_structure(args, _brought(recipe, args))
     if chosen is None:
         chosen = _usual_structure(data, args)
-    settle_labels(chosen, data.y, args)
+    models.settle_labels(chosen, data.y, args)
     recipe.label_sets = getattr(chosen, "label_sets", False)
     messages.say("read", messages.size_text(data), start)
 
     options: dict[str, Any] = {}
     if args.validation or args.validation_split:
         options["validation"] = _validation(recipe, args)
-    model = make_model(args, chosen)
+    model = models.make_model(args, chosen)
     margin = isinstance(model, structsolve.StructuredSVM)
     if margin and data.weights is not None:
         options["sample_weight"] = data.weights
@@ -251,11 +243,11 @@ def score(args: argparse.Namespace) -> None:
         if report is not None:
             print(output.report_text(report, args), file=messages.out())
             return
-    if output.are_structured(data.y):
+    if output.are_structured(model, data.y):
         print(output.whole_labels_text(model, data, args), file=messages.out())
         return
     guess = output.predictions(model, data)
-    whole = data.sequences or getattr(model.space_.structure, "label_rows", False)
+    whole = data.sequences or getattr(structure_of(model), "label_rows", False)
     truth = output.as_lists(data.y if whole else data.split(data.y))
     truth, guess = output.without_void(model, data, truth, guess)
     report = token_report(truth, guess)

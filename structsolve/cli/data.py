@@ -14,6 +14,7 @@ from structsolve.cli.steps import Steps
 from structsolve.io import FORMATS, guess_format
 from structsolve.io.select import parse_rows
 from structsolve.io.svmlight import read_svmlight
+from structsolve.structure.ask import structure_of
 
 
 @dataclass
@@ -157,7 +158,7 @@ class Recipe:
         known = {f.name for f in fields(cls)}
         recipe = cls(**{"format": "", **{k: v for k, v in saved.items() if k in known}})
         if not saved:
-            structure = model.space_.structure
+            structure = structure_of(model)
             recipe.flat = getattr(structure, "single_node", False)
             recipe.label_sets = getattr(structure, "label_sets", False)
             recipe.named = hasattr(structure, "hierarchy")
@@ -191,12 +192,14 @@ class Recipe:
             recipe.n_features = getattr(steps.first if steps else model, "n_features_in_", None)
         return recipe
 
-    def fit(self, path: str) -> Data:
+    def fit(self, path: str, labelled: bool = True) -> Data:
         """Read training data; learn the number of columns and the names of features.
 
         Parameters
         ----------
         path : str
+        labelled : bool, default=True
+            Refuse files without labels.
 
         Returns
         -------
@@ -208,7 +211,7 @@ class Recipe:
             For malformed files and for files without labels.
         """
         data = self._read(path, fit=True)
-        if data.y is None:
+        if data.y is None and labelled:
             raise ValueError(f"{path}: found no labels; expected some to learn from")
         self.fill = fill_values(data.X, self.missing)
         data.X = filled(path, data.X, self.fill)

@@ -329,6 +329,25 @@ def make_model(args: argparse.Namespace, structure: Any) -> Any:
     return estimator(structure, **path_settings(args))
 
 
+def needs_labels(args: argparse.Namespace) -> bool:
+    """Return whether the estimator needs labels; hidden Markov models learn without.
+
+    Parameters
+    ----------
+    args : Namespace
+        Options of ``fit``.
+
+    Returns
+    -------
+    bool
+    """
+    if args.estimator == "margin" or args.estimator in families():
+        return True
+    name = registry.default().split("estimators", args.estimator)[0]
+    fit = registry.default().class_of("estimators", name).fit
+    return inspect.signature(fit).parameters["y"].default is inspect.Parameter.empty
+
+
 def _make_named(args: argparse.Namespace, structure: Any) -> Any:
     """Make an estimator of a plugin: it takes the options whose parameters it has."""
     known = registry.default()

@@ -10,7 +10,7 @@ from typing import Any
 from structsolve.cli.messages import one_line, plain
 from structsolve.evaluation.report import AVERAGES, FIGURES
 from structsolve.registry.plugin import LISTS
-from structsolve.structure.ask import pack
+from structsolve.structure.ask import pack, structure_of
 from structsolve.utils.values import is_flat
 from structsolve.utils.values import plain as plain_value
 
@@ -34,7 +34,7 @@ def predictions(model: Any, data: Any, labels: Any = None) -> list[list[Any]]:
         One list per sequence.
     """
     labels = model.predict(data.X) if labels is None else labels
-    whole = data.sequences or getattr(model.space_.structure, "label_rows", False)
+    whole = data.sequences or getattr(structure_of(model), "label_rows", False)
     return as_lists(labels if whole else data.split(labels))
 
 
@@ -52,11 +52,13 @@ def as_lists(labels: Iterable[Any]) -> list[list[Any]]:
     return [one.ravel().tolist() if hasattr(one, "ravel") else list(one) for one in labels]
 
 
-def are_structured(labels: Any) -> bool:
+def are_structured(model: Any, labels: Any) -> bool:
     """Return whether labels are neither classes nor sequences or pictures of them: spans, trees.
 
     Parameters
     ----------
+    model : estimator
+        Fitted.
     labels : list or array
         One label per example.
 
@@ -64,6 +66,8 @@ def are_structured(labels: Any) -> bool:
     -------
     bool
     """
+    if not hasattr(model, "classes_") and not getattr(structure_of(model), "label_rows", False):
+        return True
     kinds = (list, tuple, dict)
     return isinstance(labels, list) and any(isinstance(y, kinds) and not is_flat(y) for y in labels)
 
@@ -112,7 +116,7 @@ def without_void(model: Any, data: Any, *labels: list[list[Any]]) -> list[list[l
     list
         One for each of ``labels``.
     """
-    if getattr(model.space_.structure, "void", None) is None:
+    if getattr(structure_of(model), "void", None) is None:
         return [*labels]
     examples = pack(model.space_, data.X, data.y, unseen="extra")
     weights = examples.topology.get("node_weights")
@@ -149,7 +153,7 @@ def labels_text(model: Any, data: Any, args: argparse.Namespace) -> Iterator[str
     ValueError
         For marginals of labels without marginals.
     """
-    if getattr(model.space_.structure, "label_sets", False):
+    if getattr(structure_of(model), "label_sets", False):
         if args.marginals:
             raise ValueError("--marginals: label sets have none")
         names = [str(name) for name in model.classes_]
@@ -158,7 +162,7 @@ def labels_text(model: Any, data: Any, args: argparse.Namespace) -> Iterator[str
         return
     predicted = model.predict(data.X)
     annotates = getattr(data.reader, "annotates", "")
-    if are_structured(predicted) and annotates != "always":
+    if are_structured(model, predicted) and annotates != "always":
         if args.marginals:
             raise ValueError("--marginals: labels that are no sequences of classes have none")
         yield from (json.dumps(plain_value(label)) + "\n" for label in predicted)
@@ -172,7 +176,7 @@ def labels_text(model: Any, data: Any, args: argparse.Namespace) -> Iterator[str
             raise ValueError("--marginals: they are not printed with the data's own columns")
         yield from data.reader.annotated(labels)
         return
-    if getattr(model.space_.structure, "label_rows", False):
+    if getattr(structure_of(model), "label_rows", False):
         if args.marginals:
             raise ValueError("--marginals: labels that are rows of numbers have none")
         yield from (" ".join(map(str, row)) + "\n" for row in labels)
@@ -206,8 +210,8 @@ def is_level_table(model: Any, labels: Any) -> bool:
     -------
     bool
     """
-    structure = model.space_.structure
-    if not structure.single_node or getattr(structure, "label_rows", False):
+    structure = structure_of(model)
+    if not getattr(structure, "single_node", False) or getattr(structure, "label_rows", False):
         return False
     rows = isinstance(labels, list) and any(isinstance(row, (list, tuple)) for row in labels)
     return rows or getattr(labels, "ndim", 1) == 2
@@ -239,7 +243,7 @@ def one_label(model: Any, label: Any) -> str:
     -------
     str
     """
-    structure = model.space_.structure
+    structure = structure_of(model)
     if getattr(structure, "label_sets", False):
         return ",".join(str(name) for name, on in zip(model.classes_, label, strict=True) if on)
     if getattr(structure, "label_rows", False):
@@ -264,11 +268,13 @@ def kbest_text(model: Any, data: Any, k: int) -> Iterator[str]:
     ------
     str
     """
-    for i, answers in enumerate(model.predict_kbest(data.X, k)):
+    best = model.predict_kbest(data.X, k)
+    structured = are_structured(model, [labels for answers in best for labels, _ in answers])
+    for i, answers in enumerate(best):
         for rank, (labels, score) in enumerate(answers, 1):
             lines = (
                 [json.dumps(plain_value(labels))]
-                if are_structured([labels])
+                if structured
                 else [str(label) for label in as_lists([labels])[0]]
                 if data.sequences
                 else [one_label(model, labels)]

@@ -260,16 +260,33 @@ def _token_score(y_true: Any, y_pred: Any, metric: str, labels: Sequence[Any] | 
     if metric == "sequence-accuracy":
         single = _are_single(y_true) and _are_single(y_pred)
         if single or _are_structured(y_true) or _are_structured(y_pred):
-            if len(y_true) != len(y_pred):
-                raise ValueError(
-                    f"y has {len(y_true)} labels; expected {len(y_pred)}, as X has rows"
-                )
-            return float(np.mean([equal(a, b) for a, b in zip(y_true, y_pred, strict=True)]))
+            return share_equal(y_true, y_pred)
         return 1.0 - sequence_error(y_true, y_pred)
     if metric == "accuracy":
         return 1.0 - hamming_loss(y_true, y_pred)
     average, figure = metric.split("-")
     return token_report(y_true, y_pred, labels)[average][figure]
+
+
+def share_equal(y_true: Sequence[Any], y_pred: Sequence[Any]) -> float:
+    """Return the share of examples whose labels, of any form and length, are the same.
+
+    Parameters
+    ----------
+    y_true, y_pred : sequence of labels
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        For another number of labels than of predictions.
+    """
+    if len(y_true) != len(y_pred):
+        raise ValueError(f"y has {len(y_true)} labels; expected {len(y_pred)}, as X has rows")
+    return float(np.mean([equal(a, b) for a, b in zip(y_true, y_pred, strict=True)]))
 
 
 def _errors(

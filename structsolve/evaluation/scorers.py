@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from structsolve import registry
+from structsolve.structure.ask import structure_of
 from structsolve.utils.suggest import did_you_mean
 
-from .metrics import TOKEN_METRICS, make_token_scorer
+from .metrics import TOKEN_METRICS, make_token_scorer, share_equal
 
 __all__ = ["get_scorer", "get_scorer_names"]
 
@@ -87,7 +88,7 @@ def make_scorer(name: str) -> Callable[..., float]:
     callable
         The result of `get_scorer`.
     """
-    return make_token_scorer(name) if name == "sequence-accuracy" else ByLabels(name)
+    return ByLabels(name)
 
 
 @dataclass(frozen=True)
@@ -117,8 +118,11 @@ class ByLabels:
         float
         """
         model, _ = final_model(estimator)
-        structure = getattr(getattr(model, "space_", None), "structure", None)
-        if getattr(structure, "label_sets", False):
+        structure = structure_of(model)
+        whole = self.name == "sequence-accuracy"
+        if whole and structure is not None and not hasattr(model, "classes_") and not given:
+            return share_equal(y, estimator.predict(X))  # of any length, such as paths
+        if getattr(structure, "label_sets", False) and not whole:
             scorer = registry.default().make("metrics", f"label-sets:{self.name}")
         else:
             scorer = make_token_scorer(self.name)

@@ -92,6 +92,20 @@ def learn_space(
     return space, _settled(structure.name, examples, Y, check_weights(sample_weight, examples.n))
 
 
+def structure_of(model: Any) -> Any:
+    """Return the structure of a fitted model; None for estimators that have none.
+
+    Parameters
+    ----------
+    model : estimator
+
+    Returns
+    -------
+    Structure or None
+    """
+    return getattr(getattr(model, "space_", None), "structure", None)
+
+
 def pack(
     space: Space, X: Any, Y: Any = None, sample_weight: Any = None, unseen: str = "error"
 ) -> Examples:

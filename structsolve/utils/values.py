@@ -138,4 +138,5 @@ def _tagged(value: Any) -> Any:
 
 
 def _untagged(value: dict[str, Any]) -> Any:
-    return tuple(value["tuple"]) if {*value} == {"tuple"} else value
+    listed = {*value} == {"tuple"} and isinstance(value["tuple"], list)
+    return tuple(value["tuple"]) if listed else value

@@ -35,8 +35,8 @@ def test_formats_that_nobody_reads(table, tmp_path, capsys):
     known = "svmlight, npz, or a plugin's"
     assert f"--format: {known}; unknown read" in err
     ours = (
-        "'arff', 'brackets', 'conll', 'conllu', 'crfsuite', 'csv', 'extreme', 'fasta', 'npz', "
-        "'pictures'"
+        "'arff', 'brackets', 'conll', 'conllu', 'crfsuite', 'csv', 'extreme', 'fasta', "
+        "'ndjson', 'npz', 'pictures'"
     )
     assert f"known: [{ours}, 'table']" in err
     registry.default().unregister(registry.default().plugins[-1].module)

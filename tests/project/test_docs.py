@@ -14,10 +14,12 @@ from pathlib import Path
 import pytest
 from doc_code import (
     ANIMALS,
+    COINS,
     COSTS,
     LEAVES,
     NEW,
     OPTIONS,
+    ROADS,
     ROOT,
     TABLE,
     TRAIN,
@@ -82,7 +84,7 @@ def test_first_example_of_the_index(folder):
 
 def test_sessions_of_the_shell(folder, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    page, files = DOCS / "cli.rst", (TRAIN, NEW, TABLE, ANIMALS, LEAVES, COSTS)
+    page, files = DOCS / "cli.rst", (TRAIN, NEW, TABLE, ANIMALS, LEAVES, ROADS, COINS, COSTS)
     for (_, name, text), content in zip(directives(page, "text"), files, strict=True):
         assert text == content, name
         (folder / name).write_text(text)

@@ -25,6 +25,11 @@ COSTS = "3\n4 1 3\n2 0 5\n3 2 2\n"
 TABLE = "legs,colour,class\n2,red,bird\n4,grey,cat\n?,grey,cat\n"
 ANIMALS = "1 11    # birds: owls\n1 12    # ducks\n2 21    # mammals: cats\n2 22    # dogs\n"
 LEAVES = "11 1:1 2:1\n12 1:1 2:-1\n21 1:-1 2:1\n22 1:-1 2:-1\n"
+ROADS = (
+    '{"x": {"edges": [[0, 1], [1, 3], [0, 2], [2, 3]], '
+    '"edge_features": [[5], [4], [3], [8]]}, "y": [0, 1, 3]}\n'
+)
+COINS = '{"x": "hhtht"}\n{"x": "tthtt"}\n'
 
 # Folders that need an extra.
 EXTRAS = {"torch": "torch", "jax": "jax", "dask": "dask"}

@@ -28,6 +28,8 @@ TEXTS = {
     "conllu": ("a.conllu", _CONLLU),
     "crfsuite": ("a.crf", "B\tw=He\tn:2.5\nO\tw=ran\ta\\:b:1\n\nO\tx\n"),
     "svmlight": ("a.svm", "2 qid:1 1:0.5 3:1\n0 qid:1 2:1 # x\n1 qid:2 1:2\n"),
+    "ndjson": ("a.ndjson", '{"x": [[0.5, 1], [2, 3]], "y": ["a", "b"]}\n'
+               '{"x": [], "y": {"tuple": [1]}}\n'),
     "extreme": ("a.svm", "2,7 1:0.5 3:1e1 # x\n\n0 2:1\n"),
     "extreme header": ("a.txt", "3 4 9\n7,2 0:.5 3:1\n\n1 2:-1.25\n"),
     "uai": ("a.uai", "MARKOV 3\n2 3 2\n2\n2 1 0\n3 2 0 1\n6\n1 0 1 1 2 3\n12\n1 0 2 0 3 1"
