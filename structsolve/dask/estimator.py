@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import registry
 from ..estimators.alpha import alpha_of, chosen_alpha, effective, feature_square, steepness
-from ..estimators.common import score_sums
+from ..estimators.common import check_run_settings, score_sums
 from ..estimators.fitting import description_of
 from ..estimators.structured_svm import StructuredSVM
 from ..potentials.model import LinearModel
@@ -168,6 +168,7 @@ class DaskStructuredSVM(BaseEstimator):
         """
         plain = self._plain()
         plain._check_settings()
+        check_run_settings(self)
         check_types(self)
         shards = self.n_shards
         if not isinstance(shards, (int, np.integer)) or shards < 1:

@@ -1,6 +1,7 @@
 # Text files line by line: plain or gzip, UTF-8, with errors that name the file and the line.
 from __future__ import annotations
 
+import codecs
 import errno
 import functools
 import gzip
@@ -95,12 +96,16 @@ def open_binary(path: PathLike) -> Iterator[IO[bytes]]:
 
 
 def limited_lines(handle: IO[bytes], path: PathLike) -> Iterator[bytes]:
-    """Yield the lines of a file; refuse lines longer than LINE_LIMIT."""
+    """Yield the lines of a file, without byte-order mark; refuse lines longer than LINE_LIMIT."""
     number = 0
     while line := handle.readline(LINE_LIMIT + 1):
         number += 1
         if len(line) > LINE_LIMIT:
             raise bad_line(path, number, f"more than {LINE_LIMIT} bytes", "the end of the line")
+        if number == 1:
+            line = line.removeprefix(codecs.BOM_UTF8)
+            if b"\r" in line.rstrip() and not line.endswith(b"\n"):
+                raise bad_line(path, 1, "line ends of CR alone, as of old Macs", "LF or CR LF")
         yield line
 
 
@@ -110,7 +115,7 @@ def text_lines(path: PathLike) -> Iterator[tuple[int, str]]:
     with open_binary(path) as handle:
         try:
             for number, raw in enumerate(limited_lines(handle, path), 1):
-                line = raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+                line = raw.decode("utf-8").rstrip("\r\n")
                 if "\0" in line:
                     raise bad_line(path, number, "a NUL character", "text (UTF-8)")
                 yield number, line

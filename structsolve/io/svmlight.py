@@ -93,6 +93,8 @@ def read_svmlight(
     if X.shape[0] == 0:
         raise no_examples(path, "lines 'label column:value ...'")
     if not multilabel and np.all(y == np.rint(y)):
+        if np.abs(y).max() >= 2**53:  # beyond, neighbours are one float
+            raise ValueError(f"{path}: found a label of 2**53 or beyond; expected smaller ones")
         y = y.astype(np.int64)
     if sequences is None:
         sequences = len(qid) > 0

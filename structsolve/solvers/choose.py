@@ -27,6 +27,9 @@ BENT = 100.0
 # ... or this much more under a smooth surrogate: GBCFW moves one marginal an example, and has no
 # cheap passes.
 BENT_SMOOTH = 8.0
+# ... and their features have this many numbers (of 8 bytes) for each weight: else vectors as long as
+# the weights take most of the time of a round.
+NUMBERS = 2
 # Shards, whatever the threads are, and the relative gap at which BCFW takes over: chosen by trials
 # (``benchmarks/solver_auto.py``).  More shards need more rounds; later rounds gain little.
 SHARDS, FINISH = 2, 0.01
@@ -41,7 +44,7 @@ class Auto(BCFW):
         ``.004 |g|^2 / (b alpha) >= 100``, or 8 for ``"crf"``,
 
     g and b being those of the mean surrogate's cut ``b - <g, w>`` at w = 0, for
-    at least 500 examples, no more weights than numbers in their features, and labels that share
+    at least 500 examples, two numbers in their features for each weight, and labels that share
     parts, in one group that scores connect.  That is weak regularisation: the loss curves so much
     more than the regulariser.  Everything else is as with :class:`BCFW`, which hands some problems
     to solvers of their own (:func:`~structsolve.solvers.choose_solver`).  The rule does not look at
@@ -163,7 +166,7 @@ def _suits_shards(problem: Problem, alpha: float, n_jobs: int, bent: float) -> b
         or not problem.potentials.has_weights
         or not problem.surrogate.affine
         or problem.penalty is not None
-        or 8 * problem.dim > problem.potentials.nbytes
+        or 8 * NUMBERS * problem.dim > problem.potentials.nbytes
         or simplex_duals(problem)
         or box_duals(problem)
     ):

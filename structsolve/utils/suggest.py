@@ -68,7 +68,7 @@ def did_you_mean(name: Any, known: Iterable[str]) -> str:
     """
     folded, given = {_folded(one): one for one in known}, _folded(name)
     near = [NAMES[given]] if NAMES.get(given) in folded else []
-    near += get_close_matches(given, folded, n=1, cutoff=0.7) if name else []
+    near += get_close_matches(given, folded, n=1, cutoff=0.7) if given else []
     near += [one for one in folded if sorted(one) == sorted(given)]
     return f" (did you mean {folded[near[0]]!r}?)" if near else ""
 

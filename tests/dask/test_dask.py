@@ -290,6 +290,8 @@ def test_names_of_features_are_learned_over_partitions(client):
         ("good", None, {"random_state": None}, "random_state is None"),
         ("good", None, {"solver": CuttingPlane(slack="n")}, "slack is 'n'"),
         ("good", None, {"solver": ConsensusADMM(penalty=0.0)}, "penalty is 0.0"),
+        ("good", None, {"checkpoint": 1}, "checkpoint is 1, expected None or a path"),
+        ("good", None, {"loss": np.eye(2)}, "(?s)unknown loss array.*or a CostMatrix"),
         ("good", None, {"loss": "none"}, "unknown loss 'none'"),
     ],
 )

@@ -270,6 +270,8 @@ def test_svmlight_sequences_and_columns_of_test_data(tmp_path):
         ("1 qid:1 1:1\n1 qid:2 1:1\n1 qid:1 1:1\n", "qid 1 in 2 separate places"),
         (gzip.compress(b"1 1:1\n" * 9999)[:-20], r"line \d+: found broken gzip"),
         (b"1 1:1\n\xff\n", "line 2: found byte 0xff"),
+        (f"{2**53 + 1} 1:1\n{2**53} 2:1\n", r"found a label of 2\*\*53 or beyond"),
+        ("-1e30 1:1\n", r"found a label of 2\*\*53 or beyond"),
     ],
 )
 def test_svmlight_faults(tmp_path, content, message):
@@ -278,6 +280,12 @@ def test_svmlight_faults(tmp_path, content, message):
 
 def test_svmlight_sequences_need_a_qid(tmp_path):
     refused("found no qid", read_svmlight, put(tmp_path, "a.svm", "1 1:1\n"), sequences=True)
+
+
+def test_svmlight_byte_order_mark_and_largest_labels(tmp_path):
+    X, y = read_svmlight(put(tmp_path, "a.svm", f"\ufeff{2**53 - 1} 1:1\r\n{2 - 2**53} 2:1\r\n"))
+    assert y.tolist() == [2**53 - 1, 2 - 2**53]
+    assert X.toarray().tolist() == [[1, 0], [0, 1]]
 
 
 # npz
@@ -414,6 +422,13 @@ def test_a_line_without_end_is_refused(tmp_path, name, monkeypatch):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 5_000_000
+
+
+@pytest.mark.parametrize("name", ["a.conll", "a.crf", "a.svm", "a.conllu"])
+def test_lines_that_end_in_cr_alone_are_refused(tmp_path, name):
+    """They were one line: one example of one token."""
+    for content in ("1 1:1\r2 1:2", "\ufeff1 1:1\r2 1:2\r"):
+        refused(r"line 1: found line ends of CR alone", read_examples, put(tmp_path, name, content))
 
 
 @pytest.mark.parametrize(

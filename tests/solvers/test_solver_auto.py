@@ -4,6 +4,7 @@ import logging
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from checks import refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -222,6 +223,24 @@ def test_few_examples_and_many_weights_take_bcfw(strips):
     wide[0][0, -1] = 1.0
     many = Problem(*structsolve.get_structure("chain").make_space(wide, Y))
     assert choose_solver(Auto(), many, WEAK).name == "bcfw"
+
+
+def test_weights_with_two_numbers_each_in_the_features_take_shards(strips):
+    """The boundary of the number of columns: empty ones add weights, and no numbers."""
+    X, Y = strips
+
+    def posed(more):
+        wide = [sp.csr_matrix((x.data, x.indices, x.indptr), (len(y), 64 + more)) for x, y in rows]
+        return Problem(*structsolve.get_structure("chain").make_space(wide, Y))
+
+    rows = [(sp.csr_matrix(x), y) for x, y in zip(X, Y, strict=True)]
+    plain = posed(0)
+    width = posed(1).dim - plain.dim
+    border = (plain.potentials.nbytes // 16 - plain.dim) // width
+    for more, taken in ((border, "admm"), (border + 1, "bcfw")):
+        problem = posed(more)
+        assert problem.potentials.nbytes == plain.potentials.nbytes
+        assert choose_solver(Auto(), problem, WEAK).name == taken
 
 
 def test_the_estimator_says_what_it_took(strips, caplog):

@@ -108,6 +108,7 @@ def test_bad_input_at_prediction():
         ({"n_jobs": 0}, "n_jobs is 0"),
         ({"random_state": "x"}, "random_state is 'x'"),
         ({"structure": "chian"}, r"unknown structure 'chian' .did you mean 'chain'\?.; known: \["),
+        ({"loss": np.eye(2)}, r"(?s)unknown loss array.* known: \[.*or a CostMatrix"),
         ({"loss": "haming"}, r"unknown loss 'haming' .* known: \["),
         ({"solver": "adam"}, r"unknown solver 'adam'.*; known: \['admm', 'arow', 'auto', 'bcfw'"),
         (
