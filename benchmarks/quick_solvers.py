@@ -1,11 +1,11 @@
 """Solvers without a certificate beside CRFsuite's: perceptron, passive-aggressive steps, AROW.
 
-On CoNLL-2000 and on generated sentences with rare names, both sides get the same attributes.  Each
-learner's setting and number of passes are those of the best span F1 on the last tenth of the
-training sentences; it is then trained on all.  CPU seconds are those of ``fit`` and of
-``Trainer.train``, without the conversion of the attributes.  A pass costs the difference of runs of
-different lengths.  The last rows have our defaults (10 passes), and the margin by "auto" with a
-certificate.
+On generated sentences with rare names, both sides get the same attributes.  Each learner's setting
+and number of passes are those of the best span F1 on the last tenth of the training sentences; it
+is then trained on all.  CPU seconds are those of ``fit`` and of ``Trainer.train``, without the
+conversion of the attributes.  A pass costs the difference of runs of different lengths.  The last
+table has our defaults (10 passes), and the margin by "auto" with a certificate, there and on
+CoNLL-2000, whose tuned learners are in chunking.py.
 
     STRUCTSOLVE_DATA=... python benchmarks/quick_solvers.py
 """
@@ -77,37 +77,40 @@ def learners(side: Side) -> Iterator[tuple[str, str, list[dict[str, float]], Tri
         yield name, "CRFsuite", settings, lambda s, p, a=algorithm: side.theirs(a, s, p)
 
 
+def tuned(train: list[Any], y: list[Any], whole: Side) -> Iterator[list[Any]]:
+    """Rows of all learners, settings and passes chosen on the last tenth of the sentences."""
+    cut = 9 * len(train) // 10
+    tuning = Side(train[:cut], y[:cut], train[cut:], y[cut:])
+    for (learner, side, settings, trial), (*_, final) in zip(learners(tuning), learners(whole)):
+        tried = {
+            (passes, k): trial(setting, passes)
+            for k, setting in enumerate(settings)
+            for passes in PASSES
+        }
+        passes, k = max(tried, key=lambda key: tried[key][1])
+        seconds = tried[PASSES[-1], k][0] - tried[PASSES[0], k][0]
+        spent, f1 = final(settings[k], passes)
+        told = ", ".join(f"{key}={value:g}" for key, value in settings[k].items())
+        row = [learner, side, told or "-", passes, f"{tried[passes, k][1]:.2f}"]
+        yield [*row, seconds / (PASSES[-1] - PASSES[0]), spent, f"{f1:.2f}"]
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--data", nargs="+", default=["CoNLL-2000", "rare names"])
-    args = parser.parse_args()
+    argparse.ArgumentParser(description=__doc__.split("\n")[0]).parse_args()
     header("Solvers without a certificate")
-    for name in args.data:
+    defaults = []
+    for name in ("rare names", "CoNLL-2000"):
         train, y, test, y_test = data(name)
-        cut = 9 * len(train) // 10
-        tuning, whole = (
-            Side(train[:cut], y[:cut], train[cut:], y[cut:]),
-            Side(train, y, test, y_test),
-        )
-        rows = []
-        for (learner, side, settings, trial), (*_, final) in zip(learners(tuning), learners(whole)):
-            tried = {
-                (passes, k): trial(setting, passes)
-                for k, setting in enumerate(settings)
-                for passes in PASSES
-            }
-            passes, k = max(tried, key=lambda key: tried[key][1])
-            seconds = tried[PASSES[-1], k][0] - tried[PASSES[0], k][0]
-            spent, f1 = final(settings[k], passes)
-            told = ", ".join(f"{key}={value:g}" for key, value in settings[k].items())
-            row = [learner, side, told or "-", passes, f"{tried[passes, k][1]:.2f}"]
-            rows.append([*row, seconds / (PASSES[-1] - PASSES[0]), spent, f"{f1:.2f}"])
+        whole = Side(train, y, test, y_test)
+        if name == "rare names":
+            print(f"### {name}, {len(train)} sentences\n")
+            columns = ["learner", "side", "setting", "passes", "validation F1", "s a pass", "CPU s"]
+            print(table([*columns, "test F1"], tuned(train, y, whole)), flush=True)
         for solver in (*OURS, "auto"):
             spent, f1 = whole.ours(solver, 100 if solver == "auto" else 10)
-            rows.append([solver, "ours", "defaults", None, None, None, spent, f"{f1:.2f}"])
-        print(f"### {name}, {len(train)} sentences\n")
-        columns = ["learner", "side", "setting", "passes", "validation F1", "s a pass", "CPU s"]
-        print(table([*columns, "test F1"], rows), flush=True)
+            defaults.append([f"{name}, {len(train)}", solver, spent, f"{f1:.2f}"])
+    print("### By default\n")
+    print(table(["set, sentences", "learner", "CPU s", "test F1"], defaults))
 
 
 if __name__ == "__main__":

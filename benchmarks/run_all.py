@@ -5,8 +5,9 @@
     STRUCTSOLVE_DATA=../shared/data python benchmarks/run_all.py --only gap_ocr decode
 
 A section has the command, the commit, the date and the duration; text between sections stays, and
-so do sections of benchmarks that were left out.  A failure is written into its section and makes
-the exit status 1.  At the end the first page and the README's table are drawn anew.
+so do sections of benchmarks that were left out or that failed.  What failed, or was not reached
+when a run was interrupted, is named at the end as the ``--only`` of another run, and makes the exit
+status 1.  At the end the first page and the README's table are drawn anew.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -110,15 +112,20 @@ PAGES = {
     "growth": ("growth",),
     "checks": ("build_seconds", "environments"),
 }
+#: Arguments of each run of a script, where that is not one run without any.
 ARGUMENTS = {
+    "multiclass": ["", "--defaults --only mc-"],
+    "flows": ["", "--curve", "--scale"],
     "shards": ["--cuts"],
-    "parsers": ["--sentences", "600", "--iterations", "5"],
-    "torch_layers": ["--threads", "1", "2", "4"],
+    "memory": ["--only rows --scale 0.01", "--only words --scale 0.04"],
+    "parsers": ["--sentences 500 --iterations 1 --passes 1"],
+    "extreme_memoir": ["--sets mid lshtc"],
+    "extreme_inexact": ["--sets small mid lshtc"],
+    "torch_layers": ["--threads 1 2 4"],
     "neural_parser": [
-        *("--runs", "margin", "ProbLoss", "--seeds", *"01234567"),
-        *("--picture", "docs/pictures/neural_parser.png"),
+        "--runs margin ProbLoss --seeds 0 1 2 3 4 5 6 7 --picture docs/pictures/neural_parser.png"
     ],
-    "neural_ocr": ["--picture", "docs/pictures/neural_ocr.png"],
+    "neural_ocr": ["--picture docs/pictures/neural_ocr.png"],
     "m4n_table": ["m4n.jsonl"],
     "slack_margin": ["slack_margin.jsonl"],
 }
@@ -159,29 +166,42 @@ def commit() -> str:
     return f"{described.stdout.strip()}, " if described.returncode == 0 else ""
 
 
-def run(name: str, arguments: list[str]) -> tuple[str, bool]:
-    """One section of the report, and whether the script succeeded."""
-    folder = HERE if (HERE / f"{name}.py").exists() else EXAMPLES
-    script = folder / f"{name}.py"
-    command = [sys.executable, str(script), *arguments]
+def output(command: list[str]) -> list[str] | None:
+    """The lines that a script prints, without its comments; None if it failed."""
     environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    start = time.time()
     lines = []
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
     ) as process:
         assert process.stdout is not None
-        for line in process.stdout:
-            print(line, end="", flush=True)
-            lines.append(line)
+        try:
+            for line in process.stdout:
+                print(line, end="", flush=True)
+                lines.append(line)
+        except KeyboardInterrupt:
+            process.kill()
+            raise
+    return None if process.returncode else [s for s in lines if not s.startswith("<!--")]
+
+
+def run(name: str) -> str | None:
+    """The section of the report that a script makes; None if one of its runs failed."""
+    folder = HERE if (HERE / f"{name}.py").exists() else EXAMPLES
+    script = folder / f"{name}.py"
+    start, text, runs = time.time(), "", ARGUMENTS.get(name, [""])
+    for arguments in runs:
+        lines = output([sys.executable, str(script), *arguments.split()])
+        if lines is None:
+            return None
+        if text and lines[0].startswith("## "):
+            del lines[0]  # the title again
+        text += "\n\n" * bool(text) + "".join(lines).strip()
     minutes = (time.time() - start) / 60
-    shown = " ".join(["python", script.relative_to(HERE.parent).as_posix(), *arguments])
+    first = f"python {script.relative_to(HERE.parent).as_posix()} {runs[0]}".strip()
+    shown = ", ".join(f"`{one}`" for one in (first, *runs[1:]))
     stamp = datetime.datetime.now().strftime("%Y-%m-%d %H:%M")
-    note = f"`{shown}`, {commit()}{stamp}, {minutes:.1f} min"
-    if process.returncode:
-        note += f", **failed with status {process.returncode}**"
-    text = "".join(line for line in lines if not line.startswith("<!--")).strip()
-    return f"<!-- begin {name} -->\n{note}\n\n{text}\n<!-- end {name} -->\n", not process.returncode
+    note = f"{shown}, {commit()}{stamp}, {minutes:.1f} min"
+    return f"<!-- begin {name} -->\n{note}\n\n{text}\n<!-- end {name} -->\n"
 
 
 def put(page: Path, name: str, section: str) -> None:
@@ -207,14 +227,20 @@ def main() -> int:
     if args.paper or args.peers:
         names = [name for name in PAGE_OF if (name in PAPERS) == args.paper]
     args.output.mkdir(parents=True, exist_ok=True)
-    good = True
-    for name in names:
-        section, succeeded = run(name, ARGUMENTS.get(name, []))
-        good &= succeeded
-        put(args.output / f"{PAGE_OF[name]}.md", name, section)
-    if args.output == HERE / "results":
-        subprocess.run([sys.executable, str(HERE / "first_page.py")], check=True)
-    return 0 if good else 1
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    left = list(names)
+    try:
+        for name in names:
+            section = run(name)
+            if section is not None:
+                put(args.output / f"{PAGE_OF[name]}.md", name, section)
+                left.remove(name)
+        if args.output == HERE / "results":
+            subprocess.run([sys.executable, str(HERE / "first_page.py")], check=True)
+    finally:
+        if left:
+            print(f"left: python benchmarks/run_all.py --only {' '.join(left)}", flush=True)
+    return 1 if left else 0
 
 
 if __name__ == "__main__":

@@ -105,7 +105,7 @@ def relaxed_calls(structsolve: Any, structure: Any, X: Any, Y: Any, alpha: float
             quick += process_time() - begun
             operator.allow(0.0)
             if i == 0:
-                peer = LinearRelaxation(Programs(Highs()), space.graphs(layout), layout)
+                peer = LinearRelaxation(Programs(Highs), space.graphs(layout), layout)
                 begun = process_time()
                 calls.relax(peer, i, theta)
                 seconds = process_time() - begun
