@@ -35,6 +35,7 @@ class BracketReader(Reader):
     """
 
     endings = (".mrg", ".brackets")
+    structure_name = "cky"
     named_features = True
     annotates = "always"
 

@@ -6,6 +6,7 @@ import importlib
 import json
 import time
 import warnings
+from itertools import chain
 from typing import Any
 
 import structsolve
@@ -16,6 +17,7 @@ from structsolve.cli.outside import families, formats, scores, settle_estimator
 from structsolve.io._text import atomic_write
 from structsolve.protocols import ShellModule, require
 from structsolve.structure.ask import structure_of
+from structsolve.utils.values import is_flat
 
 
 def fit(args: argparse.Namespace) -> None:
@@ -59,6 +61,7 @@ def fit(args: argparse.Namespace) -> None:
         chosen = models.make_structure(args, _brought(recipe, args))
     if chosen is None:
         chosen = _usual_structure(data, args)
+        _warn_of_one_label(data.y, args.data)
     models.settle_labels(chosen, data.y, args)
     recipe.label_sets = getattr(chosen, "label_sets", False)
     messages.say("read", messages.size_text(data), start)
@@ -122,6 +125,8 @@ def _brought(recipe: Any, args: argparse.Namespace) -> Any:
 
 def _usual_structure(data: Any, args: argparse.Namespace) -> str:
     """Return the structure that data have if none is named."""
+    if data.reader is not None and data.reader.structure_name:
+        return data.reader.structure_name
     shape: tuple[int, ...] = getattr(data.y, "shape", ())
     if len(shape) == 2:
         raise UsageError(
@@ -129,6 +134,17 @@ def _usual_structure(data: Any, args: argparse.Namespace) -> str:
             "another with several labels"
         )
     return "chain" if data.sequences else "multiclass"
+
+
+def _warn_of_one_label(y: Any, path: str) -> None:
+    """Warn of sequences whose nodes all have the same label, such as a column of "_"."""
+    flat = isinstance(y, list) and all(map(is_flat, y))
+    if flat and len(labels := {*chain.from_iterable(y)}) == 1:
+        warnings.warn(
+            f"{path}: found the same label everywhere, {labels.pop()!r}; --label-column gives the "
+            "column of labels, and --structure the structure",
+            stacklevel=3,
+        )
 
 
 def _validation(recipe: Any, args: argparse.Namespace) -> tuple[Any, Any]:

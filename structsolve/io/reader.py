@@ -51,6 +51,8 @@ class Reader(Params):
     named_features: bool = False
     #: The shell writes predictions by :meth:`annotated`: "always", if "asked" by ``--columns``.
     annotates: str = ""
+    #: The structure that the shell trains if none is named; else it depends on the data.
+    structure_name: str = ""
     #: The weights of the examples that were read last, if the file has any.
     weights: Sequence[float] | None = None
     #: Of the path and options, what :func:`structsolve.io.read_examples` returns; by default `fit`.

@@ -530,3 +530,18 @@ def test_what_leaves_nothing_to_train_on(capsys, tmp_path):
     rows = tmp_path / "rows.svm"
     rows.write_text("0 1:1\n1 2:1\n")
     fails(capsys, "fit", rows, "--model", tmp_path / "m", "--rows", "5:9", match="left by rows=5:9")
+
+
+def test_formats_of_one_structure_train_it(capsys, tmp_path):
+    trees = "(S (NP (DT the) (NN dog)) (VP (VBD ran)))\n(S (NP (DT a) (NN cat)) (VP (VBD sat)))\n"
+    (tmp_path / "a.mrg").write_text(trees)
+    works(capsys, "fit", tmp_path / "a.mrg", "--model", tmp_path / "m")
+    assert works(capsys, "predict", tmp_path / "m", tmp_path / "a.mrg") == trees
+
+
+@pytest.mark.parametrize("labels, told", [("__", True), ("_X", False)])
+def test_one_label_everywhere_is_told(capsys, tmp_path, labels, told):
+    (tmp_path / "a.conllu").write_text("".join(f"{k}\tw\t{y}\n" for k, y in enumerate(labels)))
+    assert main(["fit", str(tmp_path / "a.conllu"), "--model", str(tmp_path / "m")]) == 0
+    err = capsys.readouterr().err
+    assert ("found the same label everywhere, '_'; --label-column" in err) == told
