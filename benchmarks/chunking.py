@@ -1,6 +1,6 @@
 """CoNLL-2000 chunking, settings chosen on held-out sentences: span F1, training time, surrogates.
 
-All learners get the attributes of `structsolve.conll_features`.  Every tenth training sentence is
+All learners get the attributes of `conll_features`.  Every tenth training sentence is
 held out; each learner is trained on the others with every setting of its grid, and again on all
 sentences with its chosen setting: the quickest of those within .1 of its best span F1 (as in
 conlleval) on the held-out sentences.  Intervals are of 95 % by 2,000 bootstrap samples of the test

@@ -249,7 +249,7 @@ def tagged_sentences(n: int, seed: int = 0, tags: int = 9) -> tuple[Any, list[np
 def chunking_attributes(sentence: Sequence[tuple[str, ...]]) -> list[list[str]]:
     """Named binary attributes of each token: word, shape, affixes, tag, neighbours two away.
 
-    Both sides of a benchmark get these; `structsolve.conll_features` makes them.
+    Both sides of a benchmark get these; `conll_features` makes them.
     """
     from structsolve.plugins.chain.token_features import conll_features
 

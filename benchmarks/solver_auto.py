@@ -61,11 +61,11 @@ def templates(surrogate: str) -> Callable[[], Made]:
     def make() -> Made:
         from datasets import conll2000
 
-        import structsolve
+        from structsolve import SequenceVectorizer
+        from structsolve.plugins.chain.token_features import conll_features
 
         sentences, Y = conll2000("train")
-        features = [structsolve.conll_features(sentence) for sentence in sentences]
-        X = structsolve.SequenceVectorizer().fit_transform(features)
+        X = SequenceVectorizer().fit_transform([conll_features(one) for one in sentences])
         n = None if surrogate == "margin" else 2000
         return posed("chain", X[:n], Y[:n], surrogate=surrogate), None
 
