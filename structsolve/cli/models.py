@@ -14,6 +14,7 @@ from structsolve.cli.options import UsageError, class_weight, path_settings, ref
 from structsolve.cli.outside import families, formats
 from structsolve.estimators.common import generator_of
 from structsolve.evaluation.scorers import get_scorer_names
+from structsolve.io import guess_format
 from structsolve.io.graphs import read_hierarchy, read_network
 from structsolve.solvers.problem import Problem
 from structsolve.structure.ask import loss_names
@@ -61,7 +62,7 @@ def _structure_with(param: str, args: argparse.Namespace) -> str:
 
 
 def file_format(args: argparse.Namespace) -> str | None:
-    """Return the format that the structure requires.
+    """Return the format that the structure requires, unless the file's holds any structure.
 
     Parameters
     ----------
@@ -76,7 +77,11 @@ def file_format(args: argparse.Namespace) -> str | None:
     if args.structure is None:
         return None
     factory = registry.default().factory_of("structures", args.structure)
-    return getattr(factory, "file_format", None)
+    own: str | None = getattr(factory, "file_format", None)
+    with contextlib.suppress(ValueError):  # an ending that no format has
+        if own and getattr(reads(guess_format(args.data)), "any_structure", False):
+            return None
+    return own
 
 
 def brings_structure(args: argparse.Namespace, brings: Sequence[str]) -> bool:

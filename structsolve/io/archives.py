@@ -61,6 +61,7 @@ class ArchiveReader(Reader):
     """
 
     endings = (".npz",)
+    any_structure = True
     brings = ("hierarchy",)
 
     split: str | None = None

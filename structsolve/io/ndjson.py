@@ -31,6 +31,7 @@ class NdjsonReader(Reader):
     """
 
     endings = (".ndjson",)
+    any_structure = True
 
     def read(self, path: str) -> tuple[Any, Any]:
         """Read examples and labels; see :meth:`Reader.read`.

@@ -53,6 +53,8 @@ class Reader(Params):
     annotates: str = ""
     #: The structure that the shell trains if none is named; else it depends on the data.
     structure_name: str = ""
+    #: Files hold examples and labels of any structure, also of one with a format of its own.
+    any_structure: bool = False
     #: The weights of the examples that were read last, if the file has any.
     weights: Sequence[float] | None = None
     #: Of the path and options, what :func:`structsolve.io.read_examples` returns; by default `fit`.

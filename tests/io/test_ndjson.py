@@ -75,7 +75,7 @@ def shell(capsys, data, *options):
 def test_structures_of_any_form(capsys, tmp_path, name):
     X, Y = get_structure(name).sample(0, n=12)
     data = put(tmp_path / "a.ndjson", X, Y)
-    lines, report, path = shell(capsys, data, "--structure", name, "--format", "ndjson")
+    lines, report, path = shell(capsys, data, "--structure", name)
     model = StructuredSVM(name, alpha=0.01).fit(X, Y)
     guess = model.predict(X)
     if name == "chain":
