@@ -350,7 +350,8 @@ def needs_labels(args: argparse.Namespace) -> bool:
         return True
     name = registry.default().split("estimators", args.estimator)[0]
     fit = registry.default().class_of("estimators", name).fit
-    return inspect.signature(fit).parameters["y"].default is inspect.Parameter.empty
+    y = inspect.signature(fit).parameters.get("y")
+    return y is None or y.default is inspect.Parameter.empty
 
 
 def _make_named(args: argparse.Namespace, structure: Any) -> Any:
