@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..estimators.alpha import mean_square, weighed
+from ..estimators.alpha import mean_square, ruling, weighed
 from ..estimators.fitting import fingerprint_of
 from ..solvers.held import features_of
 from ..solvers.metric import moments
@@ -236,16 +236,22 @@ class RemoteShard(Shard):
             fact["violation"] = None if fault is None else f"shard {self.number}, {fault}"
         return Answer((), [fact])
 
-    def mean_square(self) -> Answer:
-        """Return the shard's share of the mean square of an example's subgradient at w = 0.
+    def scale(self, n_jobs: int = 1) -> Answer:
+        """Return the shard's shares of what the rule for alpha looks at, at w = 0.
+
+        Parameters
+        ----------
+        n_jobs : int
 
         Returns
         -------
         Answer
-            Sums: that number.
+            Sums: the subgradient, the mean surrogate, the mean square of an example's subgradient.
         """
-        share = float(self.problem.weights.sum())
-        return Answer((share * mean_square(self.problem),), [self._told(0)])
+        ruled = ruling(self.problem)
+        g, _, bounds, calls = subgradient(ruled, np.zeros(ruled.dim), n_jobs)
+        value, share = float(ruled.weights @ bounds), float(ruled.weights.sum())
+        return Answer((g, value, share * mean_square(ruled)), [self._told(calls)])
 
     def _told(self, calls: int) -> dict[str, Any]:
         violation = self.problem.violation

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from ..potentials.calls import add, score
 from ..solvers.passes import subgradient
 from ..solvers.problem import Problem
 from ..surrogates.calls import cut
+from ..surrogates.given_marginals import holds_marginals
 from ..utils.progress import stage
 from .common import check_number
 
@@ -70,9 +72,11 @@ def default_alpha(problem: Problem, n_jobs: int = 1) -> float:
     The slope of the surrogate "slack" there grows with the loss, so alpha is divided by ``R`` once
     more if that is above 1.  Features ``t`` times as large make alpha ``t^2`` times as large,
     losses ``t`` times as large ``1 / t`` times.  Words of a sentence are alike, so that chains of
-    ``L`` nodes on average count as ``L^.25`` nodes each, with surrogate "margin".  More than 400
+    ``L`` nodes on average count as ``L^.25`` nodes each, with "margin" and "crf".  More than 400
     label sets count as ``sqrt(400 n)``: the constant that predicts best falls by the root of their
-    number.  It takes one pass.
+    number.  Of "crf" it is the constant of "margin", whose subgradient at 0 tells how well labels
+    are separated; that of "crf", from uniform labels, is small whatever they are
+    (:func:`ruling`).  It takes one pass.
 
     Parameters
     ----------
@@ -98,6 +102,7 @@ def default_alpha(problem: Problem, n_jobs: int = 1) -> float:
     >>> default_alpha(structsolve.Problem(space, examples))    # ||g||^2 = 2, R = 1, n = 2
     1.0
     """
+    problem = ruling(problem)
     g, _, bounds, _ = subgradient(problem, np.zeros(problem.dim), n_jobs)
     value = float(problem.weights @ bounds)
     counts = effective(problem, *weighed(problem))
@@ -105,6 +110,24 @@ def default_alpha(problem: Problem, n_jobs: int = 1) -> float:
     del g  # as long as the weights, of which only few fit into memory
     alpha = alpha_of(square, mean_square(problem), value, *counts)
     return alpha / steepness(problem, value)
+
+
+def ruling(problem: Problem) -> Problem:
+    """Return the problem that the rule looks at: for "crf" that of "margin" on the same examples.
+
+    Parameters
+    ----------
+    problem : Problem
+
+    Returns
+    -------
+    Problem
+        The given one where its labels are marginals, or have no best one under a loss.
+    """
+    if problem.surrogate_name == "crf" and not holds_marginals(problem.examples):
+        with suppress(ValueError):
+            return problem.under("margin")
+    return problem
 
 
 def feature_square(problem: Any, g: np.ndarray) -> float:
@@ -282,7 +305,7 @@ def effective(problem: Any, nodes: float, count: float) -> tuple[float, float]:
     """
     structure = problem.space.structure
     share = np.sqrt(SETS / max(count, SETS)) if structure.label_sets else 1.0
-    if structure.alike_nodes and problem.surrogate_name == "margin":
+    if structure.alike_nodes and problem.surrogate_name in ("margin", "crf"):
         nodes = count * (nodes / count) ** ALIKE
     return float(nodes * share), float(count * share)
 

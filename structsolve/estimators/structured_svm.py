@@ -80,10 +80,11 @@ class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
         ``surrogate="slack"``, as required margins with "margin", which may not help rare classes.
         ``score`` uses ``loss`` without these weights.
     solver : str or Solver, default="auto"
-        "bcfw", "admm", "cutting-plane", "sgd", ..., or an object with settings. "auto" takes "admm"
-        or "bcfw" by alpha, size and structure (:class:`~structsolve.solvers.Auto`), and tells
-        which at ``verbose=1``; with a kernel, ``warm_start``, ``early_stopping`` or a checkpoint
-        it is "bcfw". Of marginals as y it takes "lbfgs" or "cutting-plane".
+        "bcfw", "admm", "cutting-plane", "sgd", ..., or an object with settings. "auto" takes
+        "admm", "lbfgs" or "bcfw" by alpha, size and structure
+        (:class:`~structsolve.solvers.Auto`), and tells which at ``verbose=1``; with a kernel,
+        ``warm_start``, ``early_stopping`` or a checkpoint it is "bcfw". Of marginals as y it takes
+        "lbfgs" or "cutting-plane".
     oracle : str or structsolve.lp.Backend, optional
         Replace the structure's oracle by linear programs over its polytope, in training and
         prediction: "lp" (HiGHS), "cvxpy:SOLVER" (any solver of cvxpy), "ilp" and "cvxpy-ilp:SOLVER"

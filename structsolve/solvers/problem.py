@@ -362,6 +362,30 @@ class Problem:
                 )
         return np.maximum(bounds, 0, out=bounds)
 
+    def under(self, surrogate: str) -> Problem:
+        """Return the same problem with another surrogate; operators and arrays are shared.
+
+        Parameters
+        ----------
+        surrogate : str
+
+        Returns
+        -------
+        Problem
+
+        Raises
+        ------
+        ValueError
+            If the surrogate does not take the structure or the loss.
+        """
+        other = object.__new__(type(self))
+        vars(other).update(vars(self))
+        made = registry.default().make("surrogates", surrogate)
+        other._settings = {**self._settings, "surrogate": surrogate}
+        other.surrogate_name, other.surrogate = surrogate, made.bind(self.task)
+        other.adds_up = bool(getattr(made, "adds_up", False)) and self.loss.decomposes
+        return other
+
     def primal(self, w: np.ndarray, alpha: float, n_jobs: int = 1) -> tuple[float, int]:
         """Return the objective at w.
 

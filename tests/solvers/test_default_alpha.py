@@ -125,7 +125,7 @@ def test_nodes_of_a_chain_count_as_fewer(lengths):
     trees = [(x, np.arange(-1, len(x) - 1)) for x in X]
     for given in (None, weights):
         mean = np.average(lengths, weights=given)
-        for surrogate, factor in (("margin", mean**0.75), ("crf", 1), ("slack", 1)):
+        for surrogate, factor in (("margin", mean**0.75), ("crf", mean**0.75), ("slack", 1)):
             # Trees that are chains, of which the rule counts all nodes.
             alphas = []
             for structure, examples in (("chain", X), ("tree", trees)):
@@ -135,6 +135,34 @@ def test_nodes_of_a_chain_count_as_fewer(lengths):
                 packed.sample_weight = given
                 alphas.append(default_alpha(Problem(space, packed, surrogate=surrogate)))
             assert alphas[0] == pytest.approx(factor * alphas[1])
+
+
+@pytest.mark.parametrize("name", ["multiclass", "chain", "tree", "mrf", "multilabel"])
+def test_random_fields_take_the_constant_of_margins(name):
+    structure = structsolve.get_structure(name)
+    space, packed = structure.make_space(*structure.sample(0, n=30))
+    crf = Problem(space, packed, surrogate="crf")
+    before = crf.surrogate
+    assert default_alpha(crf) == default_alpha(Problem(space, packed))
+    assert crf.surrogate is before and crf.surrogate_name == "crf"
+
+
+def test_problems_under_another_surrogate_share_their_arrays():
+    X, y = rows()
+    crf = Problem(*structsolve.get_structure("multiclass").make_space(X, y), surrogate="crf")
+    crf.weights = crf.weights * 0.5  # as of a shard
+    margin = crf.under("margin")
+    assert margin.potentials is crf.potentials and margin.weights is crf.weights
+    assert margin.surrogate_name == "margin" and margin.surrogate is not crf.surrogate
+    with pytest.raises(ValueError, match="nothing"):
+        crf.under("nothing")
+
+
+def test_marginals_as_labels_have_a_constant_of_their_own():
+    X, y = rows()
+    soft = np.eye(3)[y] * 0.8 + 0.1 / 1.5
+    model = SVM("multiclass", surrogate="crf").fit(X, soft)
+    assert 0 < model.alpha_ < SVM("multiclass", surrogate="crf").fit(X, y).alpha_
 
 
 def test_weights_count_as_rows_do():
