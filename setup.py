@@ -69,7 +69,9 @@ def compile_args(glue: bool) -> list[str]:
     optimize = "-O1" if glue and OPTIMIZE == "-O3" else OPTIMIZE
     args = [optimize, "-g" if DEBUG or SANITIZE else "-g0"]
     # One rounding per operation wherever the code says so: results are the same everywhere.
-    args += ["-fno-math-errno", "-ffp-contract=off", "-Wno-unused-function"]
+    args += ["-fno-math-errno", "-ffp-contract=off"]
+    # Looking for what to warn of, mostly in Cython's code, is a tenth of the time to compile.
+    args.append("-Wno-unused-function" if DEBUG or SANITIZE else "-w")
     return args + ([f"-fsanitize={SANITIZE}", "-fno-omit-frame-pointer"] if SANITIZE else [])
 
 

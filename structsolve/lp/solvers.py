@@ -260,8 +260,10 @@ def check_solver(name: str) -> str:
     str
         The name in cvxpy.
     """
-    known = installed()
-    if name.upper() not in known:
+    from cvxpy.reductions.solvers import defines  # heavy
+
+    # Those that cvxpy found at its import; installed() looks for all of them again.
+    if name.upper() not in defines.INSTALLED_SOLVERS and name.upper() not in (known := installed()):
         raise ValueError(
             f"oracle is 'cvxpy:{name}', but cvxpy finds no such solver; installed: {known}"
         )

@@ -74,14 +74,13 @@ def entries(group: str) -> Iterator[tuple[Plugin, importlib.metadata.EntryPoint 
             for entry in own:
                 is_ours(entry.module)  # a malformed value has none
         except Exception as error:  # a broken entry_points.txt
-            plugin = _plugin_of("?", distribution)
-            plugin.error = described(error)
-            yield plugin, None
+            yield Plugin("?", *_origin(distribution), error=described(error)), None
             continue
-        plugins = [_plugin_of(e.name, distribution) for e in own]
-        if plugins and (key := normalized(plugins[0].distribution)) not in seen:
-            seen.add(key)
-            yield from zip(plugins, own)
+        if own:
+            source, version = _origin(distribution)
+            if (key := normalized(source)) not in seen:
+                seen.add(key)
+                yield from ((Plugin(entry.name, source, version), entry) for entry in own)
 
 
 def described(error: BaseException) -> str:
@@ -110,9 +109,10 @@ def _loader(entry: importlib.metadata.EntryPoint, our: bool) -> Callable[[], Any
     return load
 
 
-def _plugin_of(name: str, distribution: importlib.metadata.Distribution) -> Plugin:
+def _origin(distribution: importlib.metadata.Distribution) -> tuple[str, str]:
+    """Return name and version; each access reads and parses the whole file of metadata."""
     try:
-        source = str(distribution.metadata["Name"] or "?")
-        return Plugin(name, source, str(distribution.version or "?"))
+        metadata = distribution.metadata
+        return str(metadata["Name"] or "?"), str(metadata["Version"] or "?")
     except Exception:  # metadata cut short
-        return Plugin(name, str(getattr(distribution, "_path", "?")), "?")
+        return str(getattr(distribution, "_path", "?")), "?"

@@ -3,6 +3,7 @@
 import ast
 import io
 import tokenize
+from bisect import bisect_left, bisect_right
 
 from doc_code import ROOT
 
@@ -27,7 +28,7 @@ def rows_of_code(text):
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type not in layout:
             rows |= {*range(token.start[0], token.end[0] + 1)}
-    return rows
+    return sorted(rows)
 
 
 def functions():
@@ -49,11 +50,11 @@ def functions():
 
 
 def lines(function, code):
-    rows = {row for row in code if function.lineno <= row <= function.end_lineno}
+    parts = [function]
     if ast.get_docstring(function) is not None:
-        text = function.body[0]
-        rows -= {*range(text.lineno, text.end_lineno + 1)}
-    return len(rows)
+        parts.append(function.body[0])
+    counts = [bisect_right(code, p.end_lineno) - bisect_left(code, p.lineno) for p in parts]
+    return counts[0] - sum(counts[1:])
 
 
 def positional(function):

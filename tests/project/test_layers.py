@@ -220,6 +220,8 @@ def is_hook(node):
 def late_imports(path):
     """Return line and package of the imports inside functions; "" if the package is ours."""
     text = path.read_text(encoding="utf-8")
+    if not re.search(r"(?m)^[ \t]+(?:from|import) ", text):
+        return
     if path.suffix == ".py":
         functions = (ast.FunctionDef, ast.AsyncFunctionDef)
         for function in ast.walk(ast.parse(text)):

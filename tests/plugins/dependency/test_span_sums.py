@@ -51,38 +51,37 @@ def compute():
     return results
 
 
-def log_sum_of_trees(scores, single):
-    """Return the log of the sum over all trees, by spans and their logs one at a time."""
-    n = scores.shape[1]
-    right = np.full((n + 1, n + 1), -np.inf)  # [left end, right end]
+def log_sums_of_trees(scores, single):
+    """Return the log of the sum over all trees for each table, by spans and their logs."""
+    n = scores.shape[2]
+    right = np.full((n + 1, n + 1, len(scores)), -np.inf)  # [left end, right end]
     left, arc_right, arc_left = right.copy(), right.copy(), right.copy()
-    add, first = np.logaddexp.reduce, int(single)
+    add, first, arcs = np.logaddexp.reduce, int(single), np.moveaxis(scores, 0, 2)
     for i in range(n + 1):
         right[i, i] = left[i, i] = 0
     for d in range(1, n + 1):
         for i in range(first, n + 1 - d):
             j = i + d
             joined = add(right[i, i:j] + left[i + 1 : j + 1, j])
-            arc_right[i, j] = joined + scores[i, j - 1]
-            arc_left[i, j] = joined + scores[j, i - 1] if i else -np.inf
+            arc_right[i, j] = joined + arcs[i, j - 1]
+            arc_left[i, j] = joined + arcs[j, i - 1] if i else -np.inf
             right[i, j] = add(arc_right[i, i + 1 : j + 1] + right[i + 1 : j + 1, j])
             left[i, j] = add(left[i, i:j] + arc_left[i:j, j])
-    return add(left[1, 1:] + scores[0] + right[1:, n]) if single else right[0, n]
+    return add(left[1, 1:] + arcs[0] + right[1:, n]) if single else right[0, n]
 
 
 @cache
 def sums_of(n, kind, single):
-    """Return :func:`log_sum_of_trees`, and arcs with the shares of trees that have them."""
+    """Return :func:`log_sums_of_trees`, and arcs with the shares of trees that have them."""
     scores = tables(n, kind)
-    total, shares = log_sum_of_trees(scores, single), []
     # Every arc of short sentences, some of long ones.
-    for arc in range(0, scores.size, 1 if n < 8 else 37):
-        head, word = divmod(arc, n)
-        if head != word + 1 and scores[head, word] > -np.inf:
-            without = scores.copy()
-            without[head, word] = -np.inf
-            shares.append((head, word, -np.expm1(log_sum_of_trees(without, single) - total)))
-    return total, shares
+    arcs = [divmod(arc, n) for arc in range(0, scores.size, 1 if n < 8 else 37)]
+    arcs = [(h, word) for h, word in arcs if h != word + 1 and scores[h, word] > -np.inf]
+    every = np.repeat(scores[None], 1 + len(arcs), axis=0)
+    for table, arc in zip(every[1:], arcs):
+        table[arc] = -np.inf
+    total, *without = log_sums_of_trees(every, single)
+    return total, [(*arc, -np.expm1(log_sum - total)) for arc, log_sum in zip(arcs, without)]
 
 
 @pytest.fixture(scope="module")

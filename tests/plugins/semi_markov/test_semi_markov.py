@@ -1,5 +1,7 @@
 """Segmentations against enumeration on thousands of small cases, and their labels and files."""
 
+import functools
+
 import numpy as np
 import pytest
 from checks import refused, reloaded
@@ -114,10 +116,13 @@ class Case(Enumerated):
         return len(true ^ other)
 
 
+case_of = functools.cache(Case)
+
+
 @random_cases(1500, **NUMBERS, kind=KINDS)
 def test_against_enumeration(seed, n, k, most, kind):
     rng = np.random.default_rng(seed)
-    case = Case(n, k, most, rng.choice([None, 0]))
+    case = case_of(n, k, most, rng.choice([None, 0]))
     theta = case.theta(kind, rng)
     case.check(theta)
     case.check_parts(rng)
