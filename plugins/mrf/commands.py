@@ -10,7 +10,7 @@ import numpy as np
 
 from structsolve import registry
 from structsolve.cli import messages
-from structsolve.cli.options import UsageError
+from structsolve.cli.options import UsageError, check_outputs
 from structsolve.io._text import atomic_write, bad_line, text_lines
 
 # Arrays of a Potts model that do not affect the energy: height and width.
@@ -64,6 +64,8 @@ def decode(args: argparse.Namespace) -> None:
         raise UsageError(f"--evidence is for UAI models (.uai); found {args.data}")
     if args.marginals is not None and not is_uai:
         raise UsageError(f"--marginals is for UAI models (.uai); found {args.data}")
+    outputs = {"--output": args.output, "--marginals": args.marginals}
+    check_outputs({"the data": args.data, "--evidence": args.evidence}, outputs)
     about: dict[str, Any] = {}
     if is_uai:
         labels, value, bound = _of_uai(args, about)
