@@ -12,7 +12,7 @@ import numpy as np
 
 import structsolve
 from structsolve.cli import messages
-from structsolve.cli.options import UsageError, check_folder, verbosity
+from structsolve.cli.options import UsageError, check_outputs, verbosity
 from structsolve.io._text import atomic_write
 
 # Rows that `predict` prints and `score` compares at a time.
@@ -105,7 +105,8 @@ def fit(args: argparse.Namespace) -> None:
 
     if args.history and not args.history.endswith((".csv", ".json")):
         raise UsageError(f"--history: found {args.history!r}; expected an ending .csv or .json")
-    check_folder(args.model, args.history, args.checkpoint)
+    outputs = {f"--{name}": getattr(args, name) for name in ("model", "history", "checkpoint")}
+    check_outputs({"the data": args.data}, outputs)
     model = structsolve.ExtremeSVM(
         surrogate=args.surrogate,
         penalty=args.penalty,
@@ -259,7 +260,7 @@ def prune(args: argparse.Namespace) -> None:
     ValueError
         For other models, and options that exclude each other.
     """
-    check_folder(args.out)
+    check_outputs({"--data": args.data}, {"--out": args.out})
     model = structsolve.load(args.model)
     if not is_extreme(model):
         raise UsageError(f"{args.model}: found a {type(model).__name__}; expected an ExtremeSVM")

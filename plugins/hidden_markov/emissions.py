@@ -202,6 +202,8 @@ class Gaussian:
         """
         from sklearn.cluster import KMeans  # heavy
 
+        if len(flat) < K:
+            raise ValueError(f"X has {len(flat)} rows of numbers, expected at least n_states={K}")
         clusters = KMeans(K, n_init=1, random_state=int(rng.integers(2**31)))
         return np.eye(K)[clusters.fit_predict(flat)]
 

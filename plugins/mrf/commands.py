@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import warnings
 from typing import Any
 
 import numpy as np
 
 from structsolve import registry
 from structsolve.cli import messages
-from structsolve.cli.options import UsageError
+from structsolve.cli.options import UsageError, check_outputs
 from structsolve.io._text import atomic_write, bad_line, text_lines
 
 # Arrays of a Potts model that do not affect the energy: height and width.
@@ -32,7 +33,7 @@ def add_decode(parser: argparse.ArgumentParser) -> Any:
     parser.add_argument("data", help="UAI model, .npz of energies or costs, text of costs")
     parser.add_argument("--evidence", metavar="FILE", help="observations, for UAI models")
     parser.add_argument("--target", metavar="NAME", help="the array of costs in an archive")
-    parser.add_argument("--oracle", default="auto", help="for graphs: exact, trws, lp, ilp, ...")
+    parser.add_argument("--oracle", default="auto", help="for graphs: exact, trws, lp, ...")
     parser.add_argument("--max-iter", type=int, default=100, help="iterations of message passing")
     parser.add_argument(
         "--time-limit", type=float, metavar="SECONDS", help="for exact: stop with the best so far"
@@ -64,6 +65,8 @@ def decode(args: argparse.Namespace) -> None:
         raise UsageError(f"--evidence is for UAI models (.uai); found {args.data}")
     if args.marginals is not None and not is_uai:
         raise UsageError(f"--marginals is for UAI models (.uai); found {args.data}")
+    outputs = {"--output": args.output, "--marginals": args.marginals}
+    check_outputs({"the data": args.data, "--evidence": args.evidence}, outputs)
     about: dict[str, Any] = {}
     if is_uai:
         labels, value, bound = _of_uai(args, about)
@@ -71,10 +74,16 @@ def decode(args: argparse.Namespace) -> None:
         labels, value, bound = _of_arrays(args)
     else:
         labels, value, bound = _assigned(_costs_of_text(args.data), args)
+    if np.isinf(bound) and bound == value:
+        where = "" if args.evidence is None else f" under {args.evidence}"
+        raise ValueError(f"{args.data}: all labels are forbidden{where}, so that none is the best")
+    if np.isinf(value):
+        warnings.warn("found no allowed labels; use --oracle exact", stacklevel=2)
     proven = abs(bound - value) <= 1e-9 * max(1.0, abs(value))
     numbers = [int(label) for label in labels]
     if args.json:
-        answer = {"labels": numbers, "value": value, "bound": bound, "proven": proven}
+        worth = None if np.isinf(value) else value
+        answer = {"labels": numbers, "value": worth, "bound": bound, "proven": proven}
         answer |= about
         text = json.dumps(answer) + "\n"
     else:

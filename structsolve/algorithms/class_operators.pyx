@@ -6,6 +6,7 @@ of a direction, the only number in the node row.
 """
 
 cimport cython
+from libc.math cimport INFINITY
 from libc.string cimport memset
 from structsolve.algorithms.classes cimport (
     best_class, best_class_in_cone, best_classes, draw_class,
@@ -48,8 +49,15 @@ cdef Classes _classes_of(Operator operator, bint steps, Py_ssize_t rows):
     return classes
 
 
-cdef inline const double* _scores(const Classes* classes, const double* theta,
-                                  double* row) noexcept nogil:
+cdef int _no_scores(Py_ssize_t i) except -1 with gil:
+    raise ValueError(
+        f"example {i}: by its thresholds a class scores inf or NaN: one is -inf, or they are too "
+        "large; expected finite numbers, because a threshold forbids no class"
+    )
+
+
+cdef inline const double* _scores(const Classes* classes, Py_ssize_t i, const double* theta,
+                                  double* row) except NULL nogil:
     # Returns the scores of the classes, in `row` if they have to be computed.
     cdef Py_ssize_t k
     if not classes.steps:
@@ -57,6 +65,8 @@ cdef inline const double* _scores(const Classes* classes, const double* theta,
     memset(row, 0, classes.room * sizeof(double))
     for k in range(1, classes.K):
         row[k] = row[k - 1] + (theta[classes.node] - theta[k - 1])
+    if not row[classes.K - 1] < INFINITY:  # as any of the sums before
+        _no_scores(i)
     return row
 
 
@@ -85,7 +95,7 @@ cdef class ClassOracle(Oracle):
                     double* bound, char* work) except -1 nogil:
         cdef Classes* classes = &self.classes
         label[0] = best_class(classes.loops, classes.K, classes.stride,
-                              _scores(classes, theta, <double*>work), value)
+                              _scores(classes, i, theta, <double*>work), value)
         bound[0] = value[0]
         return 0
 
@@ -111,7 +121,7 @@ cdef class ClassKBest(KBest):
                           double* values, char* work) except -1 nogil:
         cdef Classes* classes = &self.classes
         return best_classes(classes.loops, classes.K, classes.stride,
-                            _scores(classes, theta, <double*>work), k, labels, values)
+                            _scores(classes, i, theta, <double*>work), k, labels, values)
 
 
 @cython.final
@@ -136,8 +146,8 @@ cdef class ClassCones(ConeOracle):
                             char* work) except -1 nogil:
         cdef Classes* classes = &self.classes
         cdef double* row = <double*>work
-        return best_class_in_cone(classes.K, _scores(classes, theta, row),
-                                  _scores(classes, cost, row + classes.room), cone, label, value)
+        return best_class_in_cone(classes.K, _scores(classes, i, theta, row),
+                                  _scores(classes, i, cost, row + classes.room), cone, label, value)
 
 
 @cython.final
@@ -179,7 +189,7 @@ cdef class ClassProjection(Projection):
     cdef int project_state(self, Py_ssize_t i, const double* theta, double* state, double* value,
                            double* bound, char* work) except -1 nogil:
         cdef Classes* classes = &self.classes
-        cdef const double* scores = _scores(classes, theta, <double*>work)
+        cdef const double* scores = _scores(classes, i, theta, <double*>work)
         if self.gibbs:
             softmax(i, classes.K, classes.stride, classes.loops, scores, state, value)
         else:
@@ -239,7 +249,7 @@ cdef class ClassProjection(Projection):
         cdef const double* d
         cdef double value, bound, mean = 0, mass = 0, weight
         self.project_state(i, theta, p, &value, &bound, work)
-        d = _scores(classes, direction, <double*>work)
+        d = _scores(classes, i, direction, <double*>work)
         # weight (d - mean): weights are p for softmax, and 1 on the support for sparsemax.
         for k in range(classes.K):
             weight = p[k] if self.gibbs else p[k] > 0

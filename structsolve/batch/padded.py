@@ -364,9 +364,10 @@ class _Kind:
                     f"scores: {block.name!r} has shape {shape}, expected one number each"
                 )
         if len(shape) <= len(row) or shape[len(shape) - len(row) :] != row or 0 in shape:
+            expected = f"axes of examples before those of one row, {row}"
             raise ValueError(
-                f"scores: the block {block.name!r} has shape {shape}, expected axes of examples "
-                f"before those of one row, {row}"
+                f"scores: the block {block.name!r} has shape {shape}, expected "
+                f"{'no axis of 0: at least one example and row' if 0 in shape else expected}"
             )
         return shape[: len(shape) - len(row)]
 

@@ -53,7 +53,9 @@ def fit(args: argparse.Namespace) -> None:
     models.check_model(args, "multiclass" if chosen is None else chosen)
     if args.history and not args.history.endswith((".csv", ".json")):
         raise UsageError(f"--history: found {args.history!r}; expected an ending .csv or .json")
-    check_outputs(args.data, model=args.model, history=args.history, checkpoint=args.checkpoint)
+    inputs = {f"--{name}": getattr(args, name) for name in ("validation", "hierarchy", "network")}
+    outputs = {f"--{name}": getattr(args, name) for name in ("model", "history", "checkpoint")}
+    check_outputs(inputs | {"the data": args.data}, outputs)
     recipe = _new_recipe(args, format, chosen, params, selecting)
     start = time.perf_counter()
     data = recipe.fit(args.data, models.needs_labels(args))
@@ -187,6 +189,7 @@ def predict(args: argparse.Namespace) -> None:
     ValueError
         For malformed data, and options that do not fit.
     """
+    check_outputs({"the data": args.data, "the model": args.model}, {"--output": args.output})
     model, steps = _load(args)
     if (own := _own_shell(model, steps)) is not None:
         own.predict(model, args)

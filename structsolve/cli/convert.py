@@ -9,7 +9,7 @@ import numpy as np
 from structsolve import registry
 from structsolve.cli import messages
 from structsolve.cli.formats import check_format, guess, settings
-from structsolve.cli.options import UsageError, check_folder, data_options, reader_options
+from structsolve.cli.options import UsageError, check_outputs, data_options, reader_options
 from structsolve.io.reader import Reader
 
 # Endings of outputs with numbers; plugins write named features.
@@ -53,7 +53,7 @@ def convert(args: argparse.Namespace) -> None:
         ends = ", ".join([*OUTPUTS, *writers])
         raise UsageError(f"{args.output}: expected an ending of {ends}")
     check_format(args.format)
-    check_folder(args.output)
+    check_outputs({"the data": args.data}, {"output": args.output})
     format = args.format or guess(args.data)
     params, selecting = settings(format, reader_options(args))
     known = registry.default()

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import inspect
 import json
 import os
@@ -94,6 +95,8 @@ def guess(path: str) -> str:
         for one, factory in readers.items():
             if head and getattr(factory, "sniff", lambda *_: False)(path, head):
                 return one
+        if path != "-" and "." not in os.path.basename(path) and not os.path.exists(path):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
     return guess_format(path)
 
 

@@ -33,21 +33,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     with _own_output(), warnings.catch_warnings():
         warnings.showwarning = _show_warning  # type: ignore[assignment]
         try:
-            off = _left_out(argv)
-            outside.leave_out(off)
-            args = _parsed(argv)
-            for name in off:
-                try:
-                    registry.switch_off(name)
-                except ValueError:  # it may have commands only
-                    if not outside.has(name):
-                        raise
-            with messages.own_output():
-                args.run(args)
+            status = _run(argv)
             sys.stdout.flush()
-            return 0
-        except SystemExit as done:  # --help and --version
-            return done.code if isinstance(done.code, int) else 0
+            return status
         except KeyboardInterrupt:
             print("structsolve: interrupted", file=sys.stderr)
             return 130
@@ -65,6 +53,25 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 2
 
 
+def _run(argv: list[str]) -> int:
+    """Run a command; return the exit status."""
+    try:
+        off = _left_out(argv)
+        outside.leave_out(off)
+        args = _parsed(argv)
+        for name in off:
+            try:
+                registry.switch_off(name)
+            except ValueError:  # it may have commands only
+                if not outside.has(name):
+                    raise
+        with messages.own_output():
+            args.run(args)
+    except SystemExit as done:  # --help and --version
+        return done.code if isinstance(done.code, int) else 0
+    return 0
+
+
 @contextlib.contextmanager
 def _own_output() -> Iterator[None]:
     """Reserve standard output for the shell; libraries print to standard error."""
@@ -78,6 +85,11 @@ def _own_output() -> Iterator[None]:
             os.dup2(2, 1)
     except (AttributeError, OSError, ValueError):  # closed, or no file
         real = False
+    if own is None:  # closed: nobody reads
+        with open(os.devnull, "w") as sys.stdout:
+            yield
+        sys.stdout = own
+        return
     if not real:
         yield
         return
@@ -86,7 +98,7 @@ def _own_output() -> Iterator[None]:
     try:
         yield
     finally:
-        with contextlib.suppress(BrokenPipeError):
+        with contextlib.suppress(OSError):  # main() has reported it
             sys.stdout.close()
         sys.stdout = own
         os.dup2(kept, 1)

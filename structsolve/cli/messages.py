@@ -172,8 +172,8 @@ def one_line(error: object) -> str:
     -------
     str
     """
-    if isinstance(error, OSError) and error.filename is not None and error.strerror:
-        return f"{error.filename}: {error.strerror}"
+    if isinstance(error, OSError) and error.strerror:
+        return f"{'output' if error.filename is None else error.filename}: {error.strerror}"
     text = " ".join(str(error).split())
     told = ValueError | TypeError | ImportError | Warning
     if isinstance(error, Exception) and not isinstance(error, told):

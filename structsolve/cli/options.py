@@ -4,7 +4,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from structsolve.io import FORMATS
@@ -209,47 +209,39 @@ def path_settings(args: Any) -> dict[str, Any]:
     return settings
 
 
-def check_folder(*paths: str | None) -> None:
-    """Refuse outputs that cannot be written, before training.
+def check_outputs(inputs: Mapping[str, Any], outputs: Mapping[str, str | None]) -> None:
+    """Refuse outputs that cannot be written, that are one file, or that replace an input.
+
+    Devices and pipes are no files.
 
     Parameters
     ----------
-    *paths : str or None
-
-    Raises
-    ------
-    ValueError
-        It names the folder.
-    """
-    for path in filter(None, paths):
-        folder = os.path.dirname(os.path.abspath(path))
-        if not os.path.isdir(folder):
-            raise ValueError(f"{path}: found no folder {folder}; expected an existing folder")
-        if not os.access(folder, os.W_OK):
-            raise ValueError(f"{path}: the folder {folder} cannot be written to")
-
-
-def check_outputs(data: str, **paths: str | None) -> None:
-    """Refuse outputs that cannot be written, that are one file, or that replace the data.
-
-    Parameters
-    ----------
-    data : str
-    **paths : str or None
-        By the name of their option.
+    inputs, outputs : mapping of str to (str or None)
+        Paths, by the name of their option.
 
     Raises
     ------
     ValueError
         The message names the folder, or both options.
     """
-    check_folder(*paths.values())
-    taken = {os.path.realpath(data): "the data"}
-    for name, path in paths.items():
-        if path is not None:
-            other = taken.setdefault(os.path.realpath(path), f"--{name}")
-            if other != f"--{name}":
-                raise UsageError(f"--{name} {path}: found the file of {other}; expected another")
+    taken = {os.path.realpath(path): name for name, path in inputs.items() if path is not None}
+    for name, path in outputs.items():
+        if path is None:
+            continue
+        standard = path in ("-", "/dev/stdout")
+        if standard or os.path.isdir(path):
+            what = "a standard stream" if standard else "a folder"
+            raise ValueError(f"{name} {path}: found {what}; expected the path of a file")
+        if os.path.exists(path) and not os.path.isfile(path):
+            continue
+        folder = os.path.dirname(os.path.abspath(path))
+        if not os.path.isdir(folder):
+            raise ValueError(f"{path}: found no folder {folder}; expected an existing folder")
+        if not os.access(folder, os.W_OK):
+            raise ValueError(f"{path}: the folder {folder} cannot be written to")
+        other = taken.setdefault(os.path.realpath(path), name)
+        if other != name:
+            raise UsageError(f"{name} {path}: found the file of {other}; expected another")
 
 
 def refuse(args: Any, text: str, *names: str) -> None:

@@ -16,6 +16,8 @@ from ..structure.node_space import NodeSpace
 # Losses that can be multiplied by a weight of the true class.
 WEIGHED = {"hamming": False, "normalized-hamming": True}
 
+WEIGHTLESS = "class_weight is {!r}, under which no example of y weighs anything"
+
 
 def check_class_weight(given: Any) -> None:
     """Raise an error for an invalid ``class_weight``.
@@ -78,7 +80,10 @@ def class_weights(given: Any, space: Any, examples: Examples) -> np.ndarray:
     counts = np.ones(int(sizes.sum())) if counts is None else np.array(counts, dtype=np.float64)
     if examples.sample_weight is not None:
         counts = counts * np.repeat(examples.sample_weight, sizes)
-    return weights_of_classes(given, space.classes_, space.classes_, examples.labels, counts)
+    weights = weights_of_classes(given, space.classes_, space.classes_, examples.labels, counts)
+    if not (weights[examples.labels] * counts).any():
+        raise ValueError(WEIGHTLESS.format(given))
+    return weights
 
 
 def weights_of_classes(
@@ -129,7 +134,7 @@ def weighed_examples(given: Any, own: np.ndarray, examples: Examples) -> Example
     if examples.sample_weight is not None:
         own = own * examples.sample_weight
     if not own.any():
-        raise ValueError(f"class_weight is {given!r}, under which no example of y weighs anything")
+        raise ValueError(WEIGHTLESS.format(given))
     return replace(examples, sample_weight=own)
 
 

@@ -88,7 +88,7 @@ def given_folds(cv: Any, n: int, y: Any, groups: Any = None) -> Iterator[Rows]:
     if not splits and (isinstance(cv, str) or not isinstance(cv, Iterable)):
         raise ValueError(f"cv is {cv!r}, expected an integer >= 2, a splitter or folds")
     folds = -1
-    for folds, fold in enumerate(cv.split(np.zeros(n), y, groups) if splits else cv):
+    for folds, fold in enumerate(_split(cv, n, y, groups) if splits else cv):
         try:
             train, test = fold
         except (TypeError, ValueError):
@@ -98,6 +98,14 @@ def given_folds(cv: Any, n: int, y: Any, groups: Any = None) -> Iterator[Rows]:
         yield _rows(train, n, "training", folds), _rows(test, n, "test", folds)
     if folds < 0:
         raise ValueError(f"cv is {cv!r}, which has no folds")
+
+
+def _split(cv: Any, n: int, y: Any, groups: Any) -> list[Any]:
+    """Return a splitter's folds; its errors name cv."""
+    try:
+        return [*cv.split(np.zeros(n), y, groups)]
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"cv: {cv!r} cannot split these examples ({error})") from error
 
 
 def _rows(given: Any, n: int, which: str, fold: int) -> np.ndarray:

@@ -239,7 +239,10 @@ class PathMixin:
             )
         else:
             splits = given_folds(self.cv, n, y, groups)
-        for train, test in splits:
+        for fold, (train, test) in enumerate(splits):
+            for which, rows in (("training", train), ("test", test)):
+                if weights is not None and not weights[rows].any():
+                    raise ValueError(f"sample_weight is zero for all {which} rows of fold {fold}")
             worker = self._plain(1.0).set_params(
                 n_jobs=1,
                 callbacks=None,

@@ -491,7 +491,10 @@ def check_weights(sample_weight: Any, n: int) -> np.ndarray:
         return np.ones(n)
     if np.isscalar(sample_weight):
         sample_weight = np.full(n, sample_weight)
-    weights = np.asarray(sample_weight, dtype=np.float64)
+    try:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"sample_weight: found no array of numbers ({error})") from None
     if weights.shape != (n,):
         raise ValueError(
             f"sample_weight has shape {weights.shape}, expected ({n},): one weight per example"

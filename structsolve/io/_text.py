@@ -131,7 +131,6 @@ def text_lines(path: PathLike) -> Iterator[tuple[int, str]]:
 @contextmanager
 def atomic_write(path: PathLike, mode: str = "w") -> Iterator[IO[Any]]:
     """Write text in UTF-8, or bytes, atomically: readers see the old or the new file."""
-    path = os.path.realpath(path)
     text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
     special = os.path.exists(path) and not os.path.isfile(path)  # devices and pipes stay
     with open(path, mode, **text) if special else replacing(path, mode, **text) as handle:  # type: ignore[call-overload]

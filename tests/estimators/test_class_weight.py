@@ -233,6 +233,8 @@ def test_what_has_no_meaning_is_refused_by_name():
     refused(r"unknown classes \['no'\]", fit(class_weight={"no": 1}), ROWS, LABELS)
     whole = fit(class_weight={}, loss="zero-one")
     refused("loss is 'zero-one', expected one of", whole, ROWS, LABELS)
+    nothing = dict.fromkeys(np.unique(np.concatenate(LABELS)), 0)
+    refused("no example of y weighs anything", fit(class_weight=nothing), ROWS, LABELS)
     for surrogate in ("crf", "sparsemap"):
         refused(
             f"surrogate '{surrogate}' does not depend on the loss",

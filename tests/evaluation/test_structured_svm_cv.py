@@ -254,6 +254,7 @@ def test_ones_own_folds_stay_as_they_are():
     assert masks.fit(X[::-1], y[::-1]).scores_.shape == (1, 1)
     for folds, message in (
         ([([0, 1], [99])], "the test rows of fold 0 hold 99; expected rows of X, 0 to 89"),
+        (GroupKFold(3), r"cv: GroupKFold\(.*\) cannot split these examples \(.*groups"),
         ([([0, -91], [2])], "the training rows of fold 0 hold -91"),
         ([([0, 1], [2]), ([0, 1], [])], "the test rows of fold 1 are none"),
         ([([0.5, 1], [2])], "the training rows of fold 0 are float64"),
@@ -268,6 +269,10 @@ def test_ones_own_folds_stay_as_they_are():
     ):
         with pytest.raises(ValueError, match=message):
             StructuredSVMCV("multiclass", alphas=[0.1], cv=folds).fit(X, y)
+    model = StructuredSVMCV("multiclass", alphas=[0.1], cv=[(halves, ~halves)])
+    for rows, which in ((halves, "test"), (~halves, "training")):
+        with pytest.raises(ValueError, match=f"sample_weight is zero for all {which} rows of fold"):
+            model.fit(X, y, sample_weight=rows.astype(float))
 
 
 def test_what_chose_is_told(caplog):

@@ -66,6 +66,7 @@ REFUSED = {
         "example 0: every label is forbidden",
     ),
     "no node scores": (lambda: CHAIN({"transition": torch.zeros(3, 3)}, Y), "expected a block"),
+    "no examples": (lambda: CHAIN(X[:0], Y[:0]), r"shape \(0, .*expected no axis of 0"),
     "one sentence": (lambda: CHAIN(X[0], Y[0]), "expected .*lengths= for a packed one"),
     "too few rows": (lambda: CHAIN(X[0], Y[0], [2, 3]), "found 4 .*expected 5 rows"),
     "a length beyond the room": (

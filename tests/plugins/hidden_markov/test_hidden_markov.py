@@ -235,6 +235,7 @@ def test_bad_variances():
         refused("least_variance is .*, expected a finite number above 0", model.fit, X)
     model = HiddenMarkovModel(2, emission="gaussian")
     refused("state 1 has no observation, .*give fewer states", model.fit, np.ones((1, 3, 2)))
+    refused("X has 1 rows of numbers, expected at least n_states=2", model.fit, np.ones((1, 1, 2)))
 
 
 @pytest.mark.parametrize(

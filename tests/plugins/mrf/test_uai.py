@@ -393,3 +393,12 @@ def test_marginals_at_the_shell(tmp_path, capsys):
     fails(capsys, *command, impossible, match="toy.uai: probability 0, so no marginals")
     costs = put(tmp_path, "1 2\n3 4\n", "costs.txt")
     fails(capsys, "decode", costs, "--marginals", out, match="--marginals is for UAI models")
+
+
+@pytest.mark.parametrize("oracle", ["auto", "exact", "trws", "lp", "expansion"])
+def test_impossible_evidence_at_the_shell(oracle, tmp_path, capsys):
+    path, seen = put(tmp_path, SPRINKLER), put(tmp_path, "3 0 0 1 0 2 1", "seen.evid")
+    command = ["decode", path, "--oracle", oracle, "--evidence", seen]
+    fails(capsys, *command, "--json", match=f"toy.uai: all labels are forbidden under {seen}")
+    text = put(tmp_path, "3 0 1 1 1 2 1", "seen.evid")
+    assert json.loads(works(capsys, *command, "--json"))["labels"] == [1, 1, 1], text

@@ -9,6 +9,7 @@ from sklearn.model_selection import GridSearchCV
 import structsolve
 from structsolve import ConePair, CostMatrix, StructuredSVM
 from structsolve.algorithms.simplex_projection import project_simplex
+from structsolve.batch import Scores, argmax, k_best, marginals, score_space, value_and_gradient
 from structsolve.plugins.ordinal import OrdinalSpace, OrdinalStructure, ThresholdSpace
 from structsolve.structure import calls, projection_calls
 from structsolve.structure.ask import ask_loss, ask_parts, make_layout
@@ -95,6 +96,24 @@ def test_probabilities_that_are_tiny_stay_apart():
     label = projection_calls.state_of(soft, 0, np.array([3], np.int32))
     slope = projection_calls.slope(soft, 0, p, label, 0.0)
     assert slope + theta[8] * 3 == pytest.approx(0, abs=1e-9)
+
+
+def test_thresholds_of_minus_infinity_are_refused():
+    # A class above such a threshold scores +inf, so that no label is the best and none has a share.
+    space = score_space(OrdinalStructure(thresholds=True), 4)
+    for direction, where in ((0.0, 0), (1.5, 1), (0.0, 2), (-np.inf, 1)):
+        thresholds = np.arange(3.0)
+        thresholds[where] = -np.inf
+        scores = Scores(np.full((2, 1), direction), {"threshold": thresholds})
+        scores.examples = space.pack_sizes(2)
+        for call in (argmax, marginals, lambda *given: k_best(*given, 9)):
+            with pytest.raises(ValueError, match="example 0: by its thresholds a class scores inf"):
+                call(space, scores)
+        with pytest.raises(ValueError, match="by its thresholds"):
+            value_and_gradient(space, scores, np.array([0, 3]), "crf")
+    scores.shared["threshold"] = np.arange(3.0)  # no class above the first
+    assert argmax(space, scores)[0].tolist() == [0, 0]
+    assert [len(labels) for labels in k_best(space, scores, 9)[0]] == [1, 1]
 
 
 @pytest.mark.parametrize("loss", ["absolute", "normalized-absolute", "hamming", "zero-one", "any"])

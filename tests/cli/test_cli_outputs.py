@@ -1,0 +1,102 @@
+# Where the shell writes: inputs are never replaced, and what cannot be written is told in one line.
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from shell import fails, works
+
+from structsolve.io.npz import write_npz
+
+TRAIN = "He PRP B\nran VBD I\n\nIt PRP B\n"
+COMMAND = [sys.executable, "-m", "structsolve"]
+needs_full = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch, capsys):
+    """The working folder, with data in every form, and a model."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.conll").write_text(TRAIN)
+    for name in ("a.svm", "a.svmlight"):
+        (tmp_path / name).write_text("1 1:1\n2 2:1\n")
+    write_npz("a.npz", np.eye(2), np.arange(2))
+    np.savez("costs.npz", costs=np.eye(2))
+    works(capsys, "fit", "a.conll", "--model", "a.model", "--alpha", 0.1)
+    works(capsys, "fit", "extreme", "a.svm", "--model", "many.model")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        "fit a.conll --model a.conll",
+        "fit a.npz --model a.model --validation a.model",
+        "fit extreme a.svm --model a.svm",
+        "fit extreme a.svm --model new --checkpoint new",
+        "predict a.model a.conll --output a.conll",
+        "predict a.model a.conll --output ./a.model",
+        "predict many.model a.svm --output a.svm",
+        "convert a.svmlight a.svmlight",
+        "convert a.npz a.npz --rows 1",
+        "decode costs.npz --output costs.npz",
+        "prune many.model --float16 --data a.svm --error 0.5 --out a.svm",
+    ],
+)
+def test_no_input_is_replaced(folder, capsys, argv):
+    before = {path: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    fails(capsys, *argv.split(), match="found the file of .*; expected another")
+    assert {path: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
+
+
+@pytest.mark.parametrize(
+    "output, told",
+    [
+        (".", "found a folder"),
+        ("-", "found a standard stream"),
+        ("/dev/stdout", "found a standard stream"),
+        ("none/a", "found no folder"),
+    ],
+)
+def test_outputs_that_are_no_files(folder, capsys, output, told):
+    fails(capsys, "fit", "a.conll", "--model", output, match=f"{told}.*; expected")
+    fails(capsys, "predict", "a.model", "a.conll", "--output", output, match=told)
+    fails(capsys, "decode", "costs.npz", "--output", output, match=told)
+    assert not os.path.exists("-")
+
+
+def test_data_that_do_not_exist(folder, capsys):
+    for name in ("none", "none.conll"):
+        fails(capsys, "fit", name, "--model", "b.model", match=f"error: {name}: No such file")
+
+
+def test_pipes_as_outputs(folder, capsys):
+    reader, writer = os.pipe()
+    works(capsys, "predict", "a.model", "a.conll", "--output", f"/dev/fd/{writer}")
+    os.close(writer)
+    with open(reader) as pipe:
+        assert pipe.read() == "B\nI\n\nB\n"
+
+
+@needs_full
+@pytest.mark.parametrize(
+    "argv",
+    ["predict a.model a.conll", "score a.model a.conll", "info a.model", "plugins", "--version"],
+)
+def test_full_disks(folder, argv):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [*COMMAND, *argv.split()], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert (done.returncode, done.stderr) == (
+        2,
+        "structsolve: error: output: No space left on device\n",
+    )
+
+
+def test_a_closed_standard_output(folder):
+    argv = [*COMMAND, "predict", "a.model", "a.conll", "--output", "labels.txt"]
+    done = subprocess.run(["sh", "-c", '"$@" >&-', "sh", *argv], stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (folder / "labels.txt").read_text() == "B\nI\n\nB\n"
