@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import reprlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -11,18 +13,17 @@ import numpy as np
 
 from .. import registry
 from ..examples.packed import Examples
-from ..lp.ask import ask_oracle
+from ..lp.ask import ask_oracle, without_warm_starts
 from ..operators import KBest, Loss, Oracle, Parts, Projection
 from ..part_layout import PartLayout
 from ..projections.choose import ask_euclidean
 from ..structure.ask import ask_loss, ask_parts, ask_power, ask_projection, make_layout
 from ..surrogates.base import Surrogate
-from ..surrogates.task import Asked
+from ..surrogates.task import Asked, Task
 from ..utils.parallel import shares
 from ._loops import check_labels
 from ._sheets import first_of_ranges, places_of
 from .each_size import OfEachSize, of_each_size
-from .labelled_task import LabelledTask, cold, made
 
 # Batches whose operators are kept, per space.
 KEPT = 8
@@ -98,9 +99,9 @@ class Binding:
         known: Oracle | None = None if each is None else each.oracle()
         if known is not None:
             return known
-        key = "oracle", None if oracle is None else fingerprint(oracle)
+        key = "oracle", fingerprint(oracle)
         if key not in self._bound:
-            bind = self._kept.once(key, lambda: ask_oracle(self.space, cold(oracle)))
+            bind = self._kept.once(key, lambda: ask_oracle(self.space, _cold(oracle)))
             self._bound[key] = bind(self._layout(False))
         bound: Oracle = self._bound[key]
         return bound
@@ -226,9 +227,9 @@ class Binding:
     ) -> Surrogate:
         task, bound = self._bound.get(key, (None, None))
         if task is None:
-            asked = self._kept.once(key[2:], lambda: Asked(self.space, loss, cold(oracle)))
+            asked = self._kept.once(key[2:], lambda: Asked(self.space, loss, _cold(oracle)))
             layout = self._layout(True)
-            task = LabelledTask(self.space, self.examples, loss, oracle, layout, asked)
+            task = _LabelledTask(self.space, self.examples, loss, oracle, layout, asked)
         check_labels(task.layout, labels, task.parts.n_states)
         task.loss.check_truths(labels)
         self.space.check_labels(labels, self.examples)
@@ -236,15 +237,54 @@ class Binding:
             return bound
         if bound is not None and np.array_equal(task.own_labels, labels):
             return bound
-        bound = task.bind(self._kept.once(key[:2], lambda: made(surrogate)), labels)
+        made = self._kept.once(key[:2], lambda: _made(surrogate))
+        task.own_labels, task.reads_labels = labels, False
+        bound = made.bind(task)
         self._bound[key] = task, bound
         return bound
+
+
+class _LabelledTask(Task):
+    """A task with the labels of one call, which records whether they were read."""
+
+    own_labels: np.ndarray | None = None
+    reads_labels = False
+
+    @property
+    def labels(self) -> np.ndarray | None:
+        if not self.reads_labels and self.own_labels is not None:
+            self.own_labels, self.reads_labels = self.own_labels.copy(), True
+        return self.own_labels
+
+    @labels.setter
+    def labels(self, labels: np.ndarray | None) -> None:
+        self.own_labels = labels
 
 
 def _ask_projection(space: Any, name: str) -> Any:
     if name == "euclidean":
         return ask_euclidean(space, ask_oracle(space), ask_parts(space))
     return ask_projection(space, name)
+
+
+def _made(surrogate: Any) -> Any:
+    """Return a surrogate object whose answers do not depend on earlier ones."""
+    if isinstance(surrogate, str):
+        surrogate = registry.default().make("surrogates", surrogate)
+    if not hasattr(surrogate, "bind"):
+        raise TypeError(
+            f"surrogate is {reprlib.repr(surrogate)}, expected a name, such as 'margin', or an "
+            "object of structsolve.surrogates"
+        )
+    if getattr(surrogate, "warm_start", False):
+        surrogate = copy.copy(surrogate)
+        surrogate.warm_start = False
+    return surrogate
+
+
+def _cold(oracle: Any) -> Any:
+    """Return a backend of linear programs whose answers do not depend on earlier ones."""
+    return None if oracle is None else without_warm_starts(oracle)
 
 
 class Kept:

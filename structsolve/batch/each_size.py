@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import numpy as np
 
+from .. import registry
 from ..examples.packed import Examples
 from ..lp.ask import ask_oracle
 from ..operators import Oracle
@@ -15,10 +15,11 @@ from ..structure.node_losses import NodeLoss
 from ..surrogates._fenchel_young import FenchelYoung
 from ..surrogates._margin import MarginRescaling
 from ..surrogates.base import Surrogate
-from ..surrogates.task import Asked
+from ..surrogates.fenchel_young import CRF
+from ..surrogates.margin import Margin
+from ..surrogates.task import Asked, Task
 from ._passes import EachSize
 from ._sheets import extremes
-from .labelled_task import LabelledTask, made
 
 # Nodes of the longest example, and its part scores: operators are bound in a small part of the time
 # that larger ones take, and scratch memory is that of the longest.
@@ -28,20 +29,17 @@ LONGEST, MOST_SCORES = 256, 1 << 16
 class OfEachSize:
     """Operators of a structure that reads nothing of examples but their sizes.
 
-    Threads share them, as those of batches that come again.
+    Threads share them, like those of batches that come again; if two bind one, either will do.
 
     Parameters
     ----------
     space : Space
-    kept : Kept
-        The factories of the space.
     """
 
-    def __init__(self, space: Any, kept: Any):
-        self.space, self._kept, self.longest = space, kept, LONGEST
+    def __init__(self, space: Any):
+        self.space, self.longest = space, LONGEST
         self.examples = EachSize(np.cumsum(np.arange(LONGEST + 1)))
         self._bound: dict[Any, Any] = {}
-        self._lock = threading.Lock()
 
     def oracle(self) -> Oracle | None:
         """Return the oracle for prediction.
@@ -57,8 +55,7 @@ class OfEachSize:
         return bound
 
     def _oracle(self) -> Oracle | None:
-        bind = self._kept.once(("oracle", None), lambda: ask_oracle(self.space))
-        bound: Oracle = bind(make_layout(self.space, self.examples))
+        bound: Oracle = ask_oracle(self.space)(make_layout(self.space, self.examples))
         return bound if bound.layout.examples is self.examples else None
 
     def surrogate(self, surrogate: str, loss: str) -> tuple[int, Surrogate] | None:
@@ -77,22 +74,19 @@ class OfEachSize:
         """
         key = surrogate, loss
         if key not in self._bound:
-            with self._lock:
-                self._bound[key] = _or_none(lambda: self._surrogate(surrogate, loss))
+            self._bound[key] = _or_none(lambda: self._surrogate(surrogate, loss))
         bound: tuple[int, Surrogate] | None = self._bound[key]
         return bound
 
     def _surrogate(self, surrogate: str, loss: str) -> tuple[int, Surrogate] | None:
+        own = registry.default().make("surrogates", surrogate)
+        if type(own) not in (CRF, Margin):  # others may have a memory of examples, or read labels
+            return None
         layout = make_layout(self.space, self.examples, training=True)
-        task = LabelledTask(self.space, self.examples, layout=layout, asked=Asked(self.space, loss))
-        bound = task.bind(made(surrogate), None)
-        # Others may have a memory of examples, which are several here.
-        if type(bound) is FenchelYoung:
-            alike = bound.projection.gibbs
-        else:
-            alike = type(bound) is MarginRescaling
-        fits = alike and bound.layout is layout and type(task.loss) is NodeLoss
-        return (task.parts.n_states, bound) if fits and not task.reads_labels else None
+        task = Task(self.space, self.examples, layout=layout, asked=Asked(self.space, loss))
+        bound = own.bind(task)
+        fits = type(bound) in (FenchelYoung, MarginRescaling) and type(task.loss) is NodeLoss
+        return (task.parts.n_states, bound) if fits and bound.layout is layout else None
 
 
 def _or_none(bind: Any) -> Any:
@@ -122,15 +116,15 @@ def of_each_size(space: Any, examples: Examples, kept: Any) -> OfEachSize | None
         or examples.label_offsets is not examples.offsets
     ):
         return None
-    each: OfEachSize | None = kept.once("each size", lambda: _made(space, kept))
+    each: OfEachSize | None = kept.once("each size", lambda: _made(space))
     if each is None:
         return None
     least, largest = extremes(examples.offsets)
     return each if least > 0 and largest <= each.longest else None
 
 
-def _made(space: Any, kept: Any) -> OfEachSize | None:
+def _made(space: Any) -> OfEachSize | None:
     layout = space.layout
     scores = layout.shared_size + LONGEST * layout.node_size
     alike = space.plain_rows and not space.structure.single_node
-    return OfEachSize(space, kept) if alike and scores <= MOST_SCORES else None
+    return OfEachSize(space) if alike and scores <= MOST_SCORES else None
