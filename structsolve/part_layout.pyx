@@ -53,7 +53,7 @@ cdef class PartLayout:
     """
 
     def __init__(self, blocks, examples, bint training=False):
-        cdef const int64_t[::1] offsets = examples.offsets, edge_offsets, label_offsets = offsets
+        cdef const int64_t[::1] offsets = examples.offsets, edge_offsets, label_offsets
         cdef Py_ssize_t i
         self.shared_objects = {}
         self.examples, self.training = examples, training
@@ -66,15 +66,13 @@ cdef class PartLayout:
             self._measure(blocks)
         self.n = offsets.shape[0] - 1
         self.offsets = &offsets[0]
-        # Views would keep the arrays, too, but take a third of the time of all this.
-        self.owners = (examples.offsets, examples.label_offsets)
-        if examples.label_offsets is not examples.offsets:
-            label_offsets = examples.label_offsets
+        label_offsets = examples.label_offsets
         self.label_offsets = &label_offsets[0]
+        self.owners = (offsets, label_offsets)
         if self.edge_size and examples.edge_offsets is not None:
             edge_offsets = examples.edge_offsets
             self.edge_offsets = &edge_offsets[0]
-            self.owners += (examples.edge_offsets,)
+            self.owners += (edge_offsets,)
         self.max_theta = self.shared_size
         for i in range(self.n):
             self.max_theta = max(self.max_theta, self.theta_size(i))
