@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .. import registry
@@ -19,7 +21,7 @@ from .passes import subgradient
 from .problem import Problem
 from .separate import groups_of
 
-# "auto" takes shards from so many examples on, ...
+# "auto" takes shards, or quasi-Newton steps, from so many examples on, ...
 MANY = 500
 # ... where the loss curves this much more than the regulariser: visits one at a time then need many
 # cheap passes over all cuts.
@@ -28,8 +30,13 @@ BENT = 100.0
 # cheap passes.
 BENT_SMOOTH = 8.0
 # ... and their features have this many numbers (of 8 bytes) for each weight: else vectors as long
-# as the weights take most of the time of a round.
+# as the weights take most of the time.
 NUMBERS = 2
+# Quasi-Newton steps take less time than shards under a smooth surrogate whose features have this
+# share of entries: a column that few examples have bends the loss less, and needs many steps.
+FILLED = 0.1
+# Steps of a pass, which together cost about as much as a pass of GBCFW.
+STEPS = 5
 # Shards, whatever the threads are, and the relative gap at which BCFW takes over: chosen by trials
 # (``benchmarks/solver_auto.py``).  More shards need more rounds; later rounds gain little.
 SHARDS, FINISH = 2, 0.01
@@ -39,7 +46,8 @@ class Auto(BCFW):
     """Whatever trains soonest by alpha, size and structure: the default, ``solver="auto"``.
 
     With all settings at their defaults it is, of an estimator's plain ``fit``,
-    ``ConsensusADMM(n_shards=2, finish=0.01)`` where
+    ``ConsensusADMM(n_shards=2, finish=0.01)``, or ``LBFGS(steps=5)`` for ``"crf"`` and features
+    with a tenth of all entries, where
 
         ``.004 |g|^2 / (b alpha) >= 100``, or 8 for ``"crf"``,
 
@@ -81,7 +89,7 @@ def choose_solver(
     With all other settings at their defaults, it hands problems to the solver that they suit
     (:meth:`Solver.suits`): thresholds of ordered classes to "interior-point", where rows and
     weights are few, and kernel models of rows with one of a few classes to :class:`SMO`.
-    :class:`Auto` hands weak regularisation to :class:`ConsensusADMM`
+    :class:`Auto` hands weak regularisation to :class:`ConsensusADMM` or :class:`LBFGS`
     as well.
 
     Parameters
@@ -135,8 +143,10 @@ def choose_solver(
     smooth = has_segments(surrogate) and surrogate.projection.gibbs
     if auto and plain and alpha is not None:
         bent = BENT_SMOOTH if smooth else BENT
-        if _suits_shards(problem, alpha, n_jobs, bent):
-            return ConsensusADMM(n_shards=SHARDS, finish=FINISH)
+        if _is_weak(problem, alpha, n_jobs, bent):
+            if smooth and _is_filled(problem.examples.nodes):
+                return LBFGS(steps=STEPS)
+            return ConsensusADMM(SHARDS, finish=FINISH)
     if not smooth:
         return solver
     solver.check(problem)
@@ -154,13 +164,13 @@ def _for_marginals(solver: Solver, problem: Problem) -> Solver:
     """Return a solver that needs nothing but cuts: dual variables begin at a label."""
     if isinstance(solver, Auto) and solver.get_params() == Auto().get_params():
         smooth = has_segments(problem.surrogate) and problem.surrogate.projection.gibbs
-        return LBFGS() if smooth and problem.penalty is None else CuttingPlane()
+        return LBFGS(steps=STEPS) if smooth and problem.penalty is None else CuttingPlane()
     solver.check(problem)
     return solver
 
 
-def _suits_shards(problem: Problem, alpha: float, n_jobs: int, bent: float) -> bool:
-    """Return whether two shards, and BCFW after them, take less time than one solver."""
+def _is_weak(problem: Problem, alpha: float, n_jobs: int, bent: float) -> bool:
+    """Return whether alpha is too small for visits one at a time, and vectors are short enough."""
     if (
         problem.n < MANY
         or not problem.potentials.has_weights
@@ -174,6 +184,12 @@ def _suits_shards(problem: Problem, alpha: float, n_jobs: int, bent: float) -> b
     g, b, _, _ = subgradient(problem, np.zeros(problem.dim), n_jobs)
     weak = TYPICAL * float(g @ g) >= bent * max(b, 1e-300) * alpha
     return weak and not groups_of(problem)
+
+
+def _is_filled(features: Any) -> bool:
+    """Return whether most columns of features are not rare."""
+    stored = features.nnz if hasattr(features, "nnz") else features.size
+    return bool(stored >= FILLED * features.shape[0] * features.shape[1])
 
 
 def words_of(solver: Solver, n_jobs: int) -> str:
@@ -202,6 +218,8 @@ def words_of(solver: Solver, n_jobs: int) -> str:
     if isinstance(solver, ConsensusADMM):
         text += f" over {solver.n_shards} shards, then 'bcfw' from a gap of {solver.finish:g} on"
         busy = solver.n_shards
+    elif isinstance(solver, LBFGS):
+        busy = n_jobs
     idle = n_jobs - busy
     if idle <= 0:
         return text

@@ -116,6 +116,46 @@ def test_the_optimum_over_all_labels(ratio):
 
 
 @pytest.mark.parametrize("ratio", [0.0, 0.5, 1.0])
+def test_a_pass_of_many_steps_is_these_steps(ratio):
+    X, Y = sequences(3)
+    space, examples = get_structure("chain").make_space(X, Y)
+
+    def begun(steps):
+        problem = Problem(space, examples, surrogate="crf")
+        solver, rng = LBFGS(ratio, steps=steps), np.random.default_rng(0)
+        return solver.start(Start(problem, 0.01, rng, tol=1e-6))
+
+    one, four = begun(1), begun(4)
+    for _ in range(60):
+        record, calls = four.step(), 0
+        for _ in range(4):
+            alone = one.step()
+            calls += alone["oracle_calls"]
+            if alone["gap"] <= 1e-6 * alone["primal"] or alone["settled"]:
+                break
+        assert record == {**alone, "oracle_calls": calls}
+        assert np.array_equal(one.weights(), four.weights())
+        if alone["gap"] <= 1e-6 * alone["primal"] or alone["settled"]:
+            return
+    raise AssertionError(f"a gap of {record['gap']} is left")
+
+
+def test_only_an_l1_norm_settles():
+    """Columns of unequal sizes: the gap closes long after ten steps gain nearly nothing."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 20))
+    y = X[:, 0] + rng.normal(size=300) > 0
+    X *= 10.0 ** -rng.uniform(0, 2, 20)
+    for ratio, reason in ((0.0, "converged"), (1.0, "settled")):
+        model = StructuredSVM("multiclass", surrogate="crf", solver=LBFGS(ratio), max_iter=1000)
+        model.set_params(alpha=1e-6, tol=0.01).fit(X, y)
+        assert model.stop_reason_ == reason
+        primals = [record["primal"] for record in model.history_]
+        slow = [k for k in range(10, len(primals)) if primals[k - 10] < primals[k] * 1.0001]
+        assert slow and (ratio == 1 or slow[0] < len(primals) - 1)
+
+
+@pytest.mark.parametrize("ratio", [0.0, 0.5, 1.0])
 def test_certificates(ratio):
     for seed in range(10):
         X, Y = sequences(seed)
@@ -194,6 +234,7 @@ def test_warm_starts_at_another_alpha():
         ({"surrogate": "probloss"}, "needs a surrogate that is convex|needs a smooth surrogate"),
         ({"solver": LBFGS(l1_ratio=1.5)}, "l1_ratio is 1.5, expected a number from 0 to 1"),
         ({"solver": LBFGS(memory=0)}, "memory is 0, expected an integer >= 1"),
+        ({"solver": LBFGS(steps=0)}, "steps is 0, expected an integer >= 1"),
         ({"structure": "multiclass", "kernel": "rbf"}, "moves weights of features"),
     ],
 )

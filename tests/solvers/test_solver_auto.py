@@ -178,7 +178,8 @@ def test_the_rule_is_the_printed_one(strips, surrogate, least):
         for jobs in (1, 3)
     ]
     other = "bcfw" if surrogate == "margin" else "gbcfw"
-    assert names == ["admm", "admm", other, other]
+    weak = "admm" if surrogate == "margin" else "lbfgs"
+    assert names == [weak, weak, other, other]
     assert choose_solver(BCFW(), problem, 0.5 * border).name == other
     assert choose_solver(Auto(), problem).name == other
 
@@ -241,6 +242,40 @@ def test_weights_with_two_numbers_each_in_the_features_take_shards(strips):
         problem = posed(more)
         assert problem.potentials.nbytes == plain.potentials.nbytes
         assert choose_solver(Auto(), problem, WEAK).name == taken
+
+
+@pytest.mark.parametrize("kind", [sp.csr_matrix, np.asarray])
+def test_smooth_surrogates_of_filled_features_take_quasi_newton_steps(strips, kind):
+    """The boundary of the share of entries, in sparse and in dense features."""
+    X, Y = strips
+    rng = np.random.default_rng(0)
+    size = sum(x.size for x in X)
+    for share, taken in ((0.101, "lbfgs"), (0.099, "admm")):
+        marks = np.zeros(size, dtype=bool)
+        marks[rng.permutation(size)[: round(share * size)]] = True
+        ends = np.cumsum([x.size for x in X])[:-1]
+        rows = [m.reshape(x.shape) for m, x in zip(np.split(marks, ends), X)]
+        made = [kind(np.where(m, 1.0 + x, 0.0)) for m, x in zip(rows, X)]
+        posed = structsolve.get_structure("chain").make_space(made, Y)
+        solver = choose_solver(Auto(), Problem(*posed, surrogate="crf"), 1e-9)
+        assert solver.name == taken
+        assert choose_solver(Auto(), Problem(*posed), 1e-9).name == "admm"
+    assert choose_solver(BCFW(), Problem(*posed, surrogate="crf"), 1e-9).name == "gbcfw"
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_quasi_newton_steps_of_the_default_reach_the_gap(strips, n_jobs):
+    X, Y = strips
+    model = StructuredSVM("chain", surrogate="crf", alpha=1e-4, n_jobs=n_jobs).fit(X, Y)
+    assert (model.solver_.name, model.solver_.steps) == ("lbfgs", 5)
+    assert model.stop_reason_ == "converged"
+    last = model.history_[-1]
+    assert last["gap"] <= 0.01 * last["primal"]
+    other = StructuredSVM("chain", surrogate="crf", alpha=1e-4, solver="admm").fit(X, Y)
+    assert last["dual"] <= other.history_[-1]["primal"]
+    assert other.history_[-1]["dual"] <= last["primal"]
+    one = StructuredSVM("chain", surrogate="crf", alpha=1e-4).fit(X, Y)
+    assert np.array_equal(one.flat_weights(), model.flat_weights())
 
 
 def test_the_estimator_says_what_it_took(strips, caplog):

@@ -28,7 +28,7 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     "cutting-plane": [{"slack": "n"}],
     "gbcfw": [{"averaging": False}, {"batch": 2}],
     "sgd": [{"averaging": "none"}, {"projection": True}, {"batch": 2}],
-    "lbfgs": [{"l1_ratio": 0.5}, {"memory": 2}],
+    "lbfgs": [{"l1_ratio": 0.5}, {"memory": 2}, {"steps": 4}],
     "admm": [{"n_shards": 2}, {"metric": "diagonal"}],
     "sdca": [{"batch": 2}],
     "passive-aggressive": [{"squared": True}, {"averaging": False}],
