@@ -9,7 +9,7 @@ from ..algorithms.labelings cimport LabelingProjection
 from ..operators cimport Loss, Oracle, Parts, Projection
 from ..part_layout cimport PartLayout
 from ..utils.alignment cimport align
-from ._passes cimport Pass, Room
+from ._passes cimport Pass, Room, by_size, number_of
 from ._sheets cimport Sheet
 
 from ._passes import in_rooms, over_ranges
@@ -317,7 +317,7 @@ def least_loss_of(Sheet scores not None, Oracle oracle not None, Projection proj
     oracle : Oracle
     projection : Projection
     loss : Loss
-        Must have costs.  All are bound to the same examples.
+        Must have costs.  It and the projection are bound to the same examples.
     labels : ndarray of int32
         Labels of all examples; overwritten, like `values`.
     values : ndarray of shape (n,)
@@ -326,6 +326,7 @@ def least_loss_of(Sheet scores not None, Oracle oracle not None, Projection proj
     """
     cdef PartLayout layout = scores.layout
     cdef int* out = &labels[0] if labels.shape[0] else NULL
+    cdef bint sized = by_size(oracle)
     if not loss.has_costs:
         raise ValueError(f"{type(loss).__name__} has no costs")
 
@@ -343,8 +344,8 @@ def least_loss_of(Sheet scores not None, Oracle oracle not None, Projection proj
                 const = loss.costs(i, &room.dense[0], False, 1, costs)
                 for j in range(n):  # what is forbidden remains so
                     theta[j] = -INFINITY if theta[j] == -INFINITY else -costs[j]
-                oracle.argmax(i, theta, out + layout.label_offsets[i], &value, &bound,
-                              &room.work[0])
+                oracle.argmax(number_of(layout, i, sized), theta, out + layout.label_offsets[i],
+                              &value, &bound, &room.work[0])
                 values[i] = const - value
 
     work_bytes = max(oracle.work_bytes, projection.work_bytes)

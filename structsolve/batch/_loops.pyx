@@ -10,7 +10,7 @@ from ..part_layout cimport PartLayout
 from ..surrogates._fenchel_young cimport FenchelYoung
 from ..surrogates.base cimport Cut, Surrogate
 from ..utils.alignment cimport align
-from ._passes cimport Pass, Room
+from ._passes cimport Pass, Room, by_size, number_of
 from ._sheets cimport Sheet
 
 from ._passes import in_rooms, over_ranges
@@ -70,11 +70,13 @@ cdef class _Gradients(Pass):
     cdef Projection projection
     cdef const int* labels
     cdef double* values
+    cdef bint sized
 
     cdef int vector(self, Py_ssize_t i, const double* theta, double* dense,
                     Room room) except -1 nogil:
         if self.projection is not None:
             self.directions.read(i, &room.value[0])
+            i = number_of(self.scores.layout, i, self.sized)
             self.projection.derivative(i, theta, &room.value[0], dense, align(&room.work[0]))
         elif self.fenchel is not None:
             self.project(i, theta, dense, room)
@@ -84,11 +86,11 @@ cdef class _Gradients(Pass):
 
     cdef int cut(self, Py_ssize_t i, const double* theta, double* dense, Room room) except -1 nogil:
         cdef Cut cut
-        cdef Py_ssize_t k
+        cdef Py_ssize_t k, number = number_of(self.scores.layout, i, self.sized)
         cut.index, cut.value = &room.index[0], &room.value[0]
         cut.nnz = cut.calls = 0
         cut.key, cut.b, cut.bound = 0, NAN, NAN
-        self.surrogate.cut(i, theta, self.labels + self.surrogate.layout.label_offsets[i], &cut,
+        self.surrogate.cut(number, theta, self.labels + self.scores.layout.label_offsets[i], &cut,
                            &room.work[0])
         if not 0 <= cut.nnz <= self.surrogate.max_entries:
             with gil:
@@ -102,14 +104,15 @@ cdef class _Gradients(Pass):
     cdef int project(self, Py_ssize_t i, const double* theta, double* dense,
                      Room room) except -1 nogil:
         # For a Fenchel-Young surrogate, whose gradient is dense; no cut is written.
-        cdef const int* truth = self.labels + self.fenchel.layout.label_offsets[i]
+        cdef const int* truth = self.labels + self.scores.layout.label_offsets[i]
         cdef int* index = &room.index[0]
         cdef double* value = &room.value[0]
         cdef char* work = &room.work[0]
         cdef double bound, ignored
-        cdef Py_ssize_t k, n = self.fenchel.parts.encode(i, truth, index, value)
-        cdef double total = self.fenchel.encoded_offset(i, truth, n, index, value, work)
-        self.fenchel.projection.project(i, theta, dense, &ignored, &bound,
+        cdef Py_ssize_t number = number_of(self.scores.layout, i, self.sized)
+        cdef Py_ssize_t k, n = self.fenchel.parts.encode(number, truth, index, value)
+        cdef double total = self.fenchel.encoded_offset(number, truth, n, index, value, work)
+        self.fenchel.projection.project(number, theta, dense, &ignored, &bound,
                                         align(work + self.fenchel.vector_bytes))
         total += bound
         for k in range(n):
@@ -150,6 +153,7 @@ def gradients(Sheet scores not None, Sheet out not None, Surrogate surrogate not
     cdef _Gradients shared = _Gradients()
     cdef Py_ssize_t i
     shared.scores, shared.out, shared.surrogate = scores, out, surrogate
+    shared.sized = by_size(surrogate)
     if type(surrogate) is FenchelYoung:
         shared.fenchel = surrogate
     shared.labels = &labels[0] if labels.shape[0] else NULL
@@ -183,7 +187,7 @@ def derivatives(Sheet scores not None, Sheet directions not None, Sheet out not 
     """
     cdef _Gradients shared = _Gradients()
     shared.scores, shared.directions, shared.out = scores, directions, out
-    shared.projection = projection
+    shared.projection, shared.sized = projection, by_size(projection)
     shared.weights = NULL if weights is None else &weights[0]
     over_ranges(shared, bounds, n_jobs, rooms, work_bytes=projection.derivative_bytes(),
                 entries=scores.layout.max_theta + 8)
@@ -207,14 +211,16 @@ def labels_of(Sheet scores not None, Oracle oracle not None, int[::1] labels not
     """
     cdef PartLayout layout = scores.layout
     cdef int* out = &labels[0] if labels.shape[0] else NULL
+    cdef bint sized = by_size(oracle)
 
     def piece(Py_ssize_t first, Py_ssize_t last, Room room):
         cdef Py_ssize_t i
         with nogil:
             for i in range(first, last):
                 scores.read(i, &room.theta[0])
-                oracle.argmax(i, &room.theta[0], out + layout.label_offsets[i], &values[i],
-                              &bounds[i], &room.work[0])
+                oracle.argmax(number_of(layout, i, sized), &room.theta[0],
+                              out + layout.label_offsets[i], &values[i], &bounds[i],
+                              &room.work[0])
 
     in_rooms(piece, layout.examples.offsets, n_jobs, rooms, layout, oracle.work_bytes)
 

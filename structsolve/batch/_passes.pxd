@@ -1,6 +1,14 @@
 # Passes over the examples of a batch, in the memory of threads.
+from ..operators cimport Operator
 from ..part_layout cimport PartLayout
 from ._sheets cimport Sheet
+
+
+cdef bint by_size(Operator operator)
+
+# The number of example i of a batch for an operator; see EachSize.
+cdef inline Py_ssize_t number_of(PartLayout layout, Py_ssize_t i, bint sized) noexcept nogil:
+    return layout.nodes_of(i) - 1 if sized else i
 
 
 cdef class Room:

@@ -3,14 +3,25 @@
 import numpy as np
 
 from libc.stdint cimport int64_t
+from ..operators cimport Operator
 from ..part_layout cimport PartLayout
 
+from ..examples.packed import Examples
 from ..utils.arrays import aligned_zeros
 from ..utils.parallel import NODES_PER_CALL, native_calls, over_examples
 
 
 cdef enum:
     KEPT_BYTES = 1 << 22    # larger memory is not cached: its use takes longer than mapping it
+
+
+class EachSize(Examples):
+    """One example of each size from 1, in order: operators bound to them serve any batch."""
+
+
+cdef bint by_size(Operator operator):
+    """Return whether an operator knows examples by their sizes, not by their place in a batch."""
+    return operator.layout is not None and type(operator.layout.examples) is EachSize
 
 
 cdef class Room:

@@ -169,7 +169,9 @@ def first_of_ranges(const int64_t[::1] offsets not None, const double[::1] share
     ndarray of int64
     """
     cdef Py_ssize_t i = 0, k, many = 1, n = offsets.shape[0] - 1
-    cdef int64_t[::1] first = np.zeros(shares.shape[0] + 2, np.int64)
+    cdef cnp.npy_intp size = shares.shape[0] + 2
+    cdef cnp.ndarray answer = cnp.PyArray_ZEROS(1, &size, cnp.NPY_INT64, 0)
+    cdef int64_t* first = <int64_t*>answer.data
     for k in range(shares.shape[0] if n > 1 else 0):
         while offsets[i] < offsets[n] * shares[k]:
             i += 1
@@ -179,7 +181,7 @@ def first_of_ranges(const int64_t[::1] offsets not None, const double[::1] share
     if n:
         first[many] = n
         many += 1
-    return first.base[:many]
+    return answer[:many]
 
 
 cdef int _refuse(Sheet sheet, Py_ssize_t i, const double* theta) except -1 with gil:

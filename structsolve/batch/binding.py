@@ -23,6 +23,7 @@ from ..surrogates.task import Asked, Task
 from ..utils.parallel import shares
 from ._loops import check_labels
 from ._sheets import first_of_ranges, places_of
+from .each_size import OfEachSize, of_each_size
 
 # Batches whose operators are kept, per space.
 KEPT = 8
@@ -42,10 +43,13 @@ class Binding:
         The factories of the space, from other batches.
     """
 
+    # Of the class, since each new set of lengths makes an object.
+    _bounds: np.ndarray | None = None
+    _each: OfEachSize | bool | None = False  # not known yet
+
     def __init__(self, space: Any, examples: Examples, kept: Kept):
         self.space, self.examples, self._kept = space, examples, kept
         self._layouts: dict[bool, PartLayout] = {}
-        self._bounds: np.ndarray | None = None
         self.version, self.rooms = kept.version, kept.rooms
         self._bound: dict[Any, Any] = {}
         self._lock = threading.Lock()
@@ -55,6 +59,11 @@ class Binding:
         if training not in self._layouts:
             self._layouts[training] = make_layout(self.space, self.examples, training)
         return self._layouts[training]
+
+    def _of_each_size(self) -> Any:
+        if self._each is False:
+            self._each = of_each_size(self.space, self.examples, self._kept)
+        return self._each
 
     @property
     def layout(self) -> PartLayout:
@@ -86,6 +95,10 @@ class Binding:
         -------
         Oracle
         """
+        each = self._of_each_size() if oracle is None else None
+        known: Oracle | None = None if each is None else each.oracle()
+        if known is not None:
+            return known
         key = "oracle", fingerprint(oracle)
         if key not in self._bound:
             bind = self._kept.once(key, lambda: ask_oracle(self.space, _cold(oracle)))
@@ -198,6 +211,13 @@ class Binding:
         ValueError
             If they do not fit together, or naming the example whose label is wrong.
         """
+        if oracle is None and isinstance(surrogate, str) and isinstance(loss, str):
+            each = self._of_each_size()
+            known = None if each is None else each.surrogate(surrogate, loss)
+            if known is not None:
+                check_labels(self.layout, labels, known[0])
+                self.space.check_labels(labels, self.examples)
+                return known[1]
         key = "surrogate", fingerprint(surrogate), fingerprint(loss), fingerprint(oracle)
         with self._lock:
             return self._surrogate(key, surrogate, loss, oracle, labels)

@@ -214,6 +214,7 @@ class Space:
     #: X is a list of matrices with a row of features for each node (for single nodes, one matrix),
     #: ``pack()`` checks and stacks them as :func:`~structsolve.examples.packing.stack_rows` does,
     #: and labels are arrays of ``classes_``: predictions then need not pack short examples.
+    #: Operators read nothing of examples without edges but their sizes.
     plain_rows: bool = False
     #: Names along axes of the blocks, by the meaning of the axis; axes ``"class"`` have those of
     #: ``classes_``, others without names have numbers.

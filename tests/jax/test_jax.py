@@ -19,6 +19,7 @@ from torch_cases import CASES, GIBBS  # noqa: E402
 
 import structsolve.jax as ours  # noqa: E402
 import structsolve.torch as theirs  # noqa: E402
+from structsolve.batch import each_size  # noqa: E402
 from structsolve.jax import host  # noqa: E402
 
 
@@ -295,3 +296,22 @@ def test_the_page():
     for line, _, code in directives(Path(__file__).parents[2] / "docs" / "jax.rst", "python"):
         exec(compile("\n" * (line - 1) + code, "docs/jax.rst", "exec"), space)
     assert space["best"].tolist()[1][2] == -1
+
+
+@pytest.mark.parametrize("surrogate", ["crf", "margin"])
+def test_new_lengths_answer_as_operators_of_the_batch(surrogate, monkeypatch):
+    rng = np.random.default_rng(10)
+    layers = [ours.StructuredLoss("chain", surrogate) for _ in range(2)]
+    monkeypatch.setattr(each_size, "LONGEST", 5)
+    for _ in range(8):
+        scores = {"node": rng.normal(size=(3, 7, 2)), "transition": rng.normal(size=(2, 2))}
+        scores = {name: jnp.asarray(array) for name, array in scores.items()}
+        tags, lengths = rng.integers(0, 2, (3, 7)), rng.integers(1, 8, 3)
+        answers = []
+        for layer, longest in zip(layers, (5, 0)):
+            with monkeypatch.context() as own:
+                own.setattr(each_size, "LONGEST", longest)
+                value, gradient = jax.value_and_grad(layer)(scores, tags, lengths)
+            answers.append([value, gradient["node"], gradient["transition"]])
+        for one, other in zip(*answers, strict=True):
+            assert np.array_equal(one, other)

@@ -9,6 +9,7 @@ import torch_cases  # noqa: E402
 from torch_cases import CASES, GIBBS  # noqa: E402
 
 from structsolve import registry  # noqa: E402
+from structsolve.batch import each_size  # noqa: E402
 from structsolve.plugins.dependency import DependencyStructure  # noqa: E402
 from structsolve.surrogates import MaxMin, MicroF1  # noqa: E402
 from structsolve.torch import StructuredLoss, decode  # noqa: E402
@@ -120,3 +121,27 @@ def test_pictures_of_one_pixel():
     labels = decode("grid", scores)
     assert labels.tolist() == [[[1]]] * 2
     assert StructuredLoss("grid")(scores, labels).item() == 0
+
+
+@pytest.mark.parametrize("surrogate", ["crf", "margin"])
+@pytest.mark.parametrize("longest", [0, 5, 256])
+def test_new_lengths_answer_as_each_sequence_alone(surrogate, longest, monkeypatch):
+    monkeypatch.setattr(each_size, "LONGEST", longest)
+    rng = torch.Generator().manual_seed(0)
+    layer, shared = StructuredLoss("chain", surrogate, reduction="none"), torch.ones(3, 3)
+    for _ in range(6):
+        node = torch.randn(4, 8, 3, generator=rng, requires_grad=True)
+        tags = torch.randint(3, (4, 8), generator=rng)
+        lengths = torch.randint(1, 9, (4,), generator=rng)
+        losses = layer({"node": node, "transition": shared}, tags, lengths)
+        losses.sum().backward()
+        best = decode(layer, {"node": node.detach(), "transition": shared}, lengths)
+        alone = StructuredLoss("chain", surrogate)
+        for i, n in enumerate(lengths.tolist()):
+            one = node[i : i + 1, :n].detach().requires_grad_()
+            loss = alone({"node": one, "transition": shared}, tags[i : i + 1, :n])
+            loss.backward()
+            assert loss.item() == losses[i].item()
+            assert torch.equal(one.grad[0], node.grad[i, :n]) and not node.grad[i, n:].any()
+            own = decode(alone, {"node": one.detach(), "transition": shared})
+            assert torch.equal(own[0], best[i, :n]) and (best[i, n:] == -1).all()
