@@ -87,6 +87,11 @@ class DistributionMixin(EstimatorMixin):
         -------
         Array of shape (n, K) for single nodes, a list of arrays (length, K) for sequences.
         """
+        plain = allowed is None and forbidden is None and type(scale) is float and scale == 1
+        if plain and projection == "entropy":
+            answers = self._direct("projection", X)  # type: ignore[attr-defined]
+            if answers is not None:
+                return answers
         layout, potentials, w = self._prepare(X)  # type: ignore[attr-defined]
         space = self.space_
         if projection == "euclidean":

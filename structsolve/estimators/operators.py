@@ -43,8 +43,8 @@ class _Kept:
     def __init__(self, space: Any):
         self.space = space
         self.binds: dict[tuple[Any, ...], Bind | None] = {}
-        # The way of a short example through one call, and for which model it was sought.
-        self.direct: tuple[Any, Any] = None, None
+        # Per operator the way of a short example through one call, and the model it was sought for.
+        self.direct: dict[str, tuple[Any, Any]] = {}
 
 
 class OperatorsMixin:

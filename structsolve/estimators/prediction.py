@@ -18,11 +18,19 @@ from ..structure.ask import make_layout, pack
 from ..structure.base import inherits
 from .common import mean_score, refuse_forced
 from .decode import decode, decode_in_batches, decode_kbest, node_rows, refuse_impossible
-from .direct import Direct
+from .direct import Direct, DirectBest, DirectLabels, DirectMarginals
 from .label_list import guarded
 from .probabilities import ProbabilityMixin
 from .soft_labels import refuse_marginals
 from .weights import WeightTables, named_blocks
+
+# Per operator its answers for a few short examples, and methods of the general way that they stand
+# for: not where a class has its own.
+_DIRECT: dict[str, tuple[type[Direct], tuple[str, ...]]] = {
+    "oracle": (DirectLabels, ("_best_labels",)),
+    "kbest": (DirectBest, ("_prepare", "_power", "_mask")),
+    "projection": (DirectMarginals, ("_prepare", "_mask", "_by_class")),
+}
 
 
 class PredictionMixin(ProbabilityMixin):
@@ -55,7 +63,7 @@ class PredictionMixin(ProbabilityMixin):
         which scikit-learn's metrics refuse: use :func:`structsolve.get_scorer`.
         """
         if allowed is None and forbidden is None:
-            answers = self._direct_labels(X)
+            answers = self._direct("oracle", X)
             if answers is not None:
                 return guarded(answers)
         examples, dense = self._pack(X)
@@ -134,6 +142,11 @@ class PredictionMixin(ProbabilityMixin):
             raise ValueError(
                 "probabilities=True needs surrogate='crf', which is trained to give probabilities"
             )
+        plain = allowed is None and forbidden is None and not probabilities
+        if plain and type(k) is int and 1 <= k <= MOST_LABELS:
+            answers = self._direct("kbest", X, k)
+            if answers is not None:
+                return answers
         X = listed(X)
         totals = self.log_partition(X, allowed, forbidden) if probabilities else None
         if not isinstance(k, (int, np.integer)) or not 1 <= k <= MOST_LABELS:
@@ -260,8 +273,16 @@ class PredictionMixin(ProbabilityMixin):
         dense = self._model.check_input(X)
         return pack(self.space_, X), dense
 
-    def _direct_labels(self, X: Any) -> Any:
-        """Return the labels of a few short examples by one call; None for the general way."""
+    def _direct(self, what: str, X: Any, k: int = 1) -> Any:
+        """Return answers for a few short examples by one call; None for the general way.
+
+        Parameters
+        ----------
+        what : {"oracle", "kbest", "projection"}
+            The operator that gives them.
+        X, k
+            As for :meth:`Direct.answers`.
+        """
         kept = self.__dict__.get("_operators")
         if kept is None or kept.space is not self.space_ or self.oracle is not None:
             return None
@@ -272,15 +293,17 @@ class PredictionMixin(ProbabilityMixin):
             first = first[0]
         if type(first) is not np.ndarray and not hasattr(first, "indptr"):
             return None
-        model, direct = kept.direct
+        model, direct = kept.direct.get(what, (None, None))
         if model is not self._model:
             model, direct = self._model, None
-            own = ("_pack", "_best_labels", "_asked", "_check_names", "_require_fitted")
+            kind, general = _DIRECT[what]
+            own = ("_pack", "_asked", "_check_names", "_require_fitted", *general)
             if type(model) is LinearModel and inherits(self, PredictionMixin, *own):
+                given = ("entropy",) if what == "projection" else ()
                 with suppress(Exception):  # the general way raises it
-                    direct = Direct(model, self._asked("oracle"))
-            kept.direct = model, direct
-        return None if direct is None else direct.labels(X)
+                    direct = kind(model, self._asked(what, *given))
+            kept.direct[what] = model, direct
+        return None if direct is None else direct.answers(X, k)
 
     def _lack(self, power: str, lacks: str, layout: PartLayout) -> str:
         """Describe which oracle lacks a power and why; ``lacks`` is the verb of the clause."""

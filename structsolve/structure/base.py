@@ -213,7 +213,7 @@ class Space:
     separate_parts: bool = False
     #: X is a list of matrices with a row of features for each node (for single nodes, one matrix),
     #: ``pack()`` checks and stacks them as :func:`~structsolve.examples.packing.stack_rows` does,
-    #: and labels are arrays of ``classes_``: prediction then need not pack short examples.
+    #: and labels are arrays of ``classes_``: predictions then need not pack short examples.
     plain_rows: bool = False
     #: Names along axes of the blocks, by the meaning of the axis; axes ``"class"`` have those of
     #: ``classes_``, others without names have numbers.

@@ -5,10 +5,10 @@ import threading
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from direct_cases import both, fitted_general
+from direct_cases import alike, both, fitted_general
 
 from structsolve import StructuredSVM
-from structsolve.estimators.direct import Direct
+from structsolve.estimators.direct import DirectBest, DirectLabels, DirectMarginals
 from structsolve.plugins.chain import ChainStructure
 
 CASES = {
@@ -164,7 +164,7 @@ def test_methods_of_subclasses_are_called():
     for model in (StructuredSVM(Doubled(), max_iter=5), Reversed("chain", max_iter=5)):
         model.fit(X, Y)
         answers = [[y.tolist() for y in model.predict(X[:1])] for _ in range(3)]
-        assert model._direct_labels(X[:1]) is None
+        assert model._direct("oracle", X[:1]) is None
         assert answers[0] == answers[1] == answers[2]
     model = fitted("chain")
     model.predict(X[:1])
@@ -218,11 +218,77 @@ def test_threads_share_one():
     assert wrong == []
 
 
-def test_oracles_that_fail_are_asked_in_the_general_way():
+@pytest.mark.parametrize("kind", [DirectLabels, DirectBest, DirectMarginals])
+def test_operators_that_fail_are_asked_in_the_general_way(kind):
     model, x = fitted("chain"), np.random.default_rng(8).normal(size=(5, 6))
-    bind = model._asked("oracle")
     with pytest.raises(ValueError, match="batched|packed|decode one"):
-        Direct(model._model, lambda layout: type("Batched", (), {"batched": True})())
+        kind(model._model, lambda layout: type("Batched", (), {"batched": True})())
     with pytest.raises(AttributeError):
-        Direct(model._model, lambda layout: None)
-    assert Direct(model._model, bind).labels([x])[0].tolist() == model.predict([x])[0].tolist()
+        kind(model._model, lambda layout: None)
+    if kind is not DirectLabels:  # another operator than it needs
+        assert kind(model._model, model._asked("oracle")).answers([x]) is None
+    bind = model._asked("oracle")
+    answers = DirectLabels(model._model, bind).answers([x])
+    assert answers[0].tolist() == model.predict([x])[0].tolist()
+
+
+def test_every_number_of_best_labels():
+    model, rng = fitted("bio"), np.random.default_rng(10)
+    for n in (1, 2, 3):
+        X = [rng.normal(size=(n, 6))] * 2
+        both(model, X, direct=True, ks=range(1, 4**n + 3))  # more than there are
+    x = rng.normal(size=(5, 6))
+    for k in (0, -1, True, 2.0, "3", None, np.int64(3), 10**6, 10**6 + 1, 10**30):
+        alike(model, "predict_kbest", [x], k)
+    # 128 labels of 4 bytes and a score each; the rest is the power's own room.
+    most = [k for k in range(1, 30_000, 500) if model._direct("kbest", [x], k) is not None]
+    assert 1 < len(most) < 60
+    for k in (most[-1], most[-1] + 500):
+        alike(model, "predict_kbest", [x], k)
+
+
+def test_settings_of_marginals_and_best_labels():
+    model, x = fitted("chain"), np.random.default_rng(11).normal(size=(5, 6))
+    for given in (
+        {"scale": 2.0}, {"scale": 1}, {"scale": True}, {"scale": np.nan}, {"allowed": [None]},
+        {"projection": "euclidean"}, {"projection": "other"}, {"forbidden": [("a", "b")]},
+    ):  # fmt: skip
+        alike(model, "predict_marginals", [x], **given)
+    for given in ({"allowed": [[["a"]] * 5]}, {"forbidden": [("a", "b")]}, {"probabilities": True}):
+        alike(model, "predict_kbest", [x], 3, **given)
+    crf = StructuredSVM("chain", surrogate="crf", max_iter=5).fit([x] * 2, [[0, 1, 2, 1, 0]] * 2)
+    both(crf, [x], direct=True)
+    alike(crf, "predict_kbest", [x], 3, probabilities=True)
+    alike(crf, "predict_proba", [x])
+
+
+def test_own_methods_of_answers_are_called():
+    class Space(type(fitted("chain").space_)):
+        def unpack_one(self, label, examples, i):
+            return label.tolist()
+
+        def unpack_scores(self, flat, examples):
+            return [flat.tolist()]
+
+    class Own(ChainStructure):
+        space_type = Space
+
+    x, Y = np.random.default_rng(12).normal(size=(5, 6)), [[0, 1, 1, 2, 0]] * 2
+
+    class Swapped(StructuredSVM):
+        def _by_class(self, rows, combine):
+            return rows[:, ::-1]
+
+    for model in (StructuredSVM(Own(), max_iter=5), Swapped("chain", max_iter=5)):
+        model.fit([x] * 2, Y)
+        for _ in range(2):
+            first = model.predict_marginals([x])
+        assert model._direct("projection", [x]) is None
+        plain = fitted_general(StructuredSVM("chain", max_iter=5).fit([x] * 2, Y))
+        expected = plain.predict_marginals([x])[0]
+        if isinstance(model, Swapped):
+            expected = expected[:, ::-1]
+        assert np.array_equal(first[0], expected)
+    model = StructuredSVM(Own(), max_iter=5).fit([x] * 2, Y)
+    for _ in range(2):
+        assert type(model.predict_kbest([x], 2)[0][0][0]) is list

@@ -26,13 +26,23 @@ def model_of(name, **params):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["chain", "multiclass", "mrf"])
-def test_fifty_thousand_answers_leave_no_byte(name):
+@pytest.mark.parametrize(
+    ("name", "method", "given"),
+    [
+        ("chain", "predict", ()),
+        ("multiclass", "predict", ()),
+        ("mrf", "predict", ()),
+        ("chain", "predict_kbest", (3,)),
+        ("chain", "predict_marginals", ()),
+    ],
+)
+def test_fifty_thousand_answers_leave_no_byte(name, method, given):
     model, X = model_of(name)
+    ask = getattr(model, method)
 
     def answers(n):
         for i in range(n):
-            model.predict(X[i % 20 : i % 20 + 1])
+            ask(X[i % 20 : i % 20 + 1], *given)
         gc.collect()
         return sys.getallocatedblocks(), resident() if sys.platform == "linux" else 0
 

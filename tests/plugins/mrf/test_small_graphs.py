@@ -203,5 +203,5 @@ def test_places_of_other_tables_are_refused():
 def test_a_model_without_the_call_is_the_same_one():
     model, x = fitted(3), np.random.default_rng(3).normal(size=(4, 6))
     X = [(x, [[0, 1], [1, 2], [2, 0]])]
-    assert fitted_general(model)._direct_labels(X) is None
+    assert fitted_general(model)._direct("oracle", X) is None
     both(model, X, direct=True)

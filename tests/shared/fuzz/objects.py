@@ -21,7 +21,7 @@ import structsolve.solvers
 from structsolve import Problem, TaskLoss, WeightedLabels, registry
 from structsolve.algorithms.minimum_cut import CutNetwork
 from structsolve.estimators.decode import Batches, Masks
-from structsolve.estimators.direct import Direct
+from structsolve.estimators.direct import DirectBest, DirectLabels, DirectMarginals
 from structsolve.features._numbering import Names, Numbering
 from structsolve.lp import ask_cones, ask_oracle
 from structsolve.plugins.dag.svm.sparse_tree import SparseTree
@@ -209,9 +209,15 @@ def _alone() -> list[Any]:
     chain, rows = (space.layout for space, _ in (chains(), classes()))
     model = GraphModel([2, 2], [[0, 1]], unary, pair)
     short = [
-        Direct(LinearModel(space, np.zeros(space.layout.dim)), ask_oracle(space))
+        DirectLabels(LinearModel(space, np.zeros(space.layout.dim)), ask_oracle(space))
         for space, _ in (chains(), classes())
     ]
+    space, _ = chains()
+    for kind, bind in (
+        (DirectBest, ask_power(space, "kbest")),
+        (DirectMarginals, ask_projection(space, "entropy")),
+    ):
+        short.append(kind(LinearModel(space, np.zeros(space.layout.dim)), bind))
     graphs = structsolve.get_structure("mrf").score_space(2)
     graph = graphs.unpacked_oracle(ask_oracle(graphs))([[0, 1], [1, 2], [2, 0]], 3)
     wide, examples = structsolve.get_structure("mrf").make_space(
