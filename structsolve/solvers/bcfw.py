@@ -56,7 +56,8 @@ class BCFW(Solver):
         last known gaps.
     averaging : bool, default=True
         Keep the average of the iterates, weighted by t, over a window that restarts after 8 passes,
-        then 20, 38, ...: the first iterates are far from the optimum.
+        then 20, 38, ...: the first iterates are far from the optimum. Over a hull of labels, cheap
+        passes count too.
     certify_every : int, default=10
         Passes between certificates; a certificate is a pass at fixed weights that gives primal and
         gap.

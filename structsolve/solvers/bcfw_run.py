@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -25,9 +26,14 @@ from .weight_constraints import assemble
 
 # The average restarts after pass b, then whenever the number of passes is a-fold plus b.
 WINDOW = (1.5, 8)
+# The estimated gap, as a multiple of tol, below which each pass ends with a certificate.  Exact
+# steps over a hull cost as much as that, and the gap of their average is several times less.
+NEAR, NEAR_HULL = 1.5, 4.0
 # Share of the mean gap below which a cheap visit makes no step; exact steps are cheaper.
 SMALL_GAIN = 0.01
 SMALL_GAIN_EXACT = 0.003
+# Maximum number of iterates of a pass that the average takes.
+MOST_POINTS = 16
 # Relative difference of primal and dual below which they are equal.
 ROUNDING = 1e-14
 
@@ -71,7 +77,8 @@ class BCFWRun(Run):
         self.solver, self.given, self.loop = solver, start, loop
         self.team = Team(loop, 1 if self.exact else batch_threads(solver.batch, start))
         problem = start.problem
-        self.passes = self.window_start = 0
+        # Passes, and over a hull cheap ones too: there they are as long.
+        self.age = self.passes = self.window_start = 0
         self.last_dual = 0.0
         self.focused, self.visits = False, 0
         self.best_w = np.zeros(problem.dim)
@@ -96,8 +103,8 @@ class BCFWRun(Run):
 
     def _begin_window(self) -> None:
         """Restart the average when it is due."""
-        if self.passes >= WINDOW[0] * self.window_start + WINDOW[1]:
-            self.window_start = self.passes
+        if self.age >= WINDOW[0] * self.window_start + WINDOW[1]:
+            self.window_start = self.age
             self.loop.forget_average()
 
     def step(self) -> dict[str, Any]:
@@ -119,9 +126,12 @@ class BCFWRun(Run):
     def _passed(self, estimate: float, calls: int, more: dict[str, Any]) -> dict[str, Any]:
         """Return the record of a pass, certified when due."""
         self.last_dual = self.dual
+        over_hull = isinstance(self.loop, HullLoop)
         self.passes += 1
+        self.age += 1 + more["cached_passes"] if over_hull else 1
         self.estimate = estimate
-        near = estimate <= 1.5 * self.given.tol * max(abs(self.last_dual + estimate), 1e-300)
+        times = NEAR_HULL if over_hull else NEAR
+        near = estimate <= times * self.given.tol * max(abs(self.last_dual + estimate), 1e-300)
         record: dict[str, Any] = {
             "primal": None,
             "dual": self.last_dual,
@@ -197,15 +207,16 @@ class BCFWRun(Run):
 
     def _pass(self, order: np.ndarray, full: bool, min_gain: float = 0.0) -> tuple[float, int]:
         solver, loop = self.solver, self.loop
-        # If w is small beside the data, the average takes cheap and exact passes as a whole; also
-        # passes in batches, whose threads would wait for it.
+        # If w is small beside the data, the average takes the iterate at the ends of pieces of
+        # cheap and exact passes; also of passes in batches, whose threads would wait for it.
         averaging = solver.averaging and not self.focused
         width = self.given.problem.potentials.node_size if isinstance(loop, HullLoop) else 1
-        small = self.given.problem.dim <= 16 * len(order) * width
-        whole = averaging and small and (self.exact or not full or solver.batch > 1)
-        before = loop.w.copy() if whole else None
+        reach, dim = len(order) * width, self.given.problem.dim
+        whole = averaging and dim <= 16 * reach and (self.exact or not full or solver.batch > 1)
+        points = min(max(reach // dim, 1), MOST_POINTS) if whole else 1
         total, spent = 0.0, 0
-        for some in pieces(order):
+        for some in chain.from_iterable(map(pieces, np.array_split(order, points))):
+            before = loop.w.copy() if whole else None
             if self.exact:
                 gap, used = loop.run(some, full, min_gain)
             else:
@@ -222,9 +233,9 @@ class BCFWRun(Run):
                 )
             total += gap
             spent += used
+            if whole:
+                loop.average_pass(before, len(some))
         self.visits += len(order)
-        if whole:
-            loop.average_pass(before, len(order))
         return total, spent
 
     def certify(self) -> dict[str, Any]:
@@ -277,6 +288,7 @@ class BCFWRun(Run):
         meta = {
             "rng": rng_state(self.given.rng),
             "passes": self.passes,
+            "age": self.age,
             "window_start": self.window_start,
             "best_primal": self.best_primal,
             "best_dual": self.best_dual,
@@ -303,6 +315,7 @@ class BCFWRun(Run):
             self.team = Team(self.loop, 1)
         set_rng_state(self.given.rng, meta["rng"])
         self.passes, self.window_start = meta["passes"], meta["window_start"]
+        self.age = meta.get("age", self.passes)
         self.best_primal, self.best_dual = meta["best_primal"], meta["best_dual"]
         self.last_dual = meta["last_dual"]
         self.loop.restore(
@@ -342,7 +355,8 @@ class BCFWRun(Run):
         loop.restore(counters, duals, w, w, other.loop.gaps)
         loop.forget_average()
         loop.resynchronise()
-        self.passes = self.window_start = other.passes
+        self.passes = other.passes
+        self.age = self.window_start = other.age
         self.last_dual = self.dual
         self.best_w, self.best_primal = w.copy(), primal
 
@@ -357,5 +371,5 @@ class BCFWRun(Run):
         self.given.alpha = alpha
         self.best_primal, self.best_dual = np.inf, -np.inf
         self.last_dual = self.dual
-        self.window_start = self.passes
+        self.window_start = self.age
         self.loop.forget_average()

@@ -150,3 +150,36 @@ def test_a_path_over_alpha_keeps_the_dual_variables():
     assert (duals(run) == points).all()
     record = follow(run, tol=1e-3)[-1]
     assert record["certified"] and record["gap"] <= record["primal"] / 1e3
+
+
+def test_the_average_of_a_pass_takes_the_ends_of_its_pieces_and_restarts_by_all_passes():
+    problem = problem_of(*CASES[0], n=40)
+    run, other = (begin(BCFW(), problem, 0.05) for _ in range(2))
+    reach = problem.n * problem.potentials.node_size
+    points = min(reach // problem.dim, 16)
+    assert 2 < points < problem.n
+    order, total, done = np.random.default_rng(5).permutation(problem.n), 0.0, 0
+    run._pass(order, True)
+    for some in np.array_split(order, points):
+        other.loop.run(some, True)
+        weight = sum(range(done + 1, done + len(some) + 1))
+        total, done = total + weight * other.loop.w, done + len(some)
+    mass = done * (done + 1) / 2
+    assert (run.loop.steps_done, run.loop.average_mass) == (done, mass)
+    np.testing.assert_allclose(run.loop.w - run.loop.average / mass, total / mass, atol=1e-12)
+    ages = [run.step()["cached_passes"] + 1 for _ in range(4)]
+    assert run.age == sum(ages) > 4 and run.passes == 4
+
+
+def test_a_window_of_the_average_ends_after_eight_passes_of_any_kind():
+    run = begin(BCFW(), problem_of(*CASES[0], n=40), 0.05)
+    while run.age < 8:
+        assert run.window_start == 0
+        run.step()
+    first = run.age
+    run.step()
+    assert run.window_start == first
+    meta, arrays = run.state()
+    again = begin(BCFW(), run.given.problem, 0.05)
+    again.restore(meta, arrays)
+    assert (again.age, again.window_start) == (run.age, first)

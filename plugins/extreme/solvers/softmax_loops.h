@@ -20,6 +20,13 @@
 
 enum { SS_LANES = 16 };
 
+/* Nobody reads the flags of floating point exceptions, for whose sake the exponentials would be
+ * computed one by one: a sixth of the speed. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC push_options
+#pragma GCC optimize("no-trapping-math")
+#endif
+
 /* out += a w */
 SS_CLONES static void ss_add(ptrdiff_t n, float a, const float *w, float *out) {
   for (ptrdiff_t j = 0; j < n; j++) out[j] += a * w[j];
@@ -68,6 +75,10 @@ SS_CLONES static float ss_softmax(ptrdiff_t n, float *x) {
   for (ptrdiff_t j = 0; j < n; j++) x[j] *= inverse;
   return most + logf(total);
 }
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC pop_options
+#endif
 
 /* The index of class c's score: in the head, or in the block that begins at `base`.  Other classes
  * and free slots (-1) get scratch places before the first one, in turn, so that consecutive sums do
