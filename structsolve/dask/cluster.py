@@ -12,7 +12,7 @@ from .shard import RemoteShard
 # Maximum number of consecutive worker losses in one round.
 MOST_LOSSES = 100
 # Methods whose answers have vectors: sums of these are made on the workers.
-VECTORS = ("step", "cut", "holders")
+VECTORS = ("step", "cut", "at_zero", "holders")
 # Bytes of arguments up to which each task gets a copy; larger ones are results of tasks.
 SMALL = 100_000
 # Bytes for scheduler and shards beside the packed examples.

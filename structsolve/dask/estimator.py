@@ -436,7 +436,7 @@ def _mean(sums: list[tuple[float, float]]) -> float:
 
 def _alpha_of(problem: RemoteProblem, n_jobs: int) -> float:
     """Return what alpha="auto" is, as of :func:`~structsolve.estimators.alpha.default_alpha`."""
-    g, value, square = problem.engine.ask("scale", n_jobs).sums
+    g, value, square = problem.engine.ask("at_zero", n_jobs).sums
     counts = effective(problem, *problem.weighed)
     alpha = alpha_of(feature_square(problem, g), float(square), float(value), *counts)
     return alpha / steepness(problem, float(value))

@@ -236,7 +236,7 @@ class RemoteShard(Shard):
             fact["violation"] = None if fault is None else f"shard {self.number}, {fault}"
         return Answer((), [fact])
 
-    def scale(self, n_jobs: int = 1) -> Answer:
+    def at_zero(self, n_jobs: int = 1) -> Answer:
         """Return the shard's shares of what the rule for alpha looks at, at w = 0.
 
         Parameters
