@@ -45,7 +45,15 @@ PAGES = {
     ),
     "one_call": ("latency", "batch", "torch_layers", "jax_layers", "distributions"),
     "networks": ("neural_parser", "neural_ocr"),
-    "classes": ("multiclass", "kernels", "ordinal", "sparse_rows", "sparse_steps", "scaling"),
+    "classes": (
+        "multiclass",
+        "likelihood",
+        "kernels",
+        "ordinal",
+        "sparse_rows",
+        "sparse_steps",
+        "scaling",
+    ),
     "settings": (
         "defaults",
         "chosen_alpha",
