@@ -76,9 +76,9 @@ def compared(name: str, load: Callable[[], Rows], repeat: int) -> list[list[Any]
     X, y, Xt, yt = load()
     n = len(y)
     models: dict[str, Any] = {
-        "ours": lambda: StructuredSVM("multiclass", surrogate="crf"),
+        "ours by default": lambda: StructuredSVM("multiclass", surrogate="crf"),
         "LogisticRegression": LogisticRegression,
-        "ours, alpha = 1 / n": lambda: StructuredSVM("multiclass", surrogate="crf", alpha=1 / n),
+        "ours at alpha = 1 / n": lambda: StructuredSVM("multiclass", surrogate="crf", alpha=1 / n),
     }
     best: dict[str, tuple[float, Any]] = {}
     for _ in range(repeat):
@@ -95,7 +95,7 @@ def compared(name: str, load: Callable[[], Rows], repeat: int) -> list[list[Any]
         took = "lbfgs" if last is None else model.solver_.name
         error = float(np.mean(model.predict(Xt) != yt))
         unseen = likelihood(model.decision_function(Xt), yt, model.classes_)
-        value = f"{objective(model, X, y, 1 / n):.5f}" if title != "ours" else "-"
+        value = f"{objective(model, X, y, 1 / n):.5f}" if title != "ours by default" else "-"
         rows.append(
             [f"{name}, {title}", took, seconds, gap, value, f"{error:.4f}", f"{unseen:.4f}"]
         )
