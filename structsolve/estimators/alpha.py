@@ -115,6 +115,8 @@ def default_alpha(problem: Problem, n_jobs: int = 1) -> float:
 def ruling(problem: Problem) -> Problem:
     """Return the problem that the rule looks at: for "crf" that of "margin" on the same examples.
 
+    Its loss is the structure's own, since "crf" does not train with the one given.
+
     Parameters
     ----------
     problem : Problem
@@ -126,7 +128,7 @@ def ruling(problem: Problem) -> Problem:
     """
     if problem.surrogate_name == "crf" and not holds_marginals(problem.examples):
         with suppress(ValueError):
-            return problem.under("margin")
+            return problem.under("margin", getattr(problem.space, "default_loss", "hamming"))
     return problem
 
 

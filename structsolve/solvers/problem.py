@@ -362,12 +362,13 @@ class Problem:
                 )
         return np.maximum(bounds, 0, out=bounds)
 
-    def under(self, surrogate: str) -> Problem:
-        """Return the same problem with another surrogate; operators and arrays are shared.
+    def under(self, surrogate: str, loss: Any) -> Problem:
+        """Return the same problem with another surrogate and loss; arrays are shared.
 
         Parameters
         ----------
         surrogate : str
+        loss : str or loss object
 
         Returns
         -------
@@ -381,9 +382,12 @@ class Problem:
         other = object.__new__(type(self))
         vars(other).update(vars(self))
         made = registry.default().make("surrogates", surrogate)
-        other._settings = {**self._settings, "surrogate": surrogate}
-        other.surrogate_name, other.surrogate = surrogate, made.bind(self.task)
-        other.adds_up = bool(getattr(made, "adds_up", False)) and self.loss.decomposes
+        other._settings = {**self._settings, "surrogate": surrogate, "loss": loss}
+        packed = with_all_columns(*self._given)
+        other.task = Task(self.space, packed, loss, self._settings["oracle"])
+        other.given_loss, other.loss = loss, other.task.loss
+        other.surrogate_name, other.surrogate = surrogate, made.bind(other.task)
+        other.adds_up = bool(getattr(made, "adds_up", False)) and other.loss.decomposes
         return other
 
     def primal(self, w: np.ndarray, alpha: float, n_jobs: int = 1) -> tuple[float, int]:

@@ -151,11 +151,19 @@ def test_problems_under_another_surrogate_share_their_arrays():
     X, y = rows()
     crf = Problem(*structsolve.get_structure("multiclass").make_space(X, y), surrogate="crf")
     crf.weights = crf.weights * 0.5  # as of a shard
-    margin = crf.under("margin")
+    margin = crf.under("margin", "zero-one")
     assert margin.potentials is crf.potentials and margin.weights is crf.weights
     assert margin.surrogate_name == "margin" and margin.surrogate is not crf.surrogate
+    assert margin.loss.zero_one and margin.given_loss == "zero-one"
     with pytest.raises(ValueError, match="nothing"):
-        crf.under("nothing")
+        crf.under("nothing", "hamming")
+
+
+@pytest.mark.parametrize("loss", ["auto", "hamming", CostMatrix(100 * (1 - np.eye(3)))])
+def test_losses_do_not_change_the_constant_of_random_fields(loss):
+    X, y = rows()
+    model = SVM("multiclass", surrogate="crf", loss=loss).fit(X, y)
+    assert model.alpha_ == SVM("multiclass").fit(X, y).alpha_ == pytest.approx(by_hand(X, y))
 
 
 def test_marginals_as_labels_have_a_constant_of_their_own():
