@@ -59,6 +59,7 @@ PAGES = {
         "chosen_alpha",
         "alpha_path",
         "alpha_search",
+        "likelihood_alpha",
         "solver_auto",
         "cut_steps",
     ),
