@@ -24,12 +24,12 @@ from .probabilities import ProbabilityMixin
 from .soft_labels import refuse_marginals
 from .weights import WeightTables, named_blocks
 
-# Per operator its answers for a few short examples, and methods of the general way that they stand
-# for: not where a class has its own.
-_DIRECT: dict[str, tuple[type[Direct], tuple[str, ...]]] = {
-    "oracle": (DirectLabels, ("_best_labels",)),
-    "kbest": (DirectBest, ("_prepare", "_power", "_mask")),
-    "projection": (DirectMarginals, ("_prepare", "_mask", "_by_class")),
+# Per operator, with its name if it has one, its answers for a few short examples, and methods of
+# the general way that they stand for: not where a class has its own.
+_DIRECT: dict[str, tuple[str | None, type[Direct], tuple[str, ...]]] = {
+    "oracle": (None, DirectLabels, ("_best_labels",)),
+    "kbest": (None, DirectBest, ("_prepare", "_power", "_mask")),
+    "projection": ("entropy", DirectMarginals, ("_prepare", "_mask", "_by_class")),
 }
 
 
@@ -296,12 +296,11 @@ class PredictionMixin(ProbabilityMixin):
         model, direct = kept.direct.get(what, (None, None))
         if model is not self._model:
             model, direct = self._model, None
-            kind, general = _DIRECT[what]
+            name, kind, general = _DIRECT[what]
             own = ("_pack", "_asked", "_check_names", "_require_fitted", *general)
             if type(model) is LinearModel and inherits(self, PredictionMixin, *own):
-                given = ("entropy",) if what == "projection" else ()
                 with suppress(Exception):  # the general way raises it
-                    direct = kind(model, self._asked(what, *given))
+                    direct = kind(model, self._asked(what, name))
             kept.direct[what] = model, direct
         return None if direct is None else direct.answers(X, k)
 
