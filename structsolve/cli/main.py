@@ -111,7 +111,7 @@ def _parsed(argv: list[str]) -> Any:
     if first is None:
         return make_parser().parse_args(argv)
     words = " ".join(argv[first : first + 2])
-    if words not in outside.names():
+    if " " not in words or words not in outside.names():
         return make_parser(argv[first]).parse_args(argv)
     parser, joined = make_parser(words), [*argv[:first], words, *argv[first + 2 :]]
     if os.path.exists(argv[first + 1]):  # the data of ``fit``, where no others follow

@@ -129,3 +129,11 @@ def test_commands_and_options_are_left_out(tmp_path, monkeypatch, capsys):
     assert status == 2 and "unrecognized" not in err
     status, _, err = shell(capsys, "plugins", "--without-plugin")
     assert status == 2 and "argument --without-plugin: expected one argument" in err
+
+
+def test_a_command_of_one_word_needs_no_options():
+    """The README's first command."""
+    from structsolve.cli.main import _parsed
+
+    for given in (["demo"], ["demo", "-v"], ["-v", "demo"]):
+        assert _parsed(given).run.__name__ == "demo", given
