@@ -247,6 +247,17 @@ def test_warm_start_of_sgd_keeps_what_it_has(random_state):
     assert warm.history_[-1]["primal"] < 0.9 * cold.history_[-1]["primal"]
 
 
+@pytest.mark.skipif(not hasattr(np.dtypes, "StringDType"), reason="needs NumPy 2")
+def test_labels_may_be_strings_of_any_length():
+    X, y = classes()
+    names = np.array(["a", "b", "long"])[y]
+    strings = names.astype(np.dtypes.StringDType())
+    plain = StructuredSVM("multiclass").fit(X, names).predict(X).tolist()
+    assert StructuredSVM("multiclass").fit(X, strings).predict(X).tolist() == plain
+    chain = StructuredSVM("chain").fit([X], [strings])
+    assert chain.score([X], [names]) == chain.score([X], [strings])
+
+
 @pytest.mark.parametrize("form", [sp.coo_array, sp.dia_matrix, sp.bsr_matrix, "without rows"])
 def test_early_stopping_splits_any_form(form):
     X, y = classes()
