@@ -278,6 +278,7 @@ def _stack_sparse(rows: list[Any], what: str) -> Any:
 def _checked_rows(X: Any, n_features: int | None, what: str, min_rows: int) -> list[Any]:
     """Check the matrices one by one; the error names the first that is wrong."""
     rows: list[Any] = []
+    names: list[Any] | None = None
     if min_rows == 0:
         X = _with_width(X, n_features)
     for i, x in enumerate(X):
@@ -289,6 +290,13 @@ def _checked_rows(X: Any, n_features: int | None, what: str, min_rows: int) -> l
                     f"{what}, example {i}: rows are of type {type(x[0]).__name__}, expected "
                     "numbers; vectorise them with structsolve.SequenceVectorizer"
                 )
+            if hasattr(x, "columns"):
+                own, names = list(x.columns), names or list(x.columns)
+                if own != names:
+                    raise ValueError(
+                        f"{what}, example {i}: found a data frame with columns {own}, expected "
+                        f"{names} as in the first one"
+                    )
             if np.ndim(x) == 1 if isinstance(x, np.ndarray) else _is_row(x):
                 raise ValueError(
                     f"{what}, example {i}: found {np.ndim(x)} dimension(s), shape {np.shape(x)}, "

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..examples.packed import Sequences
-from ..examples.packing import stack_rows
+from ..examples.packing import is_sparse, stack_rows
 from ..utils.params import cloned_transformer
 from .vectorizer import split_rows
 
@@ -146,6 +146,7 @@ class NodeTransformer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         return stack_rows(X, min_rows=0, compress=True)
 
     def _unstack(self, rows: Any, offsets: np.ndarray, X: Any) -> Any:
+        rows = rows if is_sparse(rows) else np.asarray(rows)  # set_output() makes data frames
         if rows.shape[0] != offsets[-1]:
             raise ValueError(
                 f"{type(self.transformer).__name__} made {rows.shape[0]} rows of {offsets[-1]}; "

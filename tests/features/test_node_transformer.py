@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 from checks import refused
 from data import chains
+from sklearn import config_context
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.model_selection import GridSearchCV
@@ -29,6 +30,19 @@ def test_it_is_the_transformer_of_stacked_rows(transformer):
     pairs = made.transform([(x, i) for i, x in enumerate(X)])
     assert [pair[1] for pair in pairs] == list(range(8))
     np.testing.assert_array_equal(np.concatenate([pair[0] for pair in pairs]), expected)
+
+
+def test_a_default_of_data_frames_changes_nothing():
+    pytest.importorskip("pandas")
+    X, y = chains(8)
+    expected = NodeTransformer(StandardScaler()).fit_transform(X)
+    settings = {"alpha": 0.1, "scale_features": "std"}
+    weights = StructuredSVM("chain", **settings).fit(X, y).coef_["node"]
+    with config_context(transform_output="pandas"):
+        for made, given in zip(NodeTransformer(StandardScaler()).fit_transform(X), expected):
+            assert isinstance(made, np.ndarray) and np.array_equal(made, given)
+        fitted = StructuredSVM("chain", **settings).fit(X, y)
+    np.testing.assert_array_equal(fitted.coef_["node"], weights)
 
 
 def test_sparse_rows_and_labels():
