@@ -85,7 +85,13 @@ def flatten_rows(Y: Any, n: int) -> np.ndarray:
         )
     if isinstance(Y, (str, bytes)):
         raise ValueError(f"y is the {type(Y).__name__} {Y!r}, expected a list of one class per row")
-    y = column_or_1d(Y, warn=True)
+    try:
+        y = column_or_1d(Y, warn=True)
+    except ValueError as error:
+        if "inhomogeneous" not in str(error):
+            raise
+        i = next(i for i, entry in enumerate(Y) if hasattr(entry, "__len__"))
+        raise ValueError(f"y, example {i}: found {Y[i]!r}, expected one class per row") from error
     if y.dtype.kind in "OT":
         kinds = {isinstance(label, str) for label in y}
         y = np.asarray(y.tolist()) if len(kinds) == 1 else y
