@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..utils.masked import refuse_masked
 from ..utils.sparse import as_csr, csr_of, refuse_broken, refuse_flat, valid_csr
 from .packed import Sequences
 from .stacking import dense_to_csr, size_starts, stack_csr, stack_dense
@@ -497,6 +498,7 @@ def check_weights(sample_weight: Any, n: int) -> np.ndarray:
     """
     if sample_weight is None:
         return np.ones(n)
+    refuse_masked(sample_weight, "sample_weight", "give the weight 0 to examples left out")
     if np.isscalar(sample_weight):
         sample_weight = np.full(n, sample_weight)
     try:

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..examples.packed import Sequences
 from ..examples.packing import is_sparse, stack_rows
+from ..utils.masked import refuse_masked
 from ..utils.params import cloned_transformer
 from .vectorizer import split_rows
 
@@ -141,6 +142,7 @@ class NodeTransformer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
                 f"X is a {type(X).__name__}, expected a list with one matrix per example; for a "
                 f"plain 2-D X use {self.transformer!r} itself"
             )
+        refuse_masked(X, "X", "fill them in, x.filled(0.0)")
         if isinstance(X, (list, tuple)) and _tuples(X):
             X = [x[0] if isinstance(x, tuple) and x else x for x in X]
         return stack_rows(X, min_rows=0, compress=True)

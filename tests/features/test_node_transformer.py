@@ -70,6 +70,17 @@ def test_nystroem_on_all_nodes_is_the_kernel_model():
     assert search.fit(X, y).best_score_ > 0.5
 
 
+def test_masked_entries_are_refused():
+    masked = np.ma.masked_equal([[0.0], [1.0]], 0)
+    scaler = NodeTransformer(StandardScaler()).fit([[[0.0], [1.0]]])
+    for call in (scaler.fit, scaler.fit_transform, scaler.transform):
+        refused("X, example 0: found a masked array", call, [masked])
+    refused("features: found a masked array", Sequences, masked, [2])
+    weights = np.ma.masked_equal([0, 1], 0)
+    model = StructuredSVM("multiclass")
+    refused("sample_weight: found a masked array", model.fit, [[0.0], [1.0]], [0, 1], weights)
+
+
 def test_what_is_no_list_of_matrices():
     refused("X is a ndarray, expected a list", NodeTransformer(StandardScaler()).fit, np.eye(3))
     with pytest.raises(ValueError, match="example 1: found 3 features, expected 2"):
