@@ -145,7 +145,7 @@ class NodeTransformer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         refuse_masked(X, "X", "fill them in, x.filled(0.0)")
         if isinstance(X, (list, tuple)) and _tuples(X):
             X = [x[0] if isinstance(x, tuple) and x else x for x in X]
-        return stack_rows(X, min_rows=0, compress=True)
+        return stack_rows(X, min_rows=0)
 
     def _unstack(self, rows: Any, offsets: np.ndarray, X: Any) -> Any:
         rows = rows if is_sparse(rows) else np.asarray(rows)  # set_output() makes data frames

@@ -45,6 +45,16 @@ def test_a_default_of_data_frames_changes_nothing():
     np.testing.assert_array_equal(fitted.coef_["node"], weights)
 
 
+def test_dense_rows_stay_dense_whatever_share_is_zero():
+    X = [np.eye(3), np.array([[0.0, 0.0, 2.0]]), np.ones((2, 3))]
+    made = NodeTransformer(StandardScaler()).fit(X)
+    expected = StandardScaler().fit(np.concatenate(X))
+    for x, together in zip(X, made.transform(X)):
+        np.testing.assert_array_equal(together, expected.transform(x))
+        np.testing.assert_array_equal(made.transform([x])[0], together)
+    assert NodeTransformer(StandardScaler()).fit_transform(X[:2])[0].shape == (3, 3)
+
+
 def test_sparse_rows_and_labels():
     X, y = chains(12)
     sequences = NodeTransformer(MaxAbsScaler()).fit_transform([sp.csr_matrix(x) for x in X])
