@@ -133,8 +133,8 @@ class HiddenMarkovModel(BaseEstimator):
         try:
             return self._fit(X, y)
         except Exception:
-            vars(self).clear()
-            vars(self).update(before)  # what a fit leaves half done would answer
+            self.__dict__.clear()
+            self.__dict__.update(before)  # what a fit leaves half done would answer
             raise
 
     def _fit(self, X: Any, y: Any) -> HiddenMarkovModel:

@@ -479,7 +479,7 @@ class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
             "solver": [solver.name, description_of(solver)],
             "oracle": getattr(self.oracle, "label", self.oracle),
             "intercept": [self.fit_intercept, self.penalize_intercept],
-            "random_state": repr(self.random_state),
+            "random_state": description_of(self.random_state),
             "kernel": description_of(self._kernel()),
         }
 
