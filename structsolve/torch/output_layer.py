@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 
 from ..batch import score_space
@@ -156,8 +157,10 @@ class CRF(torch.nn.Module):
 
     def __init__(self, num_tags: int, batch_first: bool = False, n_jobs: int | None = None):
         super().__init__()
-        if isinstance(num_tags, bool) or not isinstance(num_tags, int) or num_tags < 1:
+        whole = isinstance(num_tags, (int, np.integer)) and not isinstance(num_tags, bool)
+        if not whole or num_tags < 1:
             raise ValueError(f"num_tags is {num_tags!r}, expected an integer of at least 1")
+        num_tags = int(num_tags)
         self.num_tags, self.batch_first = num_tags, batch_first
         self.start_transitions = torch.nn.Parameter(torch.empty(num_tags))
         self.end_transitions = torch.nn.Parameter(torch.empty(num_tags))

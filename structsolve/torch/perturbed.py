@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 
 from ..batch.padded import check_reduction
@@ -68,11 +69,11 @@ class PerturbedArgmax(Decision):
     ):
         super().__init__(structure, classes, oracle, n_jobs)
         check_positive(sigma, "sigma")
-        if not isinstance(n_samples, int) or n_samples < 1:
+        if not isinstance(n_samples, (int, np.integer)) or n_samples < 1:
             raise ValueError(f"n_samples is {n_samples!r}, expected an integer of at least 1")
         if noise not in ("additive", "multiplicative"):
             raise ValueError(f"noise is {noise!r}, expected 'additive' or 'multiplicative'")
-        self.sigma, self.n_samples, self.noise = sigma, n_samples, noise
+        self.sigma, self.n_samples, self.noise = sigma, int(n_samples), noise
         self.random_state = random_state
 
     def forward(
