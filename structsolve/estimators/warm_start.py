@@ -93,11 +93,12 @@ def refuse_other_classes(space: Any, classes: Any) -> None:
     ValueError
     """
     known = getattr(space, "classes_", None)
-    if classes is not None and known is not None and {*classes} != {*known}:
-        raise ValueError(
-            f"classes is {list(classes)}, expected those of the first call, {known.tolist()}: "
-            "leave it out, or train a new model"
-        )
+    if classes is None or known is None or (np.ndim(classes) == 1 and {*classes} == {*known}):
+        return
+    raise ValueError(
+        f"classes is {classes!r}, expected those of the first call, {known.tolist()}: leave it "
+        "out, or train a new model"
+    )
 
 
 class AlphaPathMixin:

@@ -52,7 +52,8 @@ def test_steps_count_on_over_fit_and_changed_settings():
 def test_other_classes_and_models_without_weights_are_refused():
     model = clone(MODEL).partial_fit(X, Y, classes=[2, 1, 0])
     weights = model.partial_fit(X, Y, classes=np.array([0, 1, 2])).flat_weights()
-    refused("expected those of the first call, .0, 1, 2.", model.partial_fit, X, Y, [0, 1, 2, 3])
+    for other in ([0, 1, 2, 3], 3):
+        refused("expected those of the first call, .0, 1, 2.", model.partial_fit, X, Y, other)
     assert np.array_equal(model.flat_weights(), weights)
     kernel = StructuredSVM("multiclass", kernel="rbf", alpha=0.1).fit(X, Y)
     refused("no vector of weights", kernel.set_params(kernel=None, solver="sgd").partial_fit, X, Y)
