@@ -225,7 +225,7 @@ def test_steps_back_where_zero_weights_are_better(alpha):
 
 @pytest.mark.parametrize("scale", [1.0, 30.0])
 def test_large_features_are_learned_too(scale):
-    """Steps that suit small features end above zero weights on large ones for hundreds of passes."""
+    """Steps for small features stay above zero weights on large ones for hundreds of passes."""
     rng = np.random.default_rng(0)
     y = rng.integers(4, size=400)
     X = scale * (rng.normal(size=(400, 12)) + 2 * np.eye(12)[y])
