@@ -23,6 +23,10 @@ from .base import (
 from .problem import Problem
 from .weight_constraints import assemble, check_examples
 
+# The run steps back where the primal exceeds this multiple of that at w = 0, or after so many
+# passes where it is above that at w = 0 at all.
+EXPLODED, TRIED = 2, 10
+
 
 @parameters
 class SGD(Solver):
@@ -76,9 +80,9 @@ class SGD(Solver):
     weights outside the norm, for surrogates that are not convex, and over passes in which
     ``projection`` has moved the iterate. ``dual`` and ``gap`` are then None or keep their last
     values, and records without a dual are not ``certified``.  If the primals of the last and of
-    the average iterate are above that at w = 0 (by more than ``tol``), steps are too large: the run
-    returns to the best weights, continues with steps a tenth as large, and records this
-    (``stepped_back``).
+    the average iterate are more than twice that at w = 0, or after ten passes still above it
+    (by more than ``tol``), steps are too large: the run returns to the best weights, continues with
+    steps a tenth as large, and records this (``stepped_back``).
 
     Examples
     --------
@@ -271,7 +275,8 @@ class SGDRun(Run):
         if lost or self.passes % solver.certify_every == 0:
             record |= self.certify()
             record["oracle_calls"] += calls
-            if lost or self.present > (1 + self.given.tol) * self.zero_primal:
+            excess = self.present / max((1 + self.given.tol) * self.zero_primal, 1e-300)
+            if lost or excess > EXPLODED or (excess > 1 and self.loop.t >= TRIED * n):
                 self._step_back()
                 record["stepped_back"] = True
         return record
