@@ -225,9 +225,7 @@ def k_best(
     binding = binding_of(space, scores)
     bound = binding.kbest()
     sheet = sheet_of(scores, binding)
-    answer: tuple[list[np.ndarray], list[np.ndarray]]
-    answer = best_of(sheet, bound, k, n_jobs, binding.rooms)
-    return answer
+    return best_of(sheet, bound, k, n_jobs, binding.rooms)
 
 
 def samples(
@@ -280,8 +278,7 @@ def samples(
         )
     seed = int(np.random.default_rng(random_state).integers(2**63))
     sheet = sheet_of(scores, binding)
-    labels: np.ndarray = drawn(sheet, bound, n, seed, n_jobs, binding.rooms)
-    return labels
+    return drawn(sheet, bound, n, seed, n_jobs, binding.rooms)
 
 
 def _check_number(number: Any, what: str) -> None:

@@ -103,8 +103,7 @@ class Binding:
         if key not in self._bound:
             bind = self._kept.once(key, lambda: ask_oracle(self.space, _cold(oracle)))
             self._bound[key] = bind(self._layout(False))
-        bound: Oracle = self._bound[key]
-        return bound
+        return self._bound[key]
 
     def parts(self) -> Parts:
         """Return the parts of labels.
@@ -115,8 +114,7 @@ class Binding:
         """
         if "parts" not in self._bound:
             self._bound["parts"] = ask_parts(self.space)(self._layout(False))
-        bound: Parts = self._bound["parts"]
-        return bound
+        return self._bound["parts"]
 
     def loss(self, loss: Any) -> Loss:
         """Return a task loss.
@@ -138,8 +136,7 @@ class Binding:
         if key not in self._bound:
             bind = self._kept.once(key, lambda: ask_loss(self.space, loss))
             self._bound[key] = bind(self._layout(False))
-        bound: Loss = self._bound[key]
-        return bound
+        return self._bound[key]
 
     def kbest(self) -> KBest:
         """Return the operator of the k best labels.
@@ -186,8 +183,7 @@ class Binding:
         if key not in self._bound:
             bind = self._kept.once(key, lambda: _ask_projection(self.space, name))
             self._bound[key] = bind(self._layout(False))
-        bound: Projection = self._bound[key]
-        return bound
+        return self._bound[key]
 
     def surrogate(self, surrogate: Any, loss: Any, oracle: Any, labels: np.ndarray) -> Surrogate:
         """Return a surrogate, and check its true labels.

@@ -108,8 +108,7 @@ def euclidean_projection(task: Any, max_iter: int = 100, tol: float = 1e-9) -> P
     Projection
     """
     bind = ask_euclidean(task.space, lambda _: task.oracle, lambda _: task.parts, max_iter, tol)
-    projection: Projection = bind(task.layout)
-    return projection
+    return bind(task.layout)
 
 
 def ask_euclidean(

@@ -191,8 +191,7 @@ class LBFGSRun(Run):
         if l1 == 0:
             return smooth
         at_kink = np.sign(smooth) * np.maximum(np.abs(smooth) - l1, 0)
-        pseudo: np.ndarray = np.where(w != 0, smooth + l1 * np.sign(w), at_kink)
-        return pseudo
+        return np.where(w != 0, smooth + l1 * np.sign(w), at_kink)
 
     def _free(self, pseudo: np.ndarray) -> Any:
         """Return the weights that a step may change; with L1, the others are 0 and stay 0."""

@@ -52,42 +52,35 @@ class Watched:
 
     def solution(self, theta: np.ndarray) -> tuple[np.ndarray, float, float]:
         """Return state, value and bound."""
-        answer: tuple[np.ndarray, float, float] = self.call("project_state", theta)
-        return answer
+        return self.call("project_state", theta)
 
     def state_of(self, row: int) -> np.ndarray:
         """Return the state of a label: its marginals where these are the state."""
         if not self.projection.has_state:
             return self.case.mu[self.i][row]
-        state: np.ndarray = self.call("state_of", self.case.labels[self.i][row])
-        return state
+        return self.call("state_of", self.case.labels[self.i][row])
 
     def pool(self, state: np.ndarray) -> np.ndarray:
         """Return the marginals of a state."""
         if not self.projection.has_state:
             return state
-        marginals: np.ndarray = self.call("pool", state)
-        return marginals
+        return self.call("pool", state)
 
     def term(self, state: np.ndarray) -> float:
         """Return G."""
-        value: float = self.call("term", state)
-        return value
+        return self.call("term", state)
 
     def slope(self, a: np.ndarray, b: np.ndarray, gamma: float) -> float:
         """Return the slope of G."""
-        value: float = self.call("slope", a, b, gamma)
-        return value
+        return self.call("slope", a, b, gamma)
 
     def derivative(self, theta: np.ndarray, direction: np.ndarray, garbage: int = -1) -> np.ndarray:
         """Return the gain of the marginals along a direction."""
-        moved: np.ndarray = self.call("derivative", theta, direction, garbage=garbage)
-        return moved
+        return self.call("derivative", theta, direction, garbage=garbage)
 
     def sample(self, theta: np.ndarray, uniforms: np.ndarray, garbage: int = -1) -> np.ndarray:
         """Return labels, one per row of uniforms."""
-        labels: np.ndarray = self.call("sample", theta, uniforms, garbage=garbage)
-        return labels
+        return self.call("sample", theta, uniforms, garbage=garbage)
 
 
 def check_projections(case: Case) -> None:

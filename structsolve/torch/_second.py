@@ -164,8 +164,7 @@ def refused(why: str, tensors: Any) -> Any:
     -------
     tuple of Tensor
     """
-    answer: Any = _Refused.apply(why, *tensors)
-    return answer
+    return _Refused.apply(why, *tensors)
 
 
 class _Refused(torch.autograd.Function):
@@ -192,8 +191,7 @@ def once(why: str, tensors: Any) -> Any:
     -------
     tuple of Tensor
     """
-    answer: Any = _Once.apply(why, *tensors)
-    return answer
+    return _Once.apply(why, *tensors)
 
 
 class _Once(torch.autograd.Function):
@@ -229,8 +227,7 @@ def sealed(why: str, gradients: Any, sources: Any) -> Any:
     -------
     tuple of Tensor
     """
-    answer: Any = _Sealed.apply(why, len(gradients), *gradients, *sources)
-    return answer
+    return _Sealed.apply(why, len(gradients), *gradients, *sources)
 
 
 class _Sealed(torch.autograd.Function):

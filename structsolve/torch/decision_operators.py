@@ -34,8 +34,7 @@ def best_parts(
     list of Tensor
     """
     own, given = operators.read(layer, tensors, names, lengths, mask)
-    answer: Tensors = own.best(given, given.tensors)
-    return answer
+    return own.best(given, given.tensors)
 
 
 @best_parts.register_fake
@@ -71,8 +70,7 @@ def interpolated(
     -------
     list of Tensor
     """
-    answer: Tensors = best_parts(layer, tensors, names, lengths, mask)
-    return answer
+    return best_parts(layer, tensors, names, lengths, mask)
 
 
 interpolated.register_fake(_parts_like)
@@ -295,8 +293,7 @@ class OfOperators:
         -------
         Tensor of shape (n,)
         """
-        answer: torch.Tensor = self.call(product, tensors, list(parts))
-        return answer
+        return self.call(product, tensors, list(parts))
 
 
 operators.differentiate(

@@ -100,8 +100,7 @@ class Decision(Layer):
         """
         tensors = [t.detach() for t in tensors]
         if isinstance(given, OfOperators):
-            answer: list[torch.Tensor] = given.call(decision_operators.best_parts, tensors)
-            return answer
+            return given.call(decision_operators.best_parts, tensors)
         scores = given.scores_of(tensors)
         labels = best_labels(given.space, scores, oracle=self.oracle, n_jobs=self.n_jobs)
         return given.tensors_of(encode(given.space, given.scores, labels))
@@ -120,10 +119,7 @@ class Decision(Layer):
         """
         if isinstance(given, OfOperators):
             here = [t.detach() for t in given.tensors]
-            answer: list[torch.Tensor] = given.call(
-                decision_operators.encoded, here, torch.as_tensor(labels)
-            )
-            return answer
+            return given.call(decision_operators.encoded, here, torch.as_tensor(labels))
         return given.tensors_of(encode(given.space, given.scores, truths(labels, given)))
 
 

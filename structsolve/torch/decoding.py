@@ -110,10 +110,7 @@ def _traced(
             "decode(layer, ...) of a StructuredLoss or OutputLayer"
         )
     operands = structure.operands(scores, examples, graphs)
-    best: torch.Tensor = operators.call(
-        best_labels_of, *operands, as_lengths(lengths), as_lengths(mask), oracle
-    )
-    return best
+    return operators.call(best_labels_of, *operands, as_lengths(lengths), as_lengths(mask), oracle)
 
 
 @custom_op("structsolve::decode", mutates_args=())
@@ -262,8 +259,7 @@ class Sample(Layer):
         if operators.traced(scores, lengths, mask):
             operands = self.operands(scores, examples, graphs)
             sizes = as_lengths(lengths), as_lengths(mask)
-            own: torch.Tensor = operators.call(sample, *operands, *sizes)
-            return own
+            return operators.call(sample, *operands, *sizes)
         given = self.read(scores, lengths, examples, mask, **graphs)
         drawn = samples(given.space, given.scores, self.n, self.random_state, n_jobs=self.n_jobs)
         return given.labels(drawn)

@@ -198,8 +198,7 @@ class Distribution(Layer):
         if operators.traced(scores, lengths, mask):
             operands = self.operands(scores, examples, graphs)
             sizes = as_lengths(lengths), as_lengths(mask)
-            own: torch.Tensor = operators.call(distribution_operators.least_loss, *operands, *sizes)
-            return own
+            return operators.call(distribution_operators.least_loss, *operands, *sizes)
         return self.least(self.read(scores, lengths, examples, mask, **graphs))
 
     def least(self, given: Given) -> torch.Tensor:
@@ -233,13 +232,11 @@ class Distribution(Layer):
             operands: Any = self.operands(scores, examples, graphs)
             labels = None if labels is None else torch.as_tensor(labels)
             sizes = as_lengths(lengths), as_lengths(mask)
-            own: torch.Tensor = operators.call(
+            return operators.call(
                 distribution_operators.number, *operands, *sizes, kind, others, labels
             )
-            return own
         given = self.read(scores, lengths, examples, mask, **graphs)
-        answer: torch.Tensor = _Number.apply(self, given, kind, labels, *given.tensors, *others)
-        return answer
+        return _Number.apply(self, given, kind, labels, *given.tensors, *others)
 
     def _beside(self, other: Any, scores: Any) -> list[torch.Tensor]:
         """Return the second scores, in the order of the first ones."""

@@ -45,8 +45,7 @@ def number(
     Tensor of shape (n,)
     """
     own, given = operators.read(layer, tensors, names, lengths, mask)
-    answer: torch.Tensor = own.values(given, kind, labels, others)
-    return answer
+    return own.values(given, kind, labels, others)
 
 
 @number.register_fake
@@ -104,8 +103,7 @@ def number_gradient(
     list of Tensor
     """
     own, given = operators.read(layer, tensors, names, lengths, mask)
-    answer: Tensors = own.gradients(given, kind, labels, others, factor)
-    return answer
+    return own.gradients(given, kind, labels, others, factor)
 
 
 @number_gradient.register_fake
@@ -139,8 +137,7 @@ def least_loss(
     Tensor of int64
     """
     own, given = operators.read(layer, tensors, names, lengths, mask)
-    answer: torch.Tensor = own.least(given)
-    return answer
+    return own.least(given)
 
 
 least_loss.register_fake(labels_like)

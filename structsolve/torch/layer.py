@@ -55,8 +55,7 @@ class Given:
     @property
     def n(self) -> int:
         """Number of examples."""
-        n: int = self.places.examples.n
-        return n
+        return self.places.examples.n
 
     @property
     def shared(self) -> list[bool]:

@@ -159,8 +159,7 @@ class StructuredLoss(Layer):
                 if scores is not whole:
                     labels = labels[keep]
         given = self.read(scores, lengths, examples, mask, **graphs)
-        answer: torch.Tensor = _Value.apply(self, given, truths(labels, given), *given.tensors)
-        return answer
+        return _Value.apply(self, given, truths(labels, given), *given.tensors)
 
     def _traced(
         self, scores: Any, labels: Any, lengths: Any, mask: Any, examples: Any, graphs: Any

@@ -128,8 +128,7 @@ def node_scores(layer: int, tensors: Any, names: str) -> torch.Tensor:
     Tensor
     """
     kinds = _kinds(layer, tensors, names)
-    answer: torch.Tensor = next(t for t, kind in zip(tensors, kinds) if kind == "node")
-    return answer
+    return next(t for t, kind in zip(tensors, kinds) if kind == "node")
 
 
 def blocks(layer: int, tensors: Any, names: str) -> list[Any]:

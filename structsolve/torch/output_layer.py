@@ -97,8 +97,7 @@ class OutputLayer(StructuredLoss):
         -------
         dict of str to Tensor
         """
-        own: dict[str, Any] = self.scores(scores)
-        return own
+        return self.scores(scores)
 
     def decode(self, scores: Any, *args: Any, **settings: Any) -> torch.Tensor:
         """Return the best labels; see :func:`decode`.

@@ -191,10 +191,7 @@ class PerturbedArgmax(Decision):
         if isinstance(given, Given):
             return self.drawn(given, seed)
         here = [t.detach() for t in given.tensors]
-        answer: list[torch.Tensor] = given.call(
-            perturbed_operators.noise, here, torch.as_tensor(seed)
-        )
-        return answer
+        return given.call(perturbed_operators.noise, here, torch.as_tensor(seed))
 
     def drawn(self, given: Given, seed: Any) -> list[torch.Tensor]:
         """Return the noise of a seed; see :meth:`noise_of`.

@@ -41,8 +41,7 @@ def noise(
     list of Tensor
     """
     own, given = operators.read(layer, tensors, names, lengths, mask)
-    answer: Tensors = own.drawn(given, seed)
-    return answer
+    return own.drawn(given, seed)
 
 
 @noise.register_fake
@@ -138,8 +137,7 @@ def perturbed_vjp(
     list of Tensor
     """
     own, given = operators.read(layer, tensors, names, lengths, mask)
-    answer: Tensors = own.gradients(given, noise, best, directions, tensors)
-    return answer
+    return own.gradients(given, noise, best, directions, tensors)
 
 
 perturbed_vjp.register_fake(operators.like_scores)
