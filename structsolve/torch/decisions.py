@@ -14,7 +14,7 @@ from . import decision_operators, operators
 from ._second import once, sealed
 from .decision_operators import OfOperators
 from .layer import Backward, Given, Layer
-from .loss import truths
+from .loss import reduced, truths
 from .masks import as_lengths
 
 
@@ -321,23 +321,6 @@ class SPOPlus(Decision):
         worst = self.best(given, mixed)
         regret = given.product(mixed, [w - b.to(w) for w, b in zip(worst, best)])
         return reduced(regret, self.reduction)
-
-
-def reduced(values: torch.Tensor, reduction: str) -> torch.Tensor:
-    """Reduce one number per example.
-
-    Parameters
-    ----------
-    values : Tensor of shape (n,)
-    reduction : {"mean", "sum", "none"}
-
-    Returns
-    -------
-    Tensor
-    """
-    if reduction == "none":
-        return values
-    return values.mean() if reduction == "mean" else values.sum()
 
 
 def check_positive(number: Any, name: str) -> None:

@@ -12,7 +12,6 @@ from . import distribution_operators, operators
 from ._second import sealed
 from .layer import Backward, Given, Layer
 from .loss import as_labels, truths
-from .masks import as_lengths
 from .tensors import DOUBLES
 
 
@@ -196,9 +195,8 @@ class Distribution(Layer):
             Of the shape of labels, -1 beyond the end of an example.
         """
         if operators.traced(scores, lengths, mask):
-            operands = self.operands(scores, examples, graphs)
-            sizes = as_lengths(lengths), as_lengths(mask)
-            return operators.call(distribution_operators.least_loss, *operands, *sizes)
+            operator = distribution_operators.least_loss
+            return self.call(operator, scores, lengths, mask, examples, graphs)
         return self.least(self.read(scores, lengths, examples, mask, **graphs))
 
     def least(self, given: Given) -> torch.Tensor:
@@ -229,12 +227,9 @@ class Distribution(Layer):
     ) -> torch.Tensor:
         others = [] if other is None else self._beside(other, scores)
         if operators.traced(scores, lengths, mask, labels, *others):
-            operands: Any = self.operands(scores, examples, graphs)
-            labels = None if labels is None else torch.as_tensor(labels)
-            sizes = as_lengths(lengths), as_lengths(mask)
-            return operators.call(
-                distribution_operators.number, *operands, *sizes, kind, others, labels
-            )
+            more = kind, others, None if labels is None else torch.as_tensor(labels)
+            operator = distribution_operators.number
+            return self.call(operator, scores, lengths, mask, examples, graphs, *more)
         given = self.read(scores, lengths, examples, mask, **graphs)
         return _Number.apply(self, given, kind, labels, *given.tensors, *others)
 

@@ -11,8 +11,9 @@ from ..utils.positional import positional_deprecated
 from . import perturbed_operators
 from ._second import sealed
 from .decision_operators import OfOperators
-from .decisions import Decision, check_positive, reduced
+from .decisions import Decision, check_positive
 from .layer import Backward, Given
+from .loss import reduced
 
 
 class PerturbedArgmax(Decision):
