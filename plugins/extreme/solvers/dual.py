@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from structsolve.plugins.extreme.solvers._dual import MOST_RIVALS
-from structsolve.plugins.extreme.solvers.base import ExtremeProblem, ExtremeResult, ExtremeSolver
+from structsolve.plugins.extreme.solvers.base import (
+    ExtremeProblem,
+    ExtremeResult,
+    ExtremeSolver,
+    take_passes,
+)
 from structsolve.plugins.extreme.solvers.dual_run import DualRun, surrogate_name
 from structsolve.utils.params import check_types, parameters
 
@@ -98,28 +103,7 @@ class ExtremeDual(ExtremeSolver):
         """Train; see :meth:`ExtremeSolver.fit`."""
         self._check(problem)
         run = DualRun(self, problem)
-        held = None if checkpoint is None else checkpoint.read()
-        reason = "max_iter"
-        try:
-            if checkpoint is not None and held is not None:
-                with checkpoint.blame():
-                    run.resume(*held)
-                reason = run.reason()
-            else:
-                run.begin()
-            while len(run.history) < problem.max_iter and reason == "max_iter":
-                record = run.step()
-                reason = run.reason()
-                if after is not None and after(record):
-                    reason = "callback"
-                elif checkpoint is not None and checkpoint.due():
-                    checkpoint.write(run.state)
-        except KeyboardInterrupt:
-            reason = "interrupted"
-        if checkpoint is not None:
-            if reason != "interrupted":
-                checkpoint.write(run.state)
-            checkpoint.close()
+        reason = take_passes(run, after, checkpoint)
         settings = {"rivals_per_scan": run.k, "max_rivals": run.most, "epsilon": run.epsilon}
         return ExtremeResult(run.weights(), run.history, reason, settings)
 
@@ -146,12 +130,5 @@ class ExtremeDual(ExtremeSolver):
                 "start: solver 'dual' cannot go on from weights, which tell no dual variables; use "
                 "a checkpoint, or solver='memoir'"
             )
-        if not 0 < problem.alpha < np.inf:
-            raise ValueError(f"alpha is {problem.alpha!r}, expected a positive number")
-        largest = float(problem.shares.max()) / problem.alpha
-        if not LEAST_SHARE <= largest <= MOST_SHARE:
-            raise ValueError(
-                f"alpha is {problem.alpha!r}: an example has a share of {largest:g} times it, "
-                f"expected {LEAST_SHARE:g} to {MOST_SHARE:g}, beyond which dual variables have no "
-                "digits left; take another alpha, or scale sample_weight"
-            )
+        why = "beyond which dual variables have no digits left"
+        problem.check_shares(LEAST_SHARE, MOST_SHARE, why)

@@ -168,7 +168,7 @@ class MemoirRun:
         places = rng.random(self.batch) * self.cumulated[-1]
         return np.minimum(np.searchsorted(self.cumulated, places, side="right"), self.n - 1)
 
-    def one_pass(self) -> dict[str, Any]:
+    def step(self) -> dict[str, Any]:
         """Draw about n examples, take steps, and compute the objective.
 
         Returns
@@ -207,6 +207,22 @@ class MemoirRun:
         record["seconds"] = self.seconds
         self.history.append(record)
         return record
+
+    def more(self) -> bool:
+        """Whether iterations are left."""
+        return self.t < self.T
+
+    def reason(self) -> str:
+        """Return "tol" if the last pass closed the expected gap, else "max_iter".
+
+        Returns
+        -------
+        str
+        """
+        last = self.history[-1] if self.history else {}
+        gap = last.get("expected_gap")
+        done = gap is not None and gap <= self.problem.tol * last["primal"]
+        return "tol" if done else "max_iter"
 
     def _iterate(self, t: int, check: bool) -> int:
         """Take step t; return how many examples of its batch are within the margin."""
@@ -322,7 +338,7 @@ class MemoirRun:
                 arrays[f"{name}_values"] = frozen.weights
         return meta, arrays
 
-    def restore(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    def resume(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         """Resume from the result of :meth:`state`.
 
         Parameters

@@ -102,15 +102,7 @@ class OneVsRest(ExtremeSolver):
                 f"penalty is {problem.penalty!r}, surrogate {problem.surrogate!r}, expected 'l2' "
                 "and 'squared-hinge' for one-vs-rest; other solvers know others"
             )
-        if not problem.alpha > 0:
-            raise ValueError(f"alpha is {problem.alpha!r}, expected a positive number")
-        largest = float(problem.shares.max()) * self.cost / problem.alpha
-        if not 1e-18 <= largest <= 1e18:
-            raise ValueError(
-                f"alpha is {problem.alpha!r}: an example has a share of {largest:g} times it, "
-                "expected 1e-18 to 1e18, what float32 bears; take another alpha, or scale "
-                "sample_weight"
-            )
+        problem.check_shares(1e-18, 1e18, "what float32 bears", (self.cost,))
 
     def refuse_large(self, problem: ExtremeProblem) -> None:
         """Raise an error if training would take more memory than allowed.

@@ -132,16 +132,8 @@ class OneVsSome(ExtremeSolver):
                 f"surrogate is {problem.surrogate!r}, expected one of {['auto', *LOSSES]} for "
                 "one-vs-some; other solvers know others"
             )
-        if not problem.alpha > 0:
-            raise ValueError(f"alpha is {problem.alpha!r}, expected a positive number")
-        largest = float(problem.shares.max()) / problem.alpha
         factors = self.positive, self.negative
-        if not TINY <= largest * min(factors) <= largest * max(factors) <= HUGE:
-            raise ValueError(
-                f"alpha is {problem.alpha!r}: an example has a share of {largest:g} times it, "
-                f"expected {TINY:g} to {HUGE:g}, what float32 bears; take another alpha, or scale "
-                "sample_weight"
-            )
+        problem.check_shares(TINY, HUGE, "what float32 bears", factors)
 
     def refuse_large(self, problem: ExtremeProblem) -> None:
         """Raise an error if training would take more memory than allowed.

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from structsolve.plugins.extreme.solvers._one_vs_some import Machines, Space, pair_lists, scatter
-from structsolve.plugins.extreme.solvers.base import ExtremeProblem, ExtremeResult
+from structsolve.plugins.extreme.solvers.base import ExtremeProblem, ExtremeResult, resumed
 from structsolve.plugins.extreme.solvers.class_means import class_means
 from structsolve.plugins.extreme.solvers.rival_checks import ask_rivals, check_rivals
 from structsolve.plugins.extreme.solvers.rivals import RivalIndex
 from structsolve.plugins.extreme.weights.postings import Postings
-from structsolve.solvers.checkpoint import check_state
 from structsolve.utils.parallel import over_examples, ranges
 
 if TYPE_CHECKING:
@@ -275,11 +274,7 @@ def train(
     -------
     ExtremeResult
     """
-    held = None if checkpoint is None else checkpoint.read()
-    if checkpoint is not None and held is not None:
-        with checkpoint.blame():
-            check_state(held, run.state())
-            run.resume(*held)
+    resumed(run, checkpoint)
     reason, weights = "max_iter", None
     try:
         if not run.history:

@@ -14,9 +14,13 @@ import numpy as np
 from scipy import sparse
 
 from structsolve.plugins.extreme.solvers._softmax import SoftmaxWeights
-from structsolve.plugins.extreme.solvers.base import ExtremeProblem, ExtremeResult, ExtremeSolver
+from structsolve.plugins.extreme.solvers.base import (
+    ExtremeProblem,
+    ExtremeResult,
+    ExtremeSolver,
+    take_passes,
+)
 from structsolve.plugins.extreme.weights.postings import Postings
-from structsolve.solvers.checkpoint import check_state
 from structsolve.utils.memory import refuse_too_large
 from structsolve.utils.parallel import effective_jobs
 from structsolve.utils.params import check_types, parameters
@@ -185,26 +189,7 @@ class SampledSoftmax(ExtremeSolver):
         self.check(problem)
         self.refuse_large(problem)
         run = Run(self, problem)
-        held = None if checkpoint is None else checkpoint.read()
-        if checkpoint is not None and held is not None:
-            with checkpoint.blame():
-                check_state(held, run.state())
-                run.resume(*held)
-        reason = "max_iter"
-        try:
-            while len(run.history) < run.passes:
-                record = run.step()
-                if checkpoint is not None and checkpoint.due():
-                    checkpoint.write(run.state)
-                if after is not None and after(record):
-                    reason = "callback"
-                    break
-        except KeyboardInterrupt:
-            reason = "interrupted"
-        if checkpoint is not None:
-            if reason != "interrupted":
-                checkpoint.write(run.state)
-            checkpoint.close()
+        reason = take_passes(run, after, checkpoint)
         weights = run.postings()
         try:
             run.close(weights)
@@ -285,6 +270,14 @@ class Run:
             )
         self.class_of = np.full(self.head + blocks * self.block, -1, np.int32)
         self.class_of[self.number_of] = np.arange(C)
+
+    def more(self) -> bool:
+        """Whether passes are left."""
+        return len(self.history) < self.passes
+
+    def reason(self) -> str:
+        """Why passes end: there is no bound that could be met."""
+        return "max_iter"
 
     def step(self) -> dict[str, Any]:
         """Make one pass.

@@ -272,7 +272,6 @@ def test_memory_is_bounded_before_it_is_taken():
 
 def test_a_table_made_anew_holds_the_same_weights():
     run = DualRun(ExtremeDual(), words())
-    run.begin()
     run.step()
     before = run.weights().to_matrix()
     run.rebuild()
