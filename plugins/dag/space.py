@@ -18,10 +18,12 @@ from structsolve.plugins.dag.levels import Levels, is_table
 from structsolve.plugins.dag.union_program import UnionProgram
 from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import Space, Structure
+from structsolve.utils.params import parameters
 
 LABELS = ("closed", "leaf-union", "single-leaf")
 
 
+@parameters
 class DagStructure(Structure):
     """Sets of labels that contain every ancestor, in a hierarchy, of their labels.
 
@@ -77,17 +79,10 @@ class DagStructure(Structure):
     name = "dag"
     file_params = ("hierarchy",)
 
-    def __init__(
-        self,
-        hierarchy: Any = None,
-        labels: str = "closed",
-        roots: str = "free",
-        close: bool = False,
-    ):
-        self.hierarchy = hierarchy
-        self.labels = labels
-        self.roots = roots
-        self.close = close
+    hierarchy: Any = None
+    labels: str = "closed"
+    roots: str = "free"
+    close: bool = False
 
     @property
     def single_node(self) -> bool:  # type: ignore[override]

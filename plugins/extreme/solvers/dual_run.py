@@ -198,7 +198,12 @@ class DualRun:
         return record
 
     def more(self) -> bool:
-        """Whether passes are left."""
+        """Return whether passes are left.
+
+        Returns
+        -------
+        bool
+        """
         return len(self.history) < self.problem.max_iter
 
     def scan(self, number: int) -> tuple[Any, ...]:

@@ -209,7 +209,12 @@ class MemoirRun:
         return record
 
     def more(self) -> bool:
-        """Whether iterations are left."""
+        """Return whether iterations are left.
+
+        Returns
+        -------
+        bool
+        """
         return self.t < self.T
 
     def reason(self) -> str:

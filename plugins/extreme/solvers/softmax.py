@@ -272,11 +272,21 @@ class Run:
         self.class_of[self.number_of] = np.arange(C)
 
     def more(self) -> bool:
-        """Whether passes are left."""
+        """Return whether passes are left.
+
+        Returns
+        -------
+        bool
+        """
         return len(self.history) < self.passes
 
     def reason(self) -> str:
-        """Why passes end: there is no bound that could be met."""
+        """Return why passes end: there is no bound to meet.
+
+        Returns
+        -------
+        str
+        """
         return "max_iter"
 
     def step(self) -> dict[str, Any]:
