@@ -99,6 +99,16 @@ class Run:
                 self.best_primal, self.best_w, self.best_bounds = primal, w, bounds
         return spent
 
+    def _certified(self, dual: float, calls: int = 0) -> dict[str, Any]:
+        """Return the record of a certificate of the best weights by a dual value."""
+        return {
+            "primal": self.best_primal,
+            "dual": dual,
+            "gap": self.best_primal - dual,
+            "certified": True,
+            "oracle_calls": calls,
+        }
+
     def contradiction(self) -> str | None:
         """Return how kept cuts contradict the bounds at the best weights.
 

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 BYTES_GROWING, BYTES_FROZEN = 12, 8
 # Maximum first step, well below the float32 limit.
 MOST_STEP = 1e30
+# What a checkpoint holds as it is.
+KEPT = ("t", "history", "missed", "mass", "start_norm", "seconds")
 
 
 class MemoirRun:
@@ -326,14 +328,7 @@ class MemoirRun:
         -------
         meta, arrays : dict
         """
-        meta = {
-            "t": self.t,
-            "history": self.history,
-            "missed": self.missed,
-            "mass": self.mass,
-            "start_norm": self.start_norm,
-            "seconds": self.seconds,
-        }
+        meta = {name: getattr(self, name) for name in KEPT}
         arrays = {}
         for name, rows in (("weights", self.weights), ("behind", self.behind)):
             if rows is not None:
@@ -350,7 +345,7 @@ class MemoirRun:
         ----------
         meta, arrays : dict
         """
-        for name in ("t", "history", "missed", "mass", "start_norm", "seconds"):
+        for name in KEPT:
             setattr(self, name, meta[name])
 
         def rows(name: str) -> FeatureRows:
