@@ -44,6 +44,7 @@ from structsolve.solvers.driver import Outcome
 from structsolve.solvers.problem import Problem
 from structsolve.structure.ask import learn_space
 from structsolve.structure.base import Space
+from structsolve.utils.params import check_count
 
 
 class LatentSVM(HiddenPredictionMixin, StructuredSVM):
@@ -243,14 +244,12 @@ class LatentSVM(HiddenPredictionMixin, StructuredSVM):
 
     def _check_settings(self) -> None:
         super()._check_settings()
-        if isinstance(self.n_hidden, numbers.Integral) and self.n_hidden < 1:
-            raise ValueError(f"n_hidden is {self.n_hidden!r}, expected an integer of at least 1")
+        if isinstance(self.n_hidden, numbers.Integral):
+            check_count("n_hidden", self.n_hidden)
         if self.init not in STARTS:
             raise ValueError(f"init is {self.init!r}, expected one of {STARTS}")
         for name in ("n_init", "max_rounds"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-                raise ValueError(f"{name} is {value!r}, expected an integer >= 1")
+            check_count(name, getattr(self, name))
 
     def _read(
         self, X: Any, y: Any, sample_weight: Any, validation: Any, rng: np.random.Generator

@@ -91,12 +91,6 @@ def _halved(labels: Any) -> Any:
     return labels % 2 if whole else labels
 
 
-def check_number(n_cases: Any) -> None:
-    """Refuse a number of cases below 1."""
-    if not isinstance(n_cases, (int, np.integer)) or n_cases < 1:
-        raise ValueError(f"n_cases is {n_cases!r}, expected an integer >= 1")
-
-
 def short(value: Any) -> str:
     """Return a value's text in messages."""
     text = value if isinstance(value, str) else repr(value)

@@ -9,7 +9,8 @@ import numpy as np
 from .. import registry
 from ..surrogates.calls import cut
 from ..surrogates.task import Task
-from ._case import Case, check_number
+from ..utils.params import check_count
+from ._case import Case
 
 # Number of scores per example; tolerance of difference quotients.
 SCORES, QUOTIENT = 6, 1e-4
@@ -55,7 +56,7 @@ def check_surrogate(
     >>> from structsolve.testing import check_surrogate
     >>> check_surrogate("slack", n_cases=1)
     """
-    check_number(n_cases)
+    check_count("n_cases", n_cases)
     structure = registry.get_structure(structure)
     if isinstance(surrogate, str):
         surrogate = registry.default().make("surrogates", surrogate)

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from ..batch import score_space
+from ..utils.params import check_count
 from ..utils.positional import positional_deprecated
 from .decoding import decode
 from .loss import StructuredLoss
@@ -155,8 +156,7 @@ class CRF(torch.nn.Module):
 
     def __init__(self, num_tags: int, batch_first: bool = False, n_jobs: int | None = None):
         super().__init__()
-        if isinstance(num_tags, bool) or not isinstance(num_tags, int) or num_tags < 1:
-            raise ValueError(f"num_tags is {num_tags!r}, expected an integer of at least 1")
+        check_count("num_tags", num_tags)
         self.num_tags, self.batch_first = num_tags, batch_first
         self.start_transitions = torch.nn.Parameter(torch.empty(num_tags))
         self.end_transitions = torch.nn.Parameter(torch.empty(num_tags))

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from ..batch.padded import check_reduction
+from ..utils.params import check_count
 from ..utils.positional import positional_deprecated
 from . import perturbed_operators
 from ._second import sealed
@@ -69,8 +70,7 @@ class PerturbedArgmax(Decision):
     ):
         super().__init__(structure, classes, oracle, n_jobs)
         check_positive(sigma, "sigma")
-        if not isinstance(n_samples, int) or n_samples < 1:
-            raise ValueError(f"n_samples is {n_samples!r}, expected an integer of at least 1")
+        check_count("n_samples", n_samples)
         if noise not in ("additive", "multiplicative"):
             raise ValueError(f"noise is {noise!r}, expected 'additive' or 'multiplicative'")
         self.sigma, self.n_samples, self.noise = sigma, n_samples, noise

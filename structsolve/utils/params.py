@@ -73,6 +73,21 @@ def check_types(made: Any, where: str = "") -> None:
         raise ValueError(f"{where}{name} is {value!r}, expected {words}")
 
 
+def check_count(name: str, value: Any, largest: int | None = None) -> None:
+    """Raise ValueError unless an argument is an integer of at least 1, and at most ``largest``.
+
+    Parameters
+    ----------
+    name : str
+    value : object
+    largest : int, optional
+    """
+    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if not whole or value < 1 or (largest is not None and value > largest):
+        bounds = "of at least 1" if largest is None else f"from 1 to {largest}"
+        raise ValueError(f"{name} is {value!r}, expected an integer {bounds}")
+
+
 @functools.cache
 def _declared(made: type) -> list[tuple[str, list[str], Any]]:
     if made.__init__ is object.__init__:  # type: ignore[misc]

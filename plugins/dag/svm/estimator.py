@@ -24,6 +24,7 @@ from structsolve.solvers.checkpoint import Checkpoint
 from structsolve.solvers.choose import choose_solver
 from structsolve.solvers.driver import Outcome
 from structsolve.solvers.problem import Problem
+from structsolve.utils.params import check_count
 
 
 class HierarchicalSVM(SparseFitting):
@@ -265,10 +266,7 @@ class HierarchicalSVM(SparseFitting):
 
     def _check_settings(self) -> None:
         super()._check_settings()
-        if self.max_alternations < 1:
-            raise ValueError(
-                f"max_alternations is {self.max_alternations!r}, expected an integer >= 1"
-            )
+        check_count("max_alternations", self.max_alternations)
 
     def _check_combination(self, validated: bool) -> None:
         if self.labels not in ("auto", "single-leaf", "leaf-union", "closed"):

@@ -13,7 +13,7 @@ from structsolve.plugins.extreme.solvers.base import ExtremeProblem, ExtremeResu
 from structsolve.plugins.extreme.solvers.one_vs_some import OneVsSome
 from structsolve.plugins.extreme.solvers.softmax import SampledSoftmax
 from structsolve.plugins.extreme.weights.postings import Postings
-from structsolve.utils.params import check_types, parameters
+from structsolve.utils.params import check_count, check_types, parameters
 
 if TYPE_CHECKING:
     from structsolve.solvers.checkpoint import Checkpoint
@@ -67,8 +67,7 @@ class SelfChoice(ExtremeSolver):
         """Train; see :meth:`ExtremeSolver.fit`.  The chosen solver writes the checkpoint."""
         check_types(self, "SelfChoice: ")
         for name in ("n_train", "n_held_out"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)!r}, expected at least 1")
+            check_count(name, getattr(self, name))
         if problem.surrogate != "auto":
             raise ValueError(
                 f"surrogate is {problem.surrogate!r}, expected 'auto' for the solver 'choice'; "

@@ -15,7 +15,7 @@ from structsolve.plugins.extreme.solvers.base import (
     take_passes,
 )
 from structsolve.plugins.extreme.solvers.dual_run import DualRun, surrogate_name
-from structsolve.utils.params import check_types, parameters
+from structsolve.utils.params import check_count, check_types, parameters
 
 if TYPE_CHECKING:
     from structsolve.solvers.checkpoint import Checkpoint
@@ -111,10 +111,7 @@ class ExtremeDual(ExtremeSolver):
         """Raise ValueError if an argument is invalid or the problem is not supported."""
         check_types(self, "ExtremeDual: ")
         for name, most in (("rivals_per_scan", None), ("max_rivals", MOST_RIVALS), ("inner", None)):
-            value = getattr(self, name)
-            if value < 1 or (most is not None and value > most):
-                bounds = "at least 1" if most is None else f"1 to {most}"
-                raise ValueError(f"ExtremeDual: {name} is {value!r}, expected {bounds}")
+            check_count(f"ExtremeDual: {name}", getattr(self, name), most)
         if self.epsilon is not None and not 0 <= self.epsilon < np.inf:
             raise ValueError(
                 f"ExtremeDual: epsilon is {self.epsilon!r}, expected a finite number of at least 0"

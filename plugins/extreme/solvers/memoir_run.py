@@ -16,12 +16,12 @@ from structsolve.plugins.extreme.solvers.rival_checks import ask_rivals, check_r
 from structsolve.plugins.extreme.solvers.rivals import (
     CertifiedRivals,
     ExactRivals,
-    check_count,
     make_rivals,
 )
 from structsolve.plugins.extreme.weights.feature_rows import FeatureRows
 from structsolve.plugins.extreme.weights.postings import Postings
 from structsolve.utils.parallel import effective_jobs
+from structsolve.utils.params import check_count
 
 if TYPE_CHECKING:
     from structsolve.plugins.extreme.solvers.memoir import Memoir

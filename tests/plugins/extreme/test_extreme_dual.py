@@ -290,8 +290,8 @@ def test_surrogates_by_object_and_unseen_classes():
 @pytest.mark.parametrize(
     ("solver", "settings", "message"),
     [
-        ({"max_rivals": 257}, {}, "max_rivals is 257, expected 1 to 256"),
-        ({"inner": 0}, {}, "inner is 0, expected at least 1"),
+        ({"max_rivals": 257}, {}, "max_rivals is 257, expected an integer from 1 to 256"),
+        ({"inner": 0}, {}, "inner is 0, expected an integer of at least 1"),
         ({"inner": 1.5}, {}, "inner is 1.5, expected an integer"),
         ({"epsilon": -1.0}, {}, "epsilon is -1.0, expected a finite number of at least 0"),
         ({}, {"surrogate": Slack()}, "expected one of 'squared-hinge', 'margin'"),
