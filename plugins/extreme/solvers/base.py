@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
 
-from structsolve.solvers.checkpoint import check_state
+from structsolve.solvers.checkpoint import Checkpoint, check_state
 from structsolve.utils.params import Params
 
 if TYPE_CHECKING:
     from structsolve.plugins.extreme.weights.postings import Postings
-    from structsolve.solvers.checkpoint import Checkpoint
+
+#: Called with each record; True ends the training with "callback".
+After: TypeAlias = Callable[[dict[str, Any]], bool] | None
 
 #: Keys of every record of the history; a bound that is not computed is None.
 RECORD = ("pass", "primal", "dual", "gap", "mean_epsilon", "entries", "seconds")
@@ -154,10 +156,7 @@ class ExtremeSolver(Params):
     several = False
 
     def fit(
-        self,
-        problem: ExtremeProblem,
-        after: Callable[[dict[str, Any]], bool] | None = None,
-        checkpoint: Checkpoint | None = None,
+        self, problem: ExtremeProblem, after: After = None, checkpoint: Checkpoint | None = None
     ) -> ExtremeResult:
         """Train.
 
@@ -206,11 +205,7 @@ def resumed(run: Any, checkpoint: Checkpoint | None) -> bool:
     return True
 
 
-def take_passes(
-    run: Any,
-    after: Callable[[dict[str, Any]], bool] | None,
-    checkpoint: Checkpoint | None,
-) -> str:
+def take_passes(run: Any, after: After, checkpoint: Checkpoint | None) -> str:
     """Take the passes of a run, from a checkpoint if there is one.
 
     Parameters

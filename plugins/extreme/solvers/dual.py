@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 
 from structsolve.plugins.extreme.solvers._dual import MOST_RIVALS
 from structsolve.plugins.extreme.solvers.base import (
+    After,
     ExtremeProblem,
     ExtremeResult,
     ExtremeSolver,
     take_passes,
 )
 from structsolve.plugins.extreme.solvers.dual_run import DualRun, surrogate_name
+from structsolve.solvers.checkpoint import Checkpoint
 from structsolve.utils.params import check_count, check_types, parameters
-
-if TYPE_CHECKING:
-    from structsolve.solvers.checkpoint import Checkpoint
 
 # Bounds on the largest share divided by alpha, which is the sum of that example's dual variables.
 LEAST_SHARE, MOST_SHARE = 1e-30, 1e14
@@ -95,10 +91,7 @@ class ExtremeDual(ExtremeSolver):
     epsilon: float | None = None
 
     def fit(
-        self,
-        problem: ExtremeProblem,
-        after: Callable[[dict[str, Any]], bool] | None = None,
-        checkpoint: Checkpoint | None = None,
+        self, problem: ExtremeProblem, after: After = None, checkpoint: Checkpoint | None = None
     ) -> ExtremeResult:
         """Train; see :meth:`ExtremeSolver.fit`."""
         self._check(problem)

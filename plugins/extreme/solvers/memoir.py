@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import KW_ONLY
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from structsolve.plugins.extreme.solvers.base import (
+    After,
     ExtremeProblem,
     ExtremeResult,
     ExtremeSolver,
     take_passes,
 )
 from structsolve.plugins.extreme.solvers.memoir_run import MemoirRun
+from structsolve.solvers.checkpoint import Checkpoint
 from structsolve.utils.params import parameters
-
-if TYPE_CHECKING:
-    from structsolve.solvers.checkpoint import Checkpoint
 
 
 @parameters
@@ -102,10 +100,7 @@ class Memoir(ExtremeSolver):
     check_rows: int = 10
 
     def fit(
-        self,
-        problem: ExtremeProblem,
-        after: Callable[[dict[str, Any]], bool] | None = None,
-        checkpoint: Checkpoint | None = None,
+        self, problem: ExtremeProblem, after: After = None, checkpoint: Checkpoint | None = None
     ) -> ExtremeResult:
         """Train; see :meth:`ExtremeSolver.fit`."""
         run = MemoirRun(self, problem)

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import KW_ONLY
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from structsolve.plugins.extreme.solvers._one_vs_some import LOSSES, Space
-from structsolve.plugins.extreme.solvers.base import ExtremeProblem, ExtremeResult, ExtremeSolver
+from structsolve.plugins.extreme.solvers.base import (
+    After,
+    ExtremeProblem,
+    ExtremeResult,
+    ExtremeSolver,
+)
 from structsolve.plugins.extreme.solvers.one_vs_some_run import TINY, Run, train
+from structsolve.solvers.checkpoint import Checkpoint
 from structsolve.utils.memory import refuse_too_large
 from structsolve.utils.parallel import effective_jobs
 from structsolve.utils.params import check_types, parameters
-
-if TYPE_CHECKING:
-    from structsolve.solvers.checkpoint import Checkpoint
 
 # Settings that may be 0.
 FREE = ("epsilon", "prior", "bias", "intercept", "keep", "means")
@@ -99,10 +100,7 @@ class OneVsSome(ExtremeSolver):
     means: float = 2.0
 
     def fit(
-        self,
-        problem: ExtremeProblem,
-        after: Callable[[dict[str, Any]], bool] | None = None,
-        checkpoint: Checkpoint | None = None,
+        self, problem: ExtremeProblem, after: After = None, checkpoint: Checkpoint | None = None
     ) -> ExtremeResult:
         """Train; see :meth:`ExtremeSolver.fit`.
 

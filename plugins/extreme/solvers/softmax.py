@@ -4,29 +4,27 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import KW_ONLY
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from structsolve.plugins.extreme.solvers._softmax import SoftmaxWeights
 from structsolve.plugins.extreme.solvers.base import (
+    After,
     ExtremeProblem,
     ExtremeResult,
     ExtremeSolver,
     take_passes,
 )
 from structsolve.plugins.extreme.weights.postings import Postings
+from structsolve.solvers.checkpoint import Checkpoint
 from structsolve.utils.memory import refuse_too_large
 from structsolve.utils.parallel import effective_jobs
 from structsolve.utils.params import check_types, parameters
-
-if TYPE_CHECKING:
-    from structsolve.solvers.checkpoint import Checkpoint
 
 # Rows per native call; interrupts take effect between calls.
 ROWS_PER_CALL = 4096
@@ -166,10 +164,7 @@ class SampledSoftmax(ExtremeSolver):
         refuse_too_large(size, "weights of softmax regression", advice, problem.max_memory)
 
     def fit(
-        self,
-        problem: ExtremeProblem,
-        after: Callable[[dict[str, Any]], bool] | None = None,
-        checkpoint: Checkpoint | None = None,
+        self, problem: ExtremeProblem, after: After = None, checkpoint: Checkpoint | None = None
     ) -> ExtremeResult:
         """Train.
 
