@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from structsolve.plugins.dependency._features import hashed_arcs
 from structsolve.plugins.dependency.arcs import Arcs
-from structsolve.utils.params import check_count
+from structsolve.utils.params import check_choice, check_count
 
 # Numbers of coarse tags, sorted; the last one stands for tags unseen in training.
 COARSE = 32
@@ -71,8 +71,7 @@ class ArcFeaturizer(TransformerMixin, BaseEstimator):
             If a parameter or a sentence is invalid.
         """
         check_count("n_bits", self.n_bits, 30)
-        if self.tags not in ("xpos", "upos"):
-            raise ValueError(f"tags is {self.tags!r}, expected 'xpos' or 'upos'")
+        check_choice("tags", self.tags, ("xpos", "upos"))
         tags = sorted({tag for sentence in self._checked(X) for tag in sentence.upos})
         self.coarse_ = tags[: COARSE - 1]
         return self

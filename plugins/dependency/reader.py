@@ -9,7 +9,7 @@ from structsolve import registry
 from structsolve.io.reader import Reader
 from structsolve.io.select import parse_rows
 from structsolve.plugins.dependency.conllu import DEPREL, read_conllu
-from structsolve.utils.params import parameters
+from structsolve.utils.params import check_choice, parameters
 
 
 @parameters
@@ -104,8 +104,7 @@ class ConlluReader(Reader):
 
     def _labels(self, path: str, heads: Any, relations: str, fit: bool) -> Any:
         """Return heads, or heads and relations if these are read."""
-        if relations not in ("full", "main", "none"):
-            raise ValueError(f"relations is {relations!r}, expected 'full', 'main' or 'none'")
+        check_choice("relations", relations, ("full", "main", "none"))
         if heads is None or relations == "none":
             return heads
         if not fit and all({*s.column(DEPREL)} == {"_"} for s in self.sentences):

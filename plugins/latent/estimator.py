@@ -44,7 +44,7 @@ from structsolve.solvers.driver import Outcome
 from structsolve.solvers.problem import Problem
 from structsolve.structure.ask import learn_space
 from structsolve.structure.base import Space
-from structsolve.utils.params import check_count
+from structsolve.utils.params import check_choice, check_count
 
 
 class LatentSVM(HiddenPredictionMixin, StructuredSVM):
@@ -246,8 +246,7 @@ class LatentSVM(HiddenPredictionMixin, StructuredSVM):
         super()._check_settings()
         if isinstance(self.n_hidden, numbers.Integral):
             check_count("n_hidden", self.n_hidden)
-        if self.init not in STARTS:
-            raise ValueError(f"init is {self.init!r}, expected one of {STARTS}")
+        check_choice("init", self.init, STARTS)
         for name in ("n_init", "max_rounds"):
             check_count(name, getattr(self, name))
 

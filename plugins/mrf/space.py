@@ -36,7 +36,7 @@ from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import Structure, inherits
 from structsolve.structure.node_space import NodeSpace
 from structsolve.structure.weighted_labels import weigh_nodes
-from structsolve.utils.params import check_count, parameters
+from structsolve.utils.params import check_choice, check_count, parameters
 
 TABLES = ("shared", "per-edge", "features")
 
@@ -212,8 +212,7 @@ class MRFStructure(Structure):
 
     def check_params(self) -> None:
         """Refuse parameters that do not fit."""
-        if self.tables not in TABLES:
-            raise ValueError(f"tables is {self.tables!r}, expected one of {list(TABLES)}")
+        check_choice("tables", self.tables, TABLES)
         if self.tables == "per-edge" and self.edges is None:
             raise ValueError(
                 "tables is 'per-edge', which needs one graph for all examples: give edges="

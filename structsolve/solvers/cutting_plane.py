@@ -89,8 +89,7 @@ class CuttingPlane(Solver):
 
     def start(self, start: Start) -> CuttingPlaneRun:
         """Begin an optimisation; see :meth:`Solver.start`."""
-        if self.slack not in ("one", "n"):
-            raise ValueError(f"CuttingPlane: slack is {self.slack!r}, expected 'one' or 'n'")
+        self.check_choice("slack", ("one", "n"))
         if self.step is not None and not 0 < self.step <= 1:
             raise ValueError(f"CuttingPlane: step is {self.step!r}, expected 0 < step <= 1")
         if self.inactive is not None:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from ..batch import score_space
-from ..utils.params import check_count
+from ..utils.params import check_choice, check_count
 from ..utils.positional import positional_deprecated
 from .decoding import decode
 from .loss import StructuredLoss
@@ -219,10 +219,7 @@ class CRF(torch.nn.Module):
         ValueError, TypeError
             See :class:`StructuredLoss`.
         """
-        if reduction not in ("sum", "mean", "token_mean", "none"):
-            raise ValueError(
-                f"reduction is {reduction!r}, expected 'sum', 'mean', 'token_mean' or 'none'"
-            )
+        check_choice("reduction", reduction, ("sum", "mean", "token_mean", "none"))
         tags, mask = self._first(tags), None if mask is None else self._first(mask)
         each = -self._loss(self.scores(emissions), tags, mask=mask)
         if reduction == "none":

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from ..batch.padded import check_reduction
-from ..utils.params import check_count
+from ..utils.params import check_choice, check_count
 from ..utils.positional import positional_deprecated
 from . import perturbed_operators
 from ._second import sealed
@@ -71,8 +71,7 @@ class PerturbedArgmax(Decision):
         super().__init__(structure, classes, oracle, n_jobs)
         check_positive(sigma, "sigma")
         check_count("n_samples", n_samples)
-        if noise not in ("additive", "multiplicative"):
-            raise ValueError(f"noise is {noise!r}, expected 'additive' or 'multiplicative'")
+        check_choice("noise", noise, ("additive", "multiplicative"))
         self.sigma, self.n_samples, self.noise = sigma, n_samples, noise
         self.random_state = random_state
 

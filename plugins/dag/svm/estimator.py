@@ -24,7 +24,7 @@ from structsolve.solvers.checkpoint import Checkpoint
 from structsolve.solvers.choose import choose_solver
 from structsolve.solvers.driver import Outcome
 from structsolve.solvers.problem import Problem
-from structsolve.utils.params import check_count
+from structsolve.utils.params import check_choice, check_count
 
 
 class HierarchicalSVM(SparseFitting):
@@ -269,11 +269,7 @@ class HierarchicalSVM(SparseFitting):
         check_count("max_alternations", self.max_alternations)
 
     def _check_combination(self, validated: bool) -> None:
-        if self.labels not in ("auto", "single-leaf", "leaf-union", "closed"):
-            raise ValueError(
-                f"labels is {self.labels!r}, expected 'auto', 'single-leaf', 'leaf-union' or "
-                "'closed'"
-            )
+        check_choice("labels", self.labels, ("auto", "single-leaf", "leaf-union", "closed"))
         if self.sparse:
             self._check_sparse(validated)
         elif self._learns_node_weights():

@@ -21,7 +21,7 @@ from structsolve.plugins.extreme.solvers.rivals import (
 from structsolve.plugins.extreme.weights.feature_rows import FeatureRows
 from structsolve.plugins.extreme.weights.postings import Postings
 from structsolve.utils.parallel import effective_jobs
-from structsolve.utils.params import check_count
+from structsolve.utils.params import check_choice, check_count
 
 if TYPE_CHECKING:
     from structsolve.plugins.extreme.solvers.memoir import Memoir
@@ -76,10 +76,8 @@ class MemoirRun:
     def _read_settings(self) -> None:
         solver, problem = self.solver, self.problem
         alpha, n_classes = float(problem.alpha), int(problem.n_classes)
-        if problem.penalty not in ("l2", "l1"):
-            raise ValueError(f"penalty is {problem.penalty!r}, expected 'l2' or 'l1'")
-        if solver.steps not in ("mean", "printed"):
-            raise ValueError(f"Memoir: steps is {solver.steps!r}, expected 'mean' or 'printed'")
+        check_choice("penalty", problem.penalty, ("l2", "l1"))
+        check_choice("Memoir: steps", solver.steps, ("mean", "printed"))
         if not (math.isfinite(alpha) and alpha > 0):
             raise ValueError(f"alpha is {problem.alpha!r}, expected a finite number above 0")
         self.l1 = problem.penalty == "l1"
