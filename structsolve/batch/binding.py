@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import reprlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -265,13 +264,7 @@ def _ask_projection(space: Any, name: str) -> Any:
 
 def _made(surrogate: Any) -> Any:
     """Return a surrogate object whose answers do not depend on earlier ones."""
-    if isinstance(surrogate, str):
-        surrogate = registry.default().make("surrogates", surrogate)
-    if not hasattr(surrogate, "bind"):
-        raise TypeError(
-            f"surrogate is {reprlib.repr(surrogate)}, expected a name, such as 'margin', or an "
-            "object of structsolve.surrogates"
-        )
+    surrogate = registry.default().object_of("surrogates", surrogate)
     if getattr(surrogate, "warm_start", False):
         surrogate = copy.copy(surrogate)
         surrogate.warm_start = False

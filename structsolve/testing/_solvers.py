@@ -71,9 +71,7 @@ def check_solver(
     >>> check_solver(textbook, "chain", tol=0.05)
     """
     structure = registry.get_structure(structure)
-    if isinstance(solver, str):
-        solver = registry.default().make("solvers", solver)
-    registry.default().check_object("solvers", solver, "start", "a Solver object")
+    solver = registry.default().object_of("solvers", solver)
     case = Case(structure, 0, random_state, size)
     case.kit, case.more = f"check_solver({solver!r}, structure, ", f", surrogate={surrogate!r}"
     case.more += f", tol={tol}" if tol != TOL else ""

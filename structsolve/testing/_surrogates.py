@@ -58,9 +58,7 @@ def check_surrogate(
     """
     check_count("n_cases", n_cases)
     structure = registry.get_structure(structure)
-    if isinstance(surrogate, str):
-        surrogate = registry.default().make("surrogates", surrogate)
-    registry.default().check_object("surrogates", surrogate, "bind", "an object with bind()")
+    surrogate = registry.default().object_of("surrogates", surrogate)
     name = getattr(surrogate, "name", type(surrogate).__name__)
     for number in range(n_cases):
         case = Case(structure, number, random_state + number, size)
