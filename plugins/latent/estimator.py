@@ -401,16 +401,7 @@ class LatentSVM(HiddenPredictionMixin, StructuredSVM):
         return self
 
     def _latent_problem(self, data: LatentData, examples: Examples, gram: bool) -> Problem:
-        return Problem(
-            data.space,
-            examples,
-            data.loss,
-            self.surrogate,
-            penalize_intercept=self.penalize_intercept,
-            gram=gram,
-            dense=data.dense,
-            oracle=self._training_oracle(),
-        )
+        return self._problem_of(data.space, examples, data.loss, gram=gram, dense=data.dense)
 
     def _completer(self, data: LatentData, problem: Problem, jobs: int) -> Any:
         """Return what completes labels; None if all are complete."""

@@ -443,16 +443,17 @@ class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
         loss, examples = weighed(
             self.class_weight, self._task_loss(space), self.surrogate, space, examples
         )
+        return self._problem_of(space, examples, loss, gram=gram, kernel=kernel, dense=dense)
+
+    def _problem_of(self, space: Any, examples: Any, loss: Any, **how: Any) -> Problem:
         return Problem(
             space,
             examples,
             loss,
             self.surrogate,
             penalize_intercept=self.penalize_intercept,
-            gram=gram,
-            kernel=kernel,
-            dense=dense,
             oracle=self._training_oracle(),
+            **how,
         )
 
     def _training_oracle(self) -> Any:
