@@ -18,7 +18,7 @@ cdef class ArcShape:
     cdef Py_ssize_t n_words(self, Py_ssize_t i) noexcept nogil
     # Labels that can be predicted.
     cdef Py_ssize_t n_states(self) noexcept nogil
-    cdef int check(self, Py_ssize_t i, const double* theta) except -1 nogil
+    cdef int maxima(self, Py_ssize_t i, const double* theta, double* tops) except -1 nogil
     # Number of the arc from word `head` (0: the root) to word m (0: the first), or -1.
     cdef Py_ssize_t arc(self, Py_ssize_t i, Py_ssize_t m, Py_ssize_t head) noexcept nogil
     # Head of a word with a label; a true label may have a relation unseen in training.

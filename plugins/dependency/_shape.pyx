@@ -131,13 +131,9 @@ cdef class ArcShape:
 
     cdef int load_best(self, Py_ssize_t i, const double* theta, double* room,
                        double* table) except -1 nogil:
-        cdef Py_ssize_t a, count = self.arcs[i + 1] - self.arcs[i]
-        cdef const ss_loop_table* loops = ss_loops(self.stride)
         if self.classes == 1:
             return self.load(i, theta, table)
-        self.check(i, theta)
-        for a in range(count):
-            loops.first_best(self.classes, theta + a * self.stride, room + a)
+        self.maxima(i, theta, room)
         return self.load(i, room, table)
 
     cdef int load_sums(self, Py_ssize_t i, const double* theta, double* shares, double* room,
@@ -149,10 +145,9 @@ cdef class ArcShape:
         cdef double total
         if self.classes == 1:
             return self.load(i, theta, table)
-        self.check(i, theta)
+        self.maxima(i, theta, room)
         for a in range(count):
             scores, row = theta + a * self.stride, shares + a * self.stride
-            loops.first_best(self.classes, scores, room + a)
             if room[a] < -1e300:
                 memset(row, 0, self.stride * sizeof(double))
                 continue
@@ -164,12 +159,15 @@ cdef class ArcShape:
                 row[c] *= total
         return self.load(i, room, table)
 
-    cdef int check(self, Py_ssize_t i, const double* theta) except -1 nogil:
-        # Maxima ignore NaN.
-        cdef Py_ssize_t j, wrong = 0, size = (self.arcs[i + 1] - self.arcs[i]) * self.stride
-        for j in range(size):
-            wrong += not theta[j] <= 1e300
-        if wrong:
+    cdef int maxima(self, Py_ssize_t i, const double* theta, double* tops) except -1 nogil:
+        # The largest score of each arc.  Maxima ignore NaN; a sum is NaN with it.
+        cdef Py_ssize_t a, j, count = self.arcs[i + 1] - self.arcs[i], size = count * self.stride
+        cdef const ss_loop_table* loops = ss_loops(self.stride)
+        cdef double total = loops.total(size, theta), top = -INFINITY
+        for a in range(count):
+            loops.first_best(self.classes, theta + a * self.stride, tops + a)
+            top = max(top, tops[a])
+        if top > 1e300 or total != total:
             for j in range(size):
                 if not theta[j] <= 1e300:
                     return _refuse(i, theta[j])

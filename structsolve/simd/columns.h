@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "structsolve/simd/clones.h"
+
 #if defined(_MSC_VER)
 #define SS_INLINE static __forceinline
 #else
@@ -21,8 +23,36 @@ typedef struct {
                  const int *cols, const double *W, ptrdiff_t stride, double *out);
 } ss_column_loops;
 
+/* Whether columns follow each other, as those of all labels of a node do. */
+static int ss_adjacent(ptrdiff_t m, const int *cols) {
+  int apart = 0;
+  for (ptrdiff_t c = 1; c < m; c++) apart |= cols[c] - cols[0] - (int)c;
+  return !apart;
+}
+
+/* A few coefficients are filled up with zeros to whole vectors, if the rows of W have room. */
+enum { SS_MOST_PADDED = 64 };
+static ptrdiff_t ss_padded(ptrdiff_t m, ptrdiff_t first, ptrdiff_t stride, const double **coefs,
+                           double *room) {
+  const ptrdiff_t whole = (m + 7) / 8 * 8;
+  if (whole > SS_MOST_PADDED || first + whole > stride) return m;
+  for (ptrdiff_t c = 0; c < whole; c++) room[c] = c < m ? (*coefs)[c] : 0;
+  *coefs = room;
+  return whole;
+}
+
+/* row[c] += x * coefs[c], as many at a time as vectors hold. */
+SS_INLINE void ss_add_row(ptrdiff_t m, double x, const double *restrict coefs,
+                          double *restrict row) {
+  ptrdiff_t c = 0;
+  for (; c + 8 <= m; c += 8)
+    for (int k = 0; k < 8; k++) row[c + k] += coefs[c + k] * x;
+  for (; c < m; c++) row[c] += coefs[c] * x;
+}
+
 /* A few columns at a time, a number known to the compiler, keep values in registers.  With more
- * columns, scatter handles one row of W at a time, which stays in the cache for all of them. */
+ * columns, scatter handles one row of W at a time, which stays in the cache for all of them, by
+ * vectors if the columns are adjacent. */
 #define SS_IN_FOURS(FUNCTION, ...)                                                                 \
   for (; m >= 4; m -= 4, cols += 4, per_column += 4) FUNCTION(4, __VA_ARGS__);                     \
   if (m == 3) FUNCTION(3, __VA_ARGS__);                                                            \
@@ -44,10 +74,24 @@ typedef struct {
       for (int c = 0; c < M; c++) column[c][row] += coef[c] * x;                                   \
     }                                                                                              \
   }                                                                                                \
+  SS_CLONES static void ss_scatter_rows_##SUFFIX(                                                  \
+      ptrdiff_t n, const int32_t *restrict index, const T *restrict value, ptrdiff_t m,            \
+      const double *restrict coefs, double *restrict W, ptrdiff_t stride) {                        \
+    (void)index;                                                                                   \
+    (void)value;                                                                                   \
+    for (ptrdiff_t j = 0; j < n; j++)                                                              \
+      ss_add_row(m, (double)(VALUE), coefs, W + (ptrdiff_t)(ROW) * stride);                        \
+  }                                                                                                \
   static void ss_scatter_##SUFFIX(ptrdiff_t n, const int32_t *index, const void *values,           \
                                   ptrdiff_t m, const int *cols, const double *coefs, double *W,    \
                                   ptrdiff_t stride) {                                              \
     const double *per_column = coefs;                                                              \
+    if (m > 4 && ss_adjacent(m, cols)) {                                                           \
+      double room[SS_MOST_PADDED];                                                                 \
+      m = ss_padded(m, cols[0], stride, &coefs, room);                                             \
+      ss_scatter_rows_##SUFFIX(n, index, (const T *)values, m, coefs, W + cols[0], stride);        \
+      return;                                                                                      \
+    }                                                                                              \
     if (m > 4) {                                                                                   \
       const T *value = (const T *)values;                                                          \
       (void)value;                                                                                 \

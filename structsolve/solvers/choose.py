@@ -28,7 +28,7 @@ MANY = 500
 BENT = 100.0
 # ... or this much more under a smooth surrogate: GBCFW moves one marginal an example, and has no
 # cheap passes.
-BENT_SMOOTH = 8.0
+BENT_SMOOTH = 6.0
 # ... and their features have this many numbers (of 8 bytes) for each weight: else vectors as long
 # as the weights take most of the time.
 NUMBERS = 2
@@ -49,7 +49,7 @@ class Auto(BCFW):
     ``ConsensusADMM(n_shards=2, finish=0.01)``, or ``LBFGS(steps=5)`` for ``"crf"`` and features
     with a tenth of all entries, where
 
-        ``.004 |g|^2 / (b alpha) >= 100``, or 8 for ``"crf"``,
+        ``.004 |g|^2 / (b alpha) >= 100``, or 6 for ``"crf"``,
 
     g and b being those of the mean surrogate's cut ``b - <g, w>`` at w = 0, for
     at least 500 examples, two numbers in their features for each weight, and labels that share

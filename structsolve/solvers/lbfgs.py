@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.linalg.blas import daxpy
 
 from .base import Run, Solver, Start, checked_weights
 from .gbcfw import has_segments
@@ -18,6 +19,8 @@ PATIENCE, GAIN = 10, 0.01
 EVERY, SLOW = 10, 0.05
 # Maximum number of halvings of a step before the run ends; required share of predicted decrease.
 MOST_HALVINGS, SUFFICIENT = 40, 1e-4
+# Less curvature than this share of the squared change of the gradient is rounding.
+CURVED = 1e-16
 
 
 class LBFGS(Solver):
@@ -126,15 +129,13 @@ class LBFGSRun(Run):
         self.best_w = np.zeros(problem.dim) if start.w is None else np.array(start.w)
         self.best_primal, self.best_dual = np.inf, 0.0
         self._slope: np.ndarray | None = None  # of the surrogate at best_w
+        # Positions of slopes beyond the L1 norm's, and of nonzero weights.
+        self._beyond = self._kept = np.zeros(0, dtype=np.int64)
         self._last: list[float] = []  # primals after the last steps
         self._moves: list[np.ndarray] = []
-        self._places: list[Any] = []  # positions of nonzero steps
-        # Inner products of steps with changes of the gradient, and of these changes.
-        self._across: list[list[float]] = []
-        self._among: list[list[float]] = []
+        self._turns: list[np.ndarray] = []  # changes of the smooth gradient over the moves
         self._sparse = SparseDual(int(solver.memory), problem.weights)
         self._steps = 0
-        self._turns: list[np.ndarray] = []  # changes of the smooth gradient over the moves
 
     def _penalties(self) -> tuple[float, float]:
         """Return the factors of the L1 norm and of half the squared norm."""
@@ -145,107 +146,96 @@ class LBFGSRun(Run):
         l1, l2 = self._penalties()
         return l1 * float(np.abs(w).sum()) + 0.5 * l2 * float(w @ w)
 
-    def _evaluate(self, w: np.ndarray) -> tuple[float, np.ndarray, int]:
-        """Return the primal at w, the gradient of the mean surrogate, and the oracle calls."""
+    def _evaluate(
+        self, w: np.ndarray, some: np.ndarray
+    ) -> tuple[float, np.ndarray, np.ndarray, int]:
+        """Return the primal at w, the gradient of the mean surrogate, where it is beyond the L1
+        norm's slope, and the oracle calls; all weights but ``some`` are 0."""
         given = self.given
         problem = given.problem
         each = np.empty(problem.n)
         g, b, bounds, calls = subgradient(problem, w, given.n_jobs, self._sums, each)
         if self.solver.l1_ratio == 1:
             self._sparse.add(g, each, bounds)
-        primal = self._penalty(w) + float(problem.weights @ bounds)
-        self.best_dual = max(self.best_dual, self._dual(g, b))
-        return primal, -np.asarray(g), calls
+        primal = self._penalty(some) + float(problem.weights @ bounds)
+        slope = -np.asarray(g)
+        beyond = self._where_beyond(slope)
+        self.best_dual = max(self.best_dual, self._dual(slope[beyond], b))
+        return primal, slope, beyond, calls
+
+    def _where_beyond(self, slope: np.ndarray) -> np.ndarray:
+        return np.flatnonzero(np.abs(slope) > self._penalties()[0])
 
     def _dual(self, g: np.ndarray, b: float) -> float:
-        """Return the best bound from shares of one cut, ``max_t t b - Omega*(t g)``."""
-        l1, l2 = self._penalties()
-        size = np.abs(g)
-        top = float(size.max(initial=0))
-        free = 1.0 if top <= l1 else l1 / top  # Omega* is 0 up to this t
+        """Return the best bound from shares of one cut, ``max_t t b - Omega*(t g)``.
+
+        It depends on the entries of g beyond the factor of the L1 norm alone.
+        """
         if b <= 0:
             return 0.0
-        if l2 <= 0 or free >= 1:
-            return free * b
-        # The slope b - sum_j |g_j| (t |g_j| - l1)_+ / l2 falls with t: bisect for its root.
+        l1, l2 = self._penalties()
+        size = np.abs(g)
         size = size[size > l1]
+        if not size.size:
+            return b
+        if l2 <= 0:
+            return l1 / float(size.max()) * b  # Omega* is 0 up to this t
+        # The slope b - sum_j |g_j| (t |g_j| - l1)_+ / l2 is concave and falls with t: Newton's
+        # steps from t = 1 end at its root, or stay where it is positive.
+        t = 1.0
+        while True:
+            size = size[t * size > l1]
+            if not size.size:
+                return t * b
+            lower = (b * l2 + l1 * float(size.sum())) / float(size @ size)
+            if not lower < t:
+                break
+            t = lower
+        beyond = t * size - l1
+        return t * b - float(beyond @ beyond) / (2 * l2)
 
-        def slope(t: float) -> float:
-            return b - float(size @ np.maximum(t * size - l1, 0)) / l2
+    def _slopes(self) -> tuple[Any, np.ndarray]:
+        """Return the weights that a step may change, and the objective's slopes there.
 
-        low, high = free, 1.0
-        if slope(high) >= 0:
-            low = high
-        while high - low > 1e-12 * high:
-            middle = 0.5 * (low + high)
-            if slope(middle) >= 0:
-                low = middle
-            else:
-                high = middle
-        beyond = np.maximum(low * size - l1, 0)
-        return low * b - float(beyond @ beyond) / (2 * l2)
-
-    def _pseudo_gradient(self, smooth: np.ndarray, w: np.ndarray) -> np.ndarray:
-        """Return the subgradient of least norm of the objective."""
-        l1, _ = self._penalties()
+        With L1, the others are 0 and stay 0, and slopes are those of the subgradient of least norm.
+        """
+        assert self._slope is not None
+        l1, l2 = self._penalties()
         if l1 == 0:
-            return smooth
+            return slice(None), self._slope + l2 * self.best_w
+        free = np.union1d(self._beyond, self._kept)
+        old = self.best_w[free]
+        smooth = self._slope[free] + l2 * old
         at_kink = np.sign(smooth) * np.maximum(np.abs(smooth) - l1, 0)
-        return np.where(w != 0, smooth + l1 * np.sign(w), at_kink)
+        return free, np.where(old != 0, smooth + l1 * np.sign(old), at_kink)
 
-    def _free(self, pseudo: np.ndarray) -> Any:
-        """Return the weights that a step may change; with L1, the others are 0 and stay 0."""
-        return np.flatnonzero(pseudo) if self.solver.l1_ratio > 0 else slice(None)
-
-    def _direction(self, pseudo: np.ndarray, free: Any) -> np.ndarray:
+    def _direction(self, slopes: np.ndarray, free: Any) -> np.ndarray:
         """Return the quasi-Newton direction of the free weights; with L1, each entry descends.
 
-        The two loops run on inner products of pairs, which are computed once (Chen, Wang, Zhou
-        2014), because the vectors are long and the slope has few entries.
+        The curvature is that among the free weights alone: the others stay where they are.
         """
-        down, m = -pseudo[free], len(self._moves)
-        if not m:
-            return down
-        moves = np.array([move[free] for move in self._moves])
-        turns = np.array([turn[free] for turn in self._turns])
-        across, among = np.array(self._across), np.array(self._among)
-        # The direction is factor * down + a @ turns + c @ moves.
-        on_moves, on_turns = moves @ down, turns @ down
-        a, c, shares = np.zeros(m), np.zeros(m), np.zeros(m)
-        for k in reversed(range(m)):
-            shares[k] = (on_moves[k] + across[k] @ a) / across[k, k]
-            a[k] -= shares[k]
-        factor = across[-1, -1] / among[-1, -1]
-        a *= factor
-        for k in range(m):
-            back = factor * on_turns[k] + among[k] @ a + across[:, k] @ c
-            c[k] += shares[k] - back / across[k, k]
-        direction: np.ndarray = factor * down + a @ turns + c @ moves
+        direction = -slopes
+        pairs = []
+        for move, turn in zip(self._moves, self._turns):
+            s, y = move[free], turn[free]
+            curvature, size = float(s @ y), float(y @ y)
+            if curvature > CURVED * size:
+                pairs.append((s, y, curvature, size))
+        if not pairs:
+            return direction / float(np.linalg.norm(slopes))
+        shares = []
+        for s, y, curvature, _ in reversed(pairs):
+            shares.append(float(s @ direction) / curvature)
+            direction = daxpy(y, direction, a=-shares[-1])
+        direction *= pairs[-1][2] / pairs[-1][3]
+        for (s, y, curvature, _), share in zip(pairs, reversed(shares)):
+            direction = daxpy(s, direction, a=share - float(y @ direction) / curvature)
         if self.solver.l1_ratio > 0:
-            direction[direction * down <= 0] = 0
+            direction[direction * slopes >= 0] = 0
         return direction
 
-    def _remember(self, move: np.ndarray, turn: np.ndarray) -> None:
-        """Keep a step, the change of the gradient, and their inner products with earlier ones."""
-        if len(self._moves) == self.solver.memory:
-            del self._moves[0], self._turns[0], self._places[0]
-            self._across = [row[1:] for row in self._across[1:]]
-            self._among = [row[1:] for row in self._among[1:]]
-        for row, other, places in zip(self._across, self._moves, self._places):
-            row.append(float(other[places] @ turn[places]))
-        ends = [float(other @ turn) for other in self._turns]
-        for row, end in zip(self._among, ends):
-            row.append(end)
-        self._moves.append(move)
-        self._turns.append(turn)
-        places = _places(move)
-        self._places.append(places)
-        self._across.append([float(move[places] @ other[places]) for other in self._turns])
-        self._among.append([*ends, float(turn @ turn)])
-
     def _forget(self) -> None:
-        self._moves, self._turns, self._places = [], [], []
-        self._across, self._among = [], []
+        self._moves, self._turns = [], []
 
     def step(self) -> dict[str, Any]:
         """Take steps along quasi-Newton directions; every trial of a length is a gradient."""
@@ -258,7 +248,8 @@ class LBFGSRun(Run):
                 break
         record = self.certify()
         record["oracle_calls"] = calls
-        record["nonzero"] = int(np.count_nonzero(self.best_w))
+        sparse = self.solver.l1_ratio > 0
+        record["nonzero"] = self._kept.size if sparse else int(np.count_nonzero(self.best_w))
         record["settled"] = settled
         if not moved:
             record["failed"] = "no step lowers the objective by more than rounding errors"
@@ -268,13 +259,13 @@ class LBFGSRun(Run):
         """Take one step; return the oracle calls, if it has moved, and if the run has settled."""
         calls = 0
         if self._slope is None:
-            self.best_primal, self._slope, calls = self._evaluate(self.best_w)
-        w = self.best_w
-        smooth = self._slope + self._penalties()[1] * w
-        pseudo = self._pseudo_gradient(smooth, w)
-        moved = not pseudo.any()
+            self._kept = np.flatnonzero(self.best_w)
+            answer = self._evaluate(self.best_w, self.best_w)
+            self.best_primal, self._slope, self._beyond, calls = answer
+        free, slopes = self._slopes()
+        moved = not slopes.any()
         while not moved:
-            more, moved = self._search(smooth, pseudo)
+            more, moved = self._search(free, slopes)
             calls += more
             if not moved and not self._moves:
                 break
@@ -292,21 +283,18 @@ class LBFGSRun(Run):
             self.best_dual = max(self.best_dual, self._sparse.bound(self._penalties()[0]))
         return calls, moved, settled
 
-    def _search(self, smooth: np.ndarray, pseudo: np.ndarray) -> tuple[int, bool]:
+    def _search(self, free: Any, slopes: np.ndarray) -> tuple[int, bool]:
         """Halve a step until the objective falls enough; return the calls, and if it fell."""
-        _, l2 = self._penalties()
-        w, calls = self.best_w, 0
-        free = self._free(pseudo)
-        direction, slopes, old = self._direction(pseudo, free), pseudo[free], w[free]
-        length = 1.0 if self._moves else 1 / float(np.linalg.norm(slopes))
-        orthant = np.where(old != 0, np.sign(old), -np.sign(slopes))
+        w, old, sparse = self.best_w, self.best_w[free], self.solver.l1_ratio > 0
+        direction, length, calls = self._direction(slopes, free), 1.0, 0
+        orthant = np.where(old != 0, old, -slopes) if sparse else old
         for _ in range(MOST_HALVINGS):
             there = old + length * direction
-            if self.solver.l1_ratio > 0:
+            if sparse:
                 there[there * orthant < 0] = 0
             new = w.copy()
             new[free] = there
-            primal, slope, more = self._evaluate(new)
+            primal, slope, beyond, more = self._evaluate(new, there)
             calls += more
             promised = float(slopes @ (there - old))
             if promised < 0 and primal <= self.best_primal + SUFFICIENT * promised:
@@ -314,10 +302,15 @@ class LBFGSRun(Run):
             length *= 0.5
         else:
             return calls, False
-        move, turn = new - w, slope + l2 * new - smooth
-        if float(move @ turn) > 1e-16 * float(turn @ turn):
-            self._remember(move, turn)
-        self.best_w, self.best_primal, self._slope = new, primal, slope
+        move, turn = np.zeros_like(w), slope - self._slope
+        move[free] = there - old
+        turn[free] += self._penalties()[1] * move[free]
+        self._moves.append(move)
+        self._turns.append(turn)
+        del self._moves[: -self.solver.memory], self._turns[: -self.solver.memory]
+        if sparse:
+            self._kept = free[there != 0]
+        self.best_w, self.best_primal, self._slope, self._beyond = new, primal, slope, beyond
         return calls, True
 
     def certify(self) -> dict[str, Any]:
@@ -349,8 +342,6 @@ class LBFGSRun(Run):
             "best_dual": self.best_dual,
             "alpha": self.given.alpha,
             "pairs": len(self._moves),
-            "across": self._across,
-            "among": self._among,
             "last": self._last,
             "steps": self._steps,
             "values": [value.tolist() for value in self._sparse.values],
@@ -369,16 +360,14 @@ class LBFGSRun(Run):
         if not 0 < meta["alpha"] < np.inf or not 0 <= pairs <= self.solver.memory:
             raise ValueError(f"alpha is {meta['alpha']}, pairs {pairs}: expected a positive number")
         names = [f"{kind}_{k}" for kind in ("move", "turn") for k in range(pairs)]
+        self.given.alpha = meta["alpha"]
         (self.best_w,) = checked_weights(self, arrays, ["best_w"])
-        self._slope = checked_weights(self, arrays, ["slope"])[0] if "slope" in arrays else None
+        self._kept, self._slope = np.flatnonzero(self.best_w), None
+        if "slope" in arrays:
+            (self._slope,) = checked_weights(self, arrays, ["slope"])
+            self._beyond = self._where_beyond(self._slope)
         both = checked_weights(self, arrays, names)
         self._moves, self._turns = both[:pairs], both[pairs:]
-        self._places = [_places(move) for move in self._moves]
-        for name in ("across", "among"):
-            table = [[float(value) for value in row] for row in meta[name]]
-            if [len(row) for row in table] != [pairs] * pairs:
-                raise ValueError(f"its {name!r} does not have {pairs} rows of {pairs} numbers")
-            setattr(self, f"_{name}", table)
         values = [np.array(value, dtype=np.float64) for value in meta["values"]]
         if len(values) > 1 + self.solver.memory or any(v.shape != SHARES.shape for v in values):
             raise ValueError(f"its values of {len(values)} gradients do not fit this problem")
@@ -387,7 +376,7 @@ class LBFGSRun(Run):
             self, arrays, [f"gradient_{k}" for k in range(len(values))]
         )
         self.best_primal, self.best_dual = meta["best_primal"], meta["best_dual"]
-        self.given.alpha, self._last = meta["alpha"], [float(value) for value in meta["last"]]
+        self._last = [float(value) for value in meta["last"]]
 
     def continue_at(self, alpha: float) -> None:
         """Continue with another alpha from the current weights (a path over alpha).
@@ -402,9 +391,5 @@ class LBFGSRun(Run):
         self._last = []
         if np.isfinite(self.best_primal):
             self.best_primal += self._penalty(self.best_w) - before
-
-
-def _places(move: np.ndarray) -> Any:
-    """Return the positions of nonzero entries, or a slice of all if many are nonzero."""
-    places = np.flatnonzero(move)
-    return places if 8 * places.size < move.size else slice(None)
+        if self._slope is not None:
+            self._beyond = self._where_beyond(self._slope)

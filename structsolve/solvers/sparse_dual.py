@@ -82,11 +82,17 @@ class SparseDual:
 
         if not self.slopes:
             return 0.0
-        slopes, values = np.array(self.slopes), np.array(self.values)
-        rows = np.zeros(slopes.shape[1], dtype=bool)
+        # Mixtures of slopes that are all within l1 are, too.
+        most = np.abs(self.slopes[0])
+        for slope in self.slopes[1:]:
+            np.maximum(most, np.abs(slope), out=most)
+        beyond = np.flatnonzero(most > l1)
+        slopes = np.array([slope[beyond] for slope in self.slopes])
+        values = np.array(self.values)
+        rows = np.zeros(beyond.size, dtype=bool)
         mix = np.zeros(len(slopes))
         mix[-1] = 1.0
-        best, kept = 0.0, (self.slopes[0], self.values[0])
+        best, kept = 0.0, None
         for _ in range(ROUNDS):
             excess = np.abs(mix @ slopes) - l1
             new = np.flatnonzero((excess > 1e-6 * l1) & ~rows)
@@ -107,8 +113,12 @@ class SparseDual:
             scale = 1 / max(1.0, top / l1, float(shares.sum()))
             value = scale * float(shares @ values.ravel())
             if value > best:
-                best, kept = value, (scale * slope, value * SHARES)
-        self.slopes[0], self.values[0] = kept
+                best, kept = value, scale * mix
+        if kept is not None:
+            mixed = kept[0] * self.slopes[0]
+            for share, slope in zip(kept[1:], self.slopes[1:]):
+                mixed += share * slope
+            self.slopes[0], self.values[0] = mixed, best * SHARES
         return best
 
     def nbytes(self) -> int:

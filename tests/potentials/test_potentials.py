@@ -77,6 +77,27 @@ def test_design(storage, k, intercept):
         )
 
 
+@pytest.mark.parametrize("storage", STORAGE)
+def test_adjacent_columns_are_added_by_vectors(storage):
+    """Bit for bit as one at a time; other columns stay, and rows are read in their own order."""
+    rng = np.random.default_rng(8)
+    X, dense = features(storage, 4, 6, rng)
+    for stride in (8, 16, 64, 72, 80):
+        rows = FeatureRows(X, stride, 0.0)
+        for m, first in itertools.product((4, 5, 7, 8, 9, 13, 63, 64, 65, 72), (0, 1, 3, 8)):
+            if first + m > stride:
+                continue
+            cols, coefs = np.arange(first, first + m, dtype=np.int32), rng.normal(size=m)
+            W = rng.normal(size=(6, stride))
+            apart = rng.permutation(m)  # columns in another order are added one at a time
+            for order in (np.arange(m), apart):
+                changed, expected = W.copy(), W.copy()
+                for row in range(4):
+                    theta_calls.row_add(rows, row, cols[order], coefs[order], changed.reshape(-1))
+                    expected[:, cols] += np.outer(dense[row], coefs)
+                np.testing.assert_array_equal(changed, expected)
+
+
 def test_design_without_rows_or_columns():
     for X in (np.zeros((0, 3)), np.zeros((2, 0)), sp.csr_matrix((0, 3)), sp.csr_matrix((2, 0))):
         rows = FeatureRows(X, 4, 1.0)

@@ -49,7 +49,7 @@ def test_the_optimum_of_logistic_regression(ratio, alpha):
         solver=LBFGS(l1_ratio=ratio),
         alpha=alpha,
         fit_intercept=False,
-        tol=1e-8,
+        tol=1e-10,
         max_iter=1000,
     ).fit(X, y)
     assert model.stop_reason_ in ("converged", "settled")
@@ -186,6 +186,45 @@ def test_duals_are_the_best_shares_of_a_cut(ratio):
                 conjugate = beyond @ beyond / (2 * l2)
             best = max(best, t * b - conjugate)
         assert best - 1e-9 <= run._dual(g, b) <= best + 4e-3 * max(b, 0)
+
+
+def inverse_by_pairs(pairs):
+    """The inverse Hessian of BFGS from a multiple of the identity, as a matrix."""
+    pairs = [(s, y) for s, y in pairs if s @ y > 1e-16 * (y @ y)]
+    if not pairs:
+        return None
+    s, y = pairs[-1]
+    inverse = s @ y / (y @ y) * np.eye(len(s))
+    for s, y in pairs:
+        left = np.eye(len(s)) - np.outer(s, y) / (s @ y)
+        inverse = left @ inverse @ left.T + np.outer(s, s) / (s @ y)
+    return inverse
+
+
+@pytest.mark.parametrize("ratio", [0.0, 0.4, 1.0])
+def test_directions_have_the_curvature_among_the_free_weights(ratio):
+    rng = np.random.default_rng(11)
+    space, examples = get_structure("chain").make_space(*sequences(3))
+    problem = Problem(space, examples, surrogate="crf")
+    run = LBFGS(l1_ratio=ratio).start(Start(problem, 0.1, rng))
+    usable = 0
+    for case in range(300):
+        free = slice(None)
+        if ratio > 0:
+            free = np.sort(rng.choice(problem.dim, rng.integers(1, problem.dim), replace=False))
+        slopes = rng.normal(size=problem.dim)[free]
+        run._moves = [rng.normal(size=problem.dim) for _ in range(case % 4)]
+        run._turns = [move + 0.5 * rng.normal(size=problem.dim) for move in run._moves]
+        if ratio > 0:  # some steps changed none of the weights that are free now
+            for move in run._moves[:1]:
+                move[free] *= rng.integers(2)
+        inverse = inverse_by_pairs([(s[free], y[free]) for s, y in zip(run._moves, run._turns)])
+        expected = -slopes / np.linalg.norm(slopes) if inverse is None else -inverse @ slopes
+        if ratio > 0:
+            expected = np.where(expected * slopes < 0, expected, 0)
+        usable += inverse is not None
+        np.testing.assert_allclose(run._direction(slopes, free), expected, rtol=1e-7, atol=1e-9)
+    assert 150 < usable < 300
 
 
 def test_stronger_penalties_leave_fewer_weights():

@@ -163,7 +163,7 @@ def test_weak_regularisation_takes_shards(posed):
         assert type(made) is BCFW and made.get_params() == Auto(**more).get_params()
 
 
-@pytest.mark.parametrize("surrogate, least", [("margin", 100), ("crf", 8)])
+@pytest.mark.parametrize("surrogate, least", [("margin", 100), ("crf", 6)])
 def test_the_rule_is_the_printed_one(strips, surrogate, least):
     """The boundary of alpha, by the definition: ``.004 |g|^2 / b`` over 100, or 8."""
     from structsolve.solvers.passes import subgradient

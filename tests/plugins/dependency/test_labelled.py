@@ -209,11 +209,14 @@ def shares(scores, summed):
 
 def test_other_scores_are_refused():
     sentence = Sentence(2, 3, False, True)
-    for number in (np.nan, np.inf, 1e301):
-        theta = sentence.scores(np.random.default_rng(0), "random")
-        theta[5] = number
-        for call, name in ((calls.argmax, "oracle"), (calls.project, "projection")):
-            refused("example 0: an arc has the score", call, sentence.operator(name), 0, theta)
+    for number, place in itertools.product((np.nan, np.inf, 1e301), (0, 5, -1)):
+        for others in (0.0, -1e301, -np.inf):  # which hide it in a sum
+            theta = sentence.scores(np.random.default_rng(0), "random")
+            theta[1:5] += others
+            rows = theta.reshape(4, -1)
+            rows[place // 3, place % 3] = number  # never in the padding
+            for call, name in ((calls.argmax, "oracle"), (calls.project, "projection")):
+                refused("example 0: an arc has the score", call, sentence.operator(name), 0, theta)
 
 
 @each_kind
