@@ -23,8 +23,6 @@ from .base import (
 from .problem import Problem
 from .weight_constraints import assemble, check_examples
 
-# The run steps back if the primal exceeds this multiple of the primal at w = 0.
-EXPLODED = 10
 # What a checkpoint holds as it is.
 KEPT = ("passes", "best_primal", "zero_primal", "radius", "radius_calls", "dual_b")
 
@@ -80,9 +78,10 @@ class SGD(Solver):
     There is no dual with ``order="uniform"`` (a pass is then not a sum over all examples), with
     weights outside the norm, for surrogates that are not convex, and over passes in which
     ``projection`` has moved the iterate. ``dual`` and ``gap`` are then None or keep their last
-    values, and records without a dual are not ``certified``.  If the primal is more than ten
-    times the primal at w = 0, steps are too large: the run returns to the best weights, continues
-    with steps a tenth as large, and records this (``stepped_back``).
+    values, and records without a dual are not ``certified``.  If the primals of the last and of
+    the average iterate are above that at w = 0 (by more than ``tol``), steps are too large: the run
+    returns to the best weights, continues with steps a tenth as large, and records this
+    (``stepped_back``).
 
     Examples
     --------
@@ -275,7 +274,7 @@ class SGDRun(Run):
         if lost or self.passes % solver.certify_every == 0:
             record |= self.certify()
             record["oracle_calls"] += calls
-            if lost or self.present > EXPLODED * self.zero_primal:
+            if lost or self.present > (1 + self.given.tol) * self.zero_primal:
                 self._step_back()
                 record["stepped_back"] = True
         return record

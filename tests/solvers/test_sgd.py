@@ -6,6 +6,7 @@ from checks import refused
 from reference.objectives import margins, primal
 from solver_cases import begin, make_case
 
+from structsolve import StructuredSVM
 from structsolve.solvers import SGD
 from structsolve.solvers.driver import drive
 from structsolve.solvers.problem import Problem
@@ -218,8 +219,23 @@ def test_steps_back_where_zero_weights_are_better(alpha):
     assert sum("stepped_back" in r for r in history) < 50
     assert all(r["primal"] <= zero for r in history if r["certified"])
     # Each time steps become a tenth, until they are small enough.
-    assert run.best_primal <= run.present <= 10 * zero
+    assert run.best_primal <= run.present <= 1.01 * zero
     assert np.isfinite(run.weights()).all()
+
+
+@pytest.mark.parametrize("scale", [1.0, 30.0])
+def test_large_features_are_learned_too(scale):
+    """Steps that suit small features end above zero weights on large ones for many passes."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(4, size=400)
+    X = scale * (rng.normal(size=(400, 12)) + 2 * np.eye(12)[y])
+    model = StructuredSVM("multiclass", solver="sgd", alpha=1e-3, max_iter=60, random_state=0)
+    model.fit(X, y)
+    exact = StructuredSVM("multiclass", alpha=1e-3).fit(X, y)
+    zero = 1.0  # every class but the true one is violated by 1
+    assert exact.history_[-1]["dual"] < model.history_[-1]["primal"] < 0.6 * zero
+    assert any(row.get("stepped_back") for row in model.history_)
+    assert model.score(X, y) > exact.score(X, y) - 0.05
 
 
 def test_after_steps_back_a_run_is_not_settled_at_once():
@@ -228,7 +244,7 @@ def test_after_steps_back_a_run_is_not_settled_at_once():
     run = begin(SGD(certify_every=1), case.problem, 1e-5, tol=0.01)
     history = [run.step() for _ in range(25)]
     assert any("stepped_back" in r for r in history[:5])
-    assert run.best_primal > 100 * case.optimum(1e-5).value
+    assert run.best_primal > 5 * case.optimum(1e-5).value
     assert not any(r["settled"] for r in history)
 
 
