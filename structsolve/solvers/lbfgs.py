@@ -319,13 +319,7 @@ class LBFGSRun(Run):
         dual = self.best_dual
         if dual <= self.best_primal * (1 + 1e-9):
             dual = min(dual, self.best_primal)
-        return {
-            "primal": self.best_primal,
-            "dual": dual,
-            "gap": self.best_primal - dual,
-            "certified": True,
-            "oracle_calls": 0,
-        }
+        return self._certified(dual)
 
     def weights(self) -> np.ndarray:
         """Return a copy of the best weights."""
