@@ -29,9 +29,7 @@ import numpy as np
 import scipy.sparse as sp
 from common import Clock, header, table
 from datasets import (
-    attribute_matrices,
-    chunking_attributes,
-    conll2000,
+    chunk_matrices,
     data_path,
     hierarchical,
     multilabel,
@@ -112,11 +110,7 @@ def letters() -> Task:
 
 
 def chunking() -> Task:
-    train, test = conll2000("train"), conll2000("test")
-    X, X_test, _ = attribute_matrices(
-        *([chunking_attributes(s) for s in part[:100]] for part in (train[0], test[0]))
-    )
-    return "chain", "span-f1", X, train[1][:100], X_test, test[1][:100]
+    return "chain", "span-f1", *chunk_matrices(100, 100)
 
 
 def protein(most: int = 12) -> Task:

@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 from common import Chosen, Clock, header, quickest, table
-from datasets import chunking_attributes, conll2000
+from datasets import chunked_sentences
 from environments import ready
 from ours import chain_svm, over_hull
 from peers import Crfsuite
@@ -305,11 +305,7 @@ def main() -> None:
     parser.add_argument("--sentences", type=int, help="train on the first so many only")
     args = parser.parse_args()
     header("CoNLL-2000 chunking, settings chosen on held-out sentences")
-    (items, tags), (test, test_tags) = (
-        ([chunking_attributes(s) for s in sentences], labels)
-        for sentences, labels in (conll2000("train"), conll2000("test"))
-    )
-    items, tags = items[: args.sentences], tags[: args.sentences]
+    items, tags, test, test_tags = chunked_sentences(args.sentences)
     rows, whole = np.arange(len(items)), Split(items, tags, test, test_tags)
     samples = np.random.default_rng(0).integers(len(test), size=(2000, len(test)))
     print(f"{len(items)} sentences, {len(test)} to test", flush=True)

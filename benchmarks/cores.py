@@ -46,14 +46,12 @@ def letters(constant: float) -> Callable[[], tuple[Any, float, Any]]:
 
 def chunks(constant: float) -> Callable[[], tuple[Any, float, Any]]:
     def make() -> tuple[Any, float, Any]:
-        from datasets import attribute_matrices, chunking_attributes, conll2000
+        from datasets import chunk_matrices
 
         import structsolve
 
-        sentences, labels = conll2000("train")
-        attributes = [chunking_attributes(s) for s in sentences[:2000]]
-        X, _, _ = attribute_matrices(attributes, attributes[:2])
-        space, examples = structsolve.get_structure("chain").make_space(X, labels[:2000])
+        X, labels, _, _ = chunk_matrices(2000, 2)
+        space, examples = structsolve.get_structure("chain").make_space(X, labels)
         return structsolve.Problem(space, examples), 1 / (constant * examples.n), None
 
     return make

@@ -256,6 +256,16 @@ def chunking_attributes(sentence: Sequence[tuple[str, ...]]) -> list[list[str]]:
     return conll_features(sentence)
 
 
+def chunked_sentences(
+    most: int | None = None, most_test: int | None = None
+) -> tuple[list[list[list[str]]], list[list[str]], list[list[list[str]]], list[list[str]]]:
+    """Attributes and chunk tags of CoNLL-2000's first training sentences and test sentences."""
+    parts = (("train", most), ("test", most_test))
+    (train, y), (test, y_test) = ([own[:n] for own in conll2000(part)] for part, n in parts)
+    items, items_test = ([chunking_attributes(s) for s in part] for part in (train, test))
+    return items, y, items_test, y_test
+
+
 def attribute_matrices(
     train: list[list[list[str]]], test: list[list[list[str]]]
 ) -> tuple[list[sp.csr_matrix], list[sp.csr_matrix], list[str]]:
@@ -282,6 +292,13 @@ def attribute_matrices(
         return matrices
 
     return pack(train), pack(test), list(column)
+
+
+def chunk_matrices(most: int | None = None, most_test: int | None = None) -> tuple[Any, ...]:
+    """`chunked_sentences` with matrices in place of attributes."""
+    items, y, test, y_test = chunked_sentences(most, most_test)
+    X, X_test, _ = attribute_matrices(items, test)
+    return X, y, X_test, y_test
 
 
 def mc_letter(scale: bool = True) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

@@ -47,8 +47,7 @@ def fixed_steps(problem: Any, truths: Any, alpha: float, passes: int) -> np.ndar
             # Of the weights 2 k / (k^2 + k) of all iterates, those before this step lack it.
             potential_calls.add(problem.potentials, i, index, value, float(k * (k + 1)), late)
             k += 1
-    average: np.ndarray = w - late / (k * (k + 1))
-    return average
+    return w - late / (k * (k + 1))
 
 
 def compare(name: str, method: str, alpha: float) -> list[object]:

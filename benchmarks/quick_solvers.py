@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from common import Clock, header, table
-from datasets import attribute_matrices, chunking_attributes, conll2000, rare_names
+from datasets import attribute_matrices, chunked_sentences, rare_names
 from peers import Crfsuite
 
 from structsolve import StructuredSVM
@@ -44,9 +44,7 @@ def data(name: str) -> tuple[list[Any], list[Any], list[Any], list[Any]]:
     """Attributes and tags for training, and those for the test."""
     if name == "rare names":
         return rare_names()
-    (train, y), (test, y_test) = conll2000("train"), conll2000("test")
-    made = [[chunking_attributes(sentence) for sentence in part] for part in (train, test)]
-    return made[0], y, made[1], y_test
+    return chunked_sentences()
 
 
 class Side:

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 from common import Clock, header, structsolve_or_none, table
-from datasets import attribute_matrices, chunking_attributes, conll2000
+from datasets import chunk_matrices
 
 RUNS = {
     "chain of tags": ("chain", "hamming"),
@@ -38,12 +38,7 @@ def chunking(structsolve: Any, repeat: int, passes: int) -> None:
     """Print F1 and CPU seconds of both structures."""
     from structsolve.plugins.chain.metrics import span_f1
 
-    sentences, y = conll2000("train")
-    test_sentences, y_test = conll2000("test")
-    X, X_test, _ = attribute_matrices(
-        [chunking_attributes(s) for s in sentences],
-        [chunking_attributes(s) for s in test_sentences],
-    )
+    X, y, X_test, y_test = chunk_matrices()
     best: dict[str, list[float]] = {}
     for _ in range(repeat):
         for name, (structure, loss) in RUNS.items():

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 from common import Clock, header, structsolve_or_none, table
-from datasets import attribute_matrices, chunking_attributes, conll2000, rare_names
+from datasets import attribute_matrices, chunked_sentences, rare_names
 from peers import Crfsuite
 
 # c1, c2
@@ -66,12 +66,9 @@ def same_optimum(structsolve: Any, sentences: int, tol: float) -> None:
     """Print both objectives and models at the ends of training."""
     from structsolve.plugins.chain.metrics import span_f1
 
-    words, y = conll2000("train")
-    words, y = words[:sentences], y[:sentences]
-    test_sentences, y_test = conll2000("test")
-    attributes = [without_bias(chunking_attributes(s)) for s in words]
-    test_attributes = [without_bias(chunking_attributes(s)) for s in test_sentences]
-    X, X_test, names = attribute_matrices(attributes, test_attributes)
+    items, y, test, y_test = chunked_sentences(sentences)
+    attributes, test = ([without_bias(s) for s in part] for part in (items, test))
+    X, X_test, names = attribute_matrices(attributes, test)
     n, rows = len(X), []
     for c1, c2 in PENALTIES:
         with Clock() as clock:
@@ -100,7 +97,7 @@ def same_optimum(structsolve: Any, sentences: int, tol: float) -> None:
         problem = structsolve.Problem(model.space_, model.space_.pack(X, y), surrogate="crf")
         bounds, _ = problem.bounds(w)
         value = float(bounds.sum()) + c1 * float(np.abs(w).sum()) + c2 * float(w @ w)
-        predicted = peer.predict(peer.prepare(test_attributes))
+        predicted = peer.predict(peer.prepare(test))
         rows.append(
             [
                 "CRFsuite lbfgs",

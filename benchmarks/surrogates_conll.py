@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 from common import header, structsolve_or_none, table
-from datasets import attribute_matrices, chunking_attributes, conll2000
+from datasets import chunk_matrices
 from ours import over_hull
 
 # name -> (surrogate, solver, C, passes)
@@ -50,12 +50,7 @@ def main() -> None:
     from structsolve.plugins.chain.metrics import span_f1
 
     header("Surrogates on CoNLL-2000")
-    sentences, y = conll2000("train")
-    test_sentences, y_test = conll2000("test")
-    X, X_test, _ = attribute_matrices(
-        [chunking_attributes(s) for s in sentences],
-        [chunking_attributes(s) for s in test_sentences],
-    )
+    X, y, X_test, y_test = chunk_matrices()
     runs: dict[str, dict[str, float]] = {}
     for _ in range(args.repeat):
         for name in args.runs:

@@ -13,6 +13,7 @@ from structsolve.examples.packed import Examples
 from structsolve.examples.stacking import pieces
 from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import Space, Structure
+from structsolve.utils.params import check_choice
 
 KINDS = ("edit", "many-to-one", "ctc")
 
@@ -58,8 +59,7 @@ class AlignmentStructure(Structure):
 
     def check_params(self) -> None:
         """Refuse unknown kinds."""
-        if self.kind not in KINDS:
-            raise ValueError(f"kind is {self.kind!r}, expected one of {list(KINDS)}")
+        check_choice("kind", self.kind, KINDS)
 
     def make_space(
         self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True

@@ -7,7 +7,6 @@ A classifier of single digits must guess; a chain also learns which digit follow
 
 from __future__ import annotations
 
-import numbers
 import os
 import time
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ import numpy as np
 import structsolve
 from structsolve.cli import messages
 from structsolve.evaluation.plotting import plot_convergence, plot_sequences
+from structsolve.utils.params import check_count
 
 #: Probabilities that the machine sticks, counts, and skips a number.
 STEPS = (0.1, 0.8, 0.1)
@@ -71,8 +71,7 @@ def make_strips(n_train: int, n_test: int, seed: int = 0) -> tuple[Strips, Strip
     from sklearn.datasets import load_digits  # heavy
 
     for name, n in (("n_train", n_train), ("n_test", n_test)):
-        if not isinstance(n, numbers.Integral) or n < 1:
-            raise ValueError(f"{name} is {n!r}, expected an integer of at least 1")
+        check_count(name, n)
     digits = load_digits()
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(digits.target))

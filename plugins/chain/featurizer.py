@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from structsolve.plugins.chain.crfsuite import parse_attribute
 from structsolve.plugins.chain.token_features import conll_features
+from structsolve.utils.params import check_choice
 
 FEATURES = ("columns", "template", "attrs")
 
@@ -63,8 +64,7 @@ class TokenFeaturizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         ValueError
             For an unknown kind of features, and sentences without tokens.
         """
-        if self.features not in FEATURES:
-            raise ValueError(f"features is {self.features!r}, expected one of {FEATURES}")
+        check_choice("features", self.features, FEATURES)
         if len(X) == 0 or len(X[0]) == 0 or not isinstance(X[0][0], (list, tuple)):
             raise ValueError("X: expected sentences, lists of tokens: lists of columns")
         self.n_features_in_ = len(X[0][0])

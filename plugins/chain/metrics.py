@@ -23,7 +23,8 @@ from structsolve.evaluation.report import (
     in_context,
     row_of,
 )
-from structsolve.plugins.chain.spans import SCHEMES, Spans, check_scheme, spans, tags_from_spans
+from structsolve.plugins.chain.spans import SCHEMES, Spans, spans, tags_from_spans
+from structsolve.utils.params import check_choice
 
 __all__ = ["SCHEMES", "SpanReport", "make_span_scorer", "span_f1", "spans", "tags_from_spans"]
 
@@ -181,9 +182,8 @@ def span_f1(
     >>> round(report["macro"]["f1"], 3)
     0.333
     """
-    check_scheme(scheme)
-    if broken not in ("refuse", "drop"):
-        raise ValueError(f"broken is {broken!r}; choose 'refuse' or 'drop'")
+    check_choice("scheme", scheme, SCHEMES)
+    check_choice("broken", broken, ("refuse", "drop"))
     are_spans = False
     if isinstance(y_true, list) and isinstance(y_pred, list) and _are_spans(y_true + y_pred):
         are_spans = True
@@ -275,11 +275,9 @@ def make_span_scorer(
     """
     from sklearn.metrics import make_scorer  # heavy
 
-    check_scheme(scheme)
-    if metric not in ("f1", "precision", "recall"):
-        raise ValueError(f"metric is {metric!r}; choose 'f1', 'precision' or 'recall'")
-    if average not in ("micro", "macro", "weighted"):
-        raise ValueError(f"average is {average!r}; choose 'micro', 'macro' or 'weighted'")
+    check_choice("scheme", scheme, SCHEMES)
+    check_choice("metric", metric, ("f1", "precision", "recall"))
+    check_choice("average", average, ("micro", "macro", "weighted"))
     settings = {"scheme": scheme, "span_type": span_type, "average": average, "suffix": suffix}
     return make_scorer(_span_score, metric=metric, **settings)
 

@@ -17,6 +17,7 @@ from structsolve.plugins.chain.tag_schemes import RULES, forbidden_pairs
 from structsolve.structure.base import inherits
 from structsolve.structure.labelings import LabelingSpace, LabelingStructure
 from structsolve.structure.node_space import NodeSpace
+from structsolve.utils.params import parameters
 
 PAIR = "(label, next label)"
 
@@ -173,6 +174,7 @@ class ChainSpace(LabelingSpace):
         return operator if self.forbidden is None else partial(operator, forbidden=self.forbidden)
 
 
+@parameters
 class ChainStructure(LabelingStructure):
     """First-order label sequences of any length from 1 up.
 
@@ -227,17 +229,10 @@ class ChainStructure(LabelingStructure):
     layouts = {"start_end": (True, False), "transitions": (True, False)}
     space_type = ChainSpace
 
-    def __init__(
-        self,
-        start_end: bool = True,
-        transitions: bool = True,
-        forbidden: Any = None,
-        empty: bool = False,
-    ):
-        self.start_end = start_end
-        self.transitions = transitions
-        self.forbidden = forbidden
-        self.empty = empty
+    start_end: bool = True
+    transitions: bool = True
+    forbidden: Any = None
+    empty: bool = False
 
     def stack(
         self, X: Any, n_features: int | None = None, n_edge_features: int | None = None

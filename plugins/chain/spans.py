@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from structsolve.evaluation.metrics import Labels, flatten, token_name
 from structsolve.plugins.chain.tag_schemes import MARKS, STRICT, strict_tables
+from structsolve.utils.params import check_choice
 
 __all__ = ["SCHEMES", "spans", "tags_from_spans"]
 
@@ -88,7 +89,7 @@ def tags_from_spans(
     >>> tags_from_spans(spans(["I-NP", "I-NP", "O", "I-VP"]), 4, "IOBES")
     ['B-NP', 'E-NP', 'O', 'S-VP']
     """
-    check_scheme(scheme)
+    check_choice("scheme", scheme, SCHEMES)
     if scheme == "conll":
         raise ValueError(
             f"scheme 'conll' only reads tags; to write them choose one of {', '.join(SCHEMES[1:])}"
@@ -276,19 +277,3 @@ def write_marks(
     if scheme in ("IOBES", "BILOU"):
         marks[first[first == last]] = _S
     return marks
-
-
-def check_scheme(scheme: str) -> None:
-    """Refuse unknown schemes.
-
-    Parameters
-    ----------
-    scheme : str
-
-    Raises
-    ------
-    ValueError
-        If it is none of `SCHEMES`.
-    """
-    if scheme not in SCHEMES:
-        raise ValueError(f"scheme is {scheme!r}; choose one of {', '.join(SCHEMES)}")

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from structsolve.utils.params import check_choice
+
 #: Prefixes by function: BILOU writes E and S as L and U, BMES writes I as M.
 MARKS = {"O": "O", "B": "B", "I": "I", "M": "I", "E": "E", "L": "E", "S": "S", "U": "S"}
 
@@ -107,9 +109,8 @@ def forbidden_pairs(tags: Iterable[Any], scheme: str) -> list[tuple[Any, Any]]:
     >>> forbidden_pairs(["B-PER", "I-PER", "O"], "BIO")
     [(None, 'I-PER'), ('O', 'I-PER')]
     """
-    rules = RULES.get(scheme) if isinstance(scheme, str) else None
-    if rules is None:
-        raise ValueError(f"scheme is {scheme!r}; choose one of {', '.join(RULES)}")
+    check_choice("scheme", scheme, RULES)
+    rules = RULES[scheme]
     tags = list(tags)
     read: dict[Any, tuple[str, str]] = {None: ("", "")}
     for tag in tags:

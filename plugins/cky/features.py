@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from structsolve.plugins.cky.space import Spans, _places
+from structsolve.utils.params import check_count
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 # Features of a span; lengths from 8 on share features.
@@ -53,9 +54,7 @@ class SpanFeaturizer(TransformerMixin, BaseEstimator):
         ValueError
             If the parameter is invalid.
         """
-        whole = isinstance(self.n_bits, (int, np.integer)) and not isinstance(self.n_bits, bool)
-        if not whole or not 1 <= self.n_bits <= 30:
-            raise ValueError(f"n_bits is {self.n_bits!r}, expected an integer from 1 to 30")
+        check_count("n_bits", self.n_bits, 30)
         return self
 
     def transform(self, X: Sequence[Sequence[str]]) -> Spans:

@@ -14,6 +14,7 @@ from structsolve.examples.stacking import pieces
 from structsolve.plugins.cky.trees import length_of, read_tree, spans_of, tree_of
 from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import Space, Structure
+from structsolve.utils.arrays import real_array
 from structsolve.utils.memory import refuse_too_large
 
 
@@ -214,11 +215,7 @@ def stack_spans(X: Any, n_features: int | None = None) -> Spans:
         rows: list[np.ndarray] = []
         words = []
         for i, x in enumerate(X):
-            try:
-                x = np.asarray(x)
-                x = x if x.dtype in (np.float32, np.float64) else x.astype(np.float64)
-            except (TypeError, ValueError) as error:
-                raise ValueError(f"X, example {i}: not an array of numbers ({error})") from None
+            x = real_array(x, f"X, example {i}", single=True)
             if x.ndim != 3 or x.shape[0] != x.shape[1] or not x.size:
                 raise ValueError(
                     f"X, example {i}: found shape {x.shape}, expected (n, n, n_features): features "

@@ -18,10 +18,12 @@ from structsolve.plugins.dag.levels import Levels, is_table
 from structsolve.plugins.dag.union_program import UnionProgram
 from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import Space, Structure
+from structsolve.utils.params import check_choice, parameters
 
 LABELS = ("closed", "leaf-union", "single-leaf")
 
 
+@parameters
 class DagStructure(Structure):
     """Sets of labels that contain every ancestor, in a hierarchy, of their labels.
 
@@ -77,17 +79,10 @@ class DagStructure(Structure):
     name = "dag"
     file_params = ("hierarchy",)
 
-    def __init__(
-        self,
-        hierarchy: Any = None,
-        labels: str = "closed",
-        roots: str = "free",
-        close: bool = False,
-    ):
-        self.hierarchy = hierarchy
-        self.labels = labels
-        self.roots = roots
-        self.close = close
+    hierarchy: Any = None
+    labels: str = "closed"
+    roots: str = "free"
+    close: bool = False
 
     @property
     def single_node(self) -> bool:  # type: ignore[override]
@@ -124,15 +119,13 @@ class DagStructure(Structure):
 
     def check_params(self) -> None:
         """Refuse parameters that do not fit."""
-        if self.labels not in LABELS:
-            raise ValueError(f"labels is {self.labels!r}, expected one of {LABELS}")
+        check_choice("labels", self.labels, LABELS)
         if self.hierarchy is None and self.labels == "leaf-union":
             raise ValueError(
                 "labels is 'leaf-union', but without a hierarchy, which is learned from a table of "
                 "levels, labels are single paths; give hierarchy, or use labels='single-leaf'"
             )
-        if self.roots not in ("free", "on"):
-            raise ValueError(f"roots is {self.roots!r}, expected 'free' or 'on'")
+        check_choice("roots", self.roots, ("free", "on"))
         if self.roots == "on" and self.labels != "closed":
             raise ValueError(
                 f"roots is 'on', but labels is {self.labels!r}, where leaves determine which roots "

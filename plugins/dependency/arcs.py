@@ -13,6 +13,7 @@ from structsolve.plugins.dependency._oracle import DependencyOracle
 from structsolve.plugins.dependency._shape import first_fault
 from structsolve.potentials.weight_layout import Block
 from structsolve.structure.calls import argmax
+from structsolve.utils.arrays import real_array
 
 
 class Arcs:
@@ -202,13 +203,7 @@ def _stack(X: list[Arcs]) -> Arcs:
 
 def _of_table(table: Any, i: int) -> Arcs:
     """Return the arcs of a table [head, modifier - 1] of features; NaN rows are no candidates."""
-    try:
-        table = np.asarray(table)
-        if table.dtype.kind == "c":
-            raise ValueError("Complex data not supported")
-        table = table if table.dtype in (np.float32, np.float64) else table.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"X, example {i}: not an array of numbers ({error})") from None
+    table = real_array(table, f"X, example {i}", single=True)
     if table.ndim != 3 or table.shape[1] < 1 or table.shape[0] != table.shape[1] + 1:
         raise ValueError(
             f"X, example {i}: found shape {table.shape}, expected (n + 1, n, n_features): a row "

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from structsolve.plugins.dependency._features import hashed_arcs
 from structsolve.plugins.dependency.arcs import Arcs
+from structsolve.utils.params import check_choice, check_count
 
 # Numbers of coarse tags, sorted; the last one stands for tags unseen in training.
 COARSE = 32
@@ -69,12 +70,8 @@ class ArcFeaturizer(TransformerMixin, BaseEstimator):
         ValueError
             If a parameter or a sentence is invalid.
         """
-        if isinstance(self.n_bits, bool) or not isinstance(self.n_bits, (int, np.integer)):
-            raise ValueError(f"n_bits is {self.n_bits!r}, expected an integer from 1 to 30")
-        if not 1 <= self.n_bits <= 30:
-            raise ValueError(f"n_bits is {self.n_bits}, expected 1 to 30")
-        if self.tags not in ("xpos", "upos"):
-            raise ValueError(f"tags is {self.tags!r}, expected 'xpos' or 'upos'")
+        check_count("n_bits", self.n_bits, 30)
+        check_choice("tags", self.tags, ("xpos", "upos"))
         tags = sorted({tag for sentence in self._checked(X) for tag in sentence.upos})
         self.coarse_ = tags[: COARSE - 1]
         return self

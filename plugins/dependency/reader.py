@@ -9,8 +9,10 @@ from structsolve import registry
 from structsolve.io.reader import Reader
 from structsolve.io.select import parse_rows
 from structsolve.plugins.dependency.conllu import DEPREL, read_conllu
+from structsolve.utils.params import check_choice, parameters
 
 
+@parameters
 class ConlluReader(Reader):
     """Reads sentences with their trees; predictions are such files, too.
 
@@ -46,19 +48,11 @@ class ConlluReader(Reader):
     annotates = "always"
     function = staticmethod(read_conllu)
 
-    def __init__(
-        self,
-        structure: str | None = None,
-        featurizer: dict[str, Any] | None = None,
-        rows: str | int | None = None,
-        relations: str | None = None,
-        n_bits: int | None = None,
-    ):
-        self.structure = structure
-        self.featurizer = featurizer
-        self.rows = rows
-        self.relations = relations
-        self.n_bits = n_bits
+    structure: str | None = None
+    featurizer: dict[str, Any] | None = None
+    rows: str | int | None = None
+    relations: str | None = None
+    n_bits: int | None = None
 
     def fit(self, path: str) -> tuple[Any, Any]:
         """Read training data; store the state of the featurizer.
@@ -110,8 +104,7 @@ class ConlluReader(Reader):
 
     def _labels(self, path: str, heads: Any, relations: str, fit: bool) -> Any:
         """Return heads, or heads and relations if these are read."""
-        if relations not in ("full", "main", "none"):
-            raise ValueError(f"relations is {relations!r}, expected 'full', 'main' or 'none'")
+        check_choice("relations", relations, ("full", "main", "none"))
         if heads is None or relations == "none":
             return heads
         if not fit and all({*s.column(DEPREL)} == {"_"} for s in self.sentences):

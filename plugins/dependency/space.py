@@ -23,8 +23,10 @@ from structsolve.plugins.dependency.arcs import (
 from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import Space, Structure
 from structsolve.utils.memory import refuse_too_large
+from structsolve.utils.params import parameters
 
 
+@parameters
 class DependencyStructure(Structure):
     """Trees over the words of a sentence, scored arc by arc.
 
@@ -80,12 +82,9 @@ class DependencyStructure(Structure):
     file_format = "conllu"
     layouts = {"labelled": (None, True)}
 
-    def __init__(
-        self, projective: bool = False, single_root: bool = True, labelled: bool | None = None
-    ):
-        self.projective = projective
-        self.single_root = single_root
-        self.labelled = labelled
+    projective: bool = False
+    single_root: bool = True
+    labelled: bool | None = None
 
     def make_featurizer(self, **params: Any) -> Any:
         """Return a featurizer of sentences, from its state or from arguments as ``n_bits``."""

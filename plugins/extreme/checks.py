@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from structsolve.examples.labels import flatten_rows
 from structsolve.examples.packing import is_sparse, listed, refuse_infinite, single_rows
 from structsolve.utils.masked import refuse_masked
-from structsolve.utils.memory import memory_limit, refuse_too_large
+from structsolve.utils.memory import refuse_too_large
 from structsolve.utils.sparse import valid_csr
 
 #: Features and classes are numbered by 32-bit integers.
@@ -64,11 +64,12 @@ def read_rows(X: Any, n_features: int | None, max_memory: float | None = None) -
             )
         if not is_sparse(X):
             # Size of the dense matrix as CSR if no entry is zero.
-            refuse_beyond(
+            refuse_too_large(
                 8.0 * shape[0] * shape[1],
                 f"X: {shape[0]} dense rows of {shape[1]} features, made sparse,",
                 "give a scipy.sparse.csr_matrix, or fewer rows at a time",
                 max_memory,
+                half=True,
             )
     given, offsets = single_rows(X, n_features)
     with np.errstate(over="ignore"):
@@ -290,36 +291,3 @@ def check_epsilon(epsilon: Any) -> float:
             "off; 0 is exact"
         )
     return float(epsilon)
-
-
-def refuse_beyond(size: float, what: str, advice: str, max_memory: float | None = None) -> None:
-    """Refuse arrays that are larger than ``max_memory`` or half of the machine's memory.
-
-    Parameters
-    ----------
-    size : float
-        Bytes.
-    what, advice : str
-        The part that needs them, and what to do.
-    max_memory : float, optional
-        Bytes.
-
-    Raises
-    ------
-    ValueError
-        With the size.
-
-    Examples
-    --------
-    >>> refuse_beyond(4e9, "this", "take less", 1e9)
-    Traceback (most recent call last):
-        ...
-    ValueError: this would take 4 GB, more than max_memory of 1 GB: take less
-    """
-    limit = memory_limit()
-    if limit is not None and limit / 2 < size <= (max_memory or size):
-        raise ValueError(
-            f"{what} would take {size / 1e9:.3g} GB, more than half of the {limit / 1e9:.3g} GB of "
-            f"memory: {advice}"
-        )
-    refuse_too_large(size, what, advice, max_memory)

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from structsolve.utils.params import check_count
+
 __all__ = ["precision_at_k", "propensity_precision_at_k"]
 
 
@@ -99,8 +101,7 @@ def propensity_precision_at_k(
 def _checked(y_true: Any, ranked: Any, k: Any) -> tuple[list[set[Any]], list[list[Any]]]:
     truth = _label_sets(y_true)
     best = np.asarray(ranked)
-    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
-        raise ValueError(f"k is {k!r}, expected an integer of at least 1")
+    check_count("k", k)
     if best.ndim != 2 or best.shape[1] < k:
         raise ValueError(
             f"ranked has shape {best.shape}, expected a row of {k} labels or more each"

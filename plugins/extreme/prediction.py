@@ -18,12 +18,12 @@ from structsolve.plugins.extreme.checks import (
     encode,
     read_labels,
     read_rows,
-    refuse_beyond,
     refuse_unknown,
     some_rows,
 )
 from structsolve.plugins.extreme.label_sets import as_form, form_of, read_label_sets
 from structsolve.plugins.extreme.weights.postings import Postings
+from structsolve.utils.memory import refuse_too_large
 from structsolve.utils.parallel import effective_jobs
 
 # Scores of all classes are computed for this many bytes of class numbers at a time.
@@ -178,11 +178,12 @@ class ExtremePredictionMixin(CommonMixin):
             labels = read_labels(classes, len(classes))
             chosen = encode(labels, self.classes_, "classes")
             refuse_unknown(chosen, labels, "classes", "name those of classes_")
-        refuse_beyond(
+        refuse_too_large(
             4.0 * X.shape[0] * len(chosen),
             f"scores of {X.shape[0]} examples and {len(chosen)} classes",
             "call predict_topk(X, k) for the best, name classes=, or give fewer examples at a time",
             self.max_memory,
+            half=True,
         )
         scores = np.empty((X.shape[0], len(chosen)), np.float32)
         # For many classes, a scan of all is faster than a search for each.
@@ -321,12 +322,13 @@ class ExtremePredictionMixin(CommonMixin):
         assert calibration is not None
         n, n_classes, kept = X.shape[0], len(self.classes_), calibration.kept
         if k is None:
-            refuse_beyond(
+            refuse_too_large(
                 8.0 * n * n_classes,
                 f"probabilities of {n} examples and {n_classes} classes",
                 f"call predict_proba(X, k) with k up to {kept} for the best alone, or give fewer "
                 "examples at a time",
                 self.max_memory,
+                half=True,
             )
         else:
             k = check_k(k, kept)

@@ -26,6 +26,7 @@ from structsolve.plugins.extreme._pairs import (
     PAIR_FAULT,
     parse,
 )
+from structsolve.utils.params import parameters
 
 # Bytes to read and parse at a time.
 _BLOCK = 2**22
@@ -97,6 +98,7 @@ def read_svmlight_chunks(
     return _chunks(_lines(path, n_features, zero_based, labels), int(rows), labels)
 
 
+@parameters
 class ExtremeReader(Reader):
     """Reads all rows of a file by :func:`read_extreme`.
 
@@ -107,15 +109,9 @@ class ExtremeReader(Reader):
     labels : {"each", "one", "ignore"}, default="each"
     """
 
-    def __init__(
-        self,
-        n_features: int | None = None,
-        zero_based: bool | None = None,
-        labels: str = "each",
-    ):
-        self.n_features = n_features
-        self.zero_based = zero_based
-        self.labels = labels
+    n_features: int | None = None
+    zero_based: bool | None = None
+    labels: str = "each"
 
     def fit(self, path: str) -> tuple[Any, Any]:
         """Read training data; store the number of columns, and from where they count.

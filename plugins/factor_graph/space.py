@@ -22,7 +22,7 @@ from structsolve.plugins.mrf.tables.graphs import (
 from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import Structure
 from structsolve.structure.node_space import NodeSpace
-from structsolve.utils.params import parameters
+from structsolve.utils.params import check_choice, parameters
 
 TABLES = ("shared", "per-factor")
 
@@ -89,8 +89,7 @@ class FactorGraphStructure(Structure):
 
     def check_params(self) -> None:
         """Refuse parameters that do not fit."""
-        if self.tables not in TABLES:
-            raise ValueError(f"tables is {self.tables!r}, expected one of {list(TABLES)}")
+        check_choice("tables", self.tables, TABLES)
         if self.factors is None and self.tables == "per-factor":
             raise ValueError(
                 "tables is 'per-factor', which needs the same factors in all examples: give "

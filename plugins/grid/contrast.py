@@ -11,14 +11,12 @@ from structsolve.plugins.mrf.tables.graphs import grid_directions
 
 
 def _difference(a: np.ndarray, b: np.ndarray, scale: float) -> np.ndarray:
-    step: np.ndarray = np.subtract(b, a, dtype=np.float64)  # of bytes too
-    return step
+    return np.subtract(b, a, dtype=np.float64)  # of bytes too
 
 
 def _gaussian(a: np.ndarray, b: np.ndarray, scale: float) -> np.ndarray:
     squared = np.square(_difference(a, b, scale)).sum(axis=2)
-    gaussian: np.ndarray = np.exp(-squared / (2 * scale))
-    return gaussian
+    return np.exp(-squared / (2 * scale))
 
 
 class Contrast(NamedTuple):

@@ -317,8 +317,7 @@ class GridSpace(GraphLabelings):
 
     def shared_edges(self, examples: Examples) -> np.ndarray | None:
         """Return the edges of pictures that have one size; None if sizes differ."""
-        edges: np.ndarray | None = examples.topology.get("shared_ends")
-        return edges
+        return examples.topology.get("shared_ends")
 
     def unpack(self, flat: np.ndarray, examples: Examples) -> Any:
         """Return label pictures: a list, or one array where X was one."""
@@ -326,8 +325,7 @@ class GridSpace(GraphLabelings):
 
     def unpack_one(self, label: np.ndarray, examples: Examples, i: int) -> np.ndarray:
         """Return one label picture."""
-        picture: np.ndarray = self.classes_[label].reshape(examples.topology["shapes"][i])
-        return picture
+        return self.classes_[label].reshape(examples.topology["shapes"][i])
 
     def unpack_scores(self, flat: np.ndarray, examples: Examples) -> Any:
         """Return scores, of shape (height, width, n_classes): one array if X was, else a list."""

@@ -18,7 +18,7 @@ from structsolve.estimators.common import generator_of
 from structsolve.plugins.hidden_markov.emissions import Categorical, Gaussian, log, normalized
 from structsolve.utils import container
 from structsolve.utils.masked import refuse_masked
-from structsolve.utils.params import check_types
+from structsolve.utils.params import check_choice, check_types
 
 EMISSIONS = {"categorical": Categorical, "gaussian": Gaussian}
 
@@ -184,8 +184,7 @@ class HiddenMarkovModel(BaseEstimator):
             raise ValueError(f"init is a {type(self.init).__name__}, expected a dict of arrays")
         if self.n_states is not None and self.n_states < 1:
             raise ValueError(f"n_states is {self.n_states!r}, expected an integer of at least 1")
-        if self.emission not in EMISSIONS:
-            raise ValueError(f"emission is {self.emission!r}, expected one of {[*EMISSIONS]}")
+        check_choice("emission", self.emission, EMISSIONS)
 
     def _make_emission(self) -> Any:
         gaussian = self.emission == "gaussian"

@@ -69,8 +69,7 @@ def _moved_short(
         move = np.zeros(problem.dim)
         calls.add(problem.potentials, i, columns, values, 1.0, move)
         value[bounds[i] : bounds[i + 1]] += move
-    flat: np.ndarray = value.ravel()
-    return flat
+    return value.ravel()
 
 
 def _moved(

@@ -44,6 +44,7 @@ from structsolve.solvers.driver import Outcome
 from structsolve.solvers.problem import Problem
 from structsolve.structure.ask import learn_space
 from structsolve.structure.base import Space
+from structsolve.utils.params import check_choice, check_count
 
 
 class LatentSVM(HiddenPredictionMixin, StructuredSVM):
@@ -243,14 +244,11 @@ class LatentSVM(HiddenPredictionMixin, StructuredSVM):
 
     def _check_settings(self) -> None:
         super()._check_settings()
-        if isinstance(self.n_hidden, numbers.Integral) and self.n_hidden < 1:
-            raise ValueError(f"n_hidden is {self.n_hidden!r}, expected an integer of at least 1")
-        if self.init not in STARTS:
-            raise ValueError(f"init is {self.init!r}, expected one of {STARTS}")
+        if isinstance(self.n_hidden, numbers.Integral):
+            check_count("n_hidden", self.n_hidden)
+        check_choice("init", self.init, STARTS)
         for name in ("n_init", "max_rounds"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-                raise ValueError(f"{name} is {value!r}, expected an integer >= 1")
+            check_count(name, getattr(self, name))
 
     def _read(
         self, X: Any, y: Any, sample_weight: Any, validation: Any, rng: np.random.Generator
@@ -403,16 +401,7 @@ class LatentSVM(HiddenPredictionMixin, StructuredSVM):
         return self
 
     def _latent_problem(self, data: LatentData, examples: Examples, gram: bool) -> Problem:
-        return Problem(
-            data.space,
-            examples,
-            data.loss,
-            self.surrogate,
-            penalize_intercept=self.penalize_intercept,
-            gram=gram,
-            dense=data.dense,
-            oracle=self._training_oracle(),
-        )
+        return self._problem_of(data.space, examples, data.loss, gram=gram, dense=data.dense)
 
     def _completer(self, data: LatentData, problem: Problem, jobs: int) -> Any:
         """Return what completes labels; None if all are complete."""

@@ -115,8 +115,7 @@ def with_classes(space: Space, classes: np.ndarray) -> Space:
             "out, or use n_hidden=1"
         )
     state, arrays = space.state()
-    made: Space = space.structure.space_from_state(state, {**arrays, "classes": classes})
-    return made
+    return space.structure.space_from_state(state, {**arrays, "classes": classes})
 
 
 def owners(space: Space) -> np.ndarray:

@@ -20,6 +20,7 @@ from structsolve.plugins.mrf.tables.scores import GraphScores, graph_scores
 from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.calls import argmax, project
 from structsolve.utils.memory import refuse_too_large
+from structsolve.utils.params import check_count
 
 # Relative gap of a proof.
 PROVEN = 1e-12
@@ -160,8 +161,7 @@ def decode(
         if not hasattr(given, "__len__") or getattr(given, "ndim", 1) == 0:
             raise ValueError(f"{name} is {given!r}, expected {form}")
     scores = graph_scores(unary, edges, pair, directed, weights)
-    if not isinstance(max_iter, (int, np.integer)) or max_iter < 1:
-        raise ValueError(f"max_iter is {max_iter!r}, expected an integer of at least 1")
+    check_count("max_iter", max_iter)
     _check_stops(oracle, time_limit, progress)
     _check_size(scores, return_reparametrization)
     labeling = cut_binary(scores) if oracle in ("auto", "exact", "mincut") else None

@@ -36,7 +36,7 @@ from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import Structure, inherits
 from structsolve.structure.node_space import NodeSpace
 from structsolve.structure.weighted_labels import weigh_nodes
-from structsolve.utils.params import parameters
+from structsolve.utils.params import check_choice, check_count, parameters
 
 TABLES = ("shared", "per-edge", "features")
 
@@ -53,9 +53,7 @@ def check_decoding(structure: Any) -> None:
     ------
     ValueError
     """
-    max_iter = structure.max_iter
-    if not isinstance(max_iter, (int, np.integer)) or max_iter < 1:
-        raise ValueError(f"max_iter is {max_iter!r}, expected an integer of at least 1")
+    check_count("max_iter", structure.max_iter)
     check_name(structure.oracle)
     if structure.predict_oracle is not None:
         check_name(structure.predict_oracle, "predict_oracle")
@@ -214,8 +212,7 @@ class MRFStructure(Structure):
 
     def check_params(self) -> None:
         """Refuse parameters that do not fit."""
-        if self.tables not in TABLES:
-            raise ValueError(f"tables is {self.tables!r}, expected one of {list(TABLES)}")
+        check_choice("tables", self.tables, TABLES)
         if self.tables == "per-edge" and self.edges is None:
             raise ValueError(
                 "tables is 'per-edge', which needs one graph for all examples: give edges="

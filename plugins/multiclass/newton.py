@@ -109,13 +109,7 @@ class NewtonRun(Run):
             dual = min(dual, self.best_primal)
         elif dual <= self.best_primal + allowed:
             dual = max(self.best_primal - allowed, 0.0)
-        return {
-            "primal": self.best_primal,
-            "dual": dual,
-            "gap": self.best_primal - dual,
-            "certified": True,
-            "oracle_calls": spent,
-        }
+        return self._certified(dual, spent)
 
     def certify(self) -> dict[str, Any]:
         """Return primal, dual and gap of the current w and its probabilities, or of better ones."""

@@ -14,7 +14,7 @@ from structsolve.plugins.path.graphs import grid_steps, stack_paths, stack_topol
 from structsolve.plugins.path.labels import Graph, encode_paths
 from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import Space, Structure
-from structsolve.utils.params import parameters
+from structsolve.utils.params import check_choice, parameters
 
 
 @parameters
@@ -86,8 +86,7 @@ class PathStructure(Structure):
 
     def check_params(self) -> None:
         """Refuse parameters that do not fit."""
-        if self.neighbours not in (4, 8):
-            raise ValueError(f"neighbours is {self.neighbours!r}, expected 4 or 8")
+        check_choice("neighbours", self.neighbours, (4, 8))
         if not isinstance(self.monotone, (bool, np.bool_)):
             raise ValueError(f"monotone is {self.monotone!r}, expected True or False")
 

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from structsolve.utils.arrays import real_array
+
 
 def _shape_of(Y: Any) -> str:
     return f" of shape {Y.shape}" if hasattr(Y, "shape") else ""
@@ -205,11 +207,7 @@ def stack_pairs(
         raise ValueError("X is empty: expected at least one example")
     pieces: list[np.ndarray] = []
     for i, x in enumerate(X):
-        try:
-            x = np.asarray(x)
-            x = x if x.dtype in (np.float32, np.float64) else x.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"X, example {i}: not an array of numbers ({error})") from None
+        x = real_array(x, f"X, example {i}", single=True)
         if x.ndim != 3:
             raise ValueError(
                 f"X, example {i}: found shape {x.shape}, expected (rows, columns, n_features)"

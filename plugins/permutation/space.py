@@ -14,6 +14,7 @@ from structsolve.plugins.permutation.degrees import degrees, expand, rank_polyno
 from structsolve.plugins.permutation.labels import matchings, rankings, stack_pairs
 from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import Structure
+from structsolve.utils.params import check_choice
 
 KINDS = ("auto", "ranking", "matching")
 
@@ -172,8 +173,7 @@ class PermutationStructure(Structure):
 
     def check_params(self) -> None:
         """Refuse parameters that do not fit."""
-        if self.kind not in KINDS:
-            raise ValueError(f"kind is {self.kind!r}, expected one of {list(KINDS)}")
+        check_choice("kind", self.kind, KINDS)
         degrees(self.weights)
 
     def space_from_state(

@@ -20,6 +20,7 @@ from structsolve.plugins.mrf.tables.networks import (
 )
 from structsolve.plugins.tree.trees import stack_trees
 from structsolve.structure.labelings import LabelingSpace, LabelingStructure
+from structsolve.utils.params import parameters
 
 
 class TreeSpace(LabelingSpace):
@@ -109,6 +110,7 @@ class TreeSpace(LabelingSpace):
         return by_node_one(super().unpack_one(label, examples, i), examples, i)
 
 
+@parameters
 class TreeStructure(LabelingStructure):
     """Labelings of trees, or of forests, one per example.
 
@@ -158,19 +160,11 @@ class TreeStructure(LabelingStructure):
     layouts = {"transitions": (True, False), "root": (True, False)}
     space_type = TreeSpace
 
-    def __init__(
-        self,
-        transitions: bool = True,
-        root: bool = True,
-        node_features: Any = "features",
-        edge_features: Any = "features",
-        node_labels: str = "label",
-    ):
-        self.transitions = transitions
-        self.root = root
-        self.node_features = node_features
-        self.edge_features = edge_features
-        self.node_labels = node_labels
+    transitions: bool = True
+    root: bool = True
+    node_features: Any = "features"
+    edge_features: Any = "features"
+    node_labels: str = "label"
 
     def make_space(
         self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..utils.params import check_count
 from ._loops import best_of, drawn, labels_of, marginals_of
 from .binding import binding_of
 from .products import jacobian_product
@@ -221,13 +222,11 @@ def k_best(
     >>> labels[0].tolist(), values[0].tolist()
     ([[0], [1]], [1.0, 0.0])
     """
-    _check_number(k, "k")
+    check_count("k", k, MOST_LABELS)
     binding = binding_of(space, scores)
     bound = binding.kbest()
     sheet = sheet_of(scores, binding)
-    answer: tuple[list[np.ndarray], list[np.ndarray]]
-    answer = best_of(sheet, bound, k, n_jobs, binding.rooms)
-    return answer
+    return best_of(sheet, bound, k, n_jobs, binding.rooms)
 
 
 def samples(
@@ -270,7 +269,7 @@ def samples(
     >>> float(samples(rows, scores, 100_000, random_state=0).mean().round(2))    # 1 / (1 + exp(-1))
     0.73
     """
-    _check_number(n, "n")
+    check_count("n", n, MOST_LABELS)
     binding = binding_of(space, scores)
     bound = binding.projection("entropy")
     if not bound.has_samples:
@@ -280,12 +279,4 @@ def samples(
         )
     seed = int(np.random.default_rng(random_state).integers(2**63))
     sheet = sheet_of(scores, binding)
-    labels: np.ndarray = drawn(sheet, bound, n, seed, n_jobs, binding.rooms)
-    return labels
-
-
-def _check_number(number: Any, what: str) -> None:
-    if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 1:
-        raise ValueError(f"{what} is {number!r}, expected an integer of at least 1")
-    if number > MOST_LABELS:
-        raise ValueError(f"{what} is {number!r}, expected at most {MOST_LABELS}")
+    return drawn(sheet, bound, n, seed, n_jobs, binding.rooms)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import reprlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -103,8 +102,7 @@ class Binding:
         if key not in self._bound:
             bind = self._kept.once(key, lambda: ask_oracle(self.space, _cold(oracle)))
             self._bound[key] = bind(self._layout(False))
-        bound: Oracle = self._bound[key]
-        return bound
+        return self._bound[key]
 
     def parts(self) -> Parts:
         """Return the parts of labels.
@@ -115,8 +113,7 @@ class Binding:
         """
         if "parts" not in self._bound:
             self._bound["parts"] = ask_parts(self.space)(self._layout(False))
-        bound: Parts = self._bound["parts"]
-        return bound
+        return self._bound["parts"]
 
     def loss(self, loss: Any) -> Loss:
         """Return a task loss.
@@ -138,8 +135,7 @@ class Binding:
         if key not in self._bound:
             bind = self._kept.once(key, lambda: ask_loss(self.space, loss))
             self._bound[key] = bind(self._layout(False))
-        bound: Loss = self._bound[key]
-        return bound
+        return self._bound[key]
 
     def kbest(self) -> KBest:
         """Return the operator of the k best labels.
@@ -186,8 +182,7 @@ class Binding:
         if key not in self._bound:
             bind = self._kept.once(key, lambda: _ask_projection(self.space, name))
             self._bound[key] = bind(self._layout(False))
-        bound: Projection = self._bound[key]
-        return bound
+        return self._bound[key]
 
     def surrogate(self, surrogate: Any, loss: Any, oracle: Any, labels: np.ndarray) -> Surrogate:
         """Return a surrogate, and check its true labels.
@@ -269,13 +264,7 @@ def _ask_projection(space: Any, name: str) -> Any:
 
 def _made(surrogate: Any) -> Any:
     """Return a surrogate object whose answers do not depend on earlier ones."""
-    if isinstance(surrogate, str):
-        surrogate = registry.default().make("surrogates", surrogate)
-    if not hasattr(surrogate, "bind"):
-        raise TypeError(
-            f"surrogate is {reprlib.repr(surrogate)}, expected a name, such as 'margin', or an "
-            "object of structsolve.surrogates"
-        )
+    surrogate = registry.default().object_of("surrogates", surrogate)
     if getattr(surrogate, "warm_start", False):
         surrogate = copy.copy(surrogate)
         surrogate.warm_start = False

@@ -51,8 +51,7 @@ class OfEachSize:
         """
         if "oracle" not in self._bound:
             self._bound["oracle"] = _or_none(self._oracle)
-        bound: Oracle | None = self._bound["oracle"]
-        return bound
+        return self._bound["oracle"]
 
     def _oracle(self) -> Oracle | None:
         bound: Oracle = ask_oracle(self.space)(make_layout(self.space, self.examples))

@@ -14,6 +14,7 @@ import numpy as np
 
 from .. import registry
 from ..examples.packed import Examples
+from ..utils.params import check_choice
 from .places import Places, Tables
 from .scores import Scores
 from .spaces import score_space
@@ -479,5 +480,4 @@ def check_reduction(reduction: Any) -> None:
     ------
     ValueError
     """
-    if reduction not in _REDUCTIONS:
-        raise ValueError(f"reduction is {reduction!r}, expected one of {_REDUCTIONS}")
+    check_choice("reduction", reduction, _REDUCTIONS)

@@ -398,8 +398,7 @@ def _first_rows(n: int, longest: int) -> np.ndarray:
 
 def _steps(offsets: np.ndarray) -> np.ndarray:
     """Return the size of each example; a fraction of the time of ``np.diff``."""
-    sizes: np.ndarray = offsets[1:] - offsets[:-1]
-    return sizes
+    return offsets[1:] - offsets[:-1]
 
 
 def _expect(what: str, given: int, expected: int, of: str) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..utils.arrays import real_array
 from ._loops import gradients
 from ._sheets import Sheet
 from .binding import Binding, binding_of
@@ -273,10 +274,7 @@ def checked_weights(weights: Any, n: int) -> np.ndarray:
     ValueError
         For another shape, and numbers that are not finite.
     """
-    try:
-        given = np.ascontiguousarray(weights, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"weights: found no array of numbers ({error})") from None
+    given = np.ascontiguousarray(real_array(weights, "weights"))
     if given.shape != (n,) or not np.isfinite(given).all():
         raise ValueError(
             f"weights: found shape {given.shape}, expected {n} finite numbers, one per example"

@@ -125,8 +125,7 @@ def _left_out(argv: list[str]) -> list[str]:
     """Return the names after ``--without-plugin``, which commands need before they are parsed."""
     option = Parser(prog="structsolve", add_help=False)
     option.add_argument("--without-plugin", action="append", default=[])
-    names: list[str] = option.parse_known_args(argv)[0].without_plugin
-    return names
+    return option.parse_known_args(argv)[0].without_plugin
 
 
 def _is_command(argv: list[str], i: int) -> bool:

@@ -5,8 +5,6 @@ from typing import Any
 
 import numpy as np
 
-CHOICES = ("mean", "zero")
-
 
 def fill_values(X: Any, rule: str | None) -> list[float] | None:
     """Return the replacement of missing values of each column.

@@ -22,7 +22,7 @@ from ..solvers.base import Solver, Start
 from ..solvers.driver import drive
 from ..solvers.metric import turned_bytes
 from ..structure.ask import make_layout, pack
-from ..utils.params import check_types
+from ..utils.params import check_count, check_types
 from ..utils.suggest import names_parameters
 from . import data
 from .cluster import DaskEngine, find_client, gathered, refuse_too_large, workers_of
@@ -170,9 +170,7 @@ class DaskStructuredSVM(BaseEstimator):
         plain._check_settings()
         check_run_settings(self)
         check_types(self)
-        shards = self.n_shards
-        if not isinstance(shards, (int, np.integer)) or shards < 1:
-            raise ValueError(f"n_shards is {shards!r}, expected an integer >= 1")
+        check_count("n_shards", self.n_shards)
         solver = self._solver()
         client = find_client(self.client)
         check_workers(client)

@@ -169,8 +169,7 @@ def weighed(
     if isinstance(space, NodeSpace) and space.structure.single_node:
         own = class_weights(given, space, examples)[examples.labels]
         return loss, weighed_examples(given, own, examples)
-    if isinstance(surrogate, str):
-        surrogate = registry.default().make("surrogates", surrogate)
+    surrogate = registry.default().object_of("surrogates", surrogate)
     if not getattr(surrogate, "reads_loss", True):
         raise ValueError(
             f"class_weight is {given!r}, but surrogate {surrogate.name!r} does not depend on the "

@@ -178,8 +178,7 @@ class EstimatorMixin(CommonMixin, OperatorsMixin):
 
     def _mask(self, space: Any, examples: Examples, allowed: Any, forbidden: Any) -> dict[str, Any]:
         """Return the masks of scores for constraints on classes."""
-        masks: dict[str, Any] = space.mask(examples, allowed, forbidden)
-        return masks
+        return space.mask(examples, allowed, forbidden)
 
     def _by_class(self, rows: np.ndarray, combine: np.ufunc) -> np.ndarray:
         """Convert rows of one number per state into rows of one number per class."""

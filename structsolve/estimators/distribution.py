@@ -8,6 +8,7 @@ import numpy as np
 
 from ..examples.packing import listed
 from ..structure.ask import pack
+from ..utils.params import check_count
 from .calibration import fit_calibration
 from .common import EstimatorMixin, OnlyIf, refuse_forced
 from .decode import draw, node_rows
@@ -214,8 +215,7 @@ class DistributionMixin(EstimatorMixin):
         >>> [labels.tolist() for labels in model.sample([[-4.0], [4.0]], 3)]
         [['a', 'b'], ['a', 'b'], ['a', 'b']]
         """
-        if not isinstance(n_samples, (int, np.integer)) or n_samples < 1:
-            raise ValueError(f"n_samples is {n_samples!r}, expected an integer >= 1")
+        check_count("n_samples", n_samples)
         layout, potentials, w = self._prepare(X)  # type: ignore[attr-defined]
         projection = self._asked("projection", "entropy")(layout)
         if not projection.has_samples:

@@ -18,8 +18,7 @@ def _asking(name: str) -> Callable[[Any, Any], Bind | None]:
 
 
 def _euclidean(space: Any, backend: Any) -> Bind:
-    bind: Bind = ask_euclidean(space, ask_oracle(space), ask_parts(space))
-    return bind
+    return ask_euclidean(space, ask_oracle(space), ask_parts(space))
 
 
 _ASK: dict[str, Callable[..., Bind | None]] = {

@@ -16,6 +16,7 @@ from ..potentials.linear import LinearPotentials
 from ..potentials.model import LinearModel, Model
 from ..structure.ask import make_layout, pack
 from ..structure.base import inherits
+from ..utils.params import check_count
 from .common import mean_score, refuse_forced
 from .decode import decode, decode_in_batches, decode_kbest, node_rows, refuse_impossible
 from .direct import Direct, DirectBest, DirectLabels, DirectMarginals
@@ -149,8 +150,7 @@ class PredictionMixin(ProbabilityMixin):
                 return answers
         X = listed(X)
         totals = self.log_partition(X, allowed, forbidden) if probabilities else None
-        if not isinstance(k, (int, np.integer)) or not 1 <= k <= MOST_LABELS:
-            raise ValueError(f"k is {k!r}, expected an integer from 1 to {MOST_LABELS}")
+        check_count("k", k, MOST_LABELS)
         layout, potentials, w = self._prepare(X)
         operator = self._power("kbest", layout)
         if operator is None:

@@ -278,5 +278,4 @@ def part_scores(
             rows += mask[:, : rows.shape[1]]
         else:
             shared[name] += mask
-    answer: Scores = scores
-    return answer
+    return scores

@@ -5,10 +5,8 @@ from __future__ import annotations
 import numbers
 from typing import Any
 
-import numpy as np
-
 from ..examples.scaling import KINDS
-from ..utils.params import check_types
+from ..utils.params import check_count, check_types
 from .alpha import check_alpha
 from .class_weight import check_class_weight
 from .common import check_number, check_run_settings
@@ -35,8 +33,7 @@ def check_settings(model: Any) -> None:
     fraction: float = model.validation_fraction
     if not isinstance(fraction, numbers.Real) or not 0 < fraction < 1:
         raise ValueError(f"validation_fraction is {fraction!r}, expected a number between 0 and 1")
-    if not isinstance(model.n_iter_no_change, (int, np.integer)) or model.n_iter_no_change < 1:
-        raise ValueError(f"n_iter_no_change is {model.n_iter_no_change!r}, expected >= 1")
+    check_count("n_iter_no_change", model.n_iter_no_change)
     check_types(model)
 
 

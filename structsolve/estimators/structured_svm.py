@@ -338,8 +338,7 @@ class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
             kept = self.warm_start or self.early_stopping or self.checkpoint is not None
             one = self.solver == "auto" and (kept or self.kernel is not None)
             return registry.default().find("solvers", "bcfw" if one else self.solver).factory()
-        registry.default().check_object("solvers", self.solver, "start", "a Solver object")
-        return self.solver
+        return registry.default().object_of("solvers", self.solver)
 
     def _check_combination(self, validated: bool) -> None:
         """Refuse settings that exclude each other; ``validated``: fit() got a validation set."""
@@ -452,16 +451,17 @@ class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
         loss, examples = weighed(
             self.class_weight, self._task_loss(space), self.surrogate, space, examples
         )
+        return self._problem_of(space, examples, loss, gram=gram, kernel=kernel, dense=dense)
+
+    def _problem_of(self, space: Any, examples: Any, loss: Any, **how: Any) -> Problem:
         return Problem(
             space,
             examples,
             loss,
             self.surrogate,
             penalize_intercept=self.penalize_intercept,
-            gram=gram,
-            kernel=kernel,
-            dense=dense,
             oracle=self._training_oracle(),
+            **how,
         )
 
     def _training_oracle(self) -> Any:

@@ -21,6 +21,7 @@ from structsolve.evaluation.report import (
     row_of,
 )
 from structsolve.utils.lazy import moved
+from structsolve.utils.params import check_choice
 from structsolve.utils.values import equal, is_flat
 
 __all__ = [
@@ -181,8 +182,7 @@ def hamming_loss(
     >>> hamming_loss(truth, guess, "count")
     1.0
     """
-    if average not in ("token", "sequence", "count"):
-        raise ValueError(f"average is {average!r}; choose 'token', 'sequence' or 'count'")
+    check_choice("average", average, ("token", "sequence", "count"))
     wrong, lengths = _errors(y_true, y_pred)
     if average == "token":
         return float(wrong.sum() / lengths.sum())
@@ -244,8 +244,7 @@ def make_token_scorer(
     """
     from sklearn.metrics import make_scorer  # heavy
 
-    if metric not in TOKEN_METRICS:
-        raise ValueError(f"metric is {metric!r}; choose one of {', '.join(TOKEN_METRICS)}")
+    check_choice("metric", metric, TOKEN_METRICS)
     return make_scorer(_token_score, metric=metric, labels=labels)
 
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from structsolve.utils.params import check_choice
+
 if TYPE_CHECKING:
     from os import PathLike
 
@@ -60,8 +62,7 @@ def plot_convergence(
     >>> [axes.get_title(loc="left") for axes in figure.axes]
     ['Objective', 'Relative gap']
     """
-    if x not in ("seconds", "passes"):
-        raise ValueError(f"x: found {x!r}; expected 'seconds' or 'passes'")
+    check_choice("x", x, ("seconds", "passes"))
     runs = _runs(histories)
     figure = _figure(9.6, 3.9)
     objective, gaps = figure.subplots(1, 2)

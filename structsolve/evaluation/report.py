@@ -53,8 +53,7 @@ class Report(dict):
     __repr__ = __str__
 
     def _parts(self) -> dict[Any, Any]:
-        parts: dict[Any, Any] = self.get("per_class", self.get("per_type", {}))
-        return parts
+        return self.get("per_class", self.get("per_type", {}))
 
 
 def _line(name: str, row: dict[str, Any], width: int) -> str:

@@ -71,8 +71,7 @@ def get_scorer(name: str) -> Callable[..., float]:
             f"{', '.join(get_scorer_names())}. "
             "scoring also takes scikit-learn's names, for labels of one part or label sets"
         )
-    scorer: Callable[..., float] = registry.default().make("metrics", name)
-    return scorer
+    return registry.default().make("metrics", name)
 
 
 def make_scorer(name: str) -> Callable[..., float]:
@@ -126,8 +125,7 @@ class ByLabels:
             scorer = registry.default().make("metrics", f"label-sets:{self.name}")
         else:
             scorer = make_token_scorer(self.name)
-        score: float = scorer(estimator, X, y, **given)
-        return score
+        return scorer(estimator, X, y, **given)
 
 
 def final_model(estimator: Any, X: Any = None) -> tuple[Any, Any]:

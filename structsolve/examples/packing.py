@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..utils.arrays import real_array
 from ..utils.masked import refuse_masked
 from ..utils.sparse import as_csr, csr_of, refuse_broken, refuse_flat, valid_csr
 from .packed import Sequences
@@ -501,10 +502,7 @@ def check_weights(sample_weight: Any, n: int) -> np.ndarray:
     refuse_masked(sample_weight, "sample_weight", "give the weight 0 to examples left out")
     if np.isscalar(sample_weight):
         sample_weight = np.full(n, sample_weight)
-    try:
-        weights = np.asarray(sample_weight, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"sample_weight: found no array of numbers ({error})") from None
+    weights = real_array(sample_weight, "sample_weight")
     if weights.shape != (n,):
         raise ValueError(
             f"sample_weight has shape {weights.shape}, expected ({n},): one weight per example"

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.feature_extraction import DictVectorizer, FeatureHasher
 from sklearn.utils.validation import check_is_fitted
 
-from ..utils.params import cloned_transformer
+from ..utils.params import check_count, cloned_transformer
 from ..utils.sparse import valid_csr
 from ._numbering import Names, Numbering, show
 
@@ -105,16 +104,14 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
         return self
 
     def _fresh(self) -> Any:
-        least = self.min_freq
-        if not isinstance(least, Integral) or least < 1:
-            raise ValueError(f"min_freq is {least!r}, expected an integer >= 1")
+        check_count("min_freq", self.min_freq)
         if self.vectorizer is None:
             return DictVectorizer()
         inner = cloned_transformer("vectorizer", self.vectorizer)
-        if least > 1 and type(inner) is not DictVectorizer:
+        if self.min_freq > 1 and type(inner) is not DictVectorizer:
             raise ValueError(
-                f"min_freq is {least}, expected 1 with a {type(inner).__name__}, whose features "
-                "are not counted; use DictVectorizer"
+                f"min_freq is {self.min_freq}, expected 1 with a {type(inner).__name__}, whose "
+                "features are not counted; use DictVectorizer"
             )
         return inner
 

@@ -95,8 +95,7 @@ def labels_from(given: Given, labels_of: Any) -> jax.Array:
     traced = isinstance(given.lengths, jax.core.Tracer)
     places = given.batch(None if traced else given.lengths).places
     labels = jax.ShapeDtypeStruct(places.label_shape, jnp.int32)
-    answer: jax.Array = call(given.host(host), labels, given.lengths, *given.arrays)
-    return answer
+    return call(given.host(host), labels, given.lengths, *given.arrays)
 
 
 class Marginals(Function):

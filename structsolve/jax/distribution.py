@@ -212,8 +212,7 @@ class Distribution(Function):
             others = tuple(dict(zip(second.shapes, second.arrays))[name] for name in given.shapes)
         labels = None if labels is None else jnp.asarray(labels)
         function = self._function(kind, given, bool(others), labels is not None)
-        answer: jax.Array = function((*given.arrays, *others), labels, given.lengths)
-        return answer
+        return function((*given.arrays, *others), labels, given.lengths)
 
     def _function(self, kind: str, given: Given, two: bool, labelled: bool) -> Any:
         """Return the function of scores and second scores, labels, lengths."""

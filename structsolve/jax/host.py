@@ -33,8 +33,7 @@ class Function:
     """
 
     def __init__(self, structure: Any, classes: Any = None, n_jobs: int | None = None):
-        if isinstance(structure, str):
-            structure = registry.default().make("structures", structure)
+        structure = registry.get_structure(structure)
         self.structure, self.classes, self.n_jobs = structure, classes, n_jobs
         self._batches = Batches(structure, classes)
 

@@ -121,8 +121,7 @@ class StructuredLoss(Function):
                 f"labels: found {labels.dtype}, expected integers, the numbers of classes"
             )
         value = self._reduced if self.reduction != "none" else self._each
-        answer: jax.Array = value(given)(given.arrays, labels, given.lengths)
-        return answer
+        return value(given)(given.arrays, labels, given.lengths)
 
     def _values(
         self, batch: Mapped, labels: Any, arrays: Any, weights: Any, each: bool = False

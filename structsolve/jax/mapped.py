@@ -50,8 +50,7 @@ class Mapped:
         """
         own = array.shape[len(self.lead) :]
         wide = np.broadcast_to(array, (*self.lead, *own))
-        answer: np.ndarray = wide.reshape(prod(self.lead) * own[0], *own[1:])
-        return answer
+        return wide.reshape(prod(self.lead) * own[0], *own[1:])
 
     def labels(self, labels: Any) -> np.ndarray:
         """Return true labels, one after the other.

@@ -265,5 +265,4 @@ def _decoder(space: Space, backend: Backend, layout: PartLayout) -> LinearDecode
                 polytopes.check_truths(ask_parts(space)(layout), truths)
         return LinearDecoder(polytopes, backend, warm=layout.training)
 
-    made: LinearDecoder = layout.common((LinearDecoder, backend), make)
-    return made
+    return layout.common((LinearDecoder, backend), make)

@@ -104,12 +104,8 @@ SOLVERS: dict[str, Traits] = {
     ),
     "PDLP": Traits(accurate=False, time_limit=("time_limit_sec",), bounds=False),
     "GLOP": Traits(time_limit=("time_limit_sec",), bounds=False),
-    "GLPK": Traits(
-        time_limit=("tm_lim",), milliseconds=True, integer="GLPK_MI", together=False, serial=True
-    ),
-    "GLPK_MI": Traits(
-        time_limit=("tm_lim",), milliseconds=True, integer="GLPK_MI", together=False, serial=True
-    ),
+    "GLPK": _GLPK,
+    "GLPK_MI": _GLPK,
     "CBC": Traits(
         tolerance=("primalTolerance", "dualTolerance"),
         time_limit=("maximumSeconds",),

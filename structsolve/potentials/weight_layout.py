@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..utils.arrays import padded
+from ..utils.params import check_choice
 
 KINDS = ("shared", "node", "edge")
 
@@ -52,8 +53,7 @@ class Block:
     unread: Any = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise ValueError(f"block {self.name!r}: kind is {self.kind!r}, expected one of {KINDS}")
+        check_choice(f"block {self.name!r}: kind", self.kind, KINDS)
         if not self.shape or any(int(s) < 1 for s in self.shape):
             raise ValueError(
                 f"block {self.name!r}: shape is {self.shape}, expected positive integers"

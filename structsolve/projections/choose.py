@@ -12,6 +12,7 @@ from ..structure.ask import Bind, ask, loss_advice
 from ..structure.base import Space
 from ..structure.node_losses import NodeLoss
 from ..structure.node_space import NodeSpace
+from ..utils.params import check_choice
 from .active_set import ActiveSet
 from .double_oracle import DoubleOracle
 from .rows import NodeRows, RowMaxMin, RowSoftmax, RowSparsemax
@@ -42,10 +43,7 @@ def max_min_projection(task: Any, settings: Any) -> Projection:
     """
     space, layout, loss = task.space, task.layout, task.loss
     name = space.structure.name
-    if settings.geometry not in GEOMETRIES:
-        raise ValueError(
-            f"surrogate 'max-min': geometry is {settings.geometry!r}, expected one of {GEOMETRIES}"
-        )
+    check_choice("surrogate 'max-min': geometry", settings.geometry, GEOMETRIES)
     if not loss.has_costs:
         raise ValueError(
             f"surrogate 'max-min' needs a loss that is linear in the parts of either label; "
@@ -108,8 +106,7 @@ def euclidean_projection(task: Any, max_iter: int = 100, tol: float = 1e-9) -> P
     Projection
     """
     bind = ask_euclidean(task.space, lambda _: task.oracle, lambda _: task.parts, max_iter, tol)
-    projection: Projection = bind(task.layout)
-    return projection
+    return bind(task.layout)
 
 
 def ask_euclidean(

@@ -121,12 +121,8 @@ def get_structure(structure: Any = "chain", **params: Any) -> Any:
     """
     if isinstance(structure, str):
         return default().make("structures", structure, **params)
-    if isinstance(structure, type) or not hasattr(structure, "make_space"):
-        raise TypeError(
-            f"structure is {structure!r}, expected a name (known: {default().names('structures')}) "
-            "or a Structure object"
-        )
-    return copy.copy(structure).set_params(**params) if params else structure
+    given = default().object_of("structures", structure)
+    return copy.copy(given).set_params(**params) if params else given
 
 
 def is_single_node(structure: Any) -> bool:

@@ -14,6 +14,13 @@ from .plugin import Plugin, one
 
 # Commas between arguments; commas in brackets belong to lists.
 _COMMA = re.compile(r",(?![^\[]*\])")
+# A method of all objects of a kind, and what messages call them.
+_OBJECTS = {
+    "readers": ("read", "a Reader object"),
+    "solvers": ("start", "a Solver object"),
+    "structures": ("make_space", "a Structure object"),
+    "surrogates": ("bind", "an object with bind()"),
+}
 
 
 class Names:
@@ -179,29 +186,35 @@ class Names:
             )
         return made
 
-    def check_object(self, kind: str, given: Any, method: str, what: str) -> None:
-        """Refuse anything but an object of a kind, such as a class or None.
+    def object_of(self, kind: str, given: Any) -> Any:
+        """Return the object of a name, and an object as it is.
 
         Parameters
         ----------
-        kind : str
-            One of ``LISTS``, and the argument's name in messages.
-        given : object
-            An object that is not a string.
-        method : str
-            Method of all objects of the kind.
-        what : str
-            "a Solver object", for the message.
+        kind : {"readers", "solvers", "structures", "surrogates"}
+            Its singular is the argument's name in messages.
+        given : str or object
+            A name as for :meth:`make`.
+
+        Returns
+        -------
+        object
 
         Raises
         ------
+        ValueError
+            As of :meth:`make`.
         TypeError
-            The message names the argument and the known names.
+            For anything else, such as a class or None; the message names the argument and the
+            known names.
         """
-        if isinstance(given, type) or not hasattr(given, method):
+        made = self.make(kind, given) if isinstance(given, str) else given
+        method, what = _OBJECTS[kind]
+        if isinstance(made, type) or not hasattr(made, method):
             raise TypeError(
-                f"{one(kind)} is {given!r}, expected a name (known: {self.names(kind)}) or {what}"
+                f"{one(kind)} is {made!r}, expected a name (known: {self.names(kind)}) or {what}"
             )
+        return made
 
     def factory_of(self, kind: str, text: str) -> Any:
         """Return the factory of a name, ignoring its arguments.

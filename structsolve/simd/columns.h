@@ -23,22 +23,28 @@ typedef struct {
                  const int *cols, const double *W, ptrdiff_t stride, double *out);
 } ss_column_loops;
 
-/* Whether columns follow each other, as those of all labels of a node do. */
-static int ss_adjacent(ptrdiff_t m, const int *cols) {
-  int apart = 0;
-  for (ptrdiff_t c = 1; c < m; c++) apart |= cols[c] - cols[0] - (int)c;
-  return !apart;
-}
-
-/* A few coefficients are filled up with zeros to whole vectors, if the rows of W have room. */
-enum { SS_MOST_PADDED = 64 };
-static ptrdiff_t ss_padded(ptrdiff_t m, ptrdiff_t first, ptrdiff_t stride, const double **coefs,
-                           double *room) {
-  const ptrdiff_t whole = (m + 7) / 8 * 8;
-  if (whole > SS_MOST_PADDED || first + whole > stride) return m;
-  for (ptrdiff_t c = 0; c < whole; c++) room[c] = c < m ? (*coefs)[c] : 0;
-  *coefs = room;
-  return whole;
+/* Coefficients as a row of W from column *first on, of the number returned: those of some columns
+ * filled up with zeros to whole vectors, if a quarter is given and W has room; those of adjacent
+ * columns as they are; else 0. */
+enum { SS_MOST_FILLED = 64 };
+static ptrdiff_t ss_as_row(ptrdiff_t m, const int *cols, ptrdiff_t stride, const double **coefs,
+                           double *room, ptrdiff_t *first) {
+  int low = cols[0], high = cols[0];
+  for (ptrdiff_t c = 1; c < m; c++) {
+    low = cols[c] < low ? cols[c] : low;
+    high = cols[c] > high ? cols[c] : high;
+  }
+  const ptrdiff_t whole = (high - low + 8) / 8 * 8;
+  *first = low;
+  if (whole <= SS_MOST_FILLED && low + whole <= stride && whole <= 4 * m) {
+    for (ptrdiff_t c = 0; c < whole; c++) room[c] = 0;
+    for (ptrdiff_t c = 0; c < m; c++) room[cols[c] - low] += (*coefs)[c];
+    *coefs = room;
+    return whole;
+  }
+  for (ptrdiff_t c = 0; c < m; c++)
+    if (cols[c] != low + c) return 0;
+  return m;
 }
 
 /* row[c] += x * coefs[c], as many at a time as vectors hold. */
@@ -52,7 +58,7 @@ SS_INLINE void ss_add_row(ptrdiff_t m, double x, const double *restrict coefs,
 
 /* A few columns at a time, a number known to the compiler, keep values in registers.  With more
  * columns, scatter handles one row of W at a time, which stays in the cache for all of them, by
- * vectors if the columns are adjacent. */
+ * vectors where the columns are close together. */
 #define SS_IN_FOURS(FUNCTION, ...)                                                                 \
   for (; m >= 4; m -= 4, cols += 4, per_column += 4) FUNCTION(4, __VA_ARGS__);                     \
   if (m == 3) FUNCTION(3, __VA_ARGS__);                                                            \
@@ -86,13 +92,14 @@ SS_INLINE void ss_add_row(ptrdiff_t m, double x, const double *restrict coefs,
                                   ptrdiff_t m, const int *cols, const double *coefs, double *W,    \
                                   ptrdiff_t stride) {                                              \
     const double *per_column = coefs;                                                              \
-    if (m > 4 && ss_adjacent(m, cols)) {                                                           \
-      double room[SS_MOST_PADDED];                                                                 \
-      m = ss_padded(m, cols[0], stride, &coefs, room);                                             \
-      ss_scatter_rows_##SUFFIX(n, index, (const T *)values, m, coefs, W + cols[0], stride);        \
-      return;                                                                                      \
-    }                                                                                              \
     if (m > 4) {                                                                                   \
+      double room[SS_MOST_FILLED];                                                                 \
+      ptrdiff_t first;                                                                             \
+      const ptrdiff_t width = ss_as_row(m, cols, stride, &coefs, room, &first);                    \
+      if (width) {                                                                                 \
+        ss_scatter_rows_##SUFFIX(n, index, (const T *)values, width, coefs, W + first, stride);    \
+        return;                                                                                    \
+      }                                                                                            \
       const T *value = (const T *)values;                                                          \
       (void)value;                                                                                 \
       for (ptrdiff_t j = 0; j < n; j++) {                                                          \

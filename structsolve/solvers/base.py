@@ -11,8 +11,7 @@ import numpy as np
 from ..surrogates.given_marginals import holds_marginals
 from ..utils.arrays import check_finite
 from ..utils.parallel import effective_jobs
-from ..utils.params import Params
-from ..utils.suggest import did_you_mean
+from ..utils.params import Params, check_choice
 from .problem import ROUNDING, Problem
 
 # Examples per call into native code; an interrupt takes effect between calls.
@@ -101,6 +100,16 @@ class Run:
             if primal < self.best_primal:
                 self.best_primal, self.best_w, self.best_bounds = primal, w, bounds
         return spent
+
+    def _certified(self, dual: float, calls: int = 0) -> dict[str, Any]:
+        """Return the record of a certificate of the best weights by a dual value."""
+        return {
+            "primal": self.best_primal,
+            "dual": dual,
+            "gap": self.best_primal - dual,
+            "certified": True,
+            "oracle_calls": calls,
+        }
 
     def contradiction(self) -> str | None:
         """Return how kept cuts contradict the bounds at the best weights.
@@ -269,12 +278,7 @@ class Solver(Params):
             The parameter's.
         known : tuple of str
         """
-        value = getattr(self, name)
-        if value not in known:
-            raise ValueError(
-                f"{type(self).__name__}: {name} is {value!r}{did_you_mean(value, known)}, "
-                f"expected one of {known}"
-            )
+        check_choice(f"{type(self).__name__}: {name}", getattr(self, name), known)
 
     def check_integer(self, name: str, least: int) -> None:
         """Raise ValueError unless a parameter is an integer of at least ``least``.

@@ -21,6 +21,7 @@ from .base import (
     rng_state,
     set_rng_state,
 )
+from .checkpoint import under
 from .exact_steps import exact_loop
 from .weight_constraints import assemble
 
@@ -36,6 +37,8 @@ SMALL_GAIN_EXACT = 0.003
 MOST_POINTS = 16
 # Relative difference of primal and dual below which they are equal.
 ROUNDING = 1e-14
+# What a checkpoint holds as it is.
+KEPT = ("passes", "window_start", "best_primal", "best_dual", "last_dual")
 
 
 class BCFWRun(Run):
@@ -246,13 +249,7 @@ class BCFWRun(Run):
         # At the optimum rounding may lift the dual above the primal.
         over, rounding = self.best_dual - self.best_primal, ROUNDING * abs(self.best_primal)
         dual = self.best_primal if 0 < over <= rounding else self.best_dual
-        return {
-            "primal": self.best_primal,
-            "dual": dual,
-            "gap": self.best_primal - dual,
-            "certified": True,
-            "oracle_calls": spent,
-        }
+        return self._certified(dual, spent)
 
     def _candidates(self) -> Iterator[np.ndarray]:
         # One at a time: each is as long as the weights.
@@ -285,16 +282,8 @@ class BCFWRun(Run):
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return everything a checkpoint needs; see :meth:`Run.state`."""
-        meta = {
-            "rng": rng_state(self.given.rng),
-            "passes": self.passes,
-            "age": self.age,
-            "window_start": self.window_start,
-            "best_primal": self.best_primal,
-            "best_dual": self.best_dual,
-            "last_dual": self.last_dual,
-            **self.loop.counters(),
-        }
+        meta = {name: getattr(self, name) for name in KEPT} | self.loop.counters()
+        meta |= {"rng": rng_state(self.given.rng), "age": self.age}
         arrays = {f"cuts_{k}": v for k, v in self.loop.to_arrays().items()}
         arrays |= {
             "w": self.loop.w,
@@ -314,17 +303,11 @@ class BCFWRun(Run):
             self.exact, self.loop = False, self._cut_loop()
             self.team = Team(self.loop, 1)
         set_rng_state(self.given.rng, meta["rng"])
-        self.passes, self.window_start = meta["passes"], meta["window_start"]
+        for name in KEPT:
+            setattr(self, name, meta[name])
         self.age = meta.get("age", self.passes)
-        self.best_primal, self.best_dual = meta["best_primal"], meta["best_dual"]
-        self.last_dual = meta["last_dual"]
-        self.loop.restore(
-            meta,
-            {k.removeprefix("cuts_"): v for k, v in arrays.items() if k.startswith("cuts_")},
-            arrays["w"],
-            arrays["average"],
-            arrays["gaps"],
-        )
+        vectors = arrays["w"], arrays["average"], arrays["gaps"]
+        self.loop.restore(meta, under(arrays, "cuts_"), *vectors)
         if self.feasible is not None:
             self.feasible.restore(arrays["multipliers"])
         self.best_w = best_w

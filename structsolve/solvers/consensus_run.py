@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .base import Run, Start, checked_weights
+from .checkpoint import under
 from .held import Common, blocks
 from .metric import Moments, SpectralMetric, choose_metric, moments
 from .passes import subgradient
@@ -33,6 +34,11 @@ BALANCED = (0.6, 1.4)
 CHANGE = 3.0
 # ... after FIRST rounds, and SETTLED more for each penalty; RECENT is the weight of the last one.
 FIRST, SETTLED, RECENT = 16, 8, 0.25
+# What a checkpoint holds as it is.
+KEPT = (
+    *("rho", "rounds", "fresh", "averaged_from", "next_certificate", "b_average", "imbalance"),
+    *("unchanged_from", "stronger", "best_primal", "best_dual"),
+)
 
 
 class ConsensusRun(Run):
@@ -273,13 +279,7 @@ class ConsensusRun(Run):
         spent = self._keep_best(candidates)
         gap = self.best_primal - self.best_dual
         self.next_certificate = self.rounds + self._rounds_ahead(gap)
-        return {
-            "primal": self.best_primal,
-            "dual": self.best_dual,
-            "gap": gap,
-            "certified": True,
-            "oracle_calls": spent,
-        }
+        return self._certified(self.best_dual, spent)
 
     def _rounds_ahead(self, gap: float) -> int:
         """Return the rounds to the next certificate, and record this one."""
@@ -312,22 +312,9 @@ class ConsensusRun(Run):
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return everything a checkpoint needs, the shards' state too."""
         shards = self.engine.states()
-        meta = {
-            "alpha": self.given.alpha,
-            "rho": self.rho,
-            "rounds": self.rounds,
-            "fresh": self.fresh,
-            "averaged_from": self.averaged_from,
-            "next_certificate": self.next_certificate,
-            "certified": self.certified,
-            "b_average": self.b_average,
-            "imbalance": self.imbalance,
-            "unchanged_from": self.unchanged_from,
-            "stronger": self.stronger,
-            "best_primal": self.best_primal,
-            "best_dual": self.best_dual,
-            "shards": [one for one, _ in shards],
-        }
+        meta: dict[str, Any] = {name: getattr(self, name) for name in KEPT}
+        meta |= {"alpha": self.given.alpha, "certified": self.certified}
+        meta["shards"] = [one for one, _ in shards]
         arrays = {f"shard{k}_{n}": a for k, (_, own) in enumerate(shards) for n, a in own.items()}
         arrays |= {"z": self.z, "y_sum": self.y_sum, "average": self.average}
         arrays["dual_average"] = self.dual_average
@@ -350,19 +337,11 @@ class ConsensusRun(Run):
         copies = checked_weights(self, arrays, names, dim)
         self.z, self.y_sum, self.average, self.dual_average, self.dual_w = copies
         (self.best_w,) = checked_weights(self, arrays, ["best_w"])
-        self.rho, self.given.alpha = meta["rho"], meta["alpha"]
-        self.rounds, self.averaged_from = meta["rounds"], meta["averaged_from"]
-        self.fresh = meta["fresh"]
-        self.next_certificate, self.certified = meta["next_certificate"], tuple(meta["certified"])
-        self.b_average, self.stronger = meta["b_average"], meta["stronger"]
-        self.imbalance, self.unchanged_from = meta["imbalance"], meta["unchanged_from"]
-        self.best_primal, self.best_dual = meta["best_primal"], meta["best_dual"]
-        states = []
-        for k, one in enumerate(meta["shards"]):
-            prefix = f"shard{k}_"
-            own = {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
-            states.append((one, own))
-        self.engine.restore(states)
+        for name in KEPT:
+            setattr(self, name, meta[name])
+        self.given.alpha, self.certified = meta["alpha"], tuple(meta["certified"])
+        shards = enumerate(meta["shards"])
+        self.engine.restore([(one, under(arrays, f"shard{k}_")) for k, one in shards])
 
     def continue_at(self, alpha: float) -> None:
         """Continue with another alpha from the same dual variables (a path over alpha).

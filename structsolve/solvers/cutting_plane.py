@@ -11,6 +11,7 @@ from ..utils.params import parameters
 from . import qp
 from ._bundles import Bundle, NSlackBundle, OneSlackBundle
 from .base import Run, Solver, Start, checked_weights
+from .checkpoint import under
 from .cut_model import Model
 from .weight_constraints import assemble
 
@@ -88,8 +89,7 @@ class CuttingPlane(Solver):
 
     def start(self, start: Start) -> CuttingPlaneRun:
         """Begin an optimisation; see :meth:`Solver.start`."""
-        if self.slack not in ("one", "n"):
-            raise ValueError(f"CuttingPlane: slack is {self.slack!r}, expected 'one' or 'n'")
+        self.check_choice("slack", ("one", "n"))
         if self.step is not None and not 0 < self.step <= 1:
             raise ValueError(f"CuttingPlane: step is {self.step!r}, expected 0 < step <= 1")
         if self.inactive is not None:
@@ -268,13 +268,7 @@ class CuttingPlaneRun(Run):
         dual, rounding = self.best_dual, 1e-3 * max(self.best_primal, self.least)
         if dual <= self.best_primal + rounding:
             dual = min(dual, self.best_primal)
-        return {
-            "primal": self.best_primal,
-            "dual": dual,
-            "gap": self.best_primal - dual,
-            "certified": True,
-            "oracle_calls": 0,
-        }
+        return self._certified(dual)
 
     def contradiction(self) -> str | None:
         """Return how the cuts contradict the oracle's bounds at the best weights."""
@@ -329,9 +323,7 @@ class CuttingPlaneRun(Run):
                 raise ValueError(f"groups is {meta['groups']}, too many for this problem")
             self._split()
         self.share = share
-        self.bundle.restore(
-            {k.removeprefix("cuts_"): v for k, v in arrays.items() if k.startswith("cuts_")}
-        )
+        self.bundle.restore(under(arrays, "cuts_"))
         self.w, self.next, self.best_w = weights
 
     def continue_at(self, alpha: float) -> None:

@@ -192,8 +192,7 @@ class _Course:
         return outer | {"best_score": self.best_score}, arrays
 
     def _memory(self) -> dict[str, np.ndarray]:
-        memory: dict[str, np.ndarray] = self.surrogate.memory_of_examples()
-        return memory
+        return self.surrogate.memory_of_examples()
 
     def save(self, record: dict[str, Any]) -> None:
         """Write the checkpoint if it is due or the passes have ended."""

@@ -29,8 +29,10 @@ class LBFGS(Solver):
     The objective is the mean surrogate plus ``alpha * (l1_ratio * ||w||_1 + (1 - l1_ratio) / 2 *
     ||w||^2)``, for conditional random fields (``"crf"``), whose surrogate is smooth.  Each pass
     computes the gradient over all examples, in ``n_jobs`` threads with bit-identical results.  With
-    ``l1_ratio`` above 0 the method is OWL-QN (Andrew, Gao 2007): steps stay in the orthant of w,
-    and a weight that would change its sign becomes 0.
+    ``l1_ratio`` above 0 the method is that of OWL-QN (Andrew, Gao 2007): steps stay in the orthant
+    of w, and a weight that would change its sign becomes 0.  Other than there, the curvature of a
+    step is that among the weights that are free to move, nonzero ones and those with a slope beyond
+    the L1 norm's, and vectors are as short.
 
     Parameters
     ----------
@@ -319,13 +321,7 @@ class LBFGSRun(Run):
         dual = self.best_dual
         if dual <= self.best_primal * (1 + 1e-9):
             dual = min(dual, self.best_primal)
-        return {
-            "primal": self.best_primal,
-            "dual": dual,
-            "gap": self.best_primal - dual,
-            "certified": True,
-            "oracle_calls": 0,
-        }
+        return self._certified(dual)
 
     def weights(self) -> np.ndarray:
         """Return a copy of the best weights."""

@@ -139,9 +139,7 @@ class Problem:
         self.task = Task(space, packed, loss, oracle)
         self.oracle, self.parts, self.loss = self.task.oracle, self.task.parts, self.task.loss
         self.labels = self.task.labels
-        if isinstance(surrogate, str):
-            surrogate = registry.default().make("surrogates", surrogate)
-        registry.default().check_object("surrogates", surrogate, "bind", "an object with bind()")
+        surrogate = registry.default().object_of("surrogates", surrogate)
         self.surrogate_name = getattr(surrogate, "name", type(surrogate).__name__)
         check_types(surrogate, f"surrogate {self.surrogate_name!r}: ")
         if holds_marginals(examples) and not getattr(surrogate, "takes_marginals", False):

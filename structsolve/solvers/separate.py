@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from .base import Run, Start, relative_gap
+from .checkpoint import under
 from .problem import Problem
 
 # Numbers of the records that are sums over the groups.
@@ -125,9 +126,7 @@ class SeparateRun(Run):
             )
         self.records = meta["records"]
         for k, run in enumerate(self.runs):
-            start = f"group_{k}_"
-            own = {n.removeprefix(start): a for n, a in arrays.items() if n.startswith(start)}
-            run.restore(meta[f"group {k}"], own)
+            run.restore(meta[f"group {k}"], under(arrays, f"group_{k}_"))
 
     def continue_at(self, alpha: float) -> None:
         """Continue with another alpha from the same dual variables.

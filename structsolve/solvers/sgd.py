@@ -23,6 +23,12 @@ from .base import (
 from .problem import Problem
 from .weight_constraints import assemble, check_examples
 
+# The run steps back where the primal exceeds this multiple of that at w = 0, or after so many
+# passes where it is above that at w = 0 at all.
+EXPLODED, TRIED = 2, 10
+# What a checkpoint holds as it is.
+KEPT = ("passes", "best_primal", "zero_primal", "radius", "radius_calls", "dual_b")
+
 
 @parameters
 class SGD(Solver):
@@ -77,9 +83,9 @@ class SGD(Solver):
     weights outside the norm, for surrogates that are not convex, and over passes in which
     ``projection`` has moved the iterate. ``dual`` and ``gap`` are then None or keep their last
     values, and records without a dual are not ``certified``.  If the primals of the last and of
-    the average iterate are above that at w = 0 (by more than ``tol``), steps are too large: the run
-    returns to the best weights, continues with steps a tenth as large, and records this
-    (``stepped_back``).
+    the average iterate are more than twice that at w = 0, or after ten passes still above it
+    (by more than ``tol``), steps are too large: the run returns to the best weights, continues with
+    steps a tenth as large, and records this (``stepped_back``).
 
     Examples
     --------
@@ -272,7 +278,8 @@ class SGDRun(Run):
         if lost or self.passes % solver.certify_every == 0:
             record |= self.certify()
             record["oracle_calls"] += calls
-            if lost or self.present > (1 + self.given.tol) * self.zero_primal:
+            excess = self.present / max((1 + self.given.tol) * self.zero_primal, 1e-300)
+            if lost or excess > EXPLODED or (excess > 1 and self.loop.t >= TRIED * n):
                 self._step_back()
                 record["stepped_back"] = True
         return record
@@ -344,17 +351,11 @@ class SGDRun(Run):
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return everything a checkpoint needs; see :meth:`Run.state`."""
         scalars, arrays = self.loop.state()
-        meta = {
+        meta = {name: getattr(self, name) for name in KEPT} | scalars
+        meta |= {
             "rng": rng_state(self.given.rng),
-            "passes": self.passes,
-            "best_primal": self.best_primal,
-            "zero_primal": self.zero_primal,
             "certified": self.certified,
-            "radius": self.radius,
-            "radius_calls": self.radius_calls,
-            "dual_b": self.dual_b,
             "window": self.window,
-            **scalars,
         }
         own = {"best_w": self.best_w, "dual_w": self.dual_w, "window_w": self.window_w}
         if self.feasible is not None:
@@ -364,8 +365,8 @@ class SGDRun(Run):
     def restore(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         """Continue from a checkpoint."""
         set_rng_state(self.given.rng, meta["rng"])
-        self.passes, self.best_primal = meta["passes"], meta["best_primal"]
-        self.zero_primal, self.dual_b = meta["zero_primal"], meta["dual_b"]
+        for name in KEPT:
+            setattr(self, name, meta[name])
         self.certified = [float(primal) for primal in meta["certified"]]
         self.window = {name: type(own)(meta["window"][name]) for name, own in self.window.items()}
         # Empty before the first certificate.
@@ -373,7 +374,6 @@ class SGDRun(Run):
         if self.best_w.size:
             self.best_w = checked_weights(self, arrays, ["best_w"])[0]
         self.dual_w, self.window_w = checked_weights(self, arrays, ["dual_w", "window_w"])
-        self.radius, self.radius_calls = meta["radius"], meta["radius_calls"]
         self.loop.restore(meta, arrays)
         if self.feasible is not None:
             self.feasible.restore(arrays["multipliers"])

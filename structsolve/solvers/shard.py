@@ -10,6 +10,7 @@ import numpy as np
 from ._bcfw import BlockLoop
 from .base import pieces
 from .bcfw_run import SMALL_GAIN
+from .checkpoint import under
 from .held import Common, blocks
 from .metric import SpectralMetric
 from .places import Place, places
@@ -25,6 +26,8 @@ ANY_AGE = np.iinfo(np.int32).max
 GROUP = 4
 # Cached passes continue while a visit gains this share of an oracle visit's dual increase.
 PAYS = 0.5
+# What a checkpoint holds as it is.
+KEPT = ("estimate", "spread", "calls", "cached")
 
 
 @dataclass
@@ -378,13 +381,7 @@ class Shard:
         meta: dict[str, Any] = {"round": self.round}
         if self.loop is None:
             return meta, {}
-        meta |= {
-            "loop": self.loop.counters(),
-            "estimate": self.estimate,
-            "spread": self.spread,
-            "calls": self.calls,
-            "cached": self.cached,
-        }
+        meta |= {"loop": self.loop.counters(), **{name: getattr(self, name) for name in KEPT}}
         arrays = {f"cuts_{name}": array for name, array in self.loop.to_arrays().items()}
         arrays |= {"w": self.loop.w, "average": self.loop.average, "gaps": self.loop.gaps}
         if self.metric is not None:
@@ -407,8 +404,8 @@ class Shard:
         if not arrays:
             self.loop = None
             return
-        self.estimate, self.spread = meta["estimate"], meta["spread"]
-        self.calls, self.cached = meta["calls"], meta["cached"]
+        for name in KEPT:
+            setattr(self, name, meta[name])
         turn = arrays.get("turn")
         if turn is None:
             self.metric = None
@@ -422,6 +419,6 @@ class Shard:
             self.factor, self.square = meta["factor"], meta["square"]
             self.kept_round = meta["kept_round"]
         self.loop = self._new_loop(meta["loop"]["alpha"], meta.get("scale", 1.0))
-        cuts = {k.removeprefix("cuts_"): v for k, v in arrays.items() if k.startswith("cuts_")}
-        self.loop.restore(meta["loop"], cuts, arrays["w"], arrays["average"], arrays["gaps"])
+        vectors = arrays["w"], arrays["average"], arrays["gaps"]
+        self.loop.restore(meta["loop"], under(arrays, "cuts_"), *vectors)
         self.y, self.own, self.z = (arrays[k].copy() for k in ("y", "own", "z"))

@@ -152,5 +152,4 @@ def mixed_entropies(entropies: np.ndarray, losses: np.ndarray) -> np.ndarray:
     spread = np.maximum(entropies - losses * np.exp(-losses), 0)  # their term of the entropy
     kept = 1 - t * others
     safe = np.where(kept > 0, kept, 1.0)
-    mixed: np.ndarray = t * spread - t * np.log(t) * others - safe * np.log(safe)
-    return mixed
+    return t * spread - t * np.log(t) * others - safe * np.log(safe)

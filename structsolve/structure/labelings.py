@@ -134,8 +134,7 @@ class LabelingSpace(NodeSpace):
 
     def stack(self, X: Any) -> Examples:
         """Return packed X, without labels."""
-        packed: Examples = self.structure.stack(X, self.layout.n_features, self.n_edge_features)
-        return packed
+        return self.structure.stack(X, self.layout.n_features, self.n_edge_features)
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return what ``space_from_state`` needs."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..projections.choose import euclidean_projection, max_min_projection
-from ..utils.params import Params, parameters
+from ..utils.params import Params, check_count, parameters
 from ._fenchel_young import FenchelYoung
 from .given_marginals import given_parts, holds_marginals
 
@@ -64,9 +64,8 @@ class Projected(Params):
 def _check_accuracy(surrogate: Any) -> None:
     # max_iter and tol are checked even if a closed form needs neither.
     number = (int, float, np.integer, np.floating)
-    name, most, tol = surrogate.name, surrogate.max_iter, surrogate.tol
-    if isinstance(most, bool) or not isinstance(most, (int, np.integer)) or most < 1:
-        raise ValueError(f"surrogate {name!r}: max_iter is {most!r}, expected an integer >= 1")
+    name, tol = surrogate.name, surrogate.tol
+    check_count(f"surrogate {name!r}: max_iter", surrogate.max_iter)
     if isinstance(tol, bool) or not isinstance(tol, number) or not 0 <= tol < 1:
         raise ValueError(
             f"surrogate {name!r}: tol is {tol!r}, expected a number of at least 0 and below 1"

@@ -145,8 +145,7 @@ class Task:
     @cached_property
     def oracle(self) -> Oracle:
         """The oracle, bound to the examples; bound late, since not every surrogate has a use."""
-        bound: Oracle = self._asked.oracle(self.layout)
-        return bound
+        return self._asked.oracle(self.layout)
 
     def _refuse_unseen(self, labels: np.ndarray) -> None:
         # A loss may have values for labels unseen in training; the parts have no place for them.

@@ -91,12 +91,6 @@ def _halved(labels: Any) -> Any:
     return labels % 2 if whole else labels
 
 
-def check_number(n_cases: Any) -> None:
-    """Refuse a number of cases below 1."""
-    if not isinstance(n_cases, (int, np.integer)) or n_cases < 1:
-        raise ValueError(f"n_cases is {n_cases!r}, expected an integer >= 1")
-
-
 def short(value: Any) -> str:
     """Return a value's text in messages."""
     text = value if isinstance(value, str) else repr(value)
@@ -429,16 +423,13 @@ class Case:
         self, i: int, theta: np.ndarray, garbage: int = -1
     ) -> tuple[np.ndarray, float, float]:
         """Return the oracle's best label, its value and the bound."""
-        answer: tuple[np.ndarray, float, float] = self.call(
-            "Oracle.argmax", i, calls.argmax, self.oracle, theta, garbage=garbage
-        )
-        return answer
+        return self.call("Oracle.argmax", i, calls.argmax, self.oracle, theta, garbage=garbage)
 
     def repeat_argmax(
         self, i: int, theta: np.ndarray, label: np.ndarray, value: float, repeats: int
     ) -> tuple[np.ndarray, float] | None:
         """Call repeatedly without the GIL; return a different answer, None if there is none."""
-        answer: tuple[np.ndarray, float] | None = self.call(
+        return self.call(
             "Oracle.argmax",
             i,
             calls.repeat_argmax,
@@ -449,7 +440,6 @@ class Case:
             repeats,
             promise="answers without an exception in four threads",
         )
-        return answer
 
     def encode(
         self, i: int, label: np.ndarray, truth: np.ndarray | None = None

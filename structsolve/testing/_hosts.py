@@ -56,9 +56,7 @@ def check_reader(reader: Any, path: Any) -> None:
     ...     _ = path.write_text("size,kind\\n1.5,a\\n-2,b\\n")
     ...     check_reader("csv", path)
     """
-    if isinstance(reader, str):
-        reader = registry.default().make("readers", reader)
-    registry.default().check_object("readers", reader, "read", "a Reader object")
+    reader = registry.default().object_of("readers", reader)
     what, path = f"reader {type(reader).__name__}", str(path)
     _check_endings(what, reader, path)
     with _told(what, "fit reads its training data"):

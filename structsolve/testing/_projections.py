@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.special import logsumexp, softmax
 
 from ..operators import Projection
 from ..structure import projection_calls
@@ -52,42 +53,35 @@ class Watched:
 
     def solution(self, theta: np.ndarray) -> tuple[np.ndarray, float, float]:
         """Return state, value and bound."""
-        answer: tuple[np.ndarray, float, float] = self.call("project_state", theta)
-        return answer
+        return self.call("project_state", theta)
 
     def state_of(self, row: int) -> np.ndarray:
         """Return the state of a label: its marginals where these are the state."""
         if not self.projection.has_state:
             return self.case.mu[self.i][row]
-        state: np.ndarray = self.call("state_of", self.case.labels[self.i][row])
-        return state
+        return self.call("state_of", self.case.labels[self.i][row])
 
     def pool(self, state: np.ndarray) -> np.ndarray:
         """Return the marginals of a state."""
         if not self.projection.has_state:
             return state
-        marginals: np.ndarray = self.call("pool", state)
-        return marginals
+        return self.call("pool", state)
 
     def term(self, state: np.ndarray) -> float:
         """Return G."""
-        value: float = self.call("term", state)
-        return value
+        return self.call("term", state)
 
     def slope(self, a: np.ndarray, b: np.ndarray, gamma: float) -> float:
         """Return the slope of G."""
-        value: float = self.call("slope", a, b, gamma)
-        return value
+        return self.call("slope", a, b, gamma)
 
     def derivative(self, theta: np.ndarray, direction: np.ndarray, garbage: int = -1) -> np.ndarray:
         """Return the gain of the marginals along a direction."""
-        moved: np.ndarray = self.call("derivative", theta, direction, garbage=garbage)
-        return moved
+        return self.call("derivative", theta, direction, garbage=garbage)
 
     def sample(self, theta: np.ndarray, uniforms: np.ndarray, garbage: int = -1) -> np.ndarray:
         """Return labels, one per row of uniforms."""
-        labels: np.ndarray = self.call("sample", theta, uniforms, garbage=garbage)
-        return labels
+        return self.call("sample", theta, uniforms, garbage=garbage)
 
 
 def check_projections(case: Case) -> None:
@@ -95,13 +89,9 @@ def check_projections(case: Case) -> None:
     names = ["entropy", *getattr(case.space, "projections", ("euclidean",))]
     for name in dict.fromkeys(names):
         with case.promise(f"Projection {name!r}", "can be built"):
-            bind = ask("structsolve_projection", Projection, case.space, regularizer=name)
-            if bind is None:
-                continue
-            try:
-                projection = bind(case.part_layout)
-            except ValueError:
-                continue  # these examples have no such projection, and the error says why
+            projection = _made(case, name)
+        if projection is None:
+            continue
         what = f"Projection.project ({name})"
         for i in range(case.n):
             watched = Watched(case, projection, name, i)
@@ -129,14 +119,8 @@ def check_projections(case: Case) -> None:
 
 def check_marginals(case: Case) -> None:
     """Only marginals and log-partition, for many labels."""
-    bind = ask("structsolve_projection", Projection, case.space, regularizer="entropy")
-    if bind is None:
-        return
-    try:
-        projection = bind(case.part_layout)
-    except ValueError:
-        return  # these examples have no such projection, and the error says why
-    if not (projection.gibbs and projection.exact):
+    projection = _made(case, "entropy")
+    if projection is None or not (projection.gibbs and projection.exact):
         return
     for i in range(case.n):
         for kind, theta in case.thetas(i, ("random", "large")).items():
@@ -144,17 +128,22 @@ def check_marginals(case: Case) -> None:
             _check_entropy(case, "Projection.project (entropy)", i, kind, theta, (mu, value))
 
 
+def _made(case: Case, name: str) -> Any:
+    """Return the projection of a regularizer, or None."""
+    bind = ask("structsolve_projection", Projection, case.space, regularizer=name)
+    try:
+        return None if bind is None else bind(case.part_layout)
+    except ValueError:
+        return None  # these examples have no such projection, and the error says why
+
+
 def _check_entropy(
     case: Case, what: str, i: int, kind: str, theta: np.ndarray, answer: tuple[np.ndarray, float]
 ) -> None:
     mu, value = answer
     scores = case.mu[i] @ theta
-    top = scores.max()
-    weights = np.exp(scores - top)
-    case.near(
-        what, f"returns the log-partition ({kind} theta)", i, value, top + np.log(weights.sum())
-    )
-    expected = (weights / weights.sum()) @ case.mu[i]
+    case.near(what, f"returns the log-partition ({kind} theta)", i, value, logsumexp(scores))
+    expected = softmax(scores) @ case.mu[i]
     worst = int(np.abs(mu - expected).argmax())
     if abs(mu[worst] - expected[worst]) > 1e-8:
         promise = f"returns the marginals of the Gibbs distribution ({kind} theta)"
@@ -203,10 +192,7 @@ def _check_bound(
     if projection.exact and not bound <= value + slack:
         promise = f"is exact, so its bound is its value ({kind} theta)"
         case.fail(what, promise, i, bound, value)
-    scores = case.mu[i] @ theta
-    least = -np.inf
-    if projection.gibbs:
-        least = scores.max() + np.log(np.exp(scores - scores.max()).sum())
+    least = logsumexp(case.mu[i] @ theta) if projection.gibbs else -np.inf
     if not bound >= least - slack:
         case.fail(what, f"returns an upper bound of the maximum ({kind} theta)", i, bound, least)
 
@@ -251,10 +237,8 @@ def _check_solution(
     promise = f"gives a state that pools to the marginals of project() ({kind} theta)"
     case.near(what, promise, i, watched.pool(state), mu, 1e-8)
     if projection.gibbs and projection.exact:
-        scores = case.mu[i] @ theta
-        weights = np.exp(scores - scores.max())
         promise = f"gives the mean of the labels' states ({kind} theta)"
-        case.near(what, promise, i, state, weights / weights.sum() @ states, 1e-8)
+        case.near(what, promise, i, state, softmax(case.mu[i] @ theta) @ states, 1e-8)
     if not projection.has_term:
         return
     attained = watched.term(state) + watched.pool(state) @ theta
@@ -324,9 +308,7 @@ def _check_derivative(watched: Watched, kind: str, theta: np.ndarray, mu: np.nda
     promise = f"gives a symmetric Jacobian ({kind} theta)"
     case.near(what, promise, i, moved[0] @ directions[1], moved[1] @ directions[0], 1e-7)
     if watched.projection.gibbs and watched.projection.exact:
-        scores = case.mu[i] @ theta
-        weights = np.exp(scores - scores.max())
-        weights /= weights.sum()
+        weights = softmax(case.mu[i] @ theta)
         promise = f"gives the covariance of the parts with the direction ({kind} theta)"
         for d, gain in zip(directions, moved):
             along = case.mu[i] @ d
@@ -360,9 +342,7 @@ def _check_samples(watched: Watched, kind: str, theta: np.ndarray) -> None:
     if None in rows:
         bad = labels[rows.index(None)]
         case.fail(what, f"draws labels of the example ({kind} theta)", i, bad, "one listed")
-    scores = case.mu[i] @ theta
-    weights = np.exp(scores - scores.max())
-    expected = (n - 2) * weights / weights.sum()
+    expected = (n - 2) * softmax(case.mu[i] @ theta)
     # The first two are the ends of [0, 1), which may give any label of positive probability.
     drawn = np.array(rows[2:], dtype=np.int64)
     seen = np.bincount(drawn, minlength=len(expected)).astype(float)

@@ -15,7 +15,8 @@ from ..structure import calls
 from ..surrogates import Beta, Generalized, Log, MicroF1, ProbLoss, Slack
 from ..surrogates.calls import cut
 from ..surrogates.task import Task
-from ._case import Case, check_number
+from ..utils.params import check_count
+from ._case import Case
 
 # Relative tolerance for rounding and the final interval of a search.
 ROUNDING, LEFT = 1e-8, 1e-6
@@ -62,7 +63,7 @@ def check_search(
     >>> from structsolve.testing import check_search
     >>> check_search("convex-hull", n_cases=1)
     """
-    check_number(n_cases)
+    check_count("n_cases", n_cases)
     structure = registry.get_structure(structure)
     search = make_search(search)
     what, checked = f"Search {search.name!r}", 0

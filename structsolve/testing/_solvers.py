@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from .. import registry
+from ..utils.params import check_count
 from ..utils.positional import positional_deprecated
 from . import _losses, _operators, _runs, _training, _whole
-from ._case import Case, check_number
+from ._case import Case
 from ._training import PASSES, TOL
 
 
@@ -70,9 +71,7 @@ def check_solver(
     >>> check_solver(textbook, "chain", tol=0.05)
     """
     structure = registry.get_structure(structure)
-    if isinstance(solver, str):
-        solver = registry.default().make("solvers", solver)
-    registry.default().check_object("solvers", solver, "start", "a Solver object")
+    solver = registry.default().object_of("solvers", solver)
     case = Case(structure, 0, random_state, size)
     case.kit, case.more = f"check_solver({solver!r}, structure, ", f", surrogate={surrogate!r}"
     case.more += f", tol={tol}" if tol != TOL else ""
@@ -125,7 +124,7 @@ def check_loss(
     >>> from structsolve.testing import check_loss
     >>> check_loss("zero-one", "multiclass")
     """
-    check_number(n_cases)
+    check_count("n_cases", n_cases)
     structure = registry.get_structure(structure)
     for number in range(n_cases):
         case = Case(structure, number, random_state + number, size)

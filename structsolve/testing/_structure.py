@@ -7,6 +7,7 @@ from time import perf_counter
 from typing import Any
 
 from .. import registry
+from ..utils.params import check_count
 from ..utils.positional import positional_deprecated
 from . import (
     _declaration,
@@ -19,7 +20,7 @@ from . import (
     _training,
     _whole,
 )
-from ._case import Case, check_number
+from ._case import Case
 
 #: Checks of every case, by name; each takes the case and the loss.
 CHECKS: dict[str, Callable[[Case, Any], None]] = {
@@ -120,7 +121,7 @@ def check_structure(
     >>> from structsolve.testing import check_structure
     >>> check_structure("chain", n_cases=1)
     """
-    check_number(n_cases)
+    check_count("n_cases", n_cases)
     structure = registry.get_structure(structure)
     wanted = NAMES if only is None else tuple(only)
     for name in wanted:

@@ -9,7 +9,8 @@ import numpy as np
 from .. import registry
 from ..surrogates.calls import cut
 from ..surrogates.task import Task
-from ._case import Case, check_number
+from ..utils.params import check_count
+from ._case import Case
 
 # Number of scores per example; tolerance of difference quotients.
 SCORES, QUOTIENT = 6, 1e-4
@@ -55,11 +56,9 @@ def check_surrogate(
     >>> from structsolve.testing import check_surrogate
     >>> check_surrogate("slack", n_cases=1)
     """
-    check_number(n_cases)
+    check_count("n_cases", n_cases)
     structure = registry.get_structure(structure)
-    if isinstance(surrogate, str):
-        surrogate = registry.default().make("surrogates", surrogate)
-    registry.default().check_object("surrogates", surrogate, "bind", "an object with bind()")
+    surrogate = registry.default().object_of("surrogates", surrogate)
     name = getattr(surrogate, "name", type(surrogate).__name__)
     for number in range(n_cases):
         case = Case(structure, number, random_state + number, size)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..batch.products import jacobian_product, smooth_projection
+from ..batch.products import jacobian_product
 from .layer import Given
 
 
@@ -41,12 +41,7 @@ class Gradient(torch.autograd.Function):
     def backward(ctx: Any, *directions: torch.Tensor) -> Any:
         """Multiply by Hessians, or raise."""
         layer, given, labels = ctx.layer, ctx.given, ctx.labels
-        try:
-            projection = smooth_projection(
-                given.space, given.scores, labels, layer.surrogate, layer.loss, layer.oracle
-            )
-        except ValueError as error:
-            raise NotImplementedError(str(error)) from None
+        projection = layer.projection(given, labels)
         factor, *tensors = ctx.saved_tensors
         by_factor = None
         if ctx.needs_input_grad[4]:
@@ -116,9 +111,9 @@ class Jacobian:
         tuple of Tensor
         """
         if torch.is_grad_enabled():
-            tensors = refused(self.why, tensors)
+            tensors = sealed(self.why, tensors)
             if factor is not None:
-                (factor,) = refused(self.why, [factor])
+                (factor,) = sealed(self.why, [factor])
         return _Product.apply(self, factor, *directions, *tensors)
 
 
@@ -151,34 +146,6 @@ class _Product(torch.autograd.Function):
         return None, None, *by_directions, *[torch.zeros_like(t) for t in tensors]
 
 
-def refused(why: str, tensors: Any) -> Any:
-    """Return tensors unchanged; derivatives by them raise.
-
-    Parameters
-    ----------
-    why : str
-        Its message.
-    tensors : sequence of Tensor
-
-    Returns
-    -------
-    tuple of Tensor
-    """
-    answer: Any = _Refused.apply(why, *tensors)
-    return answer
-
-
-class _Refused(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, why: str, *tensors: torch.Tensor) -> Any:
-        ctx.why = why
-        return tuple(t.view_as(t) for t in tensors)
-
-    @staticmethod
-    def backward(ctx: Any, *_: torch.Tensor) -> Any:
-        raise NotImplementedError(ctx.why)
-
-
 def once(why: str, tensors: Any) -> Any:
     """Return tensors unchanged, for a layer whose gradient is a constant to autograd.
 
@@ -192,8 +159,7 @@ def once(why: str, tensors: Any) -> Any:
     -------
     tuple of Tensor
     """
-    answer: Any = _Once.apply(why, *tensors)
-    return answer
+    return _Once.apply(why, *tensors)
 
 
 class _Once(torch.autograd.Function):
@@ -214,23 +180,22 @@ class _Once(torch.autograd.Function):
         return tuple(None if t is None else t.view_as(t) for t in tangents)
 
 
-def sealed(why: str, gradients: Any, sources: Any) -> Any:
-    """Return gradients whose derivatives raise.
+def sealed(why: str, tensors: Any, sources: Any = ()) -> Any:
+    """Return tensors whose derivatives raise.
 
     Parameters
     ----------
     why : str
         Their message.
-    gradients : sequence of Tensor
+    tensors : sequence of Tensor
     sources : sequence of Tensor
-        Further tensors that the gradients depend on.
+        Further tensors that they depend on, as gradients do.
 
     Returns
     -------
     tuple of Tensor
     """
-    answer: Any = _Sealed.apply(why, len(gradients), *gradients, *sources)
-    return answer
+    return _Sealed.apply(why, len(tensors), *tensors, *sources)
 
 
 class _Sealed(torch.autograd.Function):

@@ -5,40 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch.library import custom_op
 
-from ..batch import samples as batch_samples
 from . import operators
-from .operators import Optional, Tensors
+from .operators import Tensors, operator
 
 
-@custom_op("structsolve::best_parts", mutates_args=())
-def best_parts(
-    layer: int, tensors: Tensors, names: str, lengths: Optional, mask: Optional
-) -> Tensors:
-    """Return the parts of the best labels; shared blocks have one array for each example.
-
-    Parameters
-    ----------
-    layer : int
-        Number of the layer.
-    tensors : list of Tensor
-        Scores; shared blocks may have one array for each example.
-    names : str
-        Their blocks, between spaces.
-    lengths : Tensor or None
-    mask : Tensor or None
-
-    Returns
-    -------
-    list of Tensor
-    """
-    own, given = operators.read(layer, tensors, names, lengths, mask)
-    answer: Tensors = own.best(given, given.tensors)
-    return answer
-
-
-@best_parts.register_fake
 def _parts_like(layer: Any, tensors: Any, names: Any, lengths: Any, mask: Any, *_: Any) -> Any:
     n = operators.many(layer, tensors, names, lengths, mask)
     blocks = operators.blocks(layer, tensors, names)
@@ -50,32 +21,37 @@ def _parts_like(layer: Any, tensors: Any, names: Any, lengths: Any, mask: Any, *
     ]
 
 
-@custom_op("structsolve::interpolated", mutates_args=())
-def interpolated(
-    layer: int, tensors: Tensors, names: str, lengths: Optional, mask: Optional
-) -> Tensors:
-    """Return the parts of the best labels, with the derivative of ``BlackboxDiff``.
+@operator("best_parts", like=_parts_like)
+def best_parts(own: Any, given: Any) -> Tensors:
+    """Return the parts of the best labels; shared blocks have one array for each example.
 
     Parameters
     ----------
-    layer : int
-        Number of the layer.
-    tensors : list of Tensor
-        Scores.
-    names : str
-        Their blocks, between spaces.
-    lengths : Tensor or None
-    mask : Tensor or None
+    own : Decision
+    given : Given
+        Shared blocks may have one array for each example.
 
     Returns
     -------
     list of Tensor
     """
-    answer: Tensors = best_parts(layer, tensors, names, lengths, mask)
-    return answer
+    return own.best(given, given.tensors)
 
 
-interpolated.register_fake(_parts_like)
+@operator("interpolated", like=_parts_like)
+def interpolated(own: Any, given: Any) -> Tensors:
+    """Return the parts of the best labels, with the derivative of ``BlackboxDiff``.
+
+    Parameters
+    ----------
+    own : BlackboxDiff
+    given : Given
+
+    Returns
+    -------
+    list of Tensor
+    """
+    return own.best(given, given.tensors)
 
 
 def _interpolated_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -108,87 +84,52 @@ def best_context(ctx: Any, inputs: Any, output: Any) -> None:
     ctx.why = operators.layers[inputs[0]].no_second
 
 
-@custom_op("structsolve::sample", mutates_args=())
-def sample(
-    layer: int, tensors: Tensors, names: str, lengths: Optional, mask: Optional
-) -> torch.Tensor:
+def _samples_like(layer: int, *rest: Any) -> torch.Tensor:
+    labels = operators.labels_like(layer, *rest)
+    return labels.new_empty((operators.layers[layer].n, *labels.shape))
+
+
+@operator("sample", answer="Tensor", like=_samples_like)
+def sample(own: Any, given: Any) -> torch.Tensor:
     """Return labels drawn by a layer ``Sample``.
 
     Parameters
     ----------
-    layer : int
-        Number of the layer.
-    tensors : list of Tensor
-        Scores.
-    names : str
-        Their blocks, between spaces.
-    lengths : Tensor or None
-    mask : Tensor or None
+    own : Sample
+    given : Given
 
     Returns
     -------
     Tensor of int64
     """
-    own, given = operators.read(layer, tensors, names, lengths, mask)
-    drawn = batch_samples(given.space, given.scores, own.n, own.random_state, n_jobs=own.n_jobs)
-    return given.labels(drawn)
+    return own.draw(given)
 
 
-@custom_op("structsolve::encoded", mutates_args=())
-def encoded(
-    layer: int,
-    tensors: Tensors,
-    names: str,
-    lengths: Optional,
-    mask: Optional,
-    labels: torch.Tensor,
-) -> Tensors:
+@operator("encoded", "Tensor labels", like=_parts_like)
+def encoded(own: Any, given: Any, labels: torch.Tensor) -> Tensors:
     """Return the parts of given labels, in the form of :func:`best_parts`.
 
     Parameters
     ----------
-    layer : int
-        Number of the layer.
-    tensors : list of Tensor
-        Scores.
-    names : str
-        Their blocks, between spaces.
-    lengths : Tensor or None
-    mask : Tensor or None
+    own : Decision
+    given : Given
     labels : Tensor
 
     Returns
     -------
     list of Tensor
     """
-    own, given = operators.read(layer, tensors, names, lengths, mask)
     return own.encoded(given, labels)
 
 
-encoded.register_fake(_parts_like)
-
-
-@custom_op("structsolve::product", mutates_args=())
-def product(
-    layer: int,
-    tensors: Tensors,
-    names: str,
-    lengths: Optional,
-    mask: Optional,
-    parts: Tensors,
-) -> torch.Tensor:
+@operator("product", "Tensor[] parts", "Tensor", operators.number_each)
+def product(own: Any, given: Any, parts: Tensors) -> torch.Tensor:
     """Return ``<scores, mu>`` of every example.
 
     Parameters
     ----------
-    layer : int
-        Number of the layer.
-    tensors : list of Tensor
-        Scores.
-    names : str
-        Their blocks, between spaces.
-    lengths : Tensor or None
-    mask : Tensor or None
+    own : Decision
+    given : Given
     parts : list of Tensor
         In the form of :func:`best_parts`; constants.
 
@@ -196,13 +137,7 @@ def product(
     -------
     Tensor of shape (n,)
     """
-    _, given = operators.read(layer, tensors, names, lengths, mask)
-    return given.product(tensors, parts)
-
-
-@product.register_fake
-def _(layer: Any, tensors: Any, names: Any, lengths: Any, mask: Any, parts: Any) -> Any:
-    return tensors[0].new_empty((operators.many(layer, tensors, names, lengths, mask),))
+    return given.product(given.tensors, parts)
 
 
 def _product_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -217,28 +152,14 @@ def _product_backward(ctx: Any, factor: torch.Tensor) -> Any:
     return None, operators.call(weighed, *operands, factor), None, None, None, [None] * k
 
 
-@custom_op("structsolve::weighed", mutates_args=())
-def weighed(
-    layer: int,
-    tensors: Tensors,
-    names: str,
-    lengths: Optional,
-    mask: Optional,
-    parts: Tensors,
-    factor: torch.Tensor,
-) -> Tensors:
+@operator("weighed", "Tensor[] parts, Tensor factor")
+def weighed(own: Any, given: Any, parts: Tensors, factor: torch.Tensor) -> Tensors:
     """Return the gradient of :func:`product` by the scores.
 
     Parameters
     ----------
-    layer : int
-        Number of the layer.
-    tensors : list of Tensor
-        Scores.
-    names : str
-        Their blocks, between spaces.
-    lengths : Tensor or None
-    mask : Tensor or None
+    own : Decision
+    given : Given
     parts : list of Tensor
     factor : Tensor of shape (n,)
         Derivative by the products.
@@ -247,11 +168,7 @@ def weighed(
     -------
     list of Tensor
     """
-    _, given = operators.read(layer, tensors, names, lengths, mask)
     return [given.weigh(name, factor, part) for name, part in zip(given.names, parts)]
-
-
-weighed.register_fake(operators.like_scores)
 
 
 class OfOperators:
@@ -295,8 +212,7 @@ class OfOperators:
         -------
         Tensor of shape (n,)
         """
-        answer: torch.Tensor = self.call(product, tensors, list(parts))
-        return answer
+        return self.call(product, tensors, list(parts))
 
 
 operators.differentiate(

@@ -14,7 +14,7 @@ from . import decision_operators, operators
 from ._second import once, sealed
 from .decision_operators import OfOperators
 from .layer import Backward, Given, Layer
-from .loss import truths
+from .loss import reduced, truths
 from .masks import as_lengths
 
 
@@ -100,8 +100,7 @@ class Decision(Layer):
         """
         tensors = [t.detach() for t in tensors]
         if isinstance(given, OfOperators):
-            answer: list[torch.Tensor] = given.call(decision_operators.best_parts, tensors)
-            return answer
+            return given.call(decision_operators.best_parts, tensors)
         scores = given.scores_of(tensors)
         labels = best_labels(given.space, scores, oracle=self.oracle, n_jobs=self.n_jobs)
         return given.tensors_of(encode(given.space, given.scores, labels))
@@ -120,10 +119,7 @@ class Decision(Layer):
         """
         if isinstance(given, OfOperators):
             here = [t.detach() for t in given.tensors]
-            answer: list[torch.Tensor] = given.call(
-                decision_operators.encoded, here, torch.as_tensor(labels)
-            )
-            return answer
+            return given.call(decision_operators.encoded, here, torch.as_tensor(labels))
         return given.tensors_of(encode(given.space, given.scores, truths(labels, given)))
 
 
@@ -325,23 +321,6 @@ class SPOPlus(Decision):
         worst = self.best(given, mixed)
         regret = given.product(mixed, [w - b.to(w) for w, b in zip(worst, best)])
         return reduced(regret, self.reduction)
-
-
-def reduced(values: torch.Tensor, reduction: str) -> torch.Tensor:
-    """Reduce one number per example.
-
-    Parameters
-    ----------
-    values : Tensor of shape (n,)
-    reduction : {"mean", "sum", "none"}
-
-    Returns
-    -------
-    Tensor
-    """
-    if reduction == "none":
-        return values
-    return values.mean() if reduction == "mean" else values.sum()
 
 
 def check_positive(number: Any, name: str) -> None:

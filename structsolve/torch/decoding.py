@@ -14,8 +14,8 @@ from ..batch.places import PADDING
 from . import operators
 from .decision_operators import sample
 from .device import on_device_or_none
-from .layer import Layer
-from .masks import as_lengths, as_mask
+from .layer import Given, Layer
+from .masks import as_mask
 
 
 def decode(
@@ -68,11 +68,14 @@ def decode(
     >>> decode("chain", {"node": scores, "transition": -3 * torch.eye(2)}, lengths=[2]).tolist()
     [[1, 0, -1]]
     """
-    if operators.traced(scores, lengths, mask):
-        return _traced(
-            structure, scores, lengths, mask, examples=examples, oracle=oracle, graphs=graphs
-        )
     layer = structure
+    if operators.traced(scores, lengths, mask):
+        if not isinstance(layer, Layer):
+            raise NotImplementedError(
+                "decode: torch.compile, torch.export and torch.func take a layer, not a "
+                "structure: decode(layer, ...) of a StructuredLoss or OutputLayer"
+            )
+        return layer.call(best_labels_of, scores, lengths, mask, examples, graphs, oracle)
     if not isinstance(layer, Layer):
         layer = kept(Layer, structure, classes, n_jobs)
     if oracle is None and examples is None and not graphs:
@@ -94,35 +97,13 @@ def decode(
     return labels.to(given.tensors[0].device)
 
 
-def _traced(
-    structure: Any,
-    scores: Any,
-    lengths: Any,
-    mask: Any,
-    *,
-    examples: Any,
-    oracle: Any,
-    graphs: Any,
-) -> torch.Tensor:
-    if not isinstance(structure, Layer):
-        raise NotImplementedError(
-            "decode: torch.compile, torch.export and torch.func take a layer, not a structure: "
-            "decode(layer, ...) of a StructuredLoss or OutputLayer"
-        )
-    operands = structure.operands(scores, examples, graphs)
-    best: torch.Tensor = operators.call(
-        best_labels_of, *operands, as_lengths(lengths), as_lengths(mask), oracle
-    )
-    return best
-
-
 @custom_op("structsolve::decode", mutates_args=())
 def best_labels_of(
     layer: int,
     tensors: operators.Tensors,
     names: str,
-    lengths: operators.Optional,
-    mask: operators.Optional,
+    lengths: torch.Tensor | None,
+    mask: torch.Tensor | None,
     oracle: str | None,
 ) -> torch.Tensor:
     """Return the best labels.
@@ -147,46 +128,7 @@ def best_labels_of(
     return decode(operators.layers[layer], scores, lengths, mask=mask, oracle=oracle)
 
 
-@best_labels_of.register_fake
-def _(layer: Any, tensors: Any, names: Any, lengths: Any, mask: Any, oracle: Any) -> Any:
-    return labels_like(layer, tensors, names, lengths, mask)
-
-
-@sample.register_fake
-def _(layer: Any, tensors: Any, names: Any, lengths: Any, mask: Any) -> Any:
-    labels = labels_like(layer, tensors, names, lengths, mask)
-    return labels.new_empty((operators.layers[layer].n, *labels.shape))
-
-
-def labels_like(layer: int, tensors: Any, names: str, lengths: Any, mask: Any) -> torch.Tensor:
-    """Return an empty tensor of the shape of labels.
-
-    Parameters
-    ----------
-    layer : int
-        Number of the layer.
-    tensors : list of Tensor
-        Scores.
-    names : str
-        Their blocks, between spaces.
-    lengths, mask : Tensor or None
-
-    Returns
-    -------
-    Tensor of int64
-    """
-    node = operators.node_scores(layer, tensors, names)
-    if mask is not None:
-        return node.new_empty(mask.shape, dtype=torch.int64)
-    if operators.layers[layer]._batches.labels_like_nodes(node.ndim, int(node.shape[-1])):
-        return node.new_empty(node.shape[:-1], dtype=torch.int64)
-    # Elsewhere sizes are constants of a graph.
-    shapes = {name: tuple(map(int, t.shape)) for name, t in zip(names.split(), tensors)}
-    sizes = None if lengths is None else [int(node.shape[1])] * int(lengths.shape[0])
-    places = operators.layers[layer]._batches.read(shapes, sizes, None).places
-    return node.new_empty(places.label_shape, dtype=torch.int64)
-
-
+best_labels_of.register_fake(operators.labels_like)
 operators.derivatives[best_labels_of] = lambda *_: None, operators.no_more
 
 
@@ -260,10 +202,19 @@ class Sample(Layer):
             See :class:`StructuredLoss`; also if the structure has no samples.
         """
         if operators.traced(scores, lengths, mask):
-            operands = self.operands(scores, examples, graphs)
-            sizes = as_lengths(lengths), as_lengths(mask)
-            own: torch.Tensor = operators.call(sample, *operands, *sizes)
-            return own
-        given = self.read(scores, lengths, examples, mask, **graphs)
+            return self.call(sample, scores, lengths, mask, examples, graphs)
+        return self.draw(self.read(scores, lengths, examples, mask, **graphs))
+
+    def draw(self, given: Given) -> torch.Tensor:
+        """Return samples of a checked batch.
+
+        Parameters
+        ----------
+        given : Given
+
+        Returns
+        -------
+        Tensor of int64
+        """
         drawn = samples(given.space, given.scores, self.n, self.random_state, n_jobs=self.n_jobs)
         return given.labels(drawn)

@@ -12,7 +12,6 @@ from . import distribution_operators, operators
 from ._second import sealed
 from .layer import Backward, Given, Layer
 from .loss import as_labels, truths
-from .masks import as_lengths
 from .tensors import DOUBLES
 
 
@@ -196,10 +195,8 @@ class Distribution(Layer):
             Of the shape of labels, -1 beyond the end of an example.
         """
         if operators.traced(scores, lengths, mask):
-            operands = self.operands(scores, examples, graphs)
-            sizes = as_lengths(lengths), as_lengths(mask)
-            own: torch.Tensor = operators.call(distribution_operators.least_loss, *operands, *sizes)
-            return own
+            operator = distribution_operators.least_loss
+            return self.call(operator, scores, lengths, mask, examples, graphs)
         return self.least(self.read(scores, lengths, examples, mask, **graphs))
 
     def least(self, given: Given) -> torch.Tensor:
@@ -230,16 +227,11 @@ class Distribution(Layer):
     ) -> torch.Tensor:
         others = [] if other is None else self._beside(other, scores)
         if operators.traced(scores, lengths, mask, labels, *others):
-            operands: Any = self.operands(scores, examples, graphs)
-            labels = None if labels is None else torch.as_tensor(labels)
-            sizes = as_lengths(lengths), as_lengths(mask)
-            own: torch.Tensor = operators.call(
-                distribution_operators.number, *operands, *sizes, kind, others, labels
-            )
-            return own
+            more = kind, others, None if labels is None else torch.as_tensor(labels)
+            operator = distribution_operators.number
+            return self.call(operator, scores, lengths, mask, examples, graphs, *more)
         given = self.read(scores, lengths, examples, mask, **graphs)
-        answer: torch.Tensor = _Number.apply(self, given, kind, labels, *given.tensors, *others)
-        return answer
+        return _Number.apply(self, given, kind, labels, *given.tensors, *others)
 
     def _beside(self, other: Any, scores: Any) -> list[torch.Tensor]:
         """Return the second scores, in the order of the first ones."""

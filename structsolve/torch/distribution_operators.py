@@ -5,36 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch.library import custom_op
 
 from . import operators
-from .decoding import labels_like
-from .operators import Optional, Tensors
+from .operators import Tensors, operator
+
+_MORE = "str kind, Tensor[] others, Tensor? labels"
 
 
-@custom_op("structsolve::number", mutates_args=())
-def number(
-    layer: int,
-    tensors: Tensors,
-    names: str,
-    lengths: Optional,
-    mask: Optional,
-    kind: str,
-    others: Tensors,
-    labels: Optional,
-) -> torch.Tensor:
+@operator("number", _MORE, "Tensor", operators.number_each)
+def number(own: Any, given: Any, kind: str, others: Tensors, labels: Any) -> torch.Tensor:
     """Return a number of the distribution of each example.
 
     Parameters
     ----------
-    layer : int
-        Number of the layer.
-    tensors : list of Tensor
-        Scores.
-    names : str
-        Their blocks, between spaces.
-    lengths : Tensor or None
-    mask : Tensor or None
+    own : Distribution
+    given : Given
     kind : str
     others : list of Tensor
         The second scores, if any.
@@ -44,14 +29,7 @@ def number(
     -------
     Tensor of shape (n,)
     """
-    own, given = operators.read(layer, tensors, names, lengths, mask)
-    answer: torch.Tensor = own.values(given, kind, labels, others)
-    return answer
-
-
-@number.register_fake
-def _(layer: Any, tensors: Any, names: Any, lengths: Any, mask: Any, *_: Any) -> Any:
-    return tensors[0].new_empty((operators.many(layer, tensors, names, lengths, mask),))
+    return own.values(given, kind, labels, others)
 
 
 def _number_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -68,30 +46,20 @@ def _number_backward(ctx: Any, factor: torch.Tensor) -> Any:
     return None, answer[: ctx.many], None, None, None, None, answer[ctx.many :], None
 
 
-@custom_op("structsolve::number_gradient", mutates_args=())
+def _gradients_like(layer: int, tensors: Any, *rest: Any) -> Tensors:
+    return [torch.empty_like(t) for t in [*tensors, *rest[-3]]]
+
+
+@operator("number_gradient", f"{_MORE}, Tensor factor", like=_gradients_like)
 def number_gradient(
-    layer: int,
-    tensors: Tensors,
-    names: str,
-    lengths: Optional,
-    mask: Optional,
-    kind: str,
-    others: Tensors,
-    labels: Optional,
-    factor: torch.Tensor,
+    own: Any, given: Any, kind: str, others: Tensors, labels: Any, factor: torch.Tensor
 ) -> Tensors:
     """Return gradients of numbers by the scores, then by the second ones.
 
     Parameters
     ----------
-    layer : int
-        Number of the layer.
-    tensors : list of Tensor
-        Scores.
-    names : str
-        Their blocks, between spaces.
-    lengths : Tensor or None
-    mask : Tensor or None
+    own : Distribution
+    given : Given
     kind : str
     others : list of Tensor
         The second scores, if any.
@@ -103,47 +71,29 @@ def number_gradient(
     -------
     list of Tensor
     """
-    own, given = operators.read(layer, tensors, names, lengths, mask)
-    answer: Tensors = own.gradients(given, kind, labels, others, factor)
-    return answer
-
-
-@number_gradient.register_fake
-def _(layer: Any, tensors: Any, names: Any, lengths: Any, mask: Any, *rest: Any) -> Any:
-    return [torch.empty_like(t) for t in [*tensors, *rest[1]]]
+    return own.gradients(given, kind, labels, others, factor)
 
 
 def _second_context(ctx: Any, inputs: Any, output: Any) -> None:
     ctx.why = operators.layers[inputs[0]].no_second(inputs[5])
 
 
-@custom_op("structsolve::least_loss", mutates_args=())
-def least_loss(
-    layer: int, tensors: Tensors, names: str, lengths: Optional, mask: Optional
-) -> torch.Tensor:
+@operator("least_loss", answer="Tensor", like=operators.labels_like)
+def least_loss(own: Any, given: Any) -> torch.Tensor:
     """Return the labels of least expected loss.
 
     Parameters
     ----------
-    layer : int
-        Number of the layer.
-    tensors : list of Tensor
-        Scores.
-    names : str
-        Their blocks, between spaces.
-    lengths : Tensor or None
-    mask : Tensor or None
+    own : Distribution
+    given : Given
 
     Returns
     -------
     Tensor of int64
     """
-    own, given = operators.read(layer, tensors, names, lengths, mask)
-    answer: torch.Tensor = own.least(given)
-    return answer
+    return own.least(given)
 
 
-least_loss.register_fake(labels_like)
 operators.derivatives[least_loss] = lambda *_: None, operators.no_more
 operators.differentiate(
     {

@@ -12,8 +12,8 @@ import torch
 from .. import registry
 from ..batch import Scores
 from ..batch.padded import Batch, Batches
-from .masks import as_mask, prefix, sizes_of
-from .operators import numbered
+from . import operators
+from .masks import as_lengths, as_mask, prefix, sizes_of
 from .tensors import DOUBLES, as_arrays, as_tensor, checked_dtype
 
 
@@ -56,8 +56,7 @@ class Given:
     @property
     def n(self) -> int:
         """Number of examples."""
-        n: int = self.places.examples.n
-        return n
+        return self.places.examples.n
 
     @property
     def shared(self) -> list[bool]:
@@ -223,15 +222,14 @@ class Layer(torch.nn.Module):
 
     def __init__(self, structure: Any, classes: Any = None, n_jobs: int | None = None):
         super().__init__()
-        if isinstance(structure, str):
-            structure = registry.default().make("structures", structure)
+        structure = registry.get_structure(structure)
         self.structure, self.classes, self.n_jobs = structure, classes, n_jobs
         self._batches = Batches(structure, classes)
-        self._number = numbered(self)
+        self._number = operators.numbered(self)
 
     def __setstate__(self, state: Any) -> None:
         super().__setstate__(state)
-        self._number = numbered(self)  # copies are other layers
+        self._number = operators.numbered(self)  # copies are other layers
 
     def named(self, scores: Any) -> dict[str, Any]:
         """Return scores by block.
@@ -290,6 +288,34 @@ class Layer(torch.nn.Module):
         named = self.named(scores)
         tensors = [t if t.dtype in DOUBLES else t.float() for t in named.values()]
         return self._number, tensors, " ".join(named)
+
+    def call(
+        self,
+        operator: Any,
+        scores: Any,
+        lengths: Any,
+        mask: Any,
+        examples: Any,
+        graphs: Any,
+        *more: Any,
+    ) -> Any:
+        """Call an operator on a batch, for graphs.
+
+        Parameters
+        ----------
+        operator : CustomOpDef
+        scores, lengths, mask, examples
+            See :class:`StructuredLoss`.
+        graphs : dict
+        *more : object
+            What the operator takes besides.
+
+        Returns
+        -------
+        object
+        """
+        operands = self.operands(scores, examples, graphs)
+        return operators.call(operator, *operands, as_lengths(lengths), as_lengths(mask), *more)
 
     def extra_repr(self) -> str:
         """Return the settings, for ``print``.

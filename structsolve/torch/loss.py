@@ -9,6 +9,7 @@ import torch
 
 from ..batch import value_and_gradient
 from ..batch.padded import check_reduction
+from ..batch.products import smooth_projection
 from ..utils.positional import positional_deprecated
 from . import operators
 from ._second import Gradient, once
@@ -159,8 +160,7 @@ class StructuredLoss(Layer):
                 if scores is not whole:
                     labels = labels[keep]
         given = self.read(scores, lengths, examples, mask, **graphs)
-        answer: torch.Tensor = _Value.apply(self, given, truths(labels, given), *given.tensors)
-        return answer
+        return _Value.apply(self, given, truths(labels, given), *given.tensors)
 
     def _traced(
         self, scores: Any, labels: Any, lengths: Any, mask: Any, examples: Any, graphs: Any
@@ -176,7 +176,7 @@ class StructuredLoss(Layer):
                 mask = None
             elif keep is not None:
                 lengths, mask = None, keep
-        value, _ = operators.call(operators.loss, number, tensors, names, labels, lengths, mask)
+        value, _ = operators.call(operators.loss, number, tensors, names, lengths, mask, labels)
         return value
 
     def _on_device(self, named: Any, labels: Any, lengths: Any, mask: Any) -> torch.Tensor | None:
@@ -251,9 +251,30 @@ class StructuredLoss(Layer):
         -------
         Tensor
         """
-        if self.reduction == "none":
-            return values
-        return values.mean() if self.reduction == "mean" else values.sum()
+        return reduced(values, self.reduction)
+
+    def projection(self, given: Given, labels: np.ndarray) -> Any:
+        """Return what the Hessian is the Jacobian of.
+
+        Parameters
+        ----------
+        given : Given
+        labels : ndarray of int32
+
+        Returns
+        -------
+        Projection
+
+        Raises
+        ------
+        NotImplementedError
+            If the surrogate is not smooth.
+        """
+        settings = self.surrogate, self.loss, self.oracle
+        try:
+            return smooth_projection(given.space, given.scores, labels, *settings)
+        except ValueError as error:
+            raise NotImplementedError(str(error)) from None
 
     def value(
         self, given: Given, labels: np.ndarray, weights: Any = None, each: bool = False
@@ -286,6 +307,23 @@ class StructuredLoss(Layer):
             n_jobs=self.n_jobs,
             each=each,
         )
+
+
+def reduced(values: torch.Tensor, reduction: str) -> torch.Tensor:
+    """Reduce one number per example.
+
+    Parameters
+    ----------
+    values : Tensor of shape (n,)
+    reduction : {"mean", "sum", "none"}
+
+    Returns
+    -------
+    Tensor
+    """
+    if reduction == "none":
+        return values
+    return values.mean() if reduction == "mean" else values.sum()
 
 
 def as_labels(labels: Any) -> np.ndarray:

@@ -11,7 +11,6 @@ from . import operators
 from ._second import Jacobian
 from .device import marginals_on_device, on_device_or_none
 from .layer import Backward, Given, Layer
-from .masks import as_lengths
 
 
 class Marginals(Layer):
@@ -85,10 +84,7 @@ class Marginals(Layer):
             See :class:`StructuredLoss`; also if the structure has no such projection.
         """
         if operators.traced(scores, lengths, mask):
-            operands = self.operands(scores, examples, graphs)
-            answer = operators.call(
-                operators.marginals, *operands, as_lengths(lengths), as_lengths(mask)
-            )
+            answer = self.call(operators.marginals, scores, lengths, mask, examples, graphs)
             return self.in_form(scores, answer)
         if self.projection == "entropy" and examples is None and not graphs:
             named = self.named(scores)

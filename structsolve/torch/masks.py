@@ -82,8 +82,7 @@ def prefix(mask: np.ndarray) -> np.ndarray:
     -------
     ndarray of bool
     """
-    inside: np.ndarray = np.arange(mask.shape[1]) < mask.sum(1)[:, None]
-    return inside
+    return np.arange(mask.shape[1]) < mask.sum(1)[:, None]
 
 
 def known(labels: np.ndarray, ignored: int | None, lengths: Any, mask: Any) -> np.ndarray | None:

@@ -15,11 +15,10 @@ from torch.library import custom_op
 from torch.utils import _pytree as pytree
 
 from ..batch import marginals as batch_marginals
-from ..batch.products import jacobian_product, smooth_projection
+from ..batch.products import jacobian_product
 from .tensors import is_transformed
 
 Tensors: TypeAlias = list[torch.Tensor]
-Optional: TypeAlias = torch.Tensor | None
 
 layers: WeakValueDictionary[int, Any] = WeakValueDictionary()
 _numbers = itertools.count()
@@ -128,8 +127,7 @@ def node_scores(layer: int, tensors: Any, names: str) -> torch.Tensor:
     Tensor
     """
     kinds = _kinds(layer, tensors, names)
-    answer: torch.Tensor = next(t for t, kind in zip(tensors, kinds) if kind == "node")
-    return answer
+    return next(t for t, kind in zip(tensors, kinds) if kind == "node")
 
 
 def blocks(layer: int, tensors: Any, names: str) -> list[Any]:
@@ -172,6 +170,37 @@ def like_scores(layer: int, tensors: Any, *_: Any) -> Tensors:
     list of Tensor
     """
     return [torch.empty_like(t) for t in tensors]
+
+
+def labels_like(
+    layer: int, tensors: Any, names: str, lengths: Any, mask: Any, *_: Any
+) -> torch.Tensor:
+    """Return an empty tensor of the shape of labels.
+
+    Parameters
+    ----------
+    layer : int
+        Number of the layer.
+    tensors : list of Tensor
+        Scores.
+    names : str
+        Their blocks, between spaces.
+    lengths, mask : Tensor or None
+
+    Returns
+    -------
+    Tensor of int64
+    """
+    node = node_scores(layer, tensors, names)
+    if mask is not None:
+        return node.new_empty(mask.shape, dtype=torch.int64)
+    if layers[layer]._batches.labels_like_nodes(node.ndim, int(node.shape[-1])):
+        return node.new_empty(node.shape[:-1], dtype=torch.int64)
+    # Elsewhere sizes are constants of a graph.
+    shapes = {name: tuple(map(int, t.shape)) for name, t in zip(names.split(), tensors)}
+    sizes = None if lengths is None else [int(node.shape[1])] * int(lengths.shape[0])
+    places = layers[layer]._batches.read(shapes, sizes, None).places
+    return node.new_empty(places.label_shape, dtype=torch.int64)
 
 
 def call(operator: Any, *args: Any) -> Any:
@@ -261,47 +290,81 @@ def call_flat(operator: Any, spec: Any, form: Any, flat: Any) -> Any:
     return leaves
 
 
-@custom_op("structsolve::loss", mutates_args=())
-def loss(
-    layer: int,
-    tensors: Tensors,
-    names: str,
-    labels: torch.Tensor,
-    lengths: Optional,
-    mask: Optional,
-) -> tuple[torch.Tensor, Tensors]:
-    """Return the value of a loss and, with a reduction, its gradients.
+def operator(name: str, more: str = "", answer: str = "Tensor[]", like: Any = like_scores) -> Any:
+    """Make a function of a layer and a batch an operator.
+
+    Parameters
+    ----------
+    name : str
+    more : str
+        What a call has after the number of the layer, its scores, their blocks (names between
+        spaces), lengths and mask: as in a schema of PyTorch.
+    answer : str, default="Tensor[]"
+        What the function returns, as in a schema of PyTorch.
+    like : callable
+        Takes what a call has; returns empty tensors of the form of the answer.
+
+    Returns
+    -------
+    callable
+        A decorator of functions of the layer, a batch (:class:`Given`) and what a call has more.
+    """
+    first = "SymInt layer, Tensor[] tensors, str names, Tensor? lengths, Tensor? mask"
+    schema = f"({', '.join([first, *filter(None, [more])])}) -> {answer}"
+
+    def made(function: Any) -> Any:
+        def run(layer: int, tensors: Any, names: str, lengths: Any, mask: Any, *rest: Any) -> Any:
+            return function(*read(layer, tensors, names, lengths, mask), *rest)
+
+        own = custom_op(f"structsolve::{name}", run, mutates_args=(), schema=schema)
+        own.register_fake(like)
+        return own
+
+    return made
+
+
+def number_each(layer: int, tensors: Any, names: str, lengths: Any, mask: Any, *_: Any) -> Any:
+    """Return an empty tensor with a number for each example.
 
     Parameters
     ----------
     layer : int
-        Number of the layer.
     tensors : list of Tensor
-        Scores.
     names : str
-        Their blocks, between spaces.
+    lengths, mask : Tensor or None
+
+    Returns
+    -------
+    Tensor of shape (n,)
+    """
+    return tensors[0].new_empty((many(layer, tensors, names, lengths, mask),))
+
+
+def _loss_like(layer: int, tensors: Any, *rest: Any) -> Any:
+    if layers[layer].reduction == "none":
+        return number_each(layer, tensors, *rest), []
+    return tensors[0].new_empty(()), [torch.empty_like(t) for t in tensors]
+
+
+@operator("loss", "Tensor labels", "(Tensor, Tensor[])", _loss_like)
+def loss(own: Any, given: Any, labels: torch.Tensor) -> tuple[torch.Tensor, Tensors]:
+    """Return the value of a loss and, with a reduction, its gradients.
+
+    Parameters
+    ----------
+    own : StructuredLoss
+    given : Given
     labels : Tensor
-    lengths : Tensor or None
-    mask : Tensor or None
 
     Returns
     -------
     value : Tensor
     gradients : list of Tensor
     """
-    own, given = read(layer, tensors, names, lengths, mask)
     values, gradient = own.value(given, own.truths(labels, given), own.weights(given))
     like = given.tensors[0]
     value = own.reduced(torch.from_numpy(values)).to(like.device, like.dtype)
     return value, [] if own.reduction == "none" else given.tensors_of(gradient)
-
-
-@loss.register_fake
-def _(layer: Any, tensors: Any, names: Any, labels: Any, lengths: Any, mask: Any) -> Any:
-    if layers[layer].reduction == "none":
-        size = (many(layer, tensors, names, lengths, mask),)
-        return tensors[0].new_empty(size), []
-    return tensors[0].new_empty(()), [torch.empty_like(t) for t in tensors]
 
 
 def _loss_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -319,29 +382,15 @@ def _loss_backward(ctx: Any, factor: torch.Tensor, _: Any) -> Any:
     return None, answer, None, None, None, None
 
 
-@custom_op("structsolve::loss_gradient", mutates_args=())
-def loss_gradient(
-    layer: int,
-    tensors: Tensors,
-    names: str,
-    labels: torch.Tensor,
-    lengths: Optional,
-    mask: Optional,
-    factor: torch.Tensor,
-) -> Tensors:
+@operator("loss_gradient", "Tensor labels, Tensor factor")
+def loss_gradient(own: Any, given: Any, labels: torch.Tensor, factor: torch.Tensor) -> Tensors:
     """Return gradients of a loss times the derivative by its value.
 
     Parameters
     ----------
-    layer : int
-        Number of the layer.
-    tensors : list of Tensor
-        Scores.
-    names : str
-        Their blocks, between spaces.
+    own : StructuredLoss
+    given : Given
     labels : Tensor
-    lengths : Tensor or None
-    mask : Tensor or None
     factor : Tensor
         Derivative by the value.
 
@@ -349,12 +398,8 @@ def loss_gradient(
     -------
     list of Tensor
     """
-    own, given = read(layer, tensors, names, lengths, mask)
     weights = own.weights(given, factor)
     return given.tensors_of(own.value(given, own.truths(labels, given), weights)[1])
-
-
-loss_gradient.register_fake(like_scores)
 
 
 def _gradient_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -371,30 +416,26 @@ def _gradient_backward(ctx: Any, directions: Any) -> Any:
     return None, by_tensors, None, None, None, None, by_factor
 
 
-@custom_op("structsolve::loss_second", mutates_args=())
+def _second_like(layer: Any, tensors: Any, *rest: Any) -> Any:
+    return torch.empty_like(rest[-2]), [torch.empty_like(t) for t in tensors]
+
+
+@operator(
+    "loss_second",
+    "Tensor labels, Tensor factor, Tensor[] directions",
+    "(Tensor, Tensor[])",
+    _second_like,
+)
 def loss_second(
-    layer: int,
-    tensors: Tensors,
-    names: str,
-    labels: torch.Tensor,
-    lengths: Optional,
-    mask: Optional,
-    factor: torch.Tensor,
-    directions: Tensors,
+    own: Any, given: Any, labels: torch.Tensor, factor: torch.Tensor, directions: Tensors
 ) -> tuple[torch.Tensor, Tensors]:
     """Return derivatives of ``<gradient, directions>`` by the factor and by the scores.
 
     Parameters
     ----------
-    layer : int
-        Number of the layer.
-    tensors : list of Tensor
-        Scores.
-    names : str
-        Their blocks, between spaces.
+    own : StructuredLoss
+    given : Given
     labels : Tensor
-    lengths : Tensor or None
-    mask : Tensor or None
     factor : Tensor
         Derivative by the value.
     directions : list of Tensor
@@ -404,13 +445,8 @@ def loss_second(
     by_factor : Tensor
     by_scores : list of Tensor
     """
-    own, given = read(layer, tensors, names, lengths, mask)
     flat = own.truths(labels, given)
-    settings = flat, own.surrogate, own.loss, own.oracle
-    try:
-        projection = smooth_projection(given.space, given.scores, *settings)
-    except ValueError as error:
-        raise NotImplementedError(str(error)) from None
+    projection = own.projection(given, flat)
     each = given.tensors_of(own.value(given, flat, None, each=True)[1])
     products = jacobian_product(
         given.space,
@@ -422,13 +458,6 @@ def loss_second(
     )
     by_factor = own.reduced(given.product(directions, each)).to(factor.dtype)
     return by_factor, given.tensors_of(products)
-
-
-@loss_second.register_fake
-def _(
-    layer: Any, tensors: Any, names: Any, labels: Any, lengths: Any, mask: Any, *rest: Any
-) -> Any:
-    return torch.empty_like(rest[0]), [torch.empty_like(t) for t in tensors]
 
 
 def no_more(ctx: Any, *_: Any) -> Any:
@@ -445,39 +474,29 @@ def _third_context(ctx: Any, inputs: Any, output: Any) -> None:
     ctx.why = layers[inputs[0]].no_third
 
 
-@custom_op("structsolve::marginals", mutates_args=())
-def marginals(
-    layer: int, tensors: Tensors, names: str, lengths: Optional, mask: Optional
-) -> Tensors:
-    """Return marginals in the form of the scores.
-
-    Parameters
-    ----------
-    layer : int
-        Number of the layer.
-    tensors : list of Tensor
-        Scores.
-    names : str
-        Their blocks, between spaces.
-    lengths : Tensor or None
-    mask : Tensor or None
-
-    Returns
-    -------
-    list of Tensor
-    """
-    own, given = read(layer, tensors, names, lengths, mask)
-    answer, _ = batch_marginals(given.space, given.scores, own.projection, n_jobs=own.n_jobs)
-    return given.tensors_of(answer)
-
-
-@marginals.register_fake
-def _(layer: Any, tensors: Any, names: Any, lengths: Any, mask: Any) -> Any:
+def _marginals_like(layer: int, tensors: Any, names: str, lengths: Any, mask: Any) -> Tensors:
     n = many(layer, tensors, names, lengths, mask)
     return [
         t.new_empty((n, *t.shape)) if kind == "shared" else torch.empty_like(t)
         for t, kind in zip(tensors, _kinds(layer, tensors, names))
     ]
+
+
+@operator("marginals", like=_marginals_like)
+def marginals(own: Any, given: Any) -> Tensors:
+    """Return marginals in the form of the scores.
+
+    Parameters
+    ----------
+    own : Marginals
+    given : Given
+
+    Returns
+    -------
+    list of Tensor
+    """
+    answer, _ = batch_marginals(given.space, given.scores, own.projection, n_jobs=own.n_jobs)
+    return given.tensors_of(answer)
 
 
 def _marginals_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -496,40 +515,23 @@ def _marginals_backward(ctx: Any, directions: Any) -> Any:
     return None, answer, None, None, None
 
 
-@custom_op("structsolve::marginals_vjp", mutates_args=())
-def marginals_vjp(
-    layer: int,
-    tensors: Tensors,
-    names: str,
-    lengths: Optional,
-    mask: Optional,
-    directions: Tensors,
-) -> Tensors:
+@operator("marginals_vjp", "Tensor[] directions")
+def marginals_vjp(own: Any, given: Any, directions: Tensors) -> Tensors:
     """Return the Jacobian of marginals times directions.
 
     Parameters
     ----------
-    layer : int
-        Number of the layer.
-    tensors : list of Tensor
-        Scores.
-    names : str
-        Their blocks, between spaces.
-    lengths : Tensor or None
-    mask : Tensor or None
+    own : Marginals
+    given : Given
     directions : list of Tensor
 
     Returns
     -------
     list of Tensor
     """
-    own, given = read(layer, tensors, names, lengths, mask)
     along = given.scores_of(directions)
     answer = jacobian_product(given.space, given.scores, along, own.projection, n_jobs=own.n_jobs)
     return given.tensors_of(answer)
-
-
-marginals_vjp.register_fake(like_scores)
 
 
 def _second_context(ctx: Any, inputs: Any, output: Any) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import torch
 
 from ..batch import score_space
+from ..utils.params import check_choice, check_count
 from ..utils.positional import positional_deprecated
 from .decoding import decode
 from .loss import StructuredLoss
@@ -98,8 +98,7 @@ class OutputLayer(StructuredLoss):
         -------
         dict of str to Tensor
         """
-        own: dict[str, Any] = self.scores(scores)
-        return own
+        return self.scores(scores)
 
     def decode(self, scores: Any, *args: Any, **settings: Any) -> torch.Tensor:
         """Return the best labels; see :func:`decode`.
@@ -157,9 +156,7 @@ class CRF(torch.nn.Module):
 
     def __init__(self, num_tags: int, batch_first: bool = False, n_jobs: int | None = None):
         super().__init__()
-        whole = isinstance(num_tags, (int, np.integer)) and not isinstance(num_tags, bool)
-        if not whole or num_tags < 1:
-            raise ValueError(f"num_tags is {num_tags!r}, expected an integer of at least 1")
+        check_count("num_tags", num_tags)
         num_tags = int(num_tags)
         self.num_tags, self.batch_first = num_tags, batch_first
         self.start_transitions = torch.nn.Parameter(torch.empty(num_tags))
@@ -223,10 +220,7 @@ class CRF(torch.nn.Module):
         ValueError, TypeError
             See :class:`StructuredLoss`.
         """
-        if reduction not in ("sum", "mean", "token_mean", "none"):
-            raise ValueError(
-                f"reduction is {reduction!r}, expected 'sum', 'mean', 'token_mean' or 'none'"
-            )
+        check_choice("reduction", reduction, ("sum", "mean", "token_mean", "none"))
         tags, mask = self._first(tags), None if mask is None else self._first(mask)
         each = -self._loss(self.scores(emissions), tags, mask=mask)
         if reduction == "none":

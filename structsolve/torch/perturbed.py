@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import torch
 
 from ..batch.padded import check_reduction
+from ..utils.params import check_choice, check_count
 from ..utils.positional import positional_deprecated
 from . import perturbed_operators
 from ._second import sealed
 from .decision_operators import OfOperators
-from .decisions import Decision, check_positive, reduced
+from .decisions import Decision, check_positive
 from .layer import Backward, Given
+from .loss import reduced
 
 
 class PerturbedArgmax(Decision):
@@ -69,10 +70,8 @@ class PerturbedArgmax(Decision):
     ):
         super().__init__(structure, classes, oracle, n_jobs)
         check_positive(sigma, "sigma")
-        if not isinstance(n_samples, (int, np.integer)) or n_samples < 1:
-            raise ValueError(f"n_samples is {n_samples!r}, expected an integer of at least 1")
-        if noise not in ("additive", "multiplicative"):
-            raise ValueError(f"noise is {noise!r}, expected 'additive' or 'multiplicative'")
+        check_count("n_samples", n_samples)
+        check_choice("noise", noise, ("additive", "multiplicative"))
         self.sigma, self.n_samples, self.noise = sigma, int(n_samples), noise
         self.random_state = random_state
 
@@ -192,10 +191,7 @@ class PerturbedArgmax(Decision):
         if isinstance(given, Given):
             return self.drawn(given, seed)
         here = [t.detach() for t in given.tensors]
-        answer: list[torch.Tensor] = given.call(
-            perturbed_operators.noise, here, torch.as_tensor(seed)
-        )
-        return answer
+        return given.call(perturbed_operators.noise, here, torch.as_tensor(seed))
 
     def drawn(self, given: Given, seed: Any) -> list[torch.Tensor]:
         """Return the noise of a seed; see :meth:`noise_of`.

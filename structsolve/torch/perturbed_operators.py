@@ -5,34 +5,26 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch.library import custom_op
 
 from . import operators
 from .decision_operators import best_context, best_parts
-from .operators import Optional, Tensors
+from .operators import Tensors, operator
 
 
-@custom_op("structsolve::noise", mutates_args=())
-def noise(
-    layer: int,
-    tensors: Tensors,
-    names: str,
-    lengths: Optional,
-    mask: Optional,
-    seed: torch.Tensor,
-) -> Tensors:
+def _noise_like(layer: int, tensors: Any, names: str, lengths: Any, mask: Any, *_: Any) -> Tensors:
+    samples = operators.layers[layer].n_samples
+    best = best_parts(layer, tensors, names, lengths, mask)
+    return [b.new_empty((samples, *b.shape)) for b in best]
+
+
+@operator("noise", "Tensor seed", like=_noise_like)
+def noise(own: Any, given: Any, seed: torch.Tensor) -> Tensors:
     """Return the noise of a layer ``PerturbedArgmax``.
 
     Parameters
     ----------
-    layer : int
-        Number of the layer.
-    tensors : list of Tensor
-        Scores.
-    names : str
-        Their blocks, between spaces.
-    lengths : Tensor or None
-    mask : Tensor or None
+    own : PerturbedArgmax
+    given : Given
     seed : Tensor
         A number.
 
@@ -40,39 +32,22 @@ def noise(
     -------
     list of Tensor
     """
-    own, given = operators.read(layer, tensors, names, lengths, mask)
-    answer: Tensors = own.drawn(given, seed)
-    return answer
+    return own.drawn(given, seed)
 
 
-@noise.register_fake
-def _(layer: Any, tensors: Any, names: Any, lengths: Any, mask: Any, seed: Any) -> Any:
-    samples = operators.layers[layer].n_samples
-    best = best_parts(layer, tensors, names, lengths, mask)
-    return [b.new_empty((samples, *b.shape)) for b in best]
+def _perturbed_like(*given: Any) -> Tensors:
+    noise = given[-1]
+    return [*(torch.empty_like(z[0]) for z in noise), *map(torch.empty_like, noise)]
 
 
-@custom_op("structsolve::perturbed", mutates_args=())
-def perturbed(
-    layer: int,
-    tensors: Tensors,
-    names: str,
-    lengths: Optional,
-    mask: Optional,
-    noise: Tensors,
-) -> Tensors:
+@operator("perturbed", "Tensor[] noise", like=_perturbed_like)
+def perturbed(own: Any, given: Any, noise: Tensors) -> Tensors:
     """Return the means of the best labels' parts under noise, then the parts of each sample.
 
     Parameters
     ----------
-    layer : int
-        Number of the layer.
-    tensors : list of Tensor
-        Scores.
-    names : str
-        Their blocks, between spaces.
-    lengths : Tensor or None
-    mask : Tensor or None
+    own : PerturbedArgmax
+    given : Given
     noise : list of Tensor
 
     Returns
@@ -80,14 +55,8 @@ def perturbed(
     list of Tensor
         Twice as many; the parts have no derivative.
     """
-    own, given = operators.read(layer, tensors, names, lengths, mask)
     best = own.samples(given, given.tensors, noise)
     return [*(b.mean(0) for b in best), *best]
-
-
-@perturbed.register_fake
-def _(layer: Any, tensors: Any, names: Any, lengths: Any, mask: Any, noise: Any) -> Any:
-    return [*(torch.empty_like(z[0]) for z in noise), *map(torch.empty_like, noise)]
 
 
 def _perturbed_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -106,29 +75,16 @@ def _perturbed_backward(ctx: Any, directions: Any) -> Any:
     return None, operators.call(perturbed_vjp, *operands), None, None, None, [None] * k
 
 
-@custom_op("structsolve::perturbed_vjp", mutates_args=())
+@operator("perturbed_vjp", "Tensor[] noise, Tensor[] best, Tensor[] directions")
 def perturbed_vjp(
-    layer: int,
-    tensors: Tensors,
-    names: str,
-    lengths: Optional,
-    mask: Optional,
-    noise: Tensors,
-    best: Tensors,
-    directions: Tensors,
+    own: Any, given: Any, noise: Tensors, best: Tensors, directions: Tensors
 ) -> Tensors:
     """Return the gradient by the scores, from one by the means of :func:`perturbed`.
 
     Parameters
     ----------
-    layer : int
-        Number of the layer.
-    tensors : list of Tensor
-        Scores.
-    names : str
-        Their blocks, between spaces.
-    lengths : Tensor or None
-    mask : Tensor or None
+    own : PerturbedArgmax
+    given : Given
     noise, best : list of Tensor
         Of each sample.
     directions : list of Tensor
@@ -137,12 +93,7 @@ def perturbed_vjp(
     -------
     list of Tensor
     """
-    own, given = operators.read(layer, tensors, names, lengths, mask)
-    answer: Tensors = own.gradients(given, noise, best, directions, tensors)
-    return answer
-
-
-perturbed_vjp.register_fake(operators.like_scores)
+    return own.gradients(given, noise, best, directions, given.tensors)
 
 
 operators.differentiate(

@@ -175,6 +175,46 @@ def check_finite(arrays: dict[str, Any]) -> None:
             raise ValueError(f"{name}: found NaN or infinity, expected finite numbers")
 
 
+def real_array(values: Any, what: str, single: bool = False) -> np.ndarray:
+    """Return an array of float64; refuse what holds other things than real numbers.
+
+    Parameters
+    ----------
+    values : array-like
+    what : str
+        Their name in the message.
+    single : bool, default=False
+        Leave float32 as it is.
+
+    Returns
+    -------
+    ndarray
+        ``values`` itself where its type fits.
+
+    Raises
+    ------
+    ValueError
+        For complex numbers, text, and lists that are no array.
+
+    Examples
+    --------
+    >>> real_array([1, 2], "weights")
+    array([1., 2.])
+    >>> real_array([1j], "weights")
+    Traceback (most recent call last):
+    ...
+    ValueError: weights: found no array of numbers (Complex data not supported)
+    """
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind == "c":
+            raise ValueError("Complex data not supported")
+        left = single and array.dtype == np.float32
+        return array if left else array.astype(np.float64, copy=False)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{what}: found no array of numbers ({error})") from None
+
+
 def checked_array(
     x: Any, dtype: Any, what: str, size: int | None = None, writable: bool = False
 ) -> np.ndarray:

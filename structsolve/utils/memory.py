@@ -25,7 +25,9 @@ def memory_limit() -> int | None:
     return min((limit for limit in limits if limit > 0), default=None)
 
 
-def refuse_too_large(size: float, what: str, advice: str, max_memory: float | None = None) -> None:
+def refuse_too_large(
+    size: float, what: str, advice: str, max_memory: float | None = None, half: bool = False
+) -> None:
     """Refuse arrays that are larger than ``max_memory`` or memory.
 
     Parameters
@@ -36,6 +38,8 @@ def refuse_too_large(size: float, what: str, advice: str, max_memory: float | No
         The part that needs them, and what to do.
     max_memory : float, optional
         Bytes.
+    half : bool, default=False
+        Refuse more than half of memory.
 
     Raises
     ------
@@ -55,8 +59,8 @@ def refuse_too_large(size: float, what: str, advice: str, max_memory: float | No
             f"{max_memory / 1e9:.3g} GB: {advice}"
         )
     limit = memory_limit()
-    if limit is not None and size > limit:
+    if limit is not None and size > (limit / 2 if half else limit):
         raise ValueError(
-            f"{what} would take {size / 1e9:.3g} GB, more than the {limit / 1e9:.3g} GB of memory: "
-            f"{advice}"
+            f"{what} would take {size / 1e9:.3g} GB, more than {'half of ' if half else ''}the "
+            f"{limit / 1e9:.3g} GB of memory: {advice}"
         )

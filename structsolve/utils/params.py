@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import inspect
 import numbers
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from .positional import positional_deprecated
-from .suggest import names_parameters, no_parameter
+from .suggest import did_you_mean, names_parameters, no_parameter
 
 if TYPE_CHECKING:
     from typing_extensions import dataclass_transform
@@ -71,6 +72,36 @@ def check_types(made: Any, where: str = "") -> None:
             continue
         words = " or ".join(_EXPECTED.get(kind, kind) for kind in kinds)
         raise ValueError(f"{where}{name} is {value!r}, expected {words}")
+
+
+def check_count(name: str, value: Any, largest: int | None = None) -> None:
+    """Raise ValueError unless an argument is an integer of at least 1, and at most ``largest``.
+
+    Parameters
+    ----------
+    name : str
+    value : object
+    largest : int, optional
+    """
+    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if not whole or value < 1 or (largest is not None and value > largest):
+        bounds = "of at least 1" if largest is None else f"from 1 to {largest}"
+        raise ValueError(f"{name} is {value!r}, expected an integer {bounds}")
+
+
+def check_choice(name: str, value: Any, known: Iterable[Any]) -> None:
+    """Raise ValueError, with the nearest choice, unless an argument is one of ``known``.
+
+    Parameters
+    ----------
+    name : str
+    value : object
+    known : iterable of object
+    """
+    choices = [*known]
+    if value not in choices:
+        hint = did_you_mean(value, choices)
+        raise ValueError(f"{name} is {value!r}{hint}, expected one of {choices}")
 
 
 @functools.cache

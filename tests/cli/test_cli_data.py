@@ -239,7 +239,7 @@ def test_orders_become_ranks(tmp_path):
             r"unknown .did you mean 'absolute'\?.; expected one of .*'absolute'",
         ),
         (["--estimator", "risk", "--loss", "hammin"], "--loss 'hammin': unknown"),
-        (["--structure", "chain:forbidden=BIX"], "scheme is 'BIX'; choose one of BIO"),
+        (["--structure", "chain:forbidden=BIX"], r"scheme is 'BIX', expected one of \['BIO'"),
         (["--structure", "chain:sart=3"], "sart"),
         (["--structure", "multilabel:oracle=ip"], "ip"),
         (["--structure", "grid:neighbours=5"], "neighbours"),

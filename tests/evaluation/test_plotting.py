@@ -67,7 +67,7 @@ def test_estimates_are_faint_and_do_not_count():
         ({}, {}, "histories: found no passes"),
         ({"a": []}, {}, "histories: found no passes"),
         (RUN, {}, "expected a dict of name to model.history_"),
-        ({"a": RUN}, {"x": "hours"}, "x: found 'hours'; expected 'seconds' or 'passes'"),
+        ({"a": RUN}, {"x": "hours"}, r"x is 'hours', expected one of \['seconds', 'passes'\]"),
     ],
 )
 def test_faults(histories, options, message):

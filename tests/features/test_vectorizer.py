@@ -456,7 +456,7 @@ def test_strings_and_refusals_of_min_freq():
     assert SequenceVectorizer(min_freq=2).fit(X).get_feature_names_out().tolist() == ["a", "b"]
     for least in (0, 1.5, None):
         wrong = SequenceVectorizer(min_freq=least)
-        refused(f"min_freq is {least!r}, expected an integer >= 1", wrong.fit, X)
+        refused(f"min_freq is {least!r}, expected an integer of at least 1", wrong.fit, X)
     hashed = SequenceVectorizer(FeatureHasher(8, input_type="string"), min_freq=2)
     refused("min_freq is 2, expected 1 with a FeatureHasher", hashed.fit, X)
 

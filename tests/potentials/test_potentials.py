@@ -78,24 +78,28 @@ def test_design(storage, k, intercept):
 
 
 @pytest.mark.parametrize("storage", STORAGE)
-def test_adjacent_columns_are_added_by_vectors(storage):
-    """Bit for bit as one at a time; other columns stay, and rows are read in their own order."""
+def test_columns_that_are_close_together_are_added_by_vectors(storage):
+    """Bit for bit as one at a time, and other columns stay."""
     rng = np.random.default_rng(8)
     X, dense = features(storage, 4, 6, rng)
-    for stride in (8, 16, 64, 72, 80):
+    spans = (5, 7, 8, 9, 13, 20, 32, 33, 63, 64, 65, 72)
+    for stride, span, first in itertools.product((8, 16, 64, 72, 80), spans, (0, 1, 3, 8)):
+        if first + span > stride:
+            continue
         rows = FeatureRows(X, stride, 0.0)
-        for m, first in itertools.product((4, 5, 7, 8, 9, 13, 63, 64, 65, 72), (0, 1, 3, 8)):
-            if first + m > stride:
+        for m in {min(m, span) for m in (5, 8, 9, (span + 7) // 8 * 2 - 1, span // 3, span)}:
+            if m < 3:
                 continue
-            cols, coefs = np.arange(first, first + m, dtype=np.int32), rng.normal(size=m)
+            inner = 1 + rng.permutation(span - 2)[: m - 2]
+            inner = np.sort(inner) if m == span else inner  # adjacent ones in order
+            cols = np.array([0, *inner, span - 1], np.int32) + first
+            coefs = rng.normal(size=m)
             W = rng.normal(size=(6, stride))
-            apart = rng.permutation(m)  # columns in another order are added one at a time
-            for order in (np.arange(m), apart):
-                changed, expected = W.copy(), W.copy()
-                for row in range(4):
-                    theta_calls.row_add(rows, row, cols[order], coefs[order], changed.reshape(-1))
-                    expected[:, cols] += np.outer(dense[row], coefs)
-                np.testing.assert_array_equal(changed, expected)
+            changed, expected = W.copy(), W.copy()
+            for row in range(4):
+                theta_calls.row_add(rows, row, cols, coefs, changed.reshape(-1))
+                expected[:, cols] += np.outer(dense[row], coefs)
+            np.testing.assert_array_equal(changed, expected)
 
 
 def test_design_without_rows_or_columns():

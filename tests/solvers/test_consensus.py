@@ -262,7 +262,7 @@ def test_estimators_take_it_by_name_with_a_warm_start():
         ({"n_shards": 0}, "n_shards is 0, expected an integer >= 1"),
         ({"penalty": -1.0}, "penalty is -1.0, expected > 0"),
         ({"certify_every": 0}, "certify_every is 0"),
-        ({"metric": "euclid"}, r"metric is 'euclid', expected one of \('identity', 'spectral'"),
+        ({"metric": "euclid"}, r"metric is 'euclid', expected one of \['identity', 'spectral'"),
     ],
 )
 def test_wrong_settings_are_refused(settings, words):

@@ -223,18 +223,18 @@ def test_steps_back_where_zero_weights_are_better(alpha):
     assert np.isfinite(run.weights()).all()
 
 
-@pytest.mark.parametrize("scale", [1.0, 30.0])
+@pytest.mark.parametrize("scale", [1.0, 10.0])
 def test_large_features_are_learned_too(scale):
-    """Steps that suit small features end above zero weights on large ones for hundreds of passes."""
+    """Steps for small features stay above zero weights on large ones for hundreds of passes."""
     rng = np.random.default_rng(0)
     y = rng.integers(4, size=400)
     X = scale * (rng.normal(size=(400, 12)) + 2 * np.eye(12)[y])
-    model = StructuredSVM("multiclass", solver="sgd", alpha=1e-3, max_iter=60, random_state=0)
+    model = StructuredSVM("multiclass", solver="sgd", alpha=1e-3, random_state=0)
     model.fit(X, y)
     exact = StructuredSVM("multiclass", alpha=1e-3).fit(X, y)
     zero = 1.0  # every class but the true one is violated by 1
     assert exact.history_[-1]["dual"] < model.history_[-1]["primal"] < 0.6 * zero
-    assert any(row.get("stepped_back") for row in model.history_)
+    assert any(row.get("stepped_back") for row in model.history_) == (scale > 1)
     assert model.score(X, y) > exact.score(X, y) - 0.05
 
 

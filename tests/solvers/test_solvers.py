@@ -231,7 +231,7 @@ def test_warm_start_from_weights():
 @pytest.mark.parametrize(
     "make, message",
     [
-        (lambda: BCFW(steps="away"), r"steps is 'away', expected one of \('auto', 'pairwise'"),
+        (lambda: BCFW(steps="away"), r"steps is 'away', expected one of \['auto', 'pairwise'"),
         (lambda: BCFW(sampling="all"), "sampling is 'all'"),
         (lambda: BCFW(max_cuts=1), "max_cuts is 1, expected an integer >= 2"),
         (lambda: BCFW(max_steps=2.5), "max_steps is 2.5"),
@@ -240,7 +240,7 @@ def test_warm_start_from_weights():
         (lambda: SGD(certify_every=0), "certify_every is 0, expected an integer >= 1"),
         (lambda: SGD(t0=-1), "t0 is -1, expected a number >= 0"),
         (lambda: SGD(free_step=0), "free_step is 0"),
-        (lambda: CuttingPlane("two"), "slack is 'two', expected 'one' or 'n'"),
+        (lambda: CuttingPlane("two"), r"slack is 'two', expected one of \['one', 'n'\]"),
         (lambda: CuttingPlane(step=0), "step is 0, expected 0 < step <= 1"),
         (lambda: CuttingPlane(inactive=0), "inactive is 0, expected an integer >= 1"),
     ],

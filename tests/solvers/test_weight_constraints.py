@@ -59,7 +59,9 @@ def test_subgradient_descent_comes_near_the_optimum_inside(name):
     for _ in range(400):
         history.append(run.step())
         assert (A @ case.flat(run.loop.last()) <= b + 1e-11).all()
-        assert (A @ case.flat(run.loop.averaged()) <= b + 1e-11).all()
+        if "stepped_back" not in history[-1]:  # then the average begins anew
+            assert (A @ case.flat(run.loop.averaged()) <= b + 1e-11).all()
+    assert len([row for row in history if "stepped_back" in row]) < 3
     record = run.certify()
     assert (A @ case.flat(run.weights()) <= b + 1e-11).all()
     assert primal(case.flat(run.weights()), case.written, ALPHA) == pytest.approx(

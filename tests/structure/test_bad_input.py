@@ -139,6 +139,7 @@ def test_bad_types_of_settings(name):
     [
         (np.ones(5), r"sample_weight has shape \(5,\), expected \(6,\)"),
         ("heavy", "sample_weight: found no array of numbers"),
+        (np.full(6, 1j), "sample_weight: found no array of numbers .Complex"),
         ([1, 1, -1, 1, 1, 1], "sample_weight of example 2 is -1.0"),
         ([1, 1, np.nan, 1, 1, 1], "sample_weight of example 2 is nan"),
         (np.zeros(6), "zero for every example"),

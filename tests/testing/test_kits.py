@@ -174,4 +174,6 @@ def test_what_is_no_object_is_refused(given):
 @pytest.mark.parametrize("n_cases", [0, -1, None, 1.0])
 def test_no_cases_check_nothing(n_cases):
     for kit, what in ((check_structure, "chain"), (check_loss, "hamming"), (check_surrogate, "lp")):
-        refused(f"^n_cases is {n_cases}, expected an integer >= 1", kit, what, n_cases=n_cases)
+        refused(
+            f"^n_cases is {n_cases}, expected an integer of at least 1", kit, what, n_cases=n_cases
+        )

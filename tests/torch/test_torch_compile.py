@@ -216,9 +216,9 @@ def test_operators_pass_the_checks_of_torch():
     for reduction in ("mean", "none"):
         layer = StructuredLoss("chain", "crf", reduction=reduction)
         operands = layer._number, [node, table], "node transition"
-        torch.library.opcheck(operators.loss, (*operands, labels, lengths, None))
+        torch.library.opcheck(operators.loss, (*operands, lengths, None, labels))
         factor = torch.ones(4 if reduction == "none" else ())
-        rest = operands, labels, lengths, None, factor
+        rest = operands, lengths, None, labels, factor
         torch.library.opcheck(operators.loss_gradient, (*rest[0], *rest[1:]))
         plain = layer._number, [node.detach(), table.detach()], "node transition"
         torch.library.opcheck(
@@ -293,7 +293,7 @@ def test_what_operators_do_not_take_is_refused_by_name():
         warnings.simplefilter("ignore")
         number = StructuredLoss(gone)._number
     with pytest.raises(RuntimeError, match="no longer exists"):
-        operators.loss(number, [node], "node", labels, None, None)
+        operators.loss(number, [node], "node", None, None, labels)
 
 
 @pytest.mark.parametrize("sizes", [{}, {"lengths": torch.tensor([5, 1, 3, 2])}])

@@ -24,6 +24,7 @@ from structsolve.solvers.checkpoint import Checkpoint
 from structsolve.solvers.choose import choose_solver
 from structsolve.solvers.driver import Outcome
 from structsolve.solvers.problem import Problem
+from structsolve.utils.params import check_choice, check_count
 
 
 class HierarchicalSVM(SparseFitting):
@@ -265,17 +266,10 @@ class HierarchicalSVM(SparseFitting):
 
     def _check_settings(self) -> None:
         super()._check_settings()
-        if self.max_alternations < 1:
-            raise ValueError(
-                f"max_alternations is {self.max_alternations!r}, expected an integer >= 1"
-            )
+        check_count("max_alternations", self.max_alternations)
 
     def _check_combination(self, validated: bool) -> None:
-        if self.labels not in ("auto", "single-leaf", "leaf-union", "closed"):
-            raise ValueError(
-                f"labels is {self.labels!r}, expected 'auto', 'single-leaf', 'leaf-union' or "
-                "'closed'"
-            )
+        check_choice("labels", self.labels, ("auto", "single-leaf", "leaf-union", "closed"))
         if self.sparse:
             self._check_sparse(validated)
         elif self._learns_node_weights():
@@ -331,32 +325,9 @@ class HierarchicalSVM(SparseFitting):
         self.log_node_weights_ = weights.log
         scale = None if self.normalization == "none" else weights.sqrt
         examples = weighed_leaves(self.class_weight, space, examples)
-        return self._scaled(
-            space, examples, scale, weights.values, kernel=kernel, dense=dense, gram=gram
-        )
-
-    def _scaled(
-        self,
-        space: Any,
-        examples: Any,
-        scale: np.ndarray | None,
-        weights: np.ndarray,
-        *,
-        kernel: Kernel | None = None,
-        dense: bool = False,
-        gram: bool = True,
-    ) -> Problem:
-        return Problem(
-            space,
-            examples,
-            self._training_loss(space, weights),
-            self.surrogate,
-            penalize_intercept=self.penalize_intercept,
-            gram=gram,
-            kernel=kernel,
-            dense=dense,
-            oracle=self._training_oracle(),
-            node_scale=scale,
+        loss = self._training_loss(space, weights.values)
+        return self._problem_of(
+            space, examples, loss, gram=gram, kernel=kernel, dense=dense, node_scale=scale
         )
 
     def _task_loss(self, space: Any) -> Any:
@@ -410,7 +381,8 @@ class HierarchicalSVM(SparseFitting):
         hierarchy, solver = space.hierarchy, self._solver()
 
         def make(scale: np.ndarray) -> Problem:
-            return self._scaled(space, examples, scale, scale**2)
+            loss = self._training_loss(space, scale**2)
+            return self._problem_of(space, examples, loss, node_scale=scale)
 
         first = make(np.sqrt(first_weights(hierarchy)))
         self._choose_alpha(first)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
 
+from structsolve.solvers.checkpoint import Checkpoint, check_state
 from structsolve.utils.params import Params
 
 if TYPE_CHECKING:
     from structsolve.plugins.extreme.weights.postings import Postings
-    from structsolve.solvers.checkpoint import Checkpoint
+
+#: Called with each record; True ends the training with "callback".
+After: TypeAlias = Callable[[dict[str, Any]], bool] | None
 
 #: Keys of every record of the history; a bound that is not computed is None.
 RECORD = ("pass", "primal", "dual", "gap", "mean_epsilon", "entries", "seconds")
@@ -89,6 +92,34 @@ class ExtremeProblem:
             return np.full(len(self.y), 1 / len(self.y))
         return self.sample_weight / self.sample_weight.sum()
 
+    def check_shares(
+        self, least: float, most: float, why: str, factors: tuple[float, ...] = (1.0,)
+    ) -> None:
+        """Refuse an alpha by which the largest weight of an example leaves the range of numbers.
+
+        Parameters
+        ----------
+        least, most : float
+            The range of ``max(shares) / alpha``, times each of the factors.
+        why : str
+            What is wrong beyond it, for the message.
+        factors : tuple of float, optional
+
+        Raises
+        ------
+        ValueError
+            Also for an alpha that is not positive.
+        """
+        if not 0 < self.alpha < np.inf:
+            raise ValueError(f"alpha is {self.alpha!r}, expected a positive number")
+        largest = float(self.shares.max()) / self.alpha
+        if not least <= largest * min(factors) <= largest * max(factors) <= most:
+            raise ValueError(
+                f"alpha is {self.alpha!r}: an example has a share of {largest:g} times it, "
+                f"expected {least:g} to {most:g}, {why}; take another alpha, or scale "
+                "sample_weight"
+            )
+
 
 @dataclass
 class ExtremeResult:
@@ -125,10 +156,7 @@ class ExtremeSolver(Params):
     several = False
 
     def fit(
-        self,
-        problem: ExtremeProblem,
-        after: Callable[[dict[str, Any]], bool] | None = None,
-        checkpoint: Checkpoint | None = None,
+        self, problem: ExtremeProblem, after: After = None, checkpoint: Checkpoint | None = None
     ) -> ExtremeResult:
         """Train.
 
@@ -152,3 +180,60 @@ class ExtremeSolver(Params):
             ``max_memory``; raised before allocation, with the estimate.
         """
         raise NotImplementedError
+
+
+def resumed(run: Any, checkpoint: Checkpoint | None) -> bool:
+    """Bring a run to the state of a checkpoint, if there is one.
+
+    Parameters
+    ----------
+    run : object
+        With ``state`` and ``resume``.
+    checkpoint : Checkpoint, optional
+
+    Returns
+    -------
+    bool
+        Whether there is one.
+    """
+    held = None if checkpoint is None else checkpoint.read()
+    if checkpoint is None or held is None:
+        return False
+    with checkpoint.blame():
+        check_state(held, run.state())
+        run.resume(*held)
+    return True
+
+
+def take_passes(run: Any, after: After, checkpoint: Checkpoint | None) -> str:
+    """Take the passes of a run, from a checkpoint if there is one.
+
+    Parameters
+    ----------
+    run : object
+        With ``more``, ``step``, ``reason``, ``state`` and ``resume``.
+    after : callable, optional
+    checkpoint : Checkpoint, optional
+        As for :meth:`ExtremeSolver.fit`.
+
+    Returns
+    -------
+    str
+        Why they ended; see :class:`ExtremeResult`.
+    """
+    reason = run.reason() if resumed(run, checkpoint) else "max_iter"
+    try:
+        while run.more() and reason == "max_iter":
+            record = run.step()
+            reason = run.reason()
+            if after is not None and after(record):
+                reason = "callback"
+            elif checkpoint is not None and run.more() and checkpoint.due():
+                checkpoint.write(run.state)
+    except KeyboardInterrupt:
+        reason = "interrupted"
+    if checkpoint is not None:
+        if reason != "interrupted":
+            checkpoint.write(run.state)
+        checkpoint.close()
+    return reason

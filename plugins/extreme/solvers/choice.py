@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from structsolve.plugins.extreme.solvers.base import ExtremeProblem, ExtremeResult, ExtremeSolver
+from structsolve.plugins.extreme.solvers.base import (
+    After,
+    ExtremeProblem,
+    ExtremeResult,
+    ExtremeSolver,
+)
 from structsolve.plugins.extreme.solvers.one_vs_some import OneVsSome
 from structsolve.plugins.extreme.solvers.softmax import SampledSoftmax
 from structsolve.plugins.extreme.weights.postings import Postings
-from structsolve.utils.params import check_types, parameters
-
-if TYPE_CHECKING:
-    from structsolve.solvers.checkpoint import Checkpoint
+from structsolve.solvers.checkpoint import Checkpoint
+from structsolve.utils.params import check_count, check_types, parameters
 
 
 @parameters
@@ -59,16 +61,12 @@ class SelfChoice(ExtremeSolver):
     softmax: Any = None
 
     def fit(
-        self,
-        problem: ExtremeProblem,
-        after: Callable[[dict[str, Any]], bool] | None = None,
-        checkpoint: Checkpoint | None = None,
+        self, problem: ExtremeProblem, after: After = None, checkpoint: Checkpoint | None = None
     ) -> ExtremeResult:
         """Train; see :meth:`ExtremeSolver.fit`.  The chosen solver writes the checkpoint."""
         check_types(self, "SelfChoice: ")
         for name in ("n_train", "n_held_out"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)!r}, expected at least 1")
+            check_count(name, getattr(self, name))
         if problem.surrogate != "auto":
             raise ValueError(
                 f"surrogate is {problem.surrogate!r}, expected 'auto' for the solver 'choice'; "

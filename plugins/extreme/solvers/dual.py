@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 
 from structsolve.plugins.extreme.solvers._dual import MOST_RIVALS
-from structsolve.plugins.extreme.solvers.base import ExtremeProblem, ExtremeResult, ExtremeSolver
+from structsolve.plugins.extreme.solvers.base import (
+    After,
+    ExtremeProblem,
+    ExtremeResult,
+    ExtremeSolver,
+    take_passes,
+)
 from structsolve.plugins.extreme.solvers.dual_run import DualRun, surrogate_name
-from structsolve.utils.params import check_types, parameters
-
-if TYPE_CHECKING:
-    from structsolve.solvers.checkpoint import Checkpoint
+from structsolve.solvers.checkpoint import Checkpoint
+from structsolve.utils.params import check_count, check_types, parameters
 
 # Bounds on the largest share divided by alpha, which is the sum of that example's dual variables.
 LEAST_SHARE, MOST_SHARE = 1e-30, 1e14
@@ -90,36 +91,12 @@ class ExtremeDual(ExtremeSolver):
     epsilon: float | None = None
 
     def fit(
-        self,
-        problem: ExtremeProblem,
-        after: Callable[[dict[str, Any]], bool] | None = None,
-        checkpoint: Checkpoint | None = None,
+        self, problem: ExtremeProblem, after: After = None, checkpoint: Checkpoint | None = None
     ) -> ExtremeResult:
         """Train; see :meth:`ExtremeSolver.fit`."""
         self._check(problem)
         run = DualRun(self, problem)
-        held = None if checkpoint is None else checkpoint.read()
-        reason = "max_iter"
-        try:
-            if checkpoint is not None and held is not None:
-                with checkpoint.blame():
-                    run.resume(*held)
-                reason = run.reason()
-            else:
-                run.begin()
-            while len(run.history) < problem.max_iter and reason == "max_iter":
-                record = run.step()
-                reason = run.reason()
-                if after is not None and after(record):
-                    reason = "callback"
-                elif checkpoint is not None and checkpoint.due():
-                    checkpoint.write(run.state)
-        except KeyboardInterrupt:
-            reason = "interrupted"
-        if checkpoint is not None:
-            if reason != "interrupted":
-                checkpoint.write(run.state)
-            checkpoint.close()
+        reason = take_passes(run, after, checkpoint)
         settings = {"rivals_per_scan": run.k, "max_rivals": run.most, "epsilon": run.epsilon}
         return ExtremeResult(run.weights(), run.history, reason, settings)
 
@@ -127,10 +104,7 @@ class ExtremeDual(ExtremeSolver):
         """Raise ValueError if an argument is invalid or the problem is not supported."""
         check_types(self, "ExtremeDual: ")
         for name, most in (("rivals_per_scan", None), ("max_rivals", MOST_RIVALS), ("inner", None)):
-            value = getattr(self, name)
-            if value < 1 or (most is not None and value > most):
-                bounds = "at least 1" if most is None else f"1 to {most}"
-                raise ValueError(f"ExtremeDual: {name} is {value!r}, expected {bounds}")
+            check_count(f"ExtremeDual: {name}", getattr(self, name), most)
         if self.epsilon is not None and not 0 <= self.epsilon < np.inf:
             raise ValueError(
                 f"ExtremeDual: epsilon is {self.epsilon!r}, expected a finite number of at least 0"
@@ -146,12 +120,5 @@ class ExtremeDual(ExtremeSolver):
                 "start: solver 'dual' cannot go on from weights, which tell no dual variables; use "
                 "a checkpoint, or solver='memoir'"
             )
-        if not 0 < problem.alpha < np.inf:
-            raise ValueError(f"alpha is {problem.alpha!r}, expected a positive number")
-        largest = float(problem.shares.max()) / problem.alpha
-        if not LEAST_SHARE <= largest <= MOST_SHARE:
-            raise ValueError(
-                f"alpha is {problem.alpha!r}: an example has a share of {largest:g} times it, "
-                f"expected {LEAST_SHARE:g} to {MOST_SHARE:g}, beyond which dual variables have no "
-                "digits left; take another alpha, or scale sample_weight"
-            )
+        why = "beyond which dual variables have no digits left"
+        problem.check_shares(LEAST_SHARE, MOST_SHARE, why)

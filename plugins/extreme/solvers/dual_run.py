@@ -133,7 +133,7 @@ class DualRun:
             return most
         return max(rivals for rivals in range(1, most + 1) if size(rivals) <= limit)
 
-    def begin(self) -> None:
+    def _begin(self) -> None:
         """Find the first rivals with class means as weights."""
         X, y, C = self.problem.X, self.problem.y, self.problem.n_classes
         means = Postings.from_matrix(class_means(X, self.problem.own, C, self.shares, PRUNE).T)
@@ -150,6 +150,8 @@ class DualRun:
             The record.
         """
         problem, number, moved = self.problem, len(self.history), 0
+        if not number:
+            self._begin()
         last = self.history[-1]["gap"] if self.history else None
         still = max(STILL_OF_GAP * (FIRST_EPSILON if last is None else last), 1e-7)
         for inner in range(self.solver.inner):
@@ -194,6 +196,15 @@ class DualRun:
         if self.given is None and gap is not None:
             self.epsilon = min(FIRST_EPSILON, EPSILON_OF_GAP * max(gap, 0.0))
         return record
+
+    def more(self) -> bool:
+        """Return whether passes are left.
+
+        Returns
+        -------
+        bool
+        """
+        return len(self.history) < self.problem.max_iter
 
     def scan(self, number: int) -> tuple[Any, ...]:
         """Find rivals at the current weights.

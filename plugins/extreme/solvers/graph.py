@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from structsolve.plugins.extreme.solvers.lsh import class_rows
-from structsolve.plugins.extreme.solvers.rivals import Answer, RivalIndex, best_of, check_count
+from structsolve.plugins.extreme.solvers.rivals import Answer, RivalIndex, best_of
+from structsolve.utils.params import check_count
 
 if TYPE_CHECKING:
     from scipy import sparse

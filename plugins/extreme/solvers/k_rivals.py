@@ -39,10 +39,8 @@ class KRivals:
     """
 
     def __init__(self, surrogate: Any):
-        if isinstance(surrogate, str) and surrogate != "squared-hinge":
-            surrogate = default().make("surrogates", surrogate)
         if surrogate != "squared-hinge":
-            default().check_object("surrogates", surrogate, "bind", "an object with bind()")
+            surrogate = default().object_of("surrogates", surrogate)
             check_types(surrogate, f"surrogate {getattr(surrogate, 'name', '')!r}: ")
         if getattr(surrogate, "warm_start", False):
             # A search that starts from the previous row's answer would depend on that row.

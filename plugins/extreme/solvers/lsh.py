@@ -8,8 +8,9 @@ import numpy as np
 from scipy import sparse
 
 from structsolve.plugins.extreme.solvers._lsh import nearest, packed
-from structsolve.plugins.extreme.solvers.rivals import Answer, RivalIndex, best_of, check_count
+from structsolve.plugins.extreme.solvers.rivals import Answer, RivalIndex, best_of
 from structsolve.utils.parallel import over_examples
+from structsolve.utils.params import check_count
 
 #: Separates the random stream of projections from others with the same seed.
 PROJECTIONS = 3

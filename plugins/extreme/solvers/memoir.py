@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import KW_ONLY
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from structsolve.plugins.extreme.solvers.base import ExtremeProblem, ExtremeResult, ExtremeSolver
+from structsolve.plugins.extreme.solvers.base import (
+    After,
+    ExtremeProblem,
+    ExtremeResult,
+    ExtremeSolver,
+    take_passes,
+)
 from structsolve.plugins.extreme.solvers.memoir_run import MemoirRun
-from structsolve.solvers.checkpoint import check_state
+from structsolve.solvers.checkpoint import Checkpoint
 from structsolve.utils.params import parameters
-
-if TYPE_CHECKING:
-    from structsolve.solvers.checkpoint import Checkpoint
 
 
 @parameters
@@ -98,32 +100,9 @@ class Memoir(ExtremeSolver):
     check_rows: int = 10
 
     def fit(
-        self,
-        problem: ExtremeProblem,
-        after: Callable[[dict[str, Any]], bool] | None = None,
-        checkpoint: Checkpoint | None = None,
+        self, problem: ExtremeProblem, after: After = None, checkpoint: Checkpoint | None = None
     ) -> ExtremeResult:
         """Train; see :meth:`ExtremeSolver.fit`."""
         run = MemoirRun(self, problem)
-        content = None if checkpoint is None else checkpoint.read()
-        if checkpoint is not None and content is not None:
-            with checkpoint.blame():
-                check_state(content, run.state())
-                run.restore(*content)
-        reason = "max_iter"
-        try:
-            while run.t < run.T and reason == "max_iter":
-                record = run.one_pass()
-                gap = record["expected_gap"]
-                if gap is not None and gap <= problem.tol * record["primal"]:
-                    reason = "tol"
-                if after is not None and after(record):
-                    reason = "callback"
-                done = reason != "max_iter" or run.t >= run.T
-                if checkpoint is not None and (done or checkpoint.due()):
-                    checkpoint.write(run.state)
-        except KeyboardInterrupt:
-            reason = "interrupted"
-        if checkpoint is not None:
-            checkpoint.close()
+        reason = take_passes(run, after, checkpoint)
         return ExtremeResult(run.result(), run.history, reason, run.settings)

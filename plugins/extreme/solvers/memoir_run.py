@@ -16,12 +16,12 @@ from structsolve.plugins.extreme.solvers.rival_checks import ask_rivals, check_r
 from structsolve.plugins.extreme.solvers.rivals import (
     CertifiedRivals,
     ExactRivals,
-    check_count,
     make_rivals,
 )
 from structsolve.plugins.extreme.weights.feature_rows import FeatureRows
 from structsolve.plugins.extreme.weights.postings import Postings
 from structsolve.utils.parallel import effective_jobs
+from structsolve.utils.params import check_choice, check_count
 
 if TYPE_CHECKING:
     from structsolve.plugins.extreme.solvers.memoir import Memoir
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 BYTES_GROWING, BYTES_FROZEN = 12, 8
 # Maximum first step, well below the float32 limit.
 MOST_STEP = 1e30
+# What a checkpoint holds as it is.
+KEPT = ("t", "history", "missed", "mass", "start_norm", "seconds")
 
 
 class MemoirRun:
@@ -74,10 +76,8 @@ class MemoirRun:
     def _read_settings(self) -> None:
         solver, problem = self.solver, self.problem
         alpha, n_classes = float(problem.alpha), int(problem.n_classes)
-        if problem.penalty not in ("l2", "l1"):
-            raise ValueError(f"penalty is {problem.penalty!r}, expected 'l2' or 'l1'")
-        if solver.steps not in ("mean", "printed"):
-            raise ValueError(f"Memoir: steps is {solver.steps!r}, expected 'mean' or 'printed'")
+        check_choice("penalty", problem.penalty, ("l2", "l1"))
+        check_choice("Memoir: steps", solver.steps, ("mean", "printed"))
         if not (math.isfinite(alpha) and alpha > 0):
             raise ValueError(f"alpha is {problem.alpha!r}, expected a finite number above 0")
         self.l1 = problem.penalty == "l1"
@@ -168,7 +168,7 @@ class MemoirRun:
         places = rng.random(self.batch) * self.cumulated[-1]
         return np.minimum(np.searchsorted(self.cumulated, places, side="right"), self.n - 1)
 
-    def one_pass(self) -> dict[str, Any]:
+    def step(self) -> dict[str, Any]:
         """Draw about n examples, take steps, and compute the objective.
 
         Returns
@@ -207,6 +207,27 @@ class MemoirRun:
         record["seconds"] = self.seconds
         self.history.append(record)
         return record
+
+    def more(self) -> bool:
+        """Return whether iterations are left.
+
+        Returns
+        -------
+        bool
+        """
+        return self.t < self.T
+
+    def reason(self) -> str:
+        """Return "tol" if the last pass closed the expected gap, else "max_iter".
+
+        Returns
+        -------
+        str
+        """
+        last = self.history[-1] if self.history else {}
+        gap = last.get("expected_gap")
+        done = gap is not None and gap <= self.problem.tol * last["primal"]
+        return "tol" if done else "max_iter"
 
     def _iterate(self, t: int, check: bool) -> int:
         """Take step t; return how many examples of its batch are within the margin."""
@@ -305,14 +326,7 @@ class MemoirRun:
         -------
         meta, arrays : dict
         """
-        meta = {
-            "t": self.t,
-            "history": self.history,
-            "missed": self.missed,
-            "mass": self.mass,
-            "start_norm": self.start_norm,
-            "seconds": self.seconds,
-        }
+        meta = {name: getattr(self, name) for name in KEPT}
         arrays = {}
         for name, rows in (("weights", self.weights), ("behind", self.behind)):
             if rows is not None:
@@ -322,14 +336,14 @@ class MemoirRun:
                 arrays[f"{name}_values"] = frozen.weights
         return meta, arrays
 
-    def restore(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    def resume(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         """Resume from the result of :meth:`state`.
 
         Parameters
         ----------
         meta, arrays : dict
         """
-        for name in ("t", "history", "missed", "mass", "start_norm", "seconds"):
+        for name in KEPT:
             setattr(self, name, meta[name])
 
         def rows(name: str) -> FeatureRows:

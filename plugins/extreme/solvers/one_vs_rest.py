@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from structsolve.plugins.extreme.solvers._one_vs_rest import BLOCK, RestMachines, RestSpace
-from structsolve.plugins.extreme.solvers.base import ExtremeProblem, ExtremeResult, ExtremeSolver
+from structsolve.plugins.extreme.solvers.base import (
+    After,
+    ExtremeProblem,
+    ExtremeResult,
+    ExtremeSolver,
+)
 from structsolve.plugins.extreme.solvers.one_vs_some_run import (
     BLOCKS,
     ENTRIES_PER_UNIT,
@@ -17,12 +21,10 @@ from structsolve.plugins.extreme.solvers.one_vs_some_run import (
     train,
 )
 from structsolve.plugins.extreme.weights.postings import Postings
+from structsolve.solvers.checkpoint import Checkpoint
 from structsolve.utils.memory import refuse_too_large
 from structsolve.utils.parallel import effective_jobs, over_examples
 from structsolve.utils.params import check_types
-
-if TYPE_CHECKING:
-    from structsolve.solvers.checkpoint import Checkpoint
 
 # A block is done when its gradients, in units of scores, are optimal within ACCURACY * tol: the
 # relative gap is then well below tol on thousands of rows; on few it is not (600 rows at tol .01:
@@ -77,10 +79,7 @@ class OneVsRest(ExtremeSolver):
         self.keep = keep
 
     def fit(
-        self,
-        problem: ExtremeProblem,
-        after: Callable[[dict[str, Any]], bool] | None = None,
-        checkpoint: Checkpoint | None = None,
+        self, problem: ExtremeProblem, after: After = None, checkpoint: Checkpoint | None = None
     ) -> ExtremeResult:
         """Train; see :meth:`ExtremeSolver.fit`.
 
@@ -102,15 +101,7 @@ class OneVsRest(ExtremeSolver):
                 f"penalty is {problem.penalty!r}, surrogate {problem.surrogate!r}, expected 'l2' "
                 "and 'squared-hinge' for one-vs-rest; other solvers know others"
             )
-        if not problem.alpha > 0:
-            raise ValueError(f"alpha is {problem.alpha!r}, expected a positive number")
-        largest = float(problem.shares.max()) * self.cost / problem.alpha
-        if not 1e-18 <= largest <= 1e18:
-            raise ValueError(
-                f"alpha is {problem.alpha!r}: an example has a share of {largest:g} times it, "
-                "expected 1e-18 to 1e18, what float32 bears; take another alpha, or scale "
-                "sample_weight"
-            )
+        problem.check_shares(1e-18, 1e18, "what float32 bears", (self.cost,))
 
     def refuse_large(self, problem: ExtremeProblem) -> None:
         """Raise an error if training would take more memory than allowed.

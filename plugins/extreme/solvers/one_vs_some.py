@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import KW_ONLY
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from structsolve.plugins.extreme.solvers._one_vs_some import LOSSES, Space
-from structsolve.plugins.extreme.solvers.base import ExtremeProblem, ExtremeResult, ExtremeSolver
+from structsolve.plugins.extreme.solvers.base import (
+    After,
+    ExtremeProblem,
+    ExtremeResult,
+    ExtremeSolver,
+)
 from structsolve.plugins.extreme.solvers.one_vs_some_run import TINY, Run, train
+from structsolve.solvers.checkpoint import Checkpoint
 from structsolve.utils.memory import refuse_too_large
 from structsolve.utils.parallel import effective_jobs
 from structsolve.utils.params import check_types, parameters
-
-if TYPE_CHECKING:
-    from structsolve.solvers.checkpoint import Checkpoint
 
 # Settings that may be 0.
 FREE = ("epsilon", "prior", "bias", "intercept", "keep", "means")
@@ -99,10 +100,7 @@ class OneVsSome(ExtremeSolver):
     means: float = 2.0
 
     def fit(
-        self,
-        problem: ExtremeProblem,
-        after: Callable[[dict[str, Any]], bool] | None = None,
-        checkpoint: Checkpoint | None = None,
+        self, problem: ExtremeProblem, after: After = None, checkpoint: Checkpoint | None = None
     ) -> ExtremeResult:
         """Train; see :meth:`ExtremeSolver.fit`.
 
@@ -132,16 +130,8 @@ class OneVsSome(ExtremeSolver):
                 f"surrogate is {problem.surrogate!r}, expected one of {['auto', *LOSSES]} for "
                 "one-vs-some; other solvers know others"
             )
-        if not problem.alpha > 0:
-            raise ValueError(f"alpha is {problem.alpha!r}, expected a positive number")
-        largest = float(problem.shares.max()) / problem.alpha
         factors = self.positive, self.negative
-        if not TINY <= largest * min(factors) <= largest * max(factors) <= HUGE:
-            raise ValueError(
-                f"alpha is {problem.alpha!r}: an example has a share of {largest:g} times it, "
-                f"expected {TINY:g} to {HUGE:g}, what float32 bears; take another alpha, or scale "
-                "sample_weight"
-            )
+        problem.check_shares(TINY, HUGE, "what float32 bears", factors)
 
     def refuse_large(self, problem: ExtremeProblem) -> None:
         """Raise an error if training would take more memory than allowed.

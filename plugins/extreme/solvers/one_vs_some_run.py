@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from structsolve.plugins.extreme.solvers._one_vs_some import Machines, Space, pair_lists, scatter
-from structsolve.plugins.extreme.solvers.base import ExtremeProblem, ExtremeResult
+from structsolve.plugins.extreme.solvers.base import After, ExtremeProblem, ExtremeResult, resumed
 from structsolve.plugins.extreme.solvers.class_means import class_means
 from structsolve.plugins.extreme.solvers.rival_checks import ask_rivals, check_rivals
 from structsolve.plugins.extreme.solvers.rivals import RivalIndex
 from structsolve.plugins.extreme.weights.postings import Postings
-from structsolve.solvers.checkpoint import check_state
+from structsolve.solvers.checkpoint import Checkpoint
 from structsolve.utils.parallel import over_examples, ranges
 
 if TYPE_CHECKING:
     from structsolve.plugins.extreme.solvers.one_vs_some import OneVsSome
-    from structsolve.solvers.checkpoint import Checkpoint
 
 # Non-zeros of rows per unit of work: over_examples hands out 20,000 units at a time.
 ENTRIES_PER_UNIT = 16
@@ -257,11 +255,7 @@ class Run:
         )
 
 
-def train(
-    run: Run,
-    after: Callable[[dict[str, Any]], bool] | None,
-    checkpoint: Checkpoint | None,
-) -> ExtremeResult:
+def train(run: Run, after: After, checkpoint: Checkpoint | None) -> ExtremeResult:
     """Train the machines, from a checkpoint if there is one.
 
     Parameters
@@ -275,11 +269,7 @@ def train(
     -------
     ExtremeResult
     """
-    held = None if checkpoint is None else checkpoint.read()
-    if checkpoint is not None and held is not None:
-        with checkpoint.blame():
-            check_state(held, run.state())
-            run.resume(*held)
+    resumed(run, checkpoint)
     reason, weights = "max_iter", None
     try:
         if not run.history:

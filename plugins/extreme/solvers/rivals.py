@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from structsolve import registry
-from structsolve.utils.params import Params
+from structsolve.utils.params import Params, check_count
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -312,21 +312,6 @@ def make_rivals(spec: Any) -> RivalIndex:
     except ValueError as error:
         raise ValueError(f"{what}: {error}") from error
     return made
-
-
-def check_count(name: str, value: Any, largest: int | None = None) -> None:
-    """Raise ValueError unless an argument is an integer of at least 1, and at most ``largest``.
-
-    Parameters
-    ----------
-    name : str
-    value : object
-    largest : int, optional
-    """
-    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-    if not whole or value < 1 or (largest is not None and value > largest):
-        bounds = "of at least 1" if largest is None else f"from 1 to {largest}"
-        raise ValueError(f"{name} is {value!r}, expected an integer {bounds}")
 
 
 def _check_epsilon(epsilon: Any) -> None:

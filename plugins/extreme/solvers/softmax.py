@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import KW_ONLY
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from structsolve.plugins.extreme.solvers._softmax import SoftmaxWeights
-from structsolve.plugins.extreme.solvers.base import ExtremeProblem, ExtremeResult, ExtremeSolver
+from structsolve.plugins.extreme.solvers.base import (
+    After,
+    ExtremeProblem,
+    ExtremeResult,
+    ExtremeSolver,
+    take_passes,
+)
 from structsolve.plugins.extreme.weights.postings import Postings
-from structsolve.solvers.checkpoint import check_state
+from structsolve.solvers.checkpoint import Checkpoint
 from structsolve.utils.memory import refuse_too_large
 from structsolve.utils.parallel import effective_jobs
 from structsolve.utils.params import check_types, parameters
-
-if TYPE_CHECKING:
-    from structsolve.solvers.checkpoint import Checkpoint
 
 # Rows per native call; interrupts take effect between calls.
 ROWS_PER_CALL = 4096
@@ -162,10 +164,7 @@ class SampledSoftmax(ExtremeSolver):
         refuse_too_large(size, "weights of softmax regression", advice, problem.max_memory)
 
     def fit(
-        self,
-        problem: ExtremeProblem,
-        after: Callable[[dict[str, Any]], bool] | None = None,
-        checkpoint: Checkpoint | None = None,
+        self, problem: ExtremeProblem, after: After = None, checkpoint: Checkpoint | None = None
     ) -> ExtremeResult:
         """Train.
 
@@ -185,26 +184,7 @@ class SampledSoftmax(ExtremeSolver):
         self.check(problem)
         self.refuse_large(problem)
         run = Run(self, problem)
-        held = None if checkpoint is None else checkpoint.read()
-        if checkpoint is not None and held is not None:
-            with checkpoint.blame():
-                check_state(held, run.state())
-                run.resume(*held)
-        reason = "max_iter"
-        try:
-            while len(run.history) < run.passes:
-                record = run.step()
-                if checkpoint is not None and checkpoint.due():
-                    checkpoint.write(run.state)
-                if after is not None and after(record):
-                    reason = "callback"
-                    break
-        except KeyboardInterrupt:
-            reason = "interrupted"
-        if checkpoint is not None:
-            if reason != "interrupted":
-                checkpoint.write(run.state)
-            checkpoint.close()
+        reason = take_passes(run, after, checkpoint)
         weights = run.postings()
         try:
             run.close(weights)
@@ -285,6 +265,24 @@ class Run:
             )
         self.class_of = np.full(self.head + blocks * self.block, -1, np.int32)
         self.class_of[self.number_of] = np.arange(C)
+
+    def more(self) -> bool:
+        """Return whether passes are left.
+
+        Returns
+        -------
+        bool
+        """
+        return len(self.history) < self.passes
+
+    def reason(self) -> str:
+        """Return why passes end: there is no bound to meet.
+
+        Returns
+        -------
+        str
+        """
+        return "max_iter"
 
     def step(self) -> dict[str, Any]:
         """Make one pass.

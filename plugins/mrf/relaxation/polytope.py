@@ -30,8 +30,7 @@ class GraphPolytopes(LocalPolytopes):
 
     def graph(self, i: int) -> tuple[np.ndarray, np.ndarray]:
         """Return numbers of states and edges of an example."""
-        graph: tuple[np.ndarray, np.ndarray] = self.shape.graph_of(i)
-        return graph
+        return self.shape.graph_of(i)
 
     def parts(self, i: int) -> np.ndarray:
         """Return the part of each variable, in theta; -1 for none."""

@@ -13,6 +13,7 @@ from structsolve.examples.packed import Examples
 from structsolve.examples.stacking import distinct_pairs
 from structsolve.plugins.mrf.tables.networks import from_networkx, is_network, name_nodes
 from structsolve.utils.memory import refuse_too_large
+from structsolve.utils.params import check_choice
 
 
 def check_edges(
@@ -272,8 +273,7 @@ def grid_directions(neighbours: int) -> tuple[Any, ...]:
     >>> [(picture[there] - picture[here]).tolist() for here, there in grid_directions(4)]
     [[[1], [2]], [[2, 3]]]
     """
-    if neighbours not in (4, 8):
-        raise ValueError(f"neighbours is {neighbours!r}, expected 4 or 8")
+    check_choice("neighbours", neighbours, (4, 8))
     return _DIRECTIONS[: neighbours // 2]
 
 

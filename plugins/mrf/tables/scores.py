@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from structsolve.plugins.mrf.tables.graphs import check_edges
+from structsolve.utils.arrays import real_array
 from structsolve.utils.memory import refuse_too_large
 
 # Array that may exceed the memory, and advice for the message.
@@ -174,10 +175,7 @@ def _fixed(table: np.ndarray) -> np.ndarray:
 def _weights(weights: Any, m: int, shared: bool) -> np.ndarray | None:
     if weights is None:
         return None
-    try:
-        factors = np.asarray(weights, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"weights: found no array of numbers ({error})") from None
+    factors = real_array(weights, "weights")
     if factors.shape != (m,):
         raise ValueError(f"weights: found shape {factors.shape}, expected ({m},), one per edge")
     if m and not shared:

@@ -36,7 +36,8 @@ def test_other_letters_are_the_same_marks():
         names = dict(zip(["B-X", "I-X", "E-X", "S-X"], (f"{mark}-X" for mark in letters)))
         other = forbidden_pairs(["O", *names.values()], "BILOU")
         assert other == [tuple(names.get(tag, tag) for tag in pair) for pair in plain]
-    refused("scheme is 'bio'; choose one of BIO, ", forbidden_pairs, ["O"], "bio")
+    unknown = r"scheme is 'bio' .did you mean 'BIO'\?., expected one of \['BIO', "
+    refused(unknown, forbidden_pairs, ["O"], "bio")
     refused("'E-X', which is no tag of scheme 'BIO'", forbidden_pairs, ["E-X"], "BIO")
     refused("label 3, which is no tag", forbidden_pairs, [3], "BIO")
 
@@ -177,7 +178,7 @@ def test_what_is_refused():
     X, Y = tagged(30)
     plain = StructuredSVM("chain", max_iter=1, tol=9).fit(X, Y)
     for wrong, message in [
-        ("bio", "scheme is 'bio'; choose"),
+        ("bio", "scheme is 'bio' .did you mean"),
         ([("O", "I-Z")], "expected pairs"),
         ([(None, "I-Z")], r"expected \(None, label\)"),
         ([("O",)], "expected pairs"),

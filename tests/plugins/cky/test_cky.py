@@ -350,6 +350,7 @@ X3 = [np.ones((3, 3, 1))]
         (X3, [], {}, "X has 1 examples and y has 0"),
         (X3, "S", {}, "y is a str"),
         ([np.ones((3, 2, 1))], ["A"], {}, r"example 0: found shape \(3, 2, 1\)"),
+        ([np.ones((2, 2, 1)) * 1j], ["A"], {}, "example 0: found no array of numbers .Complex"),
         ([np.ones((1, 1, 1)), np.ones((1, 1, 2))], ["A", "B"], {}, "example 1: found 2 features"),
         ([], [], {}, "X is empty"),
         (X3, ["A"], {"grammar": 3}, "grammar is 3, expected True or False"),

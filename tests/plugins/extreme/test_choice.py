@@ -80,7 +80,7 @@ def test_seconds_of_the_trial_count_and_callbacks_are_heard():
 
 def test_what_makes_no_sense_is_named():
     given = words(np.random.default_rng(4))
-    with pytest.raises(ValueError, match="n_train is 0, expected at least 1"):
+    with pytest.raises(ValueError, match="n_train is 0, expected an integer of at least 1"):
         SelfChoice(n_train=0).fit(given)
     with pytest.raises(ValueError, match="surrogate is 'margin', expected 'auto'"):
         SelfChoice().fit(replace(given, surrogate="margin"))

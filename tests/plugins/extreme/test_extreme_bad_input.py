@@ -11,12 +11,12 @@ from structsolve.plugins.extreme.checks import (
     encode,
     read_classes,
     read_rows,
-    refuse_beyond,
     some_rows,
 )
 from structsolve.plugins.extreme.solvers.base import ExtremeResult, ExtremeSolver
 from structsolve.plugins.extreme.solvers.rivals import RivalIndex
 from structsolve.plugins.extreme.weights.postings import Postings
+from structsolve.utils.memory import refuse_too_large
 
 
 @pytest.fixture(scope="module")
@@ -279,7 +279,9 @@ def test_answers_that_would_not_fit(model, data):
     message = "probabilities of 1000000 examples .* would take 0.096 GB.*k up to 3 for the best"
     refused(message, lambda: small.predict_proba(X))
     assert small.predict_proba(X[:1000], 2).nnz == 2000
-    refused("more than half of the .* GB of memory: less", refuse_beyond, 1e18, "it", "less")
+    half = refuse_too_large, 1e18, "it", "less"
+    refused("more than half of the .* GB of memory: less", *half, half=True)
+    refused("more than max_memory of 1 GB: less", *half, 1e9, half=True)
 
 
 # -- solvers and indexes from outside ---------------------------------------------------------

@@ -141,7 +141,6 @@ def test_the_dual_is_below_and_the_primal_above_in_every_pass(name):
         )
         X, told = problem.X.toarray().astype(float), []
         run = DualRun(solver, problem)
-        run.begin()
         certify = run.certify
 
         def certified(*scan, run=run, certify=certify, told=told):

@@ -272,7 +272,6 @@ def test_memory_is_bounded_before_it_is_taken():
 
 def test_a_table_made_anew_holds_the_same_weights():
     run = DualRun(ExtremeDual(), words())
-    run.begin()
     run.step()
     before = run.weights().to_matrix()
     run.rebuild()
@@ -291,8 +290,8 @@ def test_surrogates_by_object_and_unseen_classes():
 @pytest.mark.parametrize(
     ("solver", "settings", "message"),
     [
-        ({"max_rivals": 257}, {}, "max_rivals is 257, expected 1 to 256"),
-        ({"inner": 0}, {}, "inner is 0, expected at least 1"),
+        ({"max_rivals": 257}, {}, "max_rivals is 257, expected an integer from 1 to 256"),
+        ({"inner": 0}, {}, "inner is 0, expected an integer of at least 1"),
         ({"inner": 1.5}, {}, "inner is 1.5, expected an integer"),
         ({"epsilon": -1.0}, {}, "epsilon is -1.0, expected a finite number of at least 0"),
         ({}, {"surrogate": Slack()}, "expected one of 'squared-hinge', 'margin'"),

@@ -315,7 +315,7 @@ def test_methods_of_one_class_per_row_refuse_several(data):
         ({"cost": 0.0}, "cost is 0.0, expected a positive number"),
         ({"bias": -1.0}, "bias is -1.0, expected at least 0"),
         ({"keep": np.inf}, "keep is inf, expected at least 0"),
-        ({"cost": 1e30}, "alpha is .*: an example has a share of .* expected 1e-18 to 1e18"),
+        ({"cost": 1e30}, "alpha is .*: an example has a share of .* expected 1e-18 to 1e\\+18"),
     ],
 )
 def test_settings_that_are_refused(data, settings, message):

@@ -362,7 +362,7 @@ def test_memory_is_told_before_it_is_taken():
 @pytest.mark.parametrize(
     "settings, told",
     [
-        ({"steps": "mended"}, "steps is 'mended', expected 'mean' or 'printed'"),
+        ({"steps": "mended"}, r"steps is 'mended', expected one of \['mean', 'printed'\]"),
         ({"batch": 0}, "batch is 0, expected 'auto'"),
         ({"batch": -1.0}, "batch is -1.0"),
         ({"batch": True}, "batch is True"),

@@ -358,7 +358,7 @@ def test_bad_label_pictures(y, message):
 @pytest.mark.parametrize(
     "params, message",
     [
-        ({"neighbours": 6}, "neighbours is 6, expected 4 or 8"),
+        ({"neighbours": 6}, r"neighbours is 6, expected one of \[4, 8\]"),
         ({"contrast": "gauss"}, "contrast is 'gauss', expected None, one of"),
         ({"contrast": ["ends", "ends"]}, "contrast is .*, expected"),
         ({"contrast": 3}, "contrast is 3, expected"),

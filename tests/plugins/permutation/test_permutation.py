@@ -265,6 +265,7 @@ def test_refused_rankings(Y, message):
         (PAIRS, 3, r"y is a int"),
         ([np.ones((2, 2, 2)), np.ones((2, 2, 3))], [[0, 1]] * 2, r"example 1: found 3 features"),
         ([np.ones((2, 2, 2)), np.ones((2, 2))], [[0, 1]] * 2, r"example 1: found shape \(2, 2\)"),
+        ([np.ones((2, 2, 2)) * 1j], [[0, 1]], "example 0: found no array of numbers .Complex"),
         ([np.full((2, 2, 2), np.inf)], [[0, 1]], r"infinity"),
         ([np.full((2, 2, 1), np.nan)], [[0, 1]], r"example 0, row 0: no matching"),
         ([np.ones((0, 2, 1))], [[]], r"example 0: found 0 rows"),
