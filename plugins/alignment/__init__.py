@@ -55,7 +55,7 @@ def structsolve_loss(space, loss):
         from structsolve.structure.node_losses import ZeroOneLoss
 
         if loss in ("hamming", "normalized-hamming"):
-            return partial(PartnerLoss, loss != "hamming", space.structure.kind)
+            return partial(PartnerLoss, loss != "hamming", str(space.structure.kind))
         return ZeroOneLoss if loss == "zero-one" else None
 
 

@@ -321,4 +321,4 @@ class AlignmentSpace(Space):
         -------
         callable
         """
-        return partial(operator, self.structure.kind)
+        return partial(operator, str(self.structure.kind))

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from structsolve.estimators.calibration import KEPT, Calibration, fit_calibration
-from structsolve.estimators.common import CommonMixin
+from structsolve.estimators.common import CommonMixin, OnlyIf
 from structsolve.examples.packing import check_weights, listed
 from structsolve.plugins.extreme.checks import (
     check_epsilon,
@@ -294,23 +294,29 @@ class ExtremePredictionMixin(CommonMixin):
         )
         return self
 
-    @property
-    def predict_proba(self) -> Any:
-        """Probabilities of classes, for calibrated models and ``surrogate="crf"``.
-
-        ``predict_proba(X)`` gives an array of shape (n, n_classes), where the classes that are not
-        kept share the rest evenly. ``predict_proba(X, k)`` gives a CSR matrix of that shape with
-        the k best of every row, where k is at most the number of kept classes: all with "crf", else
-        that of ``calibrate(kept=)``.
-        """
+    def _check_calibrated(self) -> None:
         fitted = self.__sklearn_is_fitted__()
         if fitted and self._calibration is None:
             raise AttributeError(f"predict_proba is not available: {self._uncalibrated}")
         if not fitted and getattr(self.surrogate, "name", self.surrogate) != "crf":
             raise AttributeError(f"predict_proba is not available: {NO_PROBABILITIES}")
-        return self._predict_proba
 
-    def _predict_proba(self, X: Any, k: int | None = None) -> Any:
+    @OnlyIf(_check_calibrated)
+    def predict_proba(self, X: Any, k: int | None = None) -> Any:
+        """Return probabilities of classes, for calibrated models and ``surrogate="crf"``.
+
+        Parameters
+        ----------
+        X : as for ``fit``
+        k : int, optional
+            Only the k best classes of every row, at most as many as are kept: all with "crf", else
+            those of ``calibrate(kept=)``.
+
+        Returns
+        -------
+        ndarray of shape (n, n_classes), or with ``k`` a CSR matrix of that shape
+            Classes that are not kept share the rest evenly.
+        """
         X = self._read(X)
         calibration = self._calibration
         assert calibration is not None

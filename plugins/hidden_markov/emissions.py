@@ -51,12 +51,13 @@ class Categorical:
             raise ValueError("X: expected a list with a sequence of symbols of each example")
         rows = [np.asarray(list(x) if isinstance(x, str) else x) for x in X]
         for i, row in enumerate(rows):
-            if row.ndim != 1 or len(row) == 0 or row.dtype.kind not in "iuUSOb":
+            if row.ndim != 1 or len(row) == 0 or row.dtype.kind not in "iuUSOTb":
                 raise ValueError(
                     f"X, example {i}: found {row.dtype} of shape {row.shape}, expected a sequence "
                     "of symbols (strings or integers); emission='gaussian' takes numbers"
                 )
         _refuse_mixed(X, rows)
+        rows = [np.asarray(row.tolist()) if row.dtype.kind in "OT" else row for row in rows]
         flat = np.concatenate(rows)
         offsets = packing.size_offsets([len(row) for row in rows])
         if learn:
@@ -73,7 +74,7 @@ class Categorical:
             i = int(np.searchsorted(offsets, first, side="right")) - 1
             raise ValueError(
                 f"X, example {i}, position {first - offsets[i]}: found the symbol "
-                f"{flat[first].item()!r}, which is unknown; expected some of "
+                f"{flat.tolist()[first]!r}, which is unknown; expected some of "
                 f"{self.symbols.tolist()[:12]}"
             )
         return place, offsets

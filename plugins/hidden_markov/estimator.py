@@ -17,6 +17,7 @@ from structsolve.estimators.codec import check_metadata
 from structsolve.estimators.common import generator_of
 from structsolve.plugins.hidden_markov.emissions import Categorical, Gaussian, log, normalized
 from structsolve.utils import container
+from structsolve.utils.masked import refuse_masked
 from structsolve.utils.params import check_choice, check_types
 
 EMISSIONS = {"categorical": Categorical, "gaussian": Gaussian}
@@ -128,6 +129,17 @@ class HiddenMarkovModel(BaseEstimator):
             If ``max_iter`` steps do not suffice.
         """
         self._check_settings()
+        before = dict(vars(self))
+        try:
+            return self._fit(X, y)
+        except Exception:
+            self.__dict__.clear()
+            self.__dict__.update(before)  # what a fit leaves half done would answer
+            raise
+
+    def _fit(self, X: Any, y: Any) -> HiddenMarkovModel:
+        refuse_masked(X, "X", "fill them in, x.filled(0.0)")
+        refuse_masked(y, "y", "give None in place of states that are not known")
         emission = self._make_emission()
         flat, offsets = emission.read(X, learn=True)
         states = self._read_states(y, offsets)
@@ -154,7 +166,7 @@ class HiddenMarkovModel(BaseEstimator):
         warnings.warn(
             f"stopped after max_iter={self.max_iter} steps; raise max_iter or tol",
             ConvergenceWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
         return self
 
@@ -290,6 +302,7 @@ class HiddenMarkovModel(BaseEstimator):
 
     def _given(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         check_is_fitted(self, "transition_")
+        refuse_masked(X, "X", "fill them in, x.filled(0.0)")
         return self.emission_.read(X, learn=False)
 
     def log_likelihood(self, X: Any) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable
@@ -115,7 +116,7 @@ class Batch:
         total = np.zeros(self.places.examples.n)
         for name, part, array in zip(self.names, parts, arrays):
             each = np.multiply(part, array, dtype=np.float64)
-            rows = each.reshape(len(each), -1).sum(1)
+            rows = each.reshape(len(each), math.prod(each.shape[1:])).sum(1)
             offsets = self.places.packed_offsets(self.space.layout.block(name).kind)
             if offsets is not None:
                 rows = np.diff(np.concatenate([[0], np.cumsum(rows)])[offsets])
@@ -364,11 +365,12 @@ class _Kind:
                 raise ValueError(
                     f"scores: {block.name!r} has shape {shape}, expected one number each"
                 )
-        if len(shape) <= len(row) or shape[len(shape) - len(row) :] != row or 0 in shape:
+        none = 0 in shape and kind != "edge"  # examples of one node have no edges
+        if len(shape) <= len(row) or shape[len(shape) - len(row) :] != row or none:
             expected = f"axes of examples before those of one row, {row}"
             raise ValueError(
                 f"scores: the block {block.name!r} has shape {shape}, expected "
-                f"{'no axis of 0: at least one example and row' if 0 in shape else expected}"
+                f"{'no axis of 0: at least one example and row' if none else expected}"
             )
         return shape[: len(shape) - len(row)]
 

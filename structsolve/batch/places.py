@@ -118,7 +118,7 @@ class Places:
             if len(index) != n * prod(room) or (np.diff(index) != 1).any():
                 self.index = index
             like_nodes = np.array_equal(sizes, _steps(offsets))
-            if like_nodes and (sizes == 1).all():  # a picture of a pixel, or a sentence of a word?
+            if like_nodes and (sizes <= 3).all():  # pictures of a pixel, or sentences of a word?
                 like_nodes = tables.label_per_cell(len(room))
             # Else a label is as long as one of the axes, or as in trees over spans as none.
             axes = (shapes == sizes[:, None]).all(axis=0)
@@ -259,7 +259,8 @@ class Places:
             return flat if self.label_index is None else flat[self.label_index]
         if given.shape == (total,):  # packed
             return given
-        if not self.packed and len(self.lead) == given.ndim == 2 and self.label_shape != self.lead:
+        two = len(self.label_shape) == given.ndim == 2
+        if two and not self.packed and self.label_shape != self.lead:
             sizes = np.diff(self.examples.label_offsets)
             if len(given) == len(sizes) and given.shape[1] >= sizes.max():  # padded further
                 return given[np.arange(given.shape[1]) < sizes[:, None]]
@@ -355,7 +356,7 @@ class Tables:
         -------
         bool
         """
-        for size in (2, (2,) * axes):
+        for size in (3, (3,) * axes):  # trees over two words have as many spans as cells
             try:
                 examples = self.space.pack_sizes([size])
             except (TypeError, ValueError):

@@ -89,13 +89,11 @@ def plain(value: Any, name: str) -> Any:
         nodes = [[plain(v, name), plain(dict(d), name)] for v, d in value.nodes(data=True)]
         edges = [[plain(e[:2], name), plain(dict(e[2]), name)] for e in value.edges(data=True)]
         return {"__graph__": value.is_directed(), "nodes": nodes, "edges": edges}
-    if isinstance(value, np.ndarray):
+    if hasattr(value, "tolist"):  # arrays, their numbers, and columns of data frames
         return value.tolist()
-    if isinstance(value, np.generic):
-        return value.item()
     if isinstance(value, dict):
         return {"__items__": [[plain(k, name), plain(v, name)] for k, v in value.items()]}
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, (list, tuple, range)):
         return [plain(v, name) for v in value]
     if value is None or isinstance(value, (bool, int, float, str)):
         return value

@@ -105,7 +105,7 @@ class FittedMixin(PredictionMixin):
     def _become_fitted(self, space: Any, model: Model) -> None:
         for name in ("support_", "dual_coef_", "support_vectors_", "factor_"):
             self.__dict__.pop(name, None)
-        self.space_, self._model = space, model
+        self.space_, self._model, self._stream = space, model, None
         self.__dict__.update(model.attributes())
         self._forget_operators()
         if hasattr(space, "classes_"):

@@ -15,6 +15,7 @@ from ..examples.packing import check_weights, listed
 from ..potentials.mercer import given_dense
 from ..solvers.problem import Problem
 from ..structure.ask import pack
+from ..utils.sparse import as_csr
 from .codec import plain
 from .soft_labels import refuse_marginals
 
@@ -199,6 +200,7 @@ def hold_out(
     ValueError
         If no example would be left.
     """
+    X, y = indexed(X), indexed(y, "y")
     n = X.shape[0] if hasattr(X, "shape") else len(X)
     size = max(1, round(fraction * n))
     if size >= n:
@@ -209,6 +211,26 @@ def hold_out(
     held, kept = np.sort(order[:size]), np.sort(order[size:])
     weights = None if sample_weight is None else check_weights(sample_weight, n)[kept]
     return take(X, kept), take(y, kept), weights, (take(X, held), take(y, held))
+
+
+def indexed(values: Any, what: str = "X") -> Any:
+    """Return examples, or their labels, in a form with selectable rows.
+
+    Parameters
+    ----------
+    values : as users give it
+    what : str, default="X"
+        Its name, for messages.
+
+    Returns
+    -------
+    CSR, if ``values`` is sparse; ndarray, if it has no rows of its own; else itself
+    """
+    if hasattr(values, "tocsr"):
+        return as_csr(values, what)
+    if hasattr(values, "__array__") and not hasattr(values, "__len__"):
+        return np.asarray(values)
+    return values
 
 
 def take(values: Any, rows: np.ndarray) -> Any:

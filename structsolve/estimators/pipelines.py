@@ -207,6 +207,8 @@ class _Writer:
         if isinstance(value, dict):
             items = [[self.value(k, place), self.value(v, place)] for k, v in value.items()]
             return {"items": items}
+        if hasattr(value, "to_numpy") and getattr(value, "ndim", 0) == 1:  # names of columns
+            value = value.to_numpy()
         if isinstance(value, (np.ndarray, np.generic)):
             return self._numbers(value, place)
         if kind.__name__ in _SPARSE and kind.__module__.startswith("scipy."):

@@ -25,7 +25,7 @@ from ..structure.used_columns import with_used_columns
 from ..surrogates.given_marginals import KEY
 from ..utils.parallel import effective_jobs
 from ..utils.progress import stage
-from .alpha import UNKNOWN, chosen_alpha, is_auto
+from .alpha import chosen_alpha
 from .class_weight import weighed
 from .common import OnlyIf, generator_of
 from .endings import warn_of_collapse, warn_of_end
@@ -41,7 +41,7 @@ from .fitting import (
 )
 from .settings import check_combination, check_settings
 from .soft_labels import SoftLabels, are_marginals, refuse_marginals
-from .warm_start import AlphaPathMixin, start_of
+from .warm_start import AlphaPathMixin, refuse_other_classes, start_of, stream_start
 
 
 def _is_incremental(model: StructuredSVM) -> bool:
@@ -181,8 +181,9 @@ class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
     # Defaults for subclasses whose constructors lack these parameters.
     scale_features: Any = False
     class_weight: Any = None
-    _partial: Any
     _run: Any
+    #: The settings of partial_fit()'s run, and the run; None after fit() and in loaded models.
+    _stream: Any = None
 
     def __init__(
         self,
@@ -262,6 +263,9 @@ class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
     ) -> StructuredSVM:
         """Make one pass over a batch of examples ("sgd" and quick solvers without certificate).
 
+        A fitted or loaded model goes on from its weights, "sgd" with the steps of its last record;
+        so does a model whose ``alpha`` or ``solver`` changed. To begin anew, clone it.
+
         Parameters
         ----------
         X, y : a batch, as for :meth:`fit`
@@ -290,28 +294,32 @@ class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
         solver = self._solver()
         if self._kernel() is not None:
             solver.check_kernel()
-        if not hasattr(self, "space_") or getattr(self, "_partial", None) is None:
-            space, examples = self._learn_space(X, y, classes, sample_weight)
-            run = None
-        else:
-            space, run = self.space_, self._partial
+        if self.__sklearn_is_fitted__():
+            space, history = self.space_, self.history_
+            refuse_other_classes(space, classes)
+            self._check_names(X)
             examples = pack(space, X, y, sample_weight)
-        problem = self._problem(space, examples, None, False, gram=False)
-        if run is None:
-            self.solver_ = choose_solver(solver, problem)
-            self.alpha_ = UNKNOWN if is_auto(self.alpha) else float(self.alpha)
-            run = self.solver_.start(start_of(self, problem, self._generator(), space))
-            run.streams = True
-            history: list[dict[str, Any]] = []
         else:
+            space, examples = self._learn_space(X, y, classes, sample_weight)
+            history = []
+        problem = self._problem(space, examples, None, False, gram=False)
+        settings = [self.alpha, description_of(self.solver)]
+        if self._stream is None or self._stream[0] != settings:
+            start = stream_start(self, problem)
+            self.solver_ = choose_solver(solver, problem)
+            self.alpha_: float = start.alpha
+            run = self.solver_.start(start)
+            run.streams = True
+        else:
+            run = self._stream[1]
             run.move_to(problem)
-            history = self.history_
         outcome = drive(run, 1, 0.0, description="partial_fit")
         outcome.history[0]["pass"] = len(history) + 1
         outcome.history = history + outcome.history
+        if not self.__sklearn_is_fitted__():
+            self._remember_names(X)
         self._finish(space, outcome, problem.model(outcome.w), warn=False)
-        self._remember_names(X)
-        self._partial = run
+        self._stream = settings, run
         return self
 
     # -- parts of fit ---------------------------------------------------------------------------
@@ -471,7 +479,7 @@ class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
             "solver": [solver.name, description_of(solver)],
             "oracle": getattr(self.oracle, "label", self.oracle),
             "intercept": [self.fit_intercept, self.penalize_intercept],
-            "random_state": repr(self.random_state),
+            "random_state": description_of(self.random_state),
             "kernel": description_of(self._kernel()),
         }
 

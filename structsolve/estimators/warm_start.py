@@ -10,7 +10,7 @@ from sklearn.base import clone
 from ..solvers.base import Start
 from ..solvers.problem import Problem
 from ..structure.used_columns import narrowed
-from .alpha import refuse_without_effect
+from .alpha import UNKNOWN, is_auto, refuse_without_effect
 
 
 def start_of(model: Any, problem: Problem, rng: np.random.Generator, space: Any) -> Start:
@@ -57,6 +57,48 @@ def warm_weights(model: Any, space: Any) -> np.ndarray | None:
         and np.array_equal(getattr(space, "classes_", 0), getattr(old, "classes_", 0))
     )
     return model._model.weights if same else None
+
+
+def stream_start(model: Any, problem: Problem) -> Start:
+    """Return the start of a run of :meth:`StructuredSVM.partial_fit`, at the weights if fitted.
+
+    Parameters
+    ----------
+    model : StructuredSVM
+    problem : Problem
+        Of the batch.
+
+    Returns
+    -------
+    Start
+    """
+    alpha = UNKNOWN if is_auto(model.alpha) else float(model.alpha)
+    rng, w, steps = model._generator(), None, 0
+    if model.__sklearn_is_fitted__():
+        w = problem.solver_weights(model.flat_weights())
+        steps = model.history_[-1].get("steps", 0) if model.history_ else 0
+    return Start(problem, alpha, rng, model.n_jobs or 1, w, float(model.tol), steps)
+
+
+def refuse_other_classes(space: Any, classes: Any) -> None:
+    """Refuse classes that are not those of a space, in any order.
+
+    Parameters
+    ----------
+    space : Space
+    classes : sequence, or None
+
+    Raises
+    ------
+    ValueError
+    """
+    known = getattr(space, "classes_", None)
+    if classes is None or known is None or (np.ndim(classes) == 1 and {*classes} == {*known}):
+        return
+    raise ValueError(
+        f"classes is {classes!r}, expected those of the first call, {known.tolist()}: leave it "
+        "out, or train a new model"
+    )
 
 
 class AlphaPathMixin:

@@ -52,7 +52,7 @@ def shuffled_folds(k: int, n: int, classes: Any, seed: int, groups: Any = None) 
     if k > n:
         raise ValueError(f"cv is {k} folds, expected at most as many as examples: n_samples={n}")
     if classes is not None:
-        _, classes, counts = np.unique(np.asarray(classes), return_inverse=True, return_counts=True)
+        _, classes, counts = np.unique(np.ravel(classes), return_inverse=True, return_counts=True)
         classes = classes if counts.max() >= k else None
     kind = KFold if classes is None else StratifiedKFold
     yield from kind(k, shuffle=True, random_state=seed).split(np.zeros(n), classes)

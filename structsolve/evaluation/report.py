@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any, NamedTuple
 
 FIGURES = ("precision", "recall", "f1")
@@ -183,7 +184,7 @@ def checked_lengths(lengths: Any, tokens: Any, context: Any, at_least: bool = Fa
     ValueError
         The message names the argument.
     """
-    if not isinstance(context, int) or context < 0:
+    if not isinstance(context, Integral) or context < 0:
         raise ValueError(f"context is {context!r}, expected a number of tokens >= 0")
     if tokens is not None:
         check_tokens(tokens, lengths.tolist(), at_least=at_least)

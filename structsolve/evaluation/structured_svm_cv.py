@@ -18,13 +18,12 @@ from structsolve import registry
 
 from ..estimators.alpha import refuse_without_effect
 from ..estimators.common import generator_of
-from ..estimators.fitting import take
+from ..estimators.fitting import indexed, take
 from ..estimators.soft_labels import refuse_marginals
 from ..estimators.structured_svm import StructuredSVM
 from ..examples.packing import check_weights, listed
 from ..potentials.mercer import PRECOMPUTED
 from ..utils.progress import Progress, stage
-from ..utils.sparse import as_csr
 from .alpha_path import (
     DECADES,
     best_of,
@@ -128,7 +127,7 @@ class PathMixin:
         UserWarning
             If the best alpha is the largest or the smallest of those tried.
         """
-        X, y = _indexed(listed(X), "X"), _indexed(listed(y, "y"), "y")
+        X, y = indexed(listed(X)), indexed(listed(y, "y"), "y")
         given, plain = given_alphas(self.alphas), self._plain(1.0)
         self._check(plain)
         scorer = scorer_of(self.scoring, _is_plain(plain, y))
@@ -317,15 +316,6 @@ class _Fold:
         return float(score), int(worker.n_iter_), objective, cut
 
 
-def _indexed(values: Any, what: str) -> Any:
-    """Return examples in a form with selectable rows."""
-    if hasattr(values, "tocsr"):
-        return as_csr(values, what)
-    if hasattr(values, "__array__") and not hasattr(values, "__len__"):
-        return np.asarray(values)
-    return values
-
-
 def _posed(plain: Any, data: Any) -> Any:
     """Return the problem whose weights at strong regularisation determine the path's start."""
     if getattr(plain, "sparse", False):
@@ -341,8 +331,8 @@ def _posed(plain: Any, data: Any) -> Any:
 
 def _one_label_each(y: Any) -> bool:
     """Return whether the labels of examples are not sequences, sets or rows themselves."""
-    if getattr(y, "ndim", 1) != 1:
-        return False
+    if getattr(y, "ndim", 1) != 1:  # a column holds one each, as in scikit-learn
+        return y.shape[1:] == (1,) and not hasattr(y, "tocsr")
     first = next(iter(y), None) if hasattr(y, "__iter__") else None
     return isinstance(first, (str, bytes)) or not hasattr(first, "__len__")
 

@@ -85,8 +85,14 @@ def flatten_rows(Y: Any, n: int) -> np.ndarray:
         )
     if isinstance(Y, (str, bytes)):
         raise ValueError(f"y is the {type(Y).__name__} {Y!r}, expected a list of one class per row")
-    y = column_or_1d(Y, warn=True)
-    if y.dtype == object:
+    try:
+        y = column_or_1d(Y, warn=True)
+    except ValueError as error:
+        if "inhomogeneous" not in str(error):
+            raise
+        i = next(i for i, entry in enumerate(Y) if hasattr(entry, "__len__"))
+        raise ValueError(f"y, example {i}: found {Y[i]!r}, expected one class per row") from error
+    if y.dtype.kind in "OT":
         kinds = {isinstance(label, str) for label in y}
         y = np.asarray(y.tolist()) if len(kinds) == 1 else y
     if y.dtype.kind not in "biufUS" or _is_mixed(Y, y):
@@ -162,10 +168,10 @@ def _as_labels(given: Any, where: str) -> np.ndarray:
         shown = f"{y.ndim} dimensions" if y.ndim else f"a {type(given).__name__}"
         raise ValueError(f"{where}: found {shown}, expected a flat list of labels")
     mixed = _is_mixed(given, y)
-    if y.dtype == object or mixed:
+    if y.dtype.kind in "OT" or mixed:  # T is NumPy's kind of strings of any length
         types = {type(v) for v in (given if mixed else y.tolist())}
         if types <= {str, np.str_}:
-            return y.astype(str)
+            return np.asarray(y.tolist(), str)
         if types <= {int, bool, np.int64, np.int32}:
             try:
                 return y.astype(np.int64)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..utils.masked import refuse_masked
 from ..utils.sparse import as_csr
 from .stacking import arrays_fit
 
@@ -165,6 +166,7 @@ class Sequences:
     """
 
     def __init__(self, features: Any, lengths: Any, empty: bool = False):
+        refuse_masked(features, "features", "fill them in, x.filled(0.0)")
         lengths = np.asarray(lengths, dtype=np.int64)
         least = 0 if empty else 1
         if lengths.ndim != 1 or (lengths < least).any():

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..utils.arrays import real_array
+from ..utils.masked import refuse_masked
 from ..utils.sparse import as_csr, csr_of, refuse_broken, refuse_flat, valid_csr
 from .packed import Sequences
 from .stacking import dense_to_csr, size_starts, stack_csr, stack_dense
@@ -279,6 +280,7 @@ def _stack_sparse(rows: list[Any], what: str) -> Any:
 def _checked_rows(X: Any, n_features: int | None, what: str, min_rows: int) -> list[Any]:
     """Check the matrices one by one; the error names the first that is wrong."""
     rows: list[Any] = []
+    names: list[Any] | None = None
     if min_rows == 0:
         X = _with_width(X, n_features)
     for i, x in enumerate(X):
@@ -290,6 +292,13 @@ def _checked_rows(X: Any, n_features: int | None, what: str, min_rows: int) -> l
                     f"{what}, example {i}: rows are of type {type(x[0]).__name__}, expected "
                     "numbers; vectorise them with structsolve.SequenceVectorizer"
                 )
+            if hasattr(x, "columns"):
+                own, names = list(x.columns), names or list(x.columns)
+                if own != names:
+                    raise ValueError(
+                        f"{what}, example {i}: found a data frame with columns {own}, expected "
+                        f"{names} as in the first one"
+                    )
             if np.ndim(x) == 1 if isinstance(x, np.ndarray) else _is_row(x):
                 raise ValueError(
                     f"{what}, example {i}: found {np.ndim(x)} dimension(s), shape {np.shape(x)}, "
@@ -490,6 +499,7 @@ def check_weights(sample_weight: Any, n: int) -> np.ndarray:
     """
     if sample_weight is None:
         return np.ones(n)
+    refuse_masked(sample_weight, "sample_weight", "give the weight 0 to examples left out")
     if np.isscalar(sample_weight):
         sample_weight = np.full(n, sample_weight)
     weights = real_array(sample_weight, "sample_weight")

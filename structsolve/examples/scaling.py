@@ -131,6 +131,5 @@ def scale_columns(examples: Examples, layout: Any, name: str, kind: bool | str) 
         scaler, shifts = MaxAbsScaler(), None
         scaler.fit(nodes if weights is None else nodes[weights > 0])
     scales = np.asarray(scaler.scale_, dtype=np.float64)
-    return replace(
-        examples, nodes=scaler.transform(nodes), scaling=ColumnScaling(1 / scales, shifts)
-    )
+    nodes = scaler.set_output(transform="default").transform(nodes)  # whatever the user's default
+    return replace(examples, nodes=nodes, scaling=ColumnScaling(1 / scales, shifts))

@@ -9,7 +9,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..examples.packed import Sequences
-from ..examples.packing import stack_rows
+from ..examples.packing import is_sparse, stack_rows
+from ..utils.masked import refuse_masked
 from ..utils.params import cloned_transformer
 from .vectorizer import split_rows
 
@@ -141,11 +142,13 @@ class NodeTransformer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
                 f"X is a {type(X).__name__}, expected a list with one matrix per example; for a "
                 f"plain 2-D X use {self.transformer!r} itself"
             )
+        refuse_masked(X, "X", "fill them in, x.filled(0.0)")
         if isinstance(X, (list, tuple)) and _tuples(X):
             X = [x[0] if isinstance(x, tuple) and x else x for x in X]
-        return stack_rows(X, min_rows=0, compress=True)
+        return stack_rows(X, min_rows=0)
 
     def _unstack(self, rows: Any, offsets: np.ndarray, X: Any) -> Any:
+        rows = rows if is_sparse(rows) else np.asarray(rows)  # set_output() makes data frames
         if rows.shape[0] != offsets[-1]:
             raise ValueError(
                 f"{type(self.transformer).__name__} made {rows.shape[0]} rows of {offsets[-1]}; "

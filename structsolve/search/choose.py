@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 from .. import abi, registry
@@ -46,9 +47,9 @@ def make_search(name: Any, max_calls: int = 50, tol: float | None = None) -> Any
             "or a Search"
         )
     factory = registry.default().find("searches", name).factory
-    if not isinstance(max_calls, int) or isinstance(max_calls, bool):
+    if not isinstance(max_calls, Integral) or isinstance(max_calls, bool):
         raise ValueError(f"max_calls is {max_calls!r}, expected an integer")
-    settings = (max_calls,) if tol is None else (max_calls, float(tol))
+    settings = (int(max_calls),) if tol is None else (int(max_calls), float(tol))
     made = registry.create("searches", name, factory, *settings)
     registry.default().check_answer("structsolve_searches", made, Search)
     return made

@@ -49,6 +49,8 @@ class Start:
         Weights to start from, if the solver can use them.
     tol : float
         Relative gap at which the driver stops; a run may certify when it is near.
+    steps : int
+        Steps that an earlier run took to ``w``, where solvers count them.
     """
 
     problem: Problem
@@ -57,6 +59,7 @@ class Start:
     n_jobs: int = 1
     w: np.ndarray | None = None
     tol: float = 1e-3
+    steps: int = 0
 
 
 class Run:

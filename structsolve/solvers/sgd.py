@@ -62,7 +62,8 @@ class SGD(Solver):
         passes.
     t0 : float, default=0
         Number of steps counted as already taken.  With 0 the first step is large and does not
-        depend on the start; with initial weights, 0 means ten passes.
+        depend on the start; with initial weights, 0 means ten passes, in ``partial_fit`` the steps
+        of the last record if it counts them.
     free_step : float, default=1.0
         Weights outside the norm (an unpenalised intercept) do not shrink and take steps of
         ``free_step / sqrt(t + t0)``, because the objective is not strongly convex in them.
@@ -153,7 +154,7 @@ class SGDRun(Run):
         free = np.zeros(0, dtype=np.int64) if penalty is None else np.flatnonzero(penalty == 0)
         t0 = float(solver.t0)
         if start.w is not None and start.w.any() and t0 == 0:
-            t0 = 10.0 * problem.n
+            t0 = float(start.steps) or 10.0 * problem.n
         self.loop = SGDLoop(problem.dim, free, start.alpha, t0, solver.free_step)
         rows = assemble(solver.constraints, problem.space.layout, problem.examples)
         self.feasible = rows.polyhedron()
@@ -271,7 +272,7 @@ class SGDRun(Run):
             "gap": None,
             "certified": False,
             "oracle_calls": calls,
-            "steps": int(self.loop.t),
+            "steps": int(self.loop.t) + self.given.steps,
         }
         lost = not np.isfinite(record["primal"])
         if lost or self.passes % solver.certify_every == 0:

@@ -398,6 +398,7 @@ def ask_loss(space: Space, loss: Any) -> Bind:
             return native
 
         return bind_fresh
+    loss = str(loss) if isinstance(loss, str) else loss  # which compiled code takes, not numpy.str_
     made = None if isinstance(loss, type) else ask("structsolve_loss", Loss, space, loss=loss)
     if made is None and isinstance(loss, str) and _is_made_by_name(loss):
         return ask_loss(space, registry.default().make("losses", loss))

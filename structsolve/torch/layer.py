@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -134,7 +135,7 @@ class Given:
             if example is None:
                 total = total + each.reshape(n, -1).sum(1)
             else:
-                rows = each.reshape(len(example), -1).sum(1)
+                rows = each.reshape(len(example), math.prod(each.shape[1:])).sum(1)
                 total = total + rows.new_zeros(n).index_add(0, example.to(rows.device), rows)
         return total
 

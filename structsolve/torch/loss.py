@@ -15,7 +15,7 @@ from . import operators
 from ._second import Gradient, once
 from .device import on_device_or_none
 from .layer import Backward, Given, Layer
-from .masks import as_lengths, kept_positions, known, moved_ahead, sizes_of
+from .masks import as_lengths, by_position, kept_positions, known, moved_ahead, sizes_of
 from .tensors import DOUBLES
 
 
@@ -150,7 +150,7 @@ class StructuredLoss(Layer):
                 return here
         labels = as_labels(labels)
         node = scores.get("node") if isinstance(scores, dict) else scores
-        if labels.ndim > 1 and examples is None and labels.shape == getattr(node, "shape", ())[:-1]:
+        if examples is None and by_position(labels, node):
             keep = known(labels, self.ignore_index, lengths, mask)
             if keep is not None:
                 if mask is not None and lengths is not None:
@@ -169,7 +169,7 @@ class StructuredLoss(Layer):
         number, tensors, names = self.operands(scores, examples, graphs)
         labels, lengths, mask = torch.as_tensor(labels), as_lengths(lengths), as_lengths(mask)
         name = names.split().index("node") if "node" in names.split() else -1
-        if name >= 0 and labels.ndim > 1 and labels.shape == tensors[name].shape[:-1]:
+        if name >= 0 and by_position(labels, tensors[name]):
             keep = kept_positions(labels, self.ignore_index, lengths, mask)
             if keep is not None and keep.ndim == 2 and "edge" not in names.split():
                 tensors[name], labels, lengths = moved_ahead(tensors[name], labels, keep)

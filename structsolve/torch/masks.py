@@ -117,6 +117,23 @@ def known(labels: np.ndarray, ignored: int | None, lengths: Any, mask: Any) -> n
     return inside & ~holes if (inside & holes).any() else keep
 
 
+def by_position(labels: Any, node: Any) -> bool:
+    """Return whether padded labels have one for each position of node scores.
+
+    Parameters
+    ----------
+    labels : ndarray or Tensor
+    node : object
+        Node scores, with one or two axes for each position.
+
+    Returns
+    -------
+    bool
+    """
+    shape = getattr(node, "shape", ())
+    return labels.ndim > 1 and labels.shape in (shape[:-1], shape[:-2])
+
+
 def as_lengths(given: Any) -> torch.Tensor | None:
     """Return lengths or a mask as a tensor, for operators.
 
@@ -152,7 +169,7 @@ def kept_positions(labels: Any, ignored: int | None, lengths: Any, mask: Any) ->
     """
     if lengths is not None and mask is not None:
         raise ValueError("mask: expected no lengths beside it, since it determines them")
-    if ignored is None or (lengths is not None and labels.ndim != 2):
+    if ignored is None or (lengths is not None and (labels.ndim, lengths.ndim) != (2, 1)):
         return None if mask is None else mask != 0
     keep = labels != ignored
     if mask is not None:

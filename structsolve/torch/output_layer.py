@@ -157,6 +157,7 @@ class CRF(torch.nn.Module):
     def __init__(self, num_tags: int, batch_first: bool = False, n_jobs: int | None = None):
         super().__init__()
         check_count("num_tags", num_tags)
+        num_tags = int(num_tags)
         self.num_tags, self.batch_first = num_tags, batch_first
         self.start_transitions = torch.nn.Parameter(torch.empty(num_tags))
         self.end_transitions = torch.nn.Parameter(torch.empty(num_tags))

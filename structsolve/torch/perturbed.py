@@ -72,7 +72,7 @@ class PerturbedArgmax(Decision):
         check_positive(sigma, "sigma")
         check_count("n_samples", n_samples)
         check_choice("noise", noise, ("additive", "multiplicative"))
-        self.sigma, self.n_samples, self.noise = sigma, n_samples, noise
+        self.sigma, self.n_samples, self.noise = sigma, int(n_samples), noise
         self.random_state = random_state
 
     def forward(

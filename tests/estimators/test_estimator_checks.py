@@ -65,6 +65,7 @@ COLUMNS = {
             "check_fit2d_1feature",
             "check_sample_weights_not_an_array",
             "check_sample_weights_not_overwritten",
+            "check_sample_weights_pandas_series",
             "check_sample_weights_shape",
         ],
         "y has entries 1 and 2, which are no indicators",

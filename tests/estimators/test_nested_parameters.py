@@ -1,5 +1,6 @@
 """Parameters of an object given by name: ``structure__start_end`` if structure is "chain"."""
 
+import numpy as np
 import pytest
 from checks import refused
 from data import chains
@@ -28,6 +29,19 @@ def test_grid_search_reaches_structure_surrogate_and_solver():
     assert cuts.solver.max_cuts == 7 and cuts.structure == "chain"
     margin = StructuredSVM("chain").set_params(surrogate__relaxed=False)
     assert margin.surrogate.relaxed is False
+
+
+def test_grids_may_be_arrays():
+    X, Y = chains(12)
+    grid = {
+        "loss": np.array(["hamming", "normalized-hamming"]),
+        "surrogate": np.array(["slack"]),
+        "solver": np.array(["bcfw"]),
+        "max_iter": np.array([3]),
+        "alpha": np.array([0.1]),
+    }
+    search = GridSearchCV(StructuredSVM("chain"), grid, cv=2, error_score="raise").fit(X, Y)
+    assert len(search.cv_results_["params"]) == 2
 
 
 def test_arguments_are_kept_until_they_are_set():

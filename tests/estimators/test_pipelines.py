@@ -422,6 +422,18 @@ def test_scalars_types_and_memory_orders_come_back(tmp_path):
             same(one.toarray(), other.toarray())
 
 
+def test_columns_of_data_frames_by_their_index(tmp_path):
+    pd = pytest.importorskip("pandas")
+    X, y = classes(20)
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    some = ColumnTransformer([("some", StandardScaler(), frame.columns[1:3])])
+    both = make_union(some, PCA(2)).set_output(transform="pandas")
+    model = make_pipeline(both, StructuredSVM("multiclass")).fit(frame, y)
+    again = structsolve.load(saved(model, tmp_path))
+    np.testing.assert_array_equal(again.predict(frame), model.predict(frame))
+    assert again[0].get_feature_names_out().tolist() == both.get_feature_names_out().tolist()
+
+
 def test_another_version_of_scikit_learn_is_told(tmp_path):
     path = saved(make_pipeline(MaxAbsScaler()).fit(NUMBERS), tmp_path)
     meta, arrays = container.read(path, "model")

@@ -65,6 +65,17 @@ def test_multiclass_with_feature_names(tmp_path):
     np.testing.assert_array_equal(again.predict(frame), model.predict(frame))
 
 
+@pytest.mark.parametrize("kind", [range, np.arange, lambda n: tuple(np.arange(n)), "index"])
+def test_parameters_in_any_kind_of_list(kind, tmp_path):
+    X, y = classes(20)
+    if kind == "index":
+        kind = pytest.importorskip("pandas").RangeIndex
+    model = StructuredSVM(structsolve.get_structure("ordinal", classes=kind(3))).fit(X, y)
+    again = reloaded(model, tmp_path)
+    assert again.structure.classes == [0, 1, 2]
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+
+
 def test_what_cannot_be_saved_says_so(tmp_path):
     X, Y = chains(5)
 

@@ -247,6 +247,37 @@ def test_warm_start_of_sgd_keeps_what_it_has(random_state):
     assert warm.history_[-1]["primal"] < 0.9 * cold.history_[-1]["primal"]
 
 
+@pytest.mark.skipif(not hasattr(np.dtypes, "StringDType"), reason="needs NumPy 2")
+def test_labels_may_be_strings_of_any_length():
+    X, y = classes()
+    names = np.array(["a", "b", "long"])[y]
+    strings = names.astype(np.dtypes.StringDType())
+    plain = StructuredSVM("multiclass").fit(X, names).predict(X).tolist()
+    assert StructuredSVM("multiclass").fit(X, strings).predict(X).tolist() == plain
+    chain = StructuredSVM("chain").fit([X], [strings])
+    assert chain.score([X], [names]) == chain.score([X], [strings])
+
+
+@pytest.mark.parametrize("form", [sp.coo_array, sp.dia_matrix, sp.bsr_matrix, "without rows"])
+def test_early_stopping_splits_any_form(form):
+    X, y = classes()
+    settings = {"alpha": 0.01, "early_stopping": True, "max_iter": 20}
+    expected = StructuredSVM("multiclass", **settings).fit(sp.csr_matrix(X), y)
+    given, labels = (WithoutRows(X), WithoutRows(y)) if form == "without rows" else (form(X), y)
+    model = StructuredSVM("multiclass", **settings).fit(given, labels)
+    np.testing.assert_allclose(model.coef_["node"], expected.coef_["node"], atol=1e-9)
+
+
+class WithoutRows:
+    """An array that has nothing but its conversion, as that of another library."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.array, dtype)
+
+
 def test_grid_search_reaches_into_structure_and_solver():
     X, Y = chains(24)
     grid = GridSearchCV(

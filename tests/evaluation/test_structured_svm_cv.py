@@ -224,7 +224,8 @@ def test_folds_of_a_number_are_shuffled_and_stratified(structure):
         return float(len(seen) % 7)
 
     settings = {"alphas": [0.1], "cv": 5, "scoring": scorer, "refit": False, "tol": 0.1}
-    StructuredSVMCV(structure, **settings).fit(X, y)
+    for labels in (y, y[:, None]):
+        StructuredSVMCV(structure, **settings).fit(X, labels)
     counts = np.unique(y, return_counts=True)[1]
     for fold in seen:
         assert np.abs(np.array(fold) - counts / 5).max() < 1

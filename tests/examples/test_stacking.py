@@ -175,6 +175,17 @@ def test_pieces_keep_the_array_alive_and_its_flags():
     assert not pieces(fixed, [0, 4])[0].flags.writeable
 
 
+def test_data_frames_have_the_same_columns():
+    pd = pytest.importorskip("pandas")
+    frames = [pd.DataFrame(np.ones((2, 2)), columns=list(names)) for names in ("ab", "ab", "ba")]
+    assert packing.stack_rows(frames[:2])[0].shape == (4, 2)
+    refused(
+        r"X, example 2: found a data frame with columns \['b', 'a'\], expected \['a', 'b'\]",
+        packing.stack_rows,
+        frames,
+    )
+
+
 def test_pieces_outside_the_array_are_refused():
     for offsets in ([0, 5], [-1, 2], [2, 1], [0, 3, 2]):
         refused("non-decreasing, 0 to 4", pieces, np.arange(4), offsets)

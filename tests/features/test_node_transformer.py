@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 from checks import refused
 from data import chains
+from sklearn import config_context
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.model_selection import GridSearchCV
@@ -31,6 +32,29 @@ def test_it_is_the_transformer_of_stacked_rows(transformer):
     np.testing.assert_array_equal(np.concatenate([pair[0] for pair in pairs]), expected)
 
 
+def test_a_default_of_data_frames_changes_nothing():
+    pytest.importorskip("pandas")
+    X, y = chains(8)
+    expected = NodeTransformer(StandardScaler()).fit_transform(X)
+    settings = {"alpha": 0.1, "scale_features": "std"}
+    weights = StructuredSVM("chain", **settings).fit(X, y).coef_["node"]
+    with config_context(transform_output="pandas"):
+        for made, given in zip(NodeTransformer(StandardScaler()).fit_transform(X), expected):
+            assert isinstance(made, np.ndarray) and np.array_equal(made, given)
+        fitted = StructuredSVM("chain", **settings).fit(X, y)
+    np.testing.assert_array_equal(fitted.coef_["node"], weights)
+
+
+def test_dense_rows_stay_dense_whatever_share_is_zero():
+    X = [np.eye(3), np.array([[0.0, 0.0, 2.0]]), np.ones((2, 3))]
+    made = NodeTransformer(StandardScaler()).fit(X)
+    expected = StandardScaler().fit(np.concatenate(X))
+    for x, together in zip(X, made.transform(X)):
+        np.testing.assert_array_equal(together, expected.transform(x))
+        np.testing.assert_array_equal(made.transform([x])[0], together)
+    assert NodeTransformer(StandardScaler()).fit_transform(X[:2])[0].shape == (3, 3)
+
+
 def test_sparse_rows_and_labels():
     X, y = chains(12)
     sequences = NodeTransformer(MaxAbsScaler()).fit_transform([sp.csr_matrix(x) for x in X])
@@ -54,6 +78,17 @@ def test_nystroem_on_all_nodes_is_the_kernel_model():
     assert last["primal"] == pytest.approx(best["primal"], rel=1e-6)
     search = GridSearchCV(pipe, {"nodetransformer__transformer__n_components": [2, 10]}, cv=2)
     assert search.fit(X, y).best_score_ > 0.5
+
+
+def test_masked_entries_are_refused():
+    masked = np.ma.masked_equal([[0.0], [1.0]], 0)
+    scaler = NodeTransformer(StandardScaler()).fit([[[0.0], [1.0]]])
+    for call in (scaler.fit, scaler.fit_transform, scaler.transform):
+        refused("X, example 0: found a masked array", call, [masked])
+    refused("features: found a masked array", Sequences, masked, [2])
+    weights = np.ma.masked_equal([0, 1], 0)
+    model = StructuredSVM("multiclass")
+    refused("sample_weight: found a masked array", model.fit, [[0.0], [1.0]], [0, 1], weights)
 
 
 def test_what_is_no_list_of_matrices():

@@ -33,6 +33,19 @@ def equal(mine, other):
     np.testing.assert_allclose(np.asarray(mine), np.asarray(other.detach()), atol=1e-12)
 
 
+@pytest.mark.parametrize("lead", [(2, 1), (2,)], ids=["padded", "packed"])
+def test_sentences_of_one_word_have_no_edges(lead):
+    scores = {"node": jnp.arange(6.0).reshape(*lead, 3), "edge": jnp.zeros((*lead[:-1], 0, 3, 3))}
+    labels, lengths = jnp.zeros(lead, int), jnp.ones(2, int)
+    loss = ours.StructuredLoss("chain", "crf")
+    move = jax.tree.map(jnp.ones_like, scores)
+    for of in (loss, jax.jit(loss)):
+        value, slope = jax.jvp(lambda s: of(s, labels, lengths), (scores,), (move,))  # noqa: B023
+        assert value == pytest.approx(np.log(np.exp([0, 1, 2]).sum()))
+        assert abs(slope) < 1e-12
+    assert ours.decode("chain", scores, lengths).ravel().tolist() == [2, 2]
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_losses_and_gradients(name):
     case = CASES[name](np.random.default_rng(7))

@@ -242,6 +242,12 @@ def test_trace():
         refused(f"example {i} of {problem.n}", surrogate.trace, i, np.zeros(size), truth)
 
 
+def test_max_calls_is_any_integer():
+    structure, X, Y = random_chains(np.random.default_rng(0))
+    space, examples = structure.make_space(X, Y)
+    structsolve.Problem(space, examples, surrogate=Slack(max_calls=np.int32(9)))
+
+
 @pytest.mark.parametrize(
     "settings, message",
     [

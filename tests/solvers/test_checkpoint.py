@@ -137,6 +137,22 @@ def test_large_costs_are_known_by_every_number(tmp_path):
     )
 
 
+@pytest.mark.parametrize("kind", [np.random.RandomState, np.random.default_rng])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_generators_resume_where_they_stood(tmp_path, kind, sparse):
+    """Another process has its own generator, at another address."""
+    X, y = leaves()
+    path, seeds = tmp_path / "run.checkpoint", [kind(3) for _ in range(3)]
+    settings = {"sparse": sparse, "solver": "sgd", "alpha": 0.01, "max_iter": 6, "tol": 0}
+    whole = HierarchicalSVM(TREE, random_state=seeds[0], **settings).fit(X, y)
+    model = HierarchicalSVM(TREE, random_state=seeds[1], checkpoint=path, **settings)
+    with pytest.raises(RuntimeError):
+        model.set_params(callbacks=[stopped_after(3)]).fit(X, y)
+    resumed = HierarchicalSVM(TREE, random_state=seeds[2], checkpoint=path, **settings).fit(X, y)
+    dense = [getattr(m.coef_["node"], "toarray", m.coef_["node"].copy)() for m in (whole, resumed)]
+    np.testing.assert_array_equal(*dense)
+
+
 @pytest.mark.parametrize("estimator", [HierarchicalSVM, StructuredSVM])
 def test_a_graph_is_known_by_what_it_holds(tmp_path, estimator):
     """Another process has its own copy of the hierarchy, at another address."""

@@ -12,7 +12,7 @@ from structsolve import registry  # noqa: E402
 from structsolve.batch import each_size  # noqa: E402
 from structsolve.plugins.dependency import DependencyStructure  # noqa: E402
 from structsolve.surrogates import MaxMin, MicroF1  # noqa: E402
-from structsolve.torch import StructuredLoss, decode  # noqa: E402
+from structsolve.torch import PerturbedArgmax, StructuredLoss, decode  # noqa: E402
 
 COUNTED = ("chain", "tree", "mrf", "multiclass", "multilabel", "closed", "thresholds", "grid")
 SURROGATES = {"crf": torch_cases.crf, "margin": torch_cases.margin}
@@ -114,6 +114,45 @@ def test_sentences_of_one_word(projective):
     loss = StructuredLoss(structure)(scores, heads)
     loss.backward()
     assert loss.item() == 0 and not scores.grad.any()
+
+
+@pytest.mark.parametrize("lead", [(2, 1), (2,)], ids=["padded", "packed"])
+def test_sentences_of_one_word_have_no_edges(lead):
+    node = torch.randn(*lead, 3, requires_grad=True)
+    edge = torch.zeros(*lead[:-1], 0, 3, 3, requires_grad=True)
+    with_edges = {"node": node, "edge": edge, "transition": torch.ones(3, 3)}
+    without = {"node": node, "transition": torch.ones(3, 3)}
+    labels, lengths = torch.zeros(lead, dtype=torch.long), torch.ones(2, dtype=torch.long)
+    for surrogate in SURROGATES:
+        loss, expected = (
+            StructuredLoss("chain", surrogate)(scores, labels, lengths)
+            for scores in (with_edges, without)
+        )
+        assert loss == expected
+        assert torch.autograd.grad(loss, [node, edge])[1].shape == edge.shape
+    noisy = PerturbedArgmax("chain", n_samples=9, random_state=0)
+    values = noisy.loss(with_edges, labels, lengths), noisy.loss(without, labels, lengths)
+    torch.testing.assert_close(*values)
+    assert torch.equal(decode("chain", with_edges, lengths), decode("chain", without, lengths))
+
+
+@pytest.mark.parametrize("structure", ["cky", "cky:grammar=true"])
+@pytest.mark.parametrize("lengths", [[1, 1], [2, 2], [1, 2], [3, 2]], ids=str)
+@pytest.mark.parametrize("more", [0, 2])
+def test_trees_over_short_sentences(structure, lengths, more):
+    longest = max(lengths)
+    scores = torch.randn(2, longest + more, longest + more, 2)
+    trees = decode(structure, scores, lengths)
+    assert trees.ndim == 2
+    layer = StructuredLoss(structure, "crf", reduction="none")
+    expected = [
+        layer(scores[i : i + 1, :n, :n], trees[i : i + 1, : 2 * n - 1], [n])[0]
+        for i, n in enumerate(lengths)
+    ]
+    wide = torch.full((2, 2 * (longest + more) - 1), -100)
+    wide[:, : 2 * longest - 1] = trees[:, : 2 * longest - 1]
+    for labels in (trees, wide):
+        torch.testing.assert_close(layer(scores, labels, lengths), torch.stack(expected))
 
 
 def test_pictures_of_one_pixel():

@@ -3,10 +3,12 @@
 import copy
 import warnings
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
 from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
+from torch_cases import CASES  # noqa: E402
 
 from structsolve import get_structure  # noqa: E402
 from structsolve.torch import (  # noqa: E402
@@ -101,6 +103,18 @@ def test_losses_of_other_structures(reduction):
     same(
         lambda rows, labels, sizes: layer(rows, labels, sizes), rows, torch.zeros(7).long(), lengths
     )
+
+
+@pytest.mark.parametrize("name", ["segments", "alignments", "grammar"])
+def test_losses_of_segments_alignments_and_trees(name):
+    case = CASES[name](np.random.default_rng(0))
+    layer = StructuredLoss(case.structure, "crf", reduction="none")
+    names, sizes = list(case.scores), torch.as_tensor(np.asarray(case.given["lengths"]))
+    same(lambda *t: layer(dict(zip(names, t)), case.labels, sizes), *case.scores.values())
+    if name == "segments":
+        same(lambda *t: layer(dict(zip(names, t)), case.labels), *case.scores.values())
+        expected = layer(case.scores, case.labels, sizes)
+        torch.testing.assert_close(layer(case.scores, case.labels), expected)
 
 
 def test_half_precision_is_cast_in_the_graph():

@@ -96,6 +96,12 @@ def test_values_and_gradients_of_pytorch_crf(batch_first, reduction):
         assert mine.decode(emissions, mask) == other.decode(emissions, mask)
 
 
+def test_numbers_of_numpy_are_numbers():
+    assert CRF(np.int64(2)).transitions.shape == (2, 2)
+    scores = {"node": torch.zeros(1, 2, 2), "transition": torch.zeros(2, 2)}
+    assert PerturbedArgmax("chain", n_samples=np.int64(3))(scores)["node"].shape == (1, 2, 2)
+
+
 def test_what_a_crf_refuses():
     with pytest.raises(ValueError, match="num_tags is 0"):
         CRF(0)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from structsolve.estimators.alpha import UNKNOWN, is_auto
-from structsolve.estimators.fitting import TrainingData, fingerprint_of_examples
+from structsolve.estimators.fitting import TrainingData, description_of, fingerprint_of_examples
 from structsolve.estimators.structured_svm import StructuredSVM
 from structsolve.examples.packing import packed_bytes
 from structsolve.plugins.dag.svm.class_weight import weighed_leaves
@@ -74,7 +74,7 @@ class SparseFitting(StructuredSVM):
             "loss": self._sparse_loss(),
             "alpha": self.alpha_,
             "intercept": bool(self.fit_intercept),
-            "random_state": repr(self.random_state),
+            "random_state": description_of(self.random_state),
             "normalization": repr((self.normalization, self.directional, self.slack)),
             # A graph's content, not its address: another process may resume.
             "nodes": [repr(name) for name in space.hierarchy.nodes.tolist()],

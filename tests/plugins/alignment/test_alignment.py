@@ -280,6 +280,13 @@ def test_models(surrogate, tmp_path):
         assert table.shape == x.shape[:2] and (table.sum(axis=1) <= 1 + 1e-12).all()
 
 
+def test_a_kind_may_be_a_string_of_numpy():
+    X, Y = AlignmentStructure().sample(0)
+    kinds = AlignmentStructure(np.str_("edit")), AlignmentStructure("edit")
+    one, other = (StructuredSVM(kind, max_iter=3).fit(X, Y) for kind in kinds)
+    assert np.array_equal(one.flat_weights(), other.flat_weights())
+
+
 def test_ragged_features_are_refused():
     ragged = [[[1.0], [2.0]], [[3.0]]]
     model = StructuredSVM("alignment")

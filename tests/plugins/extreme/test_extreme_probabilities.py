@@ -11,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import softmax
+from sklearn.ensemble import StackingClassifier
+from sklearn.metrics import get_scorer
 
 from structsolve import ExtremeSVM
 from structsolve.estimators.calibration import Calibration, fit_calibration
@@ -157,6 +159,17 @@ def test_a_crf_has_probabilities_of_its_own():
     same(few[few > 0], model.predict_proba(X)[few > 0])
     model.sparsify(mb=0.01)
     assert hasattr(model, "predict_proba")
+
+
+def test_scikit_learn_takes_them_for_probabilities():
+    X, y = documents()
+    y = y % 2
+    model = ExtremeSVM(solver=Plain(), surrogate="crf").fit(X, y)
+    brier = np.mean((model.predict_proba(X)[:, 1] - y) ** 2)
+    assert get_scorer("neg_brier_score")(model, X, y) == pytest.approx(-brier)
+    stacked = StackingClassifier([("model", ExtremeSVM(solver=Plain(), surrogate="crf"))], cv=2)
+    assert stacked.fit(X, y).stack_method_ == ["predict_proba"]
+    assert stacked.transform(X)[:, 0] == pytest.approx(model.predict_proba(X)[:, 1])
 
 
 def test_scores_that_are_no_probabilities_are_refused_with_a_reason():

@@ -263,6 +263,39 @@ def test_mixed_symbols_and_states_are_refused(X, y, message):
     refused(message, HiddenMarkovModel().fit, X, y)
 
 
+def test_arrays_of_objects_and_strings_of_any_length():
+    numbers = HiddenMarkovModel().fit([[0, 1, 2]], [list("aba")])
+    objects = np.array([0, 2], dtype=object)
+    assert numbers.predict([objects])[0].tolist() == numbers.predict([[0, 2]])[0].tolist()
+    refused("found the symbol 9", numbers.predict, [np.array([0, 9], dtype=object)])
+    for kind in (object, getattr(np.dtypes, "StringDType", lambda: object)()):
+        letters = HiddenMarkovModel().fit([np.array(["x", "y"]).astype(kind)], [list("ab")])
+        assert letters.emission_.symbols.tolist() == ["x", "y"]
+        assert letters.emission_.symbols.dtype.kind == "U"
+
+
+@pytest.mark.parametrize("emission", ["categorical", "gaussian"])
+def test_masked_entries_are_refused(emission):
+    X = [[0, 1, 1]] if emission == "categorical" else [np.eye(3)]
+    model = HiddenMarkovModel(emission=emission).fit(X, [list("aba")])
+    masked = [np.ma.masked_equal(X[0], 0)]
+    for call in (model.predict, model.score, model.predict_proba, clone(model).fit):
+        refused("X, example 0: found a masked array", call, masked)
+    refused("y, example 0: found a masked array", model.fit, X, [np.ma.masked_equal([0, 1, 0], 1)])
+
+
+def test_a_refused_fit_leaves_the_model_as_it_was():
+    model = HiddenMarkovModel(smoothing=0)
+    bad = [[5, 6], [7]], [["a", "b"], ["c"]]
+    refused("transitions sum to 0", model.fit, *bad)
+    with pytest.raises(NotFittedError):
+        model.predict(bad[0])
+    X, Y = [[0, 1, 0]], [list("aba")]
+    answer = model.fit(X, Y).predict(X)[0].tolist()
+    refused("transitions sum to 0", model.fit, *bad)
+    assert model.predict(X)[0].tolist() == answer and model.classes_.tolist() == ["a", "b"]
+
+
 def test_scores_of_states():
     X, Y = ["aabb", "bba"], [[0, 0, 1, 1], [1, 1, 0]]
     model = HiddenMarkovModel(smoothing=0.1).fit(X, Y)

@@ -197,6 +197,7 @@ class TestSpace:
         [
             ([0.5, 1.25, 2.0], "Unknown label type"),
             ([[0, 1], [1, 0], [1, 1]], "y should be a 1d array"),
+            ([0, [1, 0], 1], r"y, example 1: found \[1, 0\], expected one class per row"),
             (None, "requires y to be passed, but the target y is None"),
             ([0, 1], "inconsistent numbers of samples: 3 rows of X, 2 labels"),
             ([0.0, np.inf, 1.0], "infinity"),
