@@ -165,8 +165,8 @@ def until_held_out(model: Any, X: Any, y: np.ndarray, n_classes: int) -> str:
     return f"{done} passes"
 
 
-def unavailable() -> set[str]:
-    """Compile PD-Sparse if it is not there; where that fails, print why and return its name."""
+def made_pd_sparse() -> bool:
+    """Compile PD-Sparse if it is not there; where that fails, print why."""
     folder = PDSparse.program
     try:
         if not folder.exists():
@@ -175,8 +175,8 @@ def unavailable() -> set[str]:
             subprocess.run(["make", "-C", str(folder)], check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError) as error:
         print(f"PD-Sparse is not in the tables, as it could not be made from {PROGRAMS}: {error}\n")
-        return {"PD-Sparse"}
-    return set()
+        return False
+    return True
 
 
 def split(folder: Path, name: str) -> Path:
@@ -257,8 +257,8 @@ def main() -> None:
     print("## Inexact margins and one-vs-rest\n")
     print(f"{machine()}\n")
     if set(options.systems) & set(PEERS):
-        without = unavailable() if "PD-Sparse" in options.systems else set()
-        options.systems = [name for name in options.systems if name not in without]
+        if "PD-Sparse" in options.systems and not made_pd_sparse():
+            options.systems.remove("PD-Sparse")
         ready("extreme")
     print(f"{missing('extreme')}Error on held-out training rows of {options.choose}:\n")
     chosen = {}

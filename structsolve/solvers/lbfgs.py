@@ -148,9 +148,7 @@ class LBFGSRun(Run):
         l1, l2 = self._penalties()
         return l1 * float(np.abs(w).sum()) + 0.5 * l2 * float(w @ w)
 
-    def _evaluate(
-        self, w: np.ndarray, some: np.ndarray
-    ) -> tuple[float, np.ndarray, np.ndarray, int]:
+    def _evaluate(self, w: np.ndarray, some: np.ndarray) -> tuple[float, np.ndarray, Any, int]:
         """Return the primal at w, the gradient of the mean surrogate, where it is beyond the L1
         norm's slope, and the oracle calls; all weights but ``some`` are 0."""
         given = self.given
@@ -165,8 +163,9 @@ class LBFGSRun(Run):
         self.best_dual = max(self.best_dual, self._dual(slope[beyond], b))
         return primal, slope, beyond, calls
 
-    def _where_beyond(self, slope: np.ndarray) -> np.ndarray:
-        return np.flatnonzero(np.abs(slope) > self._penalties()[0])
+    def _where_beyond(self, slope: np.ndarray) -> Any:
+        l1, _ = self._penalties()
+        return np.flatnonzero(np.abs(slope) > l1) if l1 > 0 else slice(None)
 
     def _dual(self, g: np.ndarray, b: float) -> float:
         """Return the best bound from shares of one cut, ``max_t t b - Omega*(t g)``.
@@ -250,7 +249,7 @@ class LBFGSRun(Run):
                 break
         record = self.certify()
         record["oracle_calls"] = calls
-        sparse = self.solver.l1_ratio > 0
+        sparse = self._penalties()[0] > 0
         record["nonzero"] = self._kept.size if sparse else int(np.count_nonzero(self.best_w))
         record["settled"] = settled
         if not moved:
@@ -287,7 +286,7 @@ class LBFGSRun(Run):
 
     def _search(self, free: Any, slopes: np.ndarray) -> tuple[int, bool]:
         """Halve a step until the objective falls enough; return the calls, and if it fell."""
-        w, old, sparse = self.best_w, self.best_w[free], self.solver.l1_ratio > 0
+        w, old, sparse = self.best_w, self.best_w[free], self._penalties()[0] > 0
         direction, length, calls = self._direction(slopes, free), 1.0, 0
         orthant = np.where(old != 0, old, -slopes) if sparse else old
         for _ in range(MOST_HALVINGS):
