@@ -8,12 +8,12 @@ import numpy as np
 
 from structsolve.estimators.alpha import AUTO
 from structsolve.estimators.class_weight import weighed_loss
-from structsolve.estimators.codec import check_metadata, part_of, revive_params
+from structsolve.estimators.codec import check_metadata, revive_params
 from structsolve.examples.packing import csr_from_arrays
 from structsolve.plugins.risk import feature_maps
 from structsolve.plugins.risk.ridge import FeatureSmoother, KernelSmoother
 from structsolve.plugins.risk.targets import PartTargets
-from structsolve.utils.arrays import check_finite
+from structsolve.utils.arrays import check_finite, part_of
 
 
 def load(estimator: Any, meta: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any) -> Any:

@@ -16,6 +16,7 @@ from .. import registry
 from ..lp.base import Backend, of_a_place
 from ..potentials.mercer import Kernel
 from ..solvers import LinearConstraint, SuperModular, WeightBounds
+from ..utils.arrays import part_of
 from ..utils.params import Params, check_types
 
 _KINDS = ("structures", "surrogates", "solvers", "losses", "lp_backends", "rival_indexes")
@@ -340,18 +341,3 @@ def revive_params(
         if isinstance(value, float) or (type(value) is int and not 0 <= value < 2**31):
             raise ValueError(f"{name} is {value!r}, expected a size")
     return params, structure.space_from_state(meta["space"], part_of(arrays, "space_"))
-
-
-def part_of(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
-    """Return the arrays whose names begin with ``prefix``, named without it.
-
-    Parameters
-    ----------
-    arrays : dict of str to ndarray
-    prefix : str
-
-    Returns
-    -------
-    dict of str to ndarray
-    """
-    return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}

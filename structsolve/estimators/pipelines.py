@@ -24,8 +24,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import registry
 from ..utils import container
+from ..utils.arrays import part_of
 from ..utils.sparse import refuse_broken
-from .codec import TRANSIENT, part_of
+from .codec import TRANSIENT
 
 #: Classes of scikit-learn that files may hold: their transforms check what they compute with.
 KNOWN = {

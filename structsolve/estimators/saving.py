@@ -12,7 +12,7 @@ import numpy as np
 from .. import registry
 from ..lp.base import Backend
 from ..utils import container
-from ..utils.arrays import check_finite
+from ..utils.arrays import check_finite, part_of
 from .alpha import is_auto
 from .codec import (
     KIND_OF,
@@ -20,7 +20,6 @@ from .codec import (
     check_history,
     check_metadata,
     importable,
-    part_of,
     plain,
     revive_params,
 )

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..utils.arrays import part_of
 from ._bcfw import BlockLoop
 from ._hull import HullLoop
 from ._team import Team
@@ -21,7 +22,6 @@ from .base import (
     rng_state,
     set_rng_state,
 )
-from .checkpoint import under
 from .exact_steps import exact_loop
 from .weight_constraints import assemble
 
@@ -307,7 +307,7 @@ class BCFWRun(Run):
             setattr(self, name, meta[name])
         self.age = meta.get("age", self.passes)
         vectors = arrays["w"], arrays["average"], arrays["gaps"]
-        self.loop.restore(meta, under(arrays, "cuts_"), *vectors)
+        self.loop.restore(meta, part_of(arrays, "cuts_"), *vectors)
         if self.feasible is not None:
             self.feasible.restore(arrays["multipliers"])
         self.best_w = best_w

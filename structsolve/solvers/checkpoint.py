@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..utils import container
+from ..utils.arrays import part_of
 
 # A checkpoint is written when this many times the duration of the last write have passed.
 PAUSE = 20
@@ -99,7 +100,7 @@ class Checkpoint:
         with self.blame():
             meta, arrays = held
             own = {name: arrays.pop(name) for name in list(arrays) if name.startswith(_OUTER)}
-            return meta["outer"], under(own, _OUTER)
+            return meta["outer"], part_of(own, _OUTER)
 
     def _look(self) -> Content | None:
         if not self._is_read:
@@ -173,21 +174,6 @@ class Checkpoint:
                 RuntimeWarning,
                 stacklevel=3,
             )
-
-
-def under(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
-    """Return the arrays whose names have a prefix, by names without it.
-
-    Parameters
-    ----------
-    arrays : dict of str to ndarray
-    prefix : str
-
-    Returns
-    -------
-    dict of str to ndarray
-    """
-    return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
 
 
 def check_state(given: Content, fresh: Content) -> None:

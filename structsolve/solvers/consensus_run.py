@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ..utils.arrays import part_of
 from .base import Run, Start, checked_weights
-from .checkpoint import under
 from .held import Common, blocks
 from .metric import Moments, SpectralMetric, choose_metric, moments
 from .passes import subgradient
@@ -341,7 +341,7 @@ class ConsensusRun(Run):
             setattr(self, name, meta[name])
         self.given.alpha, self.certified = meta["alpha"], tuple(meta["certified"])
         shards = enumerate(meta["shards"])
-        self.engine.restore([(one, under(arrays, f"shard{k}_")) for k, one in shards])
+        self.engine.restore([(one, part_of(arrays, f"shard{k}_")) for k, one in shards])
 
     def continue_at(self, alpha: float) -> None:
         """Continue with another alpha from the same dual variables (a path over alpha).

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from ..utils.arrays import part_of
 from ..utils.params import parameters
 from . import qp
 from ._bundles import Bundle, NSlackBundle, OneSlackBundle
 from .base import Run, Solver, Start, checked_weights
-from .checkpoint import under
 from .cut_model import Model
 from .weight_constraints import assemble
 
@@ -323,7 +323,7 @@ class CuttingPlaneRun(Run):
                 raise ValueError(f"groups is {meta['groups']}, too many for this problem")
             self._split()
         self.share = share
-        self.bundle.restore(under(arrays, "cuts_"))
+        self.bundle.restore(part_of(arrays, "cuts_"))
         self.w, self.next, self.best_w = weights
 
     def continue_at(self, alpha: float) -> None:

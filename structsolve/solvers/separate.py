@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from ..utils.arrays import part_of
 from .base import Run, Start, relative_gap
-from .checkpoint import under
 from .problem import Problem
 
 # Numbers of the records that are sums over the groups.
@@ -126,7 +126,7 @@ class SeparateRun(Run):
             )
         self.records = meta["records"]
         for k, run in enumerate(self.runs):
-            run.restore(meta[f"group {k}"], under(arrays, f"group_{k}_"))
+            run.restore(meta[f"group {k}"], part_of(arrays, f"group_{k}_"))
 
     def continue_at(self, alpha: float) -> None:
         """Continue with another alpha from the same dual variables.

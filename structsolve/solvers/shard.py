@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from ..utils.arrays import part_of
 from ._bcfw import BlockLoop
 from .base import pieces
 from .bcfw_run import SMALL_GAIN
-from .checkpoint import under
 from .held import Common, blocks
 from .metric import SpectralMetric
 from .places import Place, places
@@ -420,5 +420,5 @@ class Shard:
             self.kept_round = meta["kept_round"]
         self.loop = self._new_loop(meta["loop"]["alpha"], meta.get("scale", 1.0))
         vectors = arrays["w"], arrays["average"], arrays["gaps"]
-        self.loop.restore(meta["loop"], under(arrays, "cuts_"), *vectors)
+        self.loop.restore(meta["loop"], part_of(arrays, "cuts_"), *vectors)
         self.y, self.own, self.z = (arrays[k].copy() for k in ("y", "own", "z"))

@@ -251,3 +251,18 @@ def checked_array(
     if size is not None and x.size != size:
         raise ValueError(f"{what}: found {x.size} entries, expected {size}")
     return x if x.size else np.zeros(1, dtype)
+
+
+def part_of(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    """Return the arrays whose names begin with ``prefix``, named without it.
+
+    Parameters
+    ----------
+    arrays : dict of str to ndarray
+    prefix : str
+
+    Returns
+    -------
+    dict of str to ndarray
+    """
+    return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
