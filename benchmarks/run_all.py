@@ -123,7 +123,7 @@ PAGES = {
 }
 #: Arguments of each run of a script, where that is not one run without any.
 ARGUMENTS = {
-    "multiclass": ["", "--defaults --only mc-"],
+    "multiclass": ["", "--defaults --only mc-", "--defaults --only dense"],
     "flows": ["", "--curve", "--scale"],
     "shards": ["--cuts"],
     "memory": ["--only rows --scale 0.01", "--only words --scale 0.04"],

@@ -91,6 +91,14 @@ def letters(surrogate: str, alpha: float | None) -> Callable[[], Made]:
     return make
 
 
+def generated() -> Made:
+    """Dense rows of classes that no model separates, as ``likelihood.py`` has them."""
+    from likelihood import generated as rows
+
+    X, y, *_ = rows(20_000, 50, 10)()
+    return posed("multiclass", X, y), None
+
+
 def labels(name: str) -> Callable[[], Made]:
     def make() -> Made:
         from datasets import multilabel
@@ -115,6 +123,7 @@ TASKS = {
     "dependency, alpha=1e-3": trees(1e-3),
     "letter, multiclass": letters("margin", None),
     "letter, multiclass, crf, alpha=1e-6": letters("crf", 1e-6),
+    "generated, multiclass": generated,
     "scene, multilabel": labels("scene"),
 }
 
@@ -146,10 +155,10 @@ def train(problem: Any, alpha: float, solver: Any, args: Any, jobs: int = 1) -> 
 
 def compared(args: argparse.Namespace) -> None:
     from structsolve.estimators.alpha import default_alpha
-    from structsolve.solvers import BCFW, GBCFW, LBFGS, Auto, ConsensusADMM
+    from structsolve.solvers import BCFW, GBCFW, LBFGS, Auto, ConsensusADMM, Smoothing
 
     kinds = {"bcfw": BCFW(), "admm": ConsensusADMM(), "gbcfw": GBCFW(), "lbfgs": LBFGS(steps=5)}
-    kinds["auto"] = Auto()
+    kinds |= {"smoothing": Smoothing(), "auto": Auto()}
     shards = ConsensusADMM(2, finish=0.01)
     rows, cores = [], []
     for name in args.only:

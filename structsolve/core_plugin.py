@@ -31,6 +31,7 @@ from .solvers import (
     CuttingPlane,
     PassiveAggressive,
     Perceptron,
+    Smoothing,
 )
 from .structure.base import Space, inherits
 from .structure.losses import ClassWeights, CostMatrix
@@ -163,13 +164,14 @@ def structsolve_lp_backends():
 @hookimpl
 def structsolve_solvers():
     return [
-        Named("auto", Auto, "bcfw or admm, whichever trains sooner: the default"),
+        Named("auto", Auto, "bcfw, admm or others, whichever trains soonest: the default"),
         Named("bcfw", BCFW, "block-coordinate Frank-Wolfe with cached pairwise steps"),
         Named("gbcfw", GBCFW, "block-coordinate Frank-Wolfe for crf, sparsemap, max-min"),
         Named("sdca", SDCA, "stochastic dual coordinate ascent for crf and sparsemap"),
         Named("cutting-plane", CuttingPlane, "one-slack or n-slack cutting planes (BMRM)"),
         Named("admm", ConsensusADMM, "rounds over shards of the examples, one thread each"),
         Named("smo", SMO, "pair steps of the largest gain, for kernel models of classes"),
+        Named("smoothing", Smoothing, "quasi-Newton steps on the smoothed margin of classes"),
         Named("lbfgs", LBFGS, "quasi-Newton steps for smooth surrogates; L1, elastic net"),
         Named("sgd", SGD, "stochastic subgradient (Pegasos) with averaging"),
         Named("perceptron", Perceptron, "averaged perceptron: quick, without a certificate"),

@@ -14,6 +14,7 @@ from .lbfgs import LBFGS
 from .online import AROW, PassiveAggressive, Perceptron
 from .sgd import SGD
 from .smo import SMO
+from .smoothing import Smoothing
 from .super_modular import SuperModular
 from .weight_constraints import LinearConstraint, WeightBounds
 
@@ -31,6 +32,7 @@ __all__ = [
     "LinearConstraint",
     "PassiveAggressive",
     "Perceptron",
+    "Smoothing",
     "SuperModular",
     "WeightBounds",
     "choose_solver",

@@ -9,17 +9,18 @@ import numpy as np
 from .. import registry
 from ..surrogates.given_marginals import holds_marginals
 from ..utils.params import check_types
-from .base import Solver
+from .base import Solver, Start
 from .bcfw import BCFW
 from .consensus import ConsensusADMM
 from .consensus_run import TYPICAL
 from .cutting_plane import CuttingPlane
-from .exact_steps import box_duals, simplex_duals
+from .exact_steps import box_duals, n_labels, simplex_duals
 from .gbcfw import GBCFW, has_segments
 from .lbfgs import LBFGS
 from .passes import subgradient
 from .problem import Problem
 from .separate import groups_of
+from .smoothing import Smoothing
 
 # "auto" takes shards, or quasi-Newton steps, from so many examples on, ...
 MANY = 500
@@ -37,6 +38,9 @@ NUMBERS = 2
 FILLED = 0.1
 # Steps of a pass, which together cost about as much as a pass of GBCFW.
 STEPS = 5
+# Rows with one of K classes have exact steps, but many passes of these where such a share of the
+# dual variables of wrong classes is above 0 after a sweep: quasi-Newton steps are quicker there.
+FULL = 0.5
 # Shards, whatever the threads are, and the relative gap at which BCFW takes over: chosen by trials
 # (``benchmarks/solver_auto.py``).  More shards need more rounds; later rounds gain little.
 SHARDS, FINISH = 2, 0.01
@@ -45,16 +49,18 @@ SHARDS, FINISH = 2, 0.01
 class Auto(BCFW):
     """Whatever trains soonest by alpha, size and structure: the default, ``solver="auto"``.
 
-    With all settings at their defaults it is, of an estimator's plain ``fit``,
+    With all settings at their defaults, and in an estimator's plain ``fit``, it is ``Smoothing()``
+    for rows with one of K classes if, after one sweep of exact steps, half of the dual variables of
+    wrong classes are above 0: no model separates such classes.  For labels that share parts it is
     ``ConsensusADMM(n_shards=2, finish=0.01)``, or ``LBFGS(steps=5)`` for ``"crf"`` and features
     with a tenth of all entries, where
 
         ``.004 |g|^2 / (b alpha) >= 100``, or 6 for ``"crf"``,
 
-    g and b being those of the mean surrogate's cut ``b - <g, w>`` at w = 0, for
-    at least 500 examples, two numbers in their features for each weight, and labels that share
-    parts, in one group that scores connect.  That is weak regularisation: the loss curves so much
-    more than the regulariser.  Everything else is as with :class:`BCFW`, which hands some problems
+    g and b being those of the mean surrogate's cut ``b - <g, w>`` at w = 0, if scores connect all
+    parts in one group.  That is weak regularisation: the loss curves so much more than the
+    regulariser.  All this is for at least 500 examples, with two numbers in their features for each
+    weight.  Everything else is as with :class:`BCFW`, which hands some problems
     to solvers of their own (:func:`~structsolve.solvers.choose_solver`).  The rule does not look at
     ``n_jobs``.
 
@@ -89,8 +95,8 @@ def choose_solver(
     With all other settings at their defaults, it hands problems to the solver that they suit
     (:meth:`Solver.suits`): thresholds of ordered classes to "interior-point", where rows and
     weights are few, and kernel models of rows with one of a few classes to :class:`SMO`.
-    :class:`Auto` hands weak regularisation to :class:`ConsensusADMM` or :class:`LBFGS`
-    as well.
+    :class:`Auto` hands weak regularisation to :class:`ConsensusADMM` or :class:`LBFGS`, and classes
+    that no model separates to :class:`Smoothing`, as well.
 
     Parameters
     ----------
@@ -99,8 +105,7 @@ def choose_solver(
     alpha : float, optional
         Without it, :class:`Auto` is :class:`BCFW`.
     n_jobs : int, default=1
-        Threads for the pass at w = 0 that the rule of :class:`Auto` takes; it does not depend on
-        them.
+        Threads for the passes that the rules of :class:`Auto` take; they do not depend on them.
 
     Returns
     -------
@@ -147,6 +152,8 @@ def choose_solver(
             if smooth and _is_filled(problem.examples.nodes):
                 return LBFGS(steps=STEPS)
             return ConsensusADMM(SHARDS, finish=FINISH)
+        if _stays_full(problem, alpha, n_jobs):
+            return Smoothing()
     if not smooth:
         return solver
     solver.check(problem)
@@ -171,19 +178,31 @@ def _for_marginals(solver: Solver, problem: Problem) -> Solver:
 
 def _is_weak(problem: Problem, alpha: float, n_jobs: int, bent: float) -> bool:
     """Return whether alpha is too small for visits one at a time, and vectors are short enough."""
-    if (
-        problem.n < MANY
-        or not problem.potentials.has_weights
-        or not problem.surrogate.affine
-        or problem.penalty is not None
-        or 8 * NUMBERS * problem.dim > problem.potentials.nbytes
-        or simplex_duals(problem)
-        or box_duals(problem)
-    ):
+    if not _has_short_vectors(problem) or simplex_duals(problem) or box_duals(problem):
         return False
     g, b, _, _ = subgradient(problem, np.zeros(problem.dim), n_jobs)
     weak = TYPICAL * float(g @ g) >= bent * max(b, 1e-300) * alpha
     return weak and not groups_of(problem)
+
+
+def _has_short_vectors(problem: Problem) -> bool:
+    """Return whether examples are many, and vectors as long as the weights short beside them."""
+    return bool(
+        problem.n >= MANY
+        and problem.potentials.has_weights
+        and problem.surrogate.affine
+        and problem.penalty is None
+        and 8 * NUMBERS * problem.dim <= problem.potentials.nbytes
+    )
+
+
+def _stays_full(problem: Problem, alpha: float, n_jobs: int) -> bool:
+    """Return whether a sweep of exact steps leaves most labels of rows of classes above 0."""
+    if not (simplex_duals(problem) and _has_short_vectors(problem)):
+        return False
+    sweep = BCFW(cached_passes=0).start(Start(problem, alpha, np.random.default_rng(0), n_jobs))
+    rivals = problem.n * (n_labels(problem) - 1)
+    return bool(sweep.step()["cuts"] >= FULL * max(rivals, 1))
 
 
 def _is_filled(features: Any) -> bool:

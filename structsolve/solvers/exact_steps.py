@@ -34,6 +34,20 @@ def simplex_duals(problem: Problem) -> bool:
     )
 
 
+def n_labels(problem: Problem) -> int:
+    """Return the number of labels of a problem of :func:`simplex_duals`.
+
+    Parameters
+    ----------
+    problem : Problem
+
+    Returns
+    -------
+    int
+    """
+    return int(problem.potentials.layout.node.shape[0])  # type: ignore[union-attr]
+
+
 def box_duals(problem: Problem) -> bool:
     """Return whether dual variables are points of a box: every part is decided separately.
 

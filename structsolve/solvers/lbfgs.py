@@ -130,7 +130,7 @@ class LBFGSRun(Run):
         self._sums = partial_sums(problem)
         self.best_w = np.zeros(problem.dim) if start.w is None else np.array(start.w)
         self.best_primal, self.best_dual = np.inf, 0.0
-        self._slope: np.ndarray | None = None  # of the surrogate at best_w
+        self.slope: np.ndarray | None = None  # of the surrogate at best_w
         # Positions of slopes beyond the L1 norm's, and of nonzero weights.
         self._beyond = self._kept = np.zeros(0, dtype=np.int64)
         self._last: list[float] = []  # primals after the last steps
@@ -188,7 +188,8 @@ class LBFGSRun(Run):
             size = size[t * size > l1]
             if not size.size:
                 return t * b
-            lower = (b * l2 + l1 * float(size.sum())) / float(size @ size)
+            squares = float(size @ size)  # 0 of slopes near 0
+            lower = (b * l2 + l1 * float(size.sum())) / squares if squares > 0 else t
             if not lower < t:
                 break
             t = lower
@@ -200,13 +201,13 @@ class LBFGSRun(Run):
 
         With L1, the others are 0 and stay 0, and slopes are those of the subgradient of least norm.
         """
-        assert self._slope is not None
+        assert self.slope is not None
         l1, l2 = self._penalties()
         if l1 == 0:
-            return slice(None), self._slope + l2 * self.best_w
+            return slice(None), self.slope + l2 * self.best_w
         free = np.union1d(self._beyond, self._kept)
         old = self.best_w[free]
-        smooth = self._slope[free] + l2 * old
+        smooth = self.slope[free] + l2 * old
         at_kink = np.sign(smooth) * np.maximum(np.abs(smooth) - l1, 0)
         return free, np.where(old != 0, smooth + l1 * np.sign(old), at_kink)
 
@@ -235,14 +236,15 @@ class LBFGSRun(Run):
             direction[direction * slopes >= 0] = 0
         return direction
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
+        """Begin again with the direction of the slopes."""
         self._moves, self._turns = [], []
 
     def step(self) -> dict[str, Any]:
         """Take steps along quasi-Newton directions; every trial of a length is a gradient."""
         calls = 0
         for _ in range(self.solver.steps):
-            more, moved, settled = self._advance()
+            more, moved, settled = self.advance()
             calls += more
             closed = self.best_primal - self.best_dual <= self.given.tol * self.best_primal
             if closed or settled or not moved:
@@ -256,13 +258,21 @@ class LBFGSRun(Run):
             record["failed"] = "no step lowers the objective by more than rounding errors"
         return record
 
-    def _advance(self) -> tuple[int, bool, bool]:
-        """Take one step; return the oracle calls, if it has moved, and if the run has settled."""
+    def advance(self) -> tuple[int, bool, bool]:
+        """Take one step of a pass.
+
+        Returns
+        -------
+        calls : int
+            Of the oracle.
+        moved, settled : bool
+            Whether the weights have moved, and whether the run has settled.
+        """
         calls = 0
-        if self._slope is None:
+        if self.slope is None:
             self._kept = np.flatnonzero(self.best_w)
             answer = self._evaluate(self.best_w, self.best_w)
-            self.best_primal, self._slope, self._beyond, calls = answer
+            self.best_primal, self.slope, self._beyond, calls = answer
         free, slopes = self._slopes()
         moved = not slopes.any()
         while not moved:
@@ -271,7 +281,7 @@ class LBFGSRun(Run):
             if not moved and not self._moves:
                 break
             if not moved:  # rounding has spoilt the direction: use the negative gradient
-                self._forget()
+                self.forget()
         self._steps += 1
         self._last = [*self._last[-PATIENCE:], self.best_primal]
         gained, size = self._last[0] - self.best_primal, abs(self.best_primal)
@@ -303,7 +313,7 @@ class LBFGSRun(Run):
             length *= 0.5
         else:
             return calls, False
-        move, turn = np.zeros_like(w), slope - self._slope
+        move, turn = np.zeros_like(w), slope - self.slope
         move[free] = there - old
         turn[free] += self._penalties()[1] * move[free]
         self._moves.append(move)
@@ -311,7 +321,7 @@ class LBFGSRun(Run):
         del self._moves[: -self.solver.memory], self._turns[: -self.solver.memory]
         if sparse:
             self._kept = free[there != 0]
-        self.best_w, self.best_primal, self._slope, self._beyond = new, primal, slope, beyond
+        self.best_w, self.best_primal, self.slope, self._beyond = new, primal, slope, beyond
         return calls, True
 
     def certify(self) -> dict[str, Any]:
@@ -348,8 +358,8 @@ class LBFGSRun(Run):
             "values": [value.tolist() for value in self._sparse.values],
         }
         arrays = {"best_w": self.best_w}
-        if self._slope is not None:
-            arrays["slope"] = self._slope
+        if self.slope is not None:
+            arrays["slope"] = self.slope
         for k, (move, turn) in enumerate(zip(self._moves, self._turns)):
             arrays |= {f"move_{k}": move, f"turn_{k}": turn}
         arrays |= {f"gradient_{k}": slope for k, slope in enumerate(self._sparse.slopes)}
@@ -363,10 +373,10 @@ class LBFGSRun(Run):
         names = [f"{kind}_{k}" for kind in ("move", "turn") for k in range(pairs)]
         self.given.alpha = meta["alpha"]
         (self.best_w,) = checked_weights(self, arrays, ["best_w"])
-        self._kept, self._slope = np.flatnonzero(self.best_w), None
+        self._kept, self.slope = np.flatnonzero(self.best_w), None
         if "slope" in arrays:
-            (self._slope,) = checked_weights(self, arrays, ["slope"])
-            self._beyond = self._where_beyond(self._slope)
+            (self.slope,) = checked_weights(self, arrays, ["slope"])
+            self._beyond = self._where_beyond(self.slope)
         both = checked_weights(self, arrays, names)
         self._moves, self._turns = both[:pairs], both[pairs:]
         values = [np.array(value, dtype=np.float64) for value in meta["values"]]
@@ -388,9 +398,9 @@ class LBFGSRun(Run):
         """
         before = self._penalty(self.best_w)
         self.given.alpha, self.best_dual = alpha, 0.0
-        self._forget()
+        self.forget()
         self._last = []
         if np.isfinite(self.best_primal):
             self.best_primal += self._penalty(self.best_w) - before
-        if self._slope is not None:
-            self._beyond = self._where_beyond(self._slope)
+        if self.slope is not None:
+            self._beyond = self._where_beyond(self.slope)

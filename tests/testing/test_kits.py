@@ -49,7 +49,7 @@ def test_surrogates_of_other_structures_and_losses_pass():
 def test_solvers_pass(solver):
     check_solver(
         solver,
-        "multiclass" if solver == "interior-point" else "chain",
+        "multiclass" if solver in ("interior-point", "smoothing") else "chain",
         surrogate="crf" if solver in ("gbcfw", "lbfgs", "sdca") else "margin",
     )
 
