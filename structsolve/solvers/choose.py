@@ -237,7 +237,7 @@ def words_of(solver: Solver, n_jobs: int) -> str:
     if isinstance(solver, ConsensusADMM):
         text += f" over {solver.n_shards} shards, then 'bcfw' from a gap of {solver.finish:g} on"
         busy = solver.n_shards
-    elif isinstance(solver, LBFGS):
+    elif isinstance(solver, (LBFGS, Smoothing)):
         busy = n_jobs
     idle = n_jobs - busy
     if idle <= 0:

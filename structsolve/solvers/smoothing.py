@@ -95,9 +95,9 @@ class SmoothingRun(Run):
         self.inner = LBFGSRun(LBFGS(memory=solver.memory), inner)
         self.best_w, self.best_primal = self.inner.best_w, np.inf
         zero = start.problem.bounds(np.zeros(start.problem.dim), start.n_jobs)[0]
-        size = float(start.problem.weights @ zero)
-        self.least = LEAST * size if size > 0 else 1.0
-        self.soft.temperature = FIRST / LEAST * self.least
+        size = float(start.problem.weights @ zero) or 1.0
+        self.first, self.least = FIRST * size, LEAST * size
+        self.soft.temperature = self.first
 
     def step(self) -> dict[str, Any]:
         """Take quasi-Newton steps at one temperature, compute the margin, and perhaps cool."""
@@ -168,5 +168,5 @@ class SmoothingRun(Run):
         """
         self.inner.continue_at(alpha)
         self.given.alpha = alpha
-        self.soft.temperature, self.inner.slope = FIRST / LEAST * self.least, None
+        self.soft.temperature, self.inner.slope = self.first, None
         self.best_primal = np.inf
