@@ -41,6 +41,8 @@ STEPS = 5
 # Rows with one of K classes have exact steps, but many passes of these where such a share of the
 # dual variables of wrong classes is above 0 after a sweep: quasi-Newton steps are quicker there.
 FULL = 0.5
+# ... and features have this many numbers for each weight: the past steps take as many.
+PAST_NUMBERS = 40
 # Shards, whatever the threads are, and the relative gap at which BCFW takes over: chosen by trials
 # (``benchmarks/solver_auto.py``).  More shards need more rounds; later rounds gain little.
 SHARDS, FINISH = 2, 0.01
@@ -60,9 +62,9 @@ class Auto(BCFW):
     g and b being those of the mean surrogate's cut ``b - <g, w>`` at w = 0, if scores connect all
     parts in one group.  That is weak regularisation: the loss curves so much more than the
     regulariser.  All this is for at least 500 examples, with two numbers in their features for each
-    weight.  Everything else is as with :class:`BCFW`, which hands some problems
-    to solvers of their own (:func:`~structsolve.solvers.choose_solver`).  The rule does not look at
-    ``n_jobs``.
+    weight, 40 for ``Smoothing()``.  Everything else is as with :class:`BCFW`, which hands some
+    problems to solvers of their own (:func:`~structsolve.solvers.choose_solver`).  The rule does
+    not look at ``n_jobs``.
 
     Parameters
     ----------
@@ -185,20 +187,20 @@ def _is_weak(problem: Problem, alpha: float, n_jobs: int, bent: float) -> bool:
     return weak and not groups_of(problem)
 
 
-def _has_short_vectors(problem: Problem) -> bool:
+def _has_short_vectors(problem: Problem, numbers: int = NUMBERS) -> bool:
     """Return whether examples are many, and vectors as long as the weights short beside them."""
     return bool(
         problem.n >= MANY
         and problem.potentials.has_weights
         and problem.surrogate.affine
         and problem.penalty is None
-        and 8 * NUMBERS * problem.dim <= problem.potentials.nbytes
+        and 8 * numbers * problem.dim <= problem.potentials.nbytes
     )
 
 
 def _stays_full(problem: Problem, alpha: float, n_jobs: int) -> bool:
     """Return whether a sweep of exact steps leaves most labels of rows of classes above 0."""
-    if not (simplex_duals(problem) and _has_short_vectors(problem)):
+    if not (simplex_duals(problem) and _has_short_vectors(problem, PAST_NUMBERS)):
         return False
     sweep = BCFW(cached_passes=0).start(Start(problem, alpha, np.random.default_rng(0), n_jobs))
     rivals = problem.n * (n_labels(problem) - 1)

@@ -280,5 +280,5 @@ def test_vectors_as_long_as_the_weights_are_short_beside_the_features(monkeypatc
     problem = posed(*mixed())
     most = problem.potentials.nbytes / (8 * problem.dim)
     for numbers, name in ((most, "smoothing"), (most * (1 + 1e-9), "bcfw")):
-        monkeypatch.setattr(choose, "NUMBERS", numbers)
+        monkeypatch.setattr(choose, "PAST_NUMBERS", numbers)
         assert taken(problem) == name
