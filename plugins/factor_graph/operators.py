@@ -67,6 +67,22 @@ def bind_power(space: Any, power: str, layout: Any) -> Any:
     return None if inner is None else POWERS[power](inner, links, layout)
 
 
+def factor_power(space: Any, power: str) -> Any:
+    """Return a factory for a power of factor graphs.
+
+    Parameters
+    ----------
+    space : FactorGraphSpace
+    power : str
+
+    Returns
+    -------
+    callable or None
+        None for a power that no factor graph has.
+    """
+    return partial(bind_power, space, power) if power in POWERS else None
+
+
 def bind_parts(space: Any, layout: Any) -> FactorParts:
     """Return states of nodes and entries of factors as parts.
 
