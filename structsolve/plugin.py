@@ -13,8 +13,8 @@ from .utils.lazy import lazy_names
 # The names by their modules, which are imported on first use.
 _NAMES = {
     "hookspecs": "Lazy Named hookimpl",
-    "protocols": "Binder Command DeviceOperations Estimator Featurizer FitOptions LossObject Scorer "
-    "ShellModule SurrogateObject",
+    "protocols": "Binder Command DeviceOperations Estimator Featurizer FitOptions LossObject "
+    "Scorer ShellModule SurrogateObject",
     "structure.base": "ConePair Space Structure",
     "structure.node_space": "NodeSpace",
     "plugins.functions": "FunctionStructure",
