@@ -18,11 +18,7 @@ from structsolve.plugins.factor_graph.polytope import FactorPolytopes
 from structsolve.plugins.mrf.decoders import make_oracle, make_power
 from structsolve.plugins.mrf.graph_operators import make_sums, oracle_name
 
-POWERS = {
-    "kbest": FactorKBest,
-    "max-marginals": FactorMaxMarginals,
-    "relaxation": FactorRelaxation,
-}
+POWERS = {"kbest": FactorKBest, "max-marginals": FactorMaxMarginals, "relaxation": FactorRelaxation}
 
 
 def _links(space: Any, layout: Any) -> FactorMap:

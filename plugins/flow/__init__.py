@@ -28,8 +28,7 @@ structsolve_parts = _hooks.operator(
     lambda space, parts: partial(parts, int(space.network.integral().upper.max())),
 )
 structsolve_polytope = _hooks.operator(
-    "polytope:FlowPolytopes",
-    lambda space, polytopes: lambda _: polytopes(space.network.integral()),
+    "polytope:FlowPolytopes", lambda space, polytopes: lambda _: polytopes(space.network.integral())
 )
 
 
