@@ -7,7 +7,7 @@ function.  All are hooks as ``structsolve.hookimpl`` marks them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial, wraps
+from functools import cache, partial, wraps
 from typing import Any
 
 from ..hookspecs import Lazy, hookimpl
@@ -128,8 +128,13 @@ class OperatorHooks:
     def _bound(self, space: Any, home: str | None, bind: Bind | None) -> Any:
         if home is None:
             return None
-        operator = Lazy(f"{self.package}.{home}").load()
+        operator = _load(f"{self.package}.{home}")
         return operator if bind is None else bind(space, operator)
+
+
+@cache
+def _load(path: str) -> Any:
+    return Lazy(path).load()
 
 
 def with_space(space: Any, operator: Callable[..., Any]) -> Callable[..., Any]:
