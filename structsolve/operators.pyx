@@ -33,29 +33,14 @@ cdef class Operator:
     def __init__(self, PartLayout layout not None):
         self.layout = layout
 
-    cdef void _slot0(self) noexcept nogil:
-        pass
-
-    cdef void _slot1(self) noexcept nogil:
-        pass
-
-    cdef void _slot2(self) noexcept nogil:
-        pass
-
-    cdef void _slot3(self) noexcept nogil:
-        pass
-
-    cdef void _slot4(self) noexcept nogil:
-        pass
-
-    cdef void _slot5(self) noexcept nogil:
-        pass
-
-    cdef void _slot6(self) noexcept nogil:
-        pass
-
-    cdef void _slot7(self) noexcept nogil:
-        pass
+    cdef void _slot0(self) noexcept nogil: pass
+    cdef void _slot1(self) noexcept nogil: pass
+    cdef void _slot2(self) noexcept nogil: pass
+    cdef void _slot3(self) noexcept nogil: pass
+    cdef void _slot4(self) noexcept nogil: pass
+    cdef void _slot5(self) noexcept nogil: pass
+    cdef void _slot6(self) noexcept nogil: pass
+    cdef void _slot7(self) noexcept nogil: pass
 
 
 cdef class Oracle(Operator):

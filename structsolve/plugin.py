@@ -10,66 +10,31 @@ from __future__ import annotations
 from .hookspecs import CONTRACT
 from .utils.lazy import lazy_names
 
-# Modules of the names, imported on first use.
-_HOMES = {
-    **dict.fromkeys(("Lazy", "Named", "hookimpl"), "hookspecs"),
-    **dict.fromkeys(
-        (
-            "Binder",
-            "Command",
-            "DeviceOperations",
-            "Estimator",
-            "Featurizer",
-            "FitOptions",
-            "LossObject",
-            "Scorer",
-            "ShellModule",
-            "SurrogateObject",
-        ),
-        "protocols",
-    ),
-    **dict.fromkeys(("ConePair", "Space", "Structure"), "structure.base"),
-    "NodeSpace": "structure.node_space",
-    "FunctionStructure": "plugins.functions",
-    "TaskLoss": "structure.task_loss",
-    **dict.fromkeys(("Block", "WeightLayout"), "potentials.weight_layout"),
-    "Examples": "examples.packed",
-    **dict.fromkeys(
-        (
-            "no_edges",
-            "no_topology",
-            "row_offsets",
-            "single_rows",
-            "size_offsets",
-            "size_pairs",
-            "stack_rows",
-        ),
-        "examples.packing",
-    ),
-    **dict.fromkeys(
-        ("class_names", "encode", "flatten", "flatten_rows", "learn_classes"), "examples.labels"
-    ),
-    "CutSurrogate": "surrogates",
-    **dict.fromkeys(("Run", "Solver", "Start"), "solvers.base"),
-    **dict.fromkeys(("Answer", "Backend", "Polytope", "Polytopes", "Program"), "lp"),
-    "Reader": "io.reader",
-    "Params": "utils.params",
-    **dict.fromkeys(
-        (
-            "check_backend",
-            "check_loss",
-            "check_metric",
-            "check_reader",
-            "check_search",
-            "check_solver",
-            "check_structure",
-            "check_surrogate",
-        ),
-        "testing",
-    ),
-    "out": "cli.messages",
-    **dict.fromkeys(("UsageError", "path_settings", "refuse", "svm_settings"), "cli.options"),
+# The names by their modules, which are imported on first use.
+_NAMES = {
+    "hookspecs": "Lazy Named hookimpl",
+    "protocols": "Binder Command DeviceOperations Estimator Featurizer FitOptions LossObject "
+    "Scorer ShellModule SurrogateObject",
+    "structure.base": "ConePair Space Structure",
+    "structure.node_space": "NodeSpace",
+    "plugins.functions": "FunctionStructure",
+    "structure.task_loss": "TaskLoss",
+    "potentials.weight_layout": "Block WeightLayout",
+    "examples.packed": "Examples",
+    "examples.packing": "no_edges no_topology row_offsets single_rows size_offsets size_pairs "
+    "stack_rows",
+    "examples.labels": "class_names encode flatten flatten_rows learn_classes",
+    "surrogates": "CutSurrogate",
+    "solvers.base": "Run Solver Start",
+    "lp": "Answer Backend Polytope Polytopes Program",
+    "io.reader": "Reader",
+    "utils.params": "Params",
+    "testing": "check_backend check_loss check_metric check_reader check_search check_solver "
+    "check_structure check_surrogate",
+    "cli.messages": "out",
+    "cli.options": "UsageError path_settings refuse svm_settings",
 }
+_HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 __all__ = ["CONTRACT", *_HOMES]
 __getattr__ = lazy_names("structsolve", _HOMES)
 

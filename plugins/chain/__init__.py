@@ -9,8 +9,10 @@ from functools import partial
 from structsolve.hookspecs import Lazy, Named, hookimpl
 from structsolve.plugins.chain.space import ChainSpace, ChainStructure
 from structsolve.structure.base import node_loss
+from structsolve.structure.operator_hooks import OperatorHooks
 
 __all__ = ["ChainSpace", "ChainStructure"]
+_hooks = OperatorHooks(__name__, ChainSpace)
 
 
 @hookimpl
@@ -36,52 +38,24 @@ def structsolve_metrics():
     return [Named(f"span-{figure}", partial(home, figure)) for figure in figures]
 
 
-@hookimpl(trylast=True)
-def structsolve_oracle(space):
-    if isinstance(space, ChainSpace):
-        from structsolve.plugins.chain._oracle import ChainOracle  # an exact dynamic program
-
-        return space.constrained(ChainOracle)
-
-
-@hookimpl(trylast=True)
-def structsolve_parts(space):
-    if isinstance(space, ChainSpace):
-        from structsolve.plugins.chain._shape import ChainParts  # states, pairs of states
-
-        return ChainParts
-
-
-@hookimpl(trylast=True)
-def structsolve_power(space, power):
-    if isinstance(space, ChainSpace):
-        from structsolve.plugins.chain import _oracle
-
-        powers = {
-            "kbest": _oracle.ChainKBest,
-            "max-marginals": _oracle.ChainMaxMarginals,
-            "counts": _oracle.ChainCounts,
-        }
-        return space.constrained(powers[power]) if power in powers else None
+structsolve_oracle = _hooks.operator("_oracle:ChainOracle", ChainSpace.constrained)
+structsolve_parts = _hooks.operator("_shape:ChainParts")  # states, pairs of states
+structsolve_power = _hooks.powers(
+    {
+        "kbest": "_oracle:ChainKBest",
+        "max-marginals": "_oracle:ChainMaxMarginals",
+        "counts": "_oracle:ChainCounts",
+    },
+    ChainSpace.constrained,
+)
+structsolve_projection = _hooks.projections(
+    {"entropy": "_projections:ChainSumProduct"}, ChainSpace.constrained
+)
+structsolve_loss = _hooks.hookimpl(node_loss)
 
 
-@hookimpl(trylast=True)
-def structsolve_projection(space, regularizer):
-    if isinstance(space, ChainSpace) and regularizer == "entropy":
-        from structsolve.plugins.chain._projections import ChainSumProduct  # marginals
-
-        return space.constrained(ChainSumProduct)
-
-
-@hookimpl(trylast=True)
-def structsolve_loss(space, loss):
-    if isinstance(space, ChainSpace):
-        return node_loss(space, loss)
-
-
-@hookimpl(trylast=True)
+@_hooks.hookimpl
 def structsolve_polytope(space):
-    if isinstance(space, ChainSpace):
-        from structsolve.plugins.chain.polytope import ChainPolytopes  # local, and exact
+    from structsolve.plugins.chain.polytope import ChainPolytopes  # local, and exact
 
-        return lambda layout: ChainPolytopes(space.layout, layout.examples.offsets, space.forbidden)
+    return lambda layout: ChainPolytopes(space.layout, layout.examples.offsets, space.forbidden)

@@ -55,8 +55,7 @@ cdef class ChainMessages:
 
     cdef int marginals(self, Py_ssize_t i, const double* theta, const Marginals* out,
                        double* value, char* work) except -1 nogil:
-        if not (self.forward(i, theta, out.edges, value, work)
-                and self._backward(i, out, work)):
+        if not (self.forward(i, theta, out.edges, value, work) and self._backward(i, out, work)):
             self._log_form(i, theta, out, value, work)
         return 0
 

@@ -10,9 +10,7 @@ from structsolve.part_layout cimport PartLayout
 
 from structsolve.plugins.chain._counting cimport best_per_count, counting_bytes
 from structsolve.plugins.chain._forbidden cimport Forbidden, allowed, forbidden_of, room_of
-from structsolve.plugins.chain._shape cimport (
-    ChainShape, chain_length, chain_pairs, chain_shape,
-)
+from structsolve.plugins.chain._shape cimport ChainShape, chain_length, chain_pairs, chain_shape
 
 
 cdef inline Py_ssize_t _first_reaching(Py_ssize_t K, Py_ssize_t step, const double* before,
@@ -320,8 +318,7 @@ cdef class ChainKBest(KBest):
             return 1
         item.v = <int>(L - 1)
         for count in range(1, k):
-            self._branch(theta, pairs, alpha, last, L, label, <int>(count - 1), item.v, heap,
-                         &size)
+            self._branch(theta, pairs, alpha, last, L, label, <int>(count - 1), item.v, heap, &size)
             if size == 0:
                 return count
             item = pop(heap, &size)

@@ -308,8 +308,4 @@ def _shares(correct: int, predicted: int, support: int) -> dict[str, Any]:
         correct / max(support, 1),
         2 * correct / max(predicted + support, 1),
     )
-    return {
-        **row_of(shares, support),
-        "predicted": int(predicted),
-        "correct": int(correct),
-    }
+    return {**row_of(shares, support), "predicted": int(predicted), "correct": int(correct)}

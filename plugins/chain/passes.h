@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "structsolve/simd/targets.h"
+
 /* Rows 1 .. L - 1 of messages from the row before, the table and the node's factors; row 0 is
  * given.  *total gains the logarithms of the divisors.  Returns 0 if messages leave
  * the range. */
@@ -32,56 +34,25 @@ static int chain_rescale(double *row, ptrdiff_t stride, double *total) {
   return low >= TINY * top;
 }
 
-#if defined(__GNUC__) && (defined(__x86_64__) || defined(__i386__)) && !defined(STRUCTSOLVE_PLAIN)
-#define CHAIN_X86 1
-#include <immintrin.h>
+#ifdef SS_X86
 
-#if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx2,fma")
-#endif
+SS_TARGET("avx2,fma")
 static inline double chain_total4(__m256d v) {
   v = _mm256_add_pd(v, _mm256_permute2f128_pd(v, v, 1));
   return _mm256_cvtsd_f64(_mm256_add_pd(v, _mm256_permute_pd(v, 5)));
 }
 #define NAME(f) chain_##f##_4
-#define VEC __m256d
-#define LANES 4
-#define LOAD(p) _mm256_loadu_pd(p)
-#define STORE(p, x) _mm256_storeu_pd(p, x)
-#define SET1(x) _mm256_set1_pd(x)
-#define ADD(a, b) _mm256_add_pd(a, b)
-#define MUL(a, b) _mm256_mul_pd(a, b)
-#define MULADD(a, b, c) _mm256_fmadd_pd(a, b, c)
-#define MAXV(a, b) _mm256_max_pd(a, b)
-#define MINV(a, b) _mm256_min_pd(a, b)
+#include "structsolve/simd/doubles_avx2.h"
 #define INFINITY_IF_ZERO(a)                                                                        \
   _mm256_blendv_pd(a, _mm256_set1_pd(INFINITY), _mm256_cmp_pd(a, _mm256_setzero_pd(), _CMP_EQ_OQ))
 #define ANY_LESS(a, b) _mm256_movemask_pd(_mm256_cmp_pd(a, b, _CMP_LT_OQ))
 #define ALL_LESS(a, b) (_mm256_movemask_pd(_mm256_cmp_pd(a, b, _CMP_LT_OQ)) == 15)
 #define TOTAL(a) chain_total4(a)
 #include "passes_impl.h"
-#if defined(__clang__)
-#pragma clang attribute pop
-#pragma clang attribute push(__attribute__((target("avx512f"))), apply_to = function)
-#else
-#pragma GCC pop_options
-#pragma GCC push_options
-#pragma GCC target("avx512f")
-#endif
+SS_TARGET_END
+SS_TARGET("avx512f")
 #define NAME(f) chain_##f##_8
-#define VEC __m512d
-#define LANES 8
-#define LOAD(p) _mm512_loadu_pd(p)
-#define STORE(p, x) _mm512_storeu_pd(p, x)
-#define SET1(x) _mm512_set1_pd(x)
-#define ADD(a, b) _mm512_add_pd(a, b)
-#define MUL(a, b) _mm512_mul_pd(a, b)
-#define MULADD(a, b, c) _mm512_fmadd_pd(a, b, c)
-#define MAXV(a, b) _mm512_max_pd(a, b)
-#define MINV(a, b) _mm512_min_pd(a, b)
+#include "structsolve/simd/doubles_avx512.h"
 #define INFINITY_IF_ZERO(a)                                                                        \
   _mm512_mask_mov_pd(a, _mm512_cmp_pd_mask(a, _mm512_setzero_pd(), _CMP_EQ_OQ),                    \
                      _mm512_set1_pd(INFINITY))
@@ -89,16 +60,12 @@ static inline double chain_total4(__m256d v) {
 #define ALL_LESS(a, b) (_mm512_cmp_pd_mask(a, b, _CMP_LT_OQ) == 255)
 #define TOTAL(a) _mm512_reduce_add_pd(a)
 #include "passes_impl.h"
-#if defined(__clang__)
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+SS_TARGET_END
 #endif
 
 /* The passes for rows whose loops (simd/loops.h) have this name; 0 if there are none. */
 static int chain_passes_of(const char *name, chain_forward *forward, chain_backward *backward) {
-#ifdef CHAIN_X86
+#ifdef SS_X86
   if (!strcmp(name, "avx512")) {
     *forward = chain_forward_8;
     *backward = chain_backward_8;

@@ -109,18 +109,8 @@ static int NAME(backward)(ptrdiff_t L, ptrdiff_t K, ptrdiff_t stride, const doub
 }
 
 #undef CHAIN_TILES
-#undef NAME
-#undef VEC
-#undef LANES
-#undef LOAD
-#undef STORE
-#undef SET1
-#undef ADD
-#undef MUL
-#undef MULADD
-#undef MAXV
-#undef MINV
 #undef INFINITY_IF_ZERO
 #undef ANY_LESS
 #undef ALL_LESS
 #undef TOTAL
+#include "structsolve/simd/vectors_end.h"

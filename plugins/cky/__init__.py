@@ -4,9 +4,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from structsolve.hookspecs import Lazy, Named, hookimpl
-from structsolve.operators import IntegralRelaxation
 from structsolve.plugins.cky.space import CKYSpace, CKYStructure, Spans
 from structsolve.plugins.cky.trees import make_treebank, read_tree, read_trees, write_tree
+from structsolve.structure.operator_hooks import OperatorHooks, with_examples
 from structsolve.utils.lazy import lazy_names
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ __all__ = [
     "write_tree",
 ]
 __getattr__ = lazy_names(__name__, _HOMES)
+_hooks = OperatorHooks(__name__, CKYSpace)
 
 
 @hookimpl
@@ -39,54 +40,18 @@ def structsolve_readers():
     return [Named("brackets", home, "constituency trees in brackets, as the Penn Treebank's")]
 
 
-@hookimpl(trylast=True)
-def structsolve_oracle(space):
-    if isinstance(space, CKYSpace):
-        from structsolve.plugins.cky._operators import CKYOracle
-
-        return space.bound(CKYOracle)
-
-
-@hookimpl(trylast=True)
-def structsolve_parts(space):
-    if isinstance(space, CKYSpace):
-        from structsolve.plugins.cky._operators import CKYParts
-
-        return space.bound(CKYParts)
+structsolve_oracle = _hooks.operator("_operators:CKYOracle", CKYSpace.bound)
+structsolve_parts = _hooks.operator("_operators:CKYParts", CKYSpace.bound)
+structsolve_power = _hooks.powers({"kbest": "_operators:CKYKBest"}, CKYSpace.bound, integral=True)
+structsolve_projection = _hooks.projections({"entropy": "_operators:CKYProjection"}, CKYSpace.bound)
+structsolve_polytope = _hooks.operator("polytope:CKYPolytopes", with_examples)
 
 
-@hookimpl(trylast=True)
-def structsolve_power(space, power):
-    if isinstance(space, CKYSpace):
-        from structsolve.plugins.cky._operators import CKYKBest
-
-        if power == "relaxation":
-            return partial(IntegralRelaxation, space.make_oracle(), space.make_parts())
-        return space.bound(CKYKBest) if power == "kbest" else None
-
-
-@hookimpl(trylast=True)
-def structsolve_projection(space, regularizer):
-    if isinstance(space, CKYSpace) and regularizer == "entropy":
-        from structsolve.plugins.cky._operators import CKYProjection
-
-        return space.bound(CKYProjection)
-
-
-@hookimpl(trylast=True)
+@_hooks.hookimpl
 def structsolve_loss(space, loss):
-    if isinstance(space, CKYSpace):
-        from structsolve.plugins.cky._operators import SpanLoss
-        from structsolve.structure.node_losses import ZeroOneLoss
+    from structsolve.plugins.cky._operators import SpanLoss
+    from structsolve.structure.node_losses import ZeroOneLoss
 
-        if loss in ("hamming", "normalized-hamming"):
-            return partial(SpanLoss, loss != "hamming", space.rules)
-        return ZeroOneLoss if loss == "zero-one" else None
-
-
-@hookimpl(trylast=True)
-def structsolve_polytope(space):
-    if isinstance(space, CKYSpace):
-        from structsolve.plugins.cky.polytope import CKYPolytopes
-
-        return lambda layout: CKYPolytopes(space, layout.examples)
+    if loss in ("hamming", "normalized-hamming"):
+        return partial(SpanLoss, loss != "hamming", space.rules)
+    return ZeroOneLoss if loss == "zero-one" else None

@@ -8,11 +8,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from structsolve.hookspecs import Lazy, Named, hookimpl
-from structsolve.operators import IntegralRelaxation
 from structsolve.plugins.dag.hierarchy import Hierarchy
 from structsolve.plugins.dag.losses import LOSSES, bind_loss
 from structsolve.plugins.dag.path_cost import PathCost
 from structsolve.plugins.dag.space import DagSpace, DagStructure
+from structsolve.structure.operator_hooks import OperatorHooks, integral_relaxation
 from structsolve.utils.lazy import lazy_names
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ __getattr__ = lazy_names(
         "shared_weights": "svm.shared",
     },
 )
+_hooks = OperatorHooks(__name__, DagSpace)
 
 
 @hookimpl
@@ -79,10 +80,8 @@ def structsolve_metrics():
     ]
 
 
-@hookimpl(trylast=True)
+@_hooks.hookimpl
 def structsolve_oracle(space):
-    if not isinstance(space, DagSpace):
-        return None
     if space.single:
         from structsolve.plugins.dag._leaf_oracle import LeafOracle  # a scan of the leaves
 
@@ -96,25 +95,22 @@ def structsolve_oracle(space):
     return partial(SetOracle, space.sets)
 
 
-@hookimpl(trylast=True)
+@_hooks.hookimpl
 def structsolve_parts(space):
-    if isinstance(space, DagSpace):
-        from structsolve.plugins.dag._shape import HierarchyParts  # nodes that are on
+    from structsolve.plugins.dag._shape import HierarchyParts  # nodes that are on
 
-        return partial(HierarchyParts, space.shape)
+    return partial(HierarchyParts, space.shape)
 
 
-@hookimpl(trylast=True)
+@_hooks.hookimpl
 def structsolve_power(space, power):
-    if not isinstance(space, DagSpace):
-        return None
     if space.unions_are_hard:
         from structsolve.plugins.dag._union_oracle import UnionRelaxation
 
         relaxation = partial(UnionRelaxation, space.shape, space.union_program)
         return relaxation if power == "relaxation" else None
     if power == "relaxation":
-        return partial(IntegralRelaxation, space.make_oracle(), space.make_parts())
+        return integral_relaxation(space)
     from structsolve.plugins.dag import _leaf_oracle, _oracle
 
     if space.single:
@@ -128,10 +124,8 @@ def structsolve_power(space, power):
     return partial(sets[power], space.sets) if power in sets else None
 
 
-@hookimpl(trylast=True)
+@_hooks.hookimpl
 def structsolve_projection(space, regularizer):
-    if not isinstance(space, DagSpace):
-        return None
     if regularizer == "euclidean" and not (space.single or space.shape.union):
         from structsolve.plugins.dag._nearest_set import NearestSets
 
@@ -145,15 +139,7 @@ def structsolve_projection(space, regularizer):
         return partial(ForestSumProduct, space.shape) if space.hierarchy.forest else None
 
 
-@hookimpl(trylast=True)
-def structsolve_loss(space, loss):
-    if isinstance(space, DagSpace):
-        return bind_loss(space, loss)
-
-
-@hookimpl(trylast=True)
-def structsolve_polytope(space):
-    if isinstance(space, DagSpace):
-        from structsolve.plugins.dag.polytope import HierarchyPolytopes
-
-        return lambda _: HierarchyPolytopes(space)
+structsolve_loss = _hooks.hookimpl(bind_loss)
+structsolve_polytope = _hooks.operator(
+    "polytope:HierarchyPolytopes", lambda space, polytopes: lambda _: polytopes(space)
+)

@@ -4,9 +4,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from structsolve.hookspecs import Lazy, Named, hookimpl
-from structsolve.operators import IntegralRelaxation
 from structsolve.plugins.dependency.arcs import Arcs, projectivize
 from structsolve.plugins.dependency.space import DependencySpace, DependencyStructure
+from structsolve.structure.operator_hooks import OperatorHooks, with_examples
 from structsolve.utils.lazy import lazy_names
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ __all__ = [
 # Losses of trees with relations that count wrong heads only.
 _HEADS_ALONE = ("unlabelled-hamming", "normalized-unlabelled-hamming")
 __getattr__ = lazy_names(__name__, _HOMES)
+_hooks = OperatorHooks(__name__, DependencySpace)
 
 
 @hookimpl
@@ -53,56 +54,24 @@ def structsolve_readers():
     return [Named("conllu", home, "sentences with trees in ten columns")]
 
 
-@hookimpl(trylast=True)
-def structsolve_oracle(space):
-    if isinstance(space, DependencySpace):
-        from structsolve.plugins.dependency._oracle import DependencyOracle
-
-        return space.of_kind(DependencyOracle)
-
-
-@hookimpl(trylast=True)
-def structsolve_parts(space):
-    if isinstance(space, DependencySpace):
-        from structsolve.plugins.dependency._shape import DependencyParts  # one per arc
-
-        return DependencyParts
+structsolve_oracle = _hooks.operator("_oracle:DependencyOracle", DependencySpace.of_kind)
+structsolve_parts = _hooks.operator("_shape:DependencyParts")  # one per arc
+structsolve_power = _hooks.powers(
+    {"kbest": "_oracle:DependencyKBest"}, DependencySpace.of_kind, integral=True
+)
+structsolve_projection = _hooks.projections(
+    {"entropy": "_projections:DependencyProjection"}, DependencySpace.of_kind
+)
+structsolve_polytope = _hooks.operator("polytope:TreePolytopes", with_examples)
 
 
-@hookimpl(trylast=True)
-def structsolve_power(space, power):
-    if isinstance(space, DependencySpace):
-        from structsolve.plugins.dependency._oracle import DependencyKBest
-
-        if power == "relaxation":
-            return partial(IntegralRelaxation, space.make_oracle(), space.make_parts())
-        return space.of_kind(DependencyKBest) if power == "kbest" else None
-
-
-@hookimpl(trylast=True)
-def structsolve_projection(space, regularizer):
-    if isinstance(space, DependencySpace) and regularizer == "entropy":
-        from structsolve.plugins.dependency._projections import DependencyProjection
-
-        return space.of_kind(DependencyProjection)
-
-
-@hookimpl(trylast=True)
+@_hooks.hookimpl
 def structsolve_loss(space, loss):
-    if isinstance(space, DependencySpace):
-        from structsolve.plugins.dependency._losses import AttachmentLoss
-        from structsolve.structure.node_losses import ZeroOneLoss
+    from structsolve.plugins.dependency._losses import AttachmentLoss
+    from structsolve.structure.node_losses import ZeroOneLoss
 
-        if loss == "zero-one":
-            return ZeroOneLoss
-        if loss in ("hamming", "normalized-hamming") or (space.labelled and loss in _HEADS_ALONE):
-            normalised = loss.startswith("normalized")
-            return partial(AttachmentLoss, normalised, loss in _HEADS_ALONE, space.labelled)
-
-
-@hookimpl(trylast=True)
-def structsolve_polytope(space):
-    if isinstance(space, DependencySpace):
-        from structsolve.plugins.dependency.polytope import TreePolytopes
-
-        return lambda layout: TreePolytopes(space, layout.examples)
+    if loss == "zero-one":
+        return ZeroOneLoss
+    if loss in ("hamming", "normalized-hamming") or (space.labelled and loss in _HEADS_ALONE):
+        normalised = loss.startswith("normalized")
+        return partial(AttachmentLoss, normalised, loss in _HEADS_ALONE, space.labelled)

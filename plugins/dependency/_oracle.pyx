@@ -41,8 +41,7 @@ cdef class BestTree:
         self.room_bytes = shape.max_arcs * sizeof(double) if shape.classes > 1 else 0
         self.work_bytes = self.table_bytes + self.tree_bytes + self.room_bytes
 
-    cdef bint solve(self, Py_ssize_t n, const double* table, int* heads,
-                    char* work) noexcept nogil:
+    cdef bint solve(self, Py_ssize_t n, const double* table, int* heads, char* work) noexcept nogil:
         # Whether there is a tree.
         cdef Chart chart
         if not self.projective:

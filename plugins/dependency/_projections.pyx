@@ -13,9 +13,7 @@ from structsolve.plugins.dependency._eisner cimport (
 from structsolve.plugins.dependency._eisner_derivative cimport spread_along
 from structsolve.plugins.dependency._matrix_tree cimport arc_marginals, draw_tree, elimination_bytes
 from structsolve.plugins.dependency._semiring cimport LOGS, WEIGHTS
-from structsolve.plugins.dependency._span_sums cimport (
-    most_span_words, span_bytes, span_marginals,
-)
+from structsolve.plugins.dependency._span_sums cimport most_span_words, span_bytes, span_marginals
 from structsolve.plugins.dependency._tree_derivative cimport arc_derivative, derivative_bytes
 from structsolve.plugins.dependency._shape cimport ArcShape, arc_shape
 

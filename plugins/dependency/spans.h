@@ -7,11 +7,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#if defined(__GNUC__)
-#define DEP_INLINE inline __attribute__((always_inline))
-#else
-#define DEP_INLINE inline
-#endif
+#include "structsolve/simd/targets.h"
 
 /* Squares, [length of the span, its left end], of n + 1 rows of `width`: a vector that begins at
  * the last span of a row stays in the row, even if it begins `length` later. */
@@ -35,72 +31,41 @@ static size_t dep_bytes(ptrdiff_t n) {
 
 typedef void (*dep_pass)(const dep_spans *s);
 
-#if defined(__GNUC__) && (defined(__x86_64__) || defined(__i386__)) && !defined(STRUCTSOLVE_PLAIN)
-#define DEP_X86 1
-#include <immintrin.h>
+#ifdef SS_X86
 
-#if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx2,fma")
-#endif
+SS_TARGET("avx2,fma")
 #define NAME(f) dep_##f##_4
-#define VEC __m256d
-#define LANES 4
+#include "structsolve/simd/doubles_avx2.h"
 #define TILE 2
-#define LOAD(p) _mm256_loadu_pd(p)
-#define STORE(p, x) _mm256_storeu_pd(p, x)
-#define SET1(x) _mm256_set1_pd(x)
-#define ADD(a, b) _mm256_add_pd(a, b)
-#define MUL(a, b) _mm256_mul_pd(a, b)
-#define MULADD(a, b, c) _mm256_fmadd_pd(a, b, c)
 #include "spans_impl.h"
-#if defined(__clang__)
-#pragma clang attribute pop
-#pragma clang attribute push(__attribute__((target("avx512f"))), apply_to = function)
-#else
-#pragma GCC pop_options
-#pragma GCC push_options
-#pragma GCC target("avx512f")
-#endif
+SS_TARGET_END
+SS_TARGET("avx512f")
 #define NAME(f) dep_##f##_8
-#define VEC __m512d
-#define LANES 8
+#include "structsolve/simd/doubles_avx512.h"
 #define TILE 1
-#define LOAD(p) _mm512_loadu_pd(p)
-#define STORE(p, x) _mm512_storeu_pd(p, x)
-#define SET1(x) _mm512_set1_pd(x)
-#define ADD(a, b) _mm512_add_pd(a, b)
-#define MUL(a, b) _mm512_mul_pd(a, b)
-#define MULADD(a, b, c) _mm512_fmadd_pd(a, b, c)
 #include "spans_impl.h"
-#if defined(__clang__)
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+SS_TARGET_END
 #endif
 
 /* Two lanes in plain C, which compilers turn into the vectors that every processor has. */
 typedef struct {
   double x[2];
 } dep_two;
-static DEP_INLINE dep_two dep_load(const double *p) {
+static SS_INLINE dep_two dep_load(const double *p) {
   dep_two y;
   memcpy(y.x, p, sizeof y.x);
   return y;
 }
-static DEP_INLINE void dep_store(double *p, dep_two y) { memcpy(p, y.x, sizeof y.x); }
-static DEP_INLINE dep_two dep_set1(double a) {
+static SS_INLINE void dep_store(double *p, dep_two y) { memcpy(p, y.x, sizeof y.x); }
+static SS_INLINE dep_two dep_set1(double a) {
   const dep_two y = {{a, a}};
   return y;
 }
-static DEP_INLINE dep_two dep_plus(dep_two a, dep_two b) {
+static SS_INLINE dep_two dep_plus(dep_two a, dep_two b) {
   const dep_two y = {{a.x[0] + b.x[0], a.x[1] + b.x[1]}};
   return y;
 }
-static DEP_INLINE dep_two dep_times(dep_two a, dep_two b) {
+static SS_INLINE dep_two dep_times(dep_two a, dep_two b) {
   const dep_two y = {{a.x[0] * b.x[0], a.x[1] * b.x[1]}};
   return y;
 }
@@ -122,7 +87,7 @@ static ptrdiff_t dep_passes_of(const char *name, dep_pass *inside, dep_pass *out
   ptrdiff_t most = 80;
   *inside = dep_inside_2;
   *outside = dep_outside_2;
-#ifdef DEP_X86
+#ifdef SS_X86
   if (!strcmp(name, "avx2")) *inside = dep_inside_4, *outside = dep_outside_4, most = 1000;
   if (!strcmp(name, "avx512")) *inside = dep_inside_8, *outside = dep_outside_8, most = 1000;
 #endif

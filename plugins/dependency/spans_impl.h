@@ -6,7 +6,7 @@
  * Lanes after the end of the sentence only read and write such lanes. */
 
 /* NV vectors of spans of length d, from lane c on. */
-static DEP_INLINE void NAME(inside_tile)(const int NV, ptrdiff_t d, ptrdiff_t c,
+static SS_INLINE void NAME(inside_tile)(const int NV, ptrdiff_t d, ptrdiff_t c,
                                          const dep_spans *s) {
   const ptrdiff_t W = s->width, here = d * W + c;
   VEC joined[4], right[4], left[4];
@@ -34,11 +34,11 @@ static DEP_INLINE void NAME(inside_tile)(const int NV, ptrdiff_t d, ptrdiff_t c,
   }
 }
 
-static DEP_INLINE void NAME(add)(double *out, VEC a, VEC b) { STORE(out, MULADD(a, b, LOAD(out))); }
+static SS_INLINE void NAME(add)(double *out, VEC a, VEC b) { STORE(out, MULADD(a, b, LOAD(out))); }
 
 /* The same spans after all longer ones: their arcs' marginals, in place of the weights, and the
  * derivatives of their parts. */
-static DEP_INLINE void NAME(outside_tile)(const int NV, ptrdiff_t d, ptrdiff_t c,
+static SS_INLINE void NAME(outside_tile)(const int NV, ptrdiff_t d, ptrdiff_t c,
                                           const dep_spans *s) {
   const ptrdiff_t W = s->width, here = d * W + c;
   VEC right[4], left[4], joined[4];
@@ -90,12 +90,4 @@ static void NAME(outside)(const dep_spans *s) {
 
 #undef DEP_TILES
 #undef TILE
-#undef NAME
-#undef VEC
-#undef LANES
-#undef LOAD
-#undef STORE
-#undef SET1
-#undef ADD
-#undef MUL
-#undef MULADD
+#include "structsolve/simd/vectors_end.h"

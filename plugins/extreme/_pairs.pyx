@@ -173,13 +173,7 @@ cdef bint has_labels(const char* text, Py_ssize_t p) noexcept nogil:
     return text[p] != b":"
 
 
-def parse(
-    bytes text not None,
-    int64_t least,
-    int64_t n_columns,
-    int64_t n_labels,
-    bint blank_rows,
-):
+def parse(bytes text not None, int64_t least, int64_t n_columns, int64_t n_labels, bint blank_rows):
     """Parse whole lines.
 
     Parameters
@@ -262,9 +256,7 @@ def parse(
                     if s[p] == b"\n" or s[p] == b"#":
                         break
                     start = p
-                    p = read_pair(
-                        s, p, least, n_columns, &column, &values_[pair], &place.fault
-                    )
+                    p = read_pair(s, p, least, n_columns, &column, &values_[pair], &place.fault)
                     if place.fault:
                         break
                     columns_[pair] = <int32_t>column

@@ -10,13 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from structsolve.io._text import (
-    LINE_LIMIT,
-    PathLike,
-    bad_line,
-    no_examples,
-    open_binary,
-)
+from structsolve.io._text import LINE_LIMIT, PathLike, bad_line, no_examples, open_binary
 from structsolve.io.reader import Reader
 from structsolve.plugins.extreme._pairs import (
     FLOAT_FAULT,

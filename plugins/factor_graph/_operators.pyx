@@ -122,8 +122,7 @@ cdef class FactorMaxMarginals(MaxMarginals):
         cdef double* best = <double*>(work + self.links.theta_bytes)
         cdef Py_ssize_t v
         self.links.spread(i, theta, True, scores)
-        self.inner.max_marginals(i, scores, best,
-                                 work + self.links.theta_bytes + self.out_bytes)
+        self.inner.max_marginals(i, scores, best, work + self.links.theta_bytes + self.out_bytes)
         for v in range(self.layout.label_size(i)):
             memcpy(out + v * self.stride, best + v * self.inner_stride,
                    self.n_states * sizeof(double))

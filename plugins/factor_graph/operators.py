@@ -18,11 +18,7 @@ from structsolve.plugins.factor_graph.polytope import FactorPolytopes
 from structsolve.plugins.mrf.decoders import make_oracle, make_power
 from structsolve.plugins.mrf.graph_operators import make_sums, oracle_name
 
-POWERS = {
-    "kbest": FactorKBest,
-    "max-marginals": FactorMaxMarginals,
-    "relaxation": FactorRelaxation,
-}
+POWERS = {"kbest": FactorKBest, "max-marginals": FactorMaxMarginals, "relaxation": FactorRelaxation}
 
 
 def _links(space: Any, layout: Any) -> FactorMap:
@@ -65,6 +61,22 @@ def bind_power(space: Any, power: str, layout: Any) -> Any:
     links = _links(space, layout)
     inner = make_power(links.shape, oracle_name(space.structure, layout), power, links.inner)
     return None if inner is None else POWERS[power](inner, links, layout)
+
+
+def factor_power(space: Any, power: str) -> Any:
+    """Return a factory for a power of factor graphs.
+
+    Parameters
+    ----------
+    space : FactorGraphSpace
+    power : str
+
+    Returns
+    -------
+    callable or None
+        None for a power that no factor graph has.
+    """
+    return partial(bind_power, space, power) if power in POWERS else None
 
 
 def bind_parts(space: Any, layout: Any) -> FactorParts:

@@ -74,10 +74,7 @@ class FactorGraphStructure(Structure):
 
     name = "factor-graph"
     void = None
-    layouts = {
-        "factors": (None, [(0, 1, 2), (2, 3), (3,), (1, 2)]),
-        "tables": TABLES,
-    }
+    layouts = {"factors": (None, [(0, 1, 2), (2, 3), (3,), (1, 2)]), "tables": TABLES}
 
     factors: Any = None
     tables: str = "shared"

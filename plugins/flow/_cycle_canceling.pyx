@@ -140,8 +140,7 @@ cdef Py_ssize_t _cycle(const Costs* c, const Room* r, double least, bint below) 
                 way = via[u]
                 r.cycle[length] = way
                 length += 1
-                total += (_less(r, way >> 1, below) if way & 1
-                          else _more(r, way >> 1, below))
+                total += _less(r, way >> 1, below) if way & 1 else _more(r, way >> 1, below)
                 u = c.ends[2 * (way >> 1) + (way & 1)]
                 if u == z:
                     break

@@ -294,12 +294,7 @@ class GridSpace(GraphLabelings):
         scale = 1.0 if self.contrast_scale_ is None else self.contrast_scale_
         for x, first, last in zip(arrays, bounds, bounds[1:]):
             edge_features(
-                x,
-                names,
-                structure.neighbours,
-                structure.by_direction,
-                scale,
-                features[first:last],
+                x, names, structure.neighbours, structure.by_direction, scale, features[first:last]
             )
         return features
 

@@ -196,11 +196,7 @@ class HiddenMarkovModel(BaseEstimator):
             tables = log(self.start_).sum() + log(self.transition_).sum()
             prior += self.smoothing * float(tables)
         seconds = time.perf_counter() - began
-        return {
-            "log_likelihood": likelihood,
-            "objective": likelihood + prior,
-            "seconds": seconds,
-        }
+        return {"log_likelihood": likelihood, "objective": likelihood + prior, "seconds": seconds}
 
     def _read_states(self, y: Any, offsets: np.ndarray) -> np.ndarray:
         """Return numbers of states, -1 for hidden ones; learn ``classes_``."""

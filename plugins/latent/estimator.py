@@ -31,11 +31,7 @@ from structsolve.plugins.latent.losses import SetLoss
 from structsolve.plugins.latent.prediction import HiddenPredictionMixin
 from structsolve.plugins.latent.rounds import Completer, Descent, Rounds
 from structsolve.plugins.latent.sets import Given, sets_of, split
-from structsolve.plugins.latent.states import (
-    check_n_hidden,
-    has_states,
-    with_classes,
-)
+from structsolve.plugins.latent.states import check_n_hidden, has_states, with_classes
 from structsolve.potentials.mercer import given_dense
 from structsolve.solvers.base import Start, relative_gap
 from structsolve.solvers.checkpoint import Checkpoint
@@ -192,12 +188,7 @@ class LatentSVM(HiddenPredictionMixin, StructuredSVM):
         self.n_hidden, self.init, self.n_init, self.max_rounds = n_hidden, init, n_init, max_rounds
 
     def fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        validation: Any = None,
-        hidden: Any = None,
+        self, X: Any, y: Any, sample_weight: Any = None, validation: Any = None, hidden: Any = None
     ) -> LatentSVM:
         """Train.
 

@@ -1,17 +1,8 @@
 """Labelings of graphs (pairwise Markov random fields) as a plugin: its contents, hook by hook."""
 
-from functools import partial
-
 from structsolve.hookspecs import Named, hookimpl
 from structsolve.plugins.mrf.decode import Decoding, GraphMarginals, decode
-from structsolve.plugins.mrf.graph_operators import (
-    POWERS,
-    bind_entropy,
-    bind_oracle,
-    bind_parts,
-    bind_power,
-    graph_polytopes,
-)
+from structsolve.plugins.mrf.graph_operators import graph_power
 from structsolve.plugins.mrf.reparametrization import (
     ArcConsistency,
     arc_consistent,
@@ -20,6 +11,7 @@ from structsolve.plugins.mrf.reparametrization import (
 from structsolve.plugins.mrf.space import MRFSpace, MRFStructure
 from structsolve.plugins.mrf.tables.graphs import grid_edges
 from structsolve.structure.base import node_loss
+from structsolve.structure.operator_hooks import OperatorHooks, with_space
 
 __all__ = [
     "ArcConsistency",
@@ -32,6 +24,7 @@ __all__ = [
     "grid_edges",
     "reparametrization_bound",
 ]
+_hooks = OperatorHooks("structsolve.plugins.mrf", MRFSpace)
 
 
 @hookimpl
@@ -39,37 +32,9 @@ def structsolve_structures():
     return [Named("mrf", MRFStructure, "labelings of graphs: scores of nodes and of edges")]
 
 
-@hookimpl(trylast=True)
-def structsolve_oracle(space):
-    if isinstance(space, MRFSpace):
-        return partial(bind_oracle, space)  # a decoder of structsolve.plugins.mrf.decoders
-
-
-@hookimpl(trylast=True)
-def structsolve_parts(space):
-    if isinstance(space, MRFSpace):
-        return partial(bind_parts, space)
-
-
-@hookimpl(trylast=True)
-def structsolve_power(space, power):
-    if isinstance(space, MRFSpace) and power in POWERS:
-        return partial(bind_power, space, power)
-
-
-@hookimpl(trylast=True)
-def structsolve_projection(space, regularizer):
-    if isinstance(space, MRFSpace) and regularizer == "entropy":
-        return partial(bind_entropy, space)
-
-
-@hookimpl(trylast=True)
-def structsolve_loss(space, loss):
-    if isinstance(space, MRFSpace):
-        return node_loss(space, loss)
-
-
-@hookimpl(trylast=True)
-def structsolve_polytope(space):
-    if isinstance(space, MRFSpace):
-        return partial(graph_polytopes, space)
+structsolve_oracle = _hooks.operator("graph_operators:bind_oracle", with_space)
+structsolve_parts = _hooks.operator("graph_operators:bind_parts", with_space)
+structsolve_power = _hooks.hookimpl(graph_power)
+structsolve_projection = _hooks.projections({"entropy": "graph_operators:bind_entropy"}, with_space)
+structsolve_loss = _hooks.hookimpl(node_loss)
+structsolve_polytope = _hooks.operator("graph_operators:graph_polytopes", with_space)

@@ -194,6 +194,22 @@ def bind_power(space: GraphSpace, power: str, layout: Any) -> Any:
     return make_power(space.graphs(layout), oracle_name(space.structure, layout), power, layout)
 
 
+def graph_power(space: GraphSpace, power: str) -> Any:
+    """Return a factory for a power of graphs.
+
+    Parameters
+    ----------
+    space : GraphSpace
+    power : str
+
+    Returns
+    -------
+    callable or None
+        None for a power that no graph has.
+    """
+    return partial(bind_power, space, power) if power in POWERS else None
+
+
 def bind_parts(space: GraphSpace, layout: Any) -> Any:
     """Return states of nodes and pairs of states as parts.
 

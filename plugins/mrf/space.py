@@ -10,17 +10,8 @@ import numpy as np
 from structsolve.examples import labels, packing
 from structsolve.examples.packed import Examples
 from structsolve.plugins.mrf.decoders import check_name
-from structsolve.plugins.mrf.graph_operators import (
-    NO_POWERS,
-    common_graphs,
-    unpacked_oracle,
-)
-from structsolve.plugins.mrf.node_labels import (
-    NodeLabels,
-    read_labels,
-    refuse_all_void,
-    void_names,
-)
+from structsolve.plugins.mrf.graph_operators import NO_POWERS, common_graphs, unpacked_oracle
+from structsolve.plugins.mrf.node_labels import NodeLabels, read_labels, refuse_all_void, void_names
 from structsolve.plugins.mrf.tables.graphs import (
     check_edges,
     check_states,

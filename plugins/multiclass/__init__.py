@@ -6,14 +6,10 @@
 from typing import TYPE_CHECKING
 
 from structsolve.hookspecs import Lazy, Named, hookimpl
-from structsolve.plugins.multiclass.row_operators import (
-    class_parts,
-    class_power,
-    row_oracle,
-    row_projection,
-)
+from structsolve.plugins.multiclass.row_operators import class_power, row_oracle, row_projection
 from structsolve.plugins.multiclass.space import MulticlassSpace, MulticlassStructure
 from structsolve.structure.base import node_loss
+from structsolve.structure.operator_hooks import OperatorHooks
 from structsolve.utils.lazy import lazy_names
 
 if TYPE_CHECKING:
@@ -21,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["InteriorPoint", "MulticlassSpace", "MulticlassStructure"]
 __getattr__ = lazy_names(__name__, {"InteriorPoint": "interior_point"})
+_hooks = OperatorHooks(__name__, MulticlassSpace)
 
 
 @hookimpl
@@ -34,39 +31,11 @@ def structsolve_solvers():
     return [Named("interior-point", home, "Newton systems for classes of few features")]
 
 
-@hookimpl(trylast=True)
-def structsolve_oracle(space):
-    if isinstance(space, MulticlassSpace):
-        return row_oracle(space)
-
-
-@hookimpl(trylast=True)
-def structsolve_parts(space):
-    if isinstance(space, MulticlassSpace):
-        return class_parts()
-
-
-@hookimpl(trylast=True)
-def structsolve_power(space, power):
-    if isinstance(space, MulticlassSpace):
-        return class_power(space, power)
-
-
-@hookimpl(trylast=True)
-def structsolve_projection(space, regularizer):
-    if isinstance(space, MulticlassSpace):
-        return row_projection(space, regularizer)
-
-
-@hookimpl(trylast=True)
-def structsolve_loss(space, loss):
-    if isinstance(space, MulticlassSpace):
-        return node_loss(space, loss)
-
-
-@hookimpl(trylast=True)
-def structsolve_polytope(space):
-    if isinstance(space, MulticlassSpace):
-        from structsolve.plugins.multiclass.polytope import Simplex
-
-        return lambda _: Simplex(space.layout)
+structsolve_oracle = _hooks.hookimpl(row_oracle)
+structsolve_parts = _hooks.operator("_oracle:MulticlassParts")
+structsolve_power = _hooks.hookimpl(class_power)
+structsolve_projection = _hooks.hookimpl(row_projection)
+structsolve_loss = _hooks.hookimpl(node_loss)
+structsolve_polytope = _hooks.operator(
+    "polytope:Simplex", lambda space, simplex: lambda _: simplex(space.layout)
+)

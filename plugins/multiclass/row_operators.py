@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from structsolve.operators import IntegralRelaxation
+from structsolve.structure.operator_hooks import integral_relaxation
 
 
 def row_oracle(space: Any) -> Any:
@@ -42,7 +42,7 @@ def row_power(space: Any, power: str) -> Any:
     from structsolve.algorithms.class_operators import ClassCones, ClassKBest
 
     if power == "relaxation":  # the hull of the parts is a simplex
-        return partial(IntegralRelaxation, space.make_oracle(), space.make_parts())
+        return integral_relaxation(space)
     powers = {"kbest": ClassKBest, "cones": ClassCones}
     return partial(powers[power], space.steps) if power in powers else None
 

@@ -7,18 +7,13 @@ comes from structsolve.plugins.mrf.
 from functools import partial
 
 from structsolve.hookspecs import Lazy, Named, hookimpl
-from structsolve.plugins.mrf.graph_operators import (
-    POWERS,
-    bind_entropy,
-    bind_oracle,
-    bind_parts,
-    bind_power,
-    graph_polytopes,
-)
+from structsolve.plugins.mrf.graph_operators import bind_entropy, graph_power
 from structsolve.plugins.multilabel.operators import bind_loss, bind_worths
 from structsolve.plugins.multilabel.space import MultilabelSpace, MultilabelStructure
+from structsolve.structure.operator_hooks import OperatorHooks, with_space
 
 __all__ = ["MultilabelSpace", "MultilabelStructure"]
+_hooks = OperatorHooks("structsolve.plugins.mrf", MultilabelSpace)
 
 
 @hookimpl
@@ -35,30 +30,18 @@ def structsolve_metrics():
     return [Named("label-sets", home, text), *(Named(name, partial(home, name)) for name in own)]
 
 
-@hookimpl(trylast=True)
-def structsolve_oracle(space):
-    if isinstance(space, MultilabelSpace):
-        return partial(bind_oracle, space)  # a decoder of structsolve.plugins.mrf.decoders
+structsolve_oracle = _hooks.operator("graph_operators:bind_oracle", with_space)
+structsolve_parts = _hooks.operator("graph_operators:bind_parts", with_space)  # labels that are on
+structsolve_polytope = _hooks.operator("graph_operators:graph_polytopes", with_space)
 
 
-@hookimpl(trylast=True)
-def structsolve_parts(space):
-    if isinstance(space, MultilabelSpace):
-        return partial(bind_parts, space)  # labels that are on, joint states of pairs
-
-
-@hookimpl(trylast=True)
+@_hooks.hookimpl
 def structsolve_power(space, power):
-    if isinstance(space, MultilabelSpace) and power in POWERS:
-        if power == "max-marginals":
-            return partial(bind_worths, space)
-        return partial(bind_power, space, power)
+    return partial(bind_worths, space) if power == "max-marginals" else graph_power(space, power)
 
 
-@hookimpl(trylast=True)
+@_hooks.hookimpl
 def structsolve_projection(space, regularizer):
-    if not isinstance(space, MultilabelSpace):
-        return None
     if len(space.edges_):  # marginals of a graph, which must have no cycle
         return partial(bind_entropy, space) if regularizer == "entropy" else None
     from structsolve.plugins.multilabel._projections import LabelSetClip, LabelSetSigmoids
@@ -66,23 +49,15 @@ def structsolve_projection(space, regularizer):
     return {"entropy": LabelSetSigmoids, "euclidean": LabelSetClip}.get(regularizer)
 
 
-@hookimpl(trylast=True)
+@_hooks.hookimpl
 def structsolve_loss(space, loss):
-    if isinstance(space, MultilabelSpace):
-        return bind_loss(loss)
+    return bind_loss(loss)
 
 
-@hookimpl(trylast=True)
+@_hooks.hookimpl
 def structsolve_max_min(space, loss):
-    if isinstance(space, MultilabelSpace) and not len(space.edges_):
-        from structsolve.plugins.multilabel._losses import LabelSetHamming
-        from structsolve.plugins.multilabel._projections import LabelSetMaxMin
+    from structsolve.plugins.multilabel._losses import LabelSetHamming
+    from structsolve.plugins.multilabel._projections import LabelSetMaxMin
 
-        if isinstance(loss, LabelSetHamming):
-            return partial(LabelSetMaxMin, loss.weight)
-
-
-@hookimpl(trylast=True)
-def structsolve_polytope(space):
-    if isinstance(space, MultilabelSpace):
-        return partial(graph_polytopes, space)
+    if isinstance(loss, LabelSetHamming) and not len(space.edges_):
+        return partial(LabelSetMaxMin, loss.weight)

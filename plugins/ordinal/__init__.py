@@ -15,8 +15,10 @@ from structsolve.plugins.ordinal.space import (
     OrdinalStructure,
     ThresholdSpace,
 )
+from structsolve.structure.operator_hooks import OperatorHooks
 
 __all__ = ["OrdinalSpace", "OrdinalStructure", "ThresholdSpace"]
+_hooks = OperatorHooks(__name__, OrderedLabels)
 
 
 @hookimpl
@@ -24,40 +26,24 @@ def structsolve_structures():
     return [Named("ordinal", OrdinalStructure, "one of K ordered classes per row of features")]
 
 
-@hookimpl(trylast=True)
-def structsolve_oracle(space):
-    if isinstance(space, OrderedLabels):
-        return row_oracle(space)
+structsolve_oracle = _hooks.hookimpl(row_oracle)
+structsolve_projection = _hooks.hookimpl(row_projection)
+structsolve_loss = _hooks.hookimpl(bind_loss)
 
 
-@hookimpl(trylast=True)
+@_hooks.hookimpl
 def structsolve_parts(space):
     if isinstance(space, OrdinalSpace):
         return class_parts()
-    if isinstance(space, ThresholdSpace):
-        from structsolve.plugins.ordinal._shape import ThresholdParts  # k, -1 per threshold below
+    from structsolve.plugins.ordinal._shape import ThresholdParts  # k, -1 per threshold below
 
-        return ThresholdParts
+    return ThresholdParts
 
 
-@hookimpl(trylast=True)
+@_hooks.hookimpl
 def structsolve_power(space, power):
-    if isinstance(space, OrdinalSpace):
-        return class_power(space, power)
-    if isinstance(space, ThresholdSpace):
-        return row_power(space, power)
-
-
-@hookimpl(trylast=True)
-def structsolve_projection(space, regularizer):
-    if isinstance(space, OrderedLabels):
-        return row_projection(space, regularizer)
-
-
-@hookimpl(trylast=True)
-def structsolve_loss(space, loss):
-    if isinstance(space, OrderedLabels):
-        return bind_loss(space, loss)
+    power_of = class_power if isinstance(space, OrdinalSpace) else row_power
+    return power_of(space, power)
 
 
 @hookimpl
@@ -65,7 +51,7 @@ def structsolve_losses():
     return list(LOSSES)
 
 
-@hookimpl(trylast=True)
+@_hooks.hookimpl
 def structsolve_polytope(space):
     if isinstance(space, OrdinalSpace):
         from structsolve.plugins.multiclass.polytope import Simplex

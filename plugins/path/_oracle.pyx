@@ -73,8 +73,7 @@ cdef class PathOracle(Oracle):
             value[0] = _best_to_sink(self.shape, i, steps, best, via)
             gain = 0
         else:
-            gain = self.search(i, steps, best, via, value,
-                               <char*>(best + 2 * self.shape.max_nodes))
+            gain = self.search(i, steps, best, via, value, <char*>(best + 2 * self.shape.max_nodes))
         value[0] += theta[self.shape.source(i)]
         bound[0] = value[0] + gain
         if value[0] < -1e300:

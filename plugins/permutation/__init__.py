@@ -4,10 +4,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from structsolve.hookspecs import Lazy, Named, hookimpl
-from structsolve.operators import IntegralRelaxation
 from structsolve.plugins.permutation.assign import Assigned, assign
 from structsolve.plugins.permutation.assignments import AssignmentSpace, bind_loss
 from structsolve.plugins.permutation.space import MatchingSpace, PermutationStructure, RankingSpace
+from structsolve.structure.operator_hooks import OperatorHooks, with_examples
 from structsolve.utils.lazy import lazy_names
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ __all__ = [
     "ranking_report",
 ]
 __getattr__ = lazy_names(__name__, {"ranking_report": "metrics"})
+_hooks = OperatorHooks(__name__, AssignmentSpace)
 
 
 @hookimpl
@@ -36,58 +37,24 @@ def structsolve_metrics():
     return [Named(figure.replace("_", "-"), partial(home, figure)) for figure in figures]
 
 
-@hookimpl(trylast=True)
-def structsolve_oracle(space):
-    if isinstance(space, AssignmentSpace):
-        from structsolve.plugins.permutation._oracle import AssignmentOracle  # linear assignments
-
-        return AssignmentOracle
-
-
-@hookimpl(trylast=True)
-def structsolve_parts(space):
-    if isinstance(space, AssignmentSpace):
-        from structsolve.plugins.permutation._shape import AssignmentParts  # pairs (row, column)
-
-        return AssignmentParts
+structsolve_oracle = _hooks.operator("_oracle:AssignmentOracle")  # linear assignments
+structsolve_parts = _hooks.operator("_shape:AssignmentParts")  # pairs (row, column)
+structsolve_power = _hooks.powers(
+    {"kbest": "_murty:AssignmentKBest", "max-marginals": "_murty:AssignmentMaxMarginals"},
+    integral=True,  # the Birkhoff polytope: its corners are the assignments
+)
+structsolve_loss = _hooks.hookimpl(bind_loss)
+structsolve_polytope = _hooks.operator("polytope:AssignmentPolytopes", with_examples)  # Birkhoff's
 
 
-@hookimpl(trylast=True)
-def structsolve_power(space, power):
-    if isinstance(space, AssignmentSpace):
-        from structsolve.plugins.permutation import _murty
-
-        if power == "relaxation":  # the Birkhoff polytope: its corners are the assignments
-            return partial(IntegralRelaxation, space.make_oracle(), space.make_parts())
-        powers = {
-            "kbest": _murty.AssignmentKBest,
-            "max-marginals": _murty.AssignmentMaxMarginals,
-        }
-        return powers.get(power)
-
-
-@hookimpl(trylast=True)
+@_hooks.hookimpl
 def structsolve_projection(space, regularizer):
-    if isinstance(space, AssignmentSpace) and regularizer in ("entropy", "euclidean"):
+    if regularizer in ("entropy", "euclidean"):
         from structsolve.plugins.permutation._projections import AssignmentProjection
 
         return partial(AssignmentProjection, regularizer)
 
 
-@hookimpl(trylast=True)
-def structsolve_loss(space, loss):
-    if isinstance(space, AssignmentSpace):
-        return bind_loss(space, loss)
-
-
 @hookimpl
 def structsolve_losses():
     return ["spearman"]
-
-
-@hookimpl(trylast=True)
-def structsolve_polytope(space):
-    if isinstance(space, AssignmentSpace):
-        from structsolve.plugins.permutation.polytope import AssignmentPolytopes  # Birkhoff's
-
-        return lambda layout: AssignmentPolytopes(space, layout.examples)

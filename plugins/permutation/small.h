@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "structsolve/simd/targets.h"
+
 #define SS_SMALL 64
 
 typedef uint64_t ss_set; /* of columns, or of rows */
@@ -49,10 +51,8 @@ static inline double ss_lane(uint64_t word) {
 }
 
 #if defined(__GNUC__)
-#define SS_INLINE inline __attribute__((always_inline))
 #define SS_UNROLL _Pragma("GCC unroll 16")
 #else
-#define SS_INLINE inline
 #define SS_UNROLL
 #endif
 
@@ -102,15 +102,9 @@ static int ss_small_plain(ptrdiff_t rows, ptrdiff_t cols, const double *cost,
 
 /* ---- x86: vectors of four lanes ---- */
 
-#if defined(__GNUC__) && defined(__x86_64__) && !defined(STRUCTSOLVE_PLAIN)
+#if defined(SS_X86) && defined(__x86_64__)
 #define SS_SMALL_X86 1
-#include <immintrin.h>
-#if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx2,bmi,bmi2"))), apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx2,bmi,bmi2")
-#endif
+SS_TARGET("avx2,bmi,bmi2")
 
 /* Loaded from SS_SMALL - j on: something for lane j, and something else for the others. */
 static const int64_t ss_one_hot[2 * SS_SMALL] = {[SS_SMALL] = -1};
@@ -153,15 +147,8 @@ static SS_INLINE void ss_avx2_all_two(__m256d *a, __m256d *b) {
 #define NEAREST(ahead, w, x, d) MINV(x, d)
 #include "small_x86.h"
 
-#if defined(__clang__)
-#pragma clang attribute pop
-#pragma clang attribute push(__attribute__((target("avx512f,avx512vl,avx512dq,bmi,bmi2"))), \
-                             apply_to = function)
-#else
-#pragma GCC pop_options
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx512vl,avx512dq,bmi,bmi2")
-#endif
+SS_TARGET_END
+SS_TARGET("avx512f,avx512vl,avx512dq,bmi,bmi2")
 
 #define NAME(f) ss_small_avx512vl_##f
 #define MASK __mmask8
@@ -180,11 +167,7 @@ static SS_INLINE void ss_avx2_all_two(__m256d *a, __m256d *b) {
   _mm256_mask_min_pd(_mm256_set1_pd(INFINITY), SOME(ahead, w), x, d)
 #include "small_x86.h"
 
-#if defined(__clang__)
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+SS_TARGET_END
 #endif
 
 static ss_small_solve ss_pick_small(void) {

@@ -301,21 +301,9 @@ static int NAME(any)(ptrdiff_t rows, ptrdiff_t cols, const double *cost,
 #undef SS_WIDTH
 #endif
 
-#undef NAME
-#undef VEC
-#undef MASK
-#undef LANES
-#undef LOAD
-#undef STORE
-#undef SET1
 #undef FIRST
-#undef SUB
-#undef ADD
-#undef MINV
-#undef MAXV
 #undef LT
 #undef EQ
-#undef PICK
 #undef ONLY
 #undef BITS
 #undef WORD
@@ -336,3 +324,4 @@ static int NAME(any)(ptrdiff_t rows, ptrdiff_t cols, const double *cost,
 #undef ALL_LEAST
 #undef ALL_MIN
 #undef ALL_TWO
+#include "structsolve/simd/vectors_end.h"

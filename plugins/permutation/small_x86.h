@@ -1,16 +1,8 @@
 /* What vectors of four lanes do alike with registers of masks and without; small.h includes this for
  * both. */
 
-#define VEC __m256d
-#define LANES 4
-#define LOAD(p) _mm256_loadu_pd(p)
-#define STORE(p, x) _mm256_storeu_pd(p, x)
-#define SET1(x) _mm256_set1_pd(x)
+#include "structsolve/simd/doubles_avx2.h"
 #define FIRST(x) _mm256_cvtsd_f64(x)
-#define SUB(a, b) _mm256_sub_pd(a, b)
-#define ADD(a, b) _mm256_add_pd(a, b)
-#define MINV(a, b) _mm256_min_pd(a, b)
-#define MAXV(a, b) _mm256_max_pd(a, b)
 #define ALL_MIN(x) ss_avx2_all_min(x)
 #define ALL_TWO(a, b) ss_avx2_all_two(a, b)
 #define WORD(x) ((uint64_t)_mm_cvtsi128_si64(_mm256_castsi256_si128(_mm256_castpd_si256(x))))

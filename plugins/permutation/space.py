@@ -183,11 +183,7 @@ class PermutationStructure(Structure):
         if state["kind"] == "matching":
             return MatchingSpace(self, state["n_features"])
         return RankingSpace(
-            self,
-            arrays["classes"],
-            state["n_features"],
-            state["intercept"],
-            degrees(self.weights),
+            self, arrays["classes"], state["n_features"], state["intercept"], degrees(self.weights)
         )
 
     def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
@@ -331,11 +327,7 @@ class RankingSpace(AssignmentSpace):
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return what ``space_from_state`` needs."""
-        meta = {
-            "kind": "ranking",
-            "n_features": self.n_features,
-            "intercept": self.intercept,
-        }
+        meta = {"kind": "ranking", "n_features": self.n_features, "intercept": self.intercept}
         return meta, {"classes": self.classes_}
 
     def allowed(self, examples: Examples, i: int) -> np.ndarray:

@@ -300,10 +300,7 @@ class ConditionalRiskMinimizer(RiskPredictionMixin, BaseEstimator):
         )
         stage(0, type(self).__name__, text)
         return Nystroem(
-            kernel=self.kernel,
-            n_components=LANDMARKS,
-            random_state=0,
-            **(self.kernel_params or {}),
+            kernel=self.kernel, n_components=LANDMARKS, random_state=0, **(self.kernel_params or {})
         )
 
     def _become_fitted(self, space: Any, targets: Any, smoother: Any, rows: Any) -> None:

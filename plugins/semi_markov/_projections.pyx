@@ -13,9 +13,7 @@ from structsolve.algorithms.messages cimport impossible, log_sum_exp
 from structsolve.operators cimport Projection
 from structsolve.part_layout cimport PartLayout
 
-from structsolve.plugins.semi_markov._shape cimport (
-    Sizes, length_scores, n_tokens, sizes_of,
-)
+from structsolve.plugins.semi_markov._shape cimport Sizes, length_scores, n_tokens, sizes_of
 
 
 cdef struct Messages:

@@ -21,8 +21,8 @@ class SegmentPolytopes(Polytopes):
     exact = True
     note = "totally unimodular: paths from the first token to the last over segments"
 
-    def __init__(self, space: Any, offsets: np.ndarray):
-        self.space, self.sizes = space, np.diff(offsets)
+    def __init__(self, space: Any, examples: Any):
+        self.space, self.sizes = space, np.diff(examples.offsets)
 
     def key(self, i: int) -> int:
         """Return the length, which examples of the same polytope share."""

@@ -200,8 +200,7 @@ cdef int best_per_count(TreeShape shape, Py_ssize_t i, const double* theta,
     cdef Forest forest = shape.forest(i, theta, m.buffer)
     cdef Py_ssize_t extra = shape.edges_of(i) * shape.edge_size
     cdef Py_ssize_t j, v, c, low = 0, high = 0
-    count_steps(i, cost, shape.shared_size, forest.n, forest.K, forest.stride, extra, most,
-                m.steps)
+    count_steps(i, cost, shape.shared_size, forest.n, forest.K, forest.stride, extra, most, m.steps)
     _leaves(&forest, m)
     m.total[0] = 0
     for j in range(forest.n - 1, -1, -1):

@@ -53,8 +53,7 @@ cdef class TreeShape(LabelingShape):
                 )
             edge_offsets[i + 1] = edge_offsets[i] + total
 
-    cdef int read_tree(self, Py_ssize_t i, signed char* seen, int* edges,
-                       int* degrees) except -1:
+    cdef int read_tree(self, Py_ssize_t i, signed char* seen, int* edges, int* degrees) except -1:
         # Writes numbers of edges and degrees; returns the number of edges.  Checks that every
         # node comes once, and after its parent: the loops rely on it.
         cdef Py_ssize_t first = self.offsets[i], n = self.offsets[i + 1] - first, j, v

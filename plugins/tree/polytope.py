@@ -15,15 +15,14 @@ class TreePolytopes(LocalPolytopes):
 
     Parameters
     ----------
-    layout : WeightLayout
-    offsets : ndarray of int64 of shape (n + 1,)
-    parents : ndarray of int32
-        Parents of all nodes, counted from 0 in every example, -1 at roots.
+    space : TreeSpace
+    examples : Examples
     """
 
-    def __init__(self, layout: Any, offsets: np.ndarray, parents: np.ndarray):
+    def __init__(self, space: Any, examples: Any):
         super().__init__(exact=True)
-        self.layout, self.offsets, self.parents = layout, offsets, parents
+        self.layout, self.offsets = space.layout, examples.offsets
+        self.parents = examples.topology["parents"]  # counted from 0 in every example, -1 at roots
 
     def _parents(self, i: int) -> np.ndarray:
         return self.parents[self.offsets[i] : self.offsets[i + 1]]

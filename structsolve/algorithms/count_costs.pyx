@@ -3,8 +3,7 @@
 from libc.math cimport INFINITY, floor
 
 
-cdef int check_most(Py_ssize_t most, Py_ssize_t nodes, Py_ssize_t K,
-                    Py_ssize_t stride) except -1:
+cdef int check_most(Py_ssize_t most, Py_ssize_t nodes, Py_ssize_t K, Py_ssize_t stride) except -1:
     # Computed in Python integers, which do not overflow.
     wanted = 8 * int(nodes) * (int(most) + 1) * int(stride)
     if most < 0 or most >= 2**31 - 2 or wanted > 2**48:

@@ -147,8 +147,7 @@ cdef void _branch(const Forest* forest, const double* belief, const int* label, 
     for j in range(deviation, forest.n):
         v, row = node_at(forest, j), NULL
         if forest.parent[v] >= 0:
-            row = pair_row(forest.pairs, forest.edge[v], label[forest.parent[v]], K, stride,
-                           spare)
+            row = pair_row(forest.pairs, forest.edge[v], label[forest.parent[v]], K, stride, spare)
         best = runner_up(K, belief + v * stride, row, NULL, 1, 0, label[v], &top, &now)
         if top > -INFINITY:
             item.value, item.path, item.v, item.s = value + (top - now), path, <int>j, <int>best

@@ -584,9 +584,7 @@ cdef class CutNetwork:
         if values.ndim == 0:
             values = np.full(m, values)
         if values.shape not in ((m,), (m, 2)) and (m or values.size):
-            raise ValueError(
-                f"capacities: found shape {values.shape}, expected ({m},) or ({m}, 2)"
-            )
+            raise ValueError(f"capacities: found shape {values.shape}, expected ({m},) or ({m}, 2)")
         if m == 0:
             return
         if values.ndim == 1:

@@ -226,8 +226,7 @@ cdef int forest_marginals(const ss_loop_table* loops, const Forest* forest, Py_s
                 out.transition[s] += edge[s]
     if batch and shared.kind != WIDE:
         # The products of all edges at once: sum_v row[v, s] E[s, t] belief[v, t].
-        loops.outer(forest.n, K, m.before, m.belief, shared.exponentials, stride, stride,
-                      m.table)
+        loops.outer(forest.n, K, m.before, m.belief, shared.exponentials, stride, stride, m.table)
         for s in range(size):
             out.transition[s] += m.table[s]
     return 0

@@ -244,8 +244,7 @@ cdef class Numbers(Pass):
             dense[room.index[k]] += value[k]
         return 0
 
-    cdef double costs(self, Py_ssize_t i, double* nu, double* out,
-                      Room room) except? -1 nogil:
+    cdef double costs(self, Py_ssize_t i, double* nu, double* out, Room room) except? -1 nogil:
         # out <- costs of true parts if the label is predicted; returns the constant.
         cdef const double* value = &room.value[self.vector_size]
         cdef Py_ssize_t k, n = self.scores.layout.theta_size(i)

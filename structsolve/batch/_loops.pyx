@@ -324,8 +324,7 @@ def drawn(Sheet scores not None, Projection projection not None, Py_ssize_t n, s
         cdef Py_ssize_t i, size
         cdef double[::1] uniforms
         cdef int[::1] out = np.empty(n * longest, dtype=np.int32)
-        stream = np.random.Generator(
-            np.random.PCG64(seed).advance(n * layout.label_offsets[first]))
+        stream = np.random.Generator(np.random.PCG64(seed).advance(n * layout.label_offsets[first]))
         for i in range(first, last):
             size = layout.label_size(i)
             uniforms = stream.random(n * size) if size else np.empty(1)

@@ -230,12 +230,7 @@ def k_best(
 
 
 def samples(
-    space: Any,
-    scores: Scores,
-    n: int = 1,
-    random_state: Any = None,
-    *,
-    n_jobs: int | None = None,
+    space: Any, scores: Scores, n: int = 1, random_state: Any = None, *, n_jobs: int | None = None
 ) -> np.ndarray:
     """Return labels drawn from ``p(y) ~ exp <theta, mu(y)>``, for every example.
 

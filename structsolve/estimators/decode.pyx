@@ -214,8 +214,7 @@ def decode_kbest(LinearPotentials potentials not None, KBest kbest not None,
                 potentials.score(i, &w[0], 1.0, room.theta)
                 if mask is not None:
                     mask.apply(potentials, i, room.theta)
-                many = kbest.kbest(i, room.theta, k, &out[0], &values[0],
-                                   room.work)
+                many = kbest.kbest(i, room.theta, k, &out[0], &values[0], room.work)
                 size = layout.label_size(i)
             labels[i] = np.array(out[:many * size]).reshape(many, size)
             scores[i] = np.array(values[:many])
@@ -340,8 +339,7 @@ def node_rows(LinearPotentials potentials not None, Operator operator not None,
                                              room.work)
                     row = &mu[0]
                 else:
-                    projection.project(i, room.theta, &mu[0], &value_view[i], &bound,
-                                       room.work)
+                    projection.project(i, room.theta, &mu[0], &value_view[i], &bound, room.work)
                     row = &mu[0] + potentials.shared_size
                 for v in range(layout.offsets[i], layout.offsets[i + 1]):
                     for s in range(states):

@@ -24,13 +24,7 @@ from structsolve.utils.lazy import moved
 from structsolve.utils.params import check_choice
 from structsolve.utils.values import equal, is_flat
 
-__all__ = [
-    "TokenReport",
-    "hamming_loss",
-    "make_token_scorer",
-    "sequence_error",
-    "token_report",
-]
+__all__ = ["TokenReport", "hamming_loss", "make_token_scorer", "sequence_error", "token_report"]
 
 Labels = Sequence[Any] | NDArray[Any]
 

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..batch import least_loss
+from ..batch.number_methods import NumberMethods
 from ..batch.numbers import number, number_gradient
 from .answers import labels_from
 from .host import Function, Given, call
@@ -16,7 +17,7 @@ from .linear import Linear
 from .mapped import Mapped
 
 
-class Distribution(Function):
+class Distribution(NumberMethods[jax.Array], Function):
     """The distribution ``p(y) ~ exp(score of y)`` of a structure's labels.
 
     The methods take scores, lengths, examples and graphs as :class:`StructuredLoss` does, and
@@ -47,124 +48,6 @@ class Distribution(Function):
     >>> jnp.exp(Distribution("chain").entropy(tables)).round(3).tolist()
     [8.0]
     """
-
-    def __init__(
-        self,
-        structure: Any,
-        loss: Any = "hamming",
-        classes: Any = None,
-        n_jobs: int | None = None,
-    ):
-        super().__init__(structure, classes, n_jobs)
-        self.loss = loss
-
-    def log_partition(self, scores: Any, lengths: Any = None, **batch: Any) -> jax.Array:
-        """Return the logarithm of the sum of ``exp(score)`` over all labels.
-
-        Parameters
-        ----------
-        scores : array or dict of str to array
-        lengths : array of int, optional
-        **batch : object
-            ``examples``, and graphs.
-
-        Returns
-        -------
-        array of shape (n,)
-        """
-        return self._of("log_partition", scores, lengths, **batch)
-
-    def log_proba(self, scores: Any, labels: Any, lengths: Any = None, **batch: Any) -> jax.Array:
-        """Return the log-probability of one label of every example.
-
-        Parameters
-        ----------
-        scores : array or dict of str to array
-        labels : array of int
-        lengths : array of int, optional
-        **batch : object
-            See :meth:`log_partition`.
-
-        Returns
-        -------
-        array of shape (n,)
-            -inf for labels that are forbidden, or none of the structure.
-        """
-        return self._of("log_proba", scores, lengths, labels=labels, **batch)
-
-    def entropy(self, scores: Any, lengths: Any = None, **batch: Any) -> jax.Array:
-        """Return the entropy of labels, in nats.
-
-        Parameters
-        ----------
-        scores : array or dict of str to array
-        lengths : array of int, optional
-        **batch : object
-            See :meth:`log_partition`.
-
-        Returns
-        -------
-        array of shape (n,)
-        """
-        return self._of("entropy", scores, lengths, **batch)
-
-    def cross_entropy(
-        self, scores: Any, other: Any, lengths: Any = None, **batch: Any
-    ) -> jax.Array:
-        """Return ``-sum_y p(y) log q(y)``.
-
-        Parameters
-        ----------
-        scores, other : array or dict of str to array
-            Those of p and of q, of the same blocks and shapes.
-        lengths : array of int, optional
-        **batch : object
-            See :meth:`log_partition`.
-
-        Returns
-        -------
-        array of shape (n,)
-        """
-        return self._of("cross_entropy", scores, lengths, other=other, **batch)
-
-    def kl_divergence(
-        self, scores: Any, other: Any, lengths: Any = None, **batch: Any
-    ) -> jax.Array:
-        """Return the Kullback-Leibler divergence ``sum_y p(y) log(p(y) / q(y))``.
-
-        Parameters
-        ----------
-        scores, other : array or dict of str to array
-            See :meth:`cross_entropy`.
-        lengths : array of int, optional
-        **batch : object
-            See :meth:`log_partition`.
-
-        Returns
-        -------
-        array of shape (n,)
-        """
-        return self._of("kl_divergence", scores, lengths, other=other, **batch)
-
-    def expected_loss(
-        self, scores: Any, labels: Any, lengths: Any = None, **batch: Any
-    ) -> jax.Array:
-        """Return the expected loss of one label of every example.
-
-        Parameters
-        ----------
-        scores : array or dict of str to array
-        labels : array of int
-            Predictions.
-        lengths : array of int, optional
-        **batch : object
-            See :meth:`log_partition`.
-
-        Returns
-        -------
-        array of shape (n,)
-        """
-        return self._of("expected_loss", scores, lengths, labels=labels, **batch)
 
     def least_loss(
         self, scores: Any, lengths: Any = None, examples: Any = None, **graphs: Any

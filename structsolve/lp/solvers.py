@@ -94,12 +94,7 @@ SOLVERS: dict[str, Traits] = {
         accurate=False,
         tolerance=("eps_abs", "eps_rel"),
         time_limit=("time_limit",),
-        default=(
-            ("eps_abs", 1e-7),
-            ("eps_rel", 1e-7),
-            ("max_iter", 50_000),
-            ("polishing", False),
-        ),
+        default=(("eps_abs", 1e-7), ("eps_rel", 1e-7), ("max_iter", 50_000), ("polishing", False)),
         together=False,
     ),
     "PDLP": Traits(accurate=False, time_limit=("time_limit_sec",), bounds=False),

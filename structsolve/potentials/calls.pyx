@@ -23,9 +23,7 @@ def _weights(FeatureRows rows not None, Py_ssize_t row, W, writable=False):
 def _indices(array, str what, Py_ssize_t stop):
     picked = _array(array, np.int32, what)
     if picked.min() < 0 or picked.max() >= stop:
-        raise ValueError(
-            f"{what}: from {picked.min()} to {picked.max()}, expected 0 to {stop - 1}"
-        )
+        raise ValueError(f"{what}: from {picked.min()} to {picked.max()}, expected 0 to {stop - 1}")
     return picked
 
 

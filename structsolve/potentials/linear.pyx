@@ -262,15 +262,13 @@ cdef class LinearPotentials:
                 if self.node_factors != NULL:
                     for k in range(m):
                         coefs[k] *= self.node_factors[cols[k]]
-                self.nodes.scatter(self.offsets[i] + place.row, m, cols, coefs,
-                                   w + self.node_start)
+                self.nodes.scatter(self.offsets[i] + place.row, m, cols, coefs, w + self.node_start)
             else:
                 self.edges.scatter(self.edge_offsets[i] + place.row, m, cols, coefs,
                                    w + self.edge_start)
             j += m
 
-    cdef void clear(self, Py_ssize_t i, Py_ssize_t nnz, const int* index,
-                    double* w) noexcept nogil:
+    cdef void clear(self, Py_ssize_t i, Py_ssize_t nnz, const int* index, double* w) noexcept nogil:
         cdef Py_ssize_t j
         cdef Place place
         for j in range(nnz):

@@ -232,8 +232,7 @@ cdef class ActiveSet(Projection):
             if j >= self.layout.edge_start(i):
                 k = self.layout.shared_size + self.layout.node_size + (j - self.layout.edge_start(i)) % self.layout.edge_size
             elif j >= self.layout.shared_size:
-                k = self.layout.shared_size + (
-                    j - self.layout.shared_size) % self.layout.node_size
+                k = self.layout.shared_size + (j - self.layout.shared_size) % self.layout.node_size
             nudged[j] = theta[j] + (NUDGE * _noise(j) if self.real[k] else 0.0)
         m = self._search(i, nudged, marginals, &value, &bound, min(self.tol, FINE), &a)
         for j in range(m):

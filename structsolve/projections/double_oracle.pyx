@@ -141,8 +141,7 @@ cdef class DoubleOracle(MaxMinGame):
             if sizes.shape != self.sizes.shape or atoms.shape != self.atoms.shape:
                 raise ValueError("the memory of answers is that of other examples")
             if (sizes < 0).any() or (sizes > np.asarray(self.most)[:, None]).any():
-                raise ValueError(
-                    "the checkpoint has more labels per example than the memory holds")
+                raise ValueError("the checkpoint has more labels per example than the memory holds")
             for i in range(self.layout.n):
                 size = self.layout.sizes(i)[1]
                 for side in range(2):

@@ -108,8 +108,7 @@ cdef class SaddleProx(MaxMinGame):
         cdef double bound_mu, bound_nu
         self.projection.project(i, point.dual_mu, point.mu, &point.value_mu, &bound_mu, scratch)
         if self.rows is None:
-            self.projection.project(i, point.dual_nu, point.nu, &point.value_nu, &bound_nu,
-                                    scratch)
+            self.projection.project(i, point.dual_nu, point.nu, &point.value_nu, &bound_nu, scratch)
         else:
             self.rows.project(i, point.dual_nu, point.nu, &point.value_nu, &bound_nu, scratch)
         point.missed = bound_mu - point.value_mu + bound_nu - point.value_nu

@@ -78,17 +78,10 @@ cdef class Search:
         with gil:
             raise NotImplementedError(f"{type(self).__qualname__} does not implement run()")
 
-    cdef void _slot0(self) noexcept nogil:
-        pass
-
-    cdef void _slot1(self) noexcept nogil:
-        pass
-
-    cdef void _slot2(self) noexcept nogil:
-        pass
-
-    cdef void _slot3(self) noexcept nogil:
-        pass
+    cdef void _slot0(self) noexcept nogil: pass
+    cdef void _slot1(self) noexcept nogil: pass
+    cdef void _slot2(self) noexcept nogil: pass
+    cdef void _slot3(self) noexcept nogil: pass
 
     cdef int visit(self, LabelPlane plane, View* view, Psi psi, double lam,
                    bint* known) except -1 nogil:

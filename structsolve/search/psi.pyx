@@ -37,17 +37,10 @@ cdef class Psi:
         with gil:
             raise NotImplementedError(f"{type(self).__qualname__} does not implement partials()")
 
-    cdef void _slot0(self) noexcept nogil:
-        pass
-
-    cdef void _slot1(self) noexcept nogil:
-        pass
-
-    cdef void _slot2(self) noexcept nogil:
-        pass
-
-    cdef void _slot3(self) noexcept nogil:
-        pass
+    cdef void _slot0(self) noexcept nogil: pass
+    cdef void _slot1(self) noexcept nogil: pass
+    cdef void _slot2(self) noexcept nogil: pass
+    cdef void _slot3(self) noexcept nogil: pass
 
     def __call__(self, double h, double g):
         """Return ``psi(h, g)``.

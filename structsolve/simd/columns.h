@@ -9,12 +9,6 @@
 
 #include "structsolve/simd/clones.h"
 
-#if defined(_MSC_VER)
-#define SS_INLINE static __forceinline
-#else
-#define SS_INLINE static inline __attribute__((always_inline))
-#endif
-
 typedef struct {
   void (*scatter)(ptrdiff_t n, const int32_t *index, const void *values, ptrdiff_t m,
                   const int *cols, const double *coefs, double *W, ptrdiff_t stride);
@@ -48,8 +42,8 @@ static ptrdiff_t ss_as_row(ptrdiff_t m, const int *cols, ptrdiff_t stride, const
 }
 
 /* row[c] += x * coefs[c], as many at a time as vectors hold. */
-SS_INLINE void ss_add_row(ptrdiff_t m, double x, const double *restrict coefs,
-                          double *restrict row) {
+static SS_INLINE void ss_add_row(ptrdiff_t m, double x, const double *restrict coefs,
+                                 double *restrict row) {
   ptrdiff_t c = 0;
   for (; c + 8 <= m; c += 8)
     for (int k = 0; k < 8; k++) row[c + k] += coefs[c + k] * x;
@@ -66,9 +60,10 @@ SS_INLINE void ss_add_row(ptrdiff_t m, double x, const double *restrict coefs,
   if (m == 1) FUNCTION(1, __VA_ARGS__);
 
 #define SS_COLUMNS(SUFFIX, T, VALUE, ROW)                                                          \
-  SS_INLINE void ss_scatter_some_##SUFFIX(const int M, ptrdiff_t n, const int32_t *index,          \
-                                          const T *value, const int *cols, const double *coefs,    \
-                                          double *W, ptrdiff_t stride) {                           \
+  static SS_INLINE void ss_scatter_some_##SUFFIX(const int M, ptrdiff_t n, const int32_t *index,   \
+                                                 const T *value, const int *cols,                  \
+                                                 const double *coefs, double *W,                   \
+                                                 ptrdiff_t stride) {                               \
     double *column[4];                                                                             \
     double coef[4];                                                                                \
     (void)index;                                                                                   \
@@ -112,9 +107,9 @@ SS_INLINE void ss_add_row(ptrdiff_t m, double x, const double *restrict coefs,
     SS_IN_FOURS(ss_scatter_some_##SUFFIX, n, index, (const T *)values, cols, per_column, W, stride)\
   }                                                                                                \
   /* Two sums a column, in registers: in memory, or in one, every addition waits for the last. */  \
-  SS_INLINE void ss_gather_some_##SUFFIX(const int M, ptrdiff_t n, const int32_t *index,           \
-                                         const T *value, const int *cols, const double *W,         \
-                                         ptrdiff_t stride, double *out) {                          \
+  static SS_INLINE void ss_gather_some_##SUFFIX(const int M, ptrdiff_t n, const int32_t *index,    \
+                                                const T *value, const int *cols, const double *W,  \
+                                                ptrdiff_t stride, double *out) {                   \
     const double *column[4];                                                                       \
     double even[4], odd[4];                                                                        \
     ptrdiff_t j = 0;                                                                               \
@@ -158,5 +153,4 @@ static const ss_column_loops ss_columns[] = {
 
 #undef SS_COLUMNS
 #undef SS_IN_FOURS
-#undef SS_INLINE
 #endif

@@ -384,23 +384,12 @@ static const ss_loop_table NAME(table) = {
 
 #undef SS_SCORE
 #undef SS_TILES
-#undef NAME
 #undef LABEL
-#undef VEC
-#undef LANES
 #undef MAX_TILE
 #undef OUTER_ROWS
-#undef LOAD
-#undef STORE
-#undef SET1
-#undef ADD
-#undef MUL
-#undef MULADD
-#undef MAXV
-#undef MINV
 #undef IF_EQUAL
 #undef ZERO_IF_LESS
 #undef HIGH_BITS
-#undef EQUAL_BITS
 #undef FOLD4
 #undef FOLD
+#include "structsolve/simd/vectors_end.h"

@@ -4,6 +4,7 @@
 #define STRUCTSOLVE_LOOPS_TABLES_H
 
 #include "loops.h"
+#include "targets.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -168,16 +169,9 @@ static const ss_loop_table ss_plain_table = {
 
 /* ---- x86 vectors ---- */
 
-#if defined(__GNUC__) && (defined(__x86_64__) || defined(__i386__)) && !defined(STRUCTSOLVE_PLAIN)
-#define SS_X86 1
-#include <immintrin.h>
+#ifdef SS_X86
 
-#if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx2,fma")
-#endif
+SS_TARGET("avx2,fma")
 #define WIDE 256
 
 enum { SS_SUM, SS_TOP, SS_LOW };
@@ -201,19 +195,10 @@ static inline double ss_avx2_fold(__m256d v, int op) {
 }
 
 #define NAME(f) ss_avx2_##f
+#include "structsolve/simd/doubles_avx2.h"
 #define LABEL "avx2"
-#define VEC __m256d
-#define LANES 4
 #define MAX_TILE 8
 #define OUTER_ROWS 2
-#define LOAD(p) _mm256_loadu_pd(p)
-#define STORE(p, v) _mm256_storeu_pd(p, v)
-#define SET1(x) _mm256_set1_pd(x)
-#define ADD(a, b) _mm256_add_pd(a, b)
-#define MULADD(a, b, c) _mm256_fmadd_pd(a, b, c)
-#define MUL(a, b) _mm256_mul_pd(a, b)
-#define MAXV(a, b) _mm256_max_pd(a, b)
-#define MINV(a, b) _mm256_min_pd(a, b)
 #define IF_EQUAL(a, b, x, y) _mm256_blendv_pd(y, x, _mm256_cmp_pd(a, b, _CMP_EQ_OQ))
 #define ZERO_IF_LESS(a, b, x) _mm256_and_pd(x, _mm256_cmp_pd(a, b, _CMP_NLT_UQ))
 #define HIGH_BITS(v) _mm256_castsi256_pd(_mm256_slli_epi64(_mm256_castpd_si256(v), 52))
@@ -221,14 +206,8 @@ static inline double ss_avx2_fold(__m256d v, int op) {
 #define FOLD4 ss_avx2_fold4
 #define FOLD ss_avx2_fold
 #include "loops_impl.h"
-#if defined(__clang__)
-#pragma clang attribute pop
-#pragma clang attribute push(__attribute__((target("avx512f"))), apply_to = function)
-#else
-#pragma GCC pop_options
-#pragma GCC push_options
-#pragma GCC target("avx512f")
-#endif
+SS_TARGET_END
+SS_TARGET("avx512f")
 static inline __m512d ss_avx512_join(__m512d a, __m512d b, int op) {
   return op == SS_SUM ? _mm512_add_pd(a, b)
                       : op == SS_TOP ? _mm512_max_pd(a, b) : _mm512_min_pd(a, b);
@@ -251,19 +230,10 @@ static inline double ss_avx512_fold(__m512d v, int op) {
 }
 
 #define NAME(f) ss_avx512_##f
+#include "structsolve/simd/doubles_avx512.h"
 #define LABEL "avx512"
-#define VEC __m512d
-#define LANES 8
 #define MAX_TILE 8
 #define OUTER_ROWS 4
-#define LOAD(p) _mm512_loadu_pd(p)
-#define STORE(p, v) _mm512_storeu_pd(p, v)
-#define SET1(x) _mm512_set1_pd(x)
-#define ADD(a, b) _mm512_add_pd(a, b)
-#define MULADD(a, b, c) _mm512_fmadd_pd(a, b, c)
-#define MUL(a, b) _mm512_mul_pd(a, b)
-#define MAXV(a, b) _mm512_max_pd(a, b)
-#define MINV(a, b) _mm512_min_pd(a, b)
 #define IF_EQUAL(a, b, x, y) _mm512_mask_mov_pd(y, _mm512_cmp_pd_mask(a, b, _CMP_EQ_OQ), x)
 #define ZERO_IF_LESS(a, b, x) _mm512_maskz_mov_pd(_mm512_cmp_pd_mask(a, b, _CMP_NLT_UQ), x)
 #define HIGH_BITS(v) _mm512_castsi512_pd(_mm512_slli_epi64(_mm512_castpd_si512(v), 52))
@@ -271,11 +241,7 @@ static inline double ss_avx512_fold(__m512d v, int op) {
 #define FOLD4 ss_avx512_fold4
 #define FOLD ss_avx512_fold
 #include "loops_impl.h"
-#if defined(__clang__)
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+SS_TARGET_END
 #endif
 
 /* The table for rows of `width` doubles (the padded width of a block: 1, 2, 4 or 8k). */

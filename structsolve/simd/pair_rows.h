@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "targets.h"
+
 /* Columns are padded to a multiple of this, on every machine. */
 enum { SS_STRIP = 8 };
 /* Determinants are at least this share of the product of two curvatures: steps of rows that are
@@ -52,7 +54,7 @@ static ptrdiff_t ss_first_of_lanes(int lanes, const double *gains, const double 
 
 #define NAME(f) ss_plain_##f
 #define VEC double
-#define WHICH int
+#define MASK int
 #define LANES 1
 #define LOAD(p) (*(p))
 #define STORE(p, v) (*(p) = (v))
@@ -62,72 +64,37 @@ static ptrdiff_t ss_first_of_lanes(int lanes, const double *gains, const double 
 #define MUL(a, b) ((a) * (b))
 #define DIV(a, b) ((a) / (b))
 #define LESS(a, b) ((a) < (b))
-#define LESSER(a, b) ((a) < (b) ? (a) : (b))
-#define LARGER(a, b) ((a) > (b) ? (a) : (b))
+#define MINV(a, b) ((a) < (b) ? (a) : (b))
+#define MAXV(a, b) ((a) > (b) ? (a) : (b))
 #define PICK(m, a, b) ((m) ? (a) : (b))
 #include "pair_rows_impl.h"
 
-#if defined(__GNUC__) && (defined(__x86_64__) || defined(__i386__)) && !defined(STRUCTSOLVE_PLAIN)
-#define SS_PAIRS_X86 1
-#include <immintrin.h>
+#ifdef SS_X86
 
-#if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx2"))), apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx2")
-#endif
+SS_TARGET("avx2")
 #define NAME(f) ss_avx2_##f
-#define VEC __m256d
-#define WHICH __m256d
-#define LANES 4
-#define LOAD(p) _mm256_loadu_pd(p)
-#define STORE(p, v) _mm256_storeu_pd(p, v)
-#define SET1(x) _mm256_set1_pd(x)
-#define ADD(a, b) _mm256_add_pd(a, b)
-#define SUB(a, b) _mm256_sub_pd(a, b)
-#define MUL(a, b) _mm256_mul_pd(a, b)
+#include "structsolve/simd/doubles_avx2.h"
+#define MASK __m256d
 #define DIV(a, b) _mm256_div_pd(a, b)
 #define LESS(a, b) _mm256_cmp_pd(a, b, _CMP_LT_OQ)
-#define LESSER(a, b) _mm256_min_pd(a, b)
-#define LARGER(a, b) _mm256_max_pd(a, b)
 #define PICK(m, a, b) _mm256_blendv_pd(b, a, m)
 #include "pair_rows_impl.h"
-#if defined(__clang__)
-#pragma clang attribute pop
-#pragma clang attribute push(__attribute__((target("avx512f"))), apply_to = function)
-#else
-#pragma GCC pop_options
-#pragma GCC push_options
-#pragma GCC target("avx512f")
-#endif
+SS_TARGET_END
+SS_TARGET("avx512f")
 #define NAME(f) ss_avx512_##f
-#define VEC __m512d
-#define WHICH __mmask8
-#define LANES 8
-#define LOAD(p) _mm512_loadu_pd(p)
-#define STORE(p, v) _mm512_storeu_pd(p, v)
-#define SET1(x) _mm512_set1_pd(x)
-#define ADD(a, b) _mm512_add_pd(a, b)
-#define SUB(a, b) _mm512_sub_pd(a, b)
-#define MUL(a, b) _mm512_mul_pd(a, b)
+#include "structsolve/simd/doubles_avx512.h"
+#define MASK __mmask8
 #define DIV(a, b) _mm512_div_pd(a, b)
 #define LESS(a, b) _mm512_cmp_pd_mask(a, b, _CMP_LT_OQ)
-#define LESSER(a, b) _mm512_min_pd(a, b)
-#define LARGER(a, b) _mm512_max_pd(a, b)
 #define PICK(m, a, b) _mm512_mask_blend_pd(m, b, a)
 #include "pair_rows_impl.h"
-#if defined(__clang__)
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+SS_TARGET_END
 #endif
 
 /* The loops for this processor, or those that STRUCTSOLVE_SIMD asks for. */
 static const ss_pair_table *ss_pair_loops(void) {
   const ss_pair_table *table = &ss_plain_pairs;
-#ifdef SS_PAIRS_X86
+#ifdef SS_X86
   const char *wish = getenv("STRUCTSOLVE_SIMD");
   if (wish && strcmp(wish, "plain") == 0) return table;
   __builtin_cpu_init();

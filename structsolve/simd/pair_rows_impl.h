@@ -12,14 +12,14 @@ static ptrdiff_t NAME(best_row)(ptrdiff_t ld, ptrdiff_t labels, const double *sc
       const VEC t = LOAD(score + k * ld + v), x = LOAD(mass + k * ld + v);
       const VEC held = PICK(LESS(zero, x), t, none);
       left = PICK(LESS(held, low), x, left);
-      low = LESSER(held, low);
-      high = LARGER(t, high);
+      low = MINV(held, low);
+      high = MAXV(t, high);
     }
     {
-      const VEC slope = LARGER(SUB(high, low), zero);
-      const VEC y = LESSER(MUL(slope, LOAD(inverse + v)), left);
+      const VEC slope = MAXV(SUB(high, low), zero);
+      const VEC y = MINV(MUL(slope, LOAD(inverse + v)), left);
       const VEC rise = MUL(y, SUB(slope, MUL(MUL(half, y), LOAD(curvature + v))));
-      const WHICH more = LESS(best, rise);
+      const MASK more = LESS(best, rise);
       place = PICK(more, SET1(v), place);
       best = PICK(more, rise, best);
     }
@@ -34,7 +34,7 @@ static ptrdiff_t NAME(best_row)(ptrdiff_t ld, ptrdiff_t labels, const double *sc
 }
 
 static inline VEC NAME(clip)(VEC x, VEC least, VEC most) {
-  return LARGER(least, LESSER(x, most));
+  return MAXV(least, MINV(x, most));
 }
 
 /* The best point in the plane of two steps, clipped to the rectangle one coordinate at a time. */
@@ -63,7 +63,7 @@ static ptrdiff_t NAME(best_partner)(ptrdiff_t n, const double *k, double bias, c
       const VEC cross = MUL(two, ADD(values, constant)), product = MUL(bend, curve);
       const VEC det = SUB(product, MUL(cross, cross)), flat = MUL(same, product);
       const VEC free = DIV(SUB(MUL(curve, pull), MUL(cross, slope)),
-                           LARGER(det, flat));
+                           MAXV(det, flat));
       const VEC start = NAME(clip)(free, from, to);
       const VEC other = NAME(clip)(MUL(SUB(slope, MUL(cross, start)), LOAD(inverse + v)), least,
                                    most);
@@ -72,7 +72,7 @@ static ptrdiff_t NAME(best_partner)(ptrdiff_t n, const double *k, double bias, c
       const VEC squares = ADD(MUL(MUL(bend, mine), mine), MUL(MUL(curve, other), other));
       const VEC linear = ADD(MUL(pull, mine), MUL(slope, other));
       const VEC rise = PICK(LESS(zero, product), SUB(linear, MUL(half, ADD(mixed, squares))), zero);
-      const WHICH more = LESS(best, rise);
+      const MASK more = LESS(best, rise);
       place = PICK(more, SET1(v), place);
       best = PICK(more, rise, best);
       ours = PICK(more, mine, ours);
@@ -99,7 +99,7 @@ static double NAME(mass_gap)(ptrdiff_t ld, ptrdiff_t labels, const double *score
     VEC high = SET1(-INFINITY), sum = SET1(0);
     for (ptrdiff_t k = 0; k < labels; k++) {
       const VEC t = LOAD(score + k * ld + v);
-      high = LARGER(t, high);
+      high = MAXV(t, high);
     }
     for (ptrdiff_t k = 0; k < labels; k++)
       sum = ADD(sum, MUL(LOAD(mass + k * ld + v), SUB(high, LOAD(score + k * ld + v))));
@@ -111,18 +111,6 @@ static double NAME(mass_gap)(ptrdiff_t ld, ptrdiff_t labels, const double *score
 
 static const ss_pair_table NAME(pairs) = {NAME(best_row), NAME(best_partner), NAME(mass_gap)};
 
-#undef NAME
-#undef VEC
-#undef WHICH
-#undef LANES
-#undef LOAD
-#undef STORE
-#undef SET1
-#undef ADD
-#undef SUB
-#undef MUL
 #undef DIV
 #undef LESS
-#undef LESSER
-#undef LARGER
-#undef PICK
+#include "structsolve/simd/vectors_end.h"

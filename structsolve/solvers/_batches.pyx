@@ -98,8 +98,7 @@ cdef class BatchLoop(Shared):
             return trial.batches & 1
         return (trial.seconds[0] * trial.visits[1]) < (trial.seconds[1] * trial.visits[0])
 
-    cdef Py_ssize_t _batch(self, const int64_t* order, Py_ssize_t most,
-                           Team team) except -1 nogil:
+    cdef Py_ssize_t _batch(self, const int64_t* order, Py_ssize_t most, Team team) except -1 nogil:
         """Visit the first examples of ``order``; return their number.
 
         A repeated example ends the batch, also one of the previous batch, whose visit is not

@@ -156,8 +156,7 @@ cdef class SegmentLoop(DualLoop):
         cdef double* state = &self.states_view[self.offsets[i]]
         cdef const int* truth = self.truth(i)
         cdef Space* space = self.spaces
-        self.at_truth[i] = self.losses.offset(i, truth, space.index, space.value,
-                                              space.work)
+        self.at_truth[i] = self.losses.offset(i, truth, space.index, space.value, space.work)
         if self.projection.has_state:
             self.projection.state_of(i, truth, state)
         else:

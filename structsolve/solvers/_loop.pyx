@@ -24,8 +24,7 @@ cdef const int* first_label(LinearPotentials potentials, Surrogate surrogate, la
         return NULL
     check_numbers(labels, surrogate.n_states or 2**31, "labels")
     if weights is not None and np.shape(weights) != (potentials.n,):
-        raise ValueError(
-            f"weights: found shape {np.shape(weights)}, expected ({potentials.n},)")
+        raise ValueError(f"weights: found shape {np.shape(weights)}, expected ({potentials.n},)")
     if w is not None and w.shape[0] != potentials.dim:
         raise ValueError(f"w: found {w.shape[0]} entries, expected {potentials.dim}")
     cdef const int[::1] view = labels

@@ -54,8 +54,7 @@ def violated_cuts(problem, const double[::1] point not None, const double[::1] w
     cdef LinearPotentials potentials = problem.potentials
     cdef Surrogate surrogate = problem.surrogate
     cdef const int[::1] labels = problem.labels
-    cdef const int* truths = first_label(potentials, surrogate, problem.labels,
-                                           problem.weights, w)
+    cdef const int* truths = first_label(potentials, surrogate, problem.labels, problem.weights, w)
     cdef const double[::1] weights = problem.weights
     if point.shape[0] != potentials.dim or xi.shape[0] != potentials.n:
         raise ValueError(

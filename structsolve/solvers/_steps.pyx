@@ -40,8 +40,7 @@ cdef bint line_searches(CutHead** heads, Py_ssize_t m, const double* gram, Py_ss
                 gain -= heads[j].weight * slopes[j]
                 drift[j] = 0
                 for k in range(m):
-                    drift[j] += gram[j * side + k] * (
-                        (1.0 if k == best else 0.0) - heads[k].weight)
+                    drift[j] += gram[j * side + k] * ((1.0 if k == best else 0.0) - heads[k].weight)
                 curvature += x * drift[j]
             room = 1
         if step == 0:

@@ -229,8 +229,7 @@ cdef class VisitLoop(DualLoop):
             return slope(head, w)
         return head.b - self.potentials.dot(i, head.nnz, cut_index(head), cut_values(head), w)
 
-    cdef double _slope_now(self, Py_ssize_t i, CutHead* head,
-                                  const double* theta) noexcept nogil:
+    cdef double _slope_now(self, Py_ssize_t i, CutHead* head, const double* theta) noexcept nogil:
         """... at the w whose scores are theta."""
         return slope(head, &self.w_view[0] if self.short else theta)
 

@@ -7,11 +7,7 @@ from functools import partial
 from typing import Any
 
 from ..utils.params import parameters
-from .base import (
-    Run,
-    Solver,
-    Start,
-)
+from .base import Run, Solver, Start
 from .bcfw_run import BCFWRun
 from .problem import Problem
 from .separate import SeparateRun, groups_of

@@ -13,15 +13,7 @@ from ..utils.arrays import part_of
 from ._bcfw import BlockLoop
 from ._hull import HullLoop
 from ._team import Team
-from .base import (
-    Run,
-    Start,
-    batch_threads,
-    checked_weights,
-    pieces,
-    rng_state,
-    set_rng_state,
-)
+from .base import Run, Start, batch_threads, checked_weights, pieces, rng_state, set_rng_state
 from .exact_steps import exact_loop
 from .weight_constraints import assemble
 

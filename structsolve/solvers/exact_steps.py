@@ -117,13 +117,7 @@ def exact_loop(solver: Any, problem: Problem, alpha: float, constrained: bool) -
     ValueError
         If ``steps`` is "exact" and there are none.
     """
-    arguments = (
-        problem.potentials,
-        problem.surrogate,
-        problem.labels,
-        problem.weights,
-        alpha,
-    )
+    arguments = (problem.potentials, problem.surrogate, problem.labels, problem.weights, alpha)
     if solver.steps == "exact" and constrained:
         raise ValueError(
             "BCFW: steps is 'exact', which constraints exclude: w is projected after a "

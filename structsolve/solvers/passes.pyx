@@ -46,8 +46,7 @@ def surrogate_bounds(problem, const double[::1] w not None, n_jobs=1, values=Non
     cdef LinearPotentials potentials = problem.potentials
     cdef Surrogate surrogate = problem.surrogate
     cdef const int[::1] labels = problem.labels
-    cdef const int* truths = first_label(potentials, surrogate, problem.labels,
-                                           problem.weights, w)
+    cdef const int* truths = first_label(potentials, surrogate, problem.labels, problem.weights, w)
     bounds = np.empty(problem.n)
     cdef double[::1] out = bounds, own = values
     cdef bint wanted = values is not None
@@ -175,8 +174,7 @@ def range_cuts(problem, const double[::1] w not None, parts, sums, n_jobs=1, eac
     cdef LinearPotentials potentials = problem.potentials
     cdef Surrogate surrogate = problem.surrogate
     cdef const int[::1] labels = problem.labels
-    cdef const int* truths = first_label(potentials, surrogate, problem.labels,
-                                           problem.weights, w)
+    cdef const int* truths = first_label(potentials, surrogate, problem.labels, problem.weights, w)
     cdef const double[::1] weights = problem.weights
     offsets = problem.examples.offsets
     bounds, b_all = np.empty(problem.n), np.empty(problem.n) if each is None else each

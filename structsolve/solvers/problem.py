@@ -451,10 +451,7 @@ def penalty_of(layout: WeightLayout, penalize_intercept: bool) -> np.ndarray | N
 
 
 def _rebuilt(
-    given: tuple[Space, Examples],
-    settings: dict[str, Any],
-    weights: np.ndarray,
-    plugins: list[Any],
+    given: tuple[Space, Examples], settings: dict[str, Any], weights: np.ndarray, plugins: list[Any]
 ) -> Problem:
     """Return a problem made from the same arguments and example weights as another."""
     registry.adopt_plugins(plugins)

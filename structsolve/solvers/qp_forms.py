@@ -210,13 +210,7 @@ def primal_form(model: Model) -> Answer:
         on_w = sp.hstack([model.A[:, columns][order], sp.csr_matrix((r, k))])
         box = sp.eye_array(d + k, format="csr")[d - f : d]
         rows = sp.vstack(
-            [
-                on_w,
-                sp.hstack([cuts, slack]),
-                -sp.eye_array(d + k, format="csr")[d:],
-                box,
-                -box,
-            ]
+            [on_w, sp.hstack([cuts, slack]), -sp.eye_array(d + k, format="csr")[d:], box, -box]
         )
     limit = np.full(2 * f, model.box / omega)
     b = np.concatenate([c[order], -model.b * row, np.zeros(k), limit])

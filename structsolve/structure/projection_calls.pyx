@@ -255,8 +255,7 @@ def derivative(Projection projection not None, Py_ssize_t i, theta, direction, r
     return product[:size]
 
 
-def costs(Loss loss not None, Py_ssize_t i, nu, bint transposed=False, double scale=1.0,
-          room=None):
+def costs(Loss loss not None, Py_ssize_t i, nu, bint transposed=False, double scale=1.0, room=None):
     """Return the cost of each part of a prediction, given the marginals ``nu`` of true labels.
 
     Parameters

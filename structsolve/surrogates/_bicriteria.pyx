@@ -224,8 +224,7 @@ cdef class BiCriteriaSurrogate(Surrogate):
             for j in range(view.n_visits):
                 if view.visits[j].g > 0:
                     outcome.label_bound = outcome.label_value
-        if not self.relaxed and (
-                outcome.label_bound > outcome.label_value * (1 + self.search.tol)):
+        if not self.relaxed and (outcome.label_bound > outcome.label_value * (1 + self.search.tol)):
             if self.closer is not None:
                 self.closer.run(self.plane, view, self.psi, -1, outcome, rest)
             elif self.max_kbest:

@@ -38,8 +38,7 @@ cdef class MarginRescaling(OneLabel):
         cdef Py_ssize_t scratch = oracle.work_bytes
         if augmented is not None and not augmented.knows(loss):
             augmented = None
-        if augmented is None and not loss.decomposes and not (
-                loss.zero_one and kbest is not None):
+        if augmented is None and not loss.decomposes and not (loss.zero_one and kbest is not None):
             raise ValueError(
                 f"surrogate 'margin' needs a loss that decomposes over the parts, or the 0-1 loss "
                 f"with an oracle that has k-best; {type(loss).__name__} does not decompose and "

@@ -220,12 +220,7 @@ def _check_states_of_labels(watched: Watched, states: np.ndarray) -> None:
 
 
 def _check_solution(
-    watched: Watched,
-    kind: str,
-    theta: np.ndarray,
-    states: np.ndarray,
-    mu: np.ndarray,
-    value: float,
+    watched: Watched, kind: str, theta: np.ndarray, states: np.ndarray, mu: np.ndarray, value: float
 ) -> None:
     """The maximiser's state: pools to its marginals, attains its value, and is optimal."""
     case, i, projection = watched.case, watched.i, watched.projection

@@ -91,11 +91,7 @@ def check_solver(
 
 
 def check_loss(
-    loss: Any,
-    structure: Any = "chain",
-    n_cases: int = 2,
-    size: int = 3,
-    random_state: int = 0,
+    loss: Any, structure: Any = "chain", n_cases: int = 2, size: int = 3, random_state: int = 0
 ) -> None:
     """Check a loss on a structure: its values, the scores it adds, its matrix, its training.
 

@@ -33,11 +33,7 @@ class Decision(Layer):
     """
 
     def __init__(
-        self,
-        structure: Any,
-        classes: Any = None,
-        oracle: Any = None,
-        n_jobs: int | None = None,
+        self, structure: Any, classes: Any = None, oracle: Any = None, n_jobs: int | None = None
     ):
         super().__init__(structure, classes, n_jobs)
         self.oracle = oracle

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from ..batch import least_loss
+from ..batch.number_methods import NumberMethods
 from ..batch.numbers import number, number_gradient
 from . import distribution_operators, operators
 from ._second import sealed
@@ -15,7 +16,7 @@ from .loss import as_labels, truths
 from .tensors import DOUBLES
 
 
-class Distribution(Layer):
+class Distribution(NumberMethods[torch.Tensor], Layer):
     """The distribution ``p(y) ~ exp(score of y)`` of a structure's labels.
 
     The methods take scores, lengths, examples, masks, graphs as :class:`StructuredLoss` does, and
@@ -49,126 +50,6 @@ class Distribution(Layer):
     >>> chains.log_proba(scores, torch.tensor([[0, 1, 1]])).exp().tolist()
     [0.125]
     """
-
-    def __init__(
-        self,
-        structure: Any,
-        loss: Any = "hamming",
-        classes: Any = None,
-        n_jobs: int | None = None,
-    ):
-        super().__init__(structure, classes, n_jobs)
-        self.loss = loss
-
-    def log_partition(self, scores: Any, lengths: Any = None, **batch: Any) -> torch.Tensor:
-        """Return the logarithm of the sum of ``exp(score)`` over all labels.
-
-        Parameters
-        ----------
-        scores : Tensor or dict of str to Tensor
-        lengths : Tensor, array or list of int, optional
-        **batch : object
-            ``examples``, ``mask``, and graphs.
-
-        Returns
-        -------
-        Tensor of shape (n,)
-        """
-        return self._of("log_partition", scores, lengths, **batch)
-
-    def log_proba(
-        self, scores: Any, labels: Any, lengths: Any = None, **batch: Any
-    ) -> torch.Tensor:
-        """Return the log-probability of one label of every example.
-
-        Parameters
-        ----------
-        scores : Tensor or dict of str to Tensor
-        labels : Tensor of int
-        lengths : Tensor, array or list of int, optional
-        **batch : object
-            See :meth:`log_partition`.
-
-        Returns
-        -------
-        Tensor of shape (n,)
-            -inf for labels that are forbidden, or none of the structure.
-        """
-        return self._of("log_proba", scores, lengths, labels=labels, **batch)
-
-    def entropy(self, scores: Any, lengths: Any = None, **batch: Any) -> torch.Tensor:
-        """Return the entropy of labels, in nats.
-
-        Parameters
-        ----------
-        scores : Tensor or dict of str to Tensor
-        lengths : Tensor, array or list of int, optional
-        **batch : object
-            See :meth:`log_partition`.
-
-        Returns
-        -------
-        Tensor of shape (n,)
-        """
-        return self._of("entropy", scores, lengths, **batch)
-
-    def cross_entropy(
-        self, scores: Any, other: Any, lengths: Any = None, **batch: Any
-    ) -> torch.Tensor:
-        """Return ``-sum_y p(y) log q(y)``.
-
-        Parameters
-        ----------
-        scores, other : Tensor or dict of str to Tensor
-            Those of p and of q, of the same blocks and shapes.
-        lengths : Tensor, array or list of int, optional
-        **batch : object
-            See :meth:`log_partition`.
-
-        Returns
-        -------
-        Tensor of shape (n,)
-        """
-        return self._of("cross_entropy", scores, lengths, other=other, **batch)
-
-    def kl_divergence(
-        self, scores: Any, other: Any, lengths: Any = None, **batch: Any
-    ) -> torch.Tensor:
-        """Return the Kullback-Leibler divergence ``sum_y p(y) log(p(y) / q(y))``.
-
-        Parameters
-        ----------
-        scores, other : Tensor or dict of str to Tensor
-            See :meth:`cross_entropy`.
-        lengths : Tensor, array or list of int, optional
-        **batch : object
-            See :meth:`log_partition`.
-
-        Returns
-        -------
-        Tensor of shape (n,)
-        """
-        return self._of("kl_divergence", scores, lengths, other=other, **batch)
-
-    def expected_loss(
-        self, scores: Any, labels: Any, lengths: Any = None, **batch: Any
-    ) -> torch.Tensor:
-        """Return the expected loss of one label of every example.
-
-        Parameters
-        ----------
-        scores : Tensor or dict of str to Tensor
-        labels : Tensor of int
-            Predictions.
-        lengths : Tensor, array or list of int, optional
-        **batch : object
-            See :meth:`log_partition`.
-
-        Returns
-        -------
-        Tensor of shape (n,)
-        """
-        return self._of("expected_loss", scores, lengths, labels=labels, **batch)
 
     def least_loss(
         self,

@@ -237,10 +237,7 @@ def _read_zip(
 
 
 def _read_array(
-    archive: zipfile.ZipFile,
-    member: zipfile.ZipInfo,
-    entry: dict[str, Any],
-    file: IO[bytes] | None,
+    archive: zipfile.ZipFile, member: zipfile.ZipInfo, entry: dict[str, Any], file: IO[bytes] | None
 ) -> NDArray[Any]:
     """Return an array of the file; a map of it where the file is given."""
     with archive.open(member) as stream:

@@ -249,10 +249,4 @@ def _diagonals(X: Any) -> str:
     return ""
 
 
-_CHECKS = {
-    "csr": _rows,
-    "csc": _columns,
-    "bsr": _blocks,
-    "coo": _coordinates,
-    "dia": _diagonals,
-}
+_CHECKS = {"csr": _rows, "csc": _columns, "bsr": _blocks, "coo": _coordinates, "dia": _diagonals}

@@ -241,9 +241,7 @@ cdef class NodeSums:
         if (np.diff(places) <= 0).any():
             raise ValueError("weights: found a node twice for a feature, or nodes that do not rise")
         if size and (number.min() < 1 or number.max() >= self.n_nodes):
-            raise ValueError(
-                f"nodes of weights: expected numbers from 1 to {self.n_nodes - 1}"
-            )
+            raise ValueError(f"nodes of weights: expected numbers from 1 to {self.n_nodes - 1}")
         cdef const int64_t[::1] count = counts
         cdef const uint16_t[::1] node = nodes
         cdef const float[::1] total = sums, moment = moments

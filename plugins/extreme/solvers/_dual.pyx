@@ -241,8 +241,7 @@ cdef class DualAscent:
                 i = order[t]
                 if self.wait[i] > 0:
                     self.wait[i] -= 1
-                elif self.visit(i, still, &work[0, 0], &work[1, 0], &work[2, 0],
-                                &work[3, 0]):
+                elif self.visit(i, still, &work[0, 0], &work[1, 0], &work[2, 0], &work[3, 0]):
                     moved += 1
                     self.idle[i] = 0
                 else:

@@ -579,9 +579,7 @@ cdef class Machines:
                     odds = -margin
                     if 0 < before < cost:
                         odds = log(before / (cost - before))
-                    odds = log_odds(
-                        odds, space.square[t] * cost, space.square[t] * before - margin
-                    )
+                    odds = log_odds(odds, space.square[t] * cost, space.square[t] * before - margin)
                     a[t] = cost * sigmoid(odds)
                     step = sign * (a[t] - before)
                     b += step * self.bias

@@ -13,11 +13,7 @@ from scipy import sparse
 from structsolve.plugins.extreme.solvers.base import ExtremeProblem
 from structsolve.plugins.extreme.solvers.k_rivals import KRivals
 from structsolve.plugins.extreme.solvers.rival_checks import ask_rivals, check_rivals
-from structsolve.plugins.extreme.solvers.rivals import (
-    CertifiedRivals,
-    ExactRivals,
-    make_rivals,
-)
+from structsolve.plugins.extreme.solvers.rivals import CertifiedRivals, ExactRivals, make_rivals
 from structsolve.plugins.extreme.weights.feature_rows import FeatureRows
 from structsolve.plugins.extreme.weights.postings import Postings
 from structsolve.utils.parallel import effective_jobs

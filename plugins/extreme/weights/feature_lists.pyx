@@ -265,8 +265,7 @@ cdef class FeatureLists:
                            space.candidates, space.partial)
             kept = 0
             for j in range(n_candidates):
-                kept = offer(space.best, space.ids, kept, k, space.partial[j],
-                             space.candidates[j])
+                kept = offer(space.best, space.ids, kept, k, space.partial[j], space.candidates[j])
             if excess < space.best[0] or excess - space.best[0] <= epsilon and epsilon > 0:
                 sorted_heap(space.best, space.ids, kept, scores, ids)
                 bound[0] = fmax(0, excess - scores[0])

@@ -249,8 +249,7 @@ cdef class CutNetworks:
         rest *= REST
         if self.shape.edge_step == 0 and m:
             obstacle.edge = 0
-            if not _two(table, self.shape.row, self.shape.symmetric, rest, &edge, slack,
-                        obstacle):
+            if not _two(table, self.shape.row, self.shape.symmetric, rest, &edge, slack, obstacle):
                 return False
             slack[0] *= m
             for v in range(model.n):

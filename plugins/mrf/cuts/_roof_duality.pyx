@@ -138,8 +138,7 @@ cdef bint _single(const Model* model, const Energy* energy, const signed char* f
     return True
 
 
-cdef Cut _doubled(const Model* model, const Energy* energy, int* ends,
-                  char* memory) noexcept nogil:
+cdef Cut _doubled(const Model* model, const Energy* energy, int* ends, char* memory) noexcept nogil:
     # The graph with a node n + p for the negation of each node p.  The arcs of edge e are 4 e to
     # 4 e + 3, and the mirror image of arc k, q' -> p' for p -> q, is k ^ 2.
     cdef Py_ssize_t n = model.n, m = model.m, p, e

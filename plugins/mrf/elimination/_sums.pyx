@@ -316,8 +316,7 @@ cdef class EliminationSums(Projection):
             impossible(i)
         return 0
 
-    cdef void backward(self, Py_ssize_t i, double* state, double* moved,
-                       char* work) noexcept nogil:
+    cdef void backward(self, Py_ssize_t i, double* state, double* moved, char* work) noexcept nogil:
         # state <- marginals, from conditional probabilities of cliques; moved, if any, <- their
         # derivatives, from those of the logarithms of conditional probabilities.
         cdef Model model = self.shape.graph(i)

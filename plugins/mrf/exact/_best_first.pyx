@@ -349,8 +349,7 @@ cdef bint advance(Search* search, double steps) noexcept nogil:
             _make(search, choice)
             search.possible = propagate(net)
             _blame(search, choice)
-    return not search.dives and (not search.n_open
-                                 or search.heap[0].low >= net.high - net.margin)
+    return not search.dives and (not search.n_open or search.heap[0].low >= net.high - net.margin)
 
 
 cdef double lowest(const Search* search) noexcept nogil:

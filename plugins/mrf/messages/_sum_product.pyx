@@ -227,8 +227,7 @@ cdef class ForestSumProduct(Projection):
                     int* labels, char* work) except -1 nogil:
         cdef double* spare
         cdef Forest forest = self.gather(i, theta, &spare, work)
-        return forest_sample(self.loops, &forest, i, n, uniforms, labels,
-                             work + self.scores_bytes)
+        return forest_sample(self.loops, &forest, i, n, uniforms, labels, work + self.scores_bytes)
 
     cpdef Py_ssize_t derivative_bytes(self) except -1:
         """Room for a direction, gathered like scores, after the memory of project()."""

@@ -454,6 +454,5 @@ def tree_reweighted(GraphModel model not None, int max_iter=1000, double tol=0.0
     cdef double value = 0, bound = 0
     cdef int n_iter
     with nogil:
-        n_iter = trws(&model.model, max_iter, tol, True, &view[0], &value, &bound,
-                      <char*>&work[0])
+        n_iter = trws(&model.model, max_iter, tol, True, &view[0], &value, &bound, <char*>&work[0])
     return label, value, bound, n_iter

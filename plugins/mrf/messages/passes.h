@@ -7,13 +7,9 @@
 
 #include "../tables/transforms.h"
 
-#include <string.h>
+#include "structsolve/simd/targets.h"
 
-#if defined(__GNUC__)
-#define MRF_INLINE inline __attribute__((always_inline))
-#else
-#define MRF_INLINE inline
-#endif
+#include <string.h>
 
 /* Score of a padded state: far below all others, and sums of such numbers stay finite. */
 #define MRF_PADDING (-1e30f)
@@ -43,16 +39,9 @@ typedef struct {
  * sum of the maxima, a bound up to rounding. */
 typedef double (*mrf_pass)(const mrf_passes *p, int forward);
 
-#if defined(__GNUC__) && (defined(__x86_64__) || defined(__i386__)) && !defined(STRUCTSOLVE_PLAIN)
-#define MRF_X86 1
-#include <immintrin.h>
+#ifdef SS_X86
 
-#if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx2,fma")
-#endif
+SS_TARGET("avx2,fma")
 static inline float mrf_top8(__m256 x) {
   __m128 y = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
   y = _mm_max_ps(y, _mm_movehl_ps(y, y));
@@ -72,14 +61,8 @@ static inline float mrf_top8(__m256 x) {
 #define TOP(x) mrf_top8(x)
 #define EQUAL_BITS(a, b) ((unsigned)_mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_EQ_OQ)))
 #include "passes_impl.h"
-#if defined(__clang__)
-#pragma clang attribute pop
-#pragma clang attribute push(__attribute__((target("avx512f"))), apply_to = function)
-#else
-#pragma GCC pop_options
-#pragma GCC push_options
-#pragma GCC target("avx512f")
-#endif
+SS_TARGET_END
+SS_TARGET("avx512f")
 static inline float mrf_top16(__m512 x) {
   const __m512 y = _mm512_max_ps(x, _mm512_shuffle_f32x4(x, x, 0x4e));
   __m128 z = _mm512_castps512_ps128(_mm512_max_ps(y, _mm512_shuffle_f32x4(y, y, 0xb1)));
@@ -100,11 +83,7 @@ static inline float mrf_top16(__m512 x) {
 #define TOP(x) mrf_top16(x)
 #define EQUAL_BITS(a, b) ((unsigned)_mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ))
 #include "passes_impl.h"
-#if defined(__clang__)
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+SS_TARGET_END
 #endif
 
 /* Four lanes in plain C, which compilers turn into the vectors that every processor has. */
@@ -149,7 +128,7 @@ static inline float mrf_top4(mrf_four y) {
 #include "passes_impl.h"
 
 static mrf_pass mrf_pass_of(int lanes) {
-#ifdef MRF_X86
+#ifdef SS_X86
   if (lanes == 16) return pass_16;
   if (lanes == 8) return pass_8;
 #endif
@@ -158,7 +137,7 @@ static mrf_pass mrf_pass_of(int lanes) {
 
 /* Lanes for rows of `states` entries, by the name of the processor's loops (simd/loops.h). */
 static int mrf_lanes(const char *name, int states) {
-#ifdef MRF_X86
+#ifdef SS_X86
   if (states > 8 && !strcmp(name, "avx512")) return 16;
   if (states > 4 && strcmp(name, "plain")) return 8;
 #endif

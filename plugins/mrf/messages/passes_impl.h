@@ -14,7 +14,7 @@
   } while (0)
 
 /* Scores of the states of w given the state of the other end of e, added to out. */
-static MRF_INLINE void NAME(add_row)(
+static SS_INLINE void NAME(add_row)(
     const mrf_passes *p, const mrf_edge *e, int from, int w, ptrdiff_t width, float *out) {
   const mrf_table *table = p->tables + e->table;
   const int x = p->trial[from], K = p->states[w];
@@ -40,7 +40,7 @@ static MRF_INLINE void NAME(add_row)(
 
 /* Replace the message of e by that of v, whose shared scores are `sent` plus its received
  * messages; less its maximum, which is returned. */
-static MRF_INLINE float NAME(send)(
+static SS_INLINE float NAME(send)(
     const int FIXED, const mrf_passes *p, const mrf_edge *e, int v, int w, const VEC *held) {
   const float *own = p->own;
   const mrf_table *table = p->tables + e->table;
@@ -123,7 +123,7 @@ static inline int NAME(first)(const float *row, ptrdiff_t width, float top) {
   return 0;
 }
 
-static MRF_INLINE double NAME(pass_rows)(const int FIXED, const mrf_passes *p, int forward) {
+static SS_INLINE double NAME(pass_rows)(const int FIXED, const mrf_passes *p, int forward) {
   double total = 0;
   float *own = p->own, *guess = p->guess;
   VEC held[2];
@@ -183,17 +183,7 @@ static double NAME(pass)(const mrf_passes *p, int forward) {
 }
 
 #undef GET
-#undef EQUAL_BITS
 #undef PUT
-#undef NAME
-#undef VEC
-#undef LANES
-#undef LOAD
-#undef STORE
-#undef SET1
-#undef ADD
-#undef SUB
-#undef MAXV
-#undef MULADD
 #undef MULSUB
 #undef TOP
+#include "structsolve/simd/vectors_end.h"

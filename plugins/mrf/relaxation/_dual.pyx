@@ -181,8 +181,7 @@ cdef class DualRelaxation(Relaxation):
         for e in range(graph.m):
             parts += graph.states[graph.ends[2 * e]] * graph.states[graph.ends[2 * e + 1]]
         search.small = parts <= SMALL
-        search.single = (not (search.small or forbidden)
-                         and 1 / LARGE < search.largest < LARGE)
+        search.single = not (search.small or forbidden) and 1 / LARGE < search.largest < LARGE
         search.room = room + self.singles_at
         clear_split(split)
 

@@ -151,8 +151,7 @@ cdef class TreeReweightedSums(Projection):
             for s in range(model.states[model.ends[2 * e]]):
                 for t in range(columns):
                     table[s * stride + t] = pair[s * columns + t] / trees.share[e]
-            r.sums[e] = sum_table(self.loops, K, stride, table,
-                                  r.exponentials + e * K * stride)
+            r.sums[e] = sum_table(self.loops, K, stride, table, r.exponentials + e * K * stride)
             table += K * stride
 
     cdef void believe(self, const Model* model, const Trees* trees, Py_ssize_t v,

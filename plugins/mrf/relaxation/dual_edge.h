@@ -11,11 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#if defined(__GNUC__)
-#define SS_INLINE inline __attribute__((always_inline))
-#else
-#define SS_INLINE inline
-#endif
+#include "structsolve/simd/clones.h"
 
 /* Four doubles, as macros: not every compiler may pass such vectors to functions. */
 #if defined(__GNUC__)

@@ -194,8 +194,7 @@ cdef class GraphShape:
         cdef Model model
         self._check(i)
         first, first_edge, model = self.first_node(i), self.first_edge(i), self.graph(i)
-        return (self.states[first:first + model.n],
-                self.ends[first_edge:first_edge + model.m])
+        return (self.states[first:first + model.n], self.ends[first_edge:first_edge + model.m])
 
     cdef Py_ssize_t first_node(self, Py_ssize_t i) noexcept nogil:
         return 0 if self.one_graph else self.offset[i]
