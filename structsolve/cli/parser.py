@@ -32,8 +32,11 @@ class Parser(argparse.ArgumentParser):
             return ""
         name = given.partition("=")[0].replace("-", "_")
         choices: Any = [a.choices for a in self._subparsers._group_actions]
-        commands = [p for named in choices for p in (named or {}).values()]
-        known = {o for p in commands for o in p._option_string_actions if o.startswith("--")}
+        commands = {name: p for named in choices for name, p in (named or {}).items()}
+        option = "--" + given.partition("=")[0]
+        if owners := [c for c, p in commands.items() if option in p._option_string_actions]:
+            return f" (an option of {', '.join(owners)})"
+        known = {o for p in commands.values() for o in p._option_string_actions if o[:2] == "--"}
         ours = ELSEWHERE.get(name, "")
         if "--" + ours.partition(" ")[0].replace("_", "-") in known:
             return f" (take --{ours.replace('_', '-')})"
