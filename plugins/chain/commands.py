@@ -101,8 +101,9 @@ def figures(
 
     names = {str(label) for labels in (*truth, *guess) for label in labels}
     dash, mark = (-2, -1) if args.suffix else (1, 0)
-    known = all(name[mark:][:1] in MARKS for name in names)  # "2-c" is no tag
-    spans = len(names) > 1 and all(name == "O" or name[dash:][:1] == "-" for name in names) and known
+    spans = len(names) > 1 and all(
+        name == "O" or (name[dash:][:1] == "-" and name[mark] in MARKS) for name in names
+    )
     answer: dict[str, Any] = {}
     lines: list[str] = []
     if spans:
