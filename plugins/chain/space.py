@@ -94,8 +94,8 @@ class ChainSpace(LabelingSpace):
     @cached_property
     def free_nodes(self) -> bool:
         """Whether any sequence of labels is allowed."""
-        inherited = type(self).enumerate_labels is NodeSpace.enumerate_labels
-        return inherited and self.structure.forbidden is None
+        own = inherits(self, ChainSpace, "enumerate_labels", "contains")
+        return own and self.structure.forbidden is None
 
     @property
     def plain_rows(self) -> bool:  # type: ignore[override]
