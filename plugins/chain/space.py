@@ -16,7 +16,6 @@ from structsolve.examples.stacking import pieces
 from structsolve.plugins.chain.tag_schemes import RULES, forbidden_pairs
 from structsolve.structure.base import inherits
 from structsolve.structure.labelings import LabelingSpace, LabelingStructure
-from structsolve.structure.node_space import NodeSpace
 from structsolve.utils.params import parameters
 
 PAIR = "(label, next label)"
