@@ -73,8 +73,11 @@ def _checked_dense(x: Any, where: str, ndim: int) -> np.ndarray:
         raise TypeError(f"{where}: found a {type(x).__name__}, expected a matrix; pass a list")
     try:
         x = np.asarray(x)
-    except ValueError as error:
-        raise ValueError(f"{where}: not an array ({error})") from None
+    except ValueError:
+        raise ValueError(
+            f"{where}: found rows of different lengths, expected a matrix: one row per node, one "
+            "column per feature"
+        ) from None
     if x.dtype.kind in "OUSMmV":
         try:
             if x.dtype.kind != "O":  # strings of digits are text, too
