@@ -84,9 +84,11 @@ def _checked_dense(x: Any, where: str, ndim: int) -> np.ndarray:
                 raise ValueError("text, dates or records")
             x = np.asarray(x, dtype=np.float64)
         except (TypeError, ValueError) as error:
+            advice = "vectorise features first, for example with structsolve.SequenceVectorizer"
+            if "NAType" in str(error):  # pandas.NA
+                advice = "impute or drop missing values first"
             raise type(error)(
-                f"{where}: dtype {x.dtype} is not numeric ({error}); vectorise features first, for "
-                "example with structsolve.SequenceVectorizer"
+                f"{where}: dtype {x.dtype} is not numeric ({error}); {advice}"
             ) from None
     if x.dtype.kind == "c":
         raise ValueError(f"{where}: Complex data not supported, expected real features")
@@ -284,6 +286,11 @@ def _checked_rows(X: Any, n_features: int | None, what: str, min_rows: int) -> l
     """Check the matrices one by one; the error names the first that is wrong."""
     rows: list[Any] = []
     names: list[Any] | None = None
+    if hasattr(X, "columns"):  # its items would be names
+        raise ValueError(
+            f"{what}: found a data frame, expected a list of matrices or frames, one per example; "
+            "one alone: [X]"
+        )
     if min_rows == 0:
         X = _with_width(X, n_features)
     for i, x in enumerate(X):
