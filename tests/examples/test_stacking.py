@@ -233,4 +233,5 @@ def test_one_frame_and_missing_values_are_refused():
     frame = pd.DataFrame({"u": [0.0, 1.0], "v": [2.0, 3.0]})
     refused("X: found a data frame, expected a list of matrices", packing.stack_rows, frame)
     frame = frame.astype("Float64").mask(frame > 2)
-    refused("'NAType'.; impute or drop missing values first", packing.stack_rows, [frame], error=TypeError)
+    message = "'NAType'.; impute or drop missing values first"
+    refused(message, packing.stack_rows, [frame], error=TypeError)
