@@ -91,8 +91,8 @@ def make_parser(chosen: str | None = None) -> Parser:
     )
     sub.add_argument("model")
     sub.add_argument("data")
-    for module in outside.scores() if chosen in (None, "score") else ():
-        getattr(module, "add_score_options", lambda _: None)(sub)
+    if chosen in (None, "score"):
+        outside.add_options(outside.SCORE, sub, name="add_score_options")
     sub.add_argument("--metric", help="only this one, as name or name:arguments")
     sub.add_argument("--json", action="store_true", help="print JSON")
     _use_options(sub)
@@ -145,8 +145,8 @@ def _add_fit(command: _Command, chosen: str | None) -> None:
     group = sub.add_argument_group("model")
     _add_kinds(group)
     _add_numbers(group)
-    for family in outside.families().values() if chosen in (None, "fit") else ():
-        family.add_options(group)
+    if chosen in (None, "fit"):
+        outside.add_options(outside.FIT, sub, group)
     group.add_argument("--early-stopping", action="store_true")
     group.add_argument("--validation", metavar="FILE", help="data for scores and early stopping")
     group.add_argument("--validation-split", metavar="NAME", help="in --validation, or in the data")
@@ -159,8 +159,8 @@ def _add_fit(command: _Command, chosen: str | None) -> None:
     group.add_argument(
         "--missing", choices=("mean", "zero"), help="replace missing features; default: refuse them"
     )
-    for module in outside.formats().values() if chosen in (None, "fit") else ():
-        module.add_options(group)
+    if chosen in (None, "fit"):
+        outside.add_options(outside.FORMATS, sub, group)
     group.add_argument("--zero-based", action="store_true", help="svmlight columns start at 0")
     sub.set_defaults(default_of=sub.get_default)
 
