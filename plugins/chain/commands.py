@@ -97,10 +97,13 @@ def figures(
     from structsolve.evaluation.metrics import token_report  # heavy
     from structsolve.evaluation.report import FIGURES, ErrorList  # heavy
     from structsolve.plugins.chain.metrics import span_f1  # heavy
+    from structsolve.plugins.chain.tag_schemes import MARKS  # heavy
 
     names = {str(label) for labels in (*truth, *guess) for label in labels}
-    dash = -2 if args.suffix else 1
-    spans = len(names) > 1 and all(name == "O" or name[dash:][:1] == "-" for name in names)
+    dash, mark = (-2, -1) if args.suffix else (1, 0)
+    spans = len(names) > 1 and all(
+        name == "O" or (name[dash:][:1] == "-" and name[mark] in MARKS) for name in names
+    )
     answer: dict[str, Any] = {}
     lines: list[str] = []
     if spans:

@@ -16,7 +16,6 @@ from structsolve.examples.stacking import pieces
 from structsolve.plugins.chain.tag_schemes import RULES, forbidden_pairs
 from structsolve.structure.base import inherits
 from structsolve.structure.labelings import LabelingSpace, LabelingStructure
-from structsolve.structure.node_space import NodeSpace
 from structsolve.utils.params import parameters
 
 PAIR = "(label, next label)"
@@ -94,8 +93,8 @@ class ChainSpace(LabelingSpace):
     @cached_property
     def free_nodes(self) -> bool:
         """Whether any sequence of labels is allowed."""
-        inherited = type(self).enumerate_labels is NodeSpace.enumerate_labels
-        return inherited and self.structure.forbidden is None
+        own = inherits(self, ChainSpace, "enumerate_labels", "contains")
+        return own and self.structure.forbidden is None
 
     @property
     def plain_rows(self) -> bool:  # type: ignore[override]

@@ -49,13 +49,19 @@ class Categorical:
         """
         if isinstance(X, (str, bytes, dict)) or not hasattr(X, "__len__") or len(X) == 0:
             raise ValueError("X: expected a list with a sequence of symbols of each example")
-        rows = [np.asarray(list(x) if isinstance(x, str) else x) for x in X]
-        for i, row in enumerate(rows):
+        rows = []
+        for i, x in enumerate(X):
+            try:
+                row = np.asarray(list(x) if isinstance(x, str) else x)
+                told = f"{row.dtype} of shape {row.shape}"
+            except ValueError:
+                row, told = np.empty(0), "lists of unequal lengths"
             if row.ndim != 1 or len(row) == 0 or row.dtype.kind not in "iuUSOTb":
                 raise ValueError(
-                    f"X, example {i}: found {row.dtype} of shape {row.shape}, expected a sequence "
-                    "of symbols (strings or integers); emission='gaussian' takes numbers"
+                    f"X, example {i}: found {told}, expected a sequence of symbols (strings or "
+                    "integers); emission='gaussian' takes numbers"
                 )
+            rows.append(row)
         _refuse_mixed(X, rows)
         rows = [np.asarray(row.tolist()) if row.dtype.kind in "OT" else row for row in rows]
         flat = np.concatenate(rows)

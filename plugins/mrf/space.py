@@ -350,7 +350,8 @@ class GraphLabelings(NodeSpace):
     @property
     def free_nodes(self) -> bool:
         """Whether every node may take all of ``classes_``."""
-        return self.states_ is None or bool((self.states_ == len(self.classes_)).all())
+        own = inherits(self, GraphLabelings, "enumerate_labels", "contains")
+        return own and (self.states_ is None or bool((self.states_ == len(self.classes_)).all()))
 
     def stack(self, X: Any) -> Examples:
         """Return packed examples without labels."""

@@ -241,6 +241,9 @@ def _arrays(X: Any) -> Any:
     """Make a matrix of rows of numbers, matrices of lists of such rows; leave others unchanged."""
     if not isinstance(X, list) or not X or isinstance(X[0], tuple):  # graphs are tuples
         return X
-    if not hasattr(X[0], "shape") and np.ndim(X[0]) == 1:
-        return np.asarray(X)
-    return [np.asarray(x) if isinstance(x, list) else x for x in X]
+    try:
+        if not hasattr(X[0], "shape") and np.ndim(X[0]) == 1:
+            return np.asarray(X)
+        return [np.asarray(x) if isinstance(x, list) else x for x in X]
+    except ValueError:  # ragged: the structure refuses it by its example
+        return X

@@ -12,7 +12,7 @@ from typing import Any
 from structsolve.cli.options import UsageError
 from structsolve.protocols import FitOptions, require
 from structsolve.registry.distributions import described, disabled, entries
-from structsolve.registry.plugin import Plugin
+from structsolve.registry.plugin import Plugin, is_ours
 
 GROUP = "structsolve_commands"
 FIT = "structsolve_fit"
@@ -102,20 +102,54 @@ def add_commands(command: Any, taken: Any, chosen: str | None) -> None:
             add = entry.load() if chosen in (None, entry.name) else None
             text = "" if add is None else _summary(add)
             parser = command(entry.name, None, text or f"Of {plugin.source}.")
-            if add is not None:
-                parser.set_defaults(run=add(parser))
+            run = None if add is None else add(parser)
+            if add is not None and not callable(run):
+                raise TypeError(f"{entry.value} returned {run!r}, expected what runs the command")
+            parser.set_defaults(run=run)
         except Exception as error:  # it may fail in any way; the other commands stay
+            if entry.name == chosen:
+                raise UsageError(f"{plugin.label} was not loaded: {described(error)}") from error
             if entry.name not in taken:
-                parser = command(entry.name, None, f"Of {plugin.source}, not loaded.")
-            parser.set_defaults(run=_refusal(plugin, error))
+                command(entry.name, None, f"Of {plugin.source}, not loaded.")
+
+
+def add_options(group: str, sub: Any, place: Any = None, name: str = "add_options") -> None:
+    """Add the options of a group's modules; modules whose options clash are left out.
+
+    Parameters
+    ----------
+    group : str
+    sub : ArgumentParser
+        Of the command.
+    place : argument group, optional
+        Where to add them in it.
+    name : str
+        Of the function that adds them, which modules may lack.
+    """
+    brought = _modules(group)
+    for key, module in [*brought.items()]:
+        add = getattr(module, name, lambda _: None)
+        try:
+            tried = argparse.ArgumentParser(add_help=False, parents=[sub])
+            add(tried)  # fails without a trace in `sub`
+            own = getattr(module, "OWN", ()) if name == "add_options" else ()
+            if lost := {*own} - {action.dest for action in tried._actions}:
+                raise TypeError(f"OWN has {min(lost)!r}, which is no option that it adds")
+        except Exception as error:  # it may fail in any way; the others stay
+            del brought[key]
+            label = next(plugin.label for plugin, _ in entries(group) if plugin.name == key)
+            warnings.warn(f"{label} was not loaded: {described(error)}", stacklevel=2)
+        else:
+            add(sub if place is None else place)
 
 
 @functools.cache
 def _modules(group: str) -> dict[str, Any]:
-    """Return the modules that packages name in a group, those that fail left out."""
+    """Return the modules that packages name in a group, ours first, those that fail left out."""
     modules = {}
-    for plugin, entry in entries(group):
-        if entry is not None and not _is_left_out(plugin):
+    brought = [(plugin, entry) for plugin, entry in entries(group) if entry is not None]
+    for plugin, entry in sorted(brought, key=lambda pair: not is_ours(pair[1].value)):
+        if not _is_left_out(plugin):
             try:
                 module = entry.load()
                 if group == FIT:
@@ -194,10 +228,3 @@ def settle_estimator(args: argparse.Namespace) -> None:
 def _summary(add: Callable[..., Any]) -> str:
     lines = (inspect.getdoc(add) or "").splitlines()
     return lines[0].replace("%", "%%") if lines else ""
-
-
-def _refusal(plugin: Plugin, error: Exception) -> Callable[..., Any]:
-    def refuse(_: Any) -> None:
-        raise UsageError(f"{plugin.label} was not loaded: {described(error)}")
-
-    return refuse

@@ -32,8 +32,11 @@ class Parser(argparse.ArgumentParser):
             return ""
         name = given.partition("=")[0].replace("-", "_")
         choices: Any = [a.choices for a in self._subparsers._group_actions]
-        commands = [p for named in choices for p in (named or {}).values()]
-        known = {o for p in commands for o in p._option_string_actions if o.startswith("--")}
+        commands = {name: p for named in choices for name, p in (named or {}).items()}
+        option = "--" + given.partition("=")[0]
+        if owners := [c for c, p in commands.items() if option in p._option_string_actions]:
+            return f" (an option of {', '.join(owners)})"
+        known = {o for p in commands.values() for o in p._option_string_actions if o[:2] == "--"}
         ours = ELSEWHERE.get(name, "")
         if "--" + ours.partition(" ")[0].replace("_", "-") in known:
             return f" (take --{ours.replace('_', '-')})"
@@ -88,8 +91,8 @@ def make_parser(chosen: str | None = None) -> Parser:
     )
     sub.add_argument("model")
     sub.add_argument("data")
-    for module in outside.scores() if chosen in (None, "score") else ():
-        getattr(module, "add_score_options", lambda _: None)(sub)
+    if chosen in (None, "score"):
+        outside.add_options(outside.SCORE, sub, name="add_score_options")
     sub.add_argument("--metric", help="only this one, as name or name:arguments")
     sub.add_argument("--json", action="store_true", help="print JSON")
     _use_options(sub)
@@ -142,8 +145,8 @@ def _add_fit(command: _Command, chosen: str | None) -> None:
     group = sub.add_argument_group("model")
     _add_kinds(group)
     _add_numbers(group)
-    for family in outside.families().values() if chosen in (None, "fit") else ():
-        family.add_options(group)
+    if chosen in (None, "fit"):
+        outside.add_options(outside.FIT, sub, group)
     group.add_argument("--early-stopping", action="store_true")
     group.add_argument("--validation", metavar="FILE", help="data for scores and early stopping")
     group.add_argument("--validation-split", metavar="NAME", help="in --validation, or in the data")
@@ -156,8 +159,8 @@ def _add_fit(command: _Command, chosen: str | None) -> None:
     group.add_argument(
         "--missing", choices=("mean", "zero"), help="replace missing features; default: refuse them"
     )
-    for module in outside.formats().values() if chosen in (None, "fit") else ():
-        module.add_options(group)
+    if chosen in (None, "fit"):
+        outside.add_options(outside.FORMATS, sub, group)
     group.add_argument("--zero-based", action="store_true", help="svmlight columns start at 0")
     sub.set_defaults(default_of=sub.get_default)
 

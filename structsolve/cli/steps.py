@@ -87,7 +87,7 @@ class Steps:
             return [str(text) for text in X[:, 0]]
         if hasattr(self.first, "input_type") or hasattr(self.first, "feature_names_"):
             return [dict(zip(names, row, strict=True)) for row in X.tolist()]
-        if X.dtype == object and hasattr(self.first, "feature_names_in_"):
+        if hasattr(self.first, "feature_names_in_"):
             with contextlib.suppress(ImportError):
                 return importlib.import_module("pandas").DataFrame(X, columns=names).infer_objects()
         return X

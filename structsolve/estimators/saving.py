@@ -35,7 +35,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     path : path
     """
     meta, arrays = describe(model, TRANSIENT)
-    meta["params"]["oracle"] = _oracle(model.oracle)
+    if "oracle" in meta["params"]:  # subclasses may leave it out
+        meta["params"]["oracle"] = _oracle(model.oracle)
     meta |= {"history": model.history_, "stop_reason": model.stop_reason_}
     # The value of "auto"; untrained models have none.
     meta["alpha"] = getattr(model, "alpha_", None)

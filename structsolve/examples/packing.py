@@ -73,17 +73,22 @@ def _checked_dense(x: Any, where: str, ndim: int) -> np.ndarray:
         raise TypeError(f"{where}: found a {type(x).__name__}, expected a matrix; pass a list")
     try:
         x = np.asarray(x)
-    except ValueError as error:
-        raise ValueError(f"{where}: not an array ({error})") from None
+    except ValueError:
+        raise ValueError(
+            f"{where}: found rows of different lengths, expected a matrix: one row per node, one "
+            "column per feature"
+        ) from None
     if x.dtype.kind in "OUSMmV":
         try:
             if x.dtype.kind != "O":  # strings of digits are text, too
                 raise ValueError("text, dates or records")
             x = np.asarray(x, dtype=np.float64)
         except (TypeError, ValueError) as error:
+            advice = "vectorise features first, for example with structsolve.SequenceVectorizer"
+            if "NAType" in str(error):  # pandas.NA
+                advice = "impute or drop missing values first"
             raise type(error)(
-                f"{where}: dtype {x.dtype} is not numeric ({error}); vectorise features first, for "
-                "example with structsolve.SequenceVectorizer"
+                f"{where}: dtype {x.dtype} is not numeric ({error}); {advice}"
             ) from None
     if x.dtype.kind == "c":
         raise ValueError(f"{where}: Complex data not supported, expected real features")
@@ -281,6 +286,11 @@ def _checked_rows(X: Any, n_features: int | None, what: str, min_rows: int) -> l
     """Check the matrices one by one; the error names the first that is wrong."""
     rows: list[Any] = []
     names: list[Any] | None = None
+    if hasattr(X, "columns"):  # its items would be names
+        raise ValueError(
+            f"{what}: found a data frame, expected a list of matrices or frames, one per example; "
+            "one alone: [X]"
+        )
     if min_rows == 0:
         X = _with_width(X, n_features)
     for i, x in enumerate(X):

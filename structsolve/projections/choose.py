@@ -9,7 +9,7 @@ import numpy as np
 
 from ..operators import Loss, Projection
 from ..structure.ask import Bind, ask, loss_advice
-from ..structure.base import Space
+from ..structure.base import Space, inherits
 from ..structure.node_losses import NodeLoss
 from ..structure.node_space import NodeSpace
 from ..utils.params import check_choice
@@ -153,7 +153,7 @@ def free_nodes(space: Space) -> bool:
     space : Space
         It may have an attribute ``free_nodes``.  Without one, a
         :class:`~structsolve.structure.node_space.NodeSpace` has free nodes if it inherits
-        ``enumerate_labels``: one that lists its labels itself may have fewer.
+        ``enumerate_labels`` and ``contains``: one that tells its labels itself may have fewer.
 
     Returns
     -------
@@ -162,7 +162,7 @@ def free_nodes(space: Space) -> bool:
     node = space.layout.node
     if not isinstance(space, NodeSpace) or node is None or node.shape != (len(space.classes_),):
         return False
-    inherited = type(space).enumerate_labels is NodeSpace.enumerate_labels
+    inherited = inherits(space, NodeSpace, "enumerate_labels", "contains")
     return bool(getattr(space, "free_nodes", inherited))
 
 

@@ -216,6 +216,15 @@ def test_score(capsys, model, tagged, tmp_path):
     assert "plain.conll: found no labels" in fails(capsys, "score", model, plain)
 
 
+@pytest.mark.parametrize("option", [(), ("--suffix",)])
+def test_labels_with_dashes_are_no_chunk_tags(capsys, tmp_path, option):
+    path, model = tmp_path / "steps.conll", tmp_path / "steps.structsolve"
+    path.write_text("w 1-a\nx 2-b\n\nw 1-a\n")
+    works(capsys, "fit", path, "--model", model, "--alpha", 0.01)
+    out = works(capsys, "score", model, path, *option)
+    assert "accuracy 1.0000 of 3 labels" in out and "spans" not in out
+
+
 def test_data_unlike_training(capsys, model, tmp_path):
     wide = tmp_path / "wide.conll"
     wide.write_text("a b c d\n")

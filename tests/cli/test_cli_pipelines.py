@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from shell import fails, works
+from sklearn.compose import make_column_transformer
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction import DictVectorizer, FeatureHasher
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
@@ -154,6 +155,16 @@ def test_tables_of_named_columns(folder, capsys, first):
     assert "1.0000 of 3" in works(capsys, "score", "p.structsolve", "named.csv")
     (folder / "named.csv").write_text("legs,colour\n2,red\n")
     assert works(capsys, "predict", "p.structsolve", "named.csv") == "bird\n"
+
+
+def test_tables_of_numbers_with_pandas(folder, capsys):
+    pd = pytest.importorskip("pandas")
+    rows = pd.DataFrame({"u": [0.0, 1.0, 2.0], "v": [3.0, 0.0, 1.0], "w": [1.0, 1.0, 0.0]})
+    steps = make_column_transformer((StandardScaler(), ["v", "w"]), ("passthrough", ["u"]))
+    made = saved(make_pipeline(steps, StructuredSVM("multiclass", alpha=0.01)), rows, [*"aba"])
+    rows[["w", "u", "v"]].assign(label=[*"aba"]).to_csv("t.csv", index=False)
+    answer = "\n".join(made.predict(rows)) + "\n"
+    assert works(capsys, "predict", "p.structsolve", "t.csv") == answer
 
 
 def test_tables_with_pandas(folder, capsys):

@@ -1,11 +1,17 @@
 # The shell with plugins: formats that they read, options of structures, plugins left out.
 import json
+import sys
+from importlib.metadata import EntryPoint
+from types import ModuleType
 
 import pytest
-from shell import TableReader, shell
+from shell import TableReader, fails, shell
 
 import structsolve
 from structsolve import registry
+from structsolve.cli import outside
+from structsolve.cli.main import main
+from structsolve.registry.plugin import Plugin
 
 
 def test_a_plugin_brings_a_format(table, tmp_path, capsys):
@@ -137,3 +143,54 @@ def test_a_command_of_one_word_needs_no_options():
 
     for given in (["demo"], ["demo", "-v"], ["-v", "demo"]):
         assert _parsed(given).run.__name__ == "demo", given
+
+
+def add_late(parser):
+    """Return no function."""
+    parser.add_argument("model")
+
+
+@pytest.fixture
+def outsider(monkeypatch):
+    """Entry points of a package, beside ours: a module, and commands."""
+    given = outside.entries
+    module = ModuleType("mine")
+    module.ABOUT, module.OWN, module.check = "mine", ("mine",), lambda *_: None
+    module.make_model, module.add_late = lambda *_: None, add_late
+    monkeypatch.setitem(sys.modules, "mine", module)
+
+    def entries(group):
+        if group in (outside.FIT, outside.FORMATS):
+            yield Plugin("mine", "their-lab", "1.0"), EntryPoint("mine", "mine", group)
+        if group == outside.GROUP:
+            for name in ("lost", "add_late"):
+                yield Plugin(name, "their-lab", "1.0"), EntryPoint(name, f"mine:{name}", group)
+        yield from given(group)
+
+    monkeypatch.setattr(outside, "entries", entries)
+    caches = (outside._commands, outside._modules)
+    for cache in caches:
+        cache.cache_clear()
+    yield module
+    for cache in caches:
+        cache.cache_clear()
+
+
+@pytest.mark.parametrize("option", ["--alpha", "--window", "--other"])
+def test_options_that_clash_leave_the_others(capsys, tmp_path, outsider, option):
+    outsider.add_options = lambda group: group.add_argument(option)
+    path = tmp_path / "a.svm"
+    path.write_text("1 1:1\n2 1:-1\n")
+    assert main(["fit", str(path), "--model", str(tmp_path / "m"), "--alpha", "0.1"]) == 0
+    told = capsys.readouterr().err
+    assert "plugin 'mine' (their-lab 1.0) was not loaded: " in told
+    assert ("OWN has 'mine', which is no option" if option == "--other" else "conflicting") in told
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"), [("lost", "AttributeError"), ("add_late", "returned None, expected what")]
+)
+def test_commands_that_fail_say_why(capsys, outsider, name, reason):
+    outsider.add_options = lambda group: group.add_argument("--mine")
+    line = fails(capsys, name, "m.structsolve", "--more")
+    assert f"plugin {name!r} (their-lab 1.0) was not loaded: " in line and reason in line

@@ -123,3 +123,6 @@ def test_names_of_the_module_and_options_of_the_shell(capsys):
     ):
         assert main(["fit", "none.svm", "--model", "m", option]) == 2
         assert meant in capsys.readouterr().err
+    for option in ("--missing=mean", "--hierarchy"):
+        assert main(["predict", "m", "none.svm", option]) == 2
+        assert f"{option} (an option of fit) (see" in capsys.readouterr().err

@@ -387,6 +387,24 @@ def test_a_plugins_transformer_writes_itself(tmp_path, registered):
     same(structsolve.load(path).shift_, made[0].shift_)
 
 
+class Shifted(StructuredSVM):
+    """A model with fewer parameters than its base, and one more."""
+
+    def __init__(self, structure="multiclass", alpha=0.1, shift=1.0):
+        super().__init__(structure, alpha=alpha)
+        self.shift = shift
+
+
+@pytest.mark.parametrize("path", ["m.structsolve", "p.structsolve"])
+def test_subclasses_with_fewer_parameters_come_back(tmp_path, registered, path):
+    registered("mine", structsolve_estimators=lambda: [Named("Shifted", Shifted, "a test")])
+    model = Shifted(shift=2.0).fit(NUMBERS, TARGETS)
+    structsolve.save(make_pipeline(model) if path[0] == "p" else model, tmp_path / path)
+    loaded = structsolve.load(tmp_path / path)
+    same(loaded.predict(NUMBERS), model.predict(NUMBERS))
+    assert (loaded if path[0] == "m" else loaded[0]).shift == 2.0
+
+
 def test_files_of_models_stay(tmp_path):
     X, Y = chains(10)
     model = StructuredSVM("chain", max_iter=3).fit(X, Y)

@@ -226,3 +226,12 @@ def test_distinct_pairs_agree_with_arrays():
 )  # fmt: skip
 def test_distinct_pairs_leave_unusual_ones_to_arrays(unusual):
     assert distinct_pairs(unusual, 5) is None
+
+
+def test_one_frame_and_missing_values_are_refused():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"u": [0.0, 1.0], "v": [2.0, 3.0]})
+    refused("X: found a data frame, expected a list of matrices", packing.stack_rows, frame)
+    frame = frame.astype("Float64").mask(frame > 2)
+    message = "'NAType'.; impute or drop missing values first"
+    refused(message, packing.stack_rows, [frame], error=TypeError)

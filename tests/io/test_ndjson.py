@@ -135,3 +135,12 @@ def test_pipelines_get_what_is_written(capsys, tmp_path):
     structsolve.save(pipe, tmp_path / "p.structsolve")
     data = put(tmp_path / "a.ndjson", X, Y)
     assert works(capsys, "predict", tmp_path / "p.structsolve", data) == "A\nB\n\nB\n"
+
+
+@pytest.mark.parametrize("ragged", [[[1.0], [1.0, 2.0]], [[1.0, 2.0], [1.0]]])
+@pytest.mark.parametrize("leading", [True, False])
+def test_ragged_examples_are_named(capsys, tmp_path, ragged, leading):
+    X, Y = [[[1.0], [2.0]], ragged], [["a", "b"], ["a", "b"]]
+    data = put(tmp_path / "a.ndjson", X[::-1] if leading else X, Y)
+    argv = ("fit", data, "--model", tmp_path / "m", "--structure", "chain")
+    fails(capsys, *argv, match=f"X, example {int(not leading)}: found rows of different lengths")

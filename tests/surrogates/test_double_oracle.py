@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from checks import refused
+from python_structures import PyChainSpace
 from scipy.optimize import linprog
 from solver_cases import begin
 from surrogate_cases import Case
@@ -123,6 +124,43 @@ def test_spaces_that_list_fewer_labels_have_no_free_nodes():
     assert not free_nodes(space)
     space.free_nodes = True
     assert free_nodes(space)
+
+
+class Rising(PyChainSpace):
+    def contains(self, label, examples, i):
+        return bool((np.diff(label) >= 0).all())
+
+
+@pytest.mark.parametrize("transitions", [True, False])
+@pytest.mark.parametrize("closed_form", [True, False])
+@pytest.mark.parametrize("geometry", ["labels", "euclidean", "entropy"])
+def test_neither_side_plays_what_the_space_does_not_contain(geometry, closed_form, transitions):
+    rng = np.random.default_rng(3)
+    structure = get_structure("chain", start_end=False, transitions=transitions)
+    native, examples = structure.make_space(list(rng.normal(size=(4, 3, 2))), [[0, 1, 2]] * 4)
+    space = Rising.of(native)
+    assert not free_nodes(space)
+    surrogate = MaxMin(geometry=geometry, max_iter=400, tol=0, closed_form=closed_form)
+    problem = Problem(space, examples, "hamming", surrogate)
+    labels = space.enumerate_labels(examples, 0)
+    losses = (labels[:, None] != labels[None]).sum(2).astype(float)
+    for i in range(problem.n):
+        theta = score(problem.potentials, i, rng.normal(size=problem.dim))
+        entries = [calls.encode(problem.parts, i, label) for label in labels]
+        value = game_value(losses + [theta[index] @ shares for index, shares in entries])
+        _, low, high = calls.project(problem.surrogate.projection, i, theta)
+        assert low - 1e-7 <= value <= high + 1e-7
+        assert high - low <= 0.05
+
+
+@pytest.mark.parametrize("name", ["chain", "mrf"])
+def test_subclasses_that_contain_fewer_labels_have_no_free_nodes(name):
+    structure = get_structure(name)
+    space, _ = structure.make_space(*structure.sample(0))
+    assert free_nodes(space)
+    space, _ = structure.make_space(*structure.sample(0))
+    space.__class__ = type("Fewer", (type(space),), {"contains": Rising.contains})
+    assert not free_nodes(space)
 
 
 def test_labels_are_kept_within_limits():

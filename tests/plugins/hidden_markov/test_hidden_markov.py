@@ -199,6 +199,7 @@ def test_gaussians_of_known_states():
         ({}, ["ab", "a"], [[0, 1]], "y: expected the states, or None, of each of 2 sequences"),
         ({}, ["ab", ""], [[0, 1], []], "X, example 1: found"),
         ({}, [], [], "X: expected a list"),
+        ({}, ["ab", [["a"], ["b", "c"]]], None, "X, example 1: found lists of unequal lengths"),
         ({}, [[1.5, 2.0]], [[0, 1]], "emission='gaussian' takes numbers"),
         ({"emission": "gaussian"}, [[[1.0], [np.nan]]], [[0, 1]], "X: Input contains NaN"),
         ({"n_states": 2, "init": {"start": [1]}}, ["ab"], None, r"'start' has the shape \(1,\)"),
