@@ -255,6 +255,8 @@ for _average in ("macro", "micro", "weighted"):
 
 def _token_score(y_true: Any, y_pred: Any, metric: str, labels: Sequence[Any] | None) -> float:
     if getattr(y_pred, "ndim", 0) == 1 and y_pred.dtype != object:
+        if getattr(y_true, "shape", ())[1:] == (1,):  # a column, which fit and score take, too
+            y_true = np.asarray(y_true).ravel()
         y_true, y_pred = ([[one] for one in y] for y in (y_true, y_pred))  # a class a row
     if metric == "sequence-accuracy":
         single = _are_single(y_true) and _are_single(y_pred)

@@ -126,6 +126,13 @@ def test_names_work_as_scoring(X):
     assert 0 <= search.fit(X, Y).best_score_ <= 1
 
 
+def test_columns_of_labels_are_scored_as_rows():
+    X, y = np.array([[-1.0], [1.0], [0.5]]), np.array(["a", "b", "a"])
+    model = StructuredSVM("multiclass", alpha=0.1).fit(X, y)
+    for name in ("accuracy", "sequence-accuracy", "macro-f1"):
+        assert model.score(X, y[:, None], metric=name) == model.score(X, y, metric=name)
+
+
 def test_unknown_names_are_refused_with_those_there_are():
     for name in ("f1_macro", "f1", 3):
         with pytest.raises(ValueError, match="accuracy, sequence-accuracy, macro-f1.*span-recall"):
