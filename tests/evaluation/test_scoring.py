@@ -133,6 +133,37 @@ def test_columns_of_labels_are_scored_as_rows():
         assert model.score(X, y[:, None], metric=name) == model.score(X, y, metric=name)
 
 
+@pytest.mark.parametrize("name", TOKEN_METRICS)
+def test_weights_of_rows_are_those_of_scikit_learn(name):
+    X, y, weight = rng.normal(size=(40, 2)), rng.integers(0, 3, 40), rng.random(40)
+    model = StructuredSVM("multiclass", alpha=0.1).fit(X, y)
+    score, guess = model.score(X, y, weight, metric=name), model.predict(X)
+    if name.endswith("accuracy"):
+        expected = metrics.accuracy_score(y, guess, sample_weight=weight)
+    else:
+        average, figure = name.split("-")
+        theirs = getattr(metrics, f"{figure}_score")
+        expected = theirs(y, guess, average=average, sample_weight=weight, zero_division=0)
+    assert score == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("name", TOKEN_METRICS)
+def test_a_weight_counts_an_example_so_often(name):
+    Y, weight = [rng.integers(0, 3, len(x)) for x in RAGGED], rng.integers(0, 3, len(RAGGED))
+    model = StructuredSVM("chain", alpha=0.1).fit(RAGGED, Y)
+    often = np.repeat(np.arange(len(RAGGED)), weight)
+    score = model.score([RAGGED[i] for i in often], [Y[i] for i in often], metric=name)
+    assert model.score(RAGGED, Y, weight, metric=name) == pytest.approx(score)
+
+
+def test_spans_have_no_weights():
+    Y = [["B-A"] * len(x) for x in RAGGED]
+    Y[0][0] = "O"
+    model = StructuredSVM("chain", alpha=0.1).fit(RAGGED, Y)
+    with pytest.raises(ValueError, match="'span-f1' counts spans, which have no weights"):
+        model.score(RAGGED, Y, np.ones(len(RAGGED)), metric="span-f1")
+
+
 def test_unknown_names_are_refused_with_those_there_are():
     for name in ("f1_macro", "f1", 3):
         with pytest.raises(ValueError, match="accuracy, sequence-accuracy, macro-f1.*span-recall"):
