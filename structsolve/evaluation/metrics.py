@@ -219,7 +219,7 @@ def make_token_scorer(
     metric: str = "accuracy", *, labels: Sequence[Any] | None = None
 ) -> Callable[..., float]:
     """
-    Make a scikit-learn scorer of tokens or whole sequences, or of rows for one class a row.
+    Make a scikit-learn scorer of tokens or whole sequences, rows of one class each, or pixels.
 
     Parameters
     ----------
@@ -287,6 +287,8 @@ def token_score(
             return share_equal(y_true, y_pred, sample_weight)
         right = _errors(y_true, y_pred)[0] == 0
         return float(np.average(right, weights=check_weights(sample_weight, len(right))))
+    if isinstance(y_pred, list) and any(getattr(one, "ndim", 1) > 1 for one in y_pred):
+        y_true, y_pred = _pixels(y_true, y_pred)
     true, pred, lengths = paired(y_true, y_pred)
     weights = None
     if sample_weight is not None:
@@ -296,6 +298,18 @@ def token_score(
     average, figure = metric.split("-")
     figures = _figures(true, pred, _names(true, pred, labels), average, weights)
     return float(figures[FIGURES.index(figure)])
+
+
+def _pixels(y_true: Any, y_pred: Any) -> list[list[NDArray[Any]]]:
+    """Return pictures as sequences of pixels."""
+    both = [[*map(np.asarray, Y)] for Y in (y_true, y_pred)]
+    for i, (one, other) in enumerate(zip(*both)):
+        if one.shape != other.shape:
+            raise ValueError(
+                f"y_true[{i}] has the shape {one.shape} and y_pred[{i}] {other.shape}; expected "
+                "the same shape in both"
+            )
+    return [[one.ravel() for one in Y] for Y in both]
 
 
 def share_equal(y_true: Sequence[Any], y_pred: Sequence[Any], sample_weight: Any = None) -> float:

@@ -14,7 +14,13 @@ from sklearn.model_selection import (
     train_test_split,
 )
 
-from structsolve import ConditionalRiskMinimizer, LatentSVM, StructuredSVM, get_scorer
+from structsolve import (
+    ConditionalRiskMinimizer,
+    LatentSVM,
+    StructuredSVM,
+    get_scorer,
+    get_structure,
+)
 from structsolve.estimators.label_list import LabelList, guarded
 from structsolve.evaluation.metrics import TOKEN_METRICS, hamming_loss, token_report
 from structsolve.evaluation.scorers import get_scorer_names
@@ -154,6 +160,27 @@ def test_a_weight_counts_an_example_so_often(name):
     often = np.repeat(np.arange(len(RAGGED)), weight)
     score = model.score([RAGGED[i] for i in often], [Y[i] for i in often], metric=name)
     assert model.score(RAGGED, Y, weight, metric=name) == pytest.approx(score)
+
+
+def test_whole_labels_may_be_records():
+    structure = get_structure("dependency", labelled=True)
+    X, Y = structure.sample(0, 12, 3)
+    model = StructuredSVM(structure, alpha=0.1, max_iter=5).fit(X, Y)
+    right = [y.tolist() == guess.tolist() for y, guess in zip(Y, model.predict(X), strict=True)]
+    assert 0 < model.score(X, Y, metric="sequence-accuracy") == np.mean(right)
+
+
+def test_pixels_are_scored_as_tokens():
+    X, Y = get_structure("grid").sample(0, 12, 3)
+    model = StructuredSVM("grid", alpha=0.1, max_iter=5).fit(X, Y)
+    true, guess = (np.concatenate([*map(np.ravel, each)]) for each in (Y, model.predict(X)))
+    for labels in (Y, [y.tolist() for y in Y]):
+        assert model.score(X, labels, metric="accuracy") == np.mean(true == guess)
+    macro = metrics.f1_score(true, guess, average="macro", zero_division=0)
+    assert model.score(X, Y, metric="macro-f1") == pytest.approx(macro)
+    turned = [y.T for y in Y]
+    with pytest.raises(ValueError, match=r"y_true\[0\] has the shape \(1, 3\) and y_pred\[0\]"):
+        model.score(X, turned, metric="accuracy")
 
 
 def test_spans_have_no_weights():
