@@ -314,9 +314,9 @@ def _features(path: PathLike, attributes: list[Any], rows: list[Any], others: se
             raise ValueError(
                 f"{path}: the attribute {name!r} is {kind}; expected numbers or {{a,b,...}}"
             )
-        # Sparse rows omit the first value, which has to be the 0 of a matrix.
         plain = values is not None and {*values} <= {"0", "1"}
-        plain = plain and (values[0] == "0" or not isinstance(rows[0], dict))
+        if plain and kind[0] != "0" and isinstance(rows[0], dict):
+            plain = False  # rows omit the first value, which has to be the 0 of a matrix
         starts[j] = (width, None if plain else values)
         width += 1 if plain or values is None else len(values)
     if not starts:
