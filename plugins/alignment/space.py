@@ -90,6 +90,7 @@ class AlignmentStructure(Structure):
 
     def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
         """Return small random examples with some alignment."""
+        self.check_params()
         rng = np.random.default_rng(random_state)
         X, Y = [], []
         for _ in range(n):

@@ -295,7 +295,13 @@ def _span_score(
     span_type: str | None,
     average: str,
     suffix: bool,
+    sample_weight: Any = None,
 ) -> float:
+    if sample_weight is not None:
+        raise ValueError(
+            f"sample_weight is given, but 'span-{metric}' counts spans, which have no weights; "
+            "leave it out, or use a score of tokens, such as 'macro-f1'"
+        )
     report = span_f1(y_true, y_pred, scheme, suffix=suffix)
     if span_type is not None:
         return report["per_type"].get(span_type, _shares(0, 0, 0))[metric]

@@ -254,6 +254,7 @@ class ChainStructure(LabelingStructure):
 
     def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
         """Return small random chains, without forbidden neighbours."""
+        self.check_params()
         rng = np.random.default_rng(random_state)
         lengths = rng.integers(0 if self.empty else 1, size + 1, n)
         if self.empty and not lengths.any():

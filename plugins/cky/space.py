@@ -115,6 +115,7 @@ class CKYStructure(Structure):
 
     def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
         """Return n small random examples."""
+        self.check_params()
         rng = np.random.default_rng(random_state)
         names = ["A", "B"] if self.rules is None else sorted({x for r in self.rules for x in r})
         X, Y = [], []

@@ -414,6 +414,10 @@ def _as_names(names: list[Any]) -> np.ndarray:
                 f"hierarchy: found the node {name!r} of type {type(name).__name__}, expected "
                 f"{STRINGS if kind is str else EITHER}"
             )
+        if isinstance(name, str) and name.endswith("\0"):
+            raise ValueError(
+                f"hierarchy: the node {name!r} ends with a NUL, which NumPy drops; rename it"
+            )
     try:
         return np.array(names, dtype=str if kind is str else np.int64)
     except OverflowError:

@@ -82,6 +82,8 @@ def encode_leaves(Y: Any, n: int, hierarchy: Hierarchy, close: bool) -> np.ndarr
     ValueError
         The message names the example and the label.
     """
+    if len(hierarchy) > 1:  # of one node, a column may be indicators
+        Y = flat_column(Y)
     if not _is_sets(Y):
         columns = _columns_of_names(Y, n, hierarchy)
     else:
@@ -104,6 +106,24 @@ def encode_leaves(Y: Any, n: int, hierarchy: Hierarchy, close: bool) -> np.ndarr
             "children, expected a leaf"
         )
     return columns.astype(np.int32)
+
+
+def flat_column(Y: Any) -> Any:
+    """Return a column of leaves as a 1-D array, with scikit-learn's warning; all else unchanged.
+
+    Parameters
+    ----------
+    Y : as users give it
+
+    Returns
+    -------
+    ndarray of shape (n,), or Y
+    """
+    if is_sparse(Y) or getattr(Y, "shape", ())[1:] != (1,):
+        return Y
+    from sklearn.utils import column_or_1d  # heavy
+
+    return column_or_1d(Y, warn=True)
 
 
 def _is_sets(Y: Any) -> bool:

@@ -27,11 +27,11 @@ def is_table(Y: Any, learning: bool) -> bool:
     Returns
     -------
     bool
-        A data frame with a column that is not numeric, or a 2-D array of strings; with
-        ``learning``, any 2-D array or data frame and lists of paths.
+        A data frame with a column that is not numeric, or a 2-D array of strings, of two or more
+        columns; with ``learning``, any 2-D array or data frame and lists of paths.
     """
-    if hasattr(Y, "tocsr"):
-        return False
+    if hasattr(Y, "tocsr") or (not learning and getattr(Y, "shape", ())[1:] == (1,)):
+        return False  # a column of leaves
     if hasattr(Y, "columns"):
         return learning or any(getattr(kind, "kind", "O") not in "biuf" for kind in Y.dtypes)
     if hasattr(Y, "ndim"):

@@ -110,8 +110,8 @@ class HierarchicalScorer:
         if getattr(space, "hierarchy", None) is None:
             structure = getattr(space, "structure", None)
             raise ValueError(
-                f"metric 'hierarchical-{self.figure}' needs a hierarchy; structure "
-                f"{getattr(structure, 'name', None)!r} has none"
+                f"metric 'hierarchical-{'macro-' * (self.average == 'macro')}{self.figure}' needs "
+                f"a hierarchy; structure {getattr(structure, 'name', None)!r} has none"
             )
         if getattr(space, "levels", None) is not None:
             scores = hierarchical_scores(y, model.predict(X), None, sample_weight)

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from structsolve.estimators.calibration import KEPT, Calibration, fit_calibration
-from structsolve.estimators.common import CommonMixin, OnlyIf
+from structsolve.estimators.common import CommonMixin, LogProbaMixin, OnlyIf
 from structsolve.examples.packing import check_weights, listed
 from structsolve.plugins.extreme.checks import (
     check_epsilon,
@@ -39,7 +39,7 @@ NO_PROBABILITIES = (
 Model = TypeVar("Model", bound="ExtremePredictionMixin")
 
 
-class ExtremePredictionMixin(CommonMixin):
+class ExtremePredictionMixin(LogProbaMixin, CommonMixin):
     """Scores and probabilities of a fitted model's classes."""
 
     classes_: np.ndarray

@@ -162,6 +162,7 @@ class FactorGraphStructure(Structure):
 
     def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
         """Return n small random examples that fit the parameters."""
+        self.check_params()
         rng = np.random.default_rng(random_state)
         states = np.asarray(2 if self.n_states is None else self.n_states)
         X: list[Any] = []

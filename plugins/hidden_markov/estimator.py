@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from structsolve import batch, registry
 from structsolve.estimators.codec import check_metadata
-from structsolve.estimators.common import generator_of
+from structsolve.estimators.common import LogProbaMixin, generator_of
 from structsolve.plugins.hidden_markov.emissions import Categorical, Gaussian, log, normalized
 from structsolve.utils import container
 from structsolve.utils.masked import refuse_masked
@@ -23,7 +23,7 @@ from structsolve.utils.params import check_choice, check_types
 EMISSIONS = {"categorical": Categorical, "gaussian": Gaussian}
 
 
-class HiddenMarkovModel(BaseEstimator):
+class HiddenMarkovModel(LogProbaMixin, BaseEstimator):
     """A hidden Markov model: a chain whose scores are log-probabilities.
 
     Known states are counted.  Hidden ones are estimated by Baum and Welch's algorithm, an

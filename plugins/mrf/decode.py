@@ -11,7 +11,7 @@ from structsolve.examples.packed import Examples
 from structsolve.part_layout import PartLayout
 from structsolve.plugins.mrf._direct import WeightedModel, ascend
 from structsolve.plugins.mrf.cuts.binary import cut_binary, may_cut
-from structsolve.plugins.mrf.decoders import algorithm_of, make_oracle, tries_cut
+from structsolve.plugins.mrf.decoders import algorithm_of, check_name, make_oracle, tries_cut
 from structsolve.plugins.mrf.exact import search
 from structsolve.plugins.mrf.graph_operators import make_sums
 from structsolve.plugins.mrf.tables._model import GraphModel
@@ -162,6 +162,7 @@ def decode(
             raise ValueError(f"{name} is {given!r}, expected {form}")
     scores = graph_scores(unary, edges, pair, directed, weights)
     check_count("max_iter", max_iter)
+    check_name(oracle)
     _check_stops(oracle, time_limit, progress)
     _check_size(scores, return_reparametrization)
     labeling = cut_binary(scores) if oracle in ("auto", "exact", "mincut") else None

@@ -48,7 +48,7 @@ def check_name(name: Any, argument: str = "oracle") -> None:
     ------
     ValueError
     """
-    if name in NAMES:
+    if isinstance(name, str) and name in NAMES:
         return
     if isinstance(name, str) and _by_program(name):
         try:

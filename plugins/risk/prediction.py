@@ -8,7 +8,7 @@ import numpy as np
 
 from structsolve.estimators.common import mean_score
 from structsolve.estimators.label_list import guarded
-from structsolve.examples.packing import is_sparse, listed
+from structsolve.examples.packing import check_weights, is_sparse, listed
 from structsolve.plugins.risk._decode import label_scores
 from structsolve.plugins.risk.diagnostics import RiskDiagnostics
 from structsolve.plugins.risk.joint import check_joint
@@ -99,7 +99,7 @@ class RiskPredictionMixin(RiskDiagnostics):
             raise ValueError("weights: with a joint kernel the risk is no weighted sum of losses")
         return self._smoother.weights(features, self.alpha_)
 
-    def score(self, X: Any, y: Any) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return ``1 - mean loss per part``, as :meth:`StructuredSVM.score` does.
 
         For continuous labels, return minus the mean loss.
@@ -107,6 +107,7 @@ class RiskPredictionMixin(RiskDiagnostics):
         Parameters
         ----------
         X, y : as for ``fit``
+        sample_weight : array of shape (n,), optional
 
         Returns
         -------
@@ -114,10 +115,11 @@ class RiskPredictionMixin(RiskDiagnostics):
         """
         self._require_fitted()
         if not isinstance(self._targets, PartTargets):
-            return -float(np.mean(self._targets.losses_of(self.predict(X), y)))
+            losses = self._targets.losses_of(self.predict(X), y)
+            return -float(np.average(losses, weights=check_weights(sample_weight, len(losses))))
         X = listed(X)
         _, labels, _ = self._decoded(X)
-        examples = pack(self.space_, X, listed(y, "y"), unseen="extra")
+        examples = pack(self.space_, X, listed(y, "y"), sample_weight, unseen="extra")
         loss = self._asked("loss", self.loss)(make_layout(self.space_, examples))
         return mean_score(loss, examples, labels)
 

@@ -59,6 +59,29 @@ class OnlyIf:
         return self.method.__get__(model, owner)
 
 
+class LogProbaMixin:
+    """The logarithms of what ``predict_proba`` returns, where the model has it."""
+
+    predict_proba: Any
+
+    @OnlyIf(lambda model: model.predict_proba)
+    def predict_log_proba(self, X: Any) -> Any:
+        """Return the logarithm of `predict_proba`, -inf for 0.
+
+        Parameters
+        ----------
+        X : as for ``fit``
+
+        Returns
+        -------
+        array or list of arrays
+            As of `predict_proba`.
+        """
+        given = self.predict_proba(X)
+        with np.errstate(divide="ignore"):
+            return [*map(np.log, given)] if isinstance(given, list) else np.log(given)
+
+
 class CommonMixin:
     """Pickling with plugins of a script, nested parameters, and names of features."""
 

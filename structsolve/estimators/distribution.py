@@ -10,7 +10,7 @@ from ..examples.packing import listed
 from ..structure.ask import pack
 from ..utils.params import check_count
 from .calibration import fit_calibration
-from .common import EstimatorMixin, OnlyIf, refuse_forced
+from .common import EstimatorMixin, LogProbaMixin, OnlyIf, refuse_forced
 from .decode import draw, node_rows
 
 # Memory limit of samples.
@@ -50,7 +50,7 @@ def if_crf(method: Any) -> Any:
     return OnlyIf(check)(method)
 
 
-class DistributionMixin(EstimatorMixin):
+class DistributionMixin(LogProbaMixin, EstimatorMixin):
     """Marginals and samples from ``space_`` and ``_model``."""
 
     space_: Any

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structsolve.evaluation.report import (
+    FIGURES,
     Error,
     ErrorList,
     Report,
@@ -20,6 +21,7 @@ from structsolve.evaluation.report import (
     in_context,
     row_of,
 )
+from structsolve.examples.packing import check_weights
 from structsolve.utils.lazy import moved
 from structsolve.utils.params import check_choice
 from structsolve.utils.values import equal, is_flat
@@ -108,32 +110,12 @@ def token_report(
     >>> round(report["accuracy"], 3), report["per_class"]["D"]["precision"]
     (0.667, 0.5)
     """
-    from sklearn.metrics import precision_recall_fscore_support  # heavy
-
     true, pred, lengths = paired(y_true, y_pred)
-    if labels is None:
-        names = np.unique(np.concatenate([true, pred]))
-    else:
-        names = np.asarray(labels)
-        if (
-            names.ndim != 1
-            or not names.size
-            or (names.dtype.kind == "U") != (true.dtype.kind == "U")
-        ):
-            raise ValueError(
-                f"labels is {labels!r}; expected one or more labels of the same type as in y_true, "
-                f"such as {true[0].item()!r}"
-            )
-
-    def figures(average: Any) -> Any:
-        return precision_recall_fscore_support(
-            true, pred, labels=names, average=average, zero_division=0
-        )
-
-    table = np.column_stack(figures(None))
+    names = _names(true, pred, labels)
+    table = np.column_stack(_figures(true, pred, names, None))
     averages = {}
     for average in ("macro", "micro", "weighted"):
-        precision, recall, f1, _ = figures(average)
+        precision, recall, f1, _ = _figures(true, pred, names, average)
         averages[average] = row_of([precision, recall, f1], table[:, 3].sum())
     rows = zip(names.tolist(), table.tolist(), strict=True)
     report = TokenReport(
@@ -144,6 +126,27 @@ def token_report(
     )
     report._sides = true, pred, lengths
     return report
+
+
+def _names(true: NDArray[Any], pred: NDArray[Any], labels: Sequence[Any] | None) -> NDArray[Any]:
+    """Return the classes of a report, checked."""
+    if labels is None:
+        return np.unique(np.concatenate([true, pred]))
+    names = np.asarray(labels)
+    if names.ndim != 1 or not names.size or (names.dtype.kind == "U") != (true.dtype.kind == "U"):
+        raise ValueError(
+            f"labels is {labels!r}; expected one or more labels of the same type as in y_true, "
+            f"such as {true[0].item()!r}"
+        )
+    return names
+
+
+def _figures(true: Any, pred: Any, names: Any, average: Any, weights: Any = None) -> Any:
+    from sklearn.metrics import precision_recall_fscore_support  # heavy
+
+    return precision_recall_fscore_support(
+        true, pred, labels=names, average=average, sample_weight=weights, zero_division=0
+    )
 
 
 def hamming_loss(
@@ -210,7 +213,7 @@ def make_token_scorer(
     metric: str = "accuracy", *, labels: Sequence[Any] | None = None
 ) -> Callable[..., float]:
     """
-    Make a scikit-learn scorer of tokens or whole sequences, or of rows for one class a row.
+    Make a scikit-learn scorer of tokens or whole sequences, rows of one class each, or pixels.
 
     Parameters
     ----------
@@ -224,7 +227,8 @@ def make_token_scorer(
     Returns
     -------
     callable
-        ``scorer(estimator, X, Y) -> float``, greater is better; it can be pickled.
+        ``scorer(estimator, X, Y, sample_weight=None) -> float``, greater is better; it can be
+        pickled. A weight of an example is that of each of its tokens.
 
     Examples
     --------
@@ -239,7 +243,7 @@ def make_token_scorer(
     from sklearn.metrics import make_scorer  # heavy
 
     check_choice("metric", metric, TOKEN_METRICS)
-    return make_scorer(_token_score, metric=metric, labels=labels)
+    return make_scorer(token_score, metric=metric, labels=labels)
 
 
 TOKEN_METRICS: tuple[str, ...] = ("accuracy", "sequence-accuracy")
@@ -247,26 +251,68 @@ for _average in ("macro", "micro", "weighted"):
     TOKEN_METRICS += tuple(f"{_average}-{figure}" for figure in ("f1", "precision", "recall"))
 
 
-def _token_score(y_true: Any, y_pred: Any, metric: str, labels: Sequence[Any] | None) -> float:
+def token_score(
+    y_true: Any,
+    y_pred: Any,
+    metric: str,
+    labels: Sequence[Any] | None = None,
+    sample_weight: Any = None,
+) -> float:
+    """Return a score of tokens or sequences; see `make_token_scorer`.
+
+    Parameters
+    ----------
+    y_true, y_pred : sequence of labels
+    metric : str
+    labels : sequence of str or int, optional
+    sample_weight : array of shape (n,), optional
+
+    Returns
+    -------
+    float
+    """
     if getattr(y_pred, "ndim", 0) == 1 and y_pred.dtype != object:
+        if getattr(y_true, "shape", ())[1:] == (1,):  # a column, which fit and score take, too
+            y_true = np.asarray(y_true).ravel()
         y_true, y_pred = ([[one] for one in y] for y in (y_true, y_pred))  # a class a row
     if metric == "sequence-accuracy":
         single = _are_single(y_true) and _are_single(y_pred)
         if single or _are_structured(y_true) or _are_structured(y_pred):
-            return share_equal(y_true, y_pred)
-        return 1.0 - sequence_error(y_true, y_pred)
+            return share_equal(y_true, y_pred, sample_weight)
+        right = _errors(y_true, y_pred)[0] == 0
+        return float(np.average(right, weights=check_weights(sample_weight, len(right))))
+    if isinstance(y_pred, list) and any(getattr(one, "ndim", 1) > 1 for one in y_pred):
+        y_true, y_pred = _pixels(y_true, y_pred)
+    true, pred, lengths = paired(y_true, y_pred)
+    weights = None
+    if sample_weight is not None:
+        weights = np.repeat(check_weights(sample_weight, lengths.size), lengths)
     if metric == "accuracy":
-        return 1.0 - hamming_loss(y_true, y_pred)
+        return float(np.average(true == pred, weights=weights))
     average, figure = metric.split("-")
-    return token_report(y_true, y_pred, labels)[average][figure]
+    figures = _figures(true, pred, _names(true, pred, labels), average, weights)
+    return float(figures[FIGURES.index(figure)])
 
 
-def share_equal(y_true: Sequence[Any], y_pred: Sequence[Any]) -> float:
+def _pixels(y_true: Any, y_pred: Any) -> list[list[NDArray[Any]]]:
+    """Return pictures as sequences of pixels."""
+    both = [[*map(np.asarray, Y)] for Y in (y_true, y_pred)]
+    for i, (one, other) in enumerate(zip(*both)):
+        if one.shape != other.shape:
+            raise ValueError(
+                f"y_true[{i}] has the shape {one.shape} and y_pred[{i}] {other.shape}; expected "
+                "the same shape in both"
+            )
+    return [[one.ravel() for one in Y] for Y in both]
+
+
+def share_equal(y_true: Sequence[Any], y_pred: Sequence[Any], sample_weight: Any = None) -> float:
     """Return the share of examples whose labels, of any form and length, are the same.
 
     Parameters
     ----------
     y_true, y_pred : sequence of labels
+    sample_weight : array of shape (n,), optional
 
     Returns
     -------
@@ -279,7 +325,8 @@ def share_equal(y_true: Sequence[Any], y_pred: Sequence[Any]) -> float:
     """
     if len(y_true) != len(y_pred):
         raise ValueError(f"y has {len(y_true)} labels; expected {len(y_pred)}, as X has rows")
-    return float(np.mean([equal(a, b) for a, b in zip(y_true, y_pred, strict=True)]))
+    right = [equal(a, b) for a, b in zip(y_true, y_pred, strict=True)]
+    return float(np.average(right, weights=check_weights(sample_weight, len(right))))
 
 
 def _errors(

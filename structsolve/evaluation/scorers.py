@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from structsolve import registry
-from structsolve.structure.ask import structure_of
+from structsolve.structure.ask import pack, structure_of
 from structsolve.utils.suggest import did_you_mean
 
-from .metrics import TOKEN_METRICS, make_token_scorer, share_equal
+from .metrics import TOKEN_METRICS, share_equal, token_score
 
 __all__ = ["get_scorer", "get_scorer_names"]
 
@@ -119,13 +119,18 @@ class ByLabels:
         model, _ = final_model(estimator)
         structure = structure_of(model)
         whole = self.name == "sequence-accuracy"
-        if whole and structure is not None and not hasattr(model, "classes_") and not given:
-            return share_equal(y, estimator.predict(X))  # of any length, such as paths
         if getattr(structure, "label_sets", False) and not whole:
             scorer = registry.default().make("metrics", f"label-sets:{self.name}")
-        else:
-            scorer = make_token_scorer(self.name)
-        return scorer(estimator, X, y, **given)
+            return float(scorer(estimator, X, y, **given))
+        answers = estimator.predict(X)
+        if whole and structure is not None and not hasattr(model, "classes_"):
+            return share_equal(y, answers, **given)  # of any length, such as paths
+        if getattr(structure, "single_node", False) and getattr(answers, "ndim", 1) > 1:
+            # Tables of levels: a row's path is one class.
+            X = final_model(estimator, X)[1]
+            both = (pack(model.space_, X, each, unseen="extra") for each in (y, answers))
+            y, answers = (examples.labels for examples in both)
+        return token_score(y, answers, self.name, **given)
 
 
 def final_model(estimator: Any, X: Any = None) -> tuple[Any, Any]:

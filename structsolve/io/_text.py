@@ -71,6 +71,13 @@ def bad_line(path: PathLike, number: int, text: str, expected: str) -> ValueErro
     return ValueError(f"{path}, line {number}: found {text}; expected {expected}")
 
 
+def number_of(word: str, kind: type = float) -> Any:
+    """Python's number of a word; ValueError for names such as 1_2, which Python takes for 12."""
+    if "_" in word:
+        raise ValueError(word)
+    return kind(word)
+
+
 def no_examples(path: PathLike, what: str) -> ValueError:
     """The error for a file without examples."""
     return ValueError(f"{path}: found no examples; expected {what}")

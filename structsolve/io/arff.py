@@ -16,6 +16,7 @@ from structsolve.io._text import (
     PathLike,
     bad_line,
     no_examples,
+    number_of,
     open_binary,
     reads_file,
     text_lines,
@@ -314,6 +315,8 @@ def _features(path: PathLike, attributes: list[Any], rows: list[Any], others: se
                 f"{path}: the attribute {name!r} is {kind}; expected numbers or {{a,b,...}}"
             )
         plain = values is not None and {*values} <= {"0", "1"}
+        if plain and kind[0] != "0" and isinstance(rows[0], dict):
+            plain = False  # rows omit the first value, which has to be the 0 of a matrix
         starts[j] = (width, None if plain else values)
         width += 1 if plain or values is None else len(values)
     if not starts:
@@ -361,8 +364,8 @@ def _labels(
     y = np.array(cells)
     if len(places) == 1:
         with contextlib.suppress(ValueError):  # words stay words
-            y = y.astype(np.float64)
-        whole = y.dtype.kind == "f" and (y == np.rint(y)).all()
+            y = np.array([[number_of(str(cell)) for cell in row] for row in cells])
+        whole = y.dtype.kind == "f" and (y == np.rint(y)).all() and (np.abs(y) < 2**53).all()
         return (y.astype(np.int64) if whole else y)[:, 0]
     try:
         return y.astype(np.float64).astype(np.int64)

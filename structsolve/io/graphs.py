@@ -5,7 +5,7 @@ import json
 import os
 from typing import Any
 
-from structsolve.io._text import PathLike, bad_line, reads_file, text_lines
+from structsolve.io._text import PathLike, bad_line, number_of, reads_file, text_lines
 
 ENDINGS = (".json", ".gml", ".graphml")
 
@@ -57,7 +57,7 @@ def read_hierarchy(path: PathLike) -> dict[Any, list[Any]]:
     if not children:
         raise ValueError(f"{path}: found no nodes; expected a line 'parent child' for each edge")
     try:
-        numbers = {name: int(name) for name in children}
+        numbers = {name: number_of(name, int) for name in children}
     except ValueError:
         return children
     if len(set(numbers.values())) < len(numbers):  # "1" and "01"

@@ -8,7 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from structsolve.io._text import PathLike, bad_line, no_examples, reads_file, text_lines
+from structsolve.io._text import (
+    PathLike,
+    bad_line,
+    no_examples,
+    number_of,
+    reads_file,
+    text_lines,
+)
 from structsolve.io.reader import Reader
 from structsolve.io.select import choose, parse_where
 
@@ -262,7 +269,7 @@ def _is_header(first: Sequence[str], second: Sequence[str]) -> bool:
 
 def _is_number(cell: str) -> bool:
     try:
-        float(cell)
+        number_of(cell)
     except ValueError:
         return False
     return True
@@ -323,7 +330,7 @@ def _features(
     numbers = np.empty((len(cells), 1))
     for i, cell in enumerate(cells):
         try:
-            numbers[i] = np.nan if cell.lower() in MISSING else float(cell)
+            numbers[i] = np.nan if cell.lower() in MISSING else number_of(cell)
         except ValueError:
             line = table.lines[rows[i]]
             name = table.names[column]
@@ -373,8 +380,10 @@ def _labels(
     labels = np.array(cells)
     for kind in (int, float):
         try:
-            labels = labels.astype(kind)
+            labels = np.array([[number_of(cell, kind) for cell in row] for row in cells], kind)
             break
         except ValueError:
             continue
+        except OverflowError:  # integers of so many digits are names
+            break
     return labels[:, 0] if len(targets) == 1 else labels

@@ -99,7 +99,7 @@ def check_choice(name: str, value: Any, known: Iterable[Any]) -> None:
     known : iterable of object
     """
     choices = [*known]
-    if value not in choices:
+    if isinstance(value, np.ndarray) or value not in choices:  # arrays compare entries
         hint = did_you_mean(value, choices)
         raise ValueError(f"{name} is {value!r}{hint}, expected one of {choices}")
 

@@ -48,7 +48,8 @@ def is_flat(label: Any) -> bool:
     bool
     """
     if isinstance(label, np.ndarray):
-        return label.ndim == 1 and (label.dtype != object or is_flat(label.tolist()))
+        plain = label.dtype != object and label.dtype.names is None
+        return label.ndim == 1 and (plain or is_flat(label.tolist()))
     return isinstance(label, (list, tuple)) and not any(
         isinstance(one, (list, tuple, dict, set, frozenset, np.ndarray)) for one in label
     )

@@ -140,6 +140,22 @@ def test_tables_without_names(tmp_path):
     assert len(X) == 1 and y[0].tolist() == ["x"]
 
 
+def test_names_that_python_takes_for_numbers(tmp_path):
+    path = tmp_path / "codes.csv"
+    path.write_text("size,code,class\n1,1_2,1_2\n2,12,12\n")
+    reader = TableReader()
+    X, y = reader.fit(str(path))
+    assert y.tolist() == ["1_2", "12"] and reader.columns == [
+        ["size", None],
+        ["code", ["12", "1_2"]],
+    ]
+    assert X.tolist() == [[1, 0, 1], [2, 1, 0]]
+    path.write_text("size,class\n1,99999999999999999998\n2,99999999999999999999\n")
+    assert TableReader().fit(str(path))[1].tolist() == ["9" * 19 + "8", "9" * 20]
+    path.write_text("1_1 1_2\n1_1 1_3\n")
+    assert read_hierarchy(path) == {"1_1": ["1_2", "1_3"], "1_2": [], "1_3": []}
+
+
 def test_rankings(tmp_path):
     path = tmp_path / "ranks.txt.gz"
     with gzip.open(path, "wt") as file:
@@ -302,6 +318,21 @@ def test_arff_dense_and_sparse(tmp_path):
     assert y.tolist() == [0] and X.toarray().tolist() == [[1, 2.5, 1, 0]]
     _, y = ArffReader(target="coat", where="barks=0").fit(path)
     assert y.tolist() == ["long"]
+
+
+def test_arff_sparse_rows_omit_the_first_value(tmp_path):
+    head = "@relation x\n@attribute a {1,0}\n@attribute class {1_1,1_2}\n@data\n"
+    path, ArffReader = arff_file(tmp_path, head + "{0 0}\n{1 1_2}\n")
+    X, y = ArffReader().fit(path)
+    assert X.toarray().tolist() == [[0, 1], [1, 0]] and y.tolist() == ["1_1", "1_2"]
+    path, _ = arff_file(tmp_path, head + "0,1_1\n1,1_2\n")
+    assert ArffReader().fit(path)[0].tolist() == [[0], [1]]
+
+
+def test_arff_of_large_numbers(tmp_path):
+    head = "@relation x\n@attribute a numeric\n@attribute class numeric\n@data\n"
+    path, ArffReader = arff_file(tmp_path, head + "0,1e300\n1,2\n")
+    assert ArffReader().fit(path)[1].tolist() == [1e300, 2]
 
 
 def test_arff_with_a_hierarchy(tmp_path):

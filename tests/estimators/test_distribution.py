@@ -7,7 +7,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 import structsolve
-from structsolve import StructuredSVM
+from structsolve import ExtremeSVM, StructuredSVM
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -85,6 +85,27 @@ def test_probabilities_are_those_of_a_crf_alone():
         model.classes_[model.predict_proba(X).argmax(axis=1)], model.predict(X)
     )
     check_is_fitted(model)
+
+
+@pytest.mark.parametrize("name", ["multiclass", "chain"])
+def test_logarithms_of_probabilities(name):
+    model, X = fitted(name)
+    ours, p = model.predict_log_proba(X), model.predict_proba(X)
+    for one, other in zip(ours, p, strict=True):
+        np.testing.assert_allclose(one, np.log(other))
+    assert not hasattr(fitted(name, "margin")[0], "predict_log_proba")
+
+
+def test_logarithms_of_probabilities_of_other_models():
+    X, y = [[-1.0], [1.0], [0.5], [-2.0]], ["a", "b", "b", "a"]
+    model = ExtremeSVM().fit(X, y)
+    assert not hasattr(model, "predict_log_proba")
+    model.calibrate(X, y)
+    with np.errstate(all="raise"):
+        np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), model.predict_proba(X))
+    states = structsolve.HiddenMarkovModel(2, random_state=0).fit(["abba", "ba"])
+    (logs,), (p,) = states.predict_log_proba(["ab"]), states.predict_proba(["ab"])
+    np.testing.assert_allclose(np.exp(logs), p)
 
 
 def test_probabilities_are_logistic_regression():

@@ -14,7 +14,13 @@ from sklearn.model_selection import (
     train_test_split,
 )
 
-from structsolve import ConditionalRiskMinimizer, LatentSVM, StructuredSVM, get_scorer
+from structsolve import (
+    ConditionalRiskMinimizer,
+    LatentSVM,
+    StructuredSVM,
+    get_scorer,
+    get_structure,
+)
 from structsolve.estimators.label_list import LabelList, guarded
 from structsolve.evaluation.metrics import TOKEN_METRICS, hamming_loss, token_report
 from structsolve.evaluation.scorers import get_scorer_names
@@ -124,6 +130,65 @@ def test_names_work_as_scoring(X):
             assert scores[f"test_{name}"][fold] == pytest.approx(value)
     search = GridSearchCV(chain(), {"alpha": [1.0, 0.1]}, scoring=get_scorer("span-f1"), cv=3)
     assert 0 <= search.fit(X, Y).best_score_ <= 1
+
+
+def test_columns_of_labels_are_scored_as_rows():
+    X, y = np.array([[-1.0], [1.0], [0.5]]), np.array(["a", "b", "a"])
+    model = StructuredSVM("multiclass", alpha=0.1).fit(X, y)
+    for name in ("accuracy", "sequence-accuracy", "macro-f1"):
+        assert model.score(X, y[:, None], metric=name) == model.score(X, y, metric=name)
+
+
+@pytest.mark.parametrize("name", TOKEN_METRICS)
+def test_weights_of_rows_are_those_of_scikit_learn(name):
+    X, y, weight = rng.normal(size=(40, 2)), rng.integers(0, 3, 40), rng.random(40)
+    model = StructuredSVM("multiclass", alpha=0.1).fit(X, y)
+    score, guess = model.score(X, y, weight, metric=name), model.predict(X)
+    if name.endswith("accuracy"):
+        expected = metrics.accuracy_score(y, guess, sample_weight=weight)
+    else:
+        average, figure = name.split("-")
+        theirs = getattr(metrics, f"{figure}_score")
+        expected = theirs(y, guess, average=average, sample_weight=weight, zero_division=0)
+    assert score == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("name", TOKEN_METRICS)
+def test_a_weight_counts_an_example_so_often(name):
+    Y, weight = [rng.integers(0, 3, len(x)) for x in RAGGED], rng.integers(0, 3, len(RAGGED))
+    model = StructuredSVM("chain", alpha=0.1).fit(RAGGED, Y)
+    often = np.repeat(np.arange(len(RAGGED)), weight)
+    score = model.score([RAGGED[i] for i in often], [Y[i] for i in often], metric=name)
+    assert model.score(RAGGED, Y, weight, metric=name) == pytest.approx(score)
+
+
+def test_whole_labels_may_be_records():
+    structure = get_structure("dependency", labelled=True)
+    X, Y = structure.sample(0, 12, 3)
+    model = StructuredSVM(structure, alpha=0.1, max_iter=5).fit(X, Y)
+    right = [y.tolist() == guess.tolist() for y, guess in zip(Y, model.predict(X), strict=True)]
+    assert 0 < model.score(X, Y, metric="sequence-accuracy") == np.mean(right)
+
+
+def test_pixels_are_scored_as_tokens():
+    X, Y = get_structure("grid").sample(0, 12, 3)
+    model = StructuredSVM("grid", alpha=0.1, max_iter=5).fit(X, Y)
+    true, guess = (np.concatenate([*map(np.ravel, each)]) for each in (Y, model.predict(X)))
+    for labels in (Y, [y.tolist() for y in Y]):
+        assert model.score(X, labels, metric="accuracy") == np.mean(true == guess)
+    macro = metrics.f1_score(true, guess, average="macro", zero_division=0)
+    assert model.score(X, Y, metric="macro-f1") == pytest.approx(macro)
+    turned = [y.T for y in Y]
+    with pytest.raises(ValueError, match=r"y_true\[0\] has the shape \(1, 3\) and y_pred\[0\]"):
+        model.score(X, turned, metric="accuracy")
+
+
+def test_spans_have_no_weights():
+    Y = [["B-A"] * len(x) for x in RAGGED]
+    Y[0][0] = "O"
+    model = StructuredSVM("chain", alpha=0.1).fit(RAGGED, Y)
+    with pytest.raises(ValueError, match="'span-f1' counts spans, which have no weights"):
+        model.score(RAGGED, Y, np.ones(len(RAGGED)), metric="span-f1")
 
 
 def test_unknown_names_are_refused_with_those_there_are():

@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from structsolve import registry
 from structsolve.estimators.fitting import TrainingData, fingerprint_of
 from structsolve.estimators.structured_svm import StructuredSVM
+from structsolve.plugins.dag.labels import flat_column
 from structsolve.plugins.dag.levels import is_table
 from structsolve.plugins.dag.path_cost import PathCost
 from structsolve.plugins.dag.svm.alternation import Alternation, alternate, first_weights
@@ -465,14 +466,10 @@ def _plain_leaves(y: Any) -> Any:
         )
     if hasattr(y, "__array__") and not hasattr(y, "__len__"):
         y = np.asarray(y)
-    if not isinstance(y, np.ndarray) or y.dtype.kind not in "iufUS":
-        return y
-    from sklearn.utils import column_or_1d  # heavy
-    from sklearn.utils.multiclass import check_classification_targets  # heavy
+    y = flat_column(y)
+    if isinstance(y, np.ndarray) and y.dtype.kind in "iufUS" and y.ndim == 1 and len(y):
+        from sklearn.utils.multiclass import check_classification_targets  # heavy
 
-    if y.ndim == 2 and y.shape[1] == 1:
-        y = column_or_1d(y, warn=True)
-    if y.ndim == 1 and len(y):
         check_classification_targets(y)
     return y
 
@@ -480,7 +477,7 @@ def _plain_leaves(y: Any) -> Any:
 def _kind_of(y: Any) -> str:
     """Return the kind of labels in y, for "auto"."""
     if getattr(y, "ndim", 1) != 1:
-        return "leaf-union"
+        return "single-leaf" if y.shape[1:] == (1,) else "leaf-union"
     if y is None or isinstance(y, (str, bytes)) or not hasattr(y, "__len__"):
         return "single-leaf"  # which refuses y with an error
     values = y.to_numpy() if hasattr(y, "iloc") else y

@@ -293,3 +293,10 @@ def test_ragged_features_are_refused():
     refused(
         "X, example 1: found 0 dimensions", model.fit, [np.zeros((1, 1, 1)), ragged], [[0], [0]]
     )
+
+
+def test_wrong_kinds_of_any_type():
+    for kind in ("many", None, [], np.array(["ctc", "edit"])):
+        structure = AlignmentStructure(kind=kind)
+        refused("kind is .*expected one of", structure.sample, 0)
+        refused("kind is .*expected one of", score_space, structure)

@@ -196,6 +196,7 @@ def test_forms_of_hierarchies(given):
         ({0: "ab"}, "children of 0 are 'ab'"),
         ({"a": [0]}, "the node 0 of type int, expected strings, as"),
         ({0: ["a"]}, "the node 'a' of type str, expected all nodes"),
+        ({"a\0": ["b"]}, "'a..00' ends with a NUL, which NumPy drops"),
         ({0: [(1, 2)]}, r"the node \(1, 2\) of type tuple"),
         ({0: [True]}, "True of type bool"),
         ({0: [2**70]}, "no 64-bit integer"),

@@ -9,11 +9,11 @@ from reference.hierarchies import brute_paths
 from reference.objectives import optimum
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 from sklearn.model_selection import GridSearchCV
 
 import structsolve
-from structsolve import HierarchicalSVM
+from structsolve import HierarchicalSVM, HierarchicalSVMCV
 from structsolve.plugins.dag import Hierarchy, PathCost, node_weights
 from structsolve.plugins.dag.svm import alternation
 from structsolve.plugins.dag.svm.shared import best_weights, penalty
@@ -355,3 +355,23 @@ def test_shared_weights_of_graphs_from_other_multipliers(seed):
     warm, _ = best_weights(hierarchy, others, 1e-10, multipliers)
     assert penalty(others, warm) == pytest.approx(penalty(others, exact), rel=1e-8)
     assert (hierarchy.paths @ warm <= 1 + 1e-12).all()
+
+
+@pytest.mark.parametrize("names", ["integers", "strings"])
+def test_a_column_of_leaves_is_1d(names):
+    graph = nx.DiGraph([(10, 1), (10, 2), (20, 3), (20, 4)])
+    graph = graph if names == "integers" else nx.relabel_nodes(graph, str)
+    X, y = leaf_data(graph)
+    flat = HierarchicalSVM(graph, alpha=0.1).fit(X, y)
+    columns = [y[:, None]]
+    pandas = pytest.importorskip("pandas")
+    columns.append(pandas.DataFrame({"y": y}))
+    for column in columns:
+        with pytest.warns(DataConversionWarning, match="column-vector y"):
+            model = HierarchicalSVM(graph, alpha=0.1).fit(X, column)
+            chosen = HierarchicalSVMCV(graph, alphas=[0.1], cv=2).fit(X, column)
+            score = model.score(X, column)
+            by_name = [model.score(X, column, metric=m) for m in ("accuracy", "hierarchical-f1")]
+        assert model.predict(X).tolist() == flat.predict(X).tolist() == chosen.predict(X).tolist()
+        assert score == pytest.approx(flat.score(X, y))
+        assert by_name == [flat.score(X, y, metric=m) for m in ("accuracy", "hierarchical-f1")]

@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
+from sklearn.metrics import accuracy_score, f1_score
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 
 import structsolve
@@ -110,6 +111,24 @@ def test_data_frames():
     indicators = pandas.DataFrame(np.eye(3, dtype=int)[:, [0, 1]], columns=["x", "y"])
     model = StructuredSVM(DagStructure({"x": [], "y": []}), alpha=0.1).fit(np.eye(3), indicators)
     assert model.predict(np.eye(3)).shape == (3, 2)
+
+
+@pytest.mark.parametrize("form", ["frame", "none", "ragged", "strings"])
+def test_scores_by_name_take_a_path_as_one_class(form):
+    X, Y = data(noise=0.5)
+    table = np.where(Y == "", None, Y.astype(object)) if form in ("frame", "none") else Y
+    if form == "frame":
+        table = pytest.importorskip("pandas").DataFrame(table)
+    elif form == "ragged":
+        table = [[name for name in row if name] for row in Y]
+    model = HierarchicalSVM(alpha=1.0, max_iter=2).fit(X, table)
+    both = (read_paths(each, None) for each in (table, model.predict(X)))
+    paths, guess = ([*map(str, each)] for each in both)
+    assert 0 < accuracy_score(paths, guess) < 1
+    for name in ("accuracy", "sequence-accuracy"):
+        assert model.score(X, table, metric=name) == accuracy_score(paths, guess)
+    macro = f1_score(paths, guess, average="macro", zero_division=0)
+    assert model.score(X, table, metric="macro-f1") == pytest.approx(macro)
 
 
 def test_given_hierarchies():

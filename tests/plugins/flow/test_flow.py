@@ -134,7 +134,10 @@ def test_trains_and_saves(tmp_path):
     risk = ConditionalRiskMinimizer(FlowStructure(graph), alphas=[1e-4, 1e-2]).fit(X, Y)
     assert risk.score(X, Y) > 0.9
     continuous = ConditionalRiskMinimizer(FlowStructure(graph), loss="absolute").fit(X, Y)
+    weight = rng.integers(0, 3, 80)
+    often = np.repeat(np.arange(80), weight)
     for one in (model, risk, continuous):
+        assert np.isclose(one.score(X, Y, weight), one.score(X[often], Y[often]))
         again = reloaded(one, tmp_path)
         assert np.allclose(again.predict(X), one.predict(X))
 

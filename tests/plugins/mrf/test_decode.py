@@ -209,3 +209,7 @@ def test_scores_whose_sums_overflow_are_refused():
     assert best.value == best.bound == pytest.approx(3e-20, rel=1e-12)
     proved = reparametrization_bound([[-np.inf, 1e-20], [0, 2e-20]], edge, flat, best.phi)
     assert proved == pytest.approx(3e-20, rel=1e-6)
+
+
+def test_an_array_is_no_name_of_a_decoder():
+    refused("oracle is array.*expected one of", decode, [[0, 1]], [], [], oracle=np.array([1, 2]))

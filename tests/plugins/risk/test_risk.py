@@ -609,3 +609,14 @@ def test_labels_of_many_parts_are_encoded_whole():
         index, value = encode(parts, i, examples.label(i))
         assert np.array_equal(indices[indptr[i] : indptr[i + 1]], index)
         assert np.array_equal(data[indptr[i] : indptr[i + 1]], value)
+
+
+@pytest.mark.parametrize("structure", ["multiclass", "multilabel", "permutation"])
+def test_weights_of_examples_in_scores(structure):
+    rng = np.random.default_rng(3)
+    X, y = sample(structure, rng, 8)
+    model = ConditionalRiskMinimizer(structure, alpha=1.0).fit(X, y)
+    weight = np.arange(8) % 3
+    often = np.repeat(np.arange(8), weight)
+    assert model.score(X, y, weight) == pytest.approx(model.score(X[often], y[often]))
+    refused("expected a finite number", model.score, X, y, -weight)
