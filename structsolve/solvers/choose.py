@@ -21,7 +21,7 @@ from .passes import subgradient
 from .problem import Problem
 from .separate import groups_of
 
-# "auto" takes shards, or quasi-Newton steps, from so many examples on, ...
+# "auto" takes shards from so many examples on, ...
 MANY = 500
 # ... where the loss curves this much more than the regulariser: visits one at a time then need many
 # cheap passes over all cuts.
@@ -33,7 +33,8 @@ BENT_SMOOTH = 6.0
 # as the weights take most of the time.
 NUMBERS = 2
 # Quasi-Newton steps take less time than shards under a smooth surrogate whose features have this
-# share of entries: a column that few examples have bends the loss less, and needs many steps.
+# share of entries, of any number of examples: a column that few examples have bends the loss less,
+# and needs many steps.
 FILLED = 0.1
 # Steps of a pass, which together cost about as much as a pass of GBCFW.
 STEPS = 5
@@ -51,12 +52,11 @@ class Auto(BCFW):
 
         ``.004 |g|^2 / (b alpha) >= 100``, or 6 for ``"crf"``,
 
-    g and b being those of the mean surrogate's cut ``b - <g, w>`` at w = 0, for
-    at least 500 examples, two numbers in their features for each weight, and labels that share
-    parts, in one group that scores connect.  That is weak regularisation: the loss curves so much
-    more than the regulariser.  Everything else is as with :class:`BCFW`, which hands some problems
-    to solvers of their own (:func:`~structsolve.solvers.choose_solver`).  The rule does not look at
-    ``n_jobs``.
+    g and b being those of the mean surrogate's cut ``b - <g, w>`` at w = 0, for two numbers in the
+    features for each weight, and labels that share parts, in one group that scores connect; shards
+    take 500 examples or more.  That is weak regularisation: the loss curves so much more than the
+    regulariser.  Everything else is as with :class:`BCFW`, which hands some problems to solvers of
+    their own (:func:`~structsolve.solvers.choose_solver`).  The rule does not look at ``n_jobs``.
 
     Parameters
     ----------
@@ -142,11 +142,10 @@ def choose_solver(
     surrogate = problem.surrogate
     smooth = has_segments(surrogate) and surrogate.projection.gibbs
     if auto and plain and alpha is not None:
+        newton = smooth and _is_filled(problem.examples.nodes)
         bent = BENT_SMOOTH if smooth else BENT
-        if _is_weak(problem, alpha, n_jobs, bent):
-            if smooth and _is_filled(problem.examples.nodes):
-                return LBFGS(steps=STEPS)
-            return ConsensusADMM(SHARDS, finish=FINISH)
+        if (newton or problem.n >= MANY) and _is_weak(problem, alpha, n_jobs, bent):
+            return LBFGS(steps=STEPS) if newton else ConsensusADMM(SHARDS, finish=FINISH)
     if not smooth:
         return solver
     solver.check(problem)
@@ -172,8 +171,7 @@ def _for_marginals(solver: Solver, problem: Problem) -> Solver:
 def _is_weak(problem: Problem, alpha: float, n_jobs: int, bent: float) -> bool:
     """Return whether alpha is too small for visits one at a time, and vectors are short enough."""
     if (
-        problem.n < MANY
-        or not problem.potentials.has_weights
+        not problem.potentials.has_weights
         or not problem.surrogate.affine
         or problem.penalty is not None
         or 8 * NUMBERS * problem.dim > problem.potentials.nbytes
