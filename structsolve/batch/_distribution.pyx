@@ -141,11 +141,12 @@ cdef class Numbers(Pass):
             const = self.costs(i, mu, more, room)
         if self.kind == LOG_PARTITION:
             return self.sum_alone(i, theta, mu, work)
+        # A bound of each of the others would fail by rounding.
         if self.kind == LOG_PROBA:
-            return self.score(i, theta, room) - self.sum_alone(i, theta, mu, work)
+            return min(0.0, self.score(i, theta, room) - self.sum_alone(i, theta, mu, work))
         total = log_partition(self.projection, i, theta, mu, work)
         if self.kind == ENTROPY:
-            return max(0.0, total - inner(n, mu, theta))    # rounding
+            return max(0.0, total - inner(n, mu, theta))
         if self.kind == EXPECTED_LOSS:
             return inner(n, mu, more) + const
         self.other.read(i, more)

@@ -116,7 +116,7 @@ def most_probable(
     """
     totals = log_partition(space, scores, n_jobs=n_jobs)
     labels, values = k_best(space, scores, k, n_jobs=n_jobs)
-    return labels, [own - total for own, total in zip(values, totals)]
+    return labels, [np.minimum(own - total, 0) for own, total in zip(values, totals)]
 
 
 def entropy(space: Any, scores: Scores, *, n_jobs: int | None = None) -> np.ndarray:

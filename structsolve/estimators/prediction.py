@@ -159,7 +159,7 @@ class PredictionMixin(ProbabilityMixin):
         refuse_forced(masks)
         labels, scores = decode_kbest(potentials, operator, w, masks, int(k), self.n_jobs)
         if totals is not None:
-            scores = [np.exp(own - total) for own, total in zip(scores, totals)]
+            scores = [np.exp(np.minimum(own - t, 0)) for own, t in zip(scores, totals)]
         answers = []
         for i, (rows, values) in enumerate(zip(labels, scores)):
             possible = np.isfinite(values)

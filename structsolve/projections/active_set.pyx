@@ -39,7 +39,8 @@ cdef class ActiveSet(Projection):
 
     Fully corrective Frank-Wolfe, like Wolfe's nearest-point method (Niculae et al. 2018): the
     oracle gives the label of steepest ascent, and the weights of all labels so far are optimised.
-    It ends when no label's ascent exceeds ``tol``, relative to the square, which proves the bound.
+    It ends when the label's ascent is at most ``tol``, relative to the square; an exact oracle has
+    then proved the bound.
 
     The marginals are piecewise linear in theta.  They depend on the weights of the active labels,
     which solve a linear system with the labels' scores on the right-hand side.  If scores tie,
@@ -131,7 +132,7 @@ cdef class ActiveSet(Projection):
         cdef Py_ssize_t size = self.layout.theta_size(i), m = 0, j, k, q, n, call
         cdef Py_ssize_t first = self.layout.shared_size, length = self.layout.label_size(i)
         cdef Py_ssize_t last = self.layout.edge_start(i)
-        cdef double top, upper, here, square, linear, gain
+        cdef double top, upper, here, square, linear
         cdef bint known
         memset(dense, 0, size * sizeof(double))
         memset(marginals, 0, size * sizeof(double))
@@ -149,9 +150,9 @@ cdef class ActiveSet(Projection):
                 # The largest <theta - mu_N, y - mu> of a label bounds the gap.
                 here = linear - square
                 value[0] = linear - square / 2
-                gain = upper - here
-                bound[0] = min(bound[0], value[0] + max(gain, 0))
-                if gain <= tol * (square + fabs(linear) * 1e-3):
+                bound[0] = min(bound[0], value[0] + max(upper - here, 0))
+                # A label below its bound may not ascend, and would come again.
+                if top - here <= tol * (square + fabs(linear) * 1e-3):
                     break
                 known = False
                 for j in range(m):
@@ -254,7 +255,7 @@ cdef class ActiveSet(Projection):
                                       Py_ssize_t* nnz) noexcept nogil:
         """Optimise the weights of m labels and drop those at zero; return the number left."""
         cdef Py_ssize_t j, k, leaving
-        cdef double step, ratio
+        cdef double step, ratio, total = 0
         while m > 1:
             self._affine_maximiser(m, gram, score, 1, best, system)
             step, leaving = 1, -1
@@ -275,8 +276,11 @@ cdef class ActiveSet(Projection):
                     m = self._drop(k, m, gram, score, weight, labels, index, values, nnz)
                 else:
                     k += 1
-        if m == 1:
-            weight[0] = 1
+        # Rounding that leaves the hull by a share of large scores makes wrong bounds.
+        for j in range(m):
+            total += weight[j]
+        for j in range(m):
+            weight[j] /= total
         return m
 
     cdef Py_ssize_t _drop(self, Py_ssize_t leaving, Py_ssize_t m, double* gram, double* score,
@@ -301,7 +305,7 @@ cdef class ActiveSet(Projection):
         """best <- argmax of score' x - x' gram x / 2 over sum x = total, by elimination.
 
         The diagonal is increased slightly, because labels may be affinely dependent in their node
-        parts.
+        parts.  A constant of all scores does not change x, and is left out: it would only round.
         """
         cdef Py_ssize_t side = m + 2, j, k, q, pivot
         cdef double largest, factor, trace = 0, swap
@@ -311,7 +315,7 @@ cdef class ActiveSet(Projection):
             for k in range(m):
                 A[j * side + k] = gram[j * (MAX_ACTIVE + 1) + k]
             A[j * side + j] += 1e-12 * trace
-            A[j * side + m], A[j * side + m + 1] = 1, score[j]
+            A[j * side + m], A[j * side + m + 1] = 1, score[j] - score[0]
             A[m * side + j] = 1
         A[m * side + m], A[m * side + m + 1] = 0, total
         for j in range(m + 1):

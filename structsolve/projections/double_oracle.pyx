@@ -22,11 +22,14 @@ cdef enum:
     PURE_COSTS = 3
     VECTORS = 4
 
-# Maximum number of labels per side, in small and in large examples; free places at the start of an
-# answer; number of answers after which a label without weight is dropped.
+# Maximum number of labels per side, in small and in large examples, the latter in a large and in a
+# small data set; tables of losses have so many numbers; free places at the start of an answer;
+# number of answers after which a label without weight is dropped.
 cdef enum:
     LEAST_PLACES = 16
-    MOST_PLACES = 64
+    MANY_PLACES = 64
+    MOST_PLACES = 128
+    LOSSES = 1 << 25
     FREE_PLACES = 6
     MAX_AGE = 2
 
@@ -93,8 +96,7 @@ cdef class DoubleOracle(MaxMinGame):
         cdef Py_ssize_t i
         n = layout.n
         thetas = np.array([layout.theta_size(i) for i in range(n)], np.int64)
-        # As much memory as two vectors of scores, within limits.
-        most = np.clip(np.sqrt(2.0 * thetas), LEAST_PLACES, MOST_PLACES).astype(np.int64)
+        most = _places(thetas)
         lengths = np.array([layout.label_size(i) for i in range(n)], np.int64)
         self.most = most
         self.widest = int(most.max()) if n else LEAST_PLACES
@@ -424,3 +426,11 @@ cdef class DoubleOracle(MaxMinGame):
                 moves.losses[j * most + k] = moves.losses[j * most + last]
             else:
                 moves.losses[k * most + j] = moves.losses[last * most + j]
+
+
+def _places(sizes):
+    # A mixture of labels may need as many as there are scores: without a place for each, bounds
+    # stay open.  Large data sets have room for as much as two vectors of scores.
+    least = np.clip(np.sqrt(2.0 * sizes), LEAST_PLACES, MANY_PLACES)
+    room = min(MOST_PLACES, np.sqrt(LOSSES / max(len(sizes), 1)))
+    return np.maximum(least, np.minimum(np.sqrt(32.0 * sizes), room)).astype(np.int64)

@@ -22,7 +22,7 @@ from .problem import Problem
 from .separate import groups_of
 from .smoothing import Smoothing
 
-# "auto" takes shards, or quasi-Newton steps, from so many examples on, ...
+# "auto" takes shards, or smoothing, from so many examples on, ...
 MANY = 500
 # ... where the loss curves this much more than the regulariser: visits one at a time then need many
 # cheap passes over all cuts.
@@ -34,7 +34,8 @@ BENT_SMOOTH = 6.0
 # as the weights take most of the time.
 NUMBERS = 2
 # Quasi-Newton steps take less time than shards under a smooth surrogate whose features have this
-# share of entries: a column that few examples have bends the loss less, and needs many steps.
+# share of entries, of any number of examples: a column that few examples have bends the loss less,
+# and needs many steps.
 FILLED = 0.1
 # Steps of a pass, which together cost about as much as a pass of GBCFW.
 STEPS = 5
@@ -61,10 +62,10 @@ class Auto(BCFW):
 
     g and b being those of the mean surrogate's cut ``b - <g, w>`` at w = 0, if scores connect all
     parts in one group.  That is weak regularisation: the loss curves so much more than the
-    regulariser.  All this is for at least 500 examples, with two numbers in their features for each
-    weight, 40 for ``Smoothing()``.  Everything else is as with :class:`BCFW`, which hands some
-    problems to solvers of their own (:func:`~structsolve.solvers.choose_solver`).  The rule does
-    not look at ``n_jobs``.
+    regulariser.  All this is for two numbers in the features for each weight, 40 for
+    ``Smoothing()``, which takes 500 examples or more, as shards do.  Everything else is as with
+    :class:`BCFW`, which hands some problems to solvers of their own
+    (:func:`~structsolve.solvers.choose_solver`).  The rule does not look at ``n_jobs``.
 
     Parameters
     ----------
@@ -149,12 +150,11 @@ def choose_solver(
     surrogate = problem.surrogate
     smooth = has_segments(surrogate) and surrogate.projection.gibbs
     if auto and plain and alpha is not None:
+        newton = smooth and _is_filled(problem.examples.nodes)
         bent = BENT_SMOOTH if smooth else BENT
-        if _is_weak(problem, alpha, n_jobs, bent):
-            if smooth and _is_filled(problem.examples.nodes):
-                return LBFGS(steps=STEPS)
-            return ConsensusADMM(SHARDS, finish=FINISH)
-        if _stays_full(problem, alpha, n_jobs):
+        if (newton or problem.n >= MANY) and _is_weak(problem, alpha, n_jobs, bent):
+            return LBFGS(steps=STEPS) if newton else ConsensusADMM(SHARDS, finish=FINISH)
+        if problem.n >= MANY and _stays_full(problem, alpha, n_jobs):
             return Smoothing()
     if not smooth:
         return solver
@@ -188,10 +188,9 @@ def _is_weak(problem: Problem, alpha: float, n_jobs: int, bent: float) -> bool:
 
 
 def _has_short_vectors(problem: Problem, numbers: int = NUMBERS) -> bool:
-    """Return whether examples are many, and vectors as long as the weights short beside them."""
+    """Return whether vectors as long as the weights are short beside the features."""
     return bool(
-        problem.n >= MANY
-        and problem.potentials.has_weights
+        problem.potentials.has_weights
         and problem.surrogate.affine
         and problem.penalty is None
         and 8 * numbers * problem.dim <= problem.potentials.nbytes

@@ -311,6 +311,21 @@ def test_labels_outside_of_the_space_have_probability_0():
         expected_loss(tags, scores, np.array([0, 1, 1, 0]))
 
 
+def test_probabilities_at_scores_that_round():
+    """Scores far above 1: the probability of a label is 0 to 1 nonetheless."""
+    chain, rng = score_space("chain", 3), np.random.default_rng(0)
+    examples = chain.pack_sizes([6] * 50)
+    for scale in (1e14, 1e200):
+        shared = {"transition": rng.normal(size=(3, 3)) * scale}
+        scores = Scores(rng.normal(size=(300, 3)) * scale, shared, examples=examples)
+        best, logs = most_probable(chain, scores, 1)
+        assert max(one[0] for one in logs) <= 0
+        labels = np.concatenate([answers[0] for answers in best])
+        assert (log_proba(chain, scores, labels) <= 0).all()
+        losses = expected_loss(chain, scores, labels, "zero-one")
+        assert ((losses >= 0) & (losses <= 1)).all()
+
+
 def test_bad_input():
     chain = score_space("chain", 2)
     node, table = np.zeros((3, 2)), np.array([[0, -np.inf], [0, 0]])

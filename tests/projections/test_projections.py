@@ -417,3 +417,45 @@ def test_the_bound_after_one_oracle_call():
         assert value == pytest.approx(theta @ mu - (mu[shared:] @ mu[shared:]) / 2, rel=1e-12)
         assert bound == pytest.approx(value + best - tilted @ mu, rel=1e-12)
         assert bound >= calls.project(exact, i, theta)[1] - 1e-9
+
+
+def test_large_scores_stay_in_the_hull():
+    """A constant of all scores of a tree's arcs changes neither marginals nor the bound's width."""
+    from structsolve.batch import Scores, marginals, score_space, value_and_gradient
+
+    trees, rng = score_space("dependency"), np.random.default_rng(0)
+    arcs, examples = rng.normal(size=(10, 9)), trees.pack_sizes([3] * 10)
+    heads = np.tile([0, 1, 1], 10)
+    near = value_and_gradient(trees, Scores(arcs.ravel(), examples=examples), heads, "sparsemap")
+    for constant in (1e4, 1e6):
+        far = Scores((arcs + constant).ravel(), examples=examples)
+        values = value_and_gradient(trees, far, heads, "sparsemap")[0]
+        np.testing.assert_allclose(values, near[0], atol=1e-14 * constant)
+        total = marginals(trees, far, "euclidean")[0].node.reshape(10, 9).sum(axis=1)
+        np.testing.assert_allclose(total, 3, rtol=1e-14)
+
+
+def test_a_label_that_does_not_ascend_ends_the_search(monkeypatch):
+    """The oracle of unions of paths rounds a relaxation, whose bound no label need reach."""
+    from structsolve import Problem, get_structure
+    from structsolve.plugins.dag.union_program import UnionProgram
+
+    asked, rounded = [], UnionProgram.rounded
+
+    def counted(program, scores):
+        asked.append(scores)
+        return rounded(program, scores)
+
+    monkeypatch.setattr(UnionProgram, "rounded", counted)
+    edges = [(u, v) for v, parents in zip("pqrst", ("ab", "bc", "ac", "bd", "cd")) for u in parents]
+    structure = get_structure("dag", hierarchy=edges, labels="leaf-union")
+    space, examples = structure.make_space(*structure.sample(0, n=3))
+    projection = Problem(space, examples, surrogate="sparsemap").surrogate.projection
+    rng, open_bounds = np.random.default_rng(0), 0
+    for _ in range(200):
+        asked.clear()
+        theta = rng.normal(size=space.layout.theta_size(1, 0))
+        _, value, bound = calls.project(projection, 0, theta)
+        assert len(asked) < 30
+        open_bounds += bound > value + 0.01
+    assert open_bounds

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference.objectives import primal
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from solver_cases import begin, follow, make_case, through_file
 
 import structsolve
@@ -165,7 +166,7 @@ def test_weak_regularisation_takes_shards(posed):
 
 @pytest.mark.parametrize("surrogate, least", [("margin", 100), ("crf", 6)])
 def test_the_rule_is_the_printed_one(strips, surrogate, least):
-    """The boundary of alpha, by the definition: ``.004 |g|^2 / b`` over 100, or 8."""
+    """The boundary of alpha, by the definition: ``.004 |g|^2 / b`` over 100, or 6."""
     from structsolve.solvers.passes import subgradient
 
     made = structsolve.get_structure("chain").make_space(*strips)
@@ -261,6 +262,19 @@ def test_smooth_surrogates_of_filled_features_take_quasi_newton_steps(strips, ki
         assert solver.name == taken
         assert choose_solver(Auto(), Problem(*posed), 1e-9).name == "admm"
     assert choose_solver(BCFW(), Problem(*posed, surrogate="crf"), 1e-9).name == "gbcfw"
+
+
+def test_quasi_newton_steps_need_no_more_than_a_few_examples():
+    """Ten pictures of a hundred pixels: at most a tenth of the passes that GBCFW makes."""
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(10, 10, 3)) for _ in range(10)]
+    Y = [(x[..., 0] + rng.normal(size=(10, 10)) > 0) + (x[..., 1] > 0.8) for x in X]
+    model = StructuredSVM("grid", surrogate="crf", alpha=0.01).fit(X, Y)
+    assert (model.solver_.name, model.stop_reason_) == ("lbfgs", "converged")
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
+        other = clone(model).set_params(solver="gbcfw", max_iter=10 * model.n_iter_).fit(X, Y)
+    assert other.stop_reason_ == "max_iter"
+    assert other.history_[-1]["dual"] <= model.history_[-1]["primal"]
 
 
 @pytest.mark.parametrize("n_jobs", [1, 3])

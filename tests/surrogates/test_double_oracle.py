@@ -8,7 +8,7 @@ from scipy.optimize import linprog
 from solver_cases import begin
 from surrogate_cases import Case
 
-from structsolve import CostMatrix, get_structure
+from structsolve import CostMatrix, Sequences, StructuredSVM, get_structure
 from structsolve.plugins.mrf import MRFStructure
 from structsolve.potentials.calls import score
 from structsolve.projections.choose import free_nodes
@@ -163,21 +163,45 @@ def test_subclasses_that_contain_fewer_labels_have_no_free_nodes(name):
     assert not free_nodes(space)
 
 
+def test_mixtures_have_room():
+    """Bounds close, although the best mixtures have more than 16 labels."""
+    X, Y = get_structure("cky").sample(0, n=60, size=6)
+    model = StructuredSVM("cky", surrogate="max-min", alpha=0.01).fit(X, Y)
+    assert model.stop_reason_ == "converged"
+
+
+def test_room_for_mixtures_in_large_data():
+    """Games of many examples take 256 MB, or as much as two vectors of scores."""
+    structure, numbers = get_structure("chain"), []
+    for n in (10, 3000):
+        X, Y = (
+            Sequences(np.zeros((40 * n, 1)), np.full(n, 40)),
+            Sequences(np.arange(40 * n) % 9, np.full(n, 40)),
+        )
+        problem = Problem(*structure.make_space(X, Y), "hamming", MaxMin())
+        arrays = problem.surrogate.memory_of_examples()
+        numbers.append(arrays["losses"].size / n)
+        theta = problem.task.layout.sizes(0)[0]
+    assert 2 * theta < numbers[1] < (1 << 25) / 3000 + 8 < numbers[0]
+
+
 def test_labels_are_kept_within_limits():
     """Long chains with randomly changing scores: places run out, and nothing else happens."""
     rng = np.random.default_rng(0)
-    X = [rng.normal(size=(30, 4)) for _ in range(2)]
-    Y = [rng.integers(0, 5, 30) for _ in X]
+    X = [rng.normal(size=(60, 4)) for _ in range(2)]
+    Y = [rng.integers(0, 5, 60) for _ in X]
     problem = Problem(
-        *get_structure("chain").make_space(X, Y), "hamming", MaxMin(max_iter=50, tol=0)
+        *get_structure("chain").make_space(X, Y), "hamming", MaxMin(max_iter=150, tol=0)
     )
-    surrogate = problem.surrogate
+    surrogate, most = problem.surrogate, 0
     for scale in (0, 0.01, 0.1, 1, 10, 1e3, 1e-3, 1e6, 0):
         theta = score(problem.potentials, 0, scale * rng.normal(size=problem.dim))
         _, low, high = calls.project(surrogate.projection, 0, theta)
         assert np.isfinite([low, high]).all() and low <= high
         sizes = surrogate.memory_of_examples()["sizes"][0]
-        assert (sizes >= 1).all() and (sizes <= 64 - 6).all()
+        assert (sizes >= 1).all() and (sizes <= 128 - 6).all()
+        most = max(most, sizes.max())
+    assert most == 128 - 6
 
 
 @pytest.mark.parametrize("warm", [True, False])
