@@ -11,6 +11,7 @@ from structsolve.io._text import (
     atomic_write,
     bad_line,
     no_examples,
+    number_of,
     reads_file,
     text_lines,
 )
@@ -229,7 +230,7 @@ def parse_attribute(
     if not text:
         return intern(unescape(name)), 1.0
     try:
-        value = float(text)
+        value = number_of(text)
     except ValueError:
         value = math.nan
     if not name or not math.isfinite(value):

@@ -11,7 +11,7 @@ import numpy as np
 # The class of a span that only binarisation made, of a node "NP"; and of a chain of single
 # children, "S" over "VP".
 PARTIAL, CHAIN = "@", "+"
-_TOKEN = re.compile(r"[()]|[^\s()]+")
+_TOKEN = re.compile(r"[()]|[^\s()]+", re.ASCII)  # a no-break space is part of its word
 
 
 def read_tree(text: str) -> tuple[Any, list[str]]:

@@ -179,6 +179,7 @@ def test_crfsuite_weights(tmp_path):
         ("", "found no examples"),
         ("A\tx:1\nB\ty:one\n", r"line 2: found the attribute 'y:one'; expected name:number"),
         ("A\tx:nan\n", "line 1: found the attribute 'x:nan'"),
+        ("A\tx:1_0\n", "line 1: found the attribute 'x:1_0'"),
         ("A\tx:1:2\n", "line 1: found the attribute 'x:1:2'"),
         ("A\t:1\n", "line 1: found the attribute ':1'"),
         ("A:1\tx\n", "line 1: found 'A:1' before the first tab; expected a label"),

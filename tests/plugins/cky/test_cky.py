@@ -276,6 +276,9 @@ def test_files_of_the_penn_treebank():
     text = "( (S (NP-SBJ (-NONE- *)) (VP (V go)\n (ADVP (RB home)))) )\n( (NP (N a)) )"
     trees = list(read_trees(text))
     assert trees == [(("S", ("VP", "V", ("ADVP", "RB"))), ["go", "home"]), (("NP", "N"), ["a"])]
+    spaced = "(S (N 1\u00a0000) (N francs))"  # one word
+    assert read_tree(spaced) == (("S", "N", "N"), ["1\u00a0000", "francs"])
+    assert write_tree(*read_tree(spaced)) == spaced
     for broken, message in (
         ("(S (A a)", "1 brackets that are not closed"),
         ("(S (A a)))", "without its '\\('"),
