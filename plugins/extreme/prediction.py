@@ -222,16 +222,39 @@ class ExtremePredictionMixin(LogProbaMixin, CommonMixin):
 
     def _right(self, best: np.ndarray, y: Any) -> np.ndarray:
         """Whether a class of each row, by number, is among its classes."""
-        form = form_of(y)
-        if self._label_form is None:
+        if not self.label_sets:
             return best == encode(read_labels(y, len(best)), self.classes_)
+        labels = self._sets(y, len(best))
+        return np.asarray(labels[np.arange(len(best)), best]).ravel() > 0
+
+    def _sets(self, y: Any, n: int) -> sp.csr_matrix:
+        form = form_of(y)
         if form is None:
             raise ValueError(
                 "y: found one class per row, but the model was trained on rows of several labels: "
                 "give indicators or lists of labels"
             )
-        labels, _ = read_label_sets(y, form, len(best), self.classes_)
-        return np.asarray(labels[np.arange(len(best)), best]).ravel() > 0
+        return read_label_sets(y, form, n, self.classes_)[0]
+
+    @property
+    def label_sets(self) -> bool:
+        """Whether rows have several labels, so that scorers by name compare sets."""
+        return self._label_form is not None
+
+    def label_indicators(self, y: Any) -> np.ndarray:
+        """Return which labels rows have, of a model of several labels per row.
+
+        Parameters
+        ----------
+        y : as for :meth:`fit`
+
+        Returns
+        -------
+        ndarray of int32 of shape (n, n_classes)
+            0 and 1.  Labels unseen in training are left out.
+        """
+        n = y.shape[0] if hasattr(y, "shape") else len(y)
+        return self._sets(y, n).toarray().astype(np.int32)
 
     def _read(self, X: Any) -> sp.csr_matrix:
         self._require_fitted()

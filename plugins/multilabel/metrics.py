@@ -106,6 +106,18 @@ class SetScorer:
             If labels are not sets.
         """
         model, X = final_model(estimator, X)
+        matrix = self._reader(model, X)
+        true = matrix(y)
+        if self.name in RANKINGS:
+            limit = np.finfo(np.float64).max / 4
+            scores = np.clip(model.decision_function(X), -limit, limit)
+            return RANKINGS[self.name](true, scores, sample_weight)
+        return _share(self.name, true, matrix(model.predict(X)), sample_weight)
+
+    def _reader(self, model: Any, X: Any) -> Callable[[Any], np.ndarray]:
+        """Return the function that gives indicators of label sets of the rows of X."""
+        if getattr(model, "label_sets", False):
+            return model.label_indicators
         space: Any = getattr(model, "space_", None)
         structure: Any = getattr(space, "structure", None)
         if not getattr(structure, "label_sets", False):
@@ -114,14 +126,7 @@ class SetScorer:
                 f"{getattr(structure, 'name', None)!r} are none; see "
                 "structsolve.evaluation.scorers.get_scorer_names"
             )
-        true = _matrix(pack(space, X, y))
-        if self.name in RANKINGS:
-            limit = np.finfo(np.float64).max / 4
-            scores = np.clip(model.decision_function(X), -limit, limit)
-            return RANKINGS[self.name](true, scores, sample_weight)
-        answers = model.predict(X)
-        pred = _matrix(pack(space, X, answers))
-        return _share(self.name, true, pred, sample_weight)
+        return lambda y: _matrix(pack(space, X, y))
 
 
 def _matrix(examples: Any) -> np.ndarray:

@@ -119,7 +119,7 @@ class ByLabels:
         model, _ = final_model(estimator)
         structure = structure_of(model)
         whole = self.name == "sequence-accuracy"
-        if getattr(structure, "label_sets", False) and not whole:
+        if not whole and any(getattr(one, "label_sets", False) for one in (structure, model)):
             scorer = registry.default().make("metrics", f"label-sets:{self.name}")
             return float(scorer(estimator, X, y, **given))
         answers = estimator.predict(X)

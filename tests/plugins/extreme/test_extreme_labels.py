@@ -8,9 +8,13 @@ import scipy.sparse as sp
 from checks import refused
 from extreme_cases import documents, rows
 from scipy.optimize import minimize
+from sklearn.metrics import f1_score, label_ranking_average_precision_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler
 
 import structsolve
 from structsolve import ExtremeSVM
+from structsolve.evaluation.scorers import get_scorer
 from structsolve.plugins.extreme.label_sets import form_of, read_label_sets
 from structsolve.plugins.extreme.metrics import precision_at_k
 from structsolve.plugins.extreme.solvers._one_vs_rest import BLOCK, RestMachines, RestSpace
@@ -334,3 +338,24 @@ def test_memory_and_rivals(data):
         warnings.simplefilter("error")
         asked = ExtremeSVM(rivals="exact").fit(*data)
     assert asked.settings_["solver"] == "one-vs-some"
+
+
+@pytest.mark.parametrize("form", ["array", "sparse", "lists"])
+def test_scorers_by_name_compare_sets(form):
+    """As indicators they were sequences of tokens, and averages were over 0 and 1."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 10)) * (rng.random((200, 10)) < 0.4)
+    Y = (X @ rng.normal(size=(10, 4)) > 1).astype(int)
+    weight = rng.random(200)
+    y = {"array": Y, "sparse": sp.csr_matrix(Y), "lists": [np.flatnonzero(row) for row in Y]}[form]
+    model = make_pipeline(MaxAbsScaler(), ExtremeSVM()).fit(X, y)
+    told = model[-1].label_indicators(model.predict(X))
+    for average in ("micro", "macro", "samples"):
+        expected = f1_score(Y, told, average=average, sample_weight=weight, zero_division=0)
+        scorer = get_scorer(f"{average}-f1")
+        assert scorer(model, X, y, sample_weight=weight) == pytest.approx(expected)
+    assert get_scorer("exact-match")(model, X, y) == (told == Y).all(axis=1).mean()
+    assert get_scorer("accuracy")(model, X, y) == (told == Y).mean()
+    scores = label_ranking_average_precision_score(Y, model.decision_function(X))
+    assert get_scorer("average-precision")(model, X, y) == pytest.approx(scores)
+    refused("y: found one class per row", get_scorer("macro-f1"), model, X, np.zeros(200, int))
