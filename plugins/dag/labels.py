@@ -45,7 +45,7 @@ def encode_sets(Y: Any, n: int, hierarchy: Hierarchy, close: bool, union: bool) 
         child, parent = hierarchy.nodes[[v, p]].tolist()
         raise ValueError(
             f"example {i}: found the label {child!r} without its parent {parent!r}, expected all "
-            "ancestors; use close=True to add them"
+            "ancestors; use close=True (in the shell --close) to add them"
         )
     if union:
         barren = first_barren(matrix, hierarchy.child_first, hierarchy.child)

@@ -26,7 +26,7 @@ from structsolve.plugins.latent.candidates import (
     read_candidates,
 )
 from structsolve.plugins.latent.data import LatentData, given_states, unpacked
-from structsolve.plugins.latent.initial import STARTS, first_states
+from structsolve.plugins.latent.initial import STARTS, first_states, possible
 from structsolve.plugins.latent.losses import SetLoss
 from structsolve.plugins.latent.prediction import HiddenPredictionMixin
 from structsolve.plugins.latent.rounds import Completer, Descent, Rounds
@@ -277,7 +277,9 @@ class LatentSVM(HiddenPredictionMixin, StructuredSVM):
         loss = self._task_loss(plain)
         loss = loss if known else SetLoss(plain, examples, loss, sets, owner)
         first = np.cumsum(n_hidden) - n_hidden
-        examples = replace(examples, labels=first[examples.labels].astype(np.int32))
+        states = first[examples.labels].astype(np.int32)
+        states = possible(space, examples, sets.lifted(owner), states)
+        examples = replace(examples, labels=states)
         held_out = packed_validation(space, validation)
         return LatentData(space, examples, X, given_dense(X), held_out, sets, n_hidden, loss)
 
@@ -365,7 +367,8 @@ class LatentSVM(HiddenPredictionMixin, StructuredSVM):
                 return labels if given else completer.at_random(labels, seed)
             if not latent:
                 return data.examples.labels.copy()
-            return first_states(self.init, data.examples, data.sets, data.n_hidden, seed)
+            states = first_states(self.init, data.examples, data.sets, data.n_hidden, seed)
+            return possible(data.space, data.examples, completer.sets, states)
 
         one = not latent or data.first is not None or w is not None
         seeds = rng.integers(2**31, size=1 if one else int(self.n_init)).tolist() if latent else [0]

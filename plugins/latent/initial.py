@@ -9,7 +9,11 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from structsolve.examples.packed import Examples
+from structsolve.lp import ask_oracle
 from structsolve.plugins.latent.sets import Sets
+from structsolve.structure import calls
+from structsolve.structure.ask import make_layout
+from structsolve.structure.base import Space
 
 STARTS = ("kmeans", "random")
 # Number of rows that are clustered; all rows then join the nearest cluster.
@@ -50,6 +54,42 @@ def first_states(
         if len(members):
             states[members] += _clusters(nodes, members, int(n_hidden[k]), rng)
     return states.astype(np.int32)
+
+
+def possible(space: Space, examples: Examples, sets: Sets, states: np.ndarray) -> np.ndarray:
+    """Return states, those of labels that the space does not contain replaced by the nearest.
+
+    Parameters
+    ----------
+    space : Space
+    examples : Examples
+    sets : Sets
+        Sets of the states.
+    states : ndarray of int32 of shape (n_nodes,)
+
+    Returns
+    -------
+    ndarray of int32
+        Unchanged for examples without a possible label.
+    """
+    node, K = space.layout.node, sets.table.shape[1]
+    if type(space).contains is Space.contains or node is None or node.shape != (K,):
+        return states
+    cuts = [slice(a, b) for a, b in zip(examples.offsets[:-1], examples.offsets[1:])]
+    wrong = [i for i, cut in enumerate(cuts) if not space.contains(states[cut], examples, i)]
+    if not wrong:
+        return states
+    layout, answer = make_layout(space, examples), states.copy()
+    oracle = ask_oracle(space)(layout)
+    for i in wrong:
+        theta, given = np.zeros(layout.sizes(i)[0]), states[cuts[i]]
+        nodes = theta[layout.shared_size :][: layout.node_size * len(given)]
+        allowed = np.where(sets.table[sets.rows[cuts[i]]], 0.0, -np.inf)
+        nodes.reshape(-1, layout.node_size)[:, :K] = allowed + np.eye(K)[given]
+        label, value, _ = calls.argmax(oracle, i, theta)
+        if value > -np.inf:
+            answer[cuts[i]] = label
+    return answer
 
 
 def _random(sets: Sets, rng: np.random.Generator) -> np.ndarray:

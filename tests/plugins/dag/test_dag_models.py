@@ -251,7 +251,7 @@ def test_forms_of_single_leaves():
 @pytest.mark.parametrize(
     "options, Y, message",
     [
-        ({}, [["b"], ["a"]], "example 0: found the label 'b' without its parent 'a'.*close=True"),
+        ({}, [["b"], ["a"]], "the label 'b' without its parent 'a'.*close=True .*--close"),
         ({}, [["a"], ["x"]], "example 1: found the label 'x', which is no node"),
         ({}, [["a"], [["b"]]], "no node"),
         ({}, [["a"], "a"], "example 1: y holds 'a', expected the list"),

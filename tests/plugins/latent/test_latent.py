@@ -410,3 +410,18 @@ def test_first_states_are_allowed_and_follow_the_features():
         lifted = sets.lifted(np.repeat(np.arange(3), counts))
         assert lifted.table[sets.rows, states].all()
         assert len(np.unique(states)) > 3
+
+
+@pytest.mark.parametrize("init", ["kmeans", "random"])
+def test_first_states_are_labels_of_the_structure(init):
+    """Unknown labels begin as what forbidden pairs allow, and stay so."""
+    rng = np.random.default_rng(0)
+    truth = [np.sort(rng.integers(3, size=7)) for _ in range(30)]
+    X = [np.eye(3)[y] + 0.9 * rng.normal(size=(7, 3)) for y in truth]
+    Y = [[None if rng.random() < 0.4 else int(label) for label in y] for y in truth]
+    structure = get_structure("chain", forbidden=[(1, 0), (2, 1), (2, 0)])
+    model = LatentSVM(structure, alpha=0.1, init=init).fit(X, Y)
+    assert all((np.diff(labels) >= 0).all() for labels in model.hidden_)
+    assert model.score(X, truth) > 0.7
+    Y[4] = [2, 1, *Y[4][2:]]
+    refused("example 4: found 2 before 1", LatentSVM(structure, alpha=0.1, init=init).fit, X, Y)
