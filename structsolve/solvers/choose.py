@@ -38,6 +38,8 @@ NUMBERS = 2
 FILLED = 0.1
 # Steps of a pass, which together cost about as much as a pass of GBCFW.
 STEPS = 5
+# Of fewer examples with at most so many weights, cutting planes: passes grow with these alone.
+FEW_WEIGHTS = 32
 # Shards, whatever the threads are, and the relative gap at which BCFW takes over: chosen by trials
 # (``benchmarks/solver_auto.py``).  More shards need more rounds; later rounds gain little.
 SHARDS, FINISH = 2, 0.01
@@ -48,15 +50,16 @@ class Auto(BCFW):
 
     With all settings at their defaults it is, of an estimator's plain ``fit``,
     ``ConsensusADMM(n_shards=2, finish=0.01)``, or ``LBFGS(steps=5)`` for ``"crf"`` and features
-    with a tenth of all entries, where
+    with a tenth of all entries, or ``CuttingPlane()`` for up to 32 weights, where
 
         ``.004 |g|^2 / (b alpha) >= 100``, or 6 for ``"crf"``,
 
     g and b being those of the mean surrogate's cut ``b - <g, w>`` at w = 0, for two numbers in the
     features for each weight, and labels that share parts, in one group that scores connect; shards
-    take 500 examples or more.  That is weak regularisation: the loss curves so much more than the
-    regulariser.  Everything else is as with :class:`BCFW`, which hands some problems to solvers of
-    their own (:func:`~structsolve.solvers.choose_solver`).  The rule does not look at ``n_jobs``.
+    take 500 examples or more, cutting planes fewer.  That is weak regularisation: the loss curves
+    so much more than the regulariser.  Everything else is as with :class:`BCFW`, which hands some
+    problems to solvers of their own (:func:`~structsolve.solvers.choose_solver`).  The rule does
+    not look at ``n_jobs``.
 
     Parameters
     ----------
@@ -143,9 +146,12 @@ def choose_solver(
     smooth = has_segments(surrogate) and surrogate.projection.gibbs
     if auto and plain and alpha is not None:
         newton = smooth and _is_filled(problem.examples.nodes)
-        bent = BENT_SMOOTH if smooth else BENT
-        if (newton or problem.n >= MANY) and _is_weak(problem, alpha, n_jobs, bent):
-            return LBFGS(steps=STEPS) if newton else ConsensusADMM(SHARDS, finish=FINISH)
+        bent, many = BENT_SMOOTH if smooth else BENT, problem.n >= MANY
+        few = problem.dim <= FEW_WEIGHTS and not smooth
+        if (newton or many or few) and _is_weak(problem, alpha, n_jobs, bent):
+            if newton:
+                return LBFGS(steps=STEPS)
+            return ConsensusADMM(SHARDS, finish=FINISH) if many else CuttingPlane()
     if not smooth:
         return solver
     solver.check(problem)
@@ -216,7 +222,7 @@ def words_of(solver: Solver, n_jobs: int) -> str:
     if isinstance(solver, ConsensusADMM):
         text += f" over {solver.n_shards} shards, then 'bcfw' from a gap of {solver.finish:g} on"
         busy = solver.n_shards
-    elif isinstance(solver, LBFGS):
+    elif isinstance(solver, (LBFGS, CuttingPlane)):
         busy = n_jobs
     idle = n_jobs - busy
     if idle <= 0:
