@@ -44,6 +44,8 @@ STEPS = 5
 FULL = 0.5
 # ... and features have this many numbers for each weight: the past steps take as many.
 PAST_NUMBERS = 40
+# Of fewer examples with at most so many weights, cutting planes: passes grow with these alone.
+FEW_WEIGHTS = 32
 # Shards, whatever the threads are, and the relative gap at which BCFW takes over: chosen by trials
 # (``benchmarks/solver_auto.py``).  More shards need more rounds; later rounds gain little.
 SHARDS, FINISH = 2, 0.01
@@ -56,15 +58,15 @@ class Auto(BCFW):
     for rows with one of K classes if, after one sweep of exact steps, half of the dual variables of
     wrong classes are above 0: no model separates such classes.  For labels that share parts it is
     ``ConsensusADMM(n_shards=2, finish=0.01)``, or ``LBFGS(steps=5)`` for ``"crf"`` and features
-    with a tenth of all entries, where
+    with a tenth of all entries, or ``CuttingPlane()`` for up to 32 weights, where
 
         ``.004 |g|^2 / (b alpha) >= 100``, or 6 for ``"crf"``,
 
     g and b being those of the mean surrogate's cut ``b - <g, w>`` at w = 0, if scores connect all
     parts in one group.  That is weak regularisation: the loss curves so much more than the
-    regulariser.  All this is for two numbers in the features for each weight, 40 for
-    ``Smoothing()``, which takes 500 examples or more, as shards do.  Everything else is as with
-    :class:`BCFW`, which hands some problems to solvers of their own
+    regulariser.  Shards and smoothing take 500 examples or more, cutting planes fewer; features
+    need two numbers for each weight, 40 for smoothing.  Everything else is as with :class:`BCFW`,
+    which hands some problems to solvers of their own
     (:func:`~structsolve.solvers.choose_solver`).  The rule does not look at ``n_jobs``.
 
     Parameters
@@ -151,10 +153,13 @@ def choose_solver(
     smooth = has_segments(surrogate) and surrogate.projection.gibbs
     if auto and plain and alpha is not None:
         newton = smooth and _is_filled(problem.examples.nodes)
-        bent = BENT_SMOOTH if smooth else BENT
-        if (newton or problem.n >= MANY) and _is_weak(problem, alpha, n_jobs, bent):
-            return LBFGS(steps=STEPS) if newton else ConsensusADMM(SHARDS, finish=FINISH)
-        if problem.n >= MANY and _stays_full(problem, alpha, n_jobs):
+        bent, many = BENT_SMOOTH if smooth else BENT, problem.n >= MANY
+        few = problem.dim <= FEW_WEIGHTS and not smooth
+        if (newton or many or few) and _is_weak(problem, alpha, n_jobs, bent):
+            if newton:
+                return LBFGS(steps=STEPS)
+            return ConsensusADMM(SHARDS, finish=FINISH) if many else CuttingPlane()
+        if many and _stays_full(problem, alpha, n_jobs):
             return Smoothing()
     if not smooth:
         return solver
@@ -238,7 +243,7 @@ def words_of(solver: Solver, n_jobs: int) -> str:
     if isinstance(solver, ConsensusADMM):
         text += f" over {solver.n_shards} shards, then 'bcfw' from a gap of {solver.finish:g} on"
         busy = solver.n_shards
-    elif isinstance(solver, (LBFGS, Smoothing)):
+    elif isinstance(solver, (LBFGS, CuttingPlane, Smoothing)):
         busy = n_jobs
     idle = n_jobs - busy
     if idle <= 0:

@@ -277,6 +277,29 @@ def test_quasi_newton_steps_need_no_more_than_a_few_examples():
     assert other.history_[-1]["dual"] <= model.history_[-1]["primal"]
 
 
+def test_few_weights_and_examples_take_cutting_planes():
+    """Ten pictures of a hundred pixels, with 16 weights; with 40 it is BCFW."""
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(10, 10, 15)) for _ in range(10)]
+    Y = [(x[..., 0] + 0.5 * rng.normal(size=(10, 10)) > 0).astype(int) for x in X]
+    structure = structsolve.get_structure("grid")
+    for columns, taken in ((3, "cutting-plane"), (15, "bcfw")):
+        given = [x[..., :columns] for x in X]
+        problem = Problem(*structure.make_space(given, Y))
+        assert (problem.dim <= 32) == (taken == "cutting-plane")
+        assert choose_solver(Auto(), problem, WEAK).name == taken
+        assert choose_solver(Auto(), problem, STRONG).name == "bcfw"
+    for surrogate in ("margin", "slack"):
+        model = StructuredSVM("grid", surrogate=surrogate, alpha=WEAK)
+        model.fit([x[..., :3] for x in X], Y)
+        assert (model.solver_.name, model.stop_reason_) == ("cutting-plane", "converged")
+        other = clone(model).set_params(solver="bcfw")
+        with pytest.warns(ConvergenceWarning, match="max_iter"):
+            other.fit([x[..., :3] for x in X], Y)
+        assert other.history_[-1]["dual"] <= model.history_[-1]["primal"]
+        assert model.history_[-1]["dual"] <= other.history_[-1]["primal"]
+
+
 @pytest.mark.parametrize("n_jobs", [1, 3])
 def test_quasi_newton_steps_of_the_default_reach_the_gap(strips, n_jobs):
     X, Y = strips
