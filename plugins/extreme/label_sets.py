@@ -48,9 +48,13 @@ def form_of(y: Any) -> str | None:
 def _are_indicators(y: Any) -> bool:
     """Whether rows are lists of one length, of 0 and 1 alone, as scikit-learn reads them."""
     size = len(y[0])
-    return size > 1 and all(
-        not isinstance(row, (set, frozenset)) and len(row) == size and {*row} <= {0, 1} for row in y
-    )
+    try:
+        return size > 1 and all(
+            not isinstance(row, (set, frozenset)) and len(row) == size and {*row} <= {0, 1}
+            for row in y
+        )
+    except TypeError:  # what is no label: arrays, lists
+        return False
 
 
 def read_label_sets(y: Any, form: str, n: int, classes: Any = None) -> tuple[sp.csr_matrix, Any]:

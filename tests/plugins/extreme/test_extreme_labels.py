@@ -359,3 +359,8 @@ def test_scorers_by_name_compare_sets(form):
     scores = label_ranking_average_precision_score(Y, model.decision_function(X))
     assert get_scorer("average-precision")(model, X, y) == pytest.approx(scores)
     refused("y: found one class per row", get_scorer("macro-f1"), model, X, np.zeros(200, int))
+
+
+@pytest.mark.parametrize("row", [[np.arange(2), np.arange(2)], [{}, 1]])
+def test_what_is_no_label_is_refused(row):
+    refused("y", ExtremeSVM().fit, np.eye(3), [row] * 3)
