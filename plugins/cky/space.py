@@ -109,9 +109,11 @@ class CKYStructure(Structure):
 
     def space_from_state(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> CKYSpace:
         """Rebuild a space from what its ``state()`` returned."""
-        if arrays["classes"].dtype.kind != "U":
-            raise ValueError(f"classes: found {arrays['classes'].dtype}, expected names of nodes")
-        return CKYSpace(self, state["n_features"], arrays["classes"], state["intercept"])
+        classes = arrays["classes"]
+        if classes.dtype.kind != "U" or classes.ndim != 1:
+            what = f"{classes.dtype} of shape {classes.shape}"
+            raise ValueError(f"classes: found {what}, expected names of nodes in one dimension")
+        return CKYSpace(self, state["n_features"], classes, state["intercept"])
 
     def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
         """Return n small random examples."""

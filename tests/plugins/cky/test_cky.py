@@ -9,7 +9,7 @@ from checks import LOSS, refused, reloaded
 from reference.programs import best_vertex
 from shell import fails, works
 
-from structsolve import StructuredSVM
+from structsolve import StructuredSVM, get_structure
 from structsolve.batch import score_space
 from structsolve.lp.ask import ask_oracle
 from structsolve.plugins.cky import (
@@ -458,3 +458,12 @@ def test_the_shell_trains_on_brackets(tmp_path, capsys):
     fails(capsys, "fit", broken, "--structure", "cky", "--model", model, match="not closed")
     broken.write_text("")
     fails(capsys, "fit", broken, "--structure", "cky", "--model", model, match="found no sentences")
+
+
+@pytest.mark.parametrize("damage", [lambda names: names[:, None], lambda names: np.arange(3)])
+def test_classes_of_a_damaged_file_are_refused(damage):
+    structure = get_structure("cky")
+    space, _ = structure.make_space(*structure.sample(0))
+    state, arrays = space.state()
+    arrays = arrays | {"classes": damage(arrays["classes"])}
+    refused("names of nodes in one dimension", structure.space_from_state, state, arrays)
