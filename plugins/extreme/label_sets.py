@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from structsolve.plugins.extreme.checks import MOST, encode, read_labels
+from structsolve.utils.arrays import n_rows
 from structsolve.utils.sparse import valid_csr
 
 #: Forms of y that several labels per row may have, and that predictions then have.
@@ -89,7 +90,7 @@ def read_label_sets(y: Any, form: str, n: int, classes: Any = None) -> tuple[sp.
     >>> labels.toarray().tolist(), classes.tolist()
     ([[0.0, 1.0], [0.0, 0.0], [1.0, 1.0]], ['a', 'b'])
     """
-    rows = y.shape[0] if hasattr(y, "shape") else len(y)
+    rows = n_rows(y)
     if rows != n:
         raise ValueError(
             f"Found input variables with inconsistent numbers of samples: {n} rows of X, {rows} "

@@ -23,6 +23,7 @@ from structsolve.plugins.extreme.checks import (
 )
 from structsolve.plugins.extreme.label_sets import as_form, form_of, read_label_sets
 from structsolve.plugins.extreme.weights.postings import Postings
+from structsolve.utils.arrays import n_rows
 from structsolve.utils.memory import refuse_too_large
 from structsolve.utils.parallel import effective_jobs
 
@@ -253,8 +254,7 @@ class ExtremePredictionMixin(LogProbaMixin, CommonMixin):
         ndarray of int32 of shape (n, n_classes)
             0 and 1.  Labels unseen in training are left out.
         """
-        n = y.shape[0] if hasattr(y, "shape") else len(y)
-        return self._sets(y, n).toarray().astype(np.int32)
+        return self._sets(y, n_rows(y)).toarray().astype(np.int32)
 
     def _read(self, X: Any) -> sp.csr_matrix:
         self._require_fitted()

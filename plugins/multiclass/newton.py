@@ -101,13 +101,11 @@ class NewtonRun(Run):
         """Return the certified record of the best weights and dual objective so far."""
         self.best_dual = max(self.best_dual, dual)
         spent = self._keep_best([self.classes.padded(v) for v in candidates])
-        dual, size = self.best_dual, float(np.linalg.norm(candidates[-1]))
+        dual = self._near(self.best_dual, self.least)
+        size = float(np.linalg.norm(candidates[-1]))
         off = ROUNDING * self.classes.size  # rounding error of the sums in the dual's weights
         allowed = off * (2 * size + off / self.given.alpha)
-        # Rounding may lift the dual above the primal; contradicts() reports larger differences.
-        if dual <= self.best_primal * (1 + 1e-9) + self.least:
-            dual = min(dual, self.best_primal)
-        elif dual <= self.best_primal + allowed:
+        if self.best_primal < dual <= self.best_primal + allowed:
             dual = max(self.best_primal - allowed, 0.0)
         return self._certified(dual, spent)
 

@@ -15,6 +15,7 @@ from structsolve.io import FORMATS, guess_format
 from structsolve.io.select import parse_rows
 from structsolve.io.svmlight import read_svmlight
 from structsolve.structure.ask import structure_of
+from structsolve.utils.arrays import n_rows
 
 
 @dataclass
@@ -247,7 +248,7 @@ class Recipe:
             return Data(X, y, getattr(reader, "weights", None), reader=reader)
         rows = (self.selecting or {}).get("rows")
         data = self._svmlight(path, fit, parse_rows(rows))
-        if rows and not (data.X.shape[0] if hasattr(data.X, "shape") else len(data.X)):
+        if rows and not n_rows(data.X):
             raise ValueError(f"{path}: found no examples left by rows={rows}")
         return data
 

@@ -16,6 +16,7 @@ from structsolve.cli.options import UsageError
 from structsolve.io import FORMATS, endings, guess_format
 from structsolve.io._text import open_binary
 from structsolve.io.select import parse_rows, parse_where
+from structsolve.utils.arrays import n_rows
 
 
 def check_format(name: str | None) -> None:
@@ -216,7 +217,7 @@ def read_with_plugin(
     if late is not None:
         rows = parse_rows(late)
         X, y = X[rows], y if y is None else y[rows]
-    if params.get("rows", late) and not (X.shape[0] if hasattr(X, "shape") else len(X)):
+    if params.get("rows", late) and not n_rows(X):
         raise ValueError(f"{path}: found no examples left by rows={params.get('rows', late)}")
     return X, y, reader, learned
 

@@ -15,6 +15,7 @@ from ..examples.packing import check_weights, listed
 from ..potentials.mercer import given_dense
 from ..solvers.problem import Problem
 from ..structure.ask import pack
+from ..utils.arrays import n_rows
 from ..utils.sparse import as_csr
 from .codec import plain
 from .soft_labels import refuse_marginals
@@ -201,7 +202,7 @@ def hold_out(
         If no example would be left.
     """
     X, y = indexed(X), indexed(y, "y")
-    n = X.shape[0] if hasattr(X, "shape") else len(X)
+    n = n_rows(X)
     size = max(1, round(fraction * n))
     if size >= n:
         raise ValueError(

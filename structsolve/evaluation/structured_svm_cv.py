@@ -23,6 +23,7 @@ from ..estimators.soft_labels import refuse_marginals
 from ..estimators.structured_svm import StructuredSVM
 from ..examples.packing import check_weights, listed
 from ..potentials.mercer import PRECOMPUTED
+from ..utils.arrays import n_rows
 from ..utils.progress import Progress, stage
 from .alpha_path import (
     DECADES,
@@ -228,7 +229,7 @@ class PathMixin:
         seeds: np.random.Generator,
         tol: float,
     ) -> Iterator[_Fold]:
-        n = X.shape[0] if hasattr(X, "shape") else len(X)
+        n = n_rows(X)
         if weights is not None:
             weights = check_weights(weights, n)
         classes = y if is_classifier(self) and _one_label_each(y) else None

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..examples.packing import is_sparse, refuse_infinite
+from ..utils.arrays import n_rows
 
 PRECOMPUTED = "precomputed"
 # Kernels that are positive semi-definite for all data, unless gamma is negative.
@@ -183,7 +184,7 @@ class Kernel:
             K = np.asarray(self.kernel(X, Y, **self.params))
         else:
             K = self._named(X, Y)
-        shape = (_n_rows(X), _n_rows(Y))
+        shape = (n_rows(X), n_rows(Y))
         if K.shape != shape or K.dtype.kind not in "fiub":
             raise ValueError(
                 f"kernel {self.name!r} gave an array of shape {K.shape} and dtype "
@@ -442,7 +443,3 @@ def _ritz_values(K: np.ndarray, steps: int) -> np.ndarray:
         images[:, k] = v = K @ basis[:, k]
     projected = basis.T @ images
     return np.linalg.eigvalsh((projected + projected.T) / 2)
-
-
-def _n_rows(X: Any) -> int:
-    return X.shape[0] if hasattr(X, "shape") else len(X)

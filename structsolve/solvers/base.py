@@ -111,6 +111,14 @@ class Run:
             "oracle_calls": calls,
         }
 
+    def _near(self, dual: float, slack: float = 0.0) -> float:
+        """Return a dual, that of the primal where rounding alone lifts it above.
+
+        contradicts() reports larger differences.
+        """
+        close = dual <= self.best_primal * (1 + 1e-9) + slack
+        return min(dual, self.best_primal) if close else dual
+
     def contradiction(self) -> str | None:
         """Return how kept cuts contradict the bounds at the best weights.
 

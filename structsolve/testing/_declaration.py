@@ -9,6 +9,7 @@ import numpy as np
 
 from ..examples.packing import is_sparse
 from ..structure.ask import pack
+from ..utils.arrays import n_rows
 from ._case import BrokenPromise, Case
 
 
@@ -47,7 +48,7 @@ def check_parameters(structure: Any) -> None:
 def check_packing(case: Case) -> None:
     """Packing keeps every example, in order; unpacking returns the labels."""
     space, examples = case.space, case.examples
-    n = _length(case.X)
+    n = n_rows(case.X)
     for name, array in _offsets(examples):
         rises_from_0 = (
             isinstance(array, np.ndarray)
@@ -101,8 +102,8 @@ def check_packing(case: Case) -> None:
 def _check_round_trip(case: Case, examples: Any, rows: Any) -> None:
     with case.promise("unpack", "accepts the result of pack"):
         back = case.space.unpack(examples.labels, examples)
-    if _length(back) != len(rows):
-        case.fail("unpack", "returns every label", None, _length(back), len(rows))
+    if n_rows(back) != len(rows):
+        case.fail("unpack", "returns every label", None, n_rows(back), len(rows))
     for j, i in enumerate(rows):
         if not equal(back[j], case.Y[i]):
             case.fail("unpack", "returns the labels that were packed", i, back[j], case.Y[i])
@@ -201,10 +202,6 @@ def equal(a: Any, b: Any) -> bool:
     if hasattr(a, "features") and hasattr(a, "offsets"):
         return np.array_equal(a.offsets, b.offsets) and equal(a.features, b.features)
     return bool(a == b)
-
-
-def _length(values: Any) -> int:
-    return values.shape[0] if hasattr(values, "shape") else len(values)
 
 
 def _pick(values: Any, rows: list[int]) -> Any:

@@ -14,8 +14,9 @@ import numpy as np
 from .. import registry
 from ..estimators.structured_svm import StructuredSVM
 from ..evaluation.scorers import get_scorer
+from ..utils.arrays import n_rows
 from ._case import BrokenPromise, short
-from ._declaration import _length, equal
+from ._declaration import equal
 
 # Lines that are invalid in every format of numbers.
 NOISE = b"\x00 : , ;; \xff\n{[<\n"
@@ -61,9 +62,9 @@ def check_reader(reader: Any, path: Any) -> None:
     _check_endings(what, reader, path)
     with _told(what, "fit reads its training data"):
         X, y = reader.fit(path)
-    n = _length(X)
-    if y is None or _length(y) != n:
-        _fail(what, "fit gives a label for each example", y if y is None else _length(y), n)
+    n = n_rows(X)
+    if y is None or n_rows(y) != n:
+        _fail(what, "fit gives a label for each example", y if y is None else n_rows(y), n)
     before = copy.deepcopy(reader.get_params())
     for promise in ("read gives the same result as fit", "read gives the same result again"):
         with _told(what, "read accepts the training data after fit"):

@@ -253,6 +253,20 @@ def checked_array(
     return x if x.size else np.zeros(1, dtype)
 
 
+def n_rows(values: Any) -> int:
+    """Return the number of rows of an array, a sparse matrix or a sequence.
+
+    Parameters
+    ----------
+    values : array, sparse matrix or sequence
+
+    Returns
+    -------
+    int
+    """
+    return int(values.shape[0]) if hasattr(values, "shape") else len(values)
+
+
 def part_of(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
     """Return the arrays whose names begin with ``prefix``, named without it.
 
