@@ -67,7 +67,7 @@ def memory(args: argparse.Namespace) -> list[list[Any]]:
         n = args.examples // part
         edges, X, y = problem(args.nodes, n + TEST, args.features, np.random.default_rng(0))
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        model, seconds = fitted(edges, args.alphas[-1], args.passes, (X[:n], y[:n]))
+        model, seconds = fitted(edges, args.alphas[0], args.passes, (X[:n], y[:n]))
         kept, size = model.history_[-1]["nonzeros"], model.history_[-1]["bytes"]
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         start = time.process_time()
@@ -127,7 +127,7 @@ def main() -> None:
     parser.add_argument("--examples", type=int, default=100_000)
     parser.add_argument("--features", type=int, default=100_000)
     parser.add_argument("--passes", type=int, default=2)
-    parser.add_argument("--alphas", type=float, nargs="+", default=[1e-3, 1e-4])
+    parser.add_argument("--alphas", type=float, nargs="+", default=[1e-4, 1e-5, 1e-6])
     args = parser.parse_args()
     header("A large hierarchy, single leaves, sparse weights")
     print(table(COLUMNS, memory(args)))
